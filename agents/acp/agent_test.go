@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What fay writes is a prompt, and what the agent tells of its work comes back as text.
+// fay's text is a prompt, and the agent's reports come back as text.
 func TestPrompt(t *testing.T) {
 	s := play(t)
 	s.writes("say Hello, fay.")
@@ -42,7 +42,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// In a long turn people are told what goes on: whole paragraphs, and the rest when it ends.
+// In a long turn people get news: whole paragraphs, and the rest at the end.
 func TestProgress(t *testing.T) {
 	s := playAll(t, cast{name: "coder", person: "fay", often: true})
 	s.writes("say First.",
@@ -59,7 +59,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// An update that nobody knows, one that is odd, and one of another session change nothing.
+// Unknown, invalid and foreign updates change nothing.
 func TestUnknownUpdates(t *testing.T) {
 	s := play(t)
 	s.writes(
@@ -78,7 +78,7 @@ func TestUnknownUpdates(t *testing.T) {
 	}
 }
 
-// However much the agent says, people are told a bounded part of it, and how much is left out.
+// Of a very long output people get a bounded part, and how much is left out.
 func TestGiantOutput(t *testing.T) {
 	s := play(t)
 	s.writes("flood 900", "say The end.")
@@ -87,7 +87,8 @@ func TestGiantOutput(t *testing.T) {
 	s.hears("And now?")
 }
 
-// A program that ends in the middle of a turn is told of, and started anew with the next message: its conversation goes on.
+// If the program exits in the middle of a turn, the person is told, and the next message restarts it: the conversation
+// continues.
 func TestCrash(t *testing.T) {
 	s := play(t)
 	s.writes("remember")
@@ -106,7 +107,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// Where the agent cannot load a conversation, another one begins, and nothing that was allowed before holds in it.
+// If the agent cannot load a conversation, a new one begins, in which no earlier permission for the session is valid.
 func TestCrashOfOneThatForgets(t *testing.T) {
 	s := play(t, "forgets")
 	s.writes(ask("execute", `{"command":"a"}`))
@@ -119,7 +120,7 @@ func TestCrashOfOneThatForgets(t *testing.T) {
 	s.hears("prompt 1 of")
 }
 
-// A restart of the daemon ends the turn: what was asked is cancelled, and fay is told. Her next message goes on.
+// A daemon restart ends the turn: its requests are cancelled, and fay is told. Her next message continues the session.
 func TestRestart(t *testing.T) {
 	s := play(t)
 	s.writes("remember", ask("execute", `{"command":"make"}`))
@@ -143,7 +144,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// An agent that is another person's now begins anew: whoever has it has none of the old talk.
+// An agent with a new owner starts over: the owner sees none of the old chat.
 func TestAnotherPersons(t *testing.T) {
 	s := play(t)
 	s.writes("remember", ask("execute", `{"command":"make"}`))
@@ -178,7 +179,7 @@ func TestAnotherPersons(t *testing.T) {
 	}
 }
 
-// A turn ends as its reason says.
+// A turn ends as its stop reason says.
 func TestEndings(t *testing.T) {
 	s := play(t)
 	for _, test := range []struct{ line, want string }{
@@ -194,7 +195,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// One that cannot be started says why, and what to do about it.
+// An agent that cannot be started says why, and what to do.
 func TestCannotStart(t *testing.T) {
 	for _, test := range []struct{ like, want string }{
 		{"broken", "its program has ended (exit status 3); it wrote last: no key is set. It reaches its workspace, and what read, write, " +
@@ -214,7 +215,7 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// A program is not started in another folder that has the name of its workspace by now.
+// A program is not started in another folder that took the workspace's name.
 func TestAProgramWhoseWorkspaceMoved(t *testing.T) {
 	s := play(t)
 	old := filepath.Clean(s.at("")) + ".old"
@@ -243,7 +244,7 @@ func TestTwoAgents(t *testing.T) {
 	s.hears(`"optionId":"o1"`)
 }
 
-// What comes while a turn goes on is the next prompt.
+// Messages during a turn are the next prompt.
 func TestQueue(t *testing.T) {
 	s := play(t)
 	s.writes(ask("execute", `{"command":"make"}`))

@@ -21,7 +21,7 @@ func (s *stage) content(name string) string {
 	return string(text)
 }
 
-// Files are read exactly as they are, within the workspace without a question.
+// Files in the workspace are read exactly, without a question.
 func TestReadFile(t *testing.T) {
 	s := play(t)
 	s.file("a", "one\ntwo\nthree")
@@ -40,7 +40,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// Elsewhere people are asked, with the path; the daemon's own is read by nobody.
+// Elsewhere people are asked, with the path; the daemon's files are never read.
 func TestReadElsewhere(t *testing.T) {
 	s := play(t)
 	s.writes(`call fs/read_text_file {"sessionId":"$S","path":"/etc/hostname"}`)
@@ -55,7 +55,7 @@ func TestReadElsewhere(t *testing.T) {
 	s.hears("daycared's own")
 }
 
-// A file is written once it was allowed, as it was shown.
+// A file is written after it was allowed, as it was shown.
 func TestWriteFile(t *testing.T) {
 	s := play(t)
 	s.file("a", "old\n")
@@ -95,7 +95,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// A command runs once it was allowed, with the exact line that was shown, in the sandbox.
+// A command runs in the sandbox after it was allowed, with the exact line that was shown.
 func TestTerminal(t *testing.T) {
 	s := play(t)
 	s.writes(`call terminal/create {"sessionId":"$S","command":"sh","args":["-c","echo $GREETING; echo made > out; exit 3"],`+
@@ -133,7 +133,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// What is denied does not run; what runs is killed when the agent says so, and when its turn ends.
+// A denied command does not run; a running one is killed when the agent asks for it and when its turn ends.
 func TestTerminalEnds(t *testing.T) {
 	s := play(t)
 	const slow = `call terminal/create {"sessionId":"$S","command":"echo begun > begun; sleep 100; echo done > done"}`
@@ -151,7 +151,7 @@ func TestTerminalEnds(t *testing.T) {
 	}
 	s.writes(slow, ask("execute", `{"command":"while it runs"}`))
 	s.answers(s.card(3), allow)
-	s.card(4) // the command runs by now
+	s.card(4) // the command runs
 	s.orders(permissions.OrderStop)
 	s.writes(`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-3"}`, "say over")
 	if text := s.hears("over"); !strings.Contains(text, `"signal":"SIGKILL"`) {
@@ -162,7 +162,7 @@ func TestTerminalEnds(t *testing.T) {
 	}
 }
 
-// What is odd about a command is refused, and nobody is asked.
+// An unusual command is refused without asking people.
 func TestOddTerminals(t *testing.T) {
 	s := play(t)
 	s.writes(
@@ -183,7 +183,7 @@ func TestOddTerminals(t *testing.T) {
 	}
 }
 
-// Of what a command writes, the end is given, of as many bytes as the agent wants.
+// A command's output is its last bytes, as many as the agent wants.
 func TestTerminalOutputIsBounded(t *testing.T) {
 	s := play(t)
 	s.writes(`call terminal/create {"sessionId":"$S","command":"seq 1 100000; echo the end","outputByteLimit":12}`,

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// FuzzAsking gives any parameters to session/request_permission: what is asked is shown with all that the agent offers and
-// the input as it was written, and the agent is told one of its options that allow only where people allowed it.
+// FuzzAsking passes arbitrary parameters to session/request_permission: people see all of the agent's options and the
+// exact input, and the agent gets an option that allows only if people allowed.
 func FuzzAsking(f *testing.F) {
 	for _, params := range []string{
 		`{}`, `null`, `{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[]}`,
@@ -72,8 +72,8 @@ func FuzzAsking(f *testing.F) {
 	})
 }
 
-// FuzzTranscript reads lines as an agent writes them: updates are taken out and nothing else is, and what is said of them
-// is bounded text, however they are ordered and wherever it is asked for.
+// FuzzTranscript reads an agent's lines: exactly the updates are removed, and their text is bounded, whatever their
+// order and whenever it is taken.
 func FuzzTranscript(f *testing.F) {
 	update := func(text string) string {
 		return `{"method":"session/update","params":{"sessionId":"s","update":` + text + `}}` + "\n"
@@ -122,7 +122,7 @@ func FuzzTranscript(f *testing.F) {
 				continue
 			}
 			if json.Valid(line) && wire.CheckEnvelope(line) != nil {
-				continue // it could be read in two ways
+				continue // ambiguous
 			}
 			left++
 			if !bytes.Contains(line, []byte("session/update")) || !json.Valid(line) {
@@ -135,7 +135,7 @@ func FuzzTranscript(f *testing.F) {
 	})
 }
 
-// A message that could be read in two ways is passed over, and nobody is asked.
+// An ambiguous message is ignored, and nobody is asked.
 func TestAmbiguousLinesArePassedOver(t *testing.T) {
 	for name, line := range map[string]string{
 		"two methods":  `{"jsonrpc":"2.0","id":1,"method":"x","method":"session/request_permission","params":{}}`,
@@ -154,7 +154,7 @@ func TestAmbiguousLinesArePassedOver(t *testing.T) {
 	}
 }
 
-// bounded checks what is said, and that what is kept is what is counted.
+// bounded checks the text, and that the counted size is correct.
 func bounded(t *testing.T, heard *transcript, all bool) {
 	t.Helper()
 	text := heard.said(all)

@@ -8,8 +8,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// An agent that begins in a mode that asks nobody is put into the one that asks, or into the one that is configured, before it is
-// prompted: with a new conversation and with one that it loads, whichever way it has modes.
+// An agent that begins in a mode without questions is put into the one that asks, or the configured one, before it is
+// prompted: in new and loaded conversations, with either form of modes.
 func TestAnAgentIsInTheModeThatAsks(t *testing.T) {
 	for _, c := range []struct{ name, like, mode, in string }{
 		{"modes of the protocol", "modes", "", "default"},
@@ -28,8 +28,8 @@ func TestAnAgentIsInTheModeThatAsks(t *testing.T) {
 	}
 }
 
-// An agent that goes into a mode in which it may act unasked ends its turn there, and its next one is in the mode that asks. Into
-// one that only plans it may go.
+// An agent that enters a mode in which it may act without asking loses its turn, and gets its next one in the mode that
+// asks. A mode that only plans is permitted.
 func TestATurnThatLeavesTheModesThatAskEnds(t *testing.T) {
 	for _, like := range []string{"modes", "options"} {
 		t.Run(like, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestATurnThatLeavesTheModesThatAskEnds(t *testing.T) {
 			s.stands("coder", permissions.Interrupted)
 			s.writes("remember")
 			s.hears("prompt 3 in default")
-			s.writes("mode auto", "calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf") // until its program is ended
+			s.writes("mode auto", "calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf") // until its program ends
 			s.hears("I did not stop when I was told to, so my program was ended")
 			if copies := s.phone.Copies(); len(copies) != 0 {
 				t.Errorf("in a mode in which it may not be, it asks %v", copies[0].First.Request.Tool)
@@ -51,7 +51,7 @@ func TestATurnThatLeavesTheModesThatAskEnds(t *testing.T) {
 	}
 }
 
-// An agent that cannot be put into its mode is not prompted, and its person reads why.
+// An agent that cannot be put into its mode is not prompted, and its person is told why.
 func TestAnAgentInAnotherModeIsNotPrompted(t *testing.T) {
 	for _, c := range []struct {
 		name, mode string

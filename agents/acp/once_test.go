@@ -15,14 +15,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// asAccount asks the engine as somebody's process does.
+// asAccount asks the engine as an account's process does.
 type asAccount struct{ s *stage }
 
 func (a asAccount) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	return a.s.Ask(ctx, permissions.Caller{Name: "uid:4000", UID: 4000}, q)
 }
 
-// errand is one to the tests' agent, with what it said.
+// errand is a prompt to the tests' agent, which records its output.
 func (s *stage) errand(like ...string) (acp.Errand, *strings.Builder) {
 	box := sandbox.New(sandbox.Options{})
 	files, said := kit(box), &strings.Builder{}
@@ -34,7 +34,7 @@ func (s *stage) errand(like ...string) (acp.Errand, *strings.Builder) {
 	}, said
 }
 
-// One prompt from a terminal: what it asks is put to people, what it says is told, and it ends.
+// One prompt from a terminal: people are asked, its output is printed, and it ends.
 func TestOnce(t *testing.T) {
 	s := play(t)
 	e, said := s.errand()
@@ -57,7 +57,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// What does not end by itself is an error: one that refuses, one that crashes, one that cannot be started, and Ctrl-C.
+// It fails if the agent refuses, crashes, cannot be started, or on Ctrl-C.
 func TestOnceUndone(t *testing.T) {
 	s := play(t)
 	e, said := s.errand()

@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// /stop cancels the turn and what it asks, at once, and the program goes on.
+// /stop cancels the turn and its requests at once, and the program keeps running.
 func TestStop(t *testing.T) {
 	s := play(t)
 	s.writes("remember", ask("execute", `{"command":"make"}`), "say never")
@@ -30,18 +30,18 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// One that does not stop is ended, within the two seconds that an order has.
+// An agent that does not stop is killed within an order's two seconds.
 func TestStopOfADeafOne(t *testing.T) {
 	s := play(t)
 	s.writes("calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf")
-	s.card(1) // it hears nothing any more
+	s.card(1) // it no longer reads
 	s.orders(permissions.OrderStop)
 	s.hears("I did not stop when I was told to, so my program was ended")
 	s.writes("remember")
-	s.hears("prompt 2 of") // it is the same conversation, in another program
+	s.hears("prompt 2 of") // the same conversation in a new program
 }
 
-// One that never greets is given up; /stop does not wait for that.
+// A start that hangs is given up; /stop does not wait for it.
 func TestMute(t *testing.T) {
 	s := playAll(t, cast{name: "coder", person: "fay", like: []string{"mute"}, start: 2 * time.Second})
 	s.writes("say hello")
@@ -52,7 +52,7 @@ func TestMute(t *testing.T) {
 	s.hears("I cannot go on: it gives no answer in time")
 }
 
-// /new begins another conversation, and /quit ends the program; the next message starts anew.
+// /new begins another conversation, and /quit ends the program; the next message starts over.
 func TestNewAndQuit(t *testing.T) {
 	s := play(t)
 	s.orders(permissions.OrderNew)
@@ -82,7 +82,7 @@ func TestNewAndQuit(t *testing.T) {
 	}
 }
 
-// The kill switch ends the turn and the program, and nothing is started until it is lifted.
+// A stop ends the turn and the program, and nothing is started until resume.
 func TestKillSwitch(t *testing.T) {
 	s := play(t)
 	s.writes(ask("execute", `{"command":"make"}`))
@@ -102,7 +102,7 @@ func TestKillSwitch(t *testing.T) {
 	s.hears("back")
 }
 
-// What the agent asks when no turn is going on is cancelled or refused.
+// A question outside a turn is cancelled or refused.
 func TestOutOfTurn(t *testing.T) {
 	s := play(t)
 	s.writes("calls fs/read_text_file "+`{"sessionId":"$S","path":"`+s.at("x")+`"}`, "stop end_turn")

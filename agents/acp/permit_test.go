@@ -13,7 +13,7 @@ const options = `[{"optionId":"o2","kind":"allow_always","name":"Always allow ma
 	`{"optionId":"o1","kind":"allow_once","name":"Allow"},` +
 	`{"optionId":"o3","kind":"reject_once","name":"Reject"}]`
 
-// ask is a line of a prompt that has the agent ask for permission.
+// ask is a prompt line that makes the agent ask for permission.
 func ask(kind, input string) string { return askWith(kind, input, options) }
 
 func askWith(kind, input, options string) string {
@@ -22,8 +22,8 @@ func askWith(kind, input, options string) string {
 		`"content":[{"type":"diff","path":"/srv/a","oldText":"x\n","newText":"y\n"}]},"options":%s}`, kind, input, options)
 }
 
-// People are shown all that the agent says of what it asks, with the input as it was written; the answer is the agent's own
-// option of that kind.
+// People see all that the agent says in its question, with the exact input; the answer is the agent's own option of
+// that kind.
 func TestPermission(t *testing.T) {
 	s := play(t)
 	s.writes(ask("execute", `{"command":"make","n":12345678901234567890}`))
@@ -55,7 +55,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// What is allowed for the session is kept here: the agent is told allow_once all the same, and the next time nobody is asked.
+// A permission for the session is kept here: the agent gets allow_once, and next time nobody is asked.
 func TestPermissionForTheSession(t *testing.T) {
 	s := play(t)
 	s.writes(ask("execute", `{"command":"make"}`))
@@ -74,7 +74,7 @@ func TestPermissionForTheSession(t *testing.T) {
 	s.card(3)
 }
 
-// A denial is the agent's own rejection, with the reason beside it; silence, and everything else, is cancelled.
+// A denial is the agent's own rejection with the reason; no answer, and anything else, is cancelled.
 func TestNoPermission(t *testing.T) {
 	s := play(t)
 	s.writes(ask("execute", `{"command":"rm"}`))
@@ -86,7 +86,7 @@ func TestNoPermission(t *testing.T) {
 	s.hears(`{"outcome":{"outcome":"cancelled"}}`)
 }
 
-// What policy forbids is rejected without a question, and what it lets run is allowed without one.
+// Policy rejects and allows without a question.
 func TestPolicy(t *testing.T) {
 	s := play(t)
 	s.writes(ask("delete", `{}`), ask("think", `{}`), "say so be it")
@@ -97,7 +97,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// An agent that does not offer to be allowed once is allowed nothing: what it offers instead is more than this exact call.
+// An agent that offers no allow_once gets nothing: its other options permit more than this exact call.
 func TestOnlyAlways(t *testing.T) {
 	const only = `[{"optionId":"wide","kind":"allow_always","name":"All of it"},{"optionId":"no","kind":"reject_always","name":"Never"}]`
 	s := play(t)
@@ -118,7 +118,7 @@ func TestOnlyAlways(t *testing.T) {
 	}
 }
 
-// What cannot be understood without doubt is refused, and nobody is asked.
+// An ambiguous question is refused without asking people.
 func TestOddPermissions(t *testing.T) {
 	s := play(t)
 	s.writes(
@@ -135,7 +135,7 @@ func TestOddPermissions(t *testing.T) {
 	}
 }
 
-// An agent may say of a call beforehand what it does, and ask with its name alone. One without an input shows its title.
+// An agent may describe a call first, and then ask by its id alone. A call without an input shows its title.
 func TestPermissionOfAKnownCall(t *testing.T) {
 	s := play(t)
 	s.writes(

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestResident: the events, rows and artifacts of every agent that the daemon runs, of what it asks leave for and of what
-// it has the daemon do.
+// TestResident: the common suite of events, rows and artifacts, for calls that the agent asks permission for and for
+// those that the daemon runs for it.
 func TestResident(t *testing.T) {
 	for name, line := range map[string]string{
 		"session/request_permission": ask("execute", `{"command": "make"}`),

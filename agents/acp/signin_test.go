@@ -7,8 +7,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// One that has to be signed in is, by the way that the configuration names, when it asks for that: once in a program's life,
-// and again only when it was signed in no longer. Its conversation is loaded all the same.
+// An agent that requires signing in is signed in with the configured method: once per program, and again only after the
+// sign-in expired. Its conversation is still loaded.
 func TestSignIn(t *testing.T) {
 	s := playAll(t, cast{name: "coder", person: "fay", like: []string{"locked", "shy"}, auth: "key"})
 	s.writes("remember")
@@ -25,8 +25,8 @@ func TestSignIn(t *testing.T) {
 	s.stands("coder", permissions.Idle)
 }
 
-// One that says only when it is prompted that it is not signed in is asked nothing twice: fay is told, and another program
-// hears her next message.
+// An agent that reports a missing sign-in only when prompted is not prompted twice: fay is told, and another program
+// gets her next message.
 func TestSignInOfOneThatIsShy(t *testing.T) {
 	s := play(t, "shy")
 	s.writes("say hello")
@@ -37,7 +37,7 @@ func TestSignInOfOneThatIsShy(t *testing.T) {
 	s.stands("coder", permissions.Interrupted)
 }
 
-// A way that fails is told with why, and the others with it; a conversation that waits for it is not given up.
+// A failed sign-in is reported with its reason and the other methods; a conversation that waits for it is kept.
 func TestSignInFails(t *testing.T) {
 	s := play(t)
 	s.writes("remember")

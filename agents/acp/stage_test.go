@@ -28,16 +28,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestMain is also where the tests' own binary goes when it is executed again: as the sandbox, and as the agent.
+// TestMain is also the entry of the test binary when it is executed again: as the sandbox, and as the agent.
 func TestMain(m *testing.M) {
 	sandbox.Main(tools.Operations())
 	acptest.Main()
-	os.Setenv("GORACE", "atexit_sleep_ms=10") // else every process of ours takes a second to end
+	os.Setenv("GORACE", "atexit_sleep_ms=10") // otherwise each of our processes takes a second to end
 	flag.Parse()
 	goleak.VerifyTestMain(m)
 }
 
-// stage is agents on a real engine over a real store, in the sandbox, and people who answer in memory.
+// stage has agents on a real engine with a real store, in the sandbox, and people who answer in memory.
 type stage struct {
 	*engine.Engine
 	t     *testing.T
@@ -51,10 +51,10 @@ type stage struct {
 
 	mu        sync.Mutex
 	ahead     time.Duration
-	artifacts []agents.Artifact // that were stored
+	artifacts []agents.Artifact // the stored ones
 }
 
-// ledger is the real store, and remembers which artifacts were stored.
+// ledger is the real store, and records the stored artifacts.
 type ledger struct {
 	*store.Store
 	s *stage
@@ -70,7 +70,7 @@ func (l ledger) Commit(ctx context.Context, c agents.Commit) error {
 	return err
 }
 
-// said is what the artifacts of a type say.
+// said is the content of the artifacts of a type.
 func (s *stage) said(of agents.ArtifactType) (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *stage) said(of agents.ArtifactType) (all []string) {
 	return all
 }
 
-// ended waits until the run of a session was told to have ended.
+// ended waits until the end of a session's run was reported.
 func (s *stage) ended(id permissions.ID) {
 	s.t.Helper()
 	for late := time.After(patience); ; {
@@ -106,13 +106,13 @@ func replaceWorkspace(line, ws string) string {
 	return strings.ReplaceAll(line, "$WS", filepath.Clean(ws))
 }
 
-// cast is an agent of a test, and what it is like.
+// cast is an agent of a test with its behaviour.
 type cast struct {
 	name   string
 	person string
 	like   []string
 	start  time.Duration
-	often  bool // is progress told
+	often  bool // progress is reported
 	auth   string
 	mode   string
 	tags   []permissions.Tag
@@ -123,7 +123,7 @@ var (
 	sam = connectors.Person{Name: "sam", User: "sam", UID: 3000, Location: time.UTC}
 )
 
-// play runs an agent of fay's, which is like that, until the test ends.
+// play runs such an agent for fay until the test ends.
 func play(t *testing.T, like ...string) *stage {
 	t.Helper()
 	return playAll(t, cast{name: "coder", person: "fay", like: like})
@@ -169,7 +169,7 @@ func (all witnesses) Witness(ctx context.Context, h permissions.Happening, r per
 	return nil
 }
 
-// program is the tests' own binary as an agent, in walls of its workspace.
+// program is the test binary as an agent, sandboxed to its workspace.
 func program(box *sandbox.Sandbox, place tools.Place, start time.Duration, like ...string) acp.Program {
 	self, err := os.Executable()
 	if err != nil {
@@ -191,7 +191,7 @@ func program(box *sandbox.Sandbox, place tools.Place, start time.Duration, like 
 	}
 }
 
-// kit are the tools of our own, by name.
+// kit are our own tools by name.
 func kit(box *sandbox.Sandbox) map[string]tools.Tool {
 	all := map[string]tools.Tool{}
 	for _, t := range tools.All(box) {
@@ -200,7 +200,7 @@ func kit(box *sandbox.Sandbox) map[string]tools.Tool {
 	return all
 }
 
-// place holds the workspace, as the configuration gives it.
+// place is the workspace as configured.
 func (s *stage) place(name string, more ...permissions.Tag) tools.Place {
 	write, err := permissions.ParseTag("@write:" + s.at(""))
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *stage) open() {
 	})
 }
 
-// restart stops everything as a stop of the daemon does, and starts it over the same store.
+// restart stops everything as the daemon does, and starts it again with the same store.
 func (s *stage) restart() {
 	s.t.Helper()
 	s.stop()
@@ -298,7 +298,7 @@ func (s *stage) writesAs(who connectors.Person, lines ...string) {
 	}
 }
 
-// orders has fay order her agent something, which has to be done in two seconds.
+// orders makes fay give her agent an order, which must take effect in two seconds.
 func (s *stage) orders(o permissions.Order) {
 	s.t.Helper()
 	s.keys++
@@ -311,7 +311,7 @@ func (s *stage) orders(o permissions.Order) {
 
 const patience = 30 * time.Second
 
-// hears waits until somebody was told something with these words in it, and gives all of it.
+// hears waits until a person got a message with these words, and returns it.
 func (s *stage) hears(words string) string {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
@@ -330,7 +330,7 @@ func (s *stage) hears(words string) string {
 	return text
 }
 
-// card waits for the n-th card and gives what it asks.
+// card waits for the n-th prompt and returns its request.
 func (s *stage) card(n int) permissions.Request {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
@@ -341,7 +341,7 @@ func (s *stage) card(n int) permissions.Request {
 	return s.phone.Copies()[n-1].First.Request
 }
 
-// settled waits until the n-th card says how it ended.
+// settled waits until the n-th prompt shows its outcome.
 func (s *stage) settled(n int, want permissions.State) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
@@ -353,7 +353,7 @@ func (s *stage) settled(n int, want permissions.State) {
 	}
 }
 
-// answers has fay answer a request.
+// answers makes fay answer a request.
 func (s *stage) answers(r permissions.Request, a permissions.Answer, comment ...string) {
 	s.t.Helper()
 	d := connectors.Decision{Request: r.ID, Answer: a, From: connectors.Identity{Via: "phone", UID: fay.UID}}
@@ -363,7 +363,7 @@ func (s *stage) answers(r permissions.Request, a permissions.Answer, comment ...
 	}
 }
 
-// stands waits until the session of an agent has a status.
+// stands waits until an agent's session has a status.
 func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
 	s.t.Helper()
 	for late := time.After(patience); ; {

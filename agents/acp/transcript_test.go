@@ -14,7 +14,7 @@ import (
 
 func nothing(string) string { return "" }
 
-// tell has a transcript take updates.
+// tell passes updates to a transcript.
 func tell(updates ...sdk.SessionUpdate) *transcript {
 	t := newTranscript()
 	for _, u := range updates {
@@ -23,7 +23,7 @@ func tell(updates ...sdk.SessionUpdate) *transcript {
 	return t
 }
 
-// What is said in the middle of a turn ends where a paragraph does; the rest is said with what follows.
+// Text in the middle of a turn is sent up to the end of a paragraph; the rest comes with what follows.
 func TestSaidMeanwhile(t *testing.T) {
 	tr := tell(sdk.UpdateAgentMessageText("one"), sdk.StartToolCall("a", "Look"), sdk.UpdateAgentMessageText("tw"))
 	if got := tr.said(false); got != "one\n\n· Look" {
@@ -38,7 +38,7 @@ func TestSaidMeanwhile(t *testing.T) {
 	}
 }
 
-// Whatever an agent tells, and however long its names are, it is a bounded text.
+// The text is bounded, whatever an agent reports and however long its names are.
 func TestBoundedTranscript(t *testing.T) {
 	tr := newTranscript()
 	for i := range 2000 {
@@ -70,7 +70,7 @@ func TestBoundedTranscript(t *testing.T) {
 	}
 }
 
-// What is said of a call later goes over what was said before, and leaves the rest.
+// A later update of a call overrides earlier fields, and keeps the rest.
 func TestCallsOverEachOther(t *testing.T) {
 	tr := newTranscript()
 	tr.take(sdk.StartToolCall("a", "Edit", sdk.WithStartKind(sdk.ToolKindEdit)), []byte(`{"x":1}`), nothing)
@@ -117,7 +117,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A title that is longer than a reason is in the details whole; an input that nobody could be shown is not asked about.
+// A title longer than a reason is complete in the details; an input too long to show is not asked about.
 func TestLongQuestions(t *testing.T) {
 	title := strings.Repeat("é", 3000)
 	q, err := asking{}.question(toolCall{Title: title}, nothing)
@@ -129,7 +129,7 @@ func TestLongQuestions(t *testing.T) {
 	}
 }
 
-// What an error of an agent's says besides its message is told where it is text.
+// An error's data is shown if it is text.
 func TestDetail(t *testing.T) {
 	for _, test := range []struct {
 		data any
@@ -146,7 +146,7 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// Updates are taken out of what an agent writes, before what follows them is read; everything else stays as it is.
+// Updates are removed from an agent's output before what follows them is read; the rest is unchanged.
 func TestLines(t *testing.T) {
 	const other = `{"jsonrpc":"2.0","id":1,"method":"session/update"}` + "\n" + `{"result":"session/update"}` + "\n" +
 		"no json session/update\n"

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// small is a model whose provider takes no more than so many tokens, whatever the configuration says.
+// small is a model whose provider accepts at most so many tokens, whatever its configured window is.
 func small(t *testing.T, configured, most int64, say func(modeltest.Request) modeltest.Answer) (*modeltest.Server, models.Model) {
 	t.Helper()
 	s := modeltest.New(t)
@@ -53,7 +53,7 @@ func long(rounds int) models.Prompt {
 	return p
 }
 
-// shorter is the prompt with the summary in it.
+// shorter is the prompt with the summary applied.
 func shorter(p models.Prompt, c models.Compaction) models.Prompt {
 	p.Messages = append([]models.Message{c.Summary}, p.Messages[c.Replaces:]...)
 	return p
@@ -65,7 +65,7 @@ func TestCompactKeepsTheNewest(t *testing.T) {
 	s, m := small(t, 4000, 4000, summary)
 	p := long(40)
 	p.Messages = append(p.Messages, models.Message{Role: models.User, Text: "and now?"})
-	for range 5 { // also with the summary of before, and wherever the cut falls
+	for range 5 { // even with an earlier summary, and wherever the cut is
 		if !models.Near(m, p, models.Measured{}) {
 			t.Fatal("it is not near the window")
 		}
@@ -83,11 +83,11 @@ func TestCompactKeepsTheNewest(t *testing.T) {
 			p.Messages[len(p.Messages)-1].Text != "and now?" || len(p.Messages) < 8 {
 			t.Fatalf("%d of %d messages are left: %+v", len(p.Messages), before, p.Messages)
 		}
-		if _, err := m.Reply(t.Context(), p, nil); err != nil { // the server looks at calls and results
+		if _, err := m.Reply(t.Context(), p, nil); err != nil { // the server validates calls and results
 			t.Fatal(err)
 		}
 		more := long(30).Messages
-		for i := range more { // their ids are new
+		for i := range more { // with new ids
 			for j := range more[i].Calls {
 				more[i].Calls[j].ID += fmt.Sprint("-", before, time.Now().UnixNano())
 				more[i+1].Results[j].ID = more[i].Calls[j].ID
@@ -117,7 +117,7 @@ func TestCompactOneTurnThatIsTooLong(t *testing.T) {
 	if !strings.Contains(asked, "BEGIN") || !strings.Contains(asked, "END") || !strings.Contains(asked, "characters are left out") {
 		t.Errorf("asked for a summary of %q", asked)
 	}
-	// Once more, with an answer that is as long: what the person said is still there, once.
+	// Again, with a long answer: the person's words are still there, once.
 	p = shorter(p, c)
 	p.Messages = append(p.Messages, models.Message{Role: models.Assistant, Text: strings.Repeat("very long ", 3000)})
 	p.Messages = append(p.Messages, models.Message{Role: models.Results})
@@ -126,7 +126,7 @@ func TestCompactOneTurnThatIsTooLong(t *testing.T) {
 	}
 }
 
-// The window of the configuration is wrong: compacting again and again finds what fits.
+// The configured window is wrong: repeated compaction finds what fits.
 func TestCompactWithAWindowThatIsNotSo(t *testing.T) {
 	_, m := small(t, 100_000, 3000, summary)
 	p := long(100)
@@ -189,7 +189,7 @@ func TestSize(t *testing.T) {
 	p := long(2)
 	p.Tools = []models.Tool{{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`)}}
 	whole := models.Estimate(p)
-	if whole < 150 || whole > 400 { // about 880 letters
+	if whole < 150 || whole > 400 { // about 880 characters
 		t.Errorf("the estimate is %d", whole)
 	}
 	last := models.EstimateMessage(p.Messages[7])

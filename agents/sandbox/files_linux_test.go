@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Without a grant no file outside is reached, by whatever name; with it, it is.
+// Without a grant no file outside is accessible by any name; with one, it is.
 func TestFilesOutside(t *testing.T) {
 	dir := stage(t, "ws/in", "out/secret", "out/deep/er")
 	ws, out := filepath.Join(dir, "ws"), filepath.Join(dir, "out")
@@ -25,7 +25,7 @@ func TestFilesOutside(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		probe          []string
-		closed, rd, wr bool // whether it works
+		closed, rd, wr bool // whether it succeeds
 	}{
 		{"read inside", []string{"read", "in"}, true, true, true},
 		{"write inside", []string{"write", "new"}, true, true, true},
@@ -62,7 +62,7 @@ func TestFilesOutside(t *testing.T) {
 			if got := try(t, s, closed, c.probe...); got != c.closed {
 				t.Errorf("without a grant: %v", got)
 			}
-			if c.closed { // it must not be there twice
+			if c.closed { // it must not exist
 				_ = os.Remove(filepath.Join(ws, "new"))
 			}
 			if got := try(t, s, read, c.probe...); got != c.rd && !c.closed {
@@ -71,7 +71,7 @@ func TestFilesOutside(t *testing.T) {
 			if got := try(t, s, writ, c.probe...); got != c.wr {
 				t.Errorf("with a grant to write: %v", got)
 			}
-			for name := range map[string]bool{"secret": true, "deep/er": true} { // what a grant to write has changed
+			for name := range map[string]bool{"secret": true, "deep/er": true} { // what a write grant changed
 				write(t, filepath.Join(out, name), "again")
 			}
 			write(t, filepath.Join(ws, "in"), "again")
@@ -79,8 +79,8 @@ func TestFilesOutside(t *testing.T) {
 	}
 }
 
-// What was opened is what is allowed: a folder keeps its walls whatever its name becomes, and another that gets the name
-// has none of them.
+// What was opened is what is allowed: a renamed folder stays accessible, and another folder with its name does not
+// become so.
 func TestARenamedFolder(t *testing.T) {
 	dir := stage(t, "granted/one", "other/two")
 	granted, other := filepath.Join(dir, "granted"), filepath.Join(dir, "other")
@@ -120,7 +120,7 @@ func TestARenamedFolder(t *testing.T) {
 	}
 }
 
-// A hard link that was made beforehand, within an allowed folder, is the file: this is what cannot be held.
+// A hard link made beforehand in an allowed folder is the file: this cannot be prevented.
 func TestAHardLinkFromBeforeIsTheFile(t *testing.T) {
 	dir := stage(t, "ws/in", "out/secret")
 	if err := os.Link(filepath.Join(dir, "out/secret"), filepath.Join(dir, "ws/hard")); err != nil {
@@ -131,7 +131,7 @@ func TestAHardLinkFromBeforeIsTheFile(t *testing.T) {
 	}
 }
 
-// Things move within what may be written, as programs expect.
+// Files move within the writable folders, as programs expect.
 func TestMovingWithin(t *testing.T) {
 	dir := stage(t, "a/one", "b/two", "c/three")
 	w := Walls{Write: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Read: []string{filepath.Join(dir, "c")}}

@@ -2,7 +2,7 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// callsHere are cases of calls that newer machines have not.
+// callsHere are cases of calls that newer architectures lack.
 var callsHere = []callCase{
 	{"chmod", auditArch, unix.SYS_CHMOD, [6]uint64{1, 0o755}, asked, asked},
 	{"setuid by chmod", auditArch, unix.SYS_CHMOD, [6]uint64{1, 0o4755}, denied, denied},

@@ -1,4 +1,4 @@
 package sandbox
 
-// callsHere are cases of calls that newer machines have not.
+// callsHere are cases of calls that newer architectures lack.
 var callsHere []callCase

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter's answers, call by call, by the instruction set's own machine. It reads big-endian where the kernel reads the
-// machine's order, so what it looks at is laid out for it.
+// The filter's results, call by call, from the BPF virtual machine. It reads big-endian where the kernel uses native
+// order, so the data is laid out for it.
 func TestFilter(t *testing.T) {
 	for _, c := range calls() {
 		if got := answered(t, false, c.arch, c.number, c.args); got != c.shut {
@@ -31,7 +31,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// What the filter answers, in words.
+// The filter's results by name.
 const (
 	permit, denied, missingCall, dead, asked, nothing = "allow", "EPERM", "ENOSYS", "kill", "ask", "errno 0"
 	unsupported, noSpace                              = "EOPNOTSUPP", "ENOSPC"
@@ -69,7 +69,7 @@ type callCase struct {
 	shut, open string
 }
 
-// calls are those whose arguments count, and one of each other sort.
+// calls are the calls whose arguments matter, and one of each other kind.
 func calls() []callCase {
 	const create = unix.O_CREAT | unix.O_WRONLY
 	setuid, setgid := uint64(0o4755), uint64(0o2755)
@@ -122,7 +122,7 @@ func calls() []callCase {
 	}, append(others(), callsHere...)...)
 }
 
-// others are the calls that may be about the caller alone, about another process.
+// others are the calls that are allowed for the caller alone.
 func others() (all []callCase) {
 	for _, number := range []uint32{
 		unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETAFFINITY,
@@ -135,9 +135,9 @@ func others() (all []callCase) {
 	return all
 }
 
-// The kernel's table of system calls, row by row: a call that golang.org/x/sys learns of is a decision. The names under
-// "argument" are judged by their arguments, and calls has cases of each. With the network, those under "network" are judged
-// by their arguments, too, or allowed.
+// The kernel's system call table, row by row: a call that golang.org/x/sys learns needs a decision. Those under
+// "argument" depend on their arguments; calls has cases of each. Those under "network" do so with the network, or are
+// allowed then.
 const verdicts = `
 allow: READ WRITE CLOSE STAT FSTAT LSTAT POLL LSEEK MMAP MPROTECT MUNMAP BRK RT_SIGACTION RT_SIGPROCMASK RT_SIGRETURN PREAD64
  PWRITE64 READV WRITEV ACCESS PIPE SELECT SCHED_YIELD MREMAP MSYNC MINCORE MADVISE DUP DUP2 PAUSE NANOSLEEP GETITIMER ALARM
@@ -234,7 +234,7 @@ func TestEverySystemCallHasAVerdict(t *testing.T) {
 	}
 }
 
-// What a kernel lacks is said.
+// Missing kernel features are reported.
 func TestPromises(t *testing.T) {
 	for _, c := range []struct {
 		abi     int

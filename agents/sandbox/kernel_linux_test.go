@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Other doors into the kernel, and to other processes, are shut whatever was granted.
+// Other kernel interfaces, and other processes, are inaccessible whatever was granted.
 func TestDoorsIntoTheKernel(t *testing.T) {
 	dir := stage(t, "in")
 	victim := strconv.Itoa(os.Getpid())
@@ -43,7 +43,7 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 			t.Errorf("%s is shut without walls, too; its test above shows nothing", args[0])
 		}
 	}
-	for _, args := range [][]string{{"io_uring"}, {"keys"}} { // which whoever runs the tests may be kept from
+	for _, args := range [][]string{{"io_uring"}, {"keys"}} { // whoever runs the tests may lack it
 		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
 			t.Logf("%s is shut without walls, too; its test above shows nothing here", args[0])
 		}
@@ -53,7 +53,7 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 	}
 }
 
-// A program of 64 bits can call the kernel by the table of 32 bits, where socket has another number.
+// A 64-bit program can use the 32-bit call table, in which socket has another number.
 func TestTheOtherTableOfSystemCalls(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Log("this machine has one table")
@@ -79,7 +79,7 @@ int main(void) {
 	}
 }
 
-// A command has the streams and no other descriptor, and nothing of the daemon's environment.
+// A command has the standard streams and no other descriptor, and nothing of the daemon's environment.
 func TestWhatACommandInherits(t *testing.T) {
 	t.Setenv("DAYCARED_TOKEN_FILE", "/secret/token")
 	t.Setenv("CREDENTIALS_DIRECTORY", "/secret/credentials")
@@ -109,7 +109,7 @@ func TestWhatACommandInherits(t *testing.T) {
 	}
 }
 
-// The scratch folder is the command's own: it may write there, nobody else may look, and it is gone afterwards.
+// A scratch folder is private to its command, writable, and removed afterwards.
 func TestScratch(t *testing.T) {
 	dir := stage(t, "elsewhere/x")
 	s := New(Options{Scratch: dir})

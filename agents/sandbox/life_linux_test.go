@@ -21,7 +21,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// pipe is a named pipe that processes in a sandbox hold open for as long as they live.
+// pipe is a named pipe that sandboxed processes hold open while they live.
 func pipe(t *testing.T) (dir, name string) {
 	t.Helper()
 	dir = stage(t)
@@ -32,7 +32,7 @@ func pipe(t *testing.T) (dir, name string) {
 	return dir, name
 }
 
-// gone waits until nobody holds the pipe any more.
+// gone waits until nobody holds the pipe open.
 func gone(t *testing.T, held *os.File) {
 	t.Helper()
 	if err := held.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -43,7 +43,7 @@ func gone(t *testing.T, held *os.File) {
 	}
 }
 
-// What a command leaves running: in its group, in a session of its own, twice forked, deaf to signals, and stopped.
+// What a command leaves running: in its group, in its own session, double-forked, ignoring signals, and stopped.
 const leftovers = `exec 3>pipe
 sleep 600 &
 setsid sleep 600 &
@@ -79,7 +79,7 @@ func TestNothingOutlivesItsCommand(t *testing.T) {
 	}
 }
 
-// When the context ends, or it is released, a command ends with all that it started.
+// When the context ends or release is called, a command ends with all its descendants.
 func TestACommandIsEnded(t *testing.T) {
 	for _, how := range []string{"context", "release", "the warden is killed"} {
 		t.Run(how, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestACommandIsEnded(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			left := leftovers
-			if how == "the warden is killed" { // its session's first group is what can still be found
+			if how == "the warden is killed" { // its session's first group can still be found
 				left = "exec 3>pipe; sleep 600 &\n"
 			}
 			cmd, release, err := New(Options{}).Command(ctx, Walls{Write: []string{dir}, Dir: dir}, "/bin/sh", "-c", left+"wait")
@@ -116,14 +116,14 @@ func TestACommandIsEnded(t *testing.T) {
 			}
 			release()
 			if how == "the warden is killed" {
-				sweep(cmd) // again, for a release that came before its end
+				sweep(cmd) // again, in case release came before its end
 			}
 			gone(t, held)
 		})
 	}
 }
 
-// A daemon that is killed takes with it what it has started.
+// A killed daemon takes its programs with it.
 func TestTheDaemonIsKilled(t *testing.T) {
 	dir, name := pipe(t)
 	parent := exec.CommandContext(t.Context(), self(), "probe", "daemon", dir, "/bin/sh", "-c", leftovers+"wait")
@@ -154,7 +154,7 @@ func daemon(dir string, argv []string) error {
 	return cmd.Run()
 }
 
-// Streams are the caller's, as a server on stdin and stdout needs; signals to what was started reach the command.
+// Streams are the caller's, as a server on stdin and stdout needs; signals reach the command.
 func TestStreamsAndSignals(t *testing.T) {
 	cmd, release, err := New(Options{}).Command(t.Context(), Walls{},
 		"/bin/sh", "-c", `trap 'echo heard; exit 3' TERM; while read line; do echo "<$line>"; done; sleep 600 & wait`)
@@ -192,7 +192,7 @@ func TestStreamsAndSignals(t *testing.T) {
 	}
 }
 
-// A stream ends when the command closes it, and not only with the command.
+// A stream ends when the command closes it, not only with the command.
 func TestAStreamThatIsClosed(t *testing.T) {
 	cmd, release, err := New(Options{}).Command(t.Context(), Walls{}, "/bin/sh", "-c", "echo one; exec >&-; read line; exit 4")
 	if err != nil {
@@ -240,7 +240,7 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	walls := Walls{Read: []string{dir}, Dir: dir, Home: dir}
-	if place := os.Getenv(counting); place != "" { // so that what runs there is counted
+	if place := os.Getenv(counting); place != "" { // for its coverage data
 		walls.Write = append(walls.Write, own.Resolve(place))
 	}
 	write(t, filepath.Join(dir, "strange"), "no program")
@@ -254,19 +254,19 @@ func TestExitCodes(t *testing.T) {
 			}
 		}
 	}
-	long := strings.Repeat("x", 100_000) // longer than a pipe
+	long := strings.Repeat("x", 100_000) // longer than a pipe's buffer
 	if said, code := run(t, New(Options{}), Walls{}, "/bin/sh", "-c", "echo ${#1}", "sh", long); code != 0 || said != "100000\n" {
 		t.Errorf("a long command ended with %d, saying %.200q", code, said)
 	}
 }
 
-// A scratch folder is removed also where a command closed parts of it to its own account.
+// A scratch folder is removed even if a command removed its own permissions.
 func TestClearing(t *testing.T) {
 	dir := stage(t, "scratch/a/b/c")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with what it has become
+		runtime.LockOSThread() // never unlocked: the thread ends with its changed state
 		if os.Getuid() == 0 {  // root may remove anything
 			for _, name := range []string{"", "scratch", "scratch/a", "scratch/a/b", "scratch/a/b/c"} {
 				_ = os.Chown(filepath.Join(dir, name), 65534, 65534)
@@ -285,7 +285,7 @@ func TestClearing(t *testing.T) {
 }
 
 func TestDescendants(t *testing.T) {
-	//     1 ─ 10 ─ 20 ─ 30      2 is nobody's; 40 and 41 are each other's, as a torn snapshot has it
+	// 1 ─ 10 ─ 20 ─ 30      2 is separate; 40 and 41 are each other's parents, as in a torn snapshot
 	parents := map[int]int{1: 0, 2: 0, 10: 1, 20: 10, 21: 10, 30: 20, 40: 41, 41: 40, 50: 49}
 	got := descendants(10, parents)
 	slices.Sort(got)

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also where the tests' own binary goes when it is executed again: as the sandbox, or, by the name of a probe,
-// as the program that tries the walls from inside.
+// TestMain is also the entry of the test binary when it is executed again: as the sandbox, or, by the name of a probe,
+// as the program that tests it from inside.
 func TestMain(m *testing.M) {
 	Main(operations)
 	if len(os.Args) > 2 && os.Args[1] == "probe" {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stdout, "done")
 		os.Exit(0)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=10") // else every process of ours takes a second to end
+	os.Setenv("GORACE", "atexit_sleep_ms=10") // otherwise each of our processes takes a second to end
 	flag.Parse()
 	if f := flag.Lookup("test.gocoverdir"); f != nil && f.Value.String() != "" {
 		os.Setenv(counting, f.Value.String())
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// operations are what the tests run behind walls without a command.
+// operations are the tests' sandboxed operations without a command.
 var operations = map[string]Operation{
 	"read": func(input json.RawMessage) (any, error) {
 		var name string
@@ -58,7 +58,7 @@ var operations = map[string]Operation{
 	"unwritable": func(json.RawMessage) (any, error) { return make(chan int), nil },
 }
 
-// stage is a folder for one test, without symbolic links in its name, with files in it.
+// stage is a folder for one test, with files, and without symbolic links in its path.
 func stage(t *testing.T, files ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -81,7 +81,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// run runs a command behind walls to its end, and returns what it wrote on both streams, and its exit code.
+// run runs a sandboxed command to its end, and returns its output and exit code.
 func run(t *testing.T, s *Sandbox, w Walls, argv ...string) (said string, code int) {
 	t.Helper()
 	cmd, release, err := s.Command(t.Context(), w, argv...)
@@ -97,13 +97,13 @@ func run(t *testing.T, s *Sandbox, w Walls, argv ...string) (said string, code i
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// probing makes walls that the tests' own binary can be executed behind.
+// probing is a policy under which the test binary can be executed.
 func probing(w Walls) Walls {
 	w.Read, w.Env = append(w.Read, self()), append(w.Env, "GORACE=atexit_sleep_ms=10")
 	return w
 }
 
-// try runs a probe behind walls, and reports whether it got through.
+// try runs a probe in a sandbox, and reports whether it succeeded.
 func try(t *testing.T, s *Sandbox, w Walls, args ...string) bool {
 	t.Helper()
 	said, code := run(t, s, probing(w), append([]string{self(), "probe"}, args...)...)

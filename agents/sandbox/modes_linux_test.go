@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command sets modes where it may write, and nowhere else: not by a name, nor through a link, nor of what it may only read.
+// A command sets modes where it may write, and nowhere else: not by a name, through a link, or of what it may only
+// read.
 func TestModes(t *testing.T) {
 	dir := stage(t, "ws/file", "ws/sub/file", "out/secret", "held/file")
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -89,7 +90,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What a command leaves behind runs for nobody as the daemon's account or group: these bits are set in no way.
+// Nothing that a command leaves runs as the daemon's account or group for others: these bits cannot be set in any way.
 func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 	dir := stage(t)
 	w := Walls{Write: []string{dir}, Dir: dir}
@@ -136,7 +137,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	self := call{PID: uint32(os.Getpid()), Nr: unix.SYS_FCHMODAT} // the warden by itself, should one come to it
+	self := call{PID: uint32(os.Getpid()), Nr: unix.SYS_FCHMODAT} // the supervisor's own check, if a call reached it
 	name := append([]byte(filepath.Join(dir, "x")), 0)
 	self.Args = [6]uint64{uint64(uint32(0xffffff9c)), uint64(uintptr(unsafe.Pointer(&name[0]))), 0o4755}
 	if err := self.setMode(-1, []string{dir}); !errors.Is(err, unix.EPERM) {
@@ -146,7 +147,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 	none(t)
 }
 
-// Programs that set modes work as ever, many at once.
+// Programs that set modes work normally, many at once.
 func TestProgramsThatSetModes(t *testing.T) {
 	dir := stage(t, "one")
 	said, code := run(t, New(Options{}), Walls{Write: []string{dir}, Dir: dir}, "/bin/sh", "-ec", `
@@ -163,7 +164,7 @@ func TestProgramsThatSetModes(t *testing.T) {
 	}
 }
 
-// What is not entrusted is not listened to, and what cannot be understood is not done.
+// A listener that was not sent is not served, and an invalid call is not executed.
 func TestOddCalls(t *testing.T) {
 	for _, message := range []func(fd int) error{
 		func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) },
@@ -192,7 +193,7 @@ func TestOddCalls(t *testing.T) {
 			t.Errorf("%+v is done", c)
 		}
 	}
-	answerModes(-1, nil) // where nobody can be heard, it ends
+	answerModes(-1, nil) // without a listener, it exits
 	if deserted(0) {
 		t.Error("what is no listener is deserted")
 	}
@@ -201,11 +202,11 @@ func TestOddCalls(t *testing.T) {
 	}
 }
 
-// A sandbox in a sandbox, as when a daemon runs in one of another's, cannot ask about modes: it sets none.
+// A sandbox in a sandbox cannot ask about modes, so it sets none.
 func TestASandboxInASandbox(t *testing.T) {
 	dir := stage(t, "ws/file", "out/secret")
 	w := probing(Walls{Write: []string{filepath.Join(dir, "ws")}, Dir: filepath.Join(dir, "ws")})
-	w.Read = append(w.Read, "/proc") // where the inner warden looks for its own
+	w.Read = append(w.Read, "/proc") // where the inner supervisor looks for its own
 	for what, says := range map[string]string{
 		"cat file": "of ws/file", "cat ../out/secret": "Permission denied", "chmod 600 file": "Operation not permitted",
 	} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// servers are one of each kind that a command might reach: it answers whatever comes.
+// servers are one of each kind that a command might reach; each answers everything.
 func servers(t *testing.T) map[string]string {
 	t.Helper()
 	sockets, err := os.MkdirTemp("", "dc") // their paths have at most 107 bytes
@@ -64,8 +64,7 @@ func servers(t *testing.T) map[string]string {
 	return at
 }
 
-// Without a grant nothing is connected to; with the network, TCP and UDP are, and no socket of this machine, even where
-// its folder may be written.
+// Without a grant no connection works; with the network, TCP and UDP do, but no unix socket, even in a writable folder.
 func TestConnecting(t *testing.T) {
 	at := servers(t)
 	s := New(Options{})
@@ -101,7 +100,7 @@ func TestConnecting(t *testing.T) {
 	}
 }
 
-// What is no connection yet, and could become one.
+// Sockets that are not connected yet, but could be.
 func TestSockets(t *testing.T) {
 	at := servers(t)
 	s := New(Options{})

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probe tries one thing from inside, and says how it went: nil is that it worked.
+// probe tries one thing from inside; nil means that it worked.
 func probe(what string, args []string) error {
 	switch what {
 	case "read":
@@ -46,7 +46,7 @@ func probe(what string, args []string) error {
 			_, err = c.Read(make([]byte, 1))
 		}
 		return err
-	case "hold": // a pipe, for good
+	case "hold": // a pipe, forever
 		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func probe(what string, args []string) error {
 // wide is a bit in the high half of a register.
 var wide uint64 = 1 << 32
 
-// probeKernel tries doors that are no files.
+// probeKernel tries kernel interfaces other than files.
 func probeKernel(what string, args []string) error {
 	number := func(i int) int { n, _ := strconv.Atoi(args[i]); return n }
 	switch what {
@@ -78,13 +78,13 @@ func probeKernel(what string, args []string) error {
 			_ = unix.Close(fd)
 		}
 		return err
-	case "wide-family": // the high half of the register is not the kernel's business
+	case "wide-family": // the kernel ignores the high half of the register
 		_, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(wide|uint64(number(0))), unix.SOCK_STREAM, 0)
 		return errnoOf(errno)
 	case "pair":
 		_, err := unix.Socketpair(unix.AF_UNIX, number(0)|unix.SOCK_CLOEXEC, 0)
 		return err
-	case "sendto-by-pair": // a pair of datagram sockets can be turned towards any address
+	case "sendto-by-pair": // a pair of datagram sockets can be redirected to any address
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func probeKernel(what string, args []string) error {
 		if errno == unix.EPERM {
 			return errno
 		}
-		return nil // it got as far as to ask the descriptor
+		return nil // the call reached the descriptor check
 	case "limit":
 		return unix.Prlimit(number(0), unix.RLIMIT_CPU, nil, &unix.Rlimit{})
 	case "keys":
@@ -164,7 +164,7 @@ func probeKernel(what string, args []string) error {
 	case "disk":
 		_, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, 1, uintptr(number(0)), 3<<13)
 		return errnoOf(errno)
-	case "special": // a file that is to run as the account that made it
+	case "special": // a file that runs as its owner
 		return leaveSpecial(args[0], args[1])
 	case "hostname":
 		return unix.Sethostname([]byte("x"))
@@ -190,7 +190,7 @@ func probeKernel(what string, args []string) error {
 			return unix.Fchmod(int(f.Fd()), 0o777)
 		}
 		return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o777)
-	case "fchmodat": // from another folder than one's own
+	case "fchmodat": // from another folder than its own
 		dir, err := unix.Open(args[0], unix.O_PATH, 0)
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ func probeKernel(what string, args []string) error {
 		return unix.Fchmodat(dir, args[1], 0o777, 0)
 	case "fchmodat2":
 		return unix.Fchmodat(unix.AT_FDCWD, args[0], 0o777, unix.AT_SYMLINK_NOFOLLOW)
-	case "by-place": // an open file that is only a place
+	case "by-place": // an O_PATH descriptor
 		fd, err := unix.Open(args[0], unix.O_PATH, 0)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ func errnoOf(errno syscall.Errno) error {
 	return errno
 }
 
-// leaveSpecial makes a program with the setuid bit, in one of the ways that there are.
+// leaveSpecial creates a setuid program, in one of the possible ways.
 func leaveSpecial(way, name string) error {
 	mode := uint32(0o4755)
 	if strings.HasSuffix(way, ", setgid") {

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// What is the daemon's own is never within reach, by whatever name, there already or not.
+// The daemon's files are never accessible, by any name, existing or not.
 func TestTheDaemonsOwn(t *testing.T) {
 	dir := stage(t, "ws/file", "state/daycared/db", "home/.config/x")
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -67,7 +67,7 @@ func TestTheDaemonsOwn(t *testing.T) {
 	}
 }
 
-// Walls are what people were shown: no path leads elsewhere, or is missing.
+// A policy is what people were shown: no path leads elsewhere, or is missing.
 func TestOddPaths(t *testing.T) {
 	dir := stage(t, "real/file")
 	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
@@ -88,11 +88,11 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// An operation runs behind walls, and says what it said.
+// An operation runs in a sandbox and returns its result.
 func TestOperations(t *testing.T) {
 	dir := stage(t, "ws/file", "out/secret")
 	s, w := New(Options{}), Walls{Read: []string{filepath.Join(dir, "ws")}}
-	if place := os.Getenv(counting); place != "" { // so that what runs there is counted
+	if place := os.Getenv(counting); place != "" { // for its coverage data
 		w.Write = append(w.Write, own.Resolve(place))
 	}
 	var text string
@@ -122,7 +122,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// What is no order is none.
+// An invalid spec is refused.
 func TestOrders(t *testing.T) {
 	for _, text := range []string{"", "{", `{"Operation":"none"}`, `{"Operation":"read","Read":["relative/../x"]}`} {
 		out := &bytes.Buffer{}
@@ -153,5 +153,5 @@ func TestChecking(t *testing.T) {
 		}
 	}
 	t.Parallel()
-	Main(nil) // in a process that is nobody's sandbox: it returns
+	Main(nil) // in a process that no sandbox started: it returns
 }

@@ -64,7 +64,7 @@ func tryWriteFile(t *testing.T) {
 	}
 }
 
-// What was shown is what is changed: not what the file has become since.
+// What was shown is what is changed, not what the file has become since.
 func TestAFileThatChangedSince(t *testing.T) { inBothModes(t, tryAFileThatChangedSince) }
 
 func tryAFileThatChangedSince(t *testing.T) {
@@ -85,14 +85,14 @@ func tryAFileThatChangedSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	tool(t, "write_file").Run(t.Context(), p, writing.json(t), w).says(t, true, "changed since it was shown; look again")
-	write(t, a, "one\n") // as it was
+	write(t, a, "one\n") // unchanged
 	tool(t, "edit_file").Run(t.Context(), p, editing.json(t), e).says(t, false, "changed "+a)
 	if left, _ := filepath.Glob(filepath.Join(dir, "ws/.daycared-*")); len(left) > 0 {
 		t.Errorf("drafts are left: %v", left)
 	}
 }
 
-// What the agent may not read is not read for it: people are shown the input alone, and the agent learns nothing.
+// What the agent may not read is not read for it: people see the input only, and the agent learns nothing.
 func TestAFileThatMayNotBeRead(t *testing.T) { inBothModes(t, tryAFileThatMayNotBeRead) }
 
 func tryAFileThatMayNotBeRead(t *testing.T) {
@@ -111,7 +111,7 @@ func tryAFileThatMayNotBeRead(t *testing.T) {
 		}
 		tool(t, name).Run(t.Context(), p, in.json(t), got).says(t, true, "there is no write access to "+secret)
 	}
-	// Once it is granted, alone, it is changed, and nothing beside it.
+	// After a grant for the file alone it is changed, and nothing beside it.
 	held := p.with(t, "@write:"+secret)
 	call(t, held, "edit_file", args{"path": secret, "old_text": "the", "new_text": "no"}).says(t, false, "changed")
 	call(t, held, "write_file", args{"path": filepath.Join(dir, "out/other"), "content": "x"}).says(t, true, "there is no write access")
@@ -176,7 +176,7 @@ func tryEditFile(t *testing.T) {
 	}
 }
 
-// Writing is whole or not at all.
+// Writing is atomic.
 func TestAWriteThatFails(t *testing.T) {
 	dir, _ := stage(t, map[string]string{"ws/a": "one", "ws/folder/x": ""})
 	s := spot{Root: filepath.Join(dir, "ws"), Name: "a"}
@@ -200,7 +200,7 @@ func TestAWriteThatFails(t *testing.T) {
 	}
 }
 
-// In the workspace an agent reads, and asks to write: for the workspace, and not for one file after the other.
+// In the workspace an agent may read, and asks to write in the whole workspace, not file by file.
 func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
 	dir, p := stage(t, map[string]string{"ws/a": "one\n"})
 	p.Tags = nil

@@ -66,7 +66,7 @@ func TestRunCommand(t *testing.T) {
 	}
 }
 
-// Without a workspace a command starts in its scratch folder, and the output is kept for those who look later.
+// Without a workspace a command starts in its scratch folder, and its output is kept.
 func TestACommandWithoutAWorkspace(t *testing.T) {
 	o := call(t, Place{}, "run_command", args{"command": `test "$PWD" = "$TMPDIR" && echo yes; echo no >&2`, "pause": true})
 	o.says(t, false, "yes")
@@ -79,7 +79,7 @@ func TestACommandWithoutAWorkspace(t *testing.T) {
 	}
 }
 
-// A command reaches the network only if it says so and that is held, and never a socket of this machine.
+// A command reaches the network only if it asks for it and holds it, and never a unix socket.
 func TestACommandAndTheNetwork(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("from the net")) }))
 	defer page.Close()
@@ -123,7 +123,7 @@ func TestACommandAndTheNetwork(t *testing.T) {
 	o.says(t, false, "from the net")
 }
 
-// When its time is over, or the call is given up, a command ends with all that it started.
+// On a timeout or a cancellation a command ends with all its descendants.
 func TestACommandThatGoesOn(t *testing.T) {
 	for _, how := range []string{"its time is over", "it is given up"} {
 		dir, p := stage(t, nil)
@@ -138,9 +138,9 @@ func TestACommandThatGoesOn(t *testing.T) {
 		}
 		done := make(chan Outcome, 1)
 		go func() { done <- tool(t, "run_command").Run(ctx, p, in.json(t), Plan{}) }()
-		wait := 0 // for somebody to open it
+		wait := 0 // so that it can be opened
 		if how == "its time is over" {
-			wait = unix.O_NONBLOCK // it may be over before
+			wait = unix.O_NONBLOCK // it may end before
 		}
 		held, err := os.OpenFile(pipe, os.O_RDONLY|wait, 0)
 		if err != nil {
@@ -150,7 +150,7 @@ func TestACommandThatGoesOn(t *testing.T) {
 			end()
 		}
 		(<-done).says(t, true, says)
-		if _, err := held.Read(make([]byte, 1)); err == nil { // the end of the pipe: its last writer is gone
+		if _, err := held.Read(make([]byte, 1)); err == nil { // end of file: the last writer is gone
 			t.Errorf("%s: somebody lives on", how)
 		}
 		held.Close()
@@ -158,7 +158,7 @@ func TestACommandThatGoesOn(t *testing.T) {
 	}
 }
 
-// Of much output the model is told the beginning and the end, and much is kept; what is not is said.
+// Of a long output the model gets start and end, much is kept, and the rest is reported as missing.
 func TestMuchOutput(t *testing.T) {
 	_, p := stage(t, nil)
 	o := call(t, p, "run_command", args{"command": "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end; printf '\\377' >&2"})
@@ -177,7 +177,7 @@ func TestMuchOutput(t *testing.T) {
 	}
 }
 
-// Whatever the sizes of the pieces, the ends are the same.
+// The ends do not depend on the sizes of writes.
 func TestEnds(t *testing.T) {
 	text := strings.Repeat("0123456789", keptBytes/4)
 	for _, piece := range []int{len(text), 100_003, 4096} {
@@ -195,7 +195,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestACommandWithoutTheNetworkThatIsHeldNamesIt: only where it is held, was not said, and the command failed.
+// TestACommandWithoutTheNetworkThatIsHeldNamesIt: only if the network is held, was not asked for, and the command
+// failed.
 func TestACommandWithoutTheNetworkThatIsHeldNamesIt(t *testing.T) {
 	_, p := stage(t, nil)
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/daycared/daycared/agents"
 )
 
-// pages are a server with a page of each kind.
+// pages is a server with a page of each kind.
 func pages(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -114,7 +114,7 @@ func TestFetchURL(t *testing.T) {
 	}
 }
 
-// What keeps a page from being fetched is told in words, not in those of Go; an address may hold a secret.
+// Errors of a fetch are plain words without Go's terms; an address may contain a secret.
 func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
 	server := pages(t)
 	gone := httptest.NewServer(nil)
@@ -138,7 +138,7 @@ func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
 	}
 }
 
-// Without the tag nothing is fetched, and without the operator's word nothing private, however it is named.
+// Nothing is fetched without the tag, and nothing private without the operator's permission, however it is named.
 func TestPrivateAddresses(t *testing.T) {
 	server := pages(t)
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
@@ -158,7 +158,7 @@ func TestPrivateAddresses(t *testing.T) {
 	call(t, loopback(t), "fetch_url", args{"url": "http://[::ffff:127.0.0.1]:" + port + "/secret"}).says(t, false, "the secret")
 }
 
-// A name that is a public address when it is looked up first, and a private one after that, is not connected to.
+// A name that resolves to a public address first and a private one later is not connected to.
 func TestDNSRebinding(t *testing.T) {
 	server := pages(t)
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
@@ -182,7 +182,7 @@ func TestDNSRebinding(t *testing.T) {
 	}
 }
 
-// nameServer is a resolver that asks a server of ours, over UDP, which answers every question for an address so.
+// nameServer is a resolver with our own UDP server, which answers every address question.
 func nameServer(t *testing.T, address func() netip.Addr) *net.Resolver {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -228,7 +228,7 @@ func answerTo(question []byte, address func() netip.Addr) ([]byte, error) {
 	return m.Pack()
 }
 
-// Every kind of address that is nobody's in public is refused, also inside another.
+// Every kind of non-public address is refused, also inside another.
 func TestAddresses(t *testing.T) {
 	for i, c := range []struct {
 		addr   string

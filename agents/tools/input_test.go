@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/agents/schema/schematest"
 )
 
-// Every tool refuses, in words for a model, an input that is not exactly as it is told.
+// Every tool refuses an invalid input, in words for a model.
 func TestStrictInputs(t *testing.T) {
 	_, p := stage(t, map[string]string{"ws/a": "x"})
 	for _, c := range []struct{ tool, input, says string }{
@@ -60,7 +60,7 @@ func TestStrictInputs(t *testing.T) {
 				t.Errorf("%s %.80s: %v, want %q", c.tool, c.input, err, c.says)
 			}
 			if c.says == "holds exactly that already" {
-				return // no fault of the input
+				return // not the input's fault
 			}
 			if o := one.Run(t.Context(), p, json.RawMessage(c.input), Plan{}); !o.Error {
 				t.Errorf("%s %.80s runs: %s", c.tool, c.input, o.Text)
@@ -69,7 +69,7 @@ func TestStrictInputs(t *testing.T) {
 	}
 }
 
-// What a model is told of each tool is what is decoded.
+// The schema that a model gets matches the decoder.
 func TestSpecs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, one := range All(sandbox.New(sandbox.Options{})) {
@@ -103,7 +103,7 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// A path is taken as it is written, or refused.
+// A path is taken as written, or refused.
 func TestPaths(t *testing.T) {
 	dir, p := stage(t, map[string]string{"ws/a": "x", "ws/sub/b": "y", "out/c": "z"})
 	for _, c := range []struct{ path, needs, says string }{

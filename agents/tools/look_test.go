@@ -68,7 +68,7 @@ func tryReadFile(t *testing.T) {
 	for _, tag := range []string{"@read:" + filepath.Join(dir, "out"), "@read:" + filepath.Join(dir, "out/secret"), "@write:" + dir} {
 		call(t, p.with(t, tag), "read_file", args{"path": filepath.Join(dir, "out/secret")}).says(t, false, "secret")
 	}
-	// What was granted by one name is not what a link makes of it.
+	// A grant for a name does not cover what a link turns it into.
 	alias := filepath.Join(dir, "alias")
 	if err := os.Symlink(filepath.Join(dir, "out"), alias); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func tryReadFile(t *testing.T) {
 	call(t, p.with(t, "@read:"+alias), "read_file", args{"path": alias + "/secret"}).says(t, true, "it is a symbolic link")
 }
 
-// The workspace may be named through a symbolic link, by the operator.
+// The operator may name the workspace through a symbolic link.
 func TestAWorkspaceBehindALink(t *testing.T) {
 	dir, p := stage(t, map[string]string{"ws/a": "one"})
 	alias := filepath.Join(dir, "alias")
@@ -89,7 +89,7 @@ func TestAWorkspaceBehindALink(t *testing.T) {
 	call(t, p, "run_command", args{"command": "cat a b; pwd"}).says(t, false, "onetwo"+dir+"/ws")
 	call(t, p, "read_file", args{"path": alias + "/a"}).says(t, false, "one") // by the operator's name, too
 	p = p.In(filepath.Join(dir, "nowhere"))
-	write(t, filepath.Join(dir, "nowhere/a"), "late") // made after the daemon's start, by whomever
+	write(t, filepath.Join(dir, "nowhere/a"), "late") // made after the daemon's start, by anybody
 	for name, in := range map[string]args{"read_file": {"path": "a"}, "run_command": {"command": "true"}} {
 		if _, err := tool(t, name).Plan(t.Context(), p, in.json(t)); err == nil || !strings.Contains(err.Error(), "no such file") {
 			t.Errorf("%s where the workspace was not there: %v", name, err)
@@ -98,7 +98,7 @@ func TestAWorkspaceBehindALink(t *testing.T) {
 	}
 }
 
-// A workspace is the folder that it was when the daemon started: no other gets its place by getting its name.
+// A workspace is the folder as of the daemon's start: no other folder replaces it by taking its name.
 func TestAWorkspaceIsNoOtherFolder(t *testing.T) { inBothModes(t, tryMovedWorkspace) }
 
 func tryMovedWorkspace(t *testing.T) {
@@ -141,7 +141,7 @@ func tryMovedWorkspace(t *testing.T) {
 				"run_command": {"command": "cat file; echo x >planted", "write": []string{"."}},
 			}
 			plans := map[string]Plan{}
-			for name, in := range calls { // shown to people while all was as it should be
+			for name, in := range calls { // shown to people while everything was right
 				plans[name] = plan(t, p, name, in)
 			}
 			if err := os.Rename(filepath.Join(dir, "ws"), filepath.Join(dir, "old")); err != nil {
@@ -173,7 +173,7 @@ func symlink(t *testing.T, target, name string) {
 	}
 }
 
-// What became another folder after the last look is not opened either: the process behind the walls compares.
+// A folder replaced after the last check is not opened either: the sandboxed process compares.
 func TestAWorkspaceThatMovesInBetween(t *testing.T) { inBothModes(t, tryLateMove) }
 
 func tryLateMove(t *testing.T) {
@@ -270,7 +270,7 @@ func trySearchFiles(t *testing.T) {
 	}
 }
 
-// Where too much is to be gone through, that is said.
+// If there is too much to walk through, that is reported.
 func TestGoingThroughTooMuch(t *testing.T) {
 	dir, _ := stage(t, map[string]string{"ws/a": "x"})
 	s := spot{Root: filepath.Join(dir, "ws"), Name: "."}
@@ -293,7 +293,7 @@ func TestGoingThroughTooMuch(t *testing.T) {
 	}
 }
 
-// What the daemon keeps for itself is not read on anybody's behalf, even when it is held.
+// The daemon's own files are not read for anybody, even when the tag is held.
 func TestTheDaemonsOwnFiles(t *testing.T) {
 	dir, p := stage(t, map[string]string{"ws/state/db": "x"})
 	box := sandbox.New(sandbox.Options{Own: []string{filepath.Join(dir, "ws/state")}})

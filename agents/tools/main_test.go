@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main(Operations())
-	if len(os.Args) > 2 && os.Args[1] == "get" { // what commands fetch with: get URL, or get URL by a unix socket
+	if len(os.Args) > 2 && os.Args[1] == "get" { // commands' client: get URL, or get URL through a unix socket
 		os.Exit(get(os.Args[2], append(os.Args[3:], "")[0]))
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=10") // else every process of ours takes a second to end
+	os.Setenv("GORACE", "atexit_sleep_ms=10") // otherwise each of our processes takes a second to end
 	flag.Parse()
 	if f := flag.Lookup("test.gocoverdir"); f != nil && f.Value.String() != "" {
 		os.Setenv("GOCOVERDIR", f.Value.String())
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// get fetches a page, and tells by its exit code whether it could.
+// get fetches a page; its exit code reports success.
 func get(url, socket string) int {
 	transport := &http.Transport{}
 	if socket != "" {
@@ -54,10 +54,10 @@ func get(url, socket string) int {
 	return 0
 }
 
-// mode is that of the tools of a test.
+// mode is the sandbox mode of a test's tools.
 var mode = sandbox.On
 
-// inBothModes runs a test with walls and without: what holds by the names of files alone is not to lean on the walls.
+// inBothModes runs a test with and without a sandbox: checks by file name must not depend on it.
 func inBothModes(t *testing.T, test func(*testing.T)) {
 	defer func() { mode = sandbox.On }()
 	for _, mode = range []sandbox.Mode{sandbox.On, sandbox.Off} {
@@ -65,7 +65,7 @@ func inBothModes(t *testing.T, test func(*testing.T)) {
 	}
 }
 
-// stage is a place with a workspace, "ws", in a folder where there is more.
+// stage is a place with a workspace, "ws", in a larger folder.
 func stage(t *testing.T, files map[string]string) (dir string, p Place) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -102,7 +102,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// with is a place where more is held.
+// with is a place with more tags.
 func (p Place) with(t *testing.T, tags ...string) Place {
 	t.Helper()
 	more, err := permissions.ParseTags(tags)
@@ -113,7 +113,7 @@ func (p Place) with(t *testing.T, tags ...string) Place {
 	return p
 }
 
-// tool is one of ours by its name.
+// tool is one of our tools by name.
 func tool(t *testing.T, name string) Tool {
 	t.Helper()
 	for _, tool := range All(sandbox.New(sandbox.Options{Mode: mode})) {
@@ -136,7 +136,7 @@ func (a args) json(t *testing.T) json.RawMessage {
 	return text
 }
 
-// plan plans a call that is as it should be.
+// plan plans a valid call.
 func plan(t *testing.T, p Place, name string, a args) Plan {
 	t.Helper()
 	got, err := tool(t, name).Plan(t.Context(), p, a.json(t))
@@ -152,7 +152,7 @@ func call(t *testing.T, p Place, name string, a args) Outcome {
 	return tool(t, name).Run(t.Context(), p, a.json(t), plan(t, p, name, a))
 }
 
-// says checks what a call came to.
+// says checks the outcome of a call.
 func (o Outcome) says(t *testing.T, failed bool, text string) {
 	t.Helper()
 	if o.Error != failed || !strings.Contains(o.Text, text) {
@@ -162,7 +162,7 @@ func (o Outcome) says(t *testing.T, failed bool, text string) {
 
 func needs(p Plan) string { return permissions.DescribeTags(p.Needs) }
 
-// artifact is what a call left of one type.
+// artifact is a call's artifact of one type.
 func (o Outcome) artifact(t *testing.T, of agents.ArtifactType) (a struct {
 	Text           string
 	Bytes, Missing int

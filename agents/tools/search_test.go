@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWebSearch asks a service as SearXNG is one: the operator's alone, wherever that leads.
+// TestWebSearch queries a service like SearXNG: only the operator's, whatever it redirects to.
 func TestWebSearch(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/here/search" || r.FormValue("format") != "json" {

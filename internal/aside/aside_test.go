@@ -62,7 +62,7 @@ func TestWhoeverWaitsAfterwardsStaysSmall(t *testing.T) {
 			<-end
 			ended <- struct{}{}
 		}()
-		<-ready // one after the other, so that what is done aside is over
+		<-ready // one after the other, so that each has ended
 	}
 	grown := (int64(stacks()) - int64(before)) / many
 	close(end)

@@ -25,9 +25,9 @@ const (
 	maxLines = 600
 )
 
-// rooms says what of ours each part may import in the code that ships. The last row that matches a package counts. A
-// path that ends in /... is the folder and all below it. Tests, and the packages whose name ends in test, may stand on
-// real parts; nothing that ships imports them.
+// rooms lists what production code of each part may import of ours. The last matching row counts. A path that ends in
+// /... is the folder and everything below. Tests, and packages whose names end in test, may use concrete parts;
+// production code does not import them.
 var rooms = []struct {
 	part string
 	may  []string
@@ -44,7 +44,7 @@ var rooms = []struct {
 	{"tools/grow", []string{"permissions", "engine/store"}},
 }
 
-// owners says which parts alone may see a library, tests included.
+// owners lists the only parts that may import a library, tests included.
 var owners = []struct {
 	library string
 	parts   []string
@@ -71,7 +71,7 @@ var owners = []struct {
 	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/..."}},
 }
 
-// pkg is a package as go list tells it; the paths of ours without the module's name.
+// pkg is a package from go list; our paths are without the module's name.
 type pkg struct {
 	ImportPath, Doc                    string
 	GoFiles                            []string
@@ -96,8 +96,8 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// TestWhoStartsGoroutinesLooksForLeaks: the tests of every package that starts a goroutine end with a look for those that
-// are left. Packages for tests have none of their own; those who use them look.
+// TestWhoStartsGoroutinesLooksForLeaks: the tests of every package that starts a goroutine check for leaks. Packages
+// for tests have no tests; their users check.
 func TestWhoStartsGoroutinesLooksForLeaks(t *testing.T) {
 	looked := 0
 	for _, p := range list(t) {
@@ -114,7 +114,7 @@ func TestWhoStartsGoroutinesLooksForLeaks(t *testing.T) {
 	}
 }
 
-// starts reports whether the code that ships of a package starts goroutines, by itself or by a group.
+// starts reports whether a package's production code starts goroutines, itself or by a group.
 func starts(t *testing.T, p pkg) (found bool) {
 	for _, name := range p.GoFiles {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, p.ImportPath, name), nil, 0)
@@ -134,10 +134,10 @@ func starts(t *testing.T, p pkg) (found bool) {
 	return found
 }
 
-// named is a file of Go that a comment names, without a folder.
+// named is a Go file that a comment names, without a folder.
 var named = regexp.MustCompile(`(?:^|[^\w/])([a-z][a-z0-9_]*\.go)\b`)
 
-// TestCommentsNameFilesThatExist: the comment of a package says which file has what of it, after files were merged as well.
+// TestCommentsNameFilesThatExist: file names in a package comment stay correct after files were merged.
 func TestCommentsNameFilesThatExist(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -226,7 +226,7 @@ func TestCircle(t *testing.T) {
 	if got := circle(straight); got != nil {
 		t.Errorf("a circle where there is none: %q", got)
 	}
-	straight[2].Imports = []string{"engine/store"} // no circle of packages, but one of folders
+	straight[2].Imports = []string{"engine/store"} // a cycle of folders, not of packages
 	if got := circle(append(straight, pkg{ImportPath: "engine/store"})); len(got) != 3 || got[0] != got[2] {
 		t.Errorf("the circle is %q, want agents → engine → agents", got)
 	}
@@ -256,7 +256,7 @@ func list(t *testing.T) []pkg {
 	}
 }
 
-// trespasses are the imports that rooms and owners do not allow, in words.
+// trespasses describes the imports that rooms and owners do not allow.
 func trespasses(house []pkg) []string {
 	ours := map[string]bool{}
 	for _, p := range house {
@@ -302,7 +302,7 @@ func matches(path string, patterns []string) bool {
 
 func forTests(path string) bool { return strings.HasSuffix(path, "test") }
 
-// circle is a way from one top folder through others back to it, or nil.
+// circle is a cycle of top folders, or nil.
 func circle(house []pkg) []string {
 	house = slices.DeleteFunc(slices.Clone(house), func(p pkg) bool { return forTests(p.ImportPath) })
 	leads := map[string]map[string]bool{}

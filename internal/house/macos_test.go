@@ -15,9 +15,8 @@ import (
 	"testing"
 )
 
-// TestMacOS checks the types of everything as macOS compiles it, tests included, from the sources alone: for a compiler, all
-// that we import would have to be compiled for macOS first, and SQLite needs a C compiler for it. What C declares is not
-// looked at.
+// TestMacOS type-checks everything as macOS compiles it, tests included, from sources alone: compiling would need all
+// dependencies for macOS, and a C compiler for SQLite. What C declares is not checked.
 func TestMacOS(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-test",
@@ -33,7 +32,7 @@ func TestMacOS(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := mac{types: map[string]*types.Package{"unsafe": types.Unsafe}}
-	for in := json.NewDecoder(out); ; { // a package comes after what it imports
+	for in := json.NewDecoder(out); ; { // a package comes after its imports
 		var p source
 		if err := in.Decode(&p); errors.Is(err, io.EOF) {
 			break
@@ -41,7 +40,7 @@ func TestMacOS(t *testing.T) {
 			t.Fatalf("read what go list says: %v", err)
 		}
 		if strings.HasSuffix(p.ImportPath, ".test") || p.ImportPath == "unsafe" {
-			continue // a main that go test writes
+			continue // the main package of go test
 		}
 		for _, err := range m.check(p) {
 			t.Error(err)
@@ -52,7 +51,7 @@ func TestMacOS(t *testing.T) {
 	}
 }
 
-// source is a package as go list tells it.
+// source is a package from go list.
 type source struct {
 	ImportPath, Dir   string
 	GoFiles, CgoFiles []string
@@ -64,7 +63,7 @@ type mac struct {
 	types map[string]*types.Package
 }
 
-// check adds a package, and returns what is wrong with ours.
+// check type-checks a package, and returns the errors in ours.
 func (m mac) check(p source) (wrong []error) {
 	ours := strings.HasPrefix(p.ImportPath, module)
 	files := token.NewFileSet()
@@ -96,7 +95,7 @@ func (m mac) check(p source) (wrong []error) {
 	return wrong
 }
 
-// importer finds the types of what a package imports.
+// importer resolves the imports of a package.
 type importer struct {
 	types map[string]*types.Package
 	names map[string]string

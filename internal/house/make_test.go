@@ -9,9 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMake runs what make and its tools promise, as a person sees it: on machines that lack something, in a clone and in an
-// unpacked archive. Each script has a tree of the Makefile, go.mod and the tools alone. Its PATH has the programs of every
-// Debian, git and make, no compiler, and what the script itself puts into bin.
+// TestMake runs what make and its tools promise, as a user does: on machines that lack something, in a clone and in an
+// unpacked archive. Each script has a tree of only the Makefile, go.mod and the tools. Its PATH has every Debian's
+// programs, git and make, no compiler, and what the script puts into bin.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestThreatsAreCounted: what make threats makes of what tests print. Only a case of each threat that held is enough.
+// TestThreatsAreCounted: what make threats makes of test output. A threat needs a case that passed.
 func TestThreatsAreCounted(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join(root, "tools/threats.txt"))
 	if err != nil {
@@ -64,8 +64,8 @@ func TestThreatsAreCounted(t *testing.T) {
 	}
 }
 
-// What is known of our dependencies is told as it comes, and where it cannot be asked for, nothing is said to be well. The
-// database is elsewhere, so its client is a stub here.
+// Findings about dependencies are printed as they come, and if the database cannot be queried, nothing is reported as
+// safe. The database is remote, so its client is a stub here.
 func TestVulnSaysWhetherTheDatabaseWasAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		says string
@@ -88,7 +88,7 @@ func TestVulnSaysWhetherTheDatabaseWasAsked(t *testing.T) {
 			vuln := exec.CommandContext(t.Context(), "sh", "tools/vuln.sh")
 			vuln.Dir = "../.."
 			vuln.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-			out, _ := vuln.CombinedOutput() // the exit code is looked at
+			out, _ := vuln.CombinedOutput() // the exit code counts
 			if got := vuln.ProcessState.ExitCode(); got != c.exit || !strings.Contains(string(out), c.want) {
 				t.Errorf("exit code %d, want %d; it says\n%s", got, c.exit, out)
 			}

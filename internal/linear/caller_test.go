@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// caller is who makes calls to one socket.
+// caller makes calls to one socket.
 type caller struct {
 	http  *http.Client
 	clock clock
@@ -32,17 +32,17 @@ func newCaller(t *testing.T, socket string, c clock) *caller {
 	return &caller{&http.Client{Transport: transport}, c}
 }
 
-// forever is when a call ends that nobody heard the end of.
+// forever is the end of a call whose end nobody saw.
 const forever = math.MaxInt64
 
-// call is one call, and what came of it.
+// call is one call with its result.
 type call struct {
 	from, to int64
 	reply    reply
-	shown    shown // where a request was
+	shown    shown // path of a request
 }
 
-// shown is a request as the doors tell it, as far as the model goes.
+// shown is a request as the servers return it, as far as the model goes.
 type shown struct {
 	ID        string    `json:"id"`
 	State     string    `json:"state"`
@@ -58,7 +58,7 @@ type shown struct {
 
 func (s shown) row() row {
 	r := row{state: s.State, by: s.DecidedBy, used: !s.UsedAt.IsZero(), void: !s.VoidAt.IsZero()}
-	if r.void { // which is told as cancelled
+	if r.void { // shown as cancelled
 		r.state = approved
 	}
 	for _, v := range s.Votes {
@@ -74,7 +74,7 @@ type problem struct {
 	Request *shown `json:"request"`
 }
 
-// do makes one call. It ends without a reply when patience is over; 0 is for ever.
+// do makes one call. It ends without a reply after patience; 0 is forever.
 func (c *caller) do(ctx context.Context, method, path string, header map[string]string, body any, patience time.Duration) call {
 	if patience > 0 {
 		limited, done := context.WithTimeout(ctx, patience)
@@ -111,16 +111,16 @@ func (c *caller) do(ctx context.Context, method, path string, header map[string]
 	return made
 }
 
-// words are what the codes of refusals mean to the model.
+// words maps refusal codes to the model's.
 var words = map[string]word{
 	"unknown": unknown, "not-yours": notYours, "stopped": stopped, "not-usable": noUse, "settled": settled,
 	"limit": refused, "rest": refused, "ask-again": lost,
 }
 
-// ended is how the sentence ends a settled request's life.
+// ended maps a settled request's sentence to its end.
 var ended = regexp.MustCompile(`^Too late: (?:already )?([a-z]+)(?: by ([a-z]+))? at `)
 
-// understand reads a reply. What no daemon should say becomes a word that the model does not have.
+// understand parses a reply. What no daemon should say becomes a word that the model lacks.
 func understand(status int, text []byte) (reply, shown) {
 	if status == http.StatusOK {
 		var s shown

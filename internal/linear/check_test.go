@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// seen is a history by hand: who did what, from when to when, and what they were told. Its deadline is at 100.
+// seen is a history by hand: who did what, from when to when, and the reply. Its deadline is at 100.
 type seen struct {
 	act      act
 	who      string
@@ -41,7 +41,7 @@ func byHand(keyed bool, quorum int, all []seen, stops ...episode) *history {
 	return h
 }
 
-// rowOf is what somebody is told of a request.
+// rowOf is a reply's request.
 func rowOf(state, by, votes string, more ...string) reply {
 	r := row{state: state, by: by, votes: votes}
 	for _, m := range more {
@@ -155,7 +155,7 @@ func TestTheModel(t *testing.T) {
 	}
 }
 
-// Who reads of a violation sees what happened, in words and as a picture.
+// A violation is reported as text and as a picture.
 func TestAViolationIsTold(t *testing.T) {
 	_, err := byHand(false, 2, []seen{
 		{ask, "call 1", 0, 2e6, rowOf(pending, "", "")},

@@ -1,11 +1,11 @@
-// Package linear shows that deciding is linearizable: whatever many clients do to one request at once over real
-// sockets, what each of them is told is what they could have been told had they come one after another.
+// Package linear tests that decisions are linearizable: whatever many clients do to one request concurrently over real
+// sockets, their replies are possible in some sequential order.
 //
-// A scene is one question, and 8 to 64 clients that ask it, answer it, cancel it, take approvals back, tap twice, lose
-// the reply and stop everything, while its deadline comes (scene_test.go). What each of them was told goes into a history
-// (history_test.go), which porcupine checks request by request against a model of one request that shares no code with
-// the daemon (model_test.go). The engine, its store and the sockets are the real ones (stage_test.go).
+// A scene is one question with 8 to 64 clients that ask it, answer it, cancel it, revoke approvals, tap twice, lose the
+// reply and stop everything while its deadline comes (scene_test.go). All replies go into a history (history_test.go),
+// which porcupine checks per request against a model of one request that shares no code with the daemon
+// (model_test.go). The engine, its store and the sockets are real (stage_test.go).
 //
-// LINEAR_OPS is how many calls are made, 100,000 by default. LINEAR_SEED is where the dice begin: the same seed has the same
-// scenes played by the same clients, who meet as the machine has it.
+// LINEAR_OPS is the number of calls, 100,000 by default. LINEAR_SEED seeds the random generators: the same seed has the
+// same scenes and clients; their interleaving is the machine's.
 package linear

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A store that is wrong in one way is found out, whichever way that is: the check can fail.
+// A store with any one fault is detected: the check can fail.
 func TestAFaultIsFound(t *testing.T) {
 	faults := []struct {
 		name    string
@@ -27,7 +27,7 @@ func TestAFaultIsFound(t *testing.T) {
 	}
 	for _, fault := range faults {
 		t.Run(fault.name, func(t *testing.T) {
-			const most = 40_000 // calls; a few hundred are enough but for the kill switch
+			const most = 40_000 // calls; a few hundred are enough except for the stop
 			s := newStage(t, fault.through)
 			all := &tally{}
 			k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
@@ -41,7 +41,7 @@ func TestAFaultIsFound(t *testing.T) {
 	}
 }
 
-// memory keeps every row as it was while it waited.
+// memory keeps every row as it was while pending.
 type memory struct {
 	engine.Store
 	rows sync.Map
@@ -63,7 +63,7 @@ func (m *memory) before(id permissions.ID) (permissions.Request, bool) {
 	return r.(permissions.Request), true
 }
 
-// doubled loses the compare-and-set: who comes second is told that they decided.
+// doubled loses the compare-and-set: the second is told that it decided.
 type doubled struct{ memory }
 
 func (d *doubled) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
@@ -86,7 +86,7 @@ func (g *generous) Apply(ctx context.Context, id permissions.ID, e permissions.E
 	return c, err
 }
 
-// stale tells whoever comes to read an answer that there is none yet.
+// stale tells a reader of an answer that there is none yet.
 type stale struct{ memory }
 
 func (s *stale) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
@@ -98,7 +98,7 @@ func (s *stale) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 	return c, err
 }
 
-// twofold counts an allowance for somebody else as well.
+// twofold counts an approval for a second person as well.
 type twofold struct{ engine.Store }
 
 func (f *twofold) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
@@ -116,7 +116,7 @@ func (f *twofold) Apply(ctx context.Context, id permissions.ID, e permissions.Ev
 	return c, err
 }
 
-// patient has time stand still for whoever answers.
+// patient stops time for deciders.
 type patient struct{ engine.Store }
 
 func (p *patient) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
@@ -130,7 +130,7 @@ func (p *patient) Apply(ctx context.Context, id permissions.ID, e permissions.Ev
 	return p.Store.Apply(ctx, id, e)
 }
 
-// keyless does not know a tap again that it has stored, and takes it for a new one.
+// keyless does not recognise a repeated tap, and takes it for a new one.
 type keyless struct{ engine.Store }
 
 func (k *keyless) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
@@ -141,7 +141,7 @@ func (k *keyless) Apply(ctx context.Context, id permissions.ID, e permissions.Ev
 	return k.Store.Apply(ctx, id, e)
 }
 
-// unstopped takes the kill switch for a lamp.
+// unstopped ignores a stop.
 type unstopped struct{ engine.Store }
 
 func (u *unstopped) Stop(context.Context, string, string, time.Time) ([]permissions.Request, error) {

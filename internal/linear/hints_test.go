@@ -7,29 +7,29 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Where dozens act at once, most ways in which they may have come one after another lead nowhere, and that shows only much
-// later: a search that just tries them takes minutes. What is here ends such a way at its beginning. It rules out nothing
-// that the model has, and adds nothing to it: only what follows from the rest of the same history.
+// With dozens of concurrent calls most partial orders are dead ends, which a plain search notices only after minutes.
+// The hints here cut them off at the start. They exclude nothing that the model allows and add nothing: they follow
+// from the rest of the same history.
 
-// hints are what is known of one deed from the whole history.
+// hints are what the whole history implies about one deed.
 type hints struct {
-	shows map[row]int // how many replies tell of each row
-	idle  bool        // it cannot have been the one that counted as a vote, or used an approval, since another was
+	shows map[row]int // number of replies with each row
+	idle  bool        // it cannot be the one that counted as a vote, or used an approval, because another was
 
-	// Of the few stops that a request may see, by their number from 1 on; 0 is none.
-	stop   int // which one this begins or ends
-	before int // which one has not begun yet when this happens
+	// Of the few stops that a request may see, by number from 1; 0 is none.
+	stop   int // which one this starts or ends
+	before int // which one has not started yet when this happens
 	within int // within which one this happens
-	most   int // of a deed that begins or ends one: how many others have that number in before or within
-	rank   int // of one that begins one: how far the row has come by then
+	most   int // of a deed that starts or ends one: how many others have that number in before or within
+	rank   int // of one that starts one: the row's rank by then
 }
 
-// stops is of how many stops there are hints.
+// stops is the number of stops with hints.
 const stops = 3
 
-// progress is how far an order has come.
+// progress is the state of a partial order.
 type progress struct {
-	showed         int // how many have been told of the row, as it is or was
+	showed         int // how many replies had the row, current or earlier
 	before, within [stops + 1]int
 }
 
@@ -46,8 +46,8 @@ func (r row) rank() int {
 	return 999
 }
 
-// leads reports whether an order may go on with d, which makes r become to. The row becomes another only once all have been
-// told of it, and of those before, that ever were, since no row comes back.
+// leads reports whether an order may continue with d, which changes r to to. The row may change only after all replies
+// with it and with earlier ones, since no row comes back.
 func (r request) leads(to request, d deed, said reply) (request, bool) {
 	if d.shows == nil {
 		return to, true
@@ -58,7 +58,7 @@ func (r request) leads(to request, d deed, said reply) (request, bool) {
 			switch {
 			case other.rank() < to.rank():
 				before += n
-			case other.rank() == to.rank() && other != to.row: // one of them never was
+			case other.rank() == to.rank() && other != to.row: // some reply had it never
 				return to, false
 			}
 		}
@@ -79,8 +79,8 @@ func (r request) leads(to request, d deed, said reply) (request, bool) {
 	return to, true
 }
 
-// place finds out what happened before and within each stop: whoever was told of an end, or of what only a vote or a use
-// brings about, before all went on, came before all was stopped.
+// place derives what happened before and within each stop: a reply with an end, or with what only a vote or a use
+// causes, before the resume, came before the stop.
 func place(ops []porcupine.Operation, episodes []deed) {
 	deeds := make([]deed, len(ops))
 	for i, op := range ops {
@@ -112,7 +112,7 @@ func place(ops []porcupine.Operation, episodes []deed) {
 			}
 		}
 	}
-	if len(episodes) <= 3 { // one stop: then it is that one
+	if len(episodes) <= 3 { // with one stop, it is that one
 		for i, op := range ops {
 			if op.Output.(reply).word == stopped {
 				deeds[i].within = 1
@@ -148,7 +148,7 @@ func bare(ops []porcupine.Operation) []porcupine.Operation {
 // counted is which taps counted as whose vote and which did not, and which call has the approval.
 type counted struct {
 	taps, not map[string]bool
-	votes     map[string]bool // by person and act: that the tap is known that counted
+	votes     map[string]bool // by person and act: the tap that counted is known
 	calls     map[string]bool
 }
 
@@ -162,9 +162,9 @@ func (h *history) gather(id string) counted {
 		case d.act == ask && r.row.used:
 			c.calls[d.who] = true
 		case d.act != allow && d.act != deny:
-		case r.word == settled: // it was not stored then, and nothing is any more
+		case r.word == settled: // not stored then, and nothing later is
 			c.not[d.tap] = true
-		case r.word == told && r.row.state != pending: // it settled it, or had been stored before
+		case r.word == told && r.row.state != pending: // it settled it, or was stored before
 			c.taps[d.tap] = true
 			c.votes[d.who+string(d.act)] = true
 		}

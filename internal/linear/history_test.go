@@ -12,24 +12,24 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// event is one call of a scene as it was seen from outside.
+// event is one call of a scene, as seen from outside.
 type event struct {
 	client int
-	deed   deed // without what the whole scene shares
+	deed   deed // without what the scene shares
 	made   call
-	id     string // of the request that it is about; empty where nobody knows: it asked, and heard nothing
+	id     string // its request; empty if unknown: an ask without a reply
 }
 
-// history is what happened in one scene: around one question, whichever requests came of it.
+// history is what happened in one scene: one question, with all requests that came of it.
 type history struct {
 	question *question
 	switches *switches
 
 	mu     sync.Mutex
 	events []event
-	first  int64           // when anybody first asked
-	ids    []string        // of requests that somebody was told of or proposed, the newest last
-	met    map[string]bool // those that somebody was told of
+	first  int64           // time of the first ask
+	ids    []string        // requests in replies or proposed, newest last
+	met    map[string]bool // those in replies
 	there  chan struct{}   // closed when the first is there
 }
 
@@ -37,7 +37,7 @@ func newHistory(q *question, s *switches) *history {
 	return &history{question: q, switches: s, first: math.MaxInt64, met: map[string]bool{}, there: make(chan struct{})}
 }
 
-// add notes a call.
+// add records a call.
 func (h *history) add(client int, d deed, id string, made call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,7 @@ func (h *history) add(client int, d deed, id string, made call) {
 		h.first = min(h.first, made.from)
 		id = made.shown.ID
 		if made.reply.word == refused || made.reply.word == stopped {
-			return // there is no request that this is about
+			return // it is about no existing request
 		}
 	}
 	if id == "" {
@@ -64,7 +64,7 @@ func (h *history) add(client int, d deed, id string, made call) {
 	}
 }
 
-// known are the ids that may be tried, the newest last. One that was only proposed is, until there is another.
+// known are the ids to try, newest last. A proposed id is, until there is another.
 func (h *history) known() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,13 +74,13 @@ func (h *history) known() []string {
 	return slices.DeleteFunc(slices.Clone(h.ids), func(id string) bool { return !h.met[id] })
 }
 
-// partitions are the history of each request, by its id, with what happened to it by itself.
+// partitions are the histories by request id, with the events that happen by themselves.
 func (h *history) partitions() map[string][]porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	parts := map[string][]porcupine.Operation{}
 	for _, id := range h.ids {
-		if h.met[id] { // of any other, nobody was told anything but that it is not there
+		if h.met[id] { // for any other, all replies said that it does not exist
 			parts[id] = h.partition(id)
 		}
 	}
@@ -97,7 +97,7 @@ func (h *history) partition(id string) (ops []porcupine.Operation) {
 		if e.made.to != forever {
 			over = max(over, e.made.to)
 		}
-		if e.made.reply.row.state != absent && !e.made.reply.brief { // it was there before the end of this
+		if e.made.reply.row.state != absent && !e.made.reply.brief { // it existed before the end of this
 			opened = min(opened, e.made.to)
 		}
 		if e.made.shown.Deadline.IsZero() {
@@ -114,7 +114,7 @@ func (h *history) partition(id string) (ops []porcupine.Operation) {
 		d.question, d.deadline, d.shows = h.question, deadline, shows
 		ops = append(ops, porcupine.Operation{ClientId: client, Input: d, Call: d.from, Output: r, Return: d.to})
 	}
-	next := 1000 // clients of what nobody does, and of calls that have no end
+	next := 1000 // clients of spontaneous events, and of calls without an end
 	own := func() int { next++; return next }
 	add(own(), deed{act: opens, from: h.first, to: opened}, reply{word: none})
 	add(own(), deed{act: expires, from: deadline, to: forever}, reply{word: none})
@@ -139,11 +139,11 @@ func (h *history) partition(id string) (ops []porcupine.Operation) {
 	return ops
 }
 
-// within is how long an order is looked for. Hardly ever it is found, or known not to be there, only after minutes.
+// within is the time limit for finding an order. Orders are almost never found, or excluded, after minutes.
 const within = 10 * time.Second
 
-// check looks for an order of each request's history that the model has. The error tells of the first that has none;
-// undecided is of how many that was not found out in time.
+// check looks for an order of each request's history that the model allows. The error describes the first without one;
+// undecided counts those that ran out of time.
 func (h *history) check() (undecided int, err error) {
 	for id, ops := range h.partitions() {
 		switch porcupine.CheckOperationsTimeout(model(), ops, within) {
@@ -160,7 +160,7 @@ func (h *history) check() (undecided int, err error) {
 	return undecided, nil
 }
 
-// violation is a history that no single request can have had.
+// violation is a history that the model does not allow.
 type violation struct {
 	id       string
 	question *question
@@ -176,7 +176,7 @@ func (v *violation) Error() string {
 		v.id, key, v.question.quorum, v.question.asked, tell(v.ops), v.picture())
 }
 
-// picture writes the history for a browser, and tells where.
+// picture writes the history as HTML, and returns its path.
 func (v *violation) picture() string {
 	_, info := porcupine.CheckOperationsVerbose(model(), v.ops, within)
 	file, err := os.CreateTemp("", "linear-*.html")
@@ -190,7 +190,7 @@ func (v *violation) picture() string {
 	return file.Name()
 }
 
-// tell is a history as text, in the order of the calls. Times are those of the daemon's clock, from the first call on.
+// tell is a history as text, in call order, with times of the daemon's clock from the first call on.
 func tell(ops []porcupine.Operation) string {
 	ops = slices.Clone(ops)
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })

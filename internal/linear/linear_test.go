@@ -19,15 +19,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// layouts are how the clients sit: how many scenes are played at a time, and by how many each.
+// layouts are how many scenes run at a time, and with how many clients each.
 var layouts = []struct{ tables, players, share int }{
 	{8, 8, 6}, {4, 16, 2}, {2, 32, 1}, {1, 64, 1},
 }
 
-// usual is how many calls are made where nobody says otherwise.
+// usual is the default number of calls.
 const usual = 100_000
 
-// mustCome is how begins what has to have been told at least once for the run to mean anything.
+// mustCome are prefixes of replies that must occur for the run to be meaningful.
 var mustCome = []string{
 	"allows → the row pending", "allows → the row approved", "allows → the row approved, used", "denies → the row denied",
 	"allows → already settled approved", "denies → already settled denied", "allows → already settled expired",
@@ -48,7 +48,7 @@ func TestDecidingIsLinearizable(t *testing.T) {
 			seed = n
 		}
 		t.Logf("LINEAR_SEED=%d", seed)
-		defer debug.SetGCPercent(debug.SetGCPercent(400)) // a fifth less of the processor, for 100 MiB
+		defer debug.SetGCPercent(debug.SetGCPercent(400)) // saves a fifth of the processor time for 100 MiB
 		s := newStage(t, nil)
 		began, all := time.Now(), &tally{}
 		k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
@@ -73,7 +73,7 @@ func TestDecidingIsLinearizable(t *testing.T) {
 	})
 }
 
-// run has scenes played at that many tables at once until so many calls were made, and returns the first violation.
+// run plays so many scenes concurrently until the number of calls is reached, and returns the first violation.
 func (s *stage) run(
 	ctx context.Context, tables, players int, seed uint64, until int64, all *tally, k *switches,
 ) error {
@@ -104,12 +104,12 @@ func (s *stage) run(
 	return k.failed
 }
 
-// tally counts what was done and told.
+// tally counts calls and replies.
 type tally struct {
 	calls, requests, undecided atomic.Int64
 
 	mu   sync.Mutex
-	came map[string]int // to what, by the act
+	came map[string]int // by act
 }
 
 func (t *tally) count(d deed, made call) int64 {

@@ -8,10 +8,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The model is one request as the contract tells its life, written from that and from nothing that the daemon runs: it
-// imports none of it.
+// The model is one request as the contract describes it, written without importing anything of the daemon.
 
-// The states that it knows.
+// The model's states.
 const (
 	absent    = ""
 	pending   = "pending"
@@ -21,26 +20,26 @@ const (
 	cancelled = "cancelled"
 )
 
-// row is a request as somebody is told of it.
+// row is a request in a reply.
 type row struct {
 	state string
-	by    string // who settled it; empty: nobody, or whoever asked
-	votes string // as "fay+ sam-", in order
+	by    string // who settled it; empty: nobody, or the asker
+	votes string // such as "fay+ sam-", in order
 	used  bool
 	void  bool
 }
 
-// request is a row with what nobody is told.
+// request is a row with hidden state.
 type request struct {
 	row
 	progress
-	holder  string // the call that has the approval; [somebody]: one that has yet to say so
-	taps    string // the keys of the votes that counted, each between spaces
-	stopped string // by whom everything was
+	holder  string // the call that has the approval; [somebody]: not known yet
+	taps    string // keys of the counted votes, each between spaces
+	stopped string // who stopped everything
 }
 
-// somebody has an approval that was used in the moment it was given: the call that waited then. anybody has one that was
-// asked with a key and used later.
+// somebody has an approval that was used when it was given: the call that waited then. anybody has one that was asked
+// with a key and used later.
 const somebody, anybody = "?", "*"
 
 // act is what somebody did to a request, or what happened to it.
@@ -54,7 +53,7 @@ const (
 	cancel act = "cancels"
 	void   act = "takes it back"
 
-	// These happen at a moment that nobody is told: within the time given.
+	// These happen at an unknown moment within the given time.
 	opens   act = "(it is opened)"
 	expires act = "(its time is over)"
 	halts   act = "(all is stopped)"
@@ -62,18 +61,18 @@ const (
 	resumes act = "(all goes on)"
 )
 
-// deed is an act with all that the model has to know of it.
+// deed is an act with all that the model needs.
 type deed struct {
 	act      act
-	who      string // a person or, of ask, a call
-	tap      string // the key of the chat event that carried a vote; may be empty
-	from, to int64  // when, by the daemon's clock
+	who      string // a person or, for ask, a call
+	tap      string // key of the chat event with the vote; may be empty
+	from, to int64  // by the daemon's clock
 	question *question
 	deadline int64
 	hints
 }
 
-// question is what the requests of one scene have in common.
+// question is what the requests of one scene share.
 type question struct {
 	keyed  bool
 	quorum int
@@ -83,11 +82,11 @@ type question struct {
 // reply is what somebody was told.
 type reply struct {
 	word  word
-	row   row  // where one came with it
+	row   row  // if the reply had one
 	brief bool // of the row, only what a sentence says
 }
 
-// shows reports whether the reply tells of the whole row as it was then, or that there was none.
+// shows reports whether the reply has the whole row, or says that there was none.
 func (r reply) shows() bool { return r.word == unknown || r.row.state != absent && !r.brief }
 
 type word string
@@ -100,25 +99,25 @@ const (
 	unknown  word = "unknown"
 	stopped  word = "stopped"
 	noUse    word = "no unused approval"
-	none     word = "nothing" // is ever told
+	none     word = "nothing" // is ever in a reply
 	lost     word = "no reply"
 	refused  word = "refused" // and no request named
 )
 
-// result is one thing that a deed may come to: the request after it, and what is told.
+// result is one possible result of a deed: the request after it, and the reply.
 type result struct {
 	after request
 	reply reply
 }
 
-// results are all that d may come to where the request is as r says.
+// results are all possible results of d for the request r.
 func (r request) results(d deed) []result {
 	switch d.act {
 	case opens, expires, halts, ends, resumes:
 		return r.happens(d)
 	}
 	switch {
-	case r.state == absent && d.act == ask: // nobody who is told of it by asking comes before it is opened
+	case r.state == absent && d.act == ask: // no reply to an ask with it comes before it is opened
 		return nil
 	case r.state == absent:
 		return r.refuses(unknown)
@@ -136,14 +135,14 @@ func (r request) results(d deed) []result {
 	return r.voted(d)
 }
 
-// tells is r, told as it is.
+// tells is r unchanged, with r as the reply.
 func (r request) tells() []result { return []result{{r, reply{word: told, row: r.row}}} }
 
 // refuses changes nothing, and shows nothing.
 func (r request) refuses(w word) []result { return []result{{r, reply{word: w}}} }
 
-// voted is a person's answer: one vote a person, one denial denies, as many as the quorum allow. The call that waits may
-// be handed the approval in that moment.
+// voted is a person's answer: one vote per person, one denial denies, a quorum allows. The call that waits may get the
+// approval at that moment.
 func (r request) voted(d deed) []result {
 	switch {
 	case !slices.Contains(d.question.asked, d.who):
@@ -186,8 +185,8 @@ func (r request) voted(d deed) []result {
 
 func join(votes, one string) string { return strings.TrimSpace(votes + " " + one) }
 
-// asked is a call that is told of this request. An approval without a key is one call's; while everything is stopped none
-// is given out, but for one that a call was handed before.
+// asked is a call whose reply has this request. An approval without a key belongs to one call; while everything is
+// stopped none is given, except to a call that already has it.
 func (r request) asked(d deed) []result {
 	if r.state != approved || r.void {
 		return r.tells()
@@ -195,7 +194,7 @@ func (r request) asked(d deed) []result {
 	next := r
 	next.used, next.holder = true, d.who
 	switch {
-	case d.question.keyed && r.holder == somebody: // whoever that was
+	case d.question.keyed && r.holder == somebody: // whoever stopped
 		return r.tells()
 	case d.question.keyed && r.stopped == "":
 		next.holder = anybody
@@ -210,7 +209,7 @@ func (r request) asked(d deed) []result {
 	return nil
 }
 
-// cancelled is what a cancel comes to; who is empty for whoever asked.
+// cancelled is the result of a cancel; who is empty for the asker.
 func (r request) cancelled(d deed) (can []result) {
 	if r.state != pending {
 		brief := row{state: r.state} // the sentence says no more
@@ -238,7 +237,7 @@ func (r request) voided() []result {
 	return r.tells()
 }
 
-// happens is what comes of what nobody does to this request alone.
+// happens is the result of a spontaneous event.
 func (r request) happens(d deed) []result {
 	switch {
 	case d.act == opens && r.state == absent && r.stopped == "":
@@ -251,7 +250,7 @@ func (r request) happens(d deed) []result {
 		r.stopped = d.who
 	case d.act == resumes:
 		r.stopped = ""
-	case d.act == ends && r.stopped == "": // first all is stopped
+	case d.act == ends && r.stopped == "": // the stop comes first
 		return nil
 	case d.act == ends && r.state == pending && d.from >= d.deadline: // it expires instead
 		return nil
@@ -261,14 +260,14 @@ func (r request) happens(d deed) []result {
 	return r.refuses(none)
 }
 
-// model is the above as porcupine wants it.
+// model adapts the above to porcupine.
 func model() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{request{}} },
 		Step: func(state, input, output any) (next []any) {
 			was, d, said := state.(request), input.(deed), output.(reply)
 			if said.word == lost {
-				next = append(next, was) // it may have come to nothing
+				next = append(next, was) // it may have had no effect
 			}
 			for _, can := range was.results(d) {
 				if said.word != lost && can.reply != said {

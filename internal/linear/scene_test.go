@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// scene is one question and all who are about it at once.
+// scene is one question and its concurrent clients.
 type scene struct {
 	*stage
 	*history
@@ -18,18 +18,18 @@ type scene struct {
 	name     string
 	kind     permissions.Kind
 	timeout  string
-	proposed string        // the id that the first caller gives it
+	proposed string        // id proposed by the first caller
 	left     chan struct{} // closed when nobody asks any more
 }
 
-// player is one of them: one client, which makes one call at a time.
+// player is one client, which makes one call at a time.
 type player struct {
 	*scene
 	n    int
 	rand *rand.Rand
 }
 
-// play has that many players act at once, each by dice of its own, and returns when all have done.
+// play runs that many players concurrently, each with its own random generator, and returns when all are done.
 func (s *stage) play(ctx context.Context, name string, seed uint64, players int, t *tally, k *switches) *history {
 	dice := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
 	d := dice(0)
@@ -66,22 +66,21 @@ func (s *stage) play(ctx context.Context, name string, seed uint64, players int,
 	return sc.history
 }
 
-// await waits until there is something to act on; most of the time.
+// await waits until there is a request, most of the time.
 func (p *player) await() {
 	if p.chance(8) {
 		return
 	}
 	select {
 	case <-p.there:
-	case <-p.left: // without it: everything may be stopped
+	case <-p.left: // else everything may be stopped
 	}
 }
 
 // chance is true once in n times.
 func (p *player) chance(n int) bool { return p.rand.IntN(n) == 0 }
 
-// patience is how long this client waits for the reply to one call; 0 for ever. A client that does not is often gone
-// before the reply is.
+// patience is how long this client waits for a reply; 0 is forever. An impatient client is often gone before the reply.
 func (p *player) patience() time.Duration {
 	if !p.chance(12) {
 		return 0
@@ -89,7 +88,7 @@ func (p *player) patience() time.Duration {
 	return time.Duration(100+p.rand.IntN(3000)) * time.Microsecond
 }
 
-// do makes a call and notes it.
+// do makes a call and records it.
 func (p *player) do(
 	ctx context.Context, c *caller, d deed, id, method, path string, header map[string]string, body any,
 ) call {
@@ -102,7 +101,7 @@ func (p *player) do(
 	return made
 }
 
-// asks is a call that wants an answer: it asks, asks again while it waits, goes away, comes back.
+// asks is an agent: it asks, asks again while it waits, leaves, and comes back.
 func (p *player) asks(ctx context.Context) {
 	waits := []string{"0s", "0s", "1ms", "3ms", "10ms"}
 	header := map[string]string{}
@@ -118,7 +117,7 @@ func (p *player) asks(ctx context.Context) {
 	}
 	for try := range 5 {
 		who := fmt.Sprintf("call %d", p.n)
-		if header["Daycared-Call"] == "" { // each is another
+		if header["Daycared-Call"] == "" { // each different
 			who = fmt.Sprintf("call %d.%d", p.n, try)
 		}
 		body := p.body(waits[p.rand.IntN(len(waits))])
@@ -156,7 +155,7 @@ func (p *player) body(wait string) map[string]any {
 	return body
 }
 
-// pick is a request to act on: mostly the newest.
+// pick is a request to act on: usually the newest.
 func (p *player) pick() string {
 	ids := p.known()
 	if p.chance(3) {
@@ -165,7 +164,7 @@ func (p *player) pick() string {
 	return ids[len(ids)-1]
 }
 
-// decides is a person who taps, now and then twice, and changes their mind.
+// decides is a person who taps, sometimes twice, and changes their mind.
 func (p *player) decides(ctx context.Context) {
 	who := p.question.asked[p.rand.IntN(len(p.question.asked))]
 	if p.chance(12) {
@@ -186,7 +185,7 @@ func (p *player) decides(ctx context.Context) {
 	}
 }
 
-// meddles is whoever cancels, takes back and looks.
+// meddles cancels, revokes and reads.
 func (p *player) meddles(ctx context.Context) {
 	for range 2 + p.rand.IntN(4) {
 		id := p.pick()

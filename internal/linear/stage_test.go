@@ -18,39 +18,38 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// haste is how much faster the daemon's clocks run than the machine's: a deadline comes while people answer.
+// haste is how much faster the daemon's clocks run than real time: a deadline comes while people answer.
 const haste = 30
 
-// clock is the clock on the wall and the one that cannot be set, at once.
+// clock is both the wall clock and the monotonic clock.
 type clock struct{ start time.Time }
 
-// read is the time in nanoseconds since the start, in haste.
+// read is the accelerated time in nanoseconds since the start.
 func (c clock) read() int64 { return int64(haste * time.Since(c.start)) }
 
 func (c clock) now() time.Time         { return c.start.Round(0).Add(c.elapsed()) }
 func (c clock) elapsed() time.Duration { return time.Duration(c.read()) }
 
-// since is a time as read counts it.
+// since is a time relative to the start.
 func (c clock) since(t time.Time) int64 { return int64(t.Sub(c.start.Round(0))) }
 
-// The people, by name. eve is somebody here, too, but is never asked.
+// The people, by name. eve is configured too, but never asked.
 var people = []string{"fay", "sam", "kim", "eve"}
 
 const firstUID = 1 << 20
 
 func uidOf(i int) int { return firstUID + i }
 
-// stage is a daemon's engine over a real store, with agent.sock and, since an account is one person, an admin.sock for
-// each of the people.
+// stage is a daemon's engine with a real store, agent.sock and, because an account is one person, an admin.sock for
+// each person.
 type stage struct {
 	clock  clock
 	agents *caller
 	people map[string]*caller
 }
 
-// seat is the desk of one admin.sock. It is the one thing here that stands in for something: for the kernel, which would
-// say that another account is at the other end, and for a chat, which names the event that carries an answer: the comment
-// does that here.
+// seat wraps the operations of one admin.sock. It is the only fake here: it replaces the kernel, which would report
+// another account, and a chat, whose event names an answer; the comment does that here.
 type seat struct {
 	*engine.Engine
 	uid int
@@ -83,7 +82,7 @@ func (s seat) Resume(ctx context.Context, id connectors.Identity) error {
 	return s.Engine.Resume(ctx, s.at(id))
 }
 
-// newStage runs all of it until the test ends. through, unless it is nil, is what the engine sees of the store.
+// newStage runs everything until the test ends. through, unless nil, wraps the engine's store.
 func newStage(t *testing.T, through func(engine.Store) engine.Store) *stage {
 	t.Helper()
 	s := &stage{clock: clock{time.Now()}, people: map[string]*caller{}}
@@ -133,11 +132,11 @@ func newStage(t *testing.T, through func(engine.Store) engine.Store) *stage {
 	return s
 }
 
-// roomy is how many bytes a folder in memory must have to be used: several times what a run keeps.
+// roomy is the free space that a folder in memory needs: several times what a run stores.
 const roomy = 256 << 20
 
-// folder is where the rows are: in memory, where the machine has such a place. What is looked for here is the order of
-// commits, not that they last, and the time that a disk takes would be most of it.
+// folder is where the rows are: in memory if possible. This tests the order of commits, not durability, and disk time
+// would dominate.
 func folder(t *testing.T) string {
 	t.Helper()
 	const memory = "/dev/shm"
@@ -153,7 +152,7 @@ func folder(t *testing.T) string {
 	return path
 }
 
-// settings are those of the stage: whom a request asks is in the name of its tool, or in its path.
+// settings are those of the stage: a request's tool name or path says whom it asks.
 func settings(all []connectors.Person) engine.Settings {
 	var routes []engine.Route
 	for quorum, name := range quorums {
@@ -175,10 +174,10 @@ func settings(all []connectors.Person) engine.Settings {
 	}
 }
 
-// quorums are the tools, by how many have to allow their calls.
+// quorums maps the tools to how many people have to allow their calls.
 var quorums = map[int]string{1: "one", 2: "two", 3: "three"}
 
-// asked is who is: one more than have to allow it, as far as there are that many.
+// asked are the people asked: one more than have to allow it, if there are that many.
 func asked(quorum int) []string { return people[:min(quorum+1, 3)] }
 
 // tag is the right to read a path.

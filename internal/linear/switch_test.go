@@ -13,23 +13,23 @@ const (
 	keepStops = 16
 )
 
-// switches is the kill switch, pressed now and then, and what was seen of that.
+// switches presses the stop now and then, and records its effects.
 type switches struct {
 	clock clock
 	who   string
 	at    *caller
 
-	resumeAt atomic.Int64 // at which call; 0: nothing is stopped
+	resumeAt atomic.Int64 // at which call; 0: not stopped
 
 	mu     sync.Mutex
-	all    []episode // the newest last
+	all    []episode // newest last
 	failed error
 }
 
-// episode is one stop: two calls. What has not ended yet ends [forever].
+// episode is one stop and its resume. What has not ended yet ends [forever].
 type episode struct{ from, to, again, resumed int64 }
 
-// count presses when it is time, at the n-th call.
+// count stops or resumes when it is time, at the n-th call.
 func (s *switches) count(ctx context.Context, n int64) {
 	if n%stopEvery == 0 {
 		s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *switches) press(ctx context.Context, path string, note func(e *episode,
 	note(&s.all[len(s.all)-1], made.to)
 }
 
-// between is what a request that was there between two times may have seen of it.
+// between returns the stops that a request from one time to another may have seen.
 func (s *switches) between(begun, over int64) (deeds []deed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// hostile makes a folder with the daemon's own files, d/token and d/data, a workspace with ways to them, and one without.
+// hostile makes a folder with the daemon's files, d/token and d/data, a workspace with links to them, and one without.
 func hostile(t *testing.T) (own []string, proj, clean string) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -44,9 +44,9 @@ func hostile(t *testing.T) (own []string, proj, clean string) {
 	return []string{at("d/token"), at("d/data")}, at("proj"), at("clean")
 }
 
-// judged is what Input says of one text.
+// judged is the result of Input for one text.
 func judged(own []string, folder, text string) string {
-	input, _ := json.Marshal(map[string]string{"x": text}) // it is text
+	input, _ := json.Marshal(map[string]string{"x": text}) // plain text
 	switch found, may := Input(own, folder, input); {
 	case found:
 		return "refused"
@@ -56,7 +56,7 @@ func judged(own []string, folder, text string) string {
 	return "unasked"
 }
 
-// TestARelativeTextIsJudgedAsWhatItLeadsTo: however a link to the daemon's own is written in a text, with or without a glob.
+// TestARelativeTextIsJudgedAsWhatItLeadsTo: however a text spells a link to the daemon's files, with or without a glob.
 func TestARelativeTextIsJudgedAsWhatItLeadsTo(t *testing.T) {
 	own, proj, _ := hostile(t)
 	for _, text := range []string{
@@ -87,7 +87,7 @@ func TestARelativeTextIsJudgedAsWhatItLeadsTo(t *testing.T) {
 	})
 }
 
-// TestEverydayRelativeTextsAreUnasked: in a workspace that has no way to the daemon's own files.
+// TestEverydayRelativeTextsAreUnasked: in a workspace without links to the daemon's files.
 func TestEverydayRelativeTextsAreUnasked(t *testing.T) {
 	own, _, clean := hostile(t)
 	for _, text := range []string{
@@ -105,7 +105,7 @@ func TestEverydayRelativeTextsAreUnasked(t *testing.T) {
 	}
 }
 
-// TestABindMountIsKnownByWhatItIs: it has no name to follow. The mounts are of a process of its own.
+// TestABindMountIsKnownByWhatItIs: it has no target to follow. The mounts are private to a process.
 func TestABindMountIsKnownByWhatItIs(t *testing.T) {
 	const key = "OWN_TEST_MOUNTS"
 	if os.Getenv(key) == "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is the daemon's own is found by every name, there or not yet; what lies beside it is not.
+// The daemon's files are found by every name, existing or not; their neighbours are not.
 func TestFind(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A path leads where the kernel says that it does, and what is not there keeps its name.
+// A path resolves as in the kernel, and what is missing keeps its name.
 func TestResolve(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

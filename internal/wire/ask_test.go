@@ -147,7 +147,7 @@ func FuzzAskBody(f *testing.F) {
 	})
 }
 
-// raw compares inputs as JSON: writing them again may take out space.
+// raw compares inputs as JSON, because encoding may remove spaces.
 var raw = cmp.Comparer(func(a, b json.RawMessage) bool {
 	x, errX := permissions.CanonicalJSON(a)
 	y, errY := permissions.CanonicalJSON(b)

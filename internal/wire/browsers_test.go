@@ -15,13 +15,13 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
-// said is what a call says of one thing, and with what it is turned away for that; 0 where it is let in.
+// said is one header of a call, and the status of its rejection; 0 if it is accepted.
 type said struct {
 	what   string
 	status int
 }
 
-// The one table, for every listener. What stands further up is looked at first.
+// The one table for every listener. Earlier rows are checked first.
 var (
 	hosts   = []said{{"localhost:1", 0}, {"evil.example", 421}, {"localhost.evil.example:1", 421}}
 	origins = []said{{"", 0}, {"http://localhost:2", 403}, {"null", 403}}
@@ -29,7 +29,7 @@ var (
 	kinds   = []said{{"application/json", 0}, {"text/plain", 415}}
 )
 
-// listener is a way in, with a call that gets as far as its route there.
+// listener is an entrance, with a call that reaches its route.
 type listener struct {
 	client     *http.Client
 	base, path string
@@ -107,7 +107,7 @@ func everyCombination(t *testing.T, l listener) {
 	}
 }
 
-// Whoever says that a call comes from where it goes to is no browser, as long as it does not say that it is one.
+// A call with its own target as origin is no browser's, unless it says that it is one.
 func TestACallFromItsOwnOrigin(t *testing.T) {
 	socket := wiretest.Socket(t)
 	s := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestTheContractOfEventsIsComplete: what there is, is described, with nothing besides; and the page says the same.
+// TestTheContractOfEventsIsComplete: everything that exists is described, nothing else, and the page says the same.
 func TestTheContractOfEventsIsComplete(t *testing.T) {
 	text, err := os.ReadFile("../../docs/events.md")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// routesOf are the methods and paths that the door at a socket describes.
+// routesOf are the methods and paths in a socket's OpenAPI description.
 func routesOf(t *testing.T, socket string) (routes []string) {
 	t.Helper()
 	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
@@ -33,8 +33,8 @@ func routesOf(t *testing.T, socket string) (routes []string) {
 	return routes
 }
 
-// Every route of either door is tried at the other. The three paths that both have are each door's own: at the agents'
-// they reach what the caller asked itself.
+// Every route of one server is tried at the other. The three paths that both have are separate: at the agents' socket
+// they reach the caller's own requests only.
 func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 	desk := wiretest.NewDesk()
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
@@ -84,8 +84,8 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 	}
 }
 
-// TestNothingListensForAWebhook: Telegram is polled and WhatsApp is a connection of ours, so neither door has a route by which
-// a channel would bring an answer, whatever a forged call says of itself.
+// TestNothingListensForAWebhook: Telegram is polled and WhatsApp is an outgoing connection, so no server has a route
+// through which a channel, or a forged call, could bring an answer.
 func TestNothingListensForAWebhook(t *testing.T) {
 	desk := wiretest.NewDesk()
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)

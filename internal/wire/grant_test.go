@@ -59,7 +59,7 @@ func TestAGrantWithoutMeaningIsRefused(t *testing.T) {
 	}
 }
 
-// detailOf is what the audit says of an event of that type.
+// detailOf is the audit's detail of an event of that type.
 func detailOf(of permissions.Type) map[string]string {
 	if of == permissions.ToolFinished {
 		return map[string]string{
@@ -69,7 +69,7 @@ func detailOf(of permissions.Type) map[string]string {
 	return map[string]string{"session": "s1", "person": "fay", "reason": "user_denied", "decision": "approved", "calls": "2", "by": "sam"}
 }
 
-// What agents' front ends know by name has the payload that they know, and nothing else.
+// Event types of the agents' contract have exactly the documented payload.
 func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 	asked := permissions.Request{
 		ID: "01J", Kind: permissions.KindClarification, Message: "Which?", Choices: []string{"a", "b"}, Answer: permissions.Choose(2),
@@ -148,7 +148,7 @@ func TestAnEventSaysWhoAndWhat(t *testing.T) {
 	}
 }
 
-// What counts or numbers something is a number in the payload, as the contract says; what is stored as text only looks like one.
+// Counts and numbers are numbers in the payload, as the contract says; text that looks like one stays text.
 func TestNumbersOfEventsAreNumbers(t *testing.T) {
 	type detail = map[string]string
 	for want, r := range map[string]permissions.Record{
@@ -168,7 +168,7 @@ func TestNumbersOfEventsAreNumbers(t *testing.T) {
 	}
 }
 
-// An answer that not every call of a step got is nobody's: each call has its own.
+// An answer that only some calls of a step got is reported for those calls only.
 func TestAStepThatWasAnsweredDifferentlyIsSettledByEachCall(t *testing.T) {
 	of := func(detail map[string]string) string {
 		text, err := Encode(FromHappening(permissions.Happening{Entry: permissions.Entry{

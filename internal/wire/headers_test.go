@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
-// TestOddHeadersReachNobody: a call whose head is too large, has too much in it or can be read in two ways is refused before
-// any route sees it, and costs other callers nothing.
+// TestOddHeadersReachNobody: a call with an oversized or ambiguous head is refused before any route, and costs other
+// callers nothing.
 func TestOddHeadersReachNobody(t *testing.T) {
 	socket, reached := wiretest.Socket(t), make(chan string, 100)
 	serveHandler(t, socket, admit(whole(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +29,7 @@ func TestOddHeadersReachNobody(t *testing.T) {
 		sent := make(chan struct{})
 		go func() {
 			defer close(sent)
-			_, _ = io.WriteString(c, head) // refused halfway, at times
+			_, _ = io.WriteString(c, head) // sometimes refused halfway
 		}()
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Lists have nothing that is long, however much was asked, and say so; the rest is as it is.
+// Lists have no long values, however much was asked, and say so; the rest is unchanged.
 func TestListsHaveNothingLong(t *testing.T) {
 	long := json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)
 	short := json.RawMessage(`{"x":"y"}`)
@@ -51,7 +51,7 @@ func TestListsHaveNothingLong(t *testing.T) {
 	}
 }
 
-// An answer that is longer than a client takes is told as that, and not cut and then read.
+// An answer longer than a client accepts is reported as that, not cut and parsed.
 func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
 	row := `"` + strings.Repeat("x", 1<<20-3) + `",` // a MiB
 	for name, c := range map[string]struct {
@@ -92,10 +92,10 @@ func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
 	}
 }
 
-// The first page of a list fits into what a client takes, whatever callers ask for: each row has as much as it may have.
+// The first page of a list is within a client's limit, even if every row is as large as possible.
 func TestTheFirstPageOfAListFits(t *testing.T) {
-	const page = 100                                            // rows, by default
-	path := "/" + strings.Repeat(`"`, permissions.MaxTagPath-1) // as long in JSON as a path can be
+	const page = 100                                            // default number of rows
+	path := "/" + strings.Repeat(`"`, permissions.MaxTagPath-1) // the longest path in JSON
 	words := func(n int) string { return strings.Repeat("\U0001F600", n) }
 	large := json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)
 	r := permissions.Request{

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
-// tempFolder has a path that is short enough for sockets in it.
+// tempFolder is a folder whose path is short enough for sockets.
 func tempFolder(t *testing.T) string {
 	t.Helper()
 	return filepath.Dir(filepath.Dir(wiretest.Socket(t)))

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// What Go says of an error of the network, of a file or of a program is told to nobody; what is ours is told as it is.
+// Go's words in network, file and program errors are replaced; our own errors are unchanged.
 func TestPlainSaysNothingOfGo(t *testing.T) {
 	_, missing := os.ReadFile(filepath.Join(t.TempDir(), "none"))
 	root, err := os.OpenRoot(t.TempDir())

@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// refusing is a client of a door whose only route answers with err, and that is not ready for the same reason.
+// refusing is a client of a server whose only route answers with err, and that is not ready for the same reason.
 func refusing(t *testing.T, err error) *Client {
 	t.Helper()
 	socket := wiretest.Socket(t)

@@ -94,7 +94,7 @@ func TestAnUnknownCertificateEndsAsking(t *testing.T) {
 	}
 }
 
-// A name that stands for this machine is held to that when it is called, whatever a name server says.
+// A local name must lead to this machine at the connection, whatever DNS says.
 func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 	for address, here := range map[string]bool{
 		"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "[::ffff:127.0.0.1]:1": true,
@@ -143,7 +143,7 @@ func TestAPaceIsEachCallersOwn(t *testing.T) {
 	})
 }
 
-// A key or token goes to nobody but this account, root, and whoever may know it; a call without one goes to anybody.
+// A key or token is sent only to this account, root, and accounts that may know it; a call without one goes to anybody.
 func TestASecretIsNotPresentedToAStranger(t *testing.T) {
 	folder, err := os.MkdirTemp("", "dc")
 	if err != nil {
@@ -200,7 +200,7 @@ func TestASecretIsNotPresentedToAStranger(t *testing.T) {
 	}
 }
 
-// What a broken connection means is told in words, and not in those of a library.
+// Connection errors are explained in plain words, without a library's.
 func TestALostConnectionIsToldInWords(t *testing.T) {
 	for name, answer := range map[string]string{
 		"EOF": "", "half": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{", "other": "220 mail.example\r\n", "binary": "\x00\x01\x02\r\n\r\n",
@@ -238,7 +238,7 @@ func TestALostConnectionIsToldInWords(t *testing.T) {
 	}
 }
 
-// A proxy and certificates that are named are the ones that count.
+// The configured proxy and certificates are used.
 func TestTheWayToADaemon(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
 	defer s.Close()

@@ -26,7 +26,7 @@ func mustTag(text string) permissions.Tag {
 	return t
 }
 
-// sample is the request of the contract.
+// sample is the contract's example request.
 func sample() permissions.Standing {
 	return permissions.Standing{
 		Code: "K7F3Q", Waiting: 1,
@@ -102,7 +102,7 @@ func TestEmptyMembersAreNullAndListsAreLists(t *testing.T) {
 	}
 }
 
-// requests are one of each sort, as they can stand.
+// requests are one of each kind and state.
 func requests() map[string]permissions.Standing {
 	of := func(change func(*permissions.Request)) permissions.Standing {
 		s := sample()

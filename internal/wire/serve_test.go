@@ -21,7 +21,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// serveDoor serves a door until the test ends or stop is called, which tells how long stopping took.
+// serveDoor serves until the test ends or stop is called, which returns how long stopping took.
 func serveDoor(t *testing.T, socket string, door *Door, perPeer int) (stop func() time.Duration) {
 	t.Helper()
 	return serveHandler(t, socket, door.Handler(Entrance{}), perPeer)
@@ -102,7 +102,7 @@ func TestAnAccountHasSoManyConnections(t *testing.T) {
 			t.Error("a third connection was served")
 		}
 		_ = first.Close()
-		for deadline := time.Now().Add(5 * time.Second); !answered(dial()); { // until the server has seen it go
+		for deadline := time.Now().Add(5 * time.Second); !answered(dial()); { // until the server noticed that it left
 			if time.Now().After(deadline) {
 				t.Fatal("a closed connection still counts")
 			}
@@ -159,7 +159,7 @@ func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
 	}
 }
 
-// pipes is a listener of one connection in memory.
+// pipes is an in-memory listener of one connection.
 type pipes struct {
 	ready chan net.Conn
 	over  chan struct{}
@@ -178,7 +178,7 @@ func (p pipes) Close() error { close(p.over); return nil }
 
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
 
-// A stop that is done early is over then: the last call that ends, ends it, and no clock that is looked at now and then.
+// A stop ends with the last call, not at the next tick of a timer.
 func TestAStopThatIsDoneEarlyEndsEarly(t *testing.T) {
 	for _, after := range []time.Duration{0, 30 * time.Millisecond, 270 * time.Millisecond, 530 * time.Millisecond} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -216,8 +216,8 @@ func TestAStopThatIsDoneEarlyEndsEarly(t *testing.T) {
 	}
 }
 
-// However long it takes to tell how things stand, whoever waits for that is told; who has not said what they want is not
-// waited for.
+// Waiting callers get the current state, however long that takes to read; calls with incomplete bodies are not waited
+// for.
 func TestAStopAnswersThoseWhoWait(t *testing.T) {
 	socket := wiretest.Socket(t)
 	arrived, left := make(chan struct{}, 2), make(chan struct{}, 2)
@@ -256,10 +256,10 @@ func TestAStopAnswersThoseWhoWait(t *testing.T) {
 		t.Error("a call that was not read whole was answered")
 	}
 	<-left
-	<-left // the server did not wait for the one that it cut off
+	<-left // the server did not wait for the call that it cut off
 }
 
-// Who has connected and said nothing is no call that a stop cuts off.
+// An idle connection does not count as a call that a stop cuts off.
 func TestAStopWarnsOfCallsAlone(t *testing.T) {
 	socket := wiretest.Socket(t)
 	l, err := Listen(socket, "")
@@ -276,7 +276,7 @@ func TestAStopWarnsOfCallsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	if err := client(t, socket).Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err != nil { // by then the other is let in
+	if err := client(t, socket).Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err != nil { // by then the other is accepted
 		t.Fatal(err)
 	}
 	cancel()

@@ -7,7 +7,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The names of the members, and their order, are a contract. What a session waits for says which pause it is, and which calls.
+// The member names and their order are a contract. What a session waits for says which pause it is, and which calls.
 func TestASessionAsProgramsReadIt(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
 	idle := permissions.AgentSession{

@@ -19,7 +19,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// stalls are the ways in which a connection is held without anything coming of it.
+// stalls are the ways to hold a connection without using it.
 var stalls = []string{
 	"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
 	"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
@@ -27,12 +27,12 @@ var stalls = []string{
 	"",
 }
 
-// Whoever holds connections to the agents' doors, thousands of them, does not keep anybody from deciding. STALLED says
-// how many; a connection that the daemon ends is made again at once.
+// Thousands of held connections to the agents' sockets do not keep anybody from deciding. STALLED is their number; a
+// connection that the daemon closes is opened again at once.
 func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 	many, slowest, lasts := 500, 200*time.Millisecond, time.Duration(0)
 	if n, err := strconv.Atoi(os.Getenv("STALLED")); err == nil {
-		many, lasts = n, 12*time.Second // so that each is ended, and made again, twice
+		many, lasts = n, 12*time.Second // so that each is closed, and opened again, twice
 	}
 	desk := wiretest.NewDesk()
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
@@ -88,7 +88,7 @@ type holding struct {
 	held atomic.Int64
 }
 
-// start holds n connections until the function that it returns is called.
+// start holds n connections until the returned function is called.
 func (h *holding) start(n int) (end func()) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	var all sync.WaitGroup
@@ -102,7 +102,7 @@ func (h *holding) start(n int) (end func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// hold holds one connection until somebody ends it.
+// hold holds one connection until it is closed.
 func (h *holding) hold(ctx context.Context, at net.Addr, says string) {
 	c, err := new(net.Dialer).DialContext(ctx, at.Network(), at.String())
 	if err != nil {

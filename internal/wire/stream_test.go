@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
-// A stream goes on for longer than any call may take to be answered, and ends when nobody takes its next piece.
+// A stream may last longer than any call's answer, and ends when nobody reads its next write.
 func TestAStreamGoesOnAndItsReaderMayNotStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pieces = 10

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode reads bodies with a reader of the test's own, which looks for nothing but what makes two readers disagree:
-// nothing that it finds is taken.
+// FuzzDecode parses bodies with the test's own parser, which looks only for ambiguities: a body with one must be
+// refused.
 func FuzzDecode(f *testing.F) {
 	for _, body := range lenient {
 		f.Add([]byte(body[:min(len(body), 200)]))
@@ -45,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// oddities are what strict JSON has not, as a reader token by token sees it.
+// oddities are what strict JSON excludes, token by token.
 func oddities(body []byte, known []string) string {
 	type level struct {
 		object bool

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// lenient are bodies that a lenient reader takes, and how two of them could differ about it.
+// lenient are bodies that lenient parsers accept, and could read differently.
 var lenient = map[string]string{
 	"duplicate member":       `{"kind":"pause","kind":"tool"}`,
 	"duplicate inside":       `{"kind":"tool","tool":"x","input":{"a":1,"a":2}}`,
@@ -58,7 +58,7 @@ func TestTextThatIsNoUTF8IsStillTold(t *testing.T) {
 	}
 }
 
-// A JSON-RPC message that two readers could read in two ways is none.
+// An ambiguous JSON-RPC message is refused.
 func TestAmbiguousMessagesAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"two methods":            `{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{}}`,
@@ -96,7 +96,7 @@ func TestAmbiguousMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedJSONIsToldInPlainWords: whoever wrote it knows nothing of our types.
+// TestRefusedJSONIsToldInPlainWords: the author does not know our types.
 func TestRefusedJSONIsToldInPlainWords(t *testing.T) {
 	for name, body := range lenient {
 		var a Ask

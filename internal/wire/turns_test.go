@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Room goes to whoever was given some longest ago, never faster than the bucket is filled; who gives up is passed over.
+// Tokens go to whoever was served least recently, never faster than the rate; who gives up is skipped.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, began := NewTurns(rate.Every(time.Second), 1), time.Now()

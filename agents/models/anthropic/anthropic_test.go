@@ -22,14 +22,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) { modeltest.Conform(t, modeltest.Anthropic, build) }
 
-// TestRecorded holds what each recorded stream makes, to the byte.
+// TestRecorded checks the result of each recorded stream exactly.
 func TestRecorded(t *testing.T) { modeltest.Replay(t, "testdata", build) }
 
 func build(s modeltest.Setup) (modeltest.Made, error) {
 	return New(Options{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
 }
 
-// asking is a server and a model that asks it.
+// asking is a server and a model that uses it.
 func asking(t *testing.T, change func(*Options)) (*modeltest.Server, *Model) {
 	t.Helper()
 	s := modeltest.New(t)
@@ -76,8 +76,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestWhatAnEventCosts: what a provider puts into one event cannot take the memory of the daemon. An input of so many empty
-// lists takes thirty times its length once it is read.
+// TestWhatAnEventCosts: one event of a provider cannot exhaust the daemon's memory. An input of empty lists takes
+// thirty times its length once decoded.
 func TestWhatAnEventCosts(t *testing.T) {
 	const length, most = 8 << 20, 64 << 20
 	s, m := asking(t, nil)
@@ -99,7 +99,7 @@ func TestRepliesThatAreNone(t *testing.T) {
 	nameless := event(start) +
 		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"","input":{}}}`) +
 		event(`{"type":"message_stop"}`)
-	twice := event(start) + // which of the two is run, another reader of the reply could not know
+	twice := event(start) + // another parser could pick the other one
 		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"read","input":{"a":1},`+
 			`"input":{"a":2}}}`) +
 		event(`{"type":"message_stop"}`)
@@ -127,7 +127,7 @@ func TestRepliesThatAreNone(t *testing.T) {
 	}
 }
 
-// The configuration alone decides, whatever the environment and the home folder say.
+// Only the configuration counts, whatever the environment and the home folder contain.
 func TestEnvironment(t *testing.T) {
 	other := modeltest.New(t)
 	home := t.TempDir()
@@ -174,7 +174,7 @@ func TestEnvironment(t *testing.T) {
 func TestOptions(t *testing.T) {
 	s, m := asking(t, func(o *Options) { o.Most, o.Price = 100, models.Price{Read: 3_000_000, Written: 15_000_000} })
 	s.Queue(modeltest.Say("hi"))
-	p := modeltest.Hello() // ids of another provider's
+	p := modeltest.Hello() // another provider's ids
 	p.Messages = append(p.Messages,
 		models.Message{Role: models.Assistant, Calls: []models.Call{{ID: "functions.read:0", Tool: "read", Input: json.RawMessage(`{}`)}}},
 		models.Message{Role: models.Results, Results: []models.Result{{ID: "functions.read:0", Text: "x"}}})

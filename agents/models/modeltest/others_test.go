@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What programs of others say is read as far as both dialects agree, whatever else they say.
+// Requests of other programs are read as far as the dialects agree, whatever else they contain.
 func TestOthers(t *testing.T) {
 	for _, test := range []struct {
 		d          Dialect

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/agents/models/script"
 )
 
-// A script plays the same over either wire.
+// A script plays the same in both dialects.
 func TestPlay(t *testing.T) {
 	played, err := script.Parse("job", []byte(`
 turns:

@@ -20,14 +20,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) { modeltest.Conform(t, modeltest.OpenAI, build) }
 
-// TestRecorded holds what each recorded stream makes, to the byte.
+// TestRecorded checks the result of each recorded stream exactly.
 func TestRecorded(t *testing.T) { modeltest.Replay(t, "testdata", build) }
 
 func build(s modeltest.Setup) (modeltest.Made, error) {
 	return New(Options{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
 }
 
-// asking is a server and a model that asks it, once for each test.
+// asking is a server and a model that uses it, once per test.
 func asking(t *testing.T, change func(*Options)) (*modeltest.Server, *Model) {
 	t.Helper()
 	s := modeltest.New(t)
@@ -44,7 +44,7 @@ func asking(t *testing.T, change func(*Options)) (*modeltest.Server, *Model) {
 	return s, m
 }
 
-// What servers do that are almost OpenAI.
+// Deviations of servers that are almost OpenAI.
 func TestServersOfOthers(t *testing.T) {
 	two := []models.Call{
 		{ID: "x", Tool: "read", Input: json.RawMessage(`{"a":1}`)},
@@ -59,7 +59,7 @@ func TestServersOfOthers(t *testing.T) {
 	tests := []struct {
 		name string
 		a    modeltest.Answer
-		want models.Reply // ids are not looked at where they are empty
+		want models.Reply // empty ids are not compared
 	}{
 		{"no ids", modeltest.Answer{Calls: two, Odd: modeltest.Odd{NoIDs: true}}, models.Reply{Calls: ids(two, "", "")}},
 		{"all are the first", modeltest.Answer{Calls: two, Odd: modeltest.Odd{NoIndex: true}}, models.Reply{Calls: two}},
@@ -139,7 +139,7 @@ func TestRepliesThatAreNone(t *testing.T) {
 	}
 }
 
-// The configuration alone decides, whatever the environment says.
+// Only the configuration counts, whatever the environment contains.
 func TestEnvironment(t *testing.T) {
 	other := modeltest.New(t)
 	t.Setenv("OPENAI_BASE_URL", other.URL(modeltest.OpenAI))

@@ -51,7 +51,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestAReplyHasAnEnd: who sends a byte now and then does not hold a turn forever, and is not asked again for it.
+// TestAReplyHasAnEnd: a provider that sends an occasional byte does not block a turn forever, and is not asked again.
 func TestAReplyHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(Options{Base: "http://localhost/v1"})
@@ -142,7 +142,7 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// TestNames: a name that a model made up is one that providers take back.
+// TestNames: a made-up tool name becomes one that providers accept.
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"read_file": "read_file", "functions.read_file": "functions_read_file", "../../x": "______x", "": "_",

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// job is what the demo is made of: less is asked for after a denial, and a question decides what comes next.
+// job is the demo's pattern: a smaller request after a denial, and a question that decides what comes next.
 const job = `
 turns:
   - {name: hello, after: start, said: '(?i)^publish (\w+)', say: 'I publish {{match.1}}.', calls: [
@@ -33,7 +33,7 @@ turns:
   - {name: chat, said: '', say: 'You wrote "{{said}}".'}
 `
 
-// play plays a script against what comes back for its calls, by their tools, and what the person says.
+// play plays a script against results, by tool, and the person's texts.
 type play struct {
 	t        *testing.T
 	m        *script.Model
@@ -59,7 +59,7 @@ func (p *play) turn(results ...models.Result) models.Reply {
 	if heard.String() != reply.Text {
 		p.t.Errorf("heard %q of %q", heard.String(), reply.Text)
 	}
-	if diff := cmp.Diff(reply, ask(parse(p.t, job))); diff != "" { // another process says the same
+	if diff := cmp.Diff(reply, ask(parse(p.t, job))); diff != "" { // another process replies the same
 		p.t.Error(diff)
 	}
 	p.add(models.Message{Role: models.Assistant, Text: reply.Text, Calls: reply.Calls})
@@ -103,7 +103,7 @@ func TestAJob(t *testing.T) {
 	if got := string(reply.Calls[0].Input); got != `{"message":"Where, after written?","options":["blog","mail"]}` {
 		t.Error(got)
 	}
-	// What came before is forgotten by now; the id of the last call says where it stands.
+	// The earlier turns are gone; the last call's id contains the position.
 	p.messages = append([]models.Message{{Role: models.User, Text: "publish, in short"}}, p.messages[len(p.messages)-2:]...)
 	if reply = p.turn(models.Result{Text: "Resumed."}, models.Result{Text: "started"}); len(reply.Calls) != 2 {
 		t.Errorf("%+v", reply)
@@ -156,7 +156,7 @@ func TestOtherWays(t *testing.T) {
 	}
 }
 
-// A turn of another model, which was asked before, is passed over.
+// A turn of another model, from before, is skipped.
 func TestTurnsOfOthers(t *testing.T) {
 	m := parse(t, "turns: [{name: a, after: start, said: go, calls: [{tool: x}]}]")
 	reply, err := m.Reply(t.Context(), models.Prompt{Messages: []models.Message{

@@ -28,12 +28,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// bench is a server that runs, and what it leaves.
+// bench is a running server with its traces.
 type bench struct {
 	*Server
 	t      *testing.T
 	end    func()        // ends Run and waits
-	kept   *bufio.Reader // what its programs write; it ends when all of them are gone
+	kept   *bufio.Reader // its programs' output; ends when all are gone
 	about  string        // a file
 	starts int
 	logged *buffer

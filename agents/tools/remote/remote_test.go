@@ -140,13 +140,13 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%s: %+v, %v", input, plan, err)
 		}
 	}
-	strange := run(t, "odd schema", nil) // one that we cannot read is the server's to hold
+	strange := run(t, "odd schema", nil) // one that we cannot read is left to the server
 	if o := strange.call("echo", `{"text":1}`); o.Text != `{"text":1}` {
 		t.Errorf("%+v", o)
 	}
 }
 
-// What was shown is what runs, also when the server was started again meanwhile.
+// What was shown is what runs, even if the server restarted meanwhile.
 func TestAChangedTool(t *testing.T) {
 	b := run(t, "normal", nil)
 	about := func(text string) {
@@ -167,7 +167,7 @@ func TestAChangedTool(t *testing.T) {
 	if o := run(echo); !o.Error || !strings.Contains(o.Text, "Nothing was run: the MCP server test has changed what test__echo is") {
 		t.Errorf("%+v", o)
 	}
-	if o := run(b.tool("echo")); !o.Error || !strings.Contains(o.Text, "has changed") { // listed anew, but approved before
+	if o := run(b.tool("echo")); !o.Error || !strings.Contains(o.Text, "has changed") { // listed again, but approved before
 		t.Errorf("%+v", o)
 	}
 	about("gone")
@@ -212,7 +212,7 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// The program, and what it started, are gone with Run, also when it does not want to.
+// Run ends the program and its descendants, even if it resists.
 func TestTheEnd(t *testing.T) {
 	for _, mode := range []string{"normal", "stays"} {
 		b := run(t, mode, nil)
@@ -220,14 +220,14 @@ func TestTheEnd(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 		began := time.Now()
-		b.end() // waits until nobody holds its pipe any more
+		b.end() // waits until nobody holds its pipe
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("%s: it took %v", mode, took)
 		}
 	}
 }
 
-// One that says nothing is not waited for at the end.
+// A silent one is not waited for at the end.
 func TestTheEndOfAServerThatStarts(t *testing.T) {
 	b := run(t, "mute", func(o *Options) { o.Start = time.Hour })
 	done := make(chan error, 1)
@@ -280,7 +280,7 @@ func TestServersThatAreNone(t *testing.T) {
 	}
 }
 
-// An answer that two readers could read in two ways is none, and what sends such answers is ended.
+// An ambiguous answer is refused, and its server ended.
 func TestAnAmbiguousAnswerOfAServerIsNone(t *testing.T) {
 	for _, mode := range []string{"a member twice", "a member in other letters"} {
 		t.Run("C4/"+mode, func(t *testing.T) {

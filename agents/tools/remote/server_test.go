@@ -16,17 +16,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// This file is the MCP server of the tests: a program, which is the test's own binary started again.
+// This file is the tests' MCP server: the test binary, executed again.
 
 const (
-	modeEnv   = "DAYCARED_TEST_MCP"    // how it behaves
-	placeEnv  = "DAYCARED_TEST_FOLDER" // where there are:
+	modeEnv   = "DAYCARED_TEST_MCP"    // its behaviour
+	placeEnv  = "DAYCARED_TEST_FOLDER" // paths of:
 	aboutName = "about"                // a file with the description of its tool echo
-	keptName  = "kept"                 // a pipe that is held open until it, and all that it started, is gone
+	keptName  = "kept"                 // a pipe that is open until it and its descendants are gone
 	lastWords = "I am the server of a test"
 )
 
-var kept *os.File // stays open: one that nobody holds would be closed
+var kept *os.File // stays open: an unused one would be closed
 
 func serveTest(mode string) int {
 	var err error
@@ -90,7 +90,7 @@ func serveTest(mode string) int {
 	return 0
 }
 
-// ambiguous writes the answers to calls so that two readers may read them in two ways, in the modes that are for it.
+// ambiguous makes the answers to calls ambiguous, in the modes for that.
 type ambiguous struct {
 	*os.File
 	mode string
@@ -115,7 +115,7 @@ func pageSize(mode string) int {
 	return 3
 }
 
-// describe describes echo with the words of a file, as they are now.
+// describe describes echo with the current content of a file.
 func describe(list *mcp.ListToolsResult, mode string) *mcp.ListToolsResult {
 	about, err := os.ReadFile(filepath.Join(os.Getenv(placeEnv), aboutName))
 	for i, t := range list.Tools {
@@ -138,7 +138,7 @@ func describe(list *mcp.ListToolsResult, mode string) *mcp.ListToolsResult {
 	return list
 }
 
-// wait lasts until it is killed.
+// wait waits until it is killed.
 func wait() int {
 	<-time.After(10 * time.Minute)
 	return 0
@@ -203,7 +203,7 @@ var handlers = map[string]mcp.ToolHandler{
 	"breeds": func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), modeEnv+"=child")
-		child.Stdout, child.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: true} // it leaves the group
+		child.Stdout, child.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: true} // leaves the group
 		heard, err := child.StderrPipe()
 		if err != nil {
 			return nil, err
@@ -211,7 +211,7 @@ var handlers = map[string]mcp.ToolHandler{
 		if err := child.Start(); err != nil {
 			return nil, err
 		}
-		_, err = io.ReadFull(heard, make([]byte, len(lastWords))) // now it holds the pipe
+		_, err = io.ReadFull(heard, make([]byte, len(lastWords))) // holds the pipe now
 		return says("a child"), err
 	},
 }
