@@ -176,13 +176,13 @@ func (a *Agent) resume(ctx context.Context) error {
 	return a.row.change(ctx, end)
 }
 
-// interrupted ends a turn that a program before this one did not: what it asked, which is cancelled by now, and what it ran.
+// interrupted ends the turn of an earlier program: its requests, which are cancelled by now, and its calls.
 func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permissions.AgentSession, *agents.Commit), err error) {
 	var closed []permissions.Request
 	for _, id := range was.Asks {
 		r, err := a.desk.Read(ctx, a.caller(), id)
 		switch {
-		case permissions.CodeOf(err) == permissions.CodeUnknown: // the daemon ended before it was asked
+		case permissions.CodeOf(err) == permissions.CodeUnknown: // the daemon ended before it asked
 		case err != nil:
 			return nil, err
 		case r.DecidedVia != permissions.ViaGrant:

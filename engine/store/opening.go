@@ -71,7 +71,7 @@ const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3,
 type newRow struct {
 	request permissions.Request
 	copies  []permissions.Copy
-	told    []permissions.Record // where it waits for people
+	told    []permissions.Record // if it waits for people
 	args    []any                // of insertRequest
 }
 

@@ -25,7 +25,7 @@ const (
 		`failure, calls`
 	// number and id come first: they are readable even if a later column is not.
 	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
-	// A backup is compared before its schema is brought up to date.
+	// A backup is compared before its schema is migrated.
 	backupColumns = `number, ` + wordColumns + `, 0, earlier_at, ` + changingColumns
 
 	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked

@@ -25,7 +25,7 @@ func waitFields(w *permissions.Wait) []any {
 	return []any{&w.Request, &w.Kind, &w.Call, &w.PID, &w.Began, instant{&w.Until}}
 }
 
-// KeepWait keeps a wait for as long as its request is pending, in place of the one of the same request, kind and call.
+// KeepWait stores a wait, replacing one of the same request, kind and call, if its request is pending.
 func (s *Store) KeepWait(ctx context.Context, w permissions.Wait) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, keepWait, waitFields(&w)...)
@@ -33,7 +33,7 @@ func (s *Store) KeepWait(ctx context.Context, w permissions.Wait) error {
 	})
 }
 
-// DropWait forgets the wait of the same request, kind and call.
+// DropWait deletes the wait of the same request, kind and call.
 func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, dropWait, w.Request, w.Kind, w.Call)
@@ -41,7 +41,7 @@ func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
 	})
 }
 
-// Waits lists what is kept. A row that cannot be read is left out.
+// Waits lists the stored waits. An unreadable row is skipped.
 func (s *Store) Waits(ctx context.Context) (all []permissions.Wait, err error) {
 	err = s.read(ctx, func(from source) error {
 		all, err = collectReadable(ctx, s, from, "a wait", waitFields, readWaits)

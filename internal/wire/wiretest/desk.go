@@ -32,7 +32,7 @@ type Desk struct {
 	// Channels are the errors of the channels.
 	Channels map[string]error
 
-	// Waits are the processes that were kept, with their callers; Regretted is how long each cancelled call's request is to stand.
+	// Waits are the stored processes with their callers; Regretted is how long each cancelled call's request stays pending.
 	Waits     []permissions.Wait
 	Callers   []permissions.Caller
 	Regretted []time.Duration
@@ -236,7 +236,7 @@ func (d *Desk) Killed(ctx context.Context, _ permissions.Caller, id permissions.
 	return err
 }
 
-// Regret notes for how long a request is to stand.
+// Regret records how long a request stays pending.
 func (d *Desk) Regret(
 	ctx context.Context, c permissions.Caller, id permissions.ID, after time.Duration,
 ) (permissions.Standing, error) {
@@ -247,10 +247,10 @@ func (d *Desk) Regret(
 	return s, err
 }
 
-// Hold does nothing: whoever is back asks again.
+// Hold does nothing: a caller that is back asks again.
 func (d *Desk) Hold(context.Context, permissions.Caller, permissions.ID, bool) error { return nil }
 
-// KeepProcess keeps which process waits.
+// KeepProcess stores which process waits.
 func (d *Desk) KeepProcess(_ context.Context, c permissions.Caller, w permissions.Wait) error {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -258,7 +258,7 @@ func (d *Desk) KeepProcess(_ context.Context, c permissions.Caller, w permission
 	return d.store.fail
 }
 
-// Processes are those that are kept.
+// Processes lists the stored processes.
 func (d *Desk) Processes(context.Context) ([]permissions.Wait, []permissions.Caller, error) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
