@@ -16,13 +16,12 @@ import (
 
 // Asker asks people a question and waits for the answer.
 type Asker interface {
-	// Ask returns the settled request. It fills in what the caller leaves open: options, recipients, deadline and id,
-	// unless q proposes an id of its own to be found by if the reply is lost.
+	// Ask returns the settled request. It fills in what the caller leaves open: options, recipients, deadline and id, unless q
+	// proposes an id of its own to be found by if the reply is lost.
 	//
-	// When ctx ends first, Ask returns the current request and ctx's error, and cancels nothing. After a deadline, a q
-	// with a Call keeps its place for a short while; asking again with the same Call and the returned ID continues to
-	// wait. After a cancellation the call has left. If nobody is asked, the error is a *permissions.Refusal. Ask is
-	// safe for concurrent use.
+	// When ctx ends first, Ask returns the current request and ctx's error, and cancels nothing. After a deadline, a q with a Call
+	// keeps its place for a short while; asking again with the same Call and the returned ID continues to wait. After a
+	// cancellation the call has left. If nobody is asked, the error is a *permissions.Refusal. Ask is safe for concurrent use.
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
 }
 
@@ -100,8 +99,7 @@ type Resident interface {
 	Activity() permissions.Activity
 }
 
-// Speaker lets a resident write to its own person. It cannot decide or speak as another agent. It is safe for
-// concurrent use.
+// Speaker lets a resident write to its own person. It cannot decide or speak as another agent. It is safe for concurrent use.
 type Speaker interface {
 	// Say returns nil once the text is stored; texts are sent in order, also after a restart. A repeated non-empty key
 	// changes nothing. A *permissions.Refusal with [permissions.CodeInvalid] means that the text is empty or longer

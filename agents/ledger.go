@@ -77,8 +77,7 @@ type SessionStore interface {
 	Commit(ctx context.Context, c Commit) error
 	// CurrentSession is the agent's newest session that has not ended.
 	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
-	// Post stores a post; a repeated key of a session changes nothing. When too many wait it refuses with
-	// [permissions.CodeLimit].
+	// Post stores a post; a repeated key of a session changes nothing. When too many wait it refuses with [permissions.CodeLimit].
 	Post(ctx context.Context, p Post) error
 	// Posts lists the posts that were not taken yet, oldest first.
 	Posts(ctx context.Context, session permissions.ID, limit int) ([]Post, error)

@@ -87,8 +87,7 @@ func TestGiantOutput(t *testing.T) {
 	s.hears("And now?")
 }
 
-// If the program exits in the middle of a turn, the person is told, and the next message restarts it: the conversation
-// continues.
+// If the program exits in the middle of a turn, the person is told, and the next message restarts it: the conversation continues.
 func TestCrash(t *testing.T) {
 	s := play(t)
 	s.writes("remember")

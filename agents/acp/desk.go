@@ -63,8 +63,7 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	return r, err
 }
 
-// asks reports that the agent waits for people, before they are asked, if they will be. In a turn that is over it
-// refuses.
+// asks reports that the agent waits for people, before they are asked, if they will be. In a turn that is over it refuses.
 func (a *Agent) asks(ctx context.Context, p *posed, people bool) error {
 	a.mu.Lock()
 	err := ctx.Err()

@@ -22,8 +22,7 @@ func askWith(kind, input, options string) string {
 		`"content":[{"type":"diff","path":"/srv/a","oldText":"x\n","newText":"y\n"}]},"options":%s}`, kind, input, options)
 }
 
-// People see all that the agent says in its question, with the exact input; the answer is the agent's own option of
-// that kind.
+// People see all that the agent says in its question, with the exact input; the answer is the agent's own option of that kind.
 func TestPermission(t *testing.T) {
 	s := play(t)
 	s.writes(ask("execute", `{"command":"make","n":12345678901234567890}`))

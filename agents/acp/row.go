@@ -45,8 +45,7 @@ func (s step) run(all []agents.Execution) step {
 	return s
 }
 
-// row is the agent's session in the store. Nothing else writes it, except to end it when the agent is no longer
-// configured.
+// row is the agent's session in the store. Nothing else writes it, except to end it when the agent is no longer configured.
 type row struct {
 	store agents.SessionStore
 	agent *Agent

@@ -128,8 +128,7 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 	t.plan = strings.Join(lines, "\n")
 }
 
-// called adds a tool call's update, with a line when it starts, when it fails, and with what it changed or printed when
-// it is done.
+// called adds a tool call's update, with a line when it starts, when it fails, and with what it changed or printed when it is done.
 func (t *transcript) called(c toolCall, shown func(string) string) {
 	before, known := t.calls[c.ID]
 	c = c.over(before)

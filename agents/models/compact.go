@@ -233,8 +233,7 @@ func Size(p Prompt, known Measured) int64 {
 	return n
 }
 
-// Near reports whether p should be shortened by [Compact] before m is asked: less than a fifth of the window is left
-// for the reply.
+// Near reports whether p should be shortened by [Compact] before m is asked: less than a fifth of the window is left for the reply.
 func Near(m Model, p Prompt, known Measured) bool {
 	return Size(p, known) > m.Window()-m.Window()/5
 }

@@ -79,8 +79,7 @@ func TestFilesOutside(t *testing.T) {
 	}
 }
 
-// What was opened is what is allowed: a renamed folder stays accessible, and another folder with its name does not
-// become so.
+// What was opened is what is allowed: a renamed folder stays accessible, and another folder with its name does not become so.
 func TestARenamedFolder(t *testing.T) {
 	dir := stage(t, "granted/one", "other/two")
 	granted, other := filepath.Join(dir, "granted"), filepath.Join(dir, "other")

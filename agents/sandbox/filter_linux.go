@@ -105,8 +105,7 @@ var (
 // group for whoever starts it.
 const special = unix.S_ISUID | unix.S_ISGID
 
-// shield installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so
-// itself.
+// shield installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so itself.
 func shield(s spec) error {
 	if s.Operation != "" {
 		_, err := install(filter(s.Network, allow), unix.SECCOMP_FILTER_FLAG_TSYNC)
@@ -202,9 +201,8 @@ func plainMode(at uint32, then bpf.Instruction) []bpf.Instruction {
 	return []bpf.Instruction{argument(at), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: special, SkipTrue: 1}, refuse, then}
 }
 
-// nobodyElse reports success without effect if owner and group, the arguments from n on, are this process's or
-// unchanged: what a command creates has them anyway. Nothing is set, because the file could be outside and belong to
-// another of the account's groups.
+// nobodyElse reports success without effect if owner and group, the arguments from n on, are this process's or unchanged: what a
+// command creates has them anyway. Nothing is set, because the file could be outside and belong to another of the account's groups.
 func nobodyElse(n uint32) []bpf.Instruction {
 	const unchanged = 0xffffffff
 	return []bpf.Instruction{
@@ -220,8 +218,7 @@ func nobodyElse(n uint32) []bpf.Instruction {
 
 func argument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offArgs + 8*n, Size: 4} }
 
-// install installs a filter for every thread of this process. It returns the listener for notifications if the flags
-// ask for one.
+// install installs a filter for every thread of this process. It returns the listener for notifications if the flags ask for one.
 func install(program []bpf.Instruction, flags uintptr) (listener int, err error) {
 	raw, err := bpf.Assemble(program)
 	if err != nil {

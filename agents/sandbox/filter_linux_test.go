@@ -135,9 +135,8 @@ func others() (all []callCase) {
 	return all
 }
 
-// The kernel's system call table, row by row: a call that golang.org/x/sys learns needs a decision. Those under
-// "argument" depend on their arguments; calls has cases of each. Those under "network" do so with the network, or are
-// allowed then.
+// The kernel's system call table, row by row: a call that golang.org/x/sys learns needs a decision. Those under "argument" depend
+// on their arguments; calls has cases of each. Those under "network" do so with the network, or are allowed then.
 const verdicts = `
 allow: READ WRITE CLOSE STAT FSTAT LSTAT POLL LSEEK MMAP MPROTECT MUNMAP BRK RT_SIGACTION RT_SIGPROCMASK RT_SIGRETURN PREAD64
  PWRITE64 READV WRITEV ACCESS PIPE SELECT SCHED_YIELD MREMAP MSYNC MINCORE MADVISE DUP DUP2 PAUSE NANOSLEEP GETITIMER ALARM

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command sets modes where it may write, and nowhere else: not by a name, through a link, or of what it may only
-// read.
+// A command sets modes where it may write, and nowhere else: not by a name, through a link, or of what it may only read.
 func TestModes(t *testing.T) {
 	dir := stage(t, "ws/file", "ws/sub/file", "out/secret", "held/file")
 	at := func(name string) string { return filepath.Join(dir, name) }

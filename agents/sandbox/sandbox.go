@@ -34,8 +34,7 @@ import (
 // Mode is whether commands are sandboxed.
 type Mode string
 
-// The modes. In each, a command gets none of the daemon's environment and descriptors, and ends with all its
-// descendants.
+// The modes. In each, a command gets none of the daemon's environment and descriptors, and ends with all its descendants.
 const (
 	On  Mode = "on"  // what the kernel cannot enforce is not run
 	Off Mode = "off" // the operator wants no sandbox
@@ -116,8 +115,7 @@ var (
 // daemon's is in what every command may read (ErrOwn).
 func (s *Sandbox) Ready() error { return s.admit(Walls{}) }
 
-// admit refuses a policy that cannot be enforced, that includes something of the daemon's, or whose paths are not
-// plain.
+// admit refuses a policy that cannot be enforced, that includes something of the daemon's, or whose paths are not plain.
 func (s *Sandbox) admit(w Walls) error {
 	if !s.off {
 		for _, p := range Check() {
@@ -233,8 +231,7 @@ var base = reach{
 // Path is the PATH of commands, independent of the daemon's.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// spec is the input of a process of ours. It is passed by a descriptor, because others can read arguments and
-// environment.
+// spec is the input of a process of ours. It is passed by a descriptor, because others can read arguments and environment.
 type spec struct {
 	Read, Write []string
 	Network     bool

@@ -151,8 +151,7 @@ func processes() map[int]int {
 	return all
 }
 
-// wipe removes a scratch folder, even if its folders lack permissions for their owner. No process can change it any
-// more.
+// wipe removes a scratch folder, even if its folders lack permissions for their owner. No process can change it any more.
 func wipe(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return

@@ -12,8 +12,7 @@ type Asking struct {
 	Name, Title, Says string
 	// Schema is its input schema, without some members.
 	Schema func(without ...string) []byte
-	// Question is the request of an input, complete except for who asks and from where. A permission's Agent is the
-	// agentId.
+	// Question is the request of an input, complete except for who asks and from where. A permission's Agent is the agentId.
 	Question func(input []byte, without ...string) (permissions.Request, error)
 }
 

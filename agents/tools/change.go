@@ -20,8 +20,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// write_file and edit_file: people see the difference, and it is applied to the file that it was made from, or not at
-// all.
+// write_file and edit_file: people see the difference, and it is applied to the file that it was made from, or not at all.
 
 type writeFile struct{ box *sandbox.Sandbox }
 
@@ -248,8 +247,7 @@ func Diff(name, before, after string) string {
 	return text
 }
 
-// folder is a workspace as of the daemon's start. It is held open, so that no other folder gets its device and inode
-// numbers.
+// folder is a workspace as of the daemon's start. It is held open, so that no other folder gets its device and inode numbers.
 type folder struct {
 	sandbox.Folder
 	name string // as configured, perhaps with symbolic links

@@ -195,8 +195,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestACommandWithoutTheNetworkThatIsHeldNamesIt: only if the network is held, was not asked for, and the command
-// failed.
+// TestACommandWithoutTheNetworkThatIsHeldNamesIt: only if the network is held, was not asked for, and the command failed.
 func TestACommandWithoutTheNetworkThatIsHeldNamesIt(t *testing.T) {
 	_, p := stage(t, nil)
 	for _, c := range []struct {

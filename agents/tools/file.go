@@ -116,8 +116,7 @@ type putting struct {
 	Basis string // the expected content; empty: any
 }
 
-// put replaces or creates a file, with its folders, atomically and durably. The mode is kept. It returns whether the
-// file existed.
+// put replaces or creates a file, with its folders, atomically and durably. The mode is kept. It returns whether the file existed.
 func put(p putting) (there bool, err error) {
 	err = p.Spot.at(func(root *os.Root) error {
 		there, err = putIn(root, p)

@@ -11,9 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Apply implements [permissions.Store]. With an error of [permissions.Step], and with the refusal while everything is
-// stopped, the Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead
-// (see borne).
+// Apply implements [permissions.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
+// Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead (see borne).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
 	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
 		return s.refuse(ctx, id, e, *by)
@@ -77,8 +76,7 @@ func (s *Store) step(
 	return c, refused, nil
 }
 
-// refuse is Apply while everything is stopped. It does not wait for a write, because cancelling all requests may take
-// long.
+// refuse is Apply while everything is stopped. It does not wait for a write, because cancelling all requests may take long.
 func (s *Store) refuse(
 	ctx context.Context, id permissions.ID, e permissions.Event, by string,
 ) (c permissions.Change, err error) {
@@ -202,8 +200,7 @@ func insertVote(ctx context.Context, t *tx, id permissions.ID, v permissions.Vot
 
 const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
 
-// dropVotes deletes the votes that the change removed. In a step, a person's vote on one call may go while one on
-// another stays.
+// dropVotes deletes the votes that the change removed. In a step, a person's vote on one call may go while one on another stays.
 func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
 	for _, v := range c.Before.Votes {
 		same := func(kept permissions.Vote) bool {
@@ -244,8 +241,7 @@ const (
 		`AND suspended_at = 0 AND until > $2 AND created_at <= $2 ORDER BY id`
 )
 
-// borne reports whether all grants that r depends on, and one of those that it created (if any), are in force at the
-// given time.
+// borne reports whether all grants that r depends on, and one of those that it created (if any), are in force at the given time.
 func (s *Store) borne(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
 	left := 0
 	if err := from.QueryRowContext(ctx, countLeft, r.ID).Scan(&left); err != nil {

@@ -75,8 +75,7 @@ func (s *Store) Record(ctx context.Context, r permissions.Record) error {
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
-// Audit lists at most limit entries after seq of a chain (empty: this daemon's own), oldest first. An unreadable entry
-// has no hash.
+// Audit lists at most limit entries after seq of a chain (empty: this daemon's own), oldest first. An unreadable entry has no hash.
 func (s *Store) Audit(
 	ctx context.Context, chain string, after int64, limit int,
 ) ([]permissions.Entry, error) {
@@ -97,8 +96,7 @@ func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permiss
 	return s.chain, seq, hash, err
 }
 
-// The types come from permissions.Happenings: constants, not input. Entries of pruned requests have no session and no
-// people.
+// The types come from permissions.Happenings: constants, not input. Entries of pruned requests have no session and no people.
 var readHappenings = func() string {
 	var types []string
 	for _, t := range permissions.Happenings() {

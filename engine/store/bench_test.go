@@ -44,8 +44,7 @@ func BenchmarkOpenApply(b *testing.B) {
 	}
 }
 
-// BenchmarkCrowded compares a request and its decision while a hundred thousand are pending with the same while a
-// hundred are.
+// BenchmarkCrowded compares a request and its decision while a hundred thousand are pending with the same while a hundred are.
 func BenchmarkCrowded(b *testing.B) {
 	many, few := newStore(b), newStore(b)
 	crowd(b, many, 100_000)

@@ -13,9 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Commit stores everything that one step of a session does, or nothing. If the row's version is not one less than
-// c.Session's, the error matches [agents.ErrStale]; Version 1 is a new session. The audit records of c are in the same
-// transaction.
+// Commit stores everything that one step of a session does, or nothing. If the row's version is not one less than c.Session's, the
+// error matches [agents.ErrStale]; Version 1 is a new session. The audit records of c are in the same transaction.
 func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		ends, err := endsNow(ctx, t, c.Session)

@@ -15,8 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long
-// audit.
+// comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long audit.
 type comparison struct {
 	own   identity
 	keys  []*sealer

@@ -11,8 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestTextStoredAsBytesIsFoundAndNotUsed: such text reads the same, so that its seal would hold, but no comparison in
-// SQL finds it.
+// TestTextStoredAsBytesIsFoundAndNotUsed: such text reads the same, so that its seal would hold, but no comparison in SQL finds it.
 func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	_, err := o.Pair(t.Context(), permissions.Pairing{Person: "sam", Via: "telegram", Address: "2", PairedAt: time.Now()}, "op", "cli")
@@ -178,8 +177,7 @@ func TestVerifyFindsAnIndexThatLacksRows(t *testing.T) {
 	}
 }
 
-// TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed: D9/in every JSON column, including unsealed words of settled
-// requests.
+// TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed: D9/in every JSON column, including unsealed words of settled requests.
 func TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed(t *testing.T) {
 	deep := strings.Repeat("[", 9950) + strings.Repeat("]", 9950)
 	bad := []string{"{", "1],[2", `{"a":1,"a":2}`, deep}

@@ -101,8 +101,7 @@ func (s *Store) Due(
 	return due, next, nil
 }
 
-// look lists what is due at now, and returns the next time at which anything will be. It stops early if the first is
-// not due.
+// look lists what is due at now, and returns the next time at which anything will be. It stops early if the first is not due.
 func (m timer) look(
 	ctx context.Context, from source, now time.Time, limit int,
 ) (due []planned, next time.Time, err error) {

@@ -12,9 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// An old row has a valid seal too, so somebody may put one back after what it opens was closed. Each start therefore
-// compares the open rows, the locks, the suspended accounts and the stop with the newest entry of each, and closes
-// again what that entry closed.
+// An old row has a valid seal too, so somebody may put one back after what it opens was closed. Each start therefore compares the
+// open rows, the locks, the suspended accounts and the stop with the newest entry of each, and closes again what that entry closed.
 
 // gateEntry is the condition of the index audit_gates, literally.
 const gateEntry = `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
@@ -106,8 +105,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 	return nil
 }
 
-// verdict reports what the entries say of an open row: whether it was closed or replaced, and whether a restore
-// suspended it.
+// verdict reports what the entries say of an open row: whether it was closed or replaced, and whether a restore suspended it.
 func verdict[T any](c *comparison, g gate[T], row T) (closed, suspended bool) {
 	said := c.gates[c.row(g.table, g.key(&row)...)]
 	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry)

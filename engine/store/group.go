@@ -16,9 +16,8 @@ import (
 // mostGrouped is the most writes per transaction. They share one sync; the first waits for the last.
 const mostGrouped = 256
 
-// line is the queue of writes. A caller that finds it empty writes at once on its own goroutine. Later callers queue,
-// and the first of the queue then writes for all of it. A low-priority write joins the next group, or runs alone if
-// none comes within its wait.
+// line is the queue of writes. A caller that finds it empty writes at once on its own goroutine. Later callers queue, and the first
+// of the queue then writes for all of it. A low-priority write joins the next group, or runs alone if none comes within its wait.
 type line struct {
 	mu     sync.Mutex
 	busy   bool
@@ -125,10 +124,9 @@ func (l *line) leave() {
 	l.next()
 }
 
-// write commits one change, together with others that are queued. An error of do rolls its whole change back and is
-// returned; do may therefore change only rows, the ledger in t, and results that are used only if write returns nil. do
-// may run on another write's goroutine, and twice: if one of a group fails after it wrote, all are rolled back and each
-// runs again alone.
+// write commits one change, together with others that are queued. An error of do rolls its whole change back and is returned; do
+// may therefore change only rows, the ledger in t, and results that are used only if write returns nil. do may run on another
+// write's goroutine, and twice: if one of a group fails after it wrote, all are rolled back and each runs again alone.
 //
 // If the file fails, all of the group are rolled back and get the error.
 func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
@@ -224,8 +222,7 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 
 // commitGroup writes a group in one transaction. The error concerns all of it, or its only job.
 //
-// The ledger in memory is that of the last commit. After a failed commit either state may be on the disk, so it is read
-// again.
+// The ledger in memory is that of the last commit. After a failed commit either state may be on the disk, so it is read again.
 func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) error {
 	t := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
 	stale := s.stale

@@ -211,8 +211,7 @@ func TestWhoLeavesTheLineWritesNothing(t *testing.T) {
 	}
 }
 
-// TestAWriteThatPanicsEndsAlone: its caller panics, on whichever goroutine it ran, and the rest of the group is
-// written.
+// TestAWriteThatPanicsEndsAlone: its caller panics, on whichever goroutine it ran, and the rest of the group is written.
 func TestAWriteThatPanicsEndsAlone(t *testing.T) {
 	s := newStore(t)
 	before, r, after := insert(t, s), insert(t, s), insert(t, s)

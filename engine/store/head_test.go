@@ -27,9 +27,8 @@ func (o *inhabited) cutOff(t *testing.T, happens func() error) {
 	meddle(t, o.Store, text+"COMMIT")
 }
 
-// TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued: putting back old rows this way puts nothing in force. Nothing
-// is written, verified or granted any more, the mark does not move to another chain, and the next start suspends what
-// is open.
+// TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued: putting back old rows this way puts nothing in force. Nothing is written,
+// verified or granted any more, the mark does not move to another chain, and the next start suspends what is open.
 func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 	at := time.Now()
 	for name, happens := range map[string]func(t *testing.T, o *inhabited) error{

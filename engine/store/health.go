@@ -100,10 +100,9 @@ func newPlacedFile(path string) (placedFile, error) {
 	return placedFile{path, uint64(found.Dev), found.Ino}, err //nolint:unconvert // its type differs between systems
 }
 
-// placed returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved
-// or replaced file can still be written, but the next start loses those writes, and a new connection would use another
-// file. Without its log the store is not used any more: only the open connections know its content, and closing them
-// moves it into the store.
+// placed returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved or replaced
+// file can still be written, but the next start loses those writes, and a new connection would use another file. Without its log
+// the store is not used any more: only the open connections know its content, and closing them moves it into the store.
 func (s *Store) placed() error {
 	if lost := s.lost.Load(); lost != nil {
 		return lost
@@ -136,8 +135,7 @@ func (s *Store) placed() error {
 	return nil
 }
 
-// Inspect reads all pages of a store that no daemon has open, without changing it. For a damaged one the error is an
-// [Error].
+// Inspect reads all pages of a store that no daemon has open, without changing it. For a damaged one the error is an [Error].
 func Inspect(ctx context.Context, path string) (err error) {
 	settings := "immutable=1" // everything is in the file
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {

@@ -15,9 +15,8 @@ const (
 	ahead = time.Minute
 )
 
-// met holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of
-// an equal request; when the same action was last denied twice; and how many requests of its caller are pending, up to
-// the limit.
+// met holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of an equal
+// request; when the same action was last denied twice; and how many requests of its caller are pending, up to the limit.
 type met struct {
 	self, twin int64
 	denied     time.Time
@@ -112,9 +111,8 @@ func (s *Store) joined(
 	return r, 0, err
 }
 
-// redeemable reports whether the key of a settled request still finds it. It does not once the answer lapsed or was
-// revoked, whatever the clock or window says later. A decision in the future means that the clock was set back by an
-// unknown time.
+// redeemable reports whether the key of a settled request still finds it. It does not once the answer lapsed or was revoked,
+// whatever the clock or window says later. A decision in the future means that the clock was set back by an unknown time.
 func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
 	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
 }

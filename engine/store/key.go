@@ -108,9 +108,8 @@ type execer interface {
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
-// findKey finds the key of a store with the identity i, and the key that its rows are sealed with: none in a store from
-// before the key, which gets one. A store sealed with another key is refused, unless it begins a new life ([Restore],
-// Options.NewKey).
+// findKey finds the key of a store with the identity i, and the key that its rows are sealed with: none in a store from before the
+// key, which gets one. A store sealed with another key is refused, unless it begins a new life ([Restore], Options.NewKey).
 func (s *Store) findKey(ctx context.Context, from source, o Options, i identity, fresh bool) error {
 	file := o.keyFile()
 	next := file + nextSuffix

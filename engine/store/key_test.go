@@ -64,8 +64,7 @@ func unsealSchema(t *testing.T, path string) {
 	}
 }
 
-// TestAStoreFromBeforeTheKeyIsSealedOnce at its migration, with an entry that counts the rows; older heads still
-// verify.
+// TestAStoreFromBeforeTheKeyIsSealedOnce at its migration, with an entry that counts the rows; older heads still verify.
 func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	beforeSeals(t, path)
@@ -360,9 +359,8 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestANewKeyLaundersNothing: while the current key fits the entries, rows without its seal are not sealed with the new
-// one, and entries about a stop, a lock, a suspension or a revoked grant stay in force. If it fits nothing, the entries
-// count all the same.
+// TestANewKeyLaundersNothing: while the current key fits the entries, rows without its seal are not sealed with the new one, and
+// entries about a stop, a lock, a suspension or a revoked grant stay in force. If it fits nothing, the entries count all the same.
 func TestANewKeyLaundersNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge string

@@ -117,8 +117,7 @@ func (s *Store) start(ctx context.Context) error {
 	return s.firstMark(ctx, l, m)
 }
 
-// errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it
-// first.
+// errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it first.
 var errUnannounced = errors.New("the mark does not announce a new life yet")
 
 // firstMark writes the mark of this opening and records in the store that there is one.
@@ -353,8 +352,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 	return n, err
 }
 
-// readUnused finds approvals that may have been used since. A lapsed one cannot be used any more, except those of our
-// own agents.
+// readUnused finds approvals that may have been used since. A lapsed one cannot be used any more, except those of our own agents.
 const readUnused = `SELECT number FROM requests WHERE state = 'approved' AND used_at = 0 AND void_at = 0 ` +
 	`AND (lapsed_at = 0 OR caller >= 'agent:' AND caller < 'agent;') ORDER BY number`
 

@@ -389,8 +389,7 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 	}
 }
 
-// TestARestoreOfWhatIsOlderForgetsNoClosing: D10/first of a copy without a grant or token, then of one in which it is
-// open.
+// TestARestoreOfWhatIsOlderForgetsNoClosing: D10/first of a copy without a grant or token, then of one in which it is open.
 func TestARestoreOfWhatIsOlderForgetsNoClosing(t *testing.T) {
 	path, folder := filepath.Join(t.TempDir(), "daycared.db"), t.TempDir()
 	older, middle, newer := filepath.Join(folder, "older.db"), filepath.Join(folder, "middle.db"), filepath.Join(folder, "newer.db")

@@ -43,8 +43,7 @@ func markName(path string) string { return strings.TrimSuffix(path, ".db") + ".m
 // mostMark is the maximum length of a mark in bytes.
 const mostMark = 4096
 
-// readMark returns the mark of the store at path and its text. Without a file the text is empty; an invalid text gives
-// nil.
+// readMark returns the mark of the store at path and its text. Without a file the text is empty; an invalid text gives nil.
 func readMark(path string) (m *mark, text string, err error) {
 	raw, err := readSmall(markName(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -182,8 +181,7 @@ func (s *Store) noteMark(h head) {
 	s.marked, s.unmarked = m, false
 }
 
-// noteClosing writes to the mark that the log is about to be removed or emptied. It reports success: otherwise the log
-// has to stay.
+// noteClosing writes to the mark that the log is about to be removed or emptied. It reports success: otherwise the log has to stay.
 func (s *Store) noteClosing() bool {
 	s.marking.Lock()
 	defer s.marking.Unlock()
@@ -230,8 +228,7 @@ func missingLog(path string) error {
 	return err
 }
 
-// The files that SQLite keeps beside a store: its log, the log's index, and the rollback journal of a store not in WAL
-// mode.
+// The files that SQLite keeps beside a store: its log, the log's index, and the rollback journal of a store not in WAL mode.
 const (
 	logSuffix     = "-wal"
 	indexSuffix   = "-shm"

@@ -12,8 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestANumberThatSomebodyMadeUpIsNobodys: an unsealed row neither uses up new numbers nor takes codes of existing
-// requests.
+// TestANumberThatSomebodyMadeUpIsNobodys: an unsealed row neither uses up new numbers nor takes codes of existing requests.
 func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
 	for name, number := range map[string]int64{
 		"D9/there is none after it":      math.MaxInt64,
@@ -52,8 +51,7 @@ func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnlyToldStopsNothing: columns that are only counted or displayed may contain anything; the store starts and
-// works.
+// TestWhatIsOnlyToldStopsNothing: columns that are only counted or displayed may contain anything; the store starts and works.
 func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 	for name, text := range map[string]string{
 		"D9/when it ran last":      "UPDATE meta SET alive_at = x'ff'",
@@ -103,8 +101,7 @@ func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 	}
 }
 
-// TestACellThatNoSealCoversKeepsNoStoreFromStarting: without a readable count of openings, the store counts as
-// restored, once.
+// TestACellThatNoSealCoversKeepsNoStoreFromStarting: without a readable count of openings, the store counts as restored, once.
 func TestACellThatNoSealCoversKeepsNoStoreFromStarting(t *testing.T) {
 	for _, column := range []string{"opens", "marked", "answered", "strangers", "created_at"} {
 		for _, value := range []string{"x'ff'", "'zz'", "9223372036854775807", "-1", "0.5"} {

@@ -26,9 +26,8 @@ const (
 	readNumber = `SELECT ` + sealedRequest + ` FROM requests WHERE number = $1`
 )
 
-// newest is the greatest request number. A row whose seal does not hold counts only if its number is within a daemon's
-// reach of the others or of the number that new ones are above: a forged one could otherwise use up the numbers or take
-// their codes.
+// newest is the greatest request number. A row whose seal does not hold counts only if its number is within a daemon's reach of the
+// others or of the number that new ones are above: a forged one could otherwise use up the numbers or take their codes.
 func (s *Store) newest(ctx context.Context, from source, above int64) (n int64, err error) {
 	for below, page := int64(mostSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else there is no key to check with yet
 		found, last, err := s.many(ctx, from, readBelow, below, page)
@@ -121,8 +120,7 @@ func (s *Store) Pending(
 
 const readPosition = `SELECT number FROM requests WHERE id = $1`
 
-// position is the number of a request, 0 for none. Lists are ordered by number: ids made in the same millisecond have
-// no order.
+// position is the number of a request, 0 for none. Lists are ordered by number: ids made in the same millisecond have no order.
 func position(ctx context.Context, from source, id permissions.ID) (number int64, err error) {
 	if id == "" {
 		return 0, nil

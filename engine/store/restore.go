@@ -209,8 +209,7 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 	return err == nil && slices.ContainsFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) })
 }
 
-// unusable changes the advice for damage in a file to be restored to trying another one: for a store in use it is to
-// restore.
+// unusable changes the advice for damage in a file to be restored to trying another one: for a store in use it is to restore.
 func unusable(err error) error {
 	var failed sqlite3.Error
 	var known *Error
@@ -311,8 +310,7 @@ const (
 		`WHERE p.person = main.pairings.person AND p.via = main.pairings.via AND p.address = main.pairings.address)`
 )
 
-// carryOver carries what was revoked in the store at path, if it is readable, into a copy, and returns how far that
-// store had come.
+// carryOver carries what was revoked in the store at path, if it is readable, into a copy, and returns how far that store had come.
 func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached string, err error) {
 	if !exists(path) {
 		return "", nil
@@ -491,8 +489,7 @@ func finishRestore(path string) error {
 // move renames a file, or removes it if to is empty.
 type move struct{ from, to string }
 
-// moves are the steps of a restore, any of which may be done already: the store and its companions move away, the copy
-// moves in.
+// moves are the steps of a restore, any of which may be done already: the store and its companions move away, the copy moves in.
 func moves(path, kept string) (all []move) {
 	if exists(path + restoredSuffix) {
 		kept = filepath.Join(filepath.Dir(path), kept)

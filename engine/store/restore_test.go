@@ -122,8 +122,7 @@ func TestRestoreGoesByTheAuditOfTheStoreThatIsReplaced(t *testing.T) {
 		"UPDATE meta SET stopped_by = '', stopped_at = 0")
 }
 
-// TestTwoRestoresKeepWhatWasTakenBack: D10/it was revoked in the first store, not in the one that the second restore
-// replaces.
+// TestTwoRestoresKeepWhatWasTakenBack: D10/it was revoked in the first store, not in the one that the second restore replaces.
 func TestTwoRestoresKeepWhatWasTakenBack(t *testing.T) {
 	for _, started := range []bool{true, false} {
 		d := newDead(t)
@@ -229,8 +228,7 @@ func TestRestoreFromBeforeLocks(t *testing.T) {
 	}
 }
 
-// TestRestoreOnto restores in place of nothing, of garbage and of a store with a foreign log, and from a killed store's
-// files too.
+// TestRestoreOnto restores in place of nothing, of garbage and of a store with a foreign log, and from a killed store's files too.
 func TestRestoreOnto(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, d *dead){
 		"nothing": func(t *testing.T, d *dead) { d.path = filepath.Join(t.TempDir(), "daycared.db") },

@@ -188,8 +188,7 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 	return nil
 }
 
-// checkRoom refuses a migration if the disk lacks room: for the copy, for a log with every page, and for the growth of
-// the file.
+// checkRoom refuses a migration if the disk lacks room: for the copy, for a log with every page, and for the growth of the file.
 func (s *Store) checkRoom() error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.dir(), &disk); err != nil {

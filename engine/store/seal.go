@@ -18,10 +18,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A row that opens a gate carries a seal: a MAC under the audit key (key.go), written in the commit that creates or
-// changes the row. The row is used only while its seal holds, so that neither a damaged disk nor somebody who edits the
-// file without the key can open anything. Closing a row for good deletes its seal. A seal covers nothing that pruning
-// deletes.
+// A row that opens a gate carries a seal: a MAC under the audit key (key.go), written in the commit that creates or changes the
+// row. The row is used only while its seal holds, so that neither a damaged disk nor somebody who edits the file without the key
+// can open anything. Closing a row for good deletes its seal. A seal covers nothing that pruning deletes.
 
 // sealSize is the length of a seal in bytes.
 const sealSize = 16
@@ -86,8 +85,7 @@ func unsealed(row string) error {
 	}
 }
 
-// sealedColumns are the request columns that the seal covers, besides the option ids, each call's tool and answer, and
-// the votes.
+// sealedColumns are the request columns that the seal covers, besides the option ids, each call's tool and answer, and the votes.
 const sealedColumns = `number, id, kind, mode, caller, caller_uid, session, version, digest, key, hook, created_at, ` +
 	`agent, claimed, host, cwd, tool, tags, held, widest, high_risk, quorum, under, revision, state, deadline, decided_at, ` +
 	`used_at, collected_at, void_at, lapsed_at, answer, scope, decided_by, decided_via, timed_out, defaulted, used_call, ` +

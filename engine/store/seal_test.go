@@ -384,8 +384,7 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 	}
 }
 
-// TestPruningInvalidatesNoSeal prunes everything, then uses an unlimited grant, a token and a pairing; a lock is in
-// force.
+// TestPruningInvalidatesNoSeal prunes everything, then uses an unlimited grant, a token and a pairing; a lock is in force.
 func TestPruningInvalidatesNoSeal(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	if err := locked(t, o.Store, permissions.PersonLocked); err != nil {

@@ -35,8 +35,7 @@ func TestStopMany(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItCancels: asking and deciding are refused at once, even while the writing connection cancels
-// requests.
+// TestStoppedWhileItCancels: asking and deciding are refused at once, even while the writing connection cancels requests.
 func TestStoppedWhileItCancels(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -83,8 +82,7 @@ func TestStoppedWhileItCancels(t *testing.T) {
 	insert(t, s)
 }
 
-// BenchmarkStop cancels everything while others keep asking: the time until the first refusal, and the longest time of
-// a later one.
+// BenchmarkStop cancels everything while others keep asking: the time until the first refusal, and the longest time of a later one.
 func BenchmarkStop(b *testing.B) {
 	for _, waiting := range []int{10_000, 100_000} {
 		b.Run("pending-"+strconv.Itoa(waiting), func(b *testing.B) {

@@ -1,19 +1,17 @@
-// Package store keeps everything durable in one SQLite file: requests, votes, copies, grants, the audit, the outbox,
-// and the sessions of our own agents (commit.go, sessions.go). It is the only package with SQL.
+// Package store keeps everything durable in one SQLite file: requests, votes, copies, grants, the audit, the outbox, and the
+// sessions of our own agents (commit.go, sessions.go). It is the only package with SQL.
 //
-// One connection writes and a few read. Every write is one immediate transaction (tx.go) with the whole change: the
-// row, the vote, the grants and the audit records, so that nothing happens unaudited. Concurrent writes share a
-// transaction and its sync (group.go), and the last rows written are cached for the next write (row.go). A method that
-// returns nil has its change on the disk (WAL with synchronous=FULL). The package storetest specifies what a second
-// database has to do.
+// One connection writes and a few read. Every write is one immediate transaction (tx.go) with the whole change: the row, the vote,
+// the grants and the audit records, so that nothing happens unaudited. Concurrent writes share a transaction and its sync
+// (group.go), and the last rows written are cached for the next write (row.go). A method that returns nil has its change on the
+// disk (WAL with synchronous=FULL). The package storetest specifies what a second database has to do.
 //
-// Each statement stands beside the method that runs it and is valid for PostgreSQL as well: parameters are $1, $2 and
-// so on in the order of their first appearance (SQLite binds by that order), times are integers, lists are JSON text. A
-// limit is "0 + $1", because SQLite prepares a statement again whenever a bare one is bound.
+// Each statement stands beside the method that runs it and is valid for PostgreSQL as well: parameters are $1, $2 and so on in the
+// order of their first appearance (SQLite binds by that order), times are integers, lists are JSON text. A limit is "0 + $1",
+// because SQLite prepares a statement again whenever a bare one is bound.
 //
-// When SQLite fails, the error is an [*Error], which matches [permissions.ErrBroken] and says what to do. A damaged
-// file is not written again until the daemon restarts. A file that is no longer at its path, or whose log is not, is
-// neither read nor written.
+// When SQLite fails, the error is an [*Error], which matches [permissions.ErrBroken] and says what to do. A damaged file is not
+// written again until the daemon restarts. A file that is no longer at its path, or whose log is not, is neither read nor written.
 package store
 
 import (
@@ -50,11 +48,9 @@ type Options struct {
 	Log  *slog.Logger
 	// Busy is how long a write waits for another process that locks the file; 0 for five seconds.
 	Busy time.Duration
-	// Leisure is how long a low-priority write may wait for others to join; 0 for five milliseconds, negative for not
-	// at all.
+	// Leisure is how long a low-priority write may wait for others to join; 0 for five milliseconds, negative for not at all.
 	Leisure time.Duration
-	// KeyFile is the path of the audit key, which is created if the store has none yet; empty: [KeyName] in the store's
-	// folder.
+	// KeyFile is the path of the audit key, which is created if the store has none yet; empty: [KeyName] in the store's folder.
 	KeyFile string
 	// NewKey replaces the audit key, even a lost one, and begins a new life of the store: everything that opens a gate
 	// is suspended.
@@ -113,12 +109,11 @@ type Store struct {
 
 var _ permissions.Store = (*Store)(nil)
 
-// Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one
-// from a newer daemon is refused. A store restored from a copy begins a new life (life.go); one beside another file's
-// log is refused (mark.go).
+// Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one from a newer
+// daemon is refused. A store restored from a copy begins a new life (life.go); one beside another file's log is refused (mark.go).
 //
-// The header and the schema are checked here, the pages when they are read: checking all would take too long for a
-// large store, and the daemon has to restart within a second.
+// The header and the schema are checked here, the pages when they are read: checking all would take too long for a large store, and
+// the daemon has to restart within a second.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	steps, err := fs.Sub(migrations, "migrations")
 	if err != nil {

@@ -80,9 +80,8 @@ const (
 	revokeToken = `UPDATE tokens SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0`
 )
 
-// Prove finds the token with that hash and records its use, at most once a minute. It refuses an unknown, suspended or
-// expired one with [permissions.CodeToken]. Finding a token expired revokes it, so that setting the clock back does not
-// revive it.
+// Prove finds the token with that hash and records its use, at most once a minute. It refuses an unknown, suspended or expired one
+// with [permissions.CodeToken]. Finding a token expired revokes it, so that setting the clock back does not revive it.
 func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
 	if damage := s.damage.Load(); damage != nil {
@@ -211,8 +210,7 @@ func openTokens(columns string) string {
 	return `SELECT ` + columns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`
 }
 
-// sealPersons reseals tokens whose persons were in a separate table before migration 15, if the audit agrees. Others
-// are not used.
+// sealPersons reseals tokens whose persons were in a separate table before migration 15, if the audit agrees. Others are not used.
 func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error {
 	if s.from == nil {
 		return nil

@@ -24,8 +24,7 @@ func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (sql.Res
 	return t.conn.ExecContext(ctx, text, args...)
 }
 
-// change is ExecContext for a statement that has to change exactly one row, so that nothing is reported as closed while
-// it is open.
+// change is ExecContext for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
 func (t *tx) change(ctx context.Context, text string, args ...any) error {
 	result, err := t.ExecContext(ctx, text, args...)
 	if err != nil {

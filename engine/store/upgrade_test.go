@@ -103,8 +103,7 @@ func answersAll(t *testing.T, path string) {
 	}
 }
 
-// TestUpgrade: a store of each released schema is migrated, wherever that is interrupted, and its pending requests are
-// answered.
+// TestUpgrade: a store of each released schema is migrated, wherever that is interrupted, and its pending requests are answered.
 func TestUpgrade(t *testing.T) {
 	newest, err := newestSchema()
 	if err != nil {
@@ -171,8 +170,7 @@ func TestUpgradeFromBeforeTheFirstRelease(t *testing.T) {
 
 var endOfStatement = regexp.MustCompile(`;[^\n]*\n`)
 
-// TestAMigrationIsKilled after each statement of each step: the next start finishes it, and pending requests are
-// answered.
+// TestAMigrationIsKilled after each statement of each step: the next start finishes it, and pending requests are answered.
 func TestAMigrationIsKilled(t *testing.T) {
 	path := earlier(t, stepsUpTo(t, 1), "v1.sql")
 	s, err := connected(options(path), path)

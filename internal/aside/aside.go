@@ -1,8 +1,7 @@
-// Package aside runs deep calls on a short-lived goroutine, so that a goroutine that waits for a person keeps a small
-// stack.
+// Package aside runs deep calls on a short-lived goroutine, so that a goroutine that waits for a person keeps a small stack.
 //
-// A goroutine's stack grows to its deepest call and shrinks only later. Thousands of calls wait for people at a time,
-// and reading and storing a question on the same goroutine made each cost twice what its connection costs.
+// A goroutine's stack grows to its deepest call and shrinks only later. Thousands of calls wait for people at a time, and reading
+// and storing a question on the same goroutine made each cost twice what its connection costs.
 package aside
 
 import (

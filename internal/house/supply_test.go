@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestEveryDependencyIsPinned: each required module has one version, a sum in the go.sum beside it, and is not
-// replaced.
+// TestEveryDependencyIsPinned: each required module has one version, a sum in the go.sum beside it, and is not replaced.
 func TestEveryDependencyIsPinned(t *testing.T) {
 	required := regexp.MustCompile(`(?m)^(?:require )?\s*([a-z]\S*\.\S+) (v\d+\.\d+\.\d+\S*)`)
 	for _, file := range []string{"go.mod", "tools/lint.mod", "tools/gremlins.mod", "tools/vuln.mod", "tools/figures/go.mod"} {

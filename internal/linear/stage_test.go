@@ -40,8 +40,7 @@ const firstUID = 1 << 20
 
 func uidOf(i int) int { return firstUID + i }
 
-// stage is a daemon's engine with a real store, agent.sock and, because an account is one person, an admin.sock for
-// each person.
+// stage is a daemon's engine with a real store, agent.sock and, because an account is one person, an admin.sock for each person.
 type stage struct {
 	clock  clock
 	agents *caller

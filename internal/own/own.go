@@ -18,8 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// Find returns what belongs to the daemon that a path is, lies in, or covers, and whether there is any. files are
-// absolute.
+// Find returns what belongs to the daemon that a path is, lies in, or covers, and whether there is any. files are absolute.
 func Find(files []string, path string) (what string, found bool) {
 	p := lookAt(files).find(path)
 	return p.what, p.inside || p.around
@@ -269,8 +268,7 @@ func (l *look) list(folder string) []os.DirEntry {
 // memory contains all memory, or is a different file for each process.
 var memory = []string{"/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore", "/dev/fd"}
 
-// process finds a process of the daemon: itself or a descendant. A link of /proc that cannot be followed may lead
-// anywhere.
+// process finds a process of the daemon: itself or a descendant. A link of /proc that cannot be followed may lead anywhere.
 func process(path string) (what string, found bool) {
 	if path == "/proc" {
 		return path, true

@@ -19,8 +19,7 @@ const (
 	maxEscaped = 2 * permissions.MaxDetails
 )
 
-// Ask is a question as an agent posts it. [Ask.Question] checks which members a kind takes; their values are validated
-// elsewhere.
+// Ask is a question as an agent posts it. [Ask.Question] checks which members a kind takes; their values are validated elsewhere.
 type Ask struct {
 	Kind        permissions.Kind `json:"kind" doc:"permission, tool, pause or clarification"`
 	Mode        permissions.Mode `json:"mode,omitzero" doc:"of a pause: continue or confirm"`
@@ -113,8 +112,7 @@ func (m Moot) Permissions() (permissions.Moot, error) {
 	return permissions.Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: input, Via: m.Reason}, nil
 }
 
-// AskOf is the body that asks q, without what a body cannot express: the affected paths of a step's calls, and the
-// environment.
+// AskOf is the body that asks q, without what a body cannot express: the affected paths of a step's calls, and the environment.
 func AskOf(q permissions.Request) Ask {
 	a := Ask{
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
@@ -133,8 +131,7 @@ func AskOf(q permissions.Request) Ask {
 	return a
 }
 
-// Question returns the request and how long the call waits for its answer. An inconsistent question is refused as
-// invalid.
+// Question returns the request and how long the call waits for its answer. An inconsistent question is refused as invalid.
 func (a Ask) Question() (q permissions.Request, wait time.Duration, err error) {
 	if q, err = a.question(); err != nil {
 		return permissions.Request{}, 0, permissions.Invalid(err)

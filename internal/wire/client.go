@@ -45,9 +45,8 @@ type Client struct {
 	peer   func(net.Conn) (uid int, err error)
 }
 
-// NewClient makes a client of the socket at that path, without connecting. A call's Authorization is sent only to a
-// server of this account, root, or one that knows accepts (nil: none), because another account may have put its own
-// socket there.
+// NewClient makes a client of the socket at that path, without connecting. A call's Authorization is sent only to a server of this
+// account, root, or one that knows accepts (nil: none), because another account may have put its own socket there.
 func NewClient(socket string, knows func(uid int) bool) *Client {
 	c := newClient(socket, "http://"+clientHost, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)

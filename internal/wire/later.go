@@ -12,8 +12,7 @@ import (
 	"github.com/daycared/daycared/internal/aside"
 )
 
-// Later blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for
-// [Door.Refuse].
+// Later blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for [Door.Refuse].
 type Later[O any] func() func() (O, error)
 
 // Now is an answer that is available at once.

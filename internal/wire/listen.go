@@ -19,9 +19,8 @@ import (
 // maxSocketPath is what the kernels we run on allow (macOS: 104 bytes with the final NUL).
 const maxSocketPath = 103
 
-// Listen opens a unix socket for this account (0600), or also for the members of group (0660; a name or number). It
-// makes the folder if missing. It replaces a dead socket; a live one is an error. Closing the listener removes the
-// socket.
+// Listen opens a unix socket for this account (0600), or also for the members of group (0660; a name or number). It makes the
+// folder if missing. It replaces a dead socket; a live one is an error. Closing the listener removes the socket.
 func Listen(path, group string) (net.Listener, error) {
 	l, err := listen(path, group)
 	if err != nil {

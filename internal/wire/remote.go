@@ -28,8 +28,7 @@ const dialWithin = 10 * time.Second
 // errElsewhere means that a name for this machine leads to another one.
 var errElsewhere = errors.New("the name leads away from this machine, and a token would go there in the clear")
 
-// Way is how to reach a remote daemon. Empty fields come from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the
-// system.
+// Way is how to reach a remote daemon. Empty fields come from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the system.
 type Way struct {
 	Proxy  string // its URL
 	CAFile string // PEM certificates to trust for the daemon instead of the system's

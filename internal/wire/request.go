@@ -68,15 +68,13 @@ type Request struct {
 	// Beyond is the number of unasked calls per minute that this call exceeds; omitted if it is asked for another reason.
 	Beyond int    `json:"beyond,omitzero"`
 	Code   string `json:"code,omitzero"` // deciders only
-	// Earlier is when the same question was answered under the same key; that answer is over, and this one was asked
-	// anew.
+	// Earlier is when the same question was answered under the same key; that answer is over, and this one was asked anew.
 	Earlier *time.Time `json:"earlier_at,omitzero"`
 	// Brief marks a list item: details are missing, and long values are null. The request itself has them.
 	Brief bool `json:"brief,omitzero"`
 	// Editor reports whether the asker's own editor may answer as well: POST /v1/requests/{id}/answer. Agents only.
 	Editor bool `json:"editor,omitzero"`
-	// Keyboard reports whether the agent's own dialog may answer before people do: a hook's call, or a question. Agents
-	// only.
+	// Keyboard reports whether the agent's own dialog may answer before people do: a hook's call, or a question. Agents only.
 	Keyboard bool `json:"keyboard,omitzero"`
 }
 
@@ -238,8 +236,7 @@ func orNullJSON(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// Permissions converts w as far as possible: enough for a card and for [permissions.Result]. The error names an invalid
-// member.
+// Permissions converts w as far as possible: enough for a card and for [permissions.Result]. The error names an invalid member.
 func (w Request) Permissions() (permissions.Request, error) {
 	s, err := w.Standing()
 	return s.Request, err

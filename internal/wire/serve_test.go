@@ -216,8 +216,7 @@ func TestAStopThatIsDoneEarlyEndsEarly(t *testing.T) {
 	}
 }
 
-// Waiting callers get the current state, however long that takes to read; calls with incomplete bodies are not waited
-// for.
+// Waiting callers get the current state, however long that takes to read; calls with incomplete bodies are not waited for.
 func TestAStopAnswersThoseWhoWait(t *testing.T) {
 	socket := wiretest.Socket(t)
 	arrived, left := make(chan struct{}, 2), make(chan struct{}, 2)

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzDecode parses bodies with the test's own parser, which looks only for ambiguities: a body with one must be
-// refused.
+// FuzzDecode parses bodies with the test's own parser, which looks only for ambiguities: a body with one must be refused.
 func FuzzDecode(f *testing.F) {
 	for _, body := range lenient {
 		f.Add([]byte(body[:min(len(body), 200)]))

@@ -32,11 +32,10 @@ var huge = strings.Repeat("x", 200_000)
 
 // recorded is a recording: a provider's answers, one per attempt, and the expected outcome.
 //
-// It is a txtar archive. The optional section "ask" is the prompt as JSON. Each section "answer" is a response: status,
-// headers, an empty line, and the body without its last line break. The header Replay names what text cannot express:
-// cut (the connection breaks after the body), crlf (lines end with CR LF), huge (see [huge]), raw (the body is a Go
-// string without quotes and with its line breaks removed). The section "want" is what the server received and the
-// caller got.
+// It is a txtar archive. The optional section "ask" is the prompt as JSON. Each section "answer" is a response: status, headers, an
+// empty line, and the body without its last line break. The header Replay names what text cannot express: cut (the connection
+// breaks after the body), crlf (lines end with CR LF), huge (see [huge]), raw (the body is a Go string without quotes and with its
+// line breaks removed). The section "want" is what the server received and the caller got.
 type recorded struct {
 	ask     asked
 	answers []answer
@@ -56,8 +55,7 @@ type answer struct {
 	cut    bool
 }
 
-// Replay plays every recording of a folder to a model, unsplit and in small packets, and compares what was sent and
-// returned.
+// Replay plays every recording of a folder to a model, unsplit and in small packets, and compares what was sent and returned.
 func Replay(t *testing.T, dir string, build func(Setup) (Made, error)) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(files) == 0 {

@@ -1,10 +1,9 @@
-// Package provider is what all model providers share: how they are reached, when a request is retried, and what errors
-// mean.
+// Package provider is what all model providers share: how they are reached, when a request is retried, and what errors mean.
 //
-// A library may write the requests of a dialect, but none sends or reads one: libraries follow redirects, wait as long
-// as they are told, count comments as errors, and put addresses into error texts. So each attempt is an [Exchange] of
-// ours: it follows no redirect, bounds silence and length, tolerates the events of real servers, and turns everything
-// but success into a *[Fault]; [Link.Try] knows which fault is transient and when to retry.
+// A library may write the requests of a dialect, but none sends or reads one: libraries follow redirects, wait as long as they are
+// told, count comments as errors, and put addresses into error texts. So each attempt is an [Exchange] of ours: it follows no
+// redirect, bounds silence and length, tolerates the events of real servers, and turns everything but success into a *[Fault];
+// [Link.Try] knows which fault is transient and when to retry.
 package provider
 
 import (

@@ -66,8 +66,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Tools returns the server's current tools, starting it if needed. A tool that the server changes afterwards does not
-// run.
+// Tools returns the server's current tools, starting it if needed. A tool that the server changes afterwards does not run.
 func (s *Server) Tools(ctx context.Context) ([]tools.Tool, error) {
 	_, found, err := s.ready(ctx)
 	if err != nil {

@@ -31,8 +31,7 @@ var _ tools.Tool = (*Tool)(nil)
 // Spec implements [tools.Tool].
 func (t *Tool) Spec() models.Tool { return t.definition.spec }
 
-// Plan implements [tools.Tool] without asking the server. Nobody knows what its tools need, so there are no tags, only
-// the gate.
+// Plan implements [tools.Tool] without asking the server. Nobody knows what its tools need, so there are no tags, only the gate.
 func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (tools.Plan, error) {
 	canonical, err := permissions.CanonicalJSON(input)
 	if err != nil {

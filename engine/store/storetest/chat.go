@@ -166,8 +166,7 @@ func testUtterances(t *testing.T, b Backend) {
 	unsaid(t, s, "coder", 9, saidBy("coder", 0))
 }
 
-// testAuthors: the author of an agent's message is known by its name in the channel, for the agent's last thousand
-// messages.
+// testAuthors: the author of an agent's message is known by its name in the channel, for the agent's last thousand messages.
 func testAuthors(t *testing.T, b Backend) {
 	s := b.Open(t)
 	author := func(via, ref, want string) {

@@ -26,8 +26,7 @@ func ends(t *testing.T, s engine.Store, _ permissions.Grant) {
 
 func nothing(*testing.T, engine.Store, permissions.Grant) {}
 
-// testUsedAfterItsGrant: an approval lasts no longer than the grant that it created. An unused one is revoked, a used
-// one refused.
+// testUsedAfterItsGrant: an approval lasts no longer than the grant that it created. An unused one is revoked, a used one refused.
 func testUsedAfterItsGrant(t *testing.T, b Backend) {
 	soon, over := tapped.Add(time.Minute), tapped.Add(15*time.Minute)
 	for name, c := range map[string]struct {

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// Certificate writes a self-signed certificate for those names and its key into a folder, and returns a pool that
-// trusts it.
+// Certificate writes a self-signed certificate for those names and its key into a folder, and returns a pool that trusts it.
 func Certificate(t testing.TB, folder string, names ...string) (certFile, keyFile string, trust *x509.CertPool) {
 	t.Helper()
 	return CertificateUntil(t, time.Now().Add(time.Hour), folder, names...)
