@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -64,7 +63,7 @@ func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			socket := wiretest.Socket(t)
-			l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+			l, err := Listen(socket, "")
 			if err != nil {
 				t.Fatal(err)
 			}
