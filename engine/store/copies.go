@@ -59,9 +59,9 @@ func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Cop
 		c.Request, c.Connector, c.Place, c.Person)
 }
 
-// Shown records that a copy, whose Ref was was, was sent or edited: Ref, Shown, SentAt and Dated, for all copies in its group. The
-// first time is audited for each person. A copy that was meanwhile marked to be sent again stays marked; one that has another Ref
-// by now is an [permissions.ElsewhereError]. If SentAt is zero, a copy that was never sent remains to be sent.
+// Shown records that a copy (was is its former Ref) was sent or edited: Ref, Shown, SentAt and Dated, for all copies in its
+// group. The first time is audited for each person. A copy that was meanwhile marked to be sent again stays marked; one that
+// has another Ref by now is an [permissions.ElsewhereError]. If SentAt is zero, a copy that was never sent remains to be sent.
 func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
 	other := ""
 	err := s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
