@@ -67,7 +67,7 @@ type Desk interface {
 	Use(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Request, error)
 	// Withdraw cancels the caller's pending request. A settled one stays as it is.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error
-	// Tell has the caller's own person told what it says, which asks nothing. Where nobody can be told it is refused.
+	// Tell sends the caller's own person a notice, which asks nothing. If nobody can be told it is refused.
 	Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error
 	// EndSession ends the grants of a session and cancels its pending requests, whichever of our agents asked. It may
 	// be repeated.

@@ -148,7 +148,7 @@ func noticeFields(n *permissions.Notice) []any {
 	}
 }
 
-// noticeValues are as many parameters as there are noticeColumns.
+// noticeValues are the parameters for noticeColumns.
 const noticeValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13`
 
 // An unsent reminder covers later ones and becomes urgent if one of them is.
@@ -162,14 +162,14 @@ func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
 }
 
 const (
-	// What is newer about a session stands for what is still to be sent about it.
+	// A newer notice about a session replaces an unsent one.
 	dropTold = `DELETE FROM notices WHERE person = $1 AND caused_by = $2 AND agent = $3 AND session = $4 AND session <> '' ` +
 		`AND about IN ('finished', 'waits', 'failed')`
 
 	countTold = `SELECT COUNT(*) FROM notices WHERE caused_by = $1 AND about IN ('finished', 'waits', 'failed', 'says')`
 )
 
-// Tell is [engine.Store].
+// Tell implements [engine.Store].
 func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if n.About != permissions.AboutSays {
@@ -188,7 +188,7 @@ func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error 
 	})
 }
 
-// toldAgain is when to try again where too much is still to be sent.
+// toldAgain is the retry hint when the outbox is full.
 const toldAgain = time.Minute
 
 const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT 0 + $2`

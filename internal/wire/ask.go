@@ -67,7 +67,7 @@ type Moot struct {
 	Reason  string           `json:"reason" enum:"keyboard,interrupt,session_end"`
 }
 
-// Tell is what a person is told, as a caller posts it.
+// Tell is a notice as a caller posts it.
 type Tell struct {
 	To      string            `json:"to,omitzero" doc:"a person; empty: whoever the caller belongs to"`
 	About   permissions.About `json:"about,omitzero" enum:"says,finished,waits,failed" default:"says"`
@@ -78,17 +78,17 @@ type Tell struct {
 	Silent  bool              `json:"silent,omitzero" doc:"without a sound, where the channel can do that"`
 }
 
-// Told is who is told.
+// Told is the recipient of a notice.
 type Told struct {
 	To string `json:"to"`
 }
 
-// TellOf is the body that has a person told t.
+// TellOf converts t.
 func TellOf(to string, about permissions.About, t permissions.Telling) Tell {
 	return Tell{To: to, About: about, Text: t.Text, Agent: t.Agent, Session: t.Session, Title: t.Title, Silent: t.Silent}
 }
 
-// Telling is what the body says.
+// Telling converts the body.
 func (t Tell) Telling() permissions.Telling {
 	return permissions.Telling{Agent: t.Agent, Session: t.Session, Title: t.Title, Text: t.Text, Silent: t.Silent}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// testTell: what is newer about a session of a caller's agent stands for what is still to be sent about it, words of its own stay
-// beside each other, and a caller has only so many.
+// testTell: a newer notice about a session of a caller's agent replaces an unsent one, other notices are kept,
+// and their number per caller is bounded.
 func testTell(t *testing.T, b Backend) {
 	s := b.Open(t)
 	at := noon

@@ -280,7 +280,7 @@ func (d *Desk) Recall(ctx context.Context, c permissions.Caller, m permissions.M
 	return withdrawn, err
 }
 
-// Tell has the owner told, whoever that is, and nobody else.
+// Tell sends a notice to the owner only.
 func (d *Desk) Tell(
 	_ context.Context, c permissions.Caller, to string, about permissions.About, t permissions.Telling,
 ) (person string, err error) {
