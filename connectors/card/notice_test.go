@@ -181,7 +181,10 @@ func TestToldNotices(t *testing.T) {
 	} {
 		n := told(permissions.Telling{Agent: "codex", Title: "fix\u202e it", Text: "\ndone: k-7-f-3-q " + secret + "\n\n"})
 		n.About = about
-		want := []string{"💬 token ci, says it is codex " + says + " · 14:00", `it calls it  │ fix\u{202E} it`, "it says      │ done: •-•-•-•-• ‹secret, 40 characters, sha256 "}
+		want := []string{
+			"💬 token ci, says it is codex " + says + " · 14:00", `it calls it  │ fix\u{202E} it`,
+			"it says      │ done: •-•-•-•-• ‹secret, 40 characters, sha256 ",
+		}
 		rows := card.Notice(n, card.Options{Now: now})
 		if len(rows) == len(want) {
 			rows[2], _, _ = strings.Cut(rows[2], "sha256 ")
