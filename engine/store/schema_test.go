@@ -33,8 +33,8 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00014_owner.sql":        "1942e71ea757ee89794652d56dde7a9f008ef25fb726ad5e461c960f015fbdd8",
 		"00015_person.sql":       "0c606c898a8887f3b6a5abf323bc18f75eeef5e161ae7d0561f2ec7036918d68",
 		"00016_waits.sql":        "36cbed1585b43661b8a0b1f58f6ec2bd0774fba016c27e5c07760a1b213820bd",
-		"00019_beyond.sql":       "71d8b53e9998797e6ea2de1398f90d475a0398174daf77c4a684b99de7266299",
-		"00020_told.sql":         "83550d0749b4a73db766b9b3ba30530e85b1e30e206b827e2c167449e9df1ca1",
+		"00017_beyond.sql":       "71d8b53e9998797e6ea2de1398f90d475a0398174daf77c4a684b99de7266299",
+		"00018_told.sql":         "83550d0749b4a73db766b9b3ba30530e85b1e30e206b827e2c167449e9df1ca1",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

@@ -677,6 +677,8 @@ func beforePersons(t *testing.T, s *Store, path string) {
 	for _, do := range []func(context.Context, *sql.DB) error{
 		statements(string(text)), seals,
 		statements("ALTER TABLE tokens DROP COLUMN person", "ALTER TABLE requests DROP COLUMN beyond", "DROP TABLE waits",
+			"ALTER TABLE notices DROP COLUMN agent", "ALTER TABLE notices DROP COLUMN session", "ALTER TABLE notices DROP COLUMN title",
+			"ALTER TABLE notices DROP COLUMN words", "ALTER TABLE notices DROP COLUMN silent",
 			"DELETE FROM goose_db_version WHERE version_id > 14"),
 	} {
 		if err := change(t.Context(), path, do); err != nil {
