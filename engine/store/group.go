@@ -300,7 +300,7 @@ func (j *job) run(t *tx) (err error) {
 	return j.do(j.ctx, t)
 }
 
-// Passed, if set, is called before each commit ("group.before") and after it but before any caller returns
+// Passed is called, if set, before each commit ("group.before") and after it but before any caller returns
 // ("group.after"), with the number of writes. Only tests set it, before a store is opened.
 var Passed func(point string, writes int)
 
