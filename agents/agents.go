@@ -25,38 +25,38 @@ type Asker interface {
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
 }
 
-// Asked is what callers do with their own requests. It cannot decide what an agent may do.
-type Asked interface {
+// Requests is what callers do with their own requests. It cannot decide what an agent may do.
+type Requests interface {
 	// Find returns the caller's request in its current state. Another caller's is refused as unknown.
-	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error)
 	// Await is Find once the request is settled. When ctx ends first, it returns the current state and a nil error.
-	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error)
 	// Withdraw cancels the caller's request.
-	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error)
 	// Reply answers the caller's request with the result of a dialog in its own editor, which showed a question with
 	// that digest. It refuses an answer that permits anything, and every answer if the settings forbid them.
 	Reply(
 		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-	) (permissions.Standing, error)
+	) (permissions.RequestView, error)
 }
 
-// Desk lets our own agents ask without waiting: a question is a row, and its outcome is delivered to a [Witness]. It
+// Approvals lets our own agents ask without waiting: a question is a row, and its outcome is delivered to a [EventHandler]. It
 // cannot decide. It is safe for concurrent use.
-type Desk interface {
-	// Judge returns what q would need now, by policy and grants alone, without storing or asking anything. If q cannot
+type Approvals interface {
+	// Evaluate returns what q would need now, by policy and grants alone, without storing or asking anything. If q cannot
 	// be asked at all (a forbidden tool, everything stopped), the error is a *permissions.Refusal.
-	Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
+	Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
 	// Forbids reports whether a tool never runs for the caller.
 	Forbids(caller permissions.Caller, tool string) bool
-	// TooOften counts a call that policy alone allows, and reports whether the caller has used up the tool's unasked
+	// OverRate counts a call that policy alone allows, and reports whether the caller has used up the tool's unasked
 	// calls of this minute.
-	TooOften(caller permissions.Caller, tool string) bool
+	OverRate(caller permissions.Caller, tool string) bool
 	// Held returns the tags that the caller holds now in a session, from the configuration and grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
-	// Pose asks people q and returns the row, settled or not, without waiting. Its Key is required: the same key later
+	// Submit asks people q and returns the row, settled or not, without waiting. Its Key is required: the same key later
 	// finds the same row, in any state. Refusals are those of [Asker]. If a new row waits for people, the records told
 	// about it are appended to the audit in the same commit.
-	Pose(ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record) (permissions.Request, error)
+	Submit(ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record) (permissions.Request, error)
 	// Posed returns the row that Pose finds for a key, if there is one, and opens none.
 	Posed(ctx context.Context, caller permissions.Caller, key string) (q permissions.Request, found bool, err error)
 	// Read returns the caller's request.
@@ -74,20 +74,20 @@ type Desk interface {
 	EndSession(ctx context.Context, caller permissions.Caller, session string) error
 }
 
-// Witness receives, in commit order and from one goroutine, the events of what our own agents asked, including those
+// EventHandler receives, in commit order and from one goroutine, the events of what our own agents asked, including those
 // while the daemon was down.
-type Witness interface {
-	// Witness returns nil once it has stored what it needs of the event; after an error or a crash the event comes
+type EventHandler interface {
+	// HandleEvent returns nil once it has stored what it needs of the event; after an error or a crash the event comes
 	// again. The event is one of the request r, in its current state, such as REQUEST_SHOWN (its detail "to" is the
 	// person) or REQUEST_SETTLED; or ALL_STOPPED, without a request.
-	Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error
+	HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error
 }
 
 // Resident is one of our own agents. It belongs to a person, in whose chat it receives messages and speaks. Every
 // method is safe for concurrent use.
 type Resident interface {
-	// Bond is the agent's person and channel. It never changes, and no two residents have the same name.
-	Bond() permissions.Bond
+	// Binding is the agent's person and channel. It never changes, and no two residents have the same name.
+	Binding() permissions.Binding
 	// Run works until ctx ends; if it returns earlier, it is run again. Other methods may be called before it.
 	Run(ctx context.Context, s Speaker) error
 	// Hear receives a message, which is already stored. Nil means that the resident has stored or processed it; after
@@ -103,7 +103,7 @@ type Resident interface {
 type Speaker interface {
 	// Say returns nil once the text is stored; texts are sent in order, also after a restart. A repeated non-empty key
 	// changes nothing. A *permissions.Refusal with [permissions.CodeInvalid] means that the text is empty or longer
-	// than [permissions.MaxUtterance] bytes, one with [permissions.CodeLimit] that the outbox is full.
+	// than [permissions.MaxAgentMessage] bytes, one with [permissions.CodeLimit] that the outbox is full.
 	Say(ctx context.Context, key, text string) error
 	// Working shows the person whether the resident works. It does not block.
 	Working(on bool)

@@ -97,7 +97,7 @@ func Verdict(x Execution, q permissions.Request, void bool) Artifact {
 	return a
 }
 
-// Opening is the record that people are asked about calls, for [Desk.Pose]; [Closing] ends it.
+// Opening is the record that people are asked about calls, for [Approvals.Submit]; [Closing] ends it.
 func Opening(s permissions.AgentSession, at time.Time) permissions.Record {
 	return RecordOf(permissions.WaitAckEnter, s, at)
 }

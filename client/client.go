@@ -62,7 +62,7 @@ func New(o Options) (*Client, error) {
 	var err error
 	if o.URL == "" {
 		calls = api.NewClient(o.Socket)
-	} else if calls, err = api.NewRemoteClient(o.URL, wire.Way{Proxy: o.Proxy, CAFile: o.CAFile}); err != nil {
+	} else if calls, err = api.NewRemoteClient(o.URL, wire.RemoteOptions{Proxy: o.Proxy, CAFile: o.CAFile}); err != nil {
 		return nil, err
 	}
 	calls.TokenFile = o.TokenFile
@@ -93,7 +93,7 @@ type Answer struct {
 	// Text is the outcome in a sentence, or what was chosen, in the words of the option.
 	Text string
 	// Standing is the request as it stands: who decided it, when, and with what words.
-	Standing permissions.Standing
+	Standing permissions.RequestView
 }
 
 // Ask asks for permissions (@network, @workspace, @events, @read:/path, @write:/path), saying why.

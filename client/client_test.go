@@ -138,8 +138,8 @@ func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
 	if err := c.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	told, lost := make(chan permissions.Standing, 10), make(chan error, 10)
-	c.Progress, c.Lost = func(s permissions.Standing) { told <- s }, func(err error) { lost <- err }
+	told, lost := make(chan permissions.RequestView, 10), make(chan error, 10)
+	c.Progress, c.Lost = func(s permissions.RequestView) { told <- s }, func(err error) { lost <- err }
 	type outcome struct {
 		client.Answer
 		err error

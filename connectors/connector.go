@@ -3,7 +3,7 @@
 // looks up the request, checks who may decide it, and commits.
 //
 // The core interface requires only what every channel can do. Everything else is an optional interface, found by type
-// assertion ([Editor], [Reacher], [Teller], [Wholer], [Namer], [Talker], [Typer], [Screen], [Forgetful], [Hall]); the
+// assertion ([Editor], [ReachabilityChecker], [Notifier], [FitChecker], [MessageIDAllocator], [MessageSender], [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the
 // engine degrades gracefully without it. connectortest holds the suite that every connector passes. The pure parts are card
 // (a request to text), talk (an agent's message to text) and reply (text to an answer).
 package connectors
@@ -23,140 +23,140 @@ type Connector interface {
 	// Run serves until ctx ends or the channel fails permanently. It hands everything that people do to h, and acknowledges
 	// an event to the channel only after h returned nil or a refusal for it.
 	Run(ctx context.Context, h Handler) error
-	// Send shows a request to one person and returns the channel's reference of the message. Errors that match [ErrGone]
-	// are permanent; all others are retried, see [Later].
+	// Send shows a request to one person and returns the channel's reference of the message. Errors that match [ErrUnreachable]
+	// are permanent; all others are retried, see [RetryLater].
 	Send(ctx context.Context, p Prompt) (ref string, err error)
 }
 
 // Editor changes messages that were sent. When a request is settled, every copy is edited. Errors are those of Send; one
-// that matches [ErrAnew] means that the prompt has to be sent again instead.
+// that matches [ErrResend] means that the prompt has to be sent again instead.
 type Editor interface {
 	Edit(ctx context.Context, ref string, p Prompt) error
 }
 
-// Reacher reports before sending whether a person can be reached: nil, or an error whose text gives the reason.
-type Reacher interface {
+// ReachabilityChecker reports before sending whether a person can be reached: nil, or an error whose text gives the reason.
+type ReachabilityChecker interface {
 	Reach(p Person) error
 }
 
-// Namer allocates a message's reference before it is sent, so that an answer that overtakes the channel's confirmation is
+// MessageIDAllocator allocates a message's reference before it is sent, so that an answer that overtakes the channel's confirmation is
 // understood and a retry sends the same message. Send finds the reference in its prompt's Ref.
-type Namer interface {
-	NameFor(p Prompt) (ref string)
+type MessageIDAllocator interface {
+	AllocateID(p Prompt) (ref string)
 }
 
-// Wholer reports whether a prompt fits the channel completely. A request that does not fit can only be denied there.
-type Wholer interface {
-	Whole(p Prompt) bool
+// FitChecker reports whether a prompt fits the channel completely. A request that does not fit can only be denied there.
+type FitChecker interface {
+	Fits(p Prompt) bool
 }
 
-// Teller sends notices that need no answer: a reminder, the end of a grant. Errors are those of Send.
-type Teller interface {
-	Tell(ctx context.Context, n Notice) error
+// Notifier sends notices that need no answer: a reminder, the end of a grant. Errors are those of Send.
+type Notifier interface {
+	Notify(ctx context.Context, n Notice) error
 }
 
-// Healther reports the state of its channel: nil, or an error whose text says what is wrong and what to do.
-type Healther interface {
+// HealthChecker reports the state of its channel: nil, or an error whose text says what is wrong and what to do.
+type HealthChecker interface {
 	Health() error
 }
 
-// Hearer reports until when everything that people did in the channel has been received. Anything later may be lost.
-type Hearer interface {
-	// Heard is zero while that is unknown. When stops is set, the daemon is stopping, and a healthy channel has received
+// ReceiptTracker reports until when everything that people did in the channel has been received. Anything later may be lost.
+type ReceiptTracker interface {
+	// ReceivedUntil is zero while that is unknown. When stops is set, the daemon is stopping, and a healthy channel has received
 	// everything.
-	Heard(stops bool) time.Time
+	ReceivedUntil(stops bool) time.Time
 }
 
-// Stated is an optional interface of Health's errors: one word for the state, for programs.
-type Stated interface {
+// StateError is an optional interface of Health's errors: one word for the state, for programs.
+type StateError interface {
 	error
 	State() string
 }
 
-// Forgetful is a connector whose copies end with its process (a screen). They are shown again after a restart.
-type Forgetful interface {
-	Forgets()
+// EphemeralChannel is a connector whose copies end with its process (a screen). They are shown again after a restart.
+type EphemeralChannel interface {
+	Ephemeral()
 }
 
 // Screen is a connector that disturbs nobody, such as a terminal. Everybody who can be reached there gets a copy, whatever
 // channels they chose.
 type Screen interface {
-	Shows()
+	Screen()
 }
 
-// Hall is a connector that can show one request to several people in a group. A prompt with a Place goes to that group,
+// GroupChannel is a connector that can show one request to several people in a group. A prompt with a Place goes to that group,
 // whoever To is.
-type Hall interface {
-	// Holds reports whether place is a group of this channel.
-	Holds(place string) bool
+type GroupChannel interface {
+	// IsGroup reports whether place is a group of this channel.
+	IsGroup(place string) bool
 }
 
-// ErrAnew is matched by errors of Edit about a message whose chat is no longer where its people are.
-var ErrAnew = errors.New("the message has to be sent again")
+// ErrResend is matched by errors of Edit about a message whose chat is no longer where its people are.
+var ErrResend = errors.New("the message has to be sent again")
 
-// Renamed is an error of Send, Edit and Tell: the group has another id from now on. Nothing was sent.
-type Renamed struct{ Now string }
+// GroupRenamedError is an error of Send, Edit and Tell: the group has another id from now on. Nothing was sent.
+type GroupRenamedError struct{ Now string }
 
-func (e *Renamed) Error() string { return "the group has a new id: " + e.Now }
+func (e *GroupRenamedError) Error() string { return "the group has a new id: " + e.Now }
 
-// Place is a group in which several people are asked at once.
-type Place struct {
+// Group is a group in which several people are asked at once.
+type Group struct {
 	Name string // as in the configuration
 	Now  string // the channel's current id
 	// Routed reports whether a route of the configuration names the group. Otherwise it only has requests that are pending.
 	Routed bool
 }
 
-// Dater is a connector whose channel dates messages by its own clock, which may differ from the machine's. What people
+// MessageDater is a connector whose channel dates messages by its own clock, which may differ from the machine's. What people
 // write is compared with the prompt by that clock.
-type Dater interface {
+type MessageDater interface {
 	Connector
-	// Dated is the channel's time of the message that Send has just named, or zero if it gave none. It is read once.
-	Dated(ref string) time.Time
+	// SentTime is the channel's time of the message that Send has just named, or zero if it gave none. It is read once.
+	SentTime(ref string) time.Time
 }
 
-// ErrGone is matched by errors of Send and Edit that a retry cannot fix: no address, blocked, disabled.
-var ErrGone = errors.New("cannot be reached")
+// ErrUnreachable is matched by errors of Send and Edit that a retry cannot fix: no address, blocked, disabled.
+var ErrUnreachable = errors.New("cannot be reached")
 
-// Gone is an error that matches [ErrGone] and gives the reason in words for people.
-type Gone struct {
-	Why string
+// UnreachableError is an error that matches [ErrUnreachable] and gives the reason in words for people.
+type UnreachableError struct {
+	Reason string
 	// Lost is set if the person has an address, but nothing reaches it until they act.
 	Lost bool
 }
 
-func (e *Gone) Error() string { return e.Why }
+func (e *UnreachableError) Error() string { return e.Reason }
 
-// Is matches [ErrGone].
-func (e *Gone) Is(target error) bool { return target == ErrGone }
+// Is matches [ErrUnreachable].
+func (e *UnreachableError) Is(target error) bool { return target == ErrUnreachable }
 
-// Later is an optional interface of the errors of Send, Edit and Tell: the channel said when a retry makes sense. The retry
+// RetryLater is an optional interface of the errors of Send, Edit and Tell: the channel said when a retry makes sense. The retry
 // comes soon after that time, never before. Without it, retries back off.
-type Later interface {
+type RetryLater interface {
 	error
 	// RetryAfter is the delay, measured from when the error was returned.
 	RetryAfter() time.Duration
 }
 
-// RetryAfter is the delay of the [Later] in err's chain, or 0.
+// RetryAfter is the delay of the [RetryLater] in err's chain, or 0.
 func RetryAfter(err error) time.Duration {
-	if later, is := errors.AsType[Later](err); is {
+	if later, is := errors.AsType[RetryLater](err); is {
 		return max(later.RetryAfter(), 0)
 	}
 	return 0
 }
 
-// Awaited is an optional interface of the errors of Talk: nothing is wrong, and the channel is closed as soon as a retry
+// ReadySignaler is an optional interface of the errors of Talk: nothing is wrong, and the channel is closed as soon as a retry
 // makes sense. The usual retries run meanwhile.
-type Awaited interface {
+type ReadySignaler interface {
 	error
-	Awaits() <-chan struct{}
+	ReadySignal() <-chan struct{}
 }
 
-// Awaits is the channel of the [Awaited] in err's chain, or nil.
-func Awaits(err error) <-chan struct{} {
-	if awaited, is := errors.AsType[Awaited](err); is {
-		return awaited.Awaits()
+// ReadySignal is the channel of the [ReadySignaler] in err's chain, or nil.
+func ReadySignal(err error) <-chan struct{} {
+	if awaited, is := errors.AsType[ReadySignaler](err); is {
+		return awaited.ReadySignal()
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ type Prompt struct {
 	Request permissions.Request
 	Code    string    // names the request in text answers
 	To      Person    // in a group: the first recipient, whose time zone is used
-	Place   string    // see [Hall]; empty: To's own chat
+	Group   string    // see [GroupChannel]; empty: To's own chat
 	Waiting int       // calls that are waiting
 	Ref     string    // the connector's reference of the message; empty before it is sent
 	Button  string    // payload of this copy's buttons
@@ -176,17 +176,17 @@ type Prompt struct {
 	// group.
 	Before, Besides []Asked
 	Locked          bool // To is locked or no longer configured: show no way to answer
-	// Fresh, unless it is nil, is called by the Send of a [Dater] right before the request to the channel. It returns the
+	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
 	// current prompt, or an error to return because nothing is to be sent any more.
-	Fresh func(ctx context.Context) (Prompt, error)
+	Refresh func(ctx context.Context) (Prompt, error)
 }
 
-// Now is the current prompt, see Fresh.
-func (p Prompt) Now(ctx context.Context) (Prompt, error) {
-	if p.Fresh == nil {
+// Refreshed is the current prompt, see Fresh.
+func (p Prompt) Refreshed(ctx context.Context) (Prompt, error) {
+	if p.Refresh == nil {
 		return p, nil
 	}
-	return p.Fresh(ctx)
+	return p.Refresh(ctx)
 }
 
 // Asked is a recipient and the time since which they are asked.
@@ -198,14 +198,14 @@ type Asked struct {
 // Notice is a message that needs no answer and is never edited. The connector chooses its words.
 type Notice struct {
 	To      Person
-	Place   string // as in Prompt
+	Group   string // as in Prompt
 	About   permissions.About
 	By      string                // who caused it
 	Waiting []Prompt              // for To's answer, oldest first
 	Grant   permissions.Grant     // that expired or was revoked
 	Ran     []permissions.Request // requests that ran under Grant
 	// Strangers are the unknown senders that To has not been told of yet.
-	Strangers permissions.Strangers
+	Strangers permissions.UnknownSenders
 	Silent    bool // as in Prompt
 	// Told is what a caller says, where About is one of [permissions.Tellings], since At; By is then the name of the
 	// caller, and Codes are those of pending requests, which are not shown in it.
@@ -225,13 +225,13 @@ type Handler interface {
 // it, gets a *permissions.Refusal; the operator sees everything. Implementations are safe for concurrent use.
 type Controls interface {
 	// Pending lists at most limit pending requests created after the one given, oldest first.
-	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.Standing, error)
+	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.RequestView, error)
 	// Grants lists the grants in force that came from requests to this person.
 	Grants(ctx context.Context, id Identity) ([]permissions.Grant, error)
 	// Revoke revokes a grant and returns what ran under it.
 	Revoke(ctx context.Context, id Identity, grant permissions.ID) (permissions.Revoked, error)
 	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.
-	Void(ctx context.Context, id Identity, name string) (permissions.Standing, error)
+	Void(ctx context.Context, id Identity, name string) (permissions.RequestView, error)
 	// StopAll cancels everything that is pending, for every person, and refuses new requests until Resume. It returns how
 	// many requests it cancelled.
 	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
@@ -299,8 +299,8 @@ type Message struct {
 	Key     string // names the chat event
 }
 
-// Talks lets people talk to our agents. It is safe for concurrent use.
-type Talks interface {
+// AgentChats lets people talk to our agents. It is safe for concurrent use.
+type AgentChats interface {
 	Listener
 	// Agents lists an identity's agents in the chat that it writes from, in a fixed order.
 	Agents(ctx context.Context, id Identity) ([]permissions.Presence, error)
@@ -311,15 +311,15 @@ type Talks interface {
 	Order(ctx context.Context, id Identity, o permissions.Order, key string) (agent string, err error)
 }
 
-// Talker sends people what our agents say.
-type Talker interface {
-	// Talk sends one of the messages that s consists of. It returns the channel's reference and whether there are more.
-	// Errors are those of Send, see [Later].
-	Talk(ctx context.Context, s Saying) (ref string, more bool, err error)
+// MessageSender sends people what our agents say.
+type MessageSender interface {
+	// SendMessage sends one of the messages that s consists of. It returns the channel's reference and whether there are more.
+	// Errors are those of Send, see [RetryLater].
+	SendMessage(ctx context.Context, s AgentMessage) (ref string, more bool, err error)
 }
 
-// Saying is what an agent says to a person. A long text becomes several messages, split by Agent and Text alone.
-type Saying struct {
+// AgentMessage is what an agent says to a person. A long text becomes several messages, split by Agent and Text alone.
+type AgentMessage struct {
 	To     Person
 	Agent  string
 	Text   string
@@ -328,20 +328,20 @@ type Saying struct {
 	Silent bool            // as in Prompt
 }
 
-// Typer shows a person for some seconds that one of our agents is working.
-type Typer interface {
-	// Typing is called repeatedly. Its errors are ignored.
-	Typing(ctx context.Context, to Person) error
+// TypingIndicator shows a person for some seconds that one of our agents is working.
+type TypingIndicator interface {
+	// ShowTyping is called repeatedly. Its errors are ignored.
+	ShowTyping(ctx context.Context, to Person) error
 }
 
-// Enroller is a channel in which people can pair their own accounts by a link that works once. The channel proves what it
+// Pairer is a channel in which people can pair their own accounts by a link that works once. The channel proves what it
 // shows of an account. Somebody who knows the person has to confirm that it is theirs.
-type Enroller interface {
+type Pairer interface {
 	// Invite makes a link. Its code is kept in memory only.
 	Invite(ctx context.Context) (Invitation, error)
-	// Guest waits until an account has used the link with that code, which ends the link, and returns the account. The
+	// AwaitCandidate waits until an account has used the link with that code, which ends the link, and returns the account. The
 	// error matches [ErrNoInvitation] once nobody can use it any more.
-	Guest(ctx context.Context, code string) (Guest, error)
+	AwaitCandidate(ctx context.Context, code string) (PairingCandidate, error)
 	// Dismiss ends an invitation. An account that used it is told that it was not added.
 	Dismiss(code string)
 	// Greet ends the invitation with that code, if there is one, and tells the account that it now answers as that person.
@@ -363,13 +363,13 @@ type Invitation struct {
 	Until time.Time // when the link expires
 }
 
-// Guest is an account that used a link.
-type Guest struct {
+// PairingCandidate is an account that used a link.
+type PairingCandidate struct {
 	Address  string // as in [permissions.Pairing]
 	Alias    string // likewise
 	Name     string // chosen by the account itself, so it proves nothing
 	Language string // an IETF tag, if the channel gives one
 }
 
-// ErrNoInvitation is matched by errors of [Enroller.Guest] about a link that was used, has expired or never existed.
+// ErrNoInvitation is matched by errors of [Pairer.AwaitCandidate] about a link that was used, has expired or never existed.
 var ErrNoInvitation = errors.New("the link is used, its time is over, or it was never there")

@@ -25,30 +25,30 @@ func TestWhatErrorsSay(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.err, got, c.want)
 		}
 	}
-	gone := fmt.Errorf("show: %w", &connectors.Gone{Why: "fay has blocked the bot"})
-	if !errors.Is(gone, connectors.ErrGone) || gone.Error() != "show: fay has blocked the bot" {
+	gone := fmt.Errorf("show: %w", &connectors.UnreachableError{Reason: "fay has blocked the bot"})
+	if !errors.Is(gone, connectors.ErrUnreachable) || gone.Error() != "show: fay has blocked the bot" {
 		t.Errorf("%v", gone)
 	}
-	if errors.Is(errors.New("fay has blocked the bot"), connectors.ErrGone) {
+	if errors.Is(errors.New("fay has blocked the bot"), connectors.ErrUnreachable) {
 		t.Error("any error is for good")
 	}
-	renamed := &connectors.Renamed{Now: "telegram:-1001"}
-	if errors.Is(renamed, connectors.ErrGone) || renamed.Error() != "the group has a new id: telegram:-1001" {
+	renamed := &connectors.GroupRenamedError{Now: "telegram:-1001"}
+	if errors.Is(renamed, connectors.ErrUnreachable) || renamed.Error() != "the group has a new id: telegram:-1001" {
 		t.Errorf("%v", renamed)
 	}
 }
 
 type away chan struct{}
 
-func (away) Error() string             { return "they are away" }
-func (a away) Awaits() <-chan struct{} { return a }
+func (away) Error() string                  { return "they are away" }
+func (a away) ReadySignal() <-chan struct{} { return a }
 
 func TestWhatIsAwaited(t *testing.T) {
 	back := make(away)
-	if connectors.Awaits(nil) != nil || connectors.Awaits(errors.New("x")) != nil {
+	if connectors.ReadySignal(nil) != nil || connectors.ReadySignal(errors.New("x")) != nil {
 		t.Error("something is awaited")
 	}
-	if got := connectors.Awaits(fmt.Errorf("talk: %w", back)); got != (<-chan struct{})(back) {
+	if got := connectors.ReadySignal(fmt.Errorf("talk: %w", back)); got != (<-chan struct{})(back) {
 		t.Error("it is not what the error gives")
 	}
 }
@@ -71,7 +71,7 @@ func TestHours(t *testing.T) {
 }
 
 func TestWhoIsLost(t *testing.T) {
-	var l connectors.Lost
+	var l connectors.LostAccounts
 	at := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
 	east := connectors.Person{Name: "fay", Location: time.FixedZone("EET", 7200)}
 	l.Note("1", "fay left at {since}", at)
@@ -82,7 +82,7 @@ func TestWhoIsLost(t *testing.T) {
 	}{
 		{at.Add(time.Hour), "fay left at 01:30 EET"}, {at.Add(24 * time.Hour), "fay left at 23 Nov 01:30 EET"},
 	} {
-		if err := l.Reach("1", east, c.now); !errors.Is(err, connectors.ErrGone) || err.Error() != c.want {
+		if err := l.Reach("1", east, c.now); !errors.Is(err, connectors.ErrUnreachable) || err.Error() != c.want {
 			t.Errorf("%v; want %s", err, c.want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestWhoIsLost(t *testing.T) {
 	}
 	told := 0
 	for _, fails := range []error{errors.New("not now"), nil, nil} {
-		if err := l.Found("1", func() error { told++; return fails }); !errors.Is(err, fails) {
+		if err := l.Recover("1", func() error { told++; return fails }); !errors.Is(err, fails) {
 			t.Error(err)
 		}
 	}

@@ -32,25 +32,25 @@ type Person struct {
 	Via        []string // the channels to try in this order; empty: the daemon's order
 }
 
-// NewMemory returns a cache of at most that many keys that drops the least recently used one. It is safe for concurrent
+// NewLRU returns a cache of at most that many keys that drops the least recently used one. It is safe for concurrent
 // use.
-func NewMemory[K comparable, V any](most int) *lru.Cache[K, V] {
+func NewLRU[K comparable, V any](most int) *lru.Cache[K, V] {
 	memory, _ := lru.New[K, V](most) // its only error is a size of zero or less
 	return memory
 }
 
-// mostDaily limits how many keys a [Daily] remembers. At the limit it does nothing more until some expire.
+// mostDaily limits how many keys a [OncePerDay] remembers. At the limit it does nothing more until some expire.
 const mostDaily = 10_000
 
-// Daily does things at most once a day for each key. It is safe for concurrent use; its zero value is ready.
-type Daily[K comparable] struct {
+// OncePerDay does things at most once a day for each key. It is safe for concurrent use; its zero value is ready.
+type OncePerDay[K comparable] struct {
 	mu   sync.Mutex
 	done map[K]time.Time
 }
 
-// Once calls do unless it succeeded for key within the last 24 hours, and reports whether it succeeded now. After an error
+// Do calls do unless it succeeded for key within the last 24 hours, and reports whether it succeeded now. After an error
 // it may be repeated at once.
-func (d *Daily[K]) Once(key K, now time.Time, do func() error) (bool, error) {
+func (d *OncePerDay[K]) Do(key K, now time.Time, do func() error) (bool, error) {
 	if !d.begin(key, now) {
 		return false, nil
 	}
@@ -63,7 +63,7 @@ func (d *Daily[K]) Once(key K, now time.Time, do func() error) (bool, error) {
 	return err == nil, err
 }
 
-func (d *Daily[K]) begin(key K, now time.Time) bool {
+func (d *OncePerDay[K]) begin(key K, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(d.done, func(_ K, at time.Time) bool { return now.Sub(at) > 24*time.Hour })
@@ -77,36 +77,36 @@ func (d *Daily[K]) begin(key K, now time.Time) bool {
 	return true
 }
 
-// Lost holds the accounts of a channel that cannot be written to until their people act, by the channel's id. It is safe
+// LostAccounts holds the accounts of a channel that cannot be written to until their people act, by the channel's id. It is safe
 // for concurrent use; its zero value is ready.
-type Lost struct {
+type LostAccounts struct {
 	mu  sync.Mutex
-	all map[string]loss
+	all map[string]lostAccount
 }
 
-type loss struct {
+type lostAccount struct {
 	why   string
 	since time.Time
 }
 
-// sinceThen is the placeholder of the time in the words of [Lost.Note].
+// sinceThen is the placeholder of the time in the words of [LostAccounts.Note].
 const sinceThen = "{since}"
 
 // Note adds an account and the reason, in which {since} is replaced by the time. A known account stays unchanged.
-func (l *Lost) Note(account, why string, now time.Time) {
+func (l *LostAccounts) Note(account, why string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.all[account]; known {
 		return
 	}
 	if l.all == nil {
-		l.all = map[string]loss{}
+		l.all = map[string]lostAccount{}
 	}
-	l.all[account] = loss{why, now}
+	l.all[account] = lostAccount{why, now}
 }
 
-// Found removes an account and calls tell if it was present. If tell fails, the account is added again.
-func (l *Lost) Found(account string, tell func() error) error {
+// Recover removes an account and calls tell if it was present. If tell fails, the account is added again.
+func (l *LostAccounts) Recover(account string, tell func() error) error {
 	l.mu.Lock()
 	was, known := l.all[account]
 	delete(l.all, account)
@@ -122,7 +122,7 @@ func (l *Lost) Found(account string, tell func() error) error {
 }
 
 // Reach returns nil, or why nothing reaches account, which belongs to p. Times are in p's time zone.
-func (l *Lost) Reach(account string, p Person, now time.Time) error {
+func (l *LostAccounts) Reach(account string, p Person, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	is, known := l.all[account]
@@ -136,7 +136,7 @@ func (l *Lost) Reach(account string, p Person, now time.Time) error {
 	if since.YearDay() != today.YearDay() || since.Year() != today.Year() {
 		form = "2 Jan 15:04 MST"
 	}
-	return &Gone{Why: strings.ReplaceAll(is.why, sinceThen, since.Format(form)), Lost: true}
+	return &UnreachableError{Reason: strings.ReplaceAll(is.why, sinceThen, since.Format(form)), Lost: true}
 }
 
 // Hours is a daily interval in minutes of the day, From inclusive and To exclusive; it may go past midnight. The zero Hours

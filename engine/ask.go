@@ -25,19 +25,19 @@ const (
 
 // Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	r, err := e.Put(ctx, caller, func() (permissions.Request, error) { return q, nil })
+	r, err := e.AskDeferred(ctx, caller, func() (permissions.Request, error) { return q, nil })
 	return *r, err
 }
 
-// Put is [Engine.Ask] for doors at which thousands wait. Requests are large and storing them goes deep, so while it waits
+// AskDeferred is [Engine.Ask] for doors at which thousands wait. Requests are large and storing them goes deep, so while it waits
 // there is none in memory and next to nothing on the stack: what else there is to do is done aside, and question says what
 // is asked, again when that has to be asked anew. Its error is returned as it is. The answer is never nil.
-func (e *Engine) Put(
+func (e *Engine) AskDeferred(
 	ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	c := &call{engine: e, caller: caller, question: question}
 	for range mostAnew {
-		if err := c.once(ctx); !errors.Is(err, permissions.ErrElsewhere) {
+		if err := c.once(ctx); !errors.Is(err, permissions.ErrUsedElsewhere) {
 			return c.answer, err
 		}
 		c.anew = true // the approval went to another call, or is over
@@ -55,14 +55,14 @@ type call struct {
 	question func() (permissions.Request, error)
 	anew     bool // the request that it named is not the one to wait for
 	name     string
-	before   *heardOf             // what a hook asks that comes before another of the same call
+	before   *decisionKey         // what a hook asks that comes before another of the same call
 	waiter   *permissions.Waiter  // nil: it was answered at once
 	answer   *permissions.Request // in the end
 }
 
 // once asks and waits.
 func (c *call) once(ctx context.Context) (err error) {
-	aside.Do(func() { err = c.begin(ctx) })
+	aside.Run(func() { err = c.begin(ctx) })
 	if err != nil {
 		c.answer = new(permissions.Request)
 		return err
@@ -70,8 +70,8 @@ func (c *call) once(ctx context.Context) (err error) {
 	if c.waiter == nil {
 		return nil
 	}
-	c.waiter.Linger(ctx)
-	aside.Do(func() { err = c.end(ctx) })
+	c.waiter.WaitSettled(ctx)
+	aside.Run(func() { err = c.end(ctx) })
 	return err
 }
 
@@ -96,16 +96,16 @@ func (c *call) begin(ctx context.Context) error {
 	c.name = q.Call
 	switch q.HookStage {
 	case permissions.HookBefore:
-		c.before = heardBy(c.caller, q)
+		c.before = decisionKeyOf(c.caller, q)
 	case permissions.HookDenied:
-		if c.before = heardBy(c.caller, q); !c.anew {
+		if c.before = decisionKeyOf(c.caller, q); !c.anew {
 			err = c.engine.refusedByAgent(c.before, cmp.Or(q.Call, string(q.ID)))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if r, found := c.engine.again(work, c.caller, q); found {
+	if r, found := c.engine.recentDecision(work, c.caller, q); found {
 		c.answer = &r
 		return nil
 	}
@@ -120,25 +120,25 @@ func (c *call) end(ctx context.Context) error {
 	over := unborne(ctx)
 	switch {
 	case over != nil:
-		r, err = c.engine.stepAside(ctx, c.waiter, c.name, over)
+		r, err = c.engine.runOffStack(ctx, c.waiter, c.name, over)
 		r = permissions.Request{ID: r.ID}
 	case err == nil:
 		c.waiter.LeaveSoon(0)
 		r, err = c.engine.redeem(ctx, c.waiter, c.name, r)
-	case errors.Is(err, permissions.ErrElsewhere):
+	case errors.Is(err, permissions.ErrUsedElsewhere):
 		c.waiter.LeaveSoon(0)
 	default:
-		r, err = c.engine.stepAside(ctx, c.waiter, c.name, err)
+		r, err = c.engine.runOffStack(ctx, c.waiter, c.name, err)
 	}
 	c.answer = &r
 	if err == nil && c.before != nil {
-		c.engine.hear(*c.before, r)
+		c.engine.rememberDecision(*c.before, r)
 	}
 	return err
 }
 
-// stepAside ends the waiting of a call whose ctx is over, and tells it how things stand.
-func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, name string, cause error) (permissions.Request, error) {
+// runOffStack ends the waiting of a call whose ctx is over, and tells it how things stand.
+func (e *Engine) runOffStack(ctx context.Context, w *permissions.Waiter, name string, cause error) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	r, err := e.store.Read(work, w.ID())
@@ -192,7 +192,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 	return w, broken(err)
 }
 
-// past tells whether an answer is too old to be found by its request's id. One that was given in the future, by a clock
+// past reports whether an answer is too old to be found by its request's id. One that was given in the future, by a clock
 // that was wrong, is.
 func (e *Engine) past(r permissions.Request) bool {
 	age := e.clock.Now().Sub(r.DecidedAt)
@@ -200,14 +200,14 @@ func (e *Engine) past(r permissions.Request) bool {
 		(age >= e.settings.Load().Approvals.RedeemWindow || age < -time.Minute || !r.LapsedAt.IsZero())
 }
 
-// asksTheSame tells whether q is the question of row r.
+// asksTheSame reports whether q is the question of row r.
 func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 	q.Caller, q.Version = caller, r.Version
 	return q.Normalize() == nil && permissions.ComputeDigest(q) == r.Digest
 }
 
 // redeem hands a settled request to its call. An approval is used by that, once, unless it was used for it already;
-// when another call has used it, the error is [permissions.ErrElsewhere]. A call that has left uses nothing: the answer
+// when another call has used it, the error is [permissions.ErrUsedElsewhere]. A call that has left uses nothing: the answer
 // is kept for it.
 func (e *Engine) redeem(
 	ctx context.Context, w *permissions.Waiter, name string, r permissions.Request,
@@ -233,7 +233,7 @@ func (e *Engine) redeem(
 	case err == nil: // what it rested on is over
 		return e.collect(ctx, c.After), nil
 	case errors.Is(err, permissions.ErrNoUse) && c.Before.VoidAt.IsZero():
-		return r, permissions.ErrElsewhere
+		return r, permissions.ErrUsedElsewhere
 	case errors.Is(err, permissions.ErrNoUse):
 		return e.collect(ctx, c.Before), nil // taken back a moment ago
 	}
@@ -290,14 +290,14 @@ func unread(err error) error {
 
 // Begin is [Engine.Ask] that does not wait: the request as it stands. The call keeps its place for a moment, for an Ask
 // with the same Call and the request's id.
-func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	now, done := context.WithTimeout(ctx, 0)
 	defer done()
 	r, err := e.Ask(now, caller, q)
 	if err != nil && (r.State != permissions.Pending || !errors.Is(err, context.DeadlineExceeded)) {
-		return permissions.Standing{Request: r}, err
+		return permissions.RequestView{Request: r}, err
 	}
-	return e.Stand(ctx, r)
+	return e.View(ctx, r)
 }
 
 // Reply answers a request of this caller's by what the dialog of the caller's own editor brought: shown is the digest of
@@ -306,10 +306,10 @@ func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permiss
 // how it ended.
 func (e *Engine) Reply(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	d := connectors.Decision{
 		From: connectors.Identity{Via: permissions.ViaEditor, UID: caller.UID}, Request: id, Answer: a, Shown: shown,
@@ -317,19 +317,19 @@ func (e *Engine) Reply(
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
 	if p, _ := e.settings.Load().identify(d.From); p.Locked != "" {
-		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, permissions.LockedOut(p.Locked))
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.LockedOut(p.Locked))
 	}
 	if err := e.settings.Load().editable(r); err != nil {
-		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, err)
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, err)
 	}
 	if shown != r.Digest {
-		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, permissions.OtherShown())
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.OtherShown())
 	}
 	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.stamp()})
 	if err != nil {
-		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, broken(permissions.Refused(err)))
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, broken(permissions.Refused(err)))
 	}
-	return e.Stand(ctx, e.collect(ctx, c.After)) // whoever replies asked, and knows by now
+	return e.View(ctx, e.collect(ctx, c.After)) // whoever replies asked, and knows by now
 }
 
 // editable is why r may not be answered in the editor of whoever asks; nil if it may.

@@ -45,7 +45,7 @@ func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 	press(connectors.Decision{Button: p.Button, Ref: ref, From: asFay}, permissions.CodeNotYours) // sam, in fay's chat
 	press(connectors.Decision{Button: p.Button, Ref: "elsewhere"}, permissions.CodeMoved)
 	st.still(p.Request.ID)
-	look, err := st.Look(t.Context(), connectors.Decision{Button: p.Button, Ref: ref, From: f.As})
+	look, err := st.Preview(t.Context(), connectors.Decision{Button: p.Button, Ref: ref, From: f.As})
 	if err != nil || look.Request.ID != p.Request.ID || look.Button != p.Button || look.Ref != ref {
 		t.Errorf("fay looks and sees %+v, %v", look, err)
 	}
@@ -55,7 +55,7 @@ func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 	if r := st.get(call); r.State != permissions.Approved {
 		t.Error(r.State)
 	}
-	_, err = st.Look(t.Context(), connectors.Decision{Button: p.Button, Ref: ref, From: f.As})
+	_, err = st.Preview(t.Context(), connectors.Decision{Button: p.Button, Ref: ref, From: f.As})
 	refused(t, err, permissions.CodeSettled)
 }
 

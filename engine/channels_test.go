@@ -31,11 +31,11 @@ func (f *flaky) AddCopies(ctx context.Context, c []permissions.Copy) error {
 	return f.Store.AddCopies(ctx, c)
 }
 
-func (f *flaky) Lagging(ctx context.Context, c string, after permissions.ID, n int) ([]permissions.ID, error) {
+func (f *flaky) StaleCopies(ctx context.Context, c string, after permissions.ID, n int) ([]permissions.ID, error) {
 	if f.lagging.Add(-1) >= 0 {
 		return nil, errBusy
 	}
-	return f.Store.Lagging(ctx, c, after, n)
+	return f.Store.StaleCopies(ctx, c, after, n)
 }
 
 func (f *flaky) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
@@ -53,7 +53,7 @@ func (f *flaky) Stop(ctx context.Context, by, via string, at time.Time) ([]permi
 	return cancelled, err
 }
 
-func (f *flaky) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+func (f *flaky) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if _, gives := e.(permissions.GiveUp); gives && f.beforeEnd != nil {
 		then := f.beforeEnd
 		f.beforeEnd = nil
@@ -82,7 +82,7 @@ func twoChannels() engine.Settings {
 	return s
 }
 
-var blocked = &connectors.Gone{Why: "fay has blocked the bot"}
+var blocked = &connectors.UnreachableError{Reason: "fay has blocked the bot"}
 
 func TestTheNextChannelAfterAFailureOfTheStore(t *testing.T) {
 	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
@@ -130,7 +130,7 @@ func TestThoseWhoLeftAreNotReached(t *testing.T) {
 	settings := team()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}}
 	f, s, k := phones()
-	k.FailReach(&connectors.Gone{Why: "kim has blocked the bot"})
+	k.FailReach(&connectors.UnreachableError{Reason: "kim has blocked the bot"})
 	st := play(t, settings, f, s, k)
 	call := st.ask(t.Context(), network("x"))
 	st.shown(f.Memory, 1)
@@ -206,7 +206,7 @@ func TestNothingIsHeldWhileAStopCancels(t *testing.T) {
 	f := &flaky{}
 	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
 	f.afterStop = func() {
-		_, err := st.Desk().Held(t.Context(), helper, "s1")
+		_, err := st.Approvals().Held(t.Context(), helper, "s1")
 		refused(t, err, permissions.CodeStopped)
 	}
 	atFay := connectors.Identity{Via: "cli", UID: fay.UID}
@@ -314,7 +314,7 @@ func TestEscalationWhileTheClockIsSetBack(t *testing.T) {
 // hung never takes a notice.
 type hung struct{ *phone }
 
-func (h hung) Tell(ctx context.Context, _ connectors.Notice) error {
+func (h hung) Notify(ctx context.Context, _ connectors.Notice) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -46,13 +46,13 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 			}
 		}
 	}
-	err = e.store.Hear(ctx, permissions.Message{
+	err = e.store.AddMessage(ctx, permissions.Message{
 		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: e.stamp(),
 	}, mostUnheard)
 	if err != nil {
 		return broken(err)
 	}
-	to.written.Ring()
+	to.written.Notify()
 	return nil
 }
 
@@ -68,7 +68,7 @@ func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissi
 	}
 	var all []permissions.Presence
 	for _, h := range mine {
-		waiting, err := e.store.Unheard(ctx, h.bond.Agent, mostUnheard)
+		waiting, err := e.store.UndeliveredMessages(ctx, h.bond.Agent, mostUnheard)
 		if err != nil {
 			return nil, broken(err)
 		}
@@ -85,7 +85,7 @@ func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(mine, func(h *host) bool { return strings.EqualFold(h.bond.Agent, name) })
+	at := slices.IndexFunc(mine, func(h *agentHost) bool { return strings.EqualFold(h.bond.Agent, name) })
 	if at < 0 {
 		var names []string
 		for _, h := range mine {
@@ -94,7 +94,7 @@ func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (
 		return "", permissions.UnknownAgent(name, names)
 	}
 	agent = mine[at].bond.Agent
-	return agent, broken(e.store.Choose(ctx, permissions.Bond{Agent: agent, Person: person.Name, Via: id.Via}))
+	return agent, broken(e.store.SetForeground(ctx, permissions.Binding{Agent: agent, Person: person.Name, Via: id.Via}))
 }
 
 // Order has the agent in the foreground of an identity's chat obey at once, and returns its name. The same key again
@@ -110,7 +110,7 @@ func (e *Engine) Order(
 	if err != nil {
 		return "", err
 	}
-	known, err := e.store.Known(ctx, key)
+	known, err := e.store.HasMessage(ctx, key)
 	if err != nil || known {
 		return to.bond.Agent, broken(err)
 	}
@@ -118,16 +118,16 @@ func (e *Engine) Order(
 	defer done()
 	if err := to.resident.Obey(brief, o); err != nil { // which is no reason for the channel to wait
 		to.log.Warn("an agent does not obey", "order", o, "err", err)
-		return "", permissions.Unobeyed(to.bond.Agent)
+		return "", permissions.OrderNotTaken(to.bond.Agent)
 	}
 	now := e.stamp()
-	return to.bond.Agent, broken(e.store.Hear(ctx, permissions.Message{
+	return to.bond.Agent, broken(e.store.AddMessage(ctx, permissions.Message{
 		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, HeardAt: now,
 	}, mostUnheard))
 }
 
 // bound is who an identity is, and their agents in the chat that it came from, in order. None is a refusal.
-func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine []*host, err error) {
+func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine []*agentHost, err error) {
 	person, err = e.Person(id)
 	if err != nil {
 		return person, nil, err
@@ -139,7 +139,7 @@ func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine [
 }
 
 // agentsOf are a person's agents in a channel, in order.
-func (e *Engine) agentsOf(person, via string) (mine []*host) {
+func (e *Engine) agentsOf(person, via string) (mine []*agentHost) {
 	for _, h := range e.hosts {
 		if h.bond.Person == person && h.bond.Via == via {
 			mine = append(mine, h)
@@ -167,8 +167,8 @@ func (e *Engine) front(ctx context.Context, people []string) (agent string, err 
 
 // foreground is the agent that somebody chose, or else the first that they were given.
 func (e *Engine) foreground(
-	ctx context.Context, person connectors.Person, via string, mine []*host,
-) (*host, error) {
+	ctx context.Context, person connectors.Person, via string, mine []*agentHost,
+) (*agentHost, error) {
 	chosen, err := e.store.Foreground(ctx, person.Name, via)
 	if err != nil {
 		return nil, broken(err)
@@ -181,12 +181,12 @@ func (e *Engine) foreground(
 	return mine[0], nil
 }
 
-// newHosts are the agents of our own, in the order given.
-func newHosts(e *Engine, residents []agents.Resident) (hosts []*host) {
+// newAgentHosts are the agents of our own, in the order given.
+func newAgentHosts(e *Engine, residents []agents.Resident) (hosts []*agentHost) {
 	for _, r := range residents {
-		hosts = append(hosts, &host{
-			engine: e, resident: r, bond: r.Bond(), written: permissions.NewBell(), said: permissions.NewBell(), works: permissions.NewBell(),
-			log: e.log.With("agent", r.Bond().Agent),
+		hosts = append(hosts, &agentHost{
+			engine: e, resident: r, bond: r.Binding(), written: permissions.NewSignal(), said: permissions.NewSignal(), works: permissions.NewSignal(),
+			log: e.log.With("agent", r.Binding().Agent),
 		})
 	}
 	return hosts

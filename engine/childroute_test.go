@@ -27,7 +27,7 @@ func TestAChildDoesNotChooseWhoIsAsked(t *testing.T) {
 			st := play(t, s)
 			q := asking(permissions.Network)
 			q.Key = "k"
-			r, err := st.Desk().Pose(t.Context(), permissions.AgentCaller(c.agent), q)
+			r, err := st.Approvals().Submit(t.Context(), permissions.AgentCaller(c.agent), q)
 			if err != nil || len(r.Asked) != 1 || r.Asked[0] != c.asked {
 				t.Errorf("asked are %v, %v", r.Asked, err)
 			}

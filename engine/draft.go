@@ -31,7 +31,7 @@ func (e *Engine) draft(
 		return r, permissions.Invalid(err)
 	}
 	if r.Key != "" && caller.Name == permissions.Anonymous {
-		return r, permissions.Nameless()
+		return r, permissions.KeyWithoutName()
 	}
 	around, err := s.ownFiles(r)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Settings) direct(r *permissions.Request) error {
 	case len(route.Ask) == 0:
 		return permissions.NoOwner(asker.Who())
 	}
-	r.Asked, r.Quorum, r.Place = slices.Clone(route.Ask), route.Quorum, route.Place
+	r.Asked, r.Quorum, r.Group = slices.Clone(route.Ask), route.Quorum, route.Group
 	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout
 	if r.Kind == permissions.KindClarification {
 		usual = s.Approvals.ClarificationTimeout

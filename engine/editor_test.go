@@ -28,7 +28,7 @@ func look(mode permissions.Mode) permissions.Request {
 }
 
 // dialog opens a request as a door does that shows a dialog.
-func (s *stage) dialog(caller permissions.Caller, q permissions.Request) permissions.Standing {
+func (s *stage) dialog(caller permissions.Caller, q permissions.Request) permissions.RequestView {
 	s.t.Helper()
 	q.Call = cmp.Or(q.Call, rand.Text())
 	standing, err := s.Begin(s.t.Context(), caller, q)
@@ -153,7 +153,7 @@ func TestAnEditorIsRefused(t *testing.T) {
 // An editor is nobody who is asked: where no person can be reached, the question is undeliverable as ever.
 func TestAnEditorReachesNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	m.FailReach(&connectors.Gone{Why: "fay is not there"})
+	m.FailReach(&connectors.UnreachableError{Reason: "fay is not there"})
 	st := play(t, inEditors(), m)
 	standing, err := st.Begin(t.Context(), self, which())
 	if err != nil || standing.Request.State != permissions.Undeliverable || standing.Editor {

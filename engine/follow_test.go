@@ -19,8 +19,8 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	s.Routes = append([]engine.Route{{Tags: []permissions.Tag{permissions.Network}, Ask: []string{"sam"}}}, s.Routes...)
 	st := play(t, s, m, connectortest.NewMemory(connectors.Identity{Via: "sam", UID: sam.UID}, nil))
 	ctx := t.Context()
-	follow := func(caller permissions.Caller, session, agent string) ([]permissions.Happening, error) {
-		list, _, err := st.Follow(ctx, caller, session, agent, 0, 500)
+	follow := func(caller permissions.Caller, session, agent string) ([]permissions.Event, error) {
+		list, _, err := st.EventsFor(ctx, caller, session, agent, 0, 500)
 		return list, err
 	}
 	_, err := follow(self, "s1", "")
@@ -29,7 +29,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	theirs := st.ask(ctx, tagged("s1", "@network")) // is put to sam
 	st.pending(1)
 	list, err := follow(self, "s1", "")
-	if err != nil || !slices.ContainsFunc(list, func(h permissions.Happening) bool { return h.Request == hers.ID }) {
+	if err != nil || !slices.ContainsFunc(list, func(h permissions.Event) bool { return h.Request == hers.ID }) {
 		t.Errorf("its holder sees %+v, %v", list, err)
 	}
 	for _, h := range list {

@@ -387,7 +387,7 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	_, err = st.Void(t.Context(), boss, string(id))
 	refused(t, err, permissions.CodeNoUse)
 	told := st.get(st.ask(t.Context(), tagged("s1", "@network"))) // whoever asked comes back for it, and is told
-	if r := told.Told(); r.ID != id || r.State != permissions.Cancelled || r.Answer != "" || r.Scope != (permissions.Scope{}) ||
+	if r := told.Outcome(); r.ID != id || r.State != permissions.Cancelled || r.Answer != "" || r.Scope != (permissions.Scope{}) ||
 		r.VoidedBy != "fay" || r.VoidAt.IsZero() {
 		t.Errorf("told is %+v", r)
 	}

@@ -56,7 +56,7 @@ func TestNothingIsHandedThatIsForbiddenByNow(t *testing.T) {
 // narrow is a channel that can show nothing whole.
 type narrow struct{ *phone }
 
-func (narrow) Whole(connectors.Prompt) bool { return false }
+func (narrow) Fits(connectors.Prompt) bool { return false }
 
 func TestNothingIsAllowedThatCannotHaveBeenShownWhole(t *testing.T) {
 	t.Run("B1/not shown whole", func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // by the connector's name; nil for one that is well.
 func (e *Engine) Health() map[string]error {
 	health := map[string]error{}
-	for _, c := range e.couriers {
-		if h, knows := c.connector.(connectors.Healther); knows {
+	for _, c := range e.dispatchers {
+		if h, knows := c.connector.(connectors.HealthChecker); knows {
 			health[c.connector.Name()] = h.Health()
 		}
 		if why := c.skew(); why != nil {
@@ -24,7 +24,7 @@ func (e *Engine) Health() map[string]error {
 	}
 	for _, p := range e.settings.Load().People {
 		ill := slices.Clone(p.Suspended)
-		for _, c := range e.couriers {
+		for _, c := range e.dispatchers {
 			if isLost(reach(c.connector, p)) {
 				ill = append(ill, c.connector.Name())
 			}
@@ -48,12 +48,12 @@ func joined(before, why error) error {
 	return fmt.Errorf("%w; %w", before, why)
 }
 
-// Ways are the channels by which each person can be reached, as far as these know; screens are not among them.
-func (e *Engine) Ways() map[string][]string {
+// ReachableVia are the channels by which each person can be reached, as far as these know; screens are not among them.
+func (e *Engine) ReachableVia() map[string][]string {
 	ways := map[string][]string{}
 	for _, p := range e.settings.Load().People {
 		ways[p.Name] = []string{}
-		for _, c := range e.couriers {
+		for _, c := range e.dispatchers {
 			if _, screen := c.connector.(connectors.Screen); !screen && reach(c.connector, p) == nil {
 				ways[p.Name] = append(ways[p.Name], c.connector.Name())
 			}
@@ -70,11 +70,11 @@ func (e *Engine) Contacts() []connectors.Contact {
 	if len(people) == 0 {
 		people = []connectors.Person{s.Operator()}
 	}
-	contacts := make([]connectors.Contact, len(e.couriers))
-	for i, c := range e.couriers {
+	contacts := make([]connectors.Contact, len(e.dispatchers))
+	for i, c := range e.dispatchers {
 		_, screen := c.connector.(connectors.Screen)
 		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}, Suspended: map[string]error{}}
-		if h, knows := c.connector.(connectors.Healther); knows {
+		if h, knows := c.connector.(connectors.HealthChecker); knows {
 			contacts[i].Health = h.Health()
 		}
 		for _, p := range people {
@@ -92,7 +92,7 @@ func reachNow(c connectors.Connector, p connectors.Person) error {
 	if err := suspended(p, c.Name()); err != nil {
 		return err
 	}
-	if reacher, knows := c.(connectors.Reacher); knows {
+	if reacher, knows := c.(connectors.ReachabilityChecker); knows {
 		return reacher.Reach(p)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // pane is a memory that is a screen: nobody is disturbed by it.
 type pane struct{ *connectortest.Memory }
 
-func (pane) Shows() {}
+func (pane) Screen() {}
 
 func hook(name, input string) permissions.Request {
 	q := tool(name, input)
@@ -82,19 +82,19 @@ func TestForgo(t *testing.T) {
 	id := st.shown(phone, 1).Request.ID
 	done := st.ask(t.Context(), named("b"))
 	st.waiting(id, 2)
-	if _, err := st.Forgo(t.Context(), permissions.CallerUID(askerUID+1), id, "a"); err == nil {
+	if _, err := st.LeaveOrCancel(t.Context(), permissions.CallerUID(askerUID+1), id, "a"); err == nil {
 		t.Error("another caller forgoes it")
 	}
-	if s, err := st.Forgo(t.Context(), self, id, "a"); err != nil || s.Request.State != permissions.Pending || s.Waiting != 1 {
+	if s, err := st.LeaveOrCancel(t.Context(), self, id, "a"); err != nil || s.Request.State != permissions.Pending || s.Waiting != 1 {
 		t.Errorf("the first: %s, %d wait, %v", s.Request.State, s.Waiting, err)
 	}
-	if s, err := st.Forgo(t.Context(), self, id, "b"); err != nil || s.Request.State != permissions.Cancelled {
+	if s, err := st.LeaveOrCancel(t.Context(), self, id, "b"); err != nil || s.Request.State != permissions.Cancelled {
 		t.Errorf("the last: %s, %v", s.Request.State, err)
 	}
 	if got := st.get(done); got.State != permissions.Cancelled {
 		t.Error(got.State)
 	}
-	if _, err := st.Forgo(t.Context(), self, id, ""); err == nil {
+	if _, err := st.LeaveOrCancel(t.Context(), self, id, ""); err == nil {
 		t.Error("what is settled is forgone")
 	}
 }
@@ -282,16 +282,16 @@ func TestRecall(t *testing.T) {
 	q.Agent, q.Claimed = "claude-code", true
 	done := st.ask(t.Context(), q)
 	st.shown(m, 1)
-	moot := permissions.Moot{Session: "s1", Agent: "claude-code", Via: permissions.ViaKeyboard}
+	moot := permissions.Recall{Session: "s1", Agent: "claude-code", Via: permissions.ViaKeyboard}
 	for name, c := range map[string]struct {
 		caller permissions.Caller
-		moot   permissions.Moot
+		moot   permissions.Recall
 		want   int
 	}{
 		"another caller":  {permissions.CallerUID(askerUID + 1), moot, 0},
-		"another session": {self, permissions.Moot{Session: "s2", Agent: "claude-code", Via: permissions.ViaKeyboard}, 0},
-		"another agent":   {self, permissions.Moot{Session: "s1", Agent: "codex", Via: permissions.ViaKeyboard}, 0},
-		"another call": {self, permissions.Moot{
+		"another session": {self, permissions.Recall{Session: "s2", Agent: "claude-code", Via: permissions.ViaKeyboard}, 0},
+		"another agent":   {self, permissions.Recall{Session: "s1", Agent: "codex", Via: permissions.ViaKeyboard}, 0},
+		"another call": {self, permissions.Recall{
 			Session: "s1", Agent: "claude-code", Tool: "Bash", Input: []byte(`{"command":"pwd"}`), Via: permissions.ViaKeyboard,
 		}, 0},
 	} {

@@ -130,7 +130,7 @@ type quick struct {
 	person connectors.Person
 }
 
-var _ connectors.Reacher = (*quick)(nil)
+var _ connectors.ReachabilityChecker = (*quick)(nil)
 
 func (q *quick) Name() string { return "phone-" + q.person.Name }
 
@@ -141,7 +141,7 @@ func (q *quick) Run(ctx context.Context, _ connectors.Handler) error {
 
 func (q *quick) Reach(p connectors.Person) error {
 	if p.Name != q.person.Name {
-		return &connectors.Gone{Why: p.Name + " has another telephone"}
+		return &connectors.UnreachableError{Reason: p.Name + " has another telephone"}
 	}
 	return nil
 }

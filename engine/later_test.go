@@ -82,11 +82,11 @@ func (c *crowd) Edit(ctx context.Context, ref string, p connectors.Prompt) error
 	return c.phone.Edit(ctx, ref, p)
 }
 
-func (c *crowd) Tell(ctx context.Context, n connectors.Notice) error {
+func (c *crowd) Notify(ctx context.Context, n connectors.Notice) error {
 	if err := c.use(n.To.Name); err != nil {
 		return fmt.Errorf("tell: %w", err)
 	}
-	return c.phone.Tell(ctx, n)
+	return c.phone.Notify(ctx, n)
 }
 
 // waits are those that a channel asks for, in virtual time.
@@ -182,7 +182,7 @@ func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 				st.meets("6666")
 				for range 3 {
 					<-time.After(wait / 2)
-					st.meets("6666") // has the herald look
+					st.meets("6666") // has the notifier look
 				}
 				<-time.After(wait)
 				inTime(t, "the notice", c.gaps("fay"), wait, wait)

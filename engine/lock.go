@@ -81,7 +81,7 @@ func (e *Engine) saveLocks(ctx context.Context) error {
 			continue
 		}
 		if err := e.store.PutLock(ctx, l, *l.Unsaved); err != nil {
-			e.unsaved.Ring()
+			e.unsaved.Notify()
 			return err
 		}
 		l.Unsaved = nil
@@ -96,7 +96,7 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-e.unsaved:
-			_ = permissions.Pause(ctx, again) // at the end of ctx at once
+			_ = permissions.Pause(ctx, retryDelay) // at the end of ctx at once
 		}
 		over = ctx.Err() != nil
 		e.locking.Lock()
@@ -212,7 +212,7 @@ func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since t
 			return broken(err)
 		}
 	}
-	e.registry.RingNotices()
+	e.registry.NotifyNotices()
 	if _, err := e.store.Verify(ctx); err != nil { // a row that was changed may not have been found
 		return permissions.LockIncomplete(done.Person, len(done.Voided), len(done.Revoked), err.Error())
 	}
@@ -320,5 +320,5 @@ func lockedOut(p connectors.Person) error {
 	if p.Locked == "" {
 		return nil
 	}
-	return &connectors.Gone{Why: fmt.Sprintf("%s is locked until: daycared unlock %s", p.Name, p.Locked)}
+	return &connectors.UnreachableError{Reason: fmt.Sprintf("%s is locked until: daycared unlock %s", p.Name, p.Locked)}
 }

@@ -76,7 +76,7 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 			return err
 		},
 		"a look": func(who connectors.Identity) error {
-			_, err := st.Look(ctx, connectors.Decision{From: who, Request: id})
+			_, err := st.Preview(ctx, connectors.Decision{From: who, Request: id})
 			return err
 		},
 		"a message": func(who connectors.Identity) error {
@@ -97,7 +97,7 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 		"stop":     func(who connectors.Identity) error { _, err := st.StopAll(ctx, who); return err },
 		"resume":   func(who connectors.Identity) error { return st.Resume(ctx, who) },
 		"sessions": func(who connectors.Identity) error { _, err := st.Sessions(ctx, who, true, "", 1); return err },
-		"events":   func(who connectors.Identity) error { _, _, err := st.Happenings(ctx, who, 0, 1); return err },
+		"events":   func(who connectors.Identity) error { _, _, err := st.Events(ctx, who, 0, 1); return err },
 		"waiting":  func(who connectors.Identity) error { _, _, err := st.Waiting(ctx, who); return err },
 		"whoami":   func(who connectors.Identity) error { _, err := st.Who(who); return err },
 		"lock": func(who connectors.Identity) error {
@@ -279,7 +279,7 @@ func TestALockVoidsLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.come[i.Code] = connectors.Guest{Address: "666", Name: "a thief"}
+	l.come[i.Code] = connectors.PairingCandidate{Address: "666", Name: "a thief"}
 	st.locks(samAt, "fay")
 	_, _, err = st.Pair(t.Context(), operator, i.Code, "666")
 	refused(t, err, permissions.CodeGone)
@@ -318,7 +318,7 @@ type slowVotes struct {
 	voting, locking chan struct{}
 }
 
-func (s *slowVotes) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+func (s *slowVotes) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if _, votes := e.(permissions.Cast); votes {
 		s.voting <- struct{}{}
 		select {

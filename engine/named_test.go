@@ -24,9 +24,9 @@ type namer struct {
 	edits []string
 }
 
-var _ connectors.Namer = (*namer)(nil)
+var _ connectors.MessageIDAllocator = (*namer)(nil)
 
-func (n *namer) NameFor(p connectors.Prompt) string {
+func (n *namer) AllocateID(p connectors.Prompt) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.names++

@@ -30,7 +30,7 @@ func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissi
 	return nil, permissions.Limit(time.Second)
 }
 
-// anew tells whether a grant that what was drafted rests on was taken back in that very moment.
+// anew reports whether a grant that what was drafted rests on was taken back in that very moment.
 func anew(err error) bool { return permissions.CodeOf(err) == permissions.CodeUnknown }
 
 // opening is a drafted row that is about to be inserted, with what that needs.
@@ -143,7 +143,7 @@ func (e *Engine) notOpened(o opening, err error) error {
 	o.prompt.giveBack()
 	giveBack(o.room)
 	if errors.Is(err, permissions.ErrBroken) {
-		e.usher.kick(o.Request.ID)
+		e.reconciler.Enqueue(o.Request.ID)
 	}
 	return broken(err)
 }

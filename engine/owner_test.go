@@ -163,7 +163,7 @@ func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("the call goes on")
 			}
-			refused(t, st.Linger(ctx, permissions.Token{Name: "deploy"}.Caller(askerUID), asked.ID), permissions.CodeToken)
+			refused(t, st.WaitSettled(ctx, permissions.Token{Name: "deploy"}.Caller(askerUID), asked.ID), permissions.CodeToken)
 			_, late := m.Do(t.Context(), connectors.Decision{Request: asked.ID, Answer: allow()})
 			a := <-ended
 			refused(t, a.err, permissions.CodeToken)
@@ -267,7 +267,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 // The person of a name is not lost by its last token's end, and no token has the name of an agent of ours.
 func TestANameIsNobodysByNoSlip(t *testing.T) {
 	s := usual()
-	s.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay"}}
+	s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay"}}
 	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	_, _, err := st.CreateToken(t.Context(), boss, "helper", "", 0)
 	refused(t, err, permissions.CodeInvalid)

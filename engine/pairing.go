@@ -15,7 +15,7 @@ import (
 // invited is whom a link is for, and on which channel.
 type invited struct {
 	name string
-	door connectors.Enroller
+	door connectors.Pairer
 	via  string
 	ends func() bool // the link's time is over
 }
@@ -51,23 +51,23 @@ func (e *Engine) Invite(
 }
 
 // Guest waits until somebody has come by an invitation's link. Whoever answers as another person already is sent away.
-func (e *Engine) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error) {
+func (e *Engine) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	in, err := e.invitation(id, code)
 	if err != nil {
-		return connectors.Guest{}, err
+		return connectors.PairingCandidate{}, err
 	}
-	g, err := in.door.Guest(ctx, code)
+	g, err := in.door.AwaitCandidate(ctx, code)
 	if errors.Is(err, connectors.ErrNoInvitation) {
 		e.forget(code)
-		return connectors.Guest{}, overLink()
+		return connectors.PairingCandidate{}, overLink()
 	}
 	if err != nil {
-		return connectors.Guest{}, err
+		return connectors.PairingCandidate{}, err
 	}
 	if owner := e.owner(in.door, g.Address); owner != "" && owner != in.name {
 		e.forget(code)
 		in.door.Dismiss(code)
-		return connectors.Guest{}, permissions.OthersAccount(g.Address, owner)
+		return connectors.PairingCandidate{}, permissions.OthersAccount(g.Address, owner)
 	}
 	return g, nil
 }
@@ -109,7 +109,7 @@ func (e *Engine) Pair(
 	if was.Address != "" {
 		e.moved.Store(true)
 		e.realignSoon()
-	} else if err := e.Found(context.WithoutCancel(ctx), in.via, in.name, ""); err != nil {
+	} else if err := e.ChatRecovered(context.WithoutCancel(ctx), in.via, in.name, ""); err != nil {
 		e.log.Error("what waits for somebody who was paired cannot be shown just now", "person", in.name, "err", err)
 	}
 	if was.Address != "" && !e.isSuspended(in.via, was.Address) {
@@ -120,10 +120,10 @@ func (e *Engine) Pair(
 }
 
 // guest is who came by the link with that code, if that is the account that is meant.
-func (in invited) guest(ctx context.Context, code, address string) (connectors.Guest, error) {
+func (in invited) guest(ctx context.Context, code, address string) (connectors.PairingCandidate, error) {
 	present, cancel := context.WithCancel(ctx)
 	cancel() // whoever is meant has come already
-	g, err := in.door.Guest(present, code)
+	g, err := in.door.AwaitCandidate(present, code)
 	switch {
 	case errors.Is(err, connectors.ErrNoInvitation):
 		return g, overLink()
@@ -213,7 +213,7 @@ func (e *Engine) People() []connectors.Person { return slices.Clone(e.settings.L
 // pairable is the channel and, as the configuration has them, the person of a pairing to be.
 func (e *Engine) pairable(
 	id connectors.Identity, name, via string,
-) (door connectors.Enroller, person connectors.Person, err error) {
+) (door connectors.Pairer, person connectors.Person, err error) {
 	if !id.Operator {
 		return nil, person, permissions.OperatorOnly()
 	}
@@ -250,9 +250,9 @@ func unknownPerson(name string, people []connectors.Person) error {
 }
 
 // door is the channel of that name, if people can be enrolled there.
-func (e *Engine) door(via string) connectors.Enroller {
-	for _, c := range e.couriers {
-		if door, can := c.connector.(connectors.Enroller); can && c.connector.Name() == via {
+func (e *Engine) door(via string) connectors.Pairer {
+	for _, c := range e.dispatchers {
+		if door, can := c.connector.(connectors.Pairer); can && c.connector.Name() == via {
 			return door
 		}
 	}
@@ -260,7 +260,7 @@ func (e *Engine) door(via string) connectors.Enroller {
 }
 
 // owner is who answers with an account, or did until it was suspended; empty for nobody's.
-func (e *Engine) owner(door connectors.Enroller, address string) string {
+func (e *Engine) owner(door connectors.Pairer, address string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range e.filled() {
@@ -333,7 +333,7 @@ func (e *Engine) filled() []connectors.Person {
 
 // fill gives a person the account that they were paired with, unless they have one by the configuration, or it is
 // another's by the configuration: the file wins. What the channel called the account besides holds for it either way.
-func fill(people []connectors.Person, door connectors.Enroller, p permissions.Pairing) {
+func fill(people []connectors.Person, door connectors.Pairer, p permissions.Pairing) {
 	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return door.Address(o) == p.Address })
 	for i, o := range people {
 		if o.Name == p.Person && door.Address(o) == "" && !taken {
@@ -356,19 +356,19 @@ func inFile(name, via string) error {
 	return permissions.Invalid(fmt.Errorf("%s's %s account stands in the configuration, which wins; change it there", name, via))
 }
 
-// Stranger notes that an account of nobody here wrote, so that the owner hears of it: at once, or with others a day after
+// NoteUnknownSender notes that an account of nobody here wrote, so that the owner hears of it: at once, or with others a day after
 // the owner heard of some.
-func (e *Engine) Stranger(ctx context.Context, s permissions.Stranger) error {
+func (e *Engine) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
 	if e.enrolled(s) { // and locked
 		return nil
 	}
 	s.At = e.stamp()
 	noting, done := noting(ctx)
 	defer done()
-	if err := e.store.Met(noting, s, e.settings.Load().Owner().Name); err != nil {
+	if err := e.store.AddUnknownSender(noting, s, e.settings.Load().Owner().Name); err != nil {
 		return broken(err)
 	}
-	e.registry.RingNotices()
+	e.registry.NotifyNotices()
 	return nil
 }
 
@@ -376,28 +376,28 @@ func (e *Engine) Stranger(ctx context.Context, s permissions.Stranger) error {
 func (e *Engine) tellOfStrangers(
 	ctx context.Context, n permissions.Notice, owner connectors.Person,
 ) (later time.Duration, err error) {
-	met, err := e.store.Strangers(ctx)
+	met, err := e.store.UnknownSenders(ctx)
 	if err != nil {
 		return 0, err
 	}
 	now := e.stamp()
-	left := met.ToldAt.Add(permissions.StrangersEvery).Sub(now)
-	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.StrangersEvery { // else the clock was set back
+	left := met.ToldAt.Add(permissions.UnknownSendersEvery).Sub(now)
+	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.UnknownSendersEvery { // else the clock was set back
 		return min(left, idle), nil
 	}
 	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
 	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), e.enrolled)
 	if len(notice.Strangers.List) == 0 {
-		return 0, e.store.ToldOf(ctx, n, met, time.Time{})
+		return 0, e.store.MarkUnknownSendersTold(ctx, n, met, time.Time{})
 	}
 	if err := e.announce(ctx, n, notice); err != nil {
 		return 0, err
 	}
-	return 0, e.store.ToldOf(ctx, n, met, now)
+	return 0, e.store.MarkUnknownSendersTold(ctx, n, met, now)
 }
 
-// enrolled tells whether a stranger is somebody by now.
-func (e *Engine) enrolled(s permissions.Stranger) bool {
+// enrolled reports whether a stranger is somebody by now.
+func (e *Engine) enrolled(s permissions.UnknownSender) bool {
 	door := e.door(s.Via)
 	return door != nil && slices.ContainsFunc(e.settings.Load().People, func(p connectors.Person) bool {
 		return door.Address(p) == s.Account

@@ -15,12 +15,12 @@ import (
 // lobby is a channel in memory that enrols people: whoever is put in for a code comes by its link.
 type lobby struct {
 	*connectortest.Memory
-	come map[string]connectors.Guest
+	come map[string]connectors.PairingCandidate
 	told []string
 }
 
 func newLobby() *lobby {
-	return &lobby{Memory: connectortest.NewMemory(fayAt("telegram"), nil), come: map[string]connectors.Guest{}}
+	return &lobby{Memory: connectortest.NewMemory(fayAt("telegram"), nil), come: map[string]connectors.PairingCandidate{}}
 }
 
 func (l *lobby) Invite(context.Context) (connectors.Invitation, error) {
@@ -28,14 +28,14 @@ func (l *lobby) Invite(context.Context) (connectors.Invitation, error) {
 	return connectors.Invitation{Code: code, Link: "link " + code, Until: time.Now().Add(time.Hour)}, nil
 }
 
-func (l *lobby) Guest(ctx context.Context, code string) (connectors.Guest, error) {
+func (l *lobby) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
 	if g, came := l.come[code]; came {
 		return g, nil
 	}
 	if ctx.Err() != nil {
-		return connectors.Guest{}, ctx.Err()
+		return connectors.PairingCandidate{}, ctx.Err()
 	}
-	return connectors.Guest{}, connectors.ErrNoInvitation
+	return connectors.PairingCandidate{}, connectors.ErrNoInvitation
 }
 
 func (l *lobby) Dismiss(code string)           { l.told = append(l.told, "dismissed "+code) }
@@ -58,12 +58,12 @@ var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 // enrol pairs whoever has an id with a person, or returns why not.
 func (s *stage) enrol(l *lobby, name, address string) (was permissions.Pairing, err error) {
 	s.t.Helper()
-	_, was, err = s.bring(l, name, connectors.Guest{Address: address, Name: "somebody"})
+	_, was, err = s.bring(l, name, connectors.PairingCandidate{Address: address, Name: "somebody"})
 	return was, err
 }
 
 // bring is enrol with all that the channel tells of whoever comes, and with what is kept of it.
-func (s *stage) bring(l *lobby, name string, g connectors.Guest) (now, was permissions.Pairing, err error) {
+func (s *stage) bring(l *lobby, name string, g connectors.PairingCandidate) (now, was permissions.Pairing, err error) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, name, l.Name())
 	if err != nil {
@@ -156,7 +156,7 @@ func TestPairingIsTheOperatorsAndNeedsTheGuest(t *testing.T) {
 	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.at(4242) != "" {
 		t.Errorf("nobody came: %v", err)
 	}
-	l.come[i.Code] = connectors.Guest{Address: "6666"}
+	l.come[i.Code] = connectors.PairingCandidate{Address: "6666"}
 	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.at(4242) != "" {
 		t.Errorf("somebody else came: %v", err)
 	}

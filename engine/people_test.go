@@ -51,7 +51,7 @@ func TestTheFirstWhoCannotBeReachedEscalatesAtOnce(t *testing.T) {
 	for _, how := range []string{"known before", "found out by sending"} {
 		t.Run(how, func(t *testing.T) {
 			f, s, k := phones()
-			blocked := &connectors.Gone{Why: "sam has blocked the bot"}
+			blocked := &connectors.UnreachableError{Reason: "sam has blocked the bot"}
 			if how == "known before" {
 				s.FailReach(blocked)
 			} else {
@@ -72,8 +72,8 @@ func TestTheFirstWhoCannotBeReachedEscalatesAtOnce(t *testing.T) {
 
 func TestFewerThanTheQuorumCanBeReached(t *testing.T) {
 	f, s, k := phones()
-	s.FailSend(-1, &connectors.Gone{Why: "sam has blocked the bot"})
-	k.FailReach(&connectors.Gone{Why: "kim was never paired"})
+	s.FailSend(-1, &connectors.UnreachableError{Reason: "sam has blocked the bot"})
+	k.FailReach(&connectors.UnreachableError{Reason: "kim was never paired"})
 	st := play(t, team(), f, s, k)
 	got := st.get(st.ask(t.Context(), network("deploy")))
 	text := permissions.Result(got).Text
@@ -96,7 +96,7 @@ func TestAPersonsChannelsInTheirOrder(t *testing.T) {
 	telegram.must(t, st.shown(telegram.Memory, 1).Request.ID, allow())
 	st.get(first)
 
-	telegram.FailSend(-1, &connectors.Gone{Why: "fay has blocked the bot"})
+	telegram.FailSend(-1, &connectors.UnreachableError{Reason: "fay has blocked the bot"})
 	second := st.ask(t.Context(), network("the first is refused"))
 	whatsapp.must(t, st.shown(whatsapp.Memory, 1).Request.ID, allow())
 	st.get(second)
@@ -107,8 +107,8 @@ func TestAPersonsChannelsInTheirOrder(t *testing.T) {
 	telegram.must(t, card.Request.ID, allow())
 	st.get(third)
 
-	telegram.FailReach(&connectors.Gone{Why: "telegram is off"})
-	whatsapp.FailSend(-1, &connectors.Gone{Why: "whatsapp is logged out"})
+	telegram.FailReach(&connectors.UnreachableError{Reason: "telegram is off"})
+	whatsapp.FailSend(-1, &connectors.UnreachableError{Reason: "whatsapp is logged out"})
 	last := st.get(st.ask(t.Context(), network("all are refused")))
 	text := permissions.Result(last).Text
 	for _, why := range []string{"telegram is off", "whatsapp is logged out", "web is not switched on"} {

@@ -55,18 +55,18 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	return c.After, nil
 }
 
-// whole tells whether a decision may allow what it does, as far as its channel can have shown it whole.
+// whole reports whether a decision may allow what it does, as far as its channel can have shown it whole.
 func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors.Decision) bool {
 	c, _ := e.connector(d.From.Via)
-	wholer, knows := c.(connectors.Wholer)
+	wholer, knows := c.(connectors.FitChecker)
 	_, allows := d.Answer.Scope()
 	return !knows || !allows || r.State != permissions.Pending ||
-		wholer.Whole(connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
+		wholer.Fits(connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
 }
 
-// Look is the request that a decision would be about, as its person is shown it, without deciding anything; refused as
+// Preview is the request that a decision would be about, as its person is shown it, without deciding anything; refused as
 // the decision would be, also when it is settled. The prompt is returned beside a refusal where they may see it.
-func (e *Engine) Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {
+func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {
 	r, person, refused := e.entitled(ctx, d)
 	if r.ID == "" {
 		return connectors.Prompt{}, refused
@@ -85,7 +85,7 @@ func (e *Engine) Look(ctx context.Context, d connectors.Decision) (connectors.Pr
 // seenBy is the copy that a decision is about: the one of its Ref, or else the one that its person can still answer.
 func seenBy(p connectors.Person, copies []permissions.Copy, d connectors.Decision) (seen permissions.Copy) {
 	for _, cp := range copies {
-		switch mine := cp.Connector == d.From.Via && (cp.Person == p.Name || cp.Place != ""); {
+		switch mine := cp.Connector == d.From.Via && (cp.Person == p.Name || cp.Group != ""); {
 		case !mine:
 		case d.Ref != "" && cp.Ref == d.Ref:
 			return cp
@@ -109,7 +109,7 @@ func (e *Engine) entitled(
 	if person.Locked != "" {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
 	}
-	others := d.Button != "" && pressed.Place == "" && pressed.Person != person.Name // in a place it is everybody's who is asked
+	others := d.Button != "" && pressed.Group == "" && pressed.Person != person.Name // in a place it is everybody's who is asked
 	if !known || !slices.Contains(r.Asked, person.Name) || others {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
 	}
@@ -151,16 +151,16 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	}
 	noting, done := noting(ctx)
 	defer done()
-	err := e.store.Shown(noting, cp, was)
+	err := e.store.MarkShown(noting, cp, was)
 	if errors.As(err, new(*permissions.ElsewhereError)) { // which was noted in this moment
 		err = nil
 	}
-	e.kick(cp.Request) // also where the store failed: it may have noted it
+	e.enqueue(cp.Request) // also where the store failed: it may have noted it
 	return broken(err)
 }
 
 // event is what a decision does to r. An approval is used with it, by whoever waits: one commit instead of two.
-func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) permissions.Event {
+func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) permissions.Transition {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.stamp()}
 	}

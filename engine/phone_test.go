@@ -27,7 +27,7 @@ type phone struct {
 	news chan struct{}
 }
 
-var _ connectors.Teller = (*phone)(nil)
+var _ connectors.Notifier = (*phone)(nil)
 
 func newPhone(owner connectors.Person, via string) *phone {
 	return &phone{
@@ -39,7 +39,7 @@ func newPhone(owner connectors.Person, via string) *phone {
 // Reach knows its owner, and nobody else.
 func (p *phone) Reach(who connectors.Person) error {
 	if who.Name != p.owner.Name {
-		return &connectors.Gone{Why: who.Name + " has no " + p.Name()}
+		return &connectors.UnreachableError{Reason: who.Name + " has no " + p.Name()}
 	}
 	return p.Memory.Reach(who)
 }
@@ -58,7 +58,7 @@ func (p *phone) Tries() int {
 	return p.sent
 }
 
-func (p *phone) Tell(_ context.Context, n connectors.Notice) error {
+func (p *phone) Notify(_ context.Context, n connectors.Notice) error {
 	p.mu.Lock()
 	p.told = append(p.told, n)
 	p.mu.Unlock()

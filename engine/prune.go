@@ -39,28 +39,28 @@ func (e *Engine) prune(ctx context.Context) error {
 	return nil
 }
 
-// pulseEvery is how often the daemon notes that it runs, so that the next start knows for how long it did not.
-const pulseEvery = 30 * time.Second
+// heartbeatEvery is how often the daemon notes that it runs, so that the next start knows for how long it did not.
+const heartbeatEvery = 30 * time.Second
 
-// pulse notes that the daemon runs, until ctx ends. What cannot be noted once is noted the next time.
-func (e *Engine) pulse(ctx context.Context) error {
-	for wait := again; permissions.Pause(ctx, wait) == nil; wait = pulseEvery {
-		if _, err := e.store.Pulse(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
+// heartbeat notes that the daemon runs, until ctx ends. What cannot be noted once is noted the next time.
+func (e *Engine) heartbeat(ctx context.Context) error {
+	for wait := retryDelay; permissions.Pause(ctx, wait) == nil; wait = heartbeatEvery {
+		if _, err := e.store.Heartbeat(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
 			e.log.Debug("that the daemon runs cannot be noted just now", "err", err)
 		}
 	}
 	last, done := noting(ctx)
 	defer done()
-	_, _ = e.store.Pulse(last, e.heard(true)) // a stop that cannot be noted looks longer than it was
+	_, _ = e.store.Heartbeat(last, e.heard(true)) // a stop that cannot be noted looks longer than it was
 	return nil
 }
 
 // heard is until when everything that people did has arrived; zero while a channel does not know that.
 func (e *Engine) heard(stops bool) time.Time {
 	at := e.clock.Now()
-	for _, c := range e.couriers {
-		if h, knows := c.connector.(connectors.Hearer); knows {
-			if until := h.Heard(stops); until.Before(at) {
+	for _, c := range e.dispatchers {
+		if h, knows := c.connector.(connectors.ReceiptTracker); knows {
+			if until := h.ReceivedUntil(stops); until.Before(at) {
 				at = until
 			}
 		}
@@ -68,6 +68,6 @@ func (e *Engine) heard(stops bool) time.Time {
 	return at
 }
 
-// Away is for how long the daemon did not run before this start, or had no contact with a channel in which that loses what
+// Downtime is for how long the daemon did not run before this start, or had no contact with a channel in which that loses what
 // people do, to about a minute and a half; 0 when it never ran.
-func (e *Engine) Away() time.Duration { return e.away }
+func (e *Engine) Downtime() time.Duration { return e.away }

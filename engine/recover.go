@@ -43,20 +43,20 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	e.registry.MeasureGrants(granted)
-	if e.reporter != nil { // whatever is asked from now on is told
-		if _, err := e.store.Cursor(ctx, reporterName); err != nil {
+	if e.eventRelay != nil { // whatever is asked from now on is told
+		if _, err := e.store.Cursor(ctx, eventRelayName); err != nil {
 			return err
 		}
 	}
 	now := e.clock.Now()
-	last, err := e.store.Pulse(ctx, time.Time{})
+	last, err := e.store.Heartbeat(ctx, time.Time{})
 	if err != nil {
 		return err
 	}
 	if !last.IsZero() {
 		e.away = max(now.Sub(last), 0)
 	}
-	newest, err := e.store.Newest(ctx)
+	newest, err := e.store.NewestTime(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func (e *Engine) Recover(ctx context.Context) error {
 	if _, err := e.registry.Sweep(ctx); err != nil {
 		return err
 	}
-	for _, c := range e.couriers {
-		if _, forgets := c.connector.(connectors.Forgetful); forgets {
-			if err := e.store.Forget(ctx, c.connector.Name()); err != nil {
+	for _, c := range e.dispatchers {
+		if _, forgets := c.connector.(connectors.EphemeralChannel); forgets {
+			if err := e.store.ForgetCopies(ctx, c.connector.Name()); err != nil {
 				return err
 			}
 		}
@@ -77,19 +77,19 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// catchUp kicks the couriers for every copy that is not up to date, and the usher for everybody without one.
+// catchUp kicks the dispatchers for every copy that is not up to date, and the reconciler for everybody without one.
 func (e *Engine) catchUp(ctx context.Context) error {
-	for _, c := range e.couriers {
+	for _, c := range e.dispatchers {
 		err := each(func(after permissions.ID) ([]permissions.ID, error) {
-			return e.store.Lagging(ctx, c.connector.Name(), after, page)
-		}, c.kick)
+			return e.store.StaleCopies(ctx, c.connector.Name(), after, page)
+		}, c.Enqueue)
 		if err != nil {
 			return err
 		}
 	}
 	return each(func(after permissions.ID) ([]permissions.ID, error) {
-		return e.store.Unaddressed(ctx, after, page)
-	}, e.usher.kick)
+		return e.store.RequestsWithoutCopies(ctx, after, page)
+	}, e.reconciler.Enqueue)
 }
 
 // each hands over what a listing has, page by page.
@@ -111,7 +111,7 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 
 // noteAbsence tells people of the pending requests whose callers have not come back after a start.
 func (e *Engine) noteAbsence(ctx context.Context) error {
-	for wait := returnGrace; permissions.Pause(ctx, wait) == nil; wait = again {
+	for wait := returnGrace; permissions.Pause(ctx, wait) == nil; wait = retryDelay {
 		err := e.everyPending(ctx, func(r permissions.Request) error {
 			e.registry.Measure(r)
 			if r.LeftAt.IsZero() && e.waits(r) == 0 {
@@ -188,25 +188,25 @@ const extension = 5 * time.Minute
 // old cards may not have arrived; it returns the prompts as they were, each with its Ref. A request that has less than
 // five minutes left and whose caller still waits gets five, within its maximum.
 func (e *Engine) ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error) {
-	return e.live(ctx, connector, func(r permissions.Request) error { return e.extend(ctx, r) }, true)
+	return e.showPrompts(ctx, connector, func(r permissions.Request) error { return e.extend(ctx, r) }, true)
 }
 
 // Refresh has every pending request that was shown through a connector brought up to date there, as after a stop during
 // which its cards said that the daemon does not run.
 func (e *Engine) Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error) {
-	return e.live(ctx, connector, func(permissions.Request) error { return nil }, false)
+	return e.showPrompts(ctx, connector, func(permissions.Request) error { return nil }, false)
 }
 
-// Live is what people see through a connector of the newest pending requests, so many of them at most.
-func (e *Engine) Live(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error) {
-	copies, err := e.store.Live(ctx, connector, limit)
+// LivePrompts is what people see through a connector of the newest pending requests, so many of them at most.
+func (e *Engine) LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error) {
+	copies, err := e.store.LiveCopies(ctx, connector, limit)
 	if err != nil {
 		return nil, broken(err)
 	}
-	return e.faces(ctx, copies, func(permissions.Request) error { return nil })
+	return e.promptsOf(ctx, copies, func(permissions.Request) error { return nil })
 }
 
-func (e *Engine) live(
+func (e *Engine) showPrompts(
 	ctx context.Context, connector string, also func(permissions.Request) error, anew bool,
 ) ([]connectors.Prompt, error) {
 	e.redrawn.Add(1) // before: what is noted after that write is shown again
@@ -214,21 +214,21 @@ func (e *Engine) live(
 	if err != nil {
 		return nil, broken(err)
 	}
-	prompts, err := e.faces(ctx, copies, also)
+	prompts, err := e.promptsOf(ctx, copies, also)
 	for _, cp := range copies {
-		e.kick(cp.Request)
+		e.enqueue(cp.Request)
 	}
 	return prompts, err
 }
 
-// faces are the messages that copies stand in; also is done for the request of each.
-func (e *Engine) faces(
+// promptsOf are the messages that copies stand in; also is done for the request of each.
+func (e *Engine) promptsOf(
 	ctx context.Context, copies []permissions.Copy, also func(permissions.Request) error,
 ) ([]connectors.Prompt, error) {
 	prompts := make([]connectors.Prompt, 0, len(copies))
 	seen := map[string]bool{} // messages
 	for _, cp := range copies {
-		if cp.Place != "" && seen[cp.Ref] { // several people's
+		if cp.Group != "" && seen[cp.Ref] { // several people's
 			continue
 		}
 		seen[cp.Ref] = true

@@ -31,11 +31,11 @@ func (e *Engine) reroute(ctx context.Context) error {
 				err = e.revive(ctx, r, e.answers)
 			}
 			if moved || e.settings.Load().suspends(r) {
-				e.usher.kick(r.ID)
+				e.reconciler.Enqueue(r.ID)
 			}
 			return errors.Join(err, e.realign(ctx, r))
 		})
-		e.registry.RingNotices()
+		e.registry.NotifyNotices()
 		if err == nil && moved {
 			err = e.refreshAll(ctx)
 		}
@@ -44,7 +44,7 @@ func (e *Engine) reroute(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("who is asked cannot be brought in line with the configuration just now", "err", err)
-			_ = permissions.Pause(ctx, again) // ctx is looked at above
+			_ = permissions.Pause(ctx, retryDelay) // ctx is looked at above
 			e.realignSoon()
 		}
 	}
@@ -54,12 +54,12 @@ func (e *Engine) reroute(ctx context.Context) error {
 func (e *Engine) answers(cp permissions.Copy) bool {
 	p, known := e.settings.Load().person(cp.Person)
 	c, on := e.connector(cp.Connector)
-	return known && on && cp.Place == "" && reach(c, p) == nil
+	return known && on && cp.Group == "" && reach(c, p) == nil
 }
 
 // refreshAll has every card of what is pending brought up to date, which finds those that are at an account of before.
 func (e *Engine) refreshAll(ctx context.Context) error {
-	for _, c := range e.couriers {
+	for _, c := range e.dispatchers {
 		if _, err := e.Refresh(ctx, c.connector.Name()); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func readdressed(before, now []connectors.Person) bool {
 }
 
 // realignSoon has reroute look at everything that is pending.
-func (e *Engine) realignSoon() { e.changed.Ring() }
+func (e *Engine) realignSoon() { e.changed.Notify() }
 
 // realign has a pending request asked of whom the settings say.
 func (e *Engine) realign(ctx context.Context, r permissions.Request) error {

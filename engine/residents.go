@@ -11,13 +11,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// counter is where agents of our own ask: the engine without anything that decides.
-type counter struct{ engine *Engine }
+// approvals is where agents of our own ask: the engine without anything that decides.
+type approvals struct{ engine *Engine }
 
-var _ agents.Desk = counter{}
+var _ agents.Approvals = approvals{}
 
-// Desk is where agents of our own ask without waiting.
-func (e *Engine) Desk() agents.Desk { return counter{e} }
+// Approvals is where agents of our own ask without waiting.
+func (e *Engine) Approvals() agents.Approvals { return approvals{e} }
 
 // longestPatience is how long an agent of ours may have people asked for what it will need later.
 const longestPatience = 24 * time.Hour
@@ -28,8 +28,8 @@ var (
 	errNoSession = errors.New("there is no session without a name")
 )
 
-// Judge is [agents.Desk].
-func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error) {
+// Evaluate is [agents.Approvals].
+func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error) {
 	if by := c.engine.StoppedBy(); by != "" {
 		return permissions.Verdict{}, permissions.Stopped(by)
 	}
@@ -50,21 +50,21 @@ func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permiss
 	return v, nil
 }
 
-// Forbids is [agents.Desk].
-func (c counter) Forbids(caller permissions.Caller, tool string) bool {
+// Forbids is [agents.Approvals].
+func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.settings.Load().policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
 }
 
-// TooOften is [agents.Desk].
-func (c counter) TooOften(caller permissions.Caller, tool string) bool {
+// OverRate is [agents.Approvals].
+func (c approvals) OverRate(caller permissions.Caller, tool string) bool {
 	s := c.engine.settings.Load()
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.tooOften(s, caller, s.policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto)
 }
 
-// Held is [agents.Desk].
-func (c counter) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
+// Held is [agents.Approvals].
+func (c approvals) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
 	e := c.engine
 	if by := e.StoppedBy(); by != "" {
 		return nil, permissions.Stopped(by)
@@ -82,8 +82,8 @@ func (c counter) Held(ctx context.Context, caller permissions.Caller, session st
 	return held, nil
 }
 
-// Pose is [agents.Desk].
-func (c counter) Pose(
+// Submit is [agents.Approvals].
+func (c approvals) Submit(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record,
 ) (permissions.Request, error) {
 	if q.Key == "" {
@@ -99,7 +99,7 @@ func (c counter) Pose(
 }
 
 // pose finds the row of the key, or opens it.
-func (c counter) pose(
+func (c approvals) pose(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, told []permissions.Record,
 ) (permissions.Request, error) {
 	e := c.engine
@@ -125,20 +125,20 @@ func (c counter) pose(
 	return e.opened(ctx, o, r, created)
 }
 
-// Posed is [agents.Desk].
-func (c counter) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
+// Posed is [agents.Approvals].
+func (c approvals) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
 	r, found, err := c.engine.store.Keyed(ctx, caller.Name, key)
 	return r, found, broken(err)
 }
 
-// Read is [agents.Desk]. The answer counts as collected: the session goes on with it.
-func (c counter) Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
+// Read is [agents.Approvals]. The answer counts as collected: the session goes on with it.
+func (c approvals) Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
 	s, err := c.engine.Find(ctx, caller, id)
 	return s.Request, err
 }
 
-// Use is [agents.Desk]. Of a step, one call stands for all that it uses.
-func (c counter) Use(
+// Use is [agents.Approvals]. Of a step, one call stands for all that it uses.
+func (c approvals) Use(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
 ) (permissions.Request, error) {
 	e := c.engine
@@ -165,19 +165,19 @@ func (c counter) Use(
 		return permissions.Request{}, broken(permissions.Refused(err))
 	}
 	if !change.After.VoidAt.IsZero() { // what it rested on is over, and so is it
-		return permissions.Request{}, permissions.Rotten()
+		return permissions.Request{}, permissions.RevokedBasis()
 	}
 	return change.After, nil
 }
 
-// usedByAnother tells whether an approval for once went to another call: a key finds it again, but it is used once.
+// usedByAnother reports whether an approval for once went to another call: a key finds it again, but it is used once.
 func usedByAnother(r permissions.Request, call string) bool {
 	return !r.UsedAt.IsZero() && r.Scope == permissions.Once && r.UsedCall != call
 }
 
 // stillHeld looks once more before an approval is used: see stillAllowed; and what nobody was asked about, because it
 // was held, is held now.
-func (c counter) stillHeld(ctx context.Context, r permissions.Request) error {
+func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 	e := c.engine
 	if err := e.stillAllowed(r); err != nil {
 		return err
@@ -189,13 +189,13 @@ func (c counter) stillHeld(ctx context.Context, r permissions.Request) error {
 	now := e.settings.Load().policy(r.Caller).Evaluate(r, grants, e.clock.Now())
 	unasked := r.DecidedVia == permissions.ViaGrant
 	if len(permissions.Missing(r.Held, now.Held)) > 0 || unasked && now.Ask {
-		return permissions.Rotten()
+		return permissions.RevokedBasis()
 	}
 	return nil
 }
 
-// Withdraw is [agents.Desk].
-func (c counter) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error {
+// Withdraw is [agents.Approvals].
+func (c approvals) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error {
 	if _, err := c.engine.own(ctx, caller, id); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c counter) Withdraw(ctx context.Context, caller permissions.Caller, id per
 }
 
 // cancel ends what is still pending.
-func (c counter) cancel(ctx context.Context, id permissions.ID, by string) error {
+func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) error {
 	_, err := c.engine.registry.Cancel(ctx, id, by, "")
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {
 		return nil
@@ -211,14 +211,14 @@ func (c counter) cancel(ctx context.Context, id permissions.ID, by string) error
 	return broken(err)
 }
 
-// Tell is [agents.Desk].
-func (c counter) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error {
+// Tell is [agents.Approvals].
+func (c approvals) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error {
 	_, err := c.engine.Tell(ctx, caller, "", about, t)
 	return err
 }
 
-// EndSession is [agents.Desk]. What waits is cancelled first, so that nothing more can be granted for the session.
-func (c counter) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
+// EndSession is [agents.Approvals]. What waits is cancelled first, so that nothing more can be granted for the session.
+func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
 	if session == "" || !caller.Ours() {
 		return permissions.Invalid(errNoSession)
 	}
@@ -252,7 +252,7 @@ func (e *Engine) waits(r permissions.Request) int {
 // the first), by id: its own, the operator everybody's. Only with ended also those that have.
 func (e *Engine) Sessions(
 	ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
-) ([]permissions.Sitting, error) {
+) ([]permissions.SessionView, error) {
 	who, err := e.sees(id)
 	if err != nil {
 		return nil, err
@@ -266,9 +266,9 @@ func (e *Engine) Sessions(
 	if err != nil {
 		return nil, broken(err)
 	}
-	list := make([]permissions.Sitting, 0, len(found))
+	list := make([]permissions.SessionView, 0, len(found))
 	for _, s := range found {
-		sitting, err := e.sitting(ctx, s)
+		sitting, err := e.sessionView(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -302,28 +302,28 @@ func (e *Engine) openSessions(
 }
 
 // Session gives one session, to its person and to the operator.
-func (e *Engine) Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error) {
+func (e *Engine) Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.SessionView, error) {
 	who, err := e.Who(id)
 	if err != nil {
-		return permissions.Sitting{}, err
+		return permissions.SessionView{}, err
 	}
 	s, err := e.store.AgentSession(ctx, session)
 	if err == nil && !id.Operator && s.Person != who {
 		err = permissions.UnknownSession(string(session))
 	}
 	if err != nil {
-		return permissions.Sitting{}, broken(err)
+		return permissions.SessionView{}, broken(err)
 	}
-	return e.sitting(ctx, s)
+	return e.sessionView(ctx, s)
 }
 
 // Debug switches whether each state of a session's run is logged, for its person and for the operator.
-func (e *Engine) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error) {
+func (e *Engine) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.SessionView, error) {
 	if _, err := e.Session(ctx, id, session); err != nil {
-		return permissions.Sitting{}, err
+		return permissions.SessionView{}, err
 	}
 	if err := e.store.SetDebug(ctx, session, on); err != nil {
-		return permissions.Sitting{}, broken(err)
+		return permissions.SessionView{}, broken(err)
 	}
 	return e.Session(ctx, id, session)
 }
@@ -351,13 +351,13 @@ func (e *Engine) Artifacts(
 	return all, broken(err)
 }
 
-func (e *Engine) sitting(ctx context.Context, s permissions.AgentSession) (permissions.Sitting, error) {
+func (e *Engine) sessionView(ctx context.Context, s permissions.AgentSession) (permissions.SessionView, error) {
 	if s.Request == "" {
-		return permissions.Sitting{Session: s}, nil
+		return permissions.SessionView{Session: s}, nil
 	}
 	r, err := e.store.Read(ctx, s.Request)
 	if permissions.CodeOf(err) == permissions.CodeUnknown {
 		err = nil
 	}
-	return permissions.Sitting{Session: s, WaitsOn: r}, broken(err)
+	return permissions.SessionView{Session: s, WaitsOn: r}, broken(err)
 }

@@ -22,7 +22,7 @@ var (
 func owned() engine.Settings {
 	s := usual()
 	s.Routes = []engine.Route{{Agents: []string{"deploy-*"}, Ask: []string{"sam"}}}
-	s.Bonds = map[string]permissions.Bond{helper.Name: {Agent: "helper", Person: "fay"}}
+	s.Bonds = map[string]permissions.Binding{helper.Name: {Agent: "helper", Person: "fay"}}
 	s.Holdings = map[string][]permissions.Tag{helper.Name: {permissions.Workspace}}
 	s.Policies = map[string]permissions.Policy{helper.Name: {
 		Auto: []string{"read_file"}, Gated: []string{"write_file"}, Forbidden: []string{"run_command"},
@@ -39,7 +39,7 @@ func keyed(q permissions.Request, k string) permissions.Request {
 // pose asks, which must be taken.
 func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissions.Request {
 	s.t.Helper()
-	r, err := s.Desk().Pose(s.t.Context(), caller, q)
+	r, err := s.Approvals().Submit(s.t.Context(), caller, q)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissio
 // use is a use that must be taken.
 func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) permissions.Request {
 	s.t.Helper()
-	r, err := s.Desk().Use(s.t.Context(), caller, id, call)
+	r, err := s.Approvals().Use(s.t.Context(), caller, id, call)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -71,22 +71,22 @@ func TestPoseAndUse(t *testing.T) {
 	}
 	other := q
 	other.Tool = "another"
-	_, err := st.Desk().Pose(t.Context(), helper, other)
+	_, err := st.Approvals().Submit(t.Context(), helper, other)
 	refused(t, err, permissions.CodeKeyTaken)
 	other.Key = ""
-	_, err = st.Desk().Pose(t.Context(), helper, other)
+	_, err = st.Approvals().Submit(t.Context(), helper, other)
 	refused(t, err, permissions.CodeInvalid)
-	_, err = st.Desk().Use(t.Context(), helper, r.ID, "s1/1")
+	_, err = st.Approvals().Use(t.Context(), helper, r.ID, "s1/1")
 	refused(t, err, permissions.CodeNoUse)
 
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
-	_, err = st.Desk().Read(t.Context(), child, r.ID)
+	_, err = st.Approvals().Read(t.Context(), child, r.ID)
 	refused(t, err, permissions.CodeUnknown)
-	_, err = st.Desk().Use(t.Context(), child, r.ID, "s1/1")
+	_, err = st.Approvals().Use(t.Context(), child, r.ID, "s1/1")
 	refused(t, err, permissions.CodeUnknown)
-	_, err = st.Desk().Use(t.Context(), helper, r.ID, "")
+	_, err = st.Approvals().Use(t.Context(), helper, r.ID, "")
 	refused(t, err, permissions.CodeInvalid)
-	if got, err := st.Desk().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Approved || !got.UsedAt.IsZero() {
+	if got, err := st.Approvals().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Approved || !got.UsedAt.IsZero() {
 		t.Errorf("reading it: %+v, %v", got, err)
 	}
 	used := st.use(helper, r.ID, "s1/1")
@@ -96,7 +96,7 @@ func TestPoseAndUse(t *testing.T) {
 	if again := st.use(helper, r.ID, "s1/1"); !again.UsedAt.Equal(used.UsedAt) || again.Revision != used.Revision {
 		t.Error("the same call again is another use")
 	}
-	_, err = st.Desk().Use(t.Context(), helper, r.ID, "another")
+	_, err = st.Approvals().Use(t.Context(), helper, r.ID, "another")
 	refused(t, err, permissions.CodeNoUse)
 	st.pass(31 * 24 * time.Hour)
 	if again := st.pose(helper, q); again.ID != r.ID {
@@ -115,7 +115,7 @@ func TestUsedByOne(t *testing.T) {
 	var group sync.WaitGroup
 	for _, call := range []string{"a", "b", "c", "d", "e", "f"} {
 		group.Go(func() {
-			if _, err := st.Desk().Use(t.Context(), helper, r.ID, call); err == nil {
+			if _, err := st.Approvals().Use(t.Context(), helper, r.ID, call); err == nil {
 				mu.Lock()
 				won[call] = true
 				mu.Unlock()
@@ -184,7 +184,7 @@ func TestUseLooksAgain(t *testing.T) {
 			s := owned()
 			c.change(st, &s)
 			st.Configure(s)
-			_, err = st.Desk().Use(t.Context(), helper, r.ID, "k")
+			_, err = st.Approvals().Use(t.Context(), helper, r.ID, "k")
 			refused(t, err, c.code)
 		})
 	}
@@ -196,11 +196,11 @@ func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 	st := play(t, owned(), f)
 	st.pose(helper, keyed(network("first"), "1"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
-	if held, err := st.Desk().Held(t.Context(), helper, "s1"); err != nil ||
+	if held, err := st.Approvals().Held(t.Context(), helper, "s1"); err != nil ||
 		!slices.Equal(held, []permissions.Tag{permissions.Workspace, permissions.Network}) {
 		t.Errorf("held %v, %v", held, err)
 	}
-	if held, err := st.Desk().Held(t.Context(), helper, "s2"); err != nil || len(held) != 1 {
+	if held, err := st.Approvals().Held(t.Context(), helper, "s2"); err != nil || len(held) != 1 {
 		t.Errorf("in another session %v, %v", held, err)
 	}
 	second := st.pose(helper, keyed(network("second"), "2"))
@@ -210,7 +210,7 @@ func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 	if _, err := st.Revoke(t.Context(), boss, second.Under[0]); err != nil {
 		t.Fatal(err)
 	}
-	_, err := st.Desk().Use(t.Context(), helper, second.ID, "2")
+	_, err := st.Approvals().Use(t.Context(), helper, second.ID, "2")
 	refused(t, err, permissions.CodeNoUse)
 }
 
@@ -235,7 +235,7 @@ func TestJudge(t *testing.T) {
 		"nobody to ask":               {nobody, network("x"), false, permissions.CodeNoRoute},
 		"nobody has to be asked then": {nobody, tool("read_file", "{}"), false, ""},
 	} {
-		v, err := st.Desk().Judge(t.Context(), c.caller, c.q)
+		v, err := st.Approvals().Evaluate(t.Context(), c.caller, c.q)
 		if c.code != "" {
 			refused(t, err, c.code)
 		} else if err != nil || v.Ask != c.ask {
@@ -245,11 +245,11 @@ func TestJudge(t *testing.T) {
 	if _, err := st.StopAll(t.Context(), boss); err != nil {
 		t.Fatal(err)
 	}
-	_, err := st.Desk().Judge(t.Context(), helper, tool("read_file", "{}"))
+	_, err := st.Approvals().Evaluate(t.Context(), helper, tool("read_file", "{}"))
 	refused(t, err, permissions.CodeStopped)
-	_, err = st.Desk().Held(t.Context(), helper, "s1")
+	_, err = st.Approvals().Held(t.Context(), helper, "s1")
 	refused(t, err, permissions.CodeStopped)
-	_, err = st.Desk().Pose(t.Context(), helper, keyed(network("x"), "k"))
+	_, err = st.Approvals().Submit(t.Context(), helper, keyed(network("x"), "k"))
 	refused(t, err, permissions.CodeStopped)
 	if rows, err := st.rows.Pending(t.Context(), "", "", 9); err != nil || len(rows) != 0 {
 		t.Errorf("%d wait, %v", len(rows), err)
@@ -272,7 +272,7 @@ func TestOursAskTheirPerson(t *testing.T) {
 	if r := st.pose(helper, q); !slices.Equal(r.Asked, []string{"sam"}) {
 		t.Errorf("asked %v", r.Asked)
 	}
-	_, err := st.Desk().Pose(t.Context(), nobody, keyed(network("x"), "3"))
+	_, err := st.Approvals().Submit(t.Context(), nobody, keyed(network("x"), "3"))
 	refused(t, err, permissions.CodeNoRoute)
 	_, err = st.Ask(t.Context(), self, network("x"))
 	refused(t, err, permissions.CodeNoRoute)
@@ -351,7 +351,7 @@ func TestPoseIsLimited(t *testing.T) {
 	st := play(t, settings, f)
 	st.pose(helper, keyed(network("a"), "a"))
 	st.pose(helper, keyed(network("b"), "b"))
-	_, err := st.Desk().Pose(t.Context(), helper, keyed(network("c"), "c"))
+	_, err := st.Approvals().Submit(t.Context(), helper, keyed(network("c"), "c"))
 	refused(t, err, permissions.CodeLimit)
 	st.pose(helper, keyed(network("b"), "b"))
 }
@@ -380,39 +380,39 @@ func TestEndSession(t *testing.T) {
 	other.Session = "s2"
 	others := st.pose(helper, other)
 	for range 2 {
-		if err := st.Desk().EndSession(t.Context(), helper, "s1"); err != nil {
+		if err := st.Approvals().EndSession(t.Context(), helper, "s1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if held, err := st.Desk().Held(t.Context(), helper, "s1"); err != nil || len(held) != 1 {
+	if held, err := st.Approvals().Held(t.Context(), helper, "s1"); err != nil || len(held) != 1 {
 		t.Errorf("held %v, %v", held, err)
 	}
-	if r, err := st.Desk().Read(t.Context(), child, waits.ID); err != nil || r.State != permissions.Cancelled {
+	if r, err := st.Approvals().Read(t.Context(), child, waits.ID); err != nil || r.State != permissions.Cancelled {
 		t.Errorf("what waited is %s, %v", r.State, err)
 	}
-	if r, err := st.Desk().Read(t.Context(), helper, others.ID); err != nil || r.State != permissions.Pending {
+	if r, err := st.Approvals().Read(t.Context(), helper, others.ID); err != nil || r.State != permissions.Pending {
 		t.Errorf("what another session asks is %s, %v", r.State, err)
 	}
-	refused(t, st.Desk().EndSession(t.Context(), helper, ""), permissions.CodeInvalid)
-	refused(t, st.Desk().EndSession(t.Context(), self, "s1"), permissions.CodeInvalid)
+	refused(t, st.Approvals().EndSession(t.Context(), helper, ""), permissions.CodeInvalid)
+	refused(t, st.Approvals().EndSession(t.Context(), self, "s1"), permissions.CodeInvalid)
 }
 
 func TestWithdrawAtTheDesk(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
 	r := st.pose(helper, keyed(network("x"), "1"))
-	refused(t, st.Desk().Withdraw(t.Context(), child, r.ID, "fay"), permissions.CodeUnknown)
+	refused(t, st.Approvals().Withdraw(t.Context(), child, r.ID, "fay"), permissions.CodeUnknown)
 	for range 2 {
-		if err := st.Desk().Withdraw(t.Context(), helper, r.ID, "fay"); err != nil {
+		if err := st.Approvals().Withdraw(t.Context(), helper, r.ID, "fay"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := st.Desk().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Cancelled || got.DecidedBy != "fay" {
+	if got, err := st.Approvals().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Cancelled || got.DecidedBy != "fay" {
 		t.Errorf("%s by %q, %v", got.State, got.DecidedBy, err)
 	}
 	answered := st.pose(helper, keyed(network("y"), "2"))
 	f.must(t, answered.ID, permissions.Deny)
-	if err := st.Desk().Withdraw(t.Context(), helper, answered.ID, "fay"); err != nil {
+	if err := st.Approvals().Withdraw(t.Context(), helper, answered.ID, "fay"); err != nil {
 		t.Errorf("of what is settled: %v", err)
 	}
 }
@@ -420,10 +420,10 @@ func TestWithdrawAtTheDesk(t *testing.T) {
 // A desk holds nothing that decides.
 func TestTheDeskCannotDecide(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
-	if _, decides := st.Desk().(connectors.Handler); decides {
+	if _, decides := st.Approvals().(connectors.Handler); decides {
 		t.Error("it does")
 	}
-	if _, asks := st.Desk().(agents.Asker); asks {
+	if _, asks := st.Approvals().(agents.Asker); asks {
 		t.Error("it waits")
 	}
 }
@@ -434,10 +434,10 @@ func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 	s.Limits.AutoPerMinute = 2
 	st := play(t, s, newPhone(fay, "fays-phone"))
 	for i, who := range []permissions.Caller{helper, child, helper} {
-		if v, err := st.Desk().Judge(t.Context(), who, tool("read_file", `{"path":"a"}`)); err != nil || v.Ask {
+		if v, err := st.Approvals().Evaluate(t.Context(), who, tool("read_file", `{"path":"a"}`)); err != nil || v.Ask {
 			t.Errorf("call %d: %+v, %v", i+1, v, err)
 		}
-		if often, want := st.Desk().TooOften(who, "read_file"), i == 2; often != want {
+		if often, want := st.Approvals().OverRate(who, "read_file"), i == 2; often != want {
 			t.Errorf("call %d is one too many: %v", i+1, often)
 		}
 	}
@@ -450,6 +450,6 @@ func TestChildrenShareTheirPrompts(t *testing.T) {
 	st := play(t, s, newPhone(fay, "fays-phone"))
 	st.pose(helper, keyed(network("x"), "1"))
 	st.pose(child, keyed(network("y"), "2"))
-	_, err := st.Desk().Pose(t.Context(), permissions.AgentCaller("helper/other"), keyed(network("z"), "3"))
+	_, err := st.Approvals().Submit(t.Context(), permissions.AgentCaller("helper/other"), keyed(network("z"), "3"))
 	refused(t, err, permissions.CodeLimit)
 }

@@ -30,9 +30,9 @@ type Settings struct {
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// Of agents of ours, by the caller's name ("agent:helper"); see also [Settings.policy].
-	Bonds    map[string]permissions.Bond   // whose they are: who is asked where no route says it
-	Policies map[string]permissions.Policy // instead of Policy
-	Holdings map[string][]permissions.Tag  // what the configuration gives them
+	Bonds    map[string]permissions.Binding // whose they are: who is asked where no route says it
+	Policies map[string]permissions.Policy  // instead of Policy
+	Holdings map[string][]permissions.Tag   // what the configuration gives them
 
 	owners map[string]string // people by the names of the callers whose tokens are theirs; the engine fills it in
 }
@@ -116,9 +116,9 @@ type Route struct {
 		Moment Moment
 		To     []string
 	}
-	// Place is where the request is shown once for all who are asked and can be reached there, instead of to each in that
-	// channel; see [connectors.Hall]. Empty: nowhere.
-	Place string
+	// Group is where the request is shown once for all who are asked and can be reached there, instead of to each in that
+	// channel; see [connectors.GroupChannel]. Empty: nowhere.
+	Group string
 	// Timeout is instead of the default, and the most a caller may wait; 0: the default. What goes on by itself keeps its own
 	// unless Kinds names it.
 	Timeout time.Duration
@@ -305,7 +305,7 @@ func (s *Settings) Owner() connectors.Person {
 	return operator
 }
 
-// sameAccount tells whether what a channel calls an account besides, then and now, speaks for one account: where either
+// sameAccount reports whether what a channel calls an account besides, then and now, speaks for one account: where either
 // is unknown, nothing speaks against it.
 func sameAccount(then, now string) bool { return then == "" || now == "" || then == now }
 

@@ -235,7 +235,7 @@ func TestRule06SilenceIsNeverConsentAndNeverADenial(t *testing.T) {
 
 func TestRule07UnreachableIsAnAnswer(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	m.FailSend(-1, &connectors.Gone{Why: "fay has blocked the bot"})
+	m.FailSend(-1, &connectors.UnreachableError{Reason: "fay has blocked the bot"})
 	st := play(t, usual(), m)
 	r := st.get(st.ask(t.Context(), network("refused")))
 	if text := permissions.Result(r).Text; text != "Permission request could not be delivered: fay has blocked the bot." {
@@ -255,12 +255,12 @@ func TestRule07UnreachableIsAnAnswer(t *testing.T) {
 	m.FailSend(0, nil)
 	st.ask(t.Context(), network("shown"))
 	id := st.shown(m, 1).Request.ID
-	m.FailReach(&connectors.Gone{Why: "logged out"})
-	m.FailSend(-1, &connectors.Gone{Why: "logged out"})
+	m.FailReach(&connectors.UnreachableError{Reason: "logged out"})
+	m.FailSend(-1, &connectors.UnreachableError{Reason: "logged out"})
 	st.pass(10 * time.Minute)
 	st.still(id)
 	again := connectortest.NewMemory(fayAt("memory"), nil)
-	again.FailReach(&connectors.Gone{Why: "logged out"})
+	again.FailReach(&connectors.UnreachableError{Reason: "logged out"})
 	st.restart(again)
 	st.still(id)
 }

@@ -91,14 +91,14 @@ func TestDialogsAreToldInWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := map[permissions.Type][]permissions.Happening{}
-	list, _, err := st.Happenings(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}, 0, 100)
+	told := map[permissions.Type][]permissions.Event{}
+	list, _, err := st.Events(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range list {
 		told[h.Type] = append(told[h.Type], h)
-		if h.Type.Wordy() != (h.About.ID == r.ID) && h.Request == r.ID {
+		if h.Type.HasWords() != (h.About.ID == r.ID) && h.Request == r.ID {
 			t.Errorf("%s is told about %+v", h.Type, h.About)
 		}
 	}
@@ -109,7 +109,7 @@ func TestDialogsAreToldInWords(t *testing.T) {
 	if acks := told[permissions.WaitAckEnter]; len(acks) != 2 || acks[0].Session != string(a.ID) || acks[1].About.ID != "" {
 		t.Errorf("told %+v", acks)
 	}
-	others, _, err := st.Happenings(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID}, 0, 100)
+	others, _, err := st.Events(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID}, 0, 100)
 	if err != nil || len(others) != 0 {
 		t.Errorf("sam is told %+v, %v", others, err)
 	}

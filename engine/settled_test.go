@@ -95,7 +95,7 @@ func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
 type failing struct {
 	engine.Store
 	pending func() bool
-	apply   func(permissions.Event) bool
+	apply   func(permissions.Transition) bool
 }
 
 func (f failing) Pending(ctx context.Context, who string, after permissions.ID, limit int) ([]permissions.Request, error) {
@@ -105,7 +105,7 @@ func (f failing) Pending(ctx context.Context, who string, after permissions.ID, 
 	return f.Store.Pending(ctx, who, after, limit)
 }
 
-func (f failing) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+func (f failing) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if f.apply != nil && f.apply(e) {
 		return permissions.Change{}, errors.Join(permissions.ErrBroken, errors.New("it cannot be written"))
 	}
@@ -146,7 +146,7 @@ func TestAnApprovalWhoseUseCannotBeStoredIsNone(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
 	st.through = func(rows engine.Store) engine.Store {
-		return failing{Store: rows, apply: func(e permissions.Event) bool { _, uses := e.(permissions.Use); return uses }}
+		return failing{Store: rows, apply: func(e permissions.Transition) bool { _, uses := e.(permissions.Use); return uses }}
 	}
 	st.open()
 	t.Cleanup(func() { st.stop() })

@@ -14,7 +14,7 @@ import (
 // screen is a memory whose copies end with its process.
 type screen struct{ *connectortest.Memory }
 
-func (screen) Forgets() {}
+func (screen) Ephemeral() {}
 
 // message is a channel that cannot edit what it sent.
 type message struct{ m *connectortest.Memory }
@@ -31,9 +31,11 @@ func TestShowUndeliverable(t *testing.T) {
 		prepare func(m *connectortest.Memory)
 		text    string
 	}{
-		{"known before", func(m *connectortest.Memory) { m.FailReach(&connectors.Gone{Why: "fay is on the moon"}) },
+		{"known before", func(m *connectortest.Memory) { m.FailReach(&connectors.UnreachableError{Reason: "fay is on the moon"}) },
 			"Permission request could not be delivered: fay is on the moon."},
-		{"found when sending", func(m *connectortest.Memory) { m.FailSend(-1, &connectors.Gone{Why: "fay has blocked the bot"}) },
+		{"found when sending", func(m *connectortest.Memory) {
+			m.FailSend(-1, &connectors.UnreachableError{Reason: "fay has blocked the bot"})
+		},
 			"Permission request could not be delivered: fay has blocked the bot."},
 	} {
 		t.Run("E1/"+c.name, func(t *testing.T) {
@@ -106,7 +108,7 @@ func TestShowGivesUp(t *testing.T) {
 func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
 	t.Run("E3/every copy", func(t *testing.T) {
 		blocked := connectortest.NewMemory(fayAt("blocked"), nil)
-		blocked.FailSend(-1, &connectors.Gone{Why: "blocked"})
+		blocked.FailSend(-1, &connectors.UnreachableError{Reason: "blocked"})
 		here, there := connectortest.NewMemory(fayAt("here"), nil), connectortest.NewMemory(fayAt("there"), nil)
 		plain := connectortest.NewMemory(fayAt("plain"), nil)
 		st := play(t, usual(), blocked, here, there, message{plain})

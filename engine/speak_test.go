@@ -19,7 +19,7 @@ func TestSayIsBounded(t *testing.T) {
 	h := newHome(t)
 	h.chat.FailFor("fay", -1, errors.New("away"))
 	v := h.helper.voice()
-	for _, text := range []string{"", " \n", strings.Repeat("x", permissions.MaxUtterance+1)} {
+	for _, text := range []string{"", " \n", strings.Repeat("x", permissions.MaxAgentMessage+1)} {
 		refused(t, v.Say(t.Context(), "", text), permissions.CodeInvalid)
 	}
 	var want []string
@@ -110,7 +110,7 @@ type absent struct {
 	back chan struct{}
 }
 
-func (a absent) Awaits() <-chan struct{} { return a.back }
+func (a absent) ReadySignal() <-chan struct{} { return a.back }
 
 // Whoever was away is told as soon as they are back, whatever else the channel says.
 func TestWhoComesBackIsToldAtOnce(t *testing.T) {
@@ -129,7 +129,7 @@ func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 	elsewhere, stranger := parrotOf("elsewhere", "fay", "nowhere"), parrotOf("stranger", "kim", chatVia)
 	h := newHome(t)
 	h.reopen(func() { h.agents = append(h.agents, elsewhere, stranger) })
-	h.chat.FailFor("fay", 1, &connectors.Gone{Why: "fay has blocked the bot"})
+	h.chat.FailFor("fay", 1, &connectors.UnreachableError{Reason: "fay has blocked the bot"})
 	for _, p := range []*parrot{h.helper, elsewhere, stranger} {
 		if err := p.voice().Say(t.Context(), "", "nobody reads this"); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 	h.sees("helper: but this")
 	for _, p := range []*parrot{elsewhere, stranger} {
 		h.until("it is given up", func() bool {
-			all, err := h.rows.Unsaid(t.Context(), p.bond.Agent, 9)
+			all, err := h.rows.UnsentAgentMessages(t.Context(), p.bond.Agent, 9)
 			return err == nil && len(all) == 0
 		})
 	}

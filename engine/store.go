@@ -48,26 +48,26 @@ type Store interface {
 
 	// Notices lists at most limit notices that are still to be sent, after the one named, oldest first.
 	Notices(ctx context.Context, after permissions.ID, limit int) ([]permissions.Notice, error)
-	// Noted strikes out a notice: it was sent, or is nobody's to read any more.
-	Noted(ctx context.Context, id permissions.ID) error
+	// DeleteNotice strikes out a notice: it was sent, or is nobody's to read any more.
+	DeleteNotice(ctx context.Context, id permissions.ID) error
 
-	// Met keeps a stranger for the owner to hear of, and a notice to the owner if there is none about strangers yet. One
-	// that is kept, or that was told of less than [permissions.StrangersEvery] before s.At, is not kept again.
-	Met(ctx context.Context, s permissions.Stranger, owner string) error
-	// Strangers gives those whom the owner was not told of yet.
-	Strangers(ctx context.Context) (permissions.Strangers, error)
-	// ToldOf notes that the owner was told of those strangers at a time, or with the zero time that they are to be
+	// AddUnknownSender keeps a stranger for the owner to hear of, and a notice to the owner if there is none about strangers yet. One
+	// that is kept, or that was told of less than [permissions.UnknownSendersEvery] before s.At, is not kept again.
+	AddUnknownSender(ctx context.Context, s permissions.UnknownSender, owner string) error
+	// UnknownSenders gives those whom the owner was not told of yet.
+	UnknownSenders(ctx context.Context) (permissions.UnknownSenders, error)
+	// MarkUnknownSendersTold notes that the owner was told of those strangers at a time, or with the zero time that they are to be
 	// forgotten, and strikes out the notice n. For those who came meanwhile there is another.
-	ToldOf(ctx context.Context, n permissions.Notice, s permissions.Strangers, at time.Time) error
+	MarkUnknownSendersTold(ctx context.Context, n permissions.Notice, s permissions.UnknownSenders, at time.Time) error
 
 	// AddToken keeps a token. One of nobody's in particular, where the last of its name was somebody's, is refused with
 	// [permissions.CodeInvalid].
 	AddToken(ctx context.Context, t permissions.Token, by, via string) error
 	// Tokens lists every token that is not revoked, by name.
 	Tokens(ctx context.Context) ([]permissions.Token, error)
-	// Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
+	// VerifyToken finds the token with that hash and notes, to the minute, that it was used; it refuses with
 	// [permissions.CodeToken] one that is unknown, suspended or not valid at now.
-	Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
+	VerifyToken(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
 	// Left are the requests of a caller that whoever asks in its name would find: those that are pending, approvals that were not
 	// used, and what was settled since a time and not collected.
 	Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error)
@@ -109,40 +109,40 @@ type Store interface {
 	ByNumber(ctx context.Context, number int64) (permissions.Request, []permissions.Copy, error)
 	// Copies lists the copies of a request.
 	Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error)
-	// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor
+	// StaleCopies lists at most limit requests, after the one named, of which this connector's copy has neither failed nor
 	// been shown at the request's revision.
-	Lagging(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
-	// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others
+	StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
+	// MarkShown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others
 	// in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so, and so does
 	// one that is known as another message, which an [permissions.ElsewhereError] says.
-	Shown(ctx context.Context, c permissions.Copy, was string) error
-	// Named notes the Ref under which a copy that has none is about to be sent.
-	Named(ctx context.Context, c permissions.Copy) error
-	// Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
+	MarkShown(ctx context.Context, c permissions.Copy, was string) error
+	// MarkNamed notes the Ref under which a copy that has none is about to be sent.
+	MarkNamed(ctx context.Context, c permissions.Copy) error
+	// MarkFailed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
 	// its place.
-	Failed(ctx context.Context, c permissions.Copy) error
+	MarkFailed(ctx context.Context, c permissions.Copy) error
 	// AddCopies adds the copies that are not there yet, to be shown. One in a place where the request stands already joins
 	// the message there.
 	AddCopies(ctx context.Context, copies []permissions.Copy) error
-	// Live lists this connector's copies that people see of the newest pending requests, so many of them at most.
-	Live(ctx context.Context, connector string, limit int) ([]permissions.Copy, error)
+	// LiveCopies lists this connector's copies that people see of the newest pending requests, so many of them at most.
+	LiveCopies(ctx context.Context, connector string, limit int) ([]permissions.Copy, error)
 	// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
 	// returns them as they were.
 	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
-	// PendingIn lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
-	PendingIn(ctx context.Context, place string, after permissions.ID, limit int) ([]permissions.Request, error)
-	// Places lists where something pending is shown to several people at once.
-	Places(ctx context.Context) ([]string, error)
-	// Move notes that a place goes by another name now, and tells whether that is news. It is audited.
-	Move(ctx context.Context, m permissions.Move, via string) (news bool, err error)
-	// Moves lists the places that go by another name now, without their times.
-	Moves(ctx context.Context) ([]permissions.Move, error)
-	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy, or
+	// PendingInGroup lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
+	PendingInGroup(ctx context.Context, place string, after permissions.ID, limit int) ([]permissions.Request, error)
+	// Groups lists where something pending is shown to several people at once.
+	Groups(ctx context.Context) ([]string, error)
+	// RenameGroup notes that a place goes by another name now, and reports whether that is news. It is audited.
+	RenameGroup(ctx context.Context, m permissions.GroupRename, via string) (news bool, err error)
+	// GroupRenames lists the places that go by another name now, without their times.
+	GroupRenames(ctx context.Context) ([]permissions.GroupRename, error)
+	// RequestsWithoutCopies lists at most limit pending requests, after the one named, of which somebody who is asked has no copy, or
 	// one that failed: whether there is another in its stead may not have been looked at.
-	Unaddressed(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
-	// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others
+	RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
+	// ForgetCopies prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others
 	// are done with.
-	Forget(ctx context.Context, connector string) error
+	ForgetCopies(ctx context.Context, connector string) error
 
 	// KeepWait keeps a wait for as long as its request is pending, in place of the one of the same request, kind and call.
 	KeepWait(ctx context.Context, w permissions.Wait) error
@@ -155,53 +155,53 @@ type Store interface {
 	Record(ctx context.Context, r permissions.Record) error
 	// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.
 	Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error)
-	// Happenings lists at most limit entries of the daemon's chain after seq that are events, oldest first, and the
+	// Events lists at most limit entries of the daemon's chain after seq that are events, oldest first, and the
 	// first seq that the chain still has: what lies before it was deleted.
-	Happenings(ctx context.Context, after int64, limit int) (list []permissions.Happening, first int64, err error)
+	Events(ctx context.Context, after int64, limit int) (list []permissions.Event, first int64, err error)
 	// Changed is closed with the next entry of the audit.
 	Changed() <-chan struct{}
-	// Newest is the time of the newest entry of the audit; zero without one.
-	Newest(ctx context.Context) (time.Time, error)
-	// Prune deletes at most limit of what is older than keep says at now, and tells whether there may be more.
+	// NewestTime is the time of the newest entry of the audit; zero without one.
+	NewestTime(ctx context.Context) (time.Time, error)
+	// Prune deletes at most limit of what is older than keep says at now, and reports whether there may be more.
 	Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error)
 	// Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted,
 	// and returns the head of each. The error says at which entry a chain is
 	// broken.
 	Verify(ctx context.Context) ([]permissions.Head, error)
 
-	// Pulse notes that the daemon runs, unless at is zero, and returns when it last did so: zero for never.
-	Pulse(ctx context.Context, at time.Time) (last time.Time, err error)
+	// Heartbeat notes that the daemon runs, unless at is zero, and returns when it last did so: zero for never.
+	Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error)
 	// Health writes and reads something small. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
 }
 
 // ChatStore keeps what people and agents of ours tell each other until it is where it should be.
 type ChatStore interface {
-	// Hear keeps a message for its agent. The key of one that is kept already changes nothing. When so many wait for the
+	// AddMessage keeps a message for its agent. The key of one that is kept already changes nothing. When so many wait for the
 	// agent it refuses with [permissions.CodeLimit]. One with a HeardAt is kept by its key alone.
-	Hear(ctx context.Context, m permissions.Message, most int) error
-	// Known tells whether a message or an order of that key was taken.
-	Known(ctx context.Context, key string) (bool, error)
-	// Unheard lists at most limit messages that an agent does not have yet, oldest first.
-	Unheard(ctx context.Context, agent string, limit int) ([]permissions.Message, error)
-	// Heard notes that the agent has a message, and forgets its words.
-	Heard(ctx context.Context, number int64, at time.Time) error
+	AddMessage(ctx context.Context, m permissions.Message, most int) error
+	// HasMessage reports whether a message or an order of that key was taken.
+	HasMessage(ctx context.Context, key string) (bool, error)
+	// UndeliveredMessages lists at most limit messages that an agent does not have yet, oldest first.
+	UndeliveredMessages(ctx context.Context, agent string, limit int) ([]permissions.Message, error)
+	// MarkDelivered notes that the agent has a message, and forgets its words.
+	MarkDelivered(ctx context.Context, number int64, at time.Time) error
 
-	// Say keeps an utterance. The key of one of the same agent's changes nothing. When so many of the agent's are still to
+	// AddAgentMessage keeps an utterance. The key of one of the same agent's changes nothing. When so many of the agent's are still to
 	// be sent it refuses with [permissions.CodeLimit].
-	Say(ctx context.Context, u permissions.Utterance, most int) error
-	// Unsaid lists at most limit utterances of an agent's of which something is still to be sent, oldest first.
-	Unsaid(ctx context.Context, agent string, limit int) ([]permissions.Utterance, error)
-	// Said notes that u.Sent of an utterance's messages were sent by now, the last as ref (empty: it was not sent), and
+	AddAgentMessage(ctx context.Context, u permissions.AgentMessage, most int) error
+	// UnsentAgentMessages lists at most limit utterances of an agent's of which something is still to be sent, oldest first.
+	UnsentAgentMessages(ctx context.Context, agent string, limit int) ([]permissions.AgentMessage, error)
+	// MarkAgentMessageSent notes that u.Sent of an utterance's messages were sent by now, the last as ref (empty: it was not sent), and
 	// with done that this was all; then its words are forgotten. Of an agent's messages the last thousand are known.
-	Said(ctx context.Context, u permissions.Utterance, ref string, done bool, at time.Time) error
+	MarkAgentMessageSent(ctx context.Context, u permissions.AgentMessage, ref string, done bool, at time.Time) error
 	// Author is the agent that the message of that name in a channel is from; empty where that is not known.
 	Author(ctx context.Context, via, ref string) (agent string, err error)
 
 	// Foreground is the agent that a person chose in a channel; empty for none.
 	Foreground(ctx context.Context, person, via string) (agent string, err error)
-	// Choose has a person talk to an agent in the channel of the bond.
-	Choose(ctx context.Context, b permissions.Bond) error
+	// SetForeground has a person talk to an agent in the channel of the bond.
+	SetForeground(ctx context.Context, b permissions.Binding) error
 
 	// PendingNumbers are those of every request that is pending.
 	PendingNumbers(ctx context.Context) ([]int64, error)

@@ -13,7 +13,7 @@ import (
 // meets has an account of nobody here write.
 func (s *stage) meets(account string) {
 	s.t.Helper()
-	if err := s.Stranger(s.t.Context(), permissions.Stranger{Via: "telegram", Account: account, Name: "Eve"}); err != nil {
+	if err := s.NoteUnknownSender(s.t.Context(), permissions.UnknownSender{Via: "telegram", Account: account, Name: "Eve"}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -23,7 +23,7 @@ func (s *stage) untold(n int) {
 	s.t.Helper()
 	count := 0
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-		met, err := s.rows.Strangers(s.t.Context())
+		met, err := s.rows.UnknownSenders(s.t.Context())
 		if count = met.Count(); err == nil && count == n {
 			return
 		}
@@ -46,7 +46,7 @@ func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
 	st.meets("6666")
-	if n := f.notice(t); n.About != permissions.AboutStrangers || !n.Silent || n.To.Name != "fay" || lists(n) != "6666" {
+	if n := f.notice(t); n.About != permissions.AboutUnknownSenders || !n.Silent || n.To.Name != "fay" || lists(n) != "6666" {
 		t.Fatalf("told %+v", n)
 	}
 	st.untold(0)
@@ -61,7 +61,7 @@ func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
 		t.Fatalf("%d more notices within a day", n)
 	}
 	st.pass(time.Hour)
-	st.meets("7777") // as any notice, it has the herald look
+	st.meets("7777") // as any notice, it has the notifier look
 	if n := f.notice(t); lists(n) != "7777 8888 9999" {
 		t.Errorf("told of %s", lists(n))
 	}

@@ -37,7 +37,7 @@ func (e *Engine) Suspend(ctx context.Context, via, address string) error {
 	return broken(e.store.Suspend(noting, via, address, who, s.At))
 }
 
-// isSuspended tells whether an account is.
+// isSuspended reports whether an account is.
 func (e *Engine) isSuspended(via, address string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,7 +81,7 @@ func (e *Engine) unconfirmed(people []connectors.Person) {
 }
 
 // empty takes a suspended account away from whoever has it, by the configuration as well, and says from whom.
-func empty(people []connectors.Person, door connectors.Enroller, s permissions.Suspension) (whose []int) {
+func empty(people []connectors.Person, door connectors.Pairer, s permissions.Suspension) (whose []int) {
 	for i, p := range people {
 		if door.Address(p) == s.Address {
 			people[i] = door.At(p, "")
@@ -101,10 +101,10 @@ func suspended(p connectors.Person, via string) error {
 		return nil
 	}
 	if slices.Contains(p.Unconfirmed, via) {
-		return &connectors.Gone{Why: fmt.Sprintf("%s's %s account is suspended since the store was restored: confirm it with "+
+		return &connectors.UnreachableError{Reason: fmt.Sprintf("%s's %s account is suspended since the store was restored: confirm it with "+
 			"daycared reinstate %s", p.Name, via, permissions.Pairing{Person: p.Name, Via: via}.Name())}
 	}
-	return &connectors.Gone{Why: fmt.Sprintf(
+	return &connectors.UnreachableError{Reason: fmt.Sprintf(
 		"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s", p.Name, via, p.Name, via)}
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) barred(p connectors.Person, via string) error {
 	return why
 }
 
-// suspends tells whether somebody whom r asks has lost an account.
+// suspends reports whether somebody whom r asks has lost an account.
 func (s *Settings) suspends(r permissions.Request) bool {
 	return slices.ContainsFunc(r.Asked, func(name string) bool {
 		p, _ := s.person(name)
@@ -133,11 +133,11 @@ func (e *Engine) withhold(ctx context.Context, s *Settings, copies []permissions
 	for i, cp := range copies {
 		p, _ := s.person(cp.Person)
 		why := e.barred(p, cp.Connector)
-		if why == nil || cp.Place != "" || cp.Failed != "" || p.Locked != "" { // whoever is locked sees that
+		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // whoever is locked sees that
 			continue
 		}
 		copies[i].Failed = why.Error()
-		if err := e.store.Failed(ctx, copies[i]); err != nil {
+		if err := e.store.MarkFailed(ctx, copies[i]); err != nil {
 			return err
 		}
 	}

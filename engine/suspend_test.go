@@ -128,7 +128,7 @@ func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		w.come[i.Code] = connectors.Guest{Address: number, Alias: alias}
+		w.come[i.Code] = connectors.PairingCandidate{Address: number, Alias: alias}
 		if _, err := st.Guest(t.Context(), operator, i.Code); err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func TestASuspendedPairing(t *testing.T) {
 // bringTo pairs whoever has the number with a person.
 func bringTo(s *stage, w exchange, name, alias string) (now, was permissions.Pairing, err error) {
 	s.t.Helper()
-	return s.bring(w.lobby, name, connectors.Guest{Address: number, Alias: alias})
+	return s.bring(w.lobby, name, connectors.PairingCandidate{Address: number, Alias: alias})
 }
 
 func TestSuspendedAndNobodyElseToAsk(t *testing.T) {
@@ -241,7 +241,7 @@ func TestVotesOfBeforeTheSuspensionStay(t *testing.T) {
 	settings := numbered()
 	settings.People[0].Via = nil
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
-	w.UnreachFor("sam", &connectors.Gone{Why: "sam has no number"})
+	w.UnreachFor("sam", &connectors.UnreachableError{Reason: "sam has no number"})
 	st := play(t, settings, w, sams)
 	call := st.ask(t.Context(), network("x"))
 	id := st.shown(w.Memory, 1).Request.ID
@@ -291,7 +291,7 @@ func TestASuspensionThatCannotBeStored(t *testing.T) {
 // foyer is a hall that enrols people.
 type foyer struct {
 	*hall
-	connectors.Enroller
+	connectors.Pairer
 }
 
 // In a place the card stays, for the others; whose account is suspended does not count there.
@@ -313,8 +313,8 @@ func TestASuspendedAccountInAPlace(t *testing.T) {
 	st.Configure(settings)
 	call = st.ask(t.Context(), network("y"))
 	card := func() connectortest.Copy { st.shown(h.Memory, 2); return h.Copies()[1] }()
-	if card.First.Place != "hall:ops" {
-		t.Errorf("sent to %q", card.First.Place)
+	if card.First.Group != "hall:ops" {
+		t.Errorf("sent to %q", card.First.Group)
 	}
 	_, err := h.presses(t, "fay", card, allow())
 	refused(t, err, permissions.CodeNotYours)
@@ -363,7 +363,7 @@ func TestAgentsSayNothingToASuspendedAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.eventually("it still waits", func() bool {
-		left, err := st.rows.Unsaid(t.Context(), "helper", 1)
+		left, err := st.rows.UnsentAgentMessages(t.Context(), "helper", 1)
 		return err == nil && len(left) == 0
 	})
 	if strings.Contains(w.Seen(), "afterwards") {
@@ -387,7 +387,7 @@ func TestSuspendedWhileACardIsSent(t *testing.T) {
 	w := slow{newExchange(), make(chan struct{}), make(chan struct{})}
 	settings := numbered()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
-	w.UnreachFor("sam", &connectors.Gone{Why: "sam has no number"})
+	w.UnreachFor("sam", &connectors.UnreachableError{Reason: "sam has no number"})
 	sams := newPhone(sam, "sams-phone")
 	st := play(t, settings, w, sams)
 	st.ask(t.Context(), network("x"))

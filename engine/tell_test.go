@@ -203,7 +203,7 @@ func TestWhoTellsNothing(t *testing.T) {
 		_, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, words("x"))
 		return err
 	}
-	m.FailReach(&connectors.Gone{Why: "fay has blocked the bot"})
+	m.FailReach(&connectors.UnreachableError{Reason: "fay has blocked the bot"})
 	err := tell()
 	refused(t, err, permissions.CodeNoRoute)
 	r := permissions.AsRefusal(err)

@@ -250,7 +250,7 @@ func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
 	if heads, err := st.Verify(t.Context(), boss); err != nil || len(heads) != 1 {
 		t.Errorf("verified %v, %v", heads, err)
 	}
-	_, _, err := st.Happenings(t.Context(), boss, 1, 10)
+	_, _, err := st.Events(t.Context(), boss, 1, 10)
 	refused(t, err, permissions.CodeGone)
 	call, r := st.begin(f) // numbers, and so codes, go on
 	if r.Number <= newest.Number {

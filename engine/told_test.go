@@ -19,7 +19,7 @@ func TestWhatHappensIsToldToThoseWhomItConcerns(t *testing.T) {
 	st.get(call)
 	<-changed
 	atFay, atSam := connectors.Identity{Via: "cli", UID: fay.UID}, connectors.Identity{Via: "cli", UID: sam.UID}
-	all, seen, err := st.Happenings(t.Context(), boss, 0, 100)
+	all, seen, err := st.Events(t.Context(), boss, 0, 100)
 	if err != nil || len(all) < 2 || seen != all[len(all)-1].Seq || all[0].Type != permissions.RequestCreated {
 		t.Fatalf("the operator sees %v up to %d, %v", all, seen, err)
 	}
@@ -28,16 +28,16 @@ func TestWhatHappensIsToldToThoseWhomItConcerns(t *testing.T) {
 			t.Errorf("%d comes after %d", all[i].Seq, all[i-1].Seq)
 		}
 	}
-	if mine, _, err := st.Happenings(t.Context(), atFay, 0, 100); err != nil || len(mine) != len(all) {
+	if mine, _, err := st.Events(t.Context(), atFay, 0, 100); err != nil || len(mine) != len(all) {
 		t.Errorf("fay sees %d of %d, %v", len(mine), len(all), err)
 	}
-	if none, at, err := st.Happenings(t.Context(), atSam, 0, 100); err != nil || len(none) != 0 || at != seen {
+	if none, at, err := st.Events(t.Context(), atSam, 0, 100); err != nil || len(none) != 0 || at != seen {
 		t.Errorf("sam, who was not asked, sees %v up to %d, %v", none, at, err)
 	}
-	if later, at, err := st.Happenings(t.Context(), boss, seen, 100); err != nil || len(later) != 0 || at != seen {
+	if later, at, err := st.Events(t.Context(), boss, seen, 100); err != nil || len(later) != 0 || at != seen {
 		t.Errorf("afterwards there is %v up to %d, %v", later, at, err)
 	}
-	_, _, err = st.Happenings(t.Context(), connectors.Identity{Via: "cli", UID: 4242}, 0, 1)
+	_, _, err = st.Events(t.Context(), connectors.Identity{Via: "cli", UID: 4242}, 0, 1)
 	refused(t, err, permissions.CodeNotYours)
 }
 
@@ -65,14 +65,14 @@ func TestHowTheChannelsAre(t *testing.T) {
 // A start knows for how long nobody ran.
 func TestForHowLongNobodyRan(t *testing.T) {
 	st := play(t, usual(), newPhone(fay, "fays-phone"))
-	if st.Away() != 0 {
-		t.Errorf("at the very first start: %s", st.Away())
+	if st.Downtime() != 0 {
+		t.Errorf("at the very first start: %s", st.Downtime())
 	}
 	st.stop()
 	st.pass(10 * time.Minute)
 	st.people = []connectors.Connector{newPhone(fay, "fays-phone")}
 	st.open()
-	if a := st.Away(); a < 9*time.Minute || a > 11*time.Minute {
+	if a := st.Downtime(); a < 9*time.Minute || a > 11*time.Minute {
 		t.Errorf("after ten minutes: %s", a)
 	}
 }
@@ -83,7 +83,7 @@ type hearing struct {
 	until func(stops bool) time.Time
 }
 
-func (h hearing) Heard(stops bool) time.Time { return h.until(stops) }
+func (h hearing) ReceivedUntil(stops bool) time.Time { return h.until(stops) }
 
 // A daemon that dies in an outage leaves behind since when that was.
 func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
@@ -98,7 +98,7 @@ func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
 	contact = st.now().Add(-5 * time.Minute)
 	st.eventually("it is noted", func() (is bool) {
 		var err error
-		known, err = st.rows.Pulse(t.Context(), time.Time{})
+		known, err = st.rows.Heartbeat(t.Context(), time.Time{})
 		return err == nil && !known.IsZero()
 	})
 	if known.Sub(contact).Abs() > time.Second {
@@ -107,7 +107,7 @@ func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
 	st.stop()
 	st.people = []connectors.Connector{hearing{newPhone(fay, "fays-phone"), h.until}}
 	st.open()
-	if a := st.Away(); a < 5*time.Minute || a > 6*time.Minute {
+	if a := st.Downtime(); a < 5*time.Minute || a > 6*time.Minute {
 		t.Errorf("away for %s", a)
 	}
 }

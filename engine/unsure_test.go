@@ -39,15 +39,15 @@ func (u *unconfirmed) AddCopies(ctx context.Context, copies []permissions.Copy) 
 	return u.confirm("add copies", u.Store.AddCopies(ctx, copies))
 }
 
-func (u *unconfirmed) Shown(ctx context.Context, c permissions.Copy, was string) error {
+func (u *unconfirmed) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
 	if u.full.Load() {
 		return permissions.ErrBroken
 	}
-	return u.confirm("shown", u.Store.Shown(ctx, c, was))
+	return u.confirm("shown", u.Store.MarkShown(ctx, c, was))
 }
 
-func (u *unconfirmed) Failed(ctx context.Context, c permissions.Copy) error {
-	return u.confirm("failed", u.Store.Failed(ctx, c))
+func (u *unconfirmed) MarkFailed(ctx context.Context, c permissions.Copy) error {
+	return u.confirm("failed", u.Store.MarkFailed(ctx, c))
 }
 
 // unsure is a stage over a store that does not confirm one thing.

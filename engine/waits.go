@@ -14,22 +14,22 @@ import (
 // for it was cancelled. It outlives the daemon.
 func (e *Engine) Regret(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	if r.State == permissions.Pending {
 		until := e.clock.Now().Add(after)
 		if err := e.store.KeepWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled, Until: until}); err != nil {
-			return permissions.Standing{}, broken(err)
+			return permissions.RequestView{}, broken(err)
 		}
 		e.mu.Lock()
 		e.regrets[id] = until
 		e.mu.Unlock()
-		e.regretted.Ring()
+		e.regretted.Notify()
 	}
-	return e.Stand(ctx, r)
+	return e.View(ctx, r)
 }
 
 // Hold keeps the place of a client that shows a dialog of its own about a request of this caller's, or gives it up: until the client
@@ -116,7 +116,7 @@ func (e *Engine) rejoined(ctx context.Context, id permissions.ID) {
 // carryOut withdraws what was cancelled as its time comes, until ctx ends.
 func (e *Engine) carryOut(ctx context.Context) error {
 	for ctx.Err() == nil {
-		nap := again
+		nap := retryDelay
 		now := e.clock.Now()
 		e.mu.Lock()
 		all := maps.Clone(e.regrets)
@@ -144,7 +144,7 @@ func (e *Engine) withdrawRegretted(ctx context.Context, id permissions.ID) (err 
 	work, done := context.WithTimeout(ctx, storeTime)
 	defer done()
 	if e.registry.Waiting(id) == 0 {
-		_, err = e.registry.Forgo(work, id, "", "")
+		_, err = e.registry.LeaveOrCancel(work, id, "", "")
 	}
 	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
 		return err

@@ -199,8 +199,8 @@ func TestAnEscalationInTheMeantimeHolds(t *testing.T) {
 
 func TestRemindersInAPlace(t *testing.T) {
 	r := escalating()
-	r.Place, r.HighRisk = "telegram:-1001", true
-	want := Notice{Place: r.Place, About: AboutWaiting, Subject: r.ID, Urgent: true, CreatedAt: r.Reminders[0]}
+	r.Group, r.HighRisk = "telegram:-1001", true
+	want := Notice{Group: r.Group, About: AboutWaiting, Subject: r.ID, Urgent: true, CreatedAt: r.Reminders[0]}
 	c := must(Step(r, Remind{At: r.Reminders[0]}))
 	if len(c.Notices) != 3 || c.Notices[0].To != "fay" || c.Notices[2] != want {
 		t.Errorf("reminded are %+v", c.Notices)

@@ -28,7 +28,7 @@ func (s *instant) Open(_ context.Context, o Opening) (Request, bool, error) {
 	return o.Request, true, nil
 }
 
-func (s *instant) Apply(_ context.Context, id ID, e Event) (Change, error) {
+func (s *instant) Apply(_ context.Context, id ID, e Transition) (Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := Step(s.rows[id], e)

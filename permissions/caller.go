@@ -31,10 +31,10 @@ const Anonymous = "anonymous"
 // CallerUID is the caller that a unix socket's peer credentials prove.
 func CallerUID(uid int) Caller { return Caller{Name: "uid:" + strconv.Itoa(uid), UID: uid} }
 
-// Ours tells whether the caller is one of the daemon's own agents, whose runs and sessions daycared itself keeps.
+// Ours reports whether the caller is one of the daemon's own agents, whose runs and sessions daycared itself keeps.
 func (c Caller) Ours() bool { return strings.HasPrefix(c.Name, "agent:") }
 
-// CameFrom tells whether the call counts as made by that account.
+// CameFrom reports whether the call counts as made by that account.
 func (c Caller) CameFrom(uid int) bool { return uid >= 0 && (c.UID == AnyUID || c.UID == uid) }
 
 // Proven is the name that routes match: a token's or an agent's own name, or "uid:1000".
@@ -60,7 +60,7 @@ type Token struct {
 	SuspendedAt time.Time
 }
 
-// Valid tells whether the token proves anything at now.
+// Valid reports whether the token proves anything at now.
 func (t Token) Valid(now time.Time) bool {
 	return t.RevokedAt.IsZero() && t.SuspendedAt.IsZero() && !now.Before(t.CreatedAt) && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }

@@ -21,7 +21,7 @@ const (
 func (g *Registry) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.endLeases(ctx)
-		g.lookAgain(ctx)
+		g.reread(ctx)
 		next, err := g.Sweep(ctx)
 		if err != nil && ctx.Err() == nil {
 			g.log.Error("deadlines cannot be kept just now", "err", err)
@@ -42,11 +42,11 @@ func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-g.rearm:
+		case <-g.earlierDeadline:
 			return
 		case <-time.After(nap):
 		}
-		if failed || g.isUnsure() || g.leaseOver() || g.setBack() || (!next.IsZero() && !g.clock.Now().Before(next)) {
+		if failed || g.isIndeterminate() || g.leaseOver() || g.setBack() || (!next.IsZero() && !g.clock.Now().Before(next)) {
 			return
 		}
 	}
@@ -117,7 +117,7 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 func (g *Registry) expireSpent(ctx context.Context) error {
 	over, more, grants := g.overdue()
 	for _, id := range over {
-		end := g.ending(id)
+		end := g.measuredEnd(id)
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
 		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown { // never opened
 			return fmt.Errorf("settle what is over: %w", err)
@@ -130,7 +130,7 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 			return fmt.Errorf("ask more people: %w", err)
 		}
 		g.mu.Lock()
-		delete(g.glass.more, id)
+		delete(g.deadlines.more, id)
 		g.mu.Unlock()
 	}
 	if len(grants) == 0 {
@@ -138,14 +138,14 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	}
 	ended, err := g.store.EndGrantsNow(ctx, grants, g.stamp())
 	if err != nil {
-		g.unsureOf(err)
+		g.noteIndeterminate(err)
 		return fmt.Errorf("end what was granted: %w", err)
 	}
 	for _, id := range grants {
 		g.ForgetGrant(id)
 	}
 	if len(ended) > 0 {
-		g.RingNotices()
+		g.NotifyNotices()
 	}
 	return nil
 }
@@ -155,12 +155,12 @@ func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	for {
 		ended, next, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
 		if err != nil {
-			g.unsureOf(err)
+			g.noteIndeterminate(err)
 			return time.Time{}, fmt.Errorf("end what was granted: %w", err)
 		}
 		if len(ended) > 0 {
 			g.forgetGrants(ended)
-			g.RingNotices()
+			g.NotifyNotices()
 		}
 		if len(ended) < dueBatch {
 			return next, nil
@@ -168,7 +168,7 @@ func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// leaseOver tells whether some waiter was parked, or absent, for too long. Leases are a matter of the monotonic clock,
+// leaseOver reports whether some waiter was parked, or absent, for too long. Leases are a matter of the monotonic clock,
 // not of what the wall clock was set to.
 func (g *Registry) leaseOver() bool {
 	now := time.Now()
@@ -193,7 +193,7 @@ func (g *Registry) endLeases(ctx context.Context) {
 	var left []ID
 	g.mu.Lock()
 	for w, until := range g.parked {
-		if !now.Before(until) && g.remove(w) {
+		if !now.Before(until) && g.removeWaiter(w) {
 			left = append(left, w.id)
 		}
 	}
@@ -202,7 +202,7 @@ func (g *Registry) endLeases(ctx context.Context) {
 			continue
 		}
 		delete(g.absent, id)
-		if len(g.halls[id]) == 0 {
+		if len(g.waiters[id]) == 0 {
 			left = append(left, id)
 		}
 	}

@@ -203,7 +203,7 @@ func TestAStoreThatBreaksInTheMiddleOfASweep(t *testing.T) {
 		a := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
 		m.store.rows[a.ID] = a
 	}
-	m.store.beforeApply = func(ID, Event) error { return fmt.Errorf("disk full: %w", ErrBroken) }
+	m.store.beforeApply = func(ID, Transition) error { return fmt.Errorf("disk full: %w", ErrBroken) }
 	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is due") {
 		t.Errorf("got %v", err)
 	}
@@ -225,7 +225,7 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 		}
 	}
 	odd := fmt.Errorf("odd row: %w", ErrBroken) // as one that is damaged
-	m.store.beforeApply = func(id ID, _ Event) error {
+	m.store.beforeApply = func(id ID, _ Transition) error {
 		if id == bad {
 			return odd
 		}
@@ -247,7 +247,7 @@ func TestARowWhoseIDCannotBeReadHoldsUpNoSweep(t *testing.T) {
 	good := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
 	bad := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Hour) })
 	m.store.rows[good.ID], m.store.rows["another"] = good, bad
-	m.store.beforeApply = func(id ID, _ Event) error {
+	m.store.beforeApply = func(id ID, _ Transition) error {
 		if id == bad.ID {
 			delete(m.store.rows, "another") // what is due is listed once
 			return Unknown(string(id))
@@ -339,7 +339,7 @@ func TestRunEndsWithItsContextInTheMiddleOfAFailure(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
 	m.store.rows[r.ID] = r
-	m.store.beforeApply = func(ID, Event) error {
+	m.store.beforeApply = func(ID, Transition) error {
 		end()
 		return ctx.Err()
 	}

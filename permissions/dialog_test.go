@@ -13,7 +13,7 @@ func TestDialogsAndAppliedPermissionsAreTold(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		r    Request
-		e    Event
+		e    Transition
 		want []Type
 	}{
 		{"an option", clarification(), vote("fay", Choose(2)), settled(DialogResponded)},
@@ -80,7 +80,7 @@ func TestWhatIsToldOfANewRequest(t *testing.T) {
 
 // An agent of ours rests, and is never said to have left.
 func TestOursAlwaysWait(t *testing.T) {
-	for _, e := range []Event{Leave{At: soon}, Return{At: soon}} {
+	for _, e := range []Transition{Leave{At: soon}, Return{At: soon}} {
 		if c, err := Step(toolRequest(), e); err != nil || !c.Empty() || !c.After.LeftAt.IsZero() {
 			t.Errorf("%T: %v, %+v", e, err, c.After)
 		}

@@ -261,7 +261,7 @@ const (
 	PersonLocked     Type = "PERSON_LOCKED"
 	PersonUnlocked   Type = "PERSON_UNLOCKED"
 	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people that it takes
-	PlaceMoved       Type = "PLACE_MOVED"   // a group has another id
+	GroupRenamed     Type = "PLACE_MOVED"   // a group has another id
 	AuditPruned      Type = "AUDIT_PRUNED"  // what came before was deleted, and this signs it off
 	RowsPruned       Type = "ROWS_PRUNED"   // old requests or tokens were deleted
 	RowSuspended     Type = "ROW_SUSPENDED" // again: by hand it was put back to before a restore

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Event is something that happens to a request, at a time. The events below are all there are.
-type Event interface{ at() time.Time }
+// Transition is something that happens to a request, at a time. The events below are all there are.
+type Transition interface{ at() time.Time }
 
 type (
 	// Cast is a person's answer. When it approves, Use, if there is one, is done in the same change: the call that it
@@ -101,7 +101,7 @@ func (e Leave) at() time.Time    { return e.At }
 func (e Return) at() time.Time   { return e.At }
 
 // Halts reports whether a stop of everything keeps e from happening: then nothing is answered, and no approval is used.
-func Halts(e Event) bool {
+func Halts(e Transition) bool {
 	switch e.(type) {
 	case Cast, Reply, Use:
 		return true
@@ -110,7 +110,7 @@ func Halts(e Event) bool {
 }
 
 // via is the door that a person's event says it came through; empty of any other.
-func via(e Event) string {
+func via(e Transition) string {
 	switch e := e.(type) {
 	case Cast:
 		return e.Vote.Via
@@ -134,16 +134,16 @@ type Change struct {
 	Notices       []Notice // for people, without ids
 }
 
-// Settled tells whether this change ended the request.
+// Settled reports whether this change ended the request.
 func (c Change) Settled() bool { return c.Before.State == Pending && c.After.State != Pending }
 
-// Handed tells whether this change approved the request and used the approval.
+// Handed reports whether this change approved the request and used the approval.
 func (c Change) Handed() bool { return c.Settled() && !c.After.UsedAt.IsZero() }
 
-// Voided tells whether this change took the approval back. Whoever commits it revokes every grant of the request.
+// Voided reports whether this change took the approval back. Whoever commits it revokes every grant of the request.
 func (c Change) Voided() bool { return c.Before.VoidAt.IsZero() && !c.After.VoidAt.IsZero() }
 
-// Empty tells whether there is nothing to commit.
+// Empty reports whether there is nothing to commit.
 func (c Change) Empty() bool {
 	return c.Vote == nil && len(c.Records) == 0 && len(c.Notices) == 0 && c.Before.Revision == c.After.Revision &&
 		c.Before.CollectedAt.Equal(c.After.CollectedAt) && len(c.Before.Reminders) == len(c.After.Reminders)
@@ -157,20 +157,20 @@ const (
 	DialogTimeout     Type = "AIC_TIMEOUT"          // by nobody
 )
 
-// Happening is an entry of the audit as front ends follow it: with what they need to know of its request. Its Seq is
+// Event is an entry of the audit as front ends follow it: with what they need to know of its request. Its Seq is
 // that of the daemon's chain, so it grows in the order of commits, and has gaps where the audit tells what is nobody's
 // event.
-type Happening struct {
+type Event struct {
 	Entry
 	Session string
 	Asked   []string // people of the request; nil where there is none
-	// About is the request as it is now, where the event is told in its words ([Type.Wordy]); without an ID where that is
+	// About is the request as it is now, where the event is told in its words ([Type.HasWords]); without an ID where that is
 	// no longer kept. The audit outlives what was asked in words, and so has none of them.
 	About Request
 }
 
-// Happenings are the types of audit entries that are events as well.
-func Happenings() []Type {
+// EventsOf are the types of audit entries that are events as well.
+func EventsOf() []Type {
 	return []Type{
 		RequestCreated, RequestShown, RequestVoted, RequestSettled, RequestUsed, RequestVoided, RequestLapsed,
 		RequestRerouted, RequestEscalated, RequestExtended, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
@@ -180,15 +180,15 @@ func Happenings() []Type {
 	}
 }
 
-// Wordy tells whether events of that type are told in the words of their request.
-func (t Type) Wordy() bool {
+// HasWords reports whether events of that type are told in the words of their request.
+func (t Type) HasWords() bool {
 	return slices.Contains([]Type{
 		PermissionApplied, DialogRequested, DialogResponded, DialogTimeout, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled,
 	}, t)
 }
 
-// VisibleTo tells whether a person may see it: what was put to them, what their sessions do, and what is everybody's.
-func (h Happening) VisibleTo(person string) bool {
+// VisibleTo reports whether a person may see it: what was put to them, what their sessions do, and what is everybody's.
+func (h Event) VisibleTo(person string) bool {
 	if h.Detail[ofSession] != "" {
 		return h.Detail[ofPerson] == person
 	}
@@ -201,8 +201,8 @@ const (
 	ofPerson  = "person"
 )
 
-// Located is h with the session that its record names, where it names one.
-func (h Happening) Located() Happening {
+// Locate is h with the session that its record names, where it names one.
+func (h Event) Locate() Event {
 	if s := h.Detail[ofSession]; s != "" {
 		h.Session = s
 	}
@@ -219,7 +219,7 @@ const (
 	AboutRevoked About = "revoked" // a grant was taken back; Subject is the grant
 	AboutStopped About = "stopped" // everything was stopped
 
-	AboutStrangers About = "strangers" // accounts of nobody here wrote; there is one such notice at a time
+	AboutUnknownSenders About = "strangers" // accounts of nobody here wrote; there is one such notice at a time
 
 	// What callers have people told; see [Telling].
 	AboutFinished About = "finished" // an agent has finished a turn
@@ -275,7 +275,7 @@ func (t Telling) Validate(about About) error {
 type Notice struct {
 	ID        ID     // the store's
 	To        string // a person; empty: all in Place
-	Place     string // see [Request]
+	Group     string // see [Request]
 	About     About
 	Subject   ID
 	By        string // who caused it; empty for the daemon itself
@@ -284,8 +284,8 @@ type Notice struct {
 	Told      Telling // where About is one of [Tellings]; By is then the name of the caller
 }
 
-// Move says that a place of several people goes by another name since a time, as a group does that becomes a supergroup.
-type Move struct {
+// GroupRename says that a place of several people goes by another name since a time, as a group does that becomes a supergroup.
+type GroupRename struct {
 	Was, Now string
 	At       time.Time
 }

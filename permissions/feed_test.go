@@ -26,8 +26,8 @@ func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
 		for change := range f.C {
 			got = append(got, *change)
 		}
-		if len(got) != 3 || f.Lagged() {
-			t.Fatalf("%d changes, lagged %v", len(got), f.Lagged())
+		if len(got) != 3 || f.Overflowed() {
+			t.Fatalf("%d changes, lagged %v", len(got), f.Overflowed())
 		}
 		for i, want := range []struct {
 			revision int64
@@ -64,11 +64,11 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 	if first := <-slow.C; first.ID == last {
 		t.Error("the first change is gone")
 	}
-	if _, open := <-slow.C; open || !slow.Lagged() {
-		t.Errorf("the slow reader goes on; lagged %v", slow.Lagged())
+	if _, open := <-slow.C; open || !slow.Overflowed() {
+		t.Errorf("the slow reader goes on; lagged %v", slow.Overflowed())
 	}
-	if len(quick.C) != 3 || quick.Lagged() {
-		t.Errorf("the quick reader has %d changes; lagged %v", len(quick.C), quick.Lagged())
+	if len(quick.C) != 3 || quick.Overflowed() {
+		t.Errorf("the quick reader has %d changes; lagged %v", len(quick.C), quick.Overflowed())
 	}
 	slow.Close()
 	slow.Close()

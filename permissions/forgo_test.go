@@ -17,15 +17,15 @@ func TestForgo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Leave(t.Context())
-	if left, err := m.Forgo(t.Context(), r.ID, "a", ""); err != nil || left.State != Pending {
+	if left, err := m.LeaveOrCancel(t.Context(), r.ID, "a", ""); err != nil || left.State != Pending {
 		t.Fatalf("while another waits: %s, %v", left.State, err)
 	}
 	first.LeaveSoon(0) // it is found gone a moment later
 	second.Park(time.Minute)
-	if left, err := m.Forgo(t.Context(), r.ID, "a", ""); err != nil || left.State != Pending {
+	if left, err := m.LeaveOrCancel(t.Context(), r.ID, "a", ""); err != nil || left.State != Pending {
 		t.Fatalf("while another keeps its place: %s, %v", left.State, err)
 	}
-	if left, err := m.Forgo(t.Context(), r.ID, "b", ""); err != nil || left.State != Cancelled {
+	if left, err := m.LeaveOrCancel(t.Context(), r.ID, "b", ""); err != nil || left.State != Cancelled {
 		t.Fatalf("the last one: %s, %v", left.State, err)
 	}
 	if got, err := rings(t, second); err != nil || got != Cancelled {
@@ -34,7 +34,7 @@ func TestForgo(t *testing.T) {
 	if _, ok := m.Rejoin("a"); ok {
 		t.Error("who was forgone has a place")
 	}
-	if _, err := m.Forgo(t.Context(), r.ID, "b", ""); !errors.Is(err, ErrSettled) {
+	if _, err := m.LeaveOrCancel(t.Context(), r.ID, "b", ""); !errors.Is(err, ErrSettled) {
 		t.Errorf("what is settled: %v", err)
 	}
 }
@@ -49,12 +49,12 @@ func TestForgoOfOneWithoutAName(t *testing.T) {
 	defer other.Leave(t.Context())
 	first.Leave(t.Context())
 	for _, call := range []string{"", "a"} {
-		if left, err := m.Forgo(t.Context(), r.ID, call, ""); err != nil || left.State != Pending {
+		if left, err := m.LeaveOrCancel(t.Context(), r.ID, call, ""); err != nil || left.State != Pending {
 			t.Errorf("%q, while another waits: %s, %v", call, left.State, err)
 		}
 	}
 	second.Leave(t.Context())
-	if left, err := m.Forgo(t.Context(), r.ID, "", ""); err != nil || left.State != Cancelled {
+	if left, err := m.LeaveOrCancel(t.Context(), r.ID, "", ""); err != nil || left.State != Cancelled {
 		t.Errorf("the last one: %s, %v", left.State, err)
 	}
 	if m.Waiting(o.ID) != 1 {

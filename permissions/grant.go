@@ -29,7 +29,7 @@ type Grant struct {
 	Used        int
 }
 
-// Live tells whether the grant is in force for that caller and session at that time.
+// Live reports whether the grant is in force for that caller and session at that time.
 func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 	return g.Caller == caller.Name && caller.Name != Anonymous &&
 		(g.Session == "" || g.Session == session) &&
@@ -106,7 +106,7 @@ func (r Request) callByCall() bool {
 	return r.Hook != "" || !r.Caller.Ours() || slices.ContainsFunc(r.ToolNames(), runsCode)
 }
 
-// same tells whether two grants of one decision cover the same.
+// same reports whether two grants of one decision cover the same.
 func (g Grant) same(o Grant) bool {
 	return g.Tool == o.Tool && g.Call == o.Call && g.Session == o.Session && g.Until.Equal(o.Until)
 }

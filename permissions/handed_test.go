@@ -70,7 +70,7 @@ func TestAnApprovalIsHandedToTheCallThatWaitsLongest(t *testing.T) {
 		if _, err := rings(t, first); err != nil || !first.Handed() {
 			t.Errorf("%s: the first got %v, handed %v", scope, err, first.Handed())
 		}
-		if _, err := rings(t, second); errors.Is(err, ErrElsewhere) != (scope == Once) || second.Handed() {
+		if _, err := rings(t, second); errors.Is(err, ErrUsedElsewhere) != (scope == Once) || second.Handed() {
 			t.Errorf("%s: the second got %v, handed %v", scope, err, second.Handed())
 		}
 		if _, err := rings(t, reader); err != nil || reader.Handed() {
@@ -94,7 +94,7 @@ func TestNothingIsHandedToWhoIsAway(t *testing.T) {
 	if _, err := rings(t, first); err != nil || first.Handed() {
 		t.Errorf("the first got %v, handed %v", err, first.Handed())
 	}
-	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
+	if _, err := rings(t, second); !errors.Is(err, ErrUsedElsewhere) {
 		t.Errorf("the second got %v", err)
 	}
 }
@@ -102,10 +102,10 @@ func TestNothingIsHandedToWhoIsAway(t *testing.T) {
 // applied remembers what was applied last.
 type applied struct {
 	Store
-	last Event
+	last Transition
 }
 
-func (a *applied) Apply(ctx context.Context, id ID, e Event) (Change, error) {
+func (a *applied) Apply(ctx context.Context, id ID, e Transition) (Change, error) {
 	a.last = e
 	return a.Store.Apply(ctx, id, e)
 }
@@ -149,7 +149,7 @@ func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(named("first")))
 	second, _ := m.ask(t, m.fresh(named("second")))
-	m.store.beforeApply = func(_ ID, e Event) error {
+	m.store.beforeApply = func(_ ID, e Transition) error {
 		if _, votes := e.(Cast); votes {
 			first.LeaveSoon(time.Minute)
 		}
@@ -159,7 +159,7 @@ func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
 	if !c.Handed() || c.After.UsedCall != "first" {
 		t.Fatalf("%+v", c.After)
 	}
-	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
+	if _, err := rings(t, second); !errors.Is(err, ErrUsedElsewhere) {
 		t.Errorf("the second got %v", err)
 	}
 	if _, err := m.Resolve(t.Context(), r.ID, Use{Call: "first", At: m.wall()}); err != nil {
@@ -179,7 +179,7 @@ func TestWhoComesWhileItIsHandedOver(t *testing.T) {
 		m := newRoom()
 		first, r := m.ask(t, m.fresh(nil)) // a call without a name
 		var late *Waiter
-		m.store.afterApply = func(e Event) {
+		m.store.afterApply = func(e Transition) {
 			if _, votes := e.(Cast); !votes {
 				return
 			}
@@ -194,7 +194,7 @@ func TestWhoComesWhileItIsHandedOver(t *testing.T) {
 		if _, err := rings(t, first); err != nil || !first.Handed() {
 			t.Errorf("%s: the first got %v, handed %v", name, err, first.Handed())
 		}
-		if _, err := rings(t, late); errors.Is(err, ErrElsewhere) != (name == "another call") || late.Handed() {
+		if _, err := rings(t, late); errors.Is(err, ErrUsedElsewhere) != (name == "another call") || late.Handed() {
 			t.Errorf("%s: it got %v, handed %v", name, err, late.Handed())
 		}
 	}
@@ -217,7 +217,7 @@ func TestACallThatWaitsTwiceIsOne(t *testing.T) {
 			t.Errorf("it got %v, handed %v", err, w.Handed())
 		}
 	}
-	if _, err := rings(t, other); !errors.Is(err, ErrElsewhere) || other.Handed() {
+	if _, err := rings(t, other); !errors.Is(err, ErrUsedElsewhere) || other.Handed() {
 		t.Errorf("the other got %v, handed %v", err, other.Handed())
 	}
 }

@@ -31,7 +31,7 @@ func (l *life) units() []int {
 }
 
 // step applies an event and checks what holds for every event.
-func (l *life) step(t *rapid.T, e Event) (Change, error) {
+func (l *life) step(t *rapid.T, e Transition) (Change, error) {
 	c, err := Step(l.r, e)
 	switch {
 	case err != nil && !c.Empty():
@@ -200,7 +200,7 @@ func TestLifeOfARequest(t *testing.T) {
 			l.r.Key = "k"
 		}
 		l.revision = l.r.Revision
-		simple := func(draw func() Event) func(*rapid.T) {
+		simple := func(draw func() Transition) func(*rapid.T) {
 			return func(t *rapid.T) { _, _ = l.step(t, draw()) }
 		}
 		var used []string // the calls that were handed the approval
@@ -213,18 +213,18 @@ func TestLifeOfARequest(t *testing.T) {
 				l.now = l.now.Add(time.Duration(rapid.IntRange(-60, 400).Draw(t, "seconds")) * time.Second)
 			},
 			"reroute": l.reroute,
-			"default": simple(func() Event { return Default{By: "fay", Via: "terminal", At: l.now} }),
-			"reply": simple(func() Event {
+			"default": simple(func() Transition { return Default{By: "fay", Via: "terminal", At: l.now} }),
+			"reply": simple(func() Transition {
 				answers := append([]Option{{ID: Allow(Once)}, {ID: Deny}, {ID: Other}}, l.r.Options...)
 				return Reply{Answer: rapid.SampledFrom(answers).Draw(t, "reply").ID, At: l.now}
 			}),
-			"withdraw": simple(func() Event { return Withdraw{By: "fay", At: l.now} }),
-			"give up":  simple(func() Event { return GiveUp{Reason: "nobody", At: l.now} }),
-			"collect":  simple(func() Event { return Collect{At: l.now} }),
-			"void":     simple(func() Event { return Void{By: "fay", At: l.now} }),
-			"lapse":    simple(func() Event { return Lapse{At: l.now} }),
-			"leave":    simple(func() Event { return Leave{At: l.now} }),
-			"return":   simple(func() Event { return Return{At: l.now} }),
+			"withdraw": simple(func() Transition { return Withdraw{By: "fay", At: l.now} }),
+			"give up":  simple(func() Transition { return GiveUp{Reason: "nobody", At: l.now} }),
+			"collect":  simple(func() Transition { return Collect{At: l.now} }),
+			"void":     simple(func() Transition { return Void{By: "fay", At: l.now} }),
+			"lapse":    simple(func() Transition { return Lapse{At: l.now} }),
+			"leave":    simple(func() Transition { return Leave{At: l.now} }),
+			"return":   simple(func() Transition { return Return{At: l.now} }),
 			"expire": func(t *rapid.T) {
 				early := l.r.State == Pending && l.now.Before(l.r.Deadline)
 				if _, err := l.step(t, Expire{At: l.now}); early && !errors.Is(err, ErrNotDue) {

@@ -97,7 +97,7 @@ func voteOn(call int, by string, a Answer) Cast {
 }
 
 // after is the row after events that Step must all take.
-func after(t testing.TB, r Request, events ...Event) Request {
+func after(t testing.TB, r Request, events ...Transition) Request {
 	t.Helper()
 	for _, e := range events {
 		c, err := Step(r, e)

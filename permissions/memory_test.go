@@ -16,10 +16,10 @@ import (
 
 // memory is a Store in a map. Its hooks are called without its lock, at the moments where others may come in between.
 type memory struct {
-	beforeOpen  func()                     // before Open commits
-	afterOpen   func(created bool)         // after it has
-	beforeApply func(id ID, e Event) error // an error is returned in place of applying
-	afterApply  func(e Event)              // before the registry knows of it
+	beforeOpen  func()                          // before Open commits
+	afterOpen   func(created bool)              // after it has
+	beforeApply func(id ID, e Transition) error // an error is returned in place of applying
+	afterApply  func(e Transition)              // before the registry knows of it
 	afterDue    func()
 
 	mu           sync.Mutex
@@ -29,7 +29,7 @@ type memory struct {
 	brokenGrants error // of EndGrants alone
 	damaged      ID    // a row that cannot be read
 	loses        bool  // what is done is done, and the store fails all the same
-	applied      []Event
+	applied      []Transition
 }
 
 var _ Store = (*memory)(nil)
@@ -78,7 +78,7 @@ func (m *memory) insert(o Opening) (r Request, created bool, err error) {
 	return r, true, nil
 }
 
-func (m *memory) Apply(ctx context.Context, id ID, e Event) (Change, error) {
+func (m *memory) Apply(ctx context.Context, id ID, e Transition) (Change, error) {
 	c, err := m.apply(ctx, id, e)
 	if err == nil && m.loses {
 		return Change{}, ErrBroken
@@ -89,7 +89,7 @@ func (m *memory) Apply(ctx context.Context, id ID, e Event) (Change, error) {
 	return c, err
 }
 
-func (m *memory) apply(_ context.Context, id ID, e Event) (Change, error) {
+func (m *memory) apply(_ context.Context, id ID, e Transition) (Change, error) {
 	if m.beforeApply != nil {
 		if err := m.beforeApply(id, e); err != nil {
 			return Change{}, err

@@ -177,9 +177,9 @@ func (r Request) alone(c Call) Request {
 	return r
 }
 
-// Told is r as it is told to whoever asks how it stands: an approval that was taken back is cancelled, one that nobody
+// Outcome is r as it is told to whoever asks how it stands: an approval that was taken back is cancelled, one that nobody
 // came for in time is expired, and neither has an answer any more. The row keeps both.
-func (r Request) Told() Request {
+func (r Request) Outcome() Request {
 	switch {
 	case r.State != Approved:
 		return r
@@ -202,7 +202,7 @@ func (r Request) lapsed() bool { return !r.LapsedAt.IsZero() && r.UsedAt.IsZero(
 
 // ending is how r ended; ok is false while it is pending.
 func (r Request) ending() (end ending, ok bool) {
-	switch r = r.Told(); r.State {
+	switch r = r.Outcome(); r.State {
 	case Approved:
 		if r.DecidedVia == ViaGrant {
 			return endHeld, true

@@ -78,7 +78,7 @@ func (r Request) leftAlone() bool {
 	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && r.HookStage != HookDenied && !r.Caller.Ours()
 }
 
-// HighRisk tells whether r needs a second yes.
+// HighRisk reports whether r needs a second yes.
 func (p Policy) HighRisk(r Request) bool {
 	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), p.riskyTag)
 }
@@ -87,7 +87,7 @@ func (p Policy) riskyTag(t Tag) bool { return slices.ContainsFunc(p.HighRiskTags
 
 func (p Policy) riskyTool(tool string) bool { return warned(p.HighRiskTools, tool) }
 
-// warned tells whether patterns warn of a tool: by its name, or by the name that the server has for it whose tool it is, as
+// warned reports whether patterns warn of a tool: by its name, or by the name that the server has for it whose tool it is, as
 // in github__delete_repository.
 func warned(patterns []string, tool string) bool {
 	for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {

@@ -41,7 +41,7 @@ func TestManyResolveOneRequest(t *testing.T) {
 		defer end()
 		var won, lost, got, elsewhere, used atomic.Int32
 		together(func(i int) {
-			events := []Event{
+			events := []Transition{
 				Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}},
 				Cast{Vote: Vote{By: "sam", Answer: Allow(Once), At: m.wall()}},
 			}
@@ -58,7 +58,7 @@ func TestManyResolveOneRequest(t *testing.T) {
 			switch {
 			case err == nil && r.State == Approved:
 				got.Add(1)
-			case errors.Is(err, ErrElsewhere):
+			case errors.Is(err, ErrUsedElsewhere):
 				elsewhere.Add(1)
 			default:
 				t.Errorf("rang with %s, %v", r.State, err)
@@ -120,7 +120,7 @@ func TestManyComeAndGo(t *testing.T) {
 				}
 			}
 			got, err := w.Wait(ctx)
-			if err != nil && !errors.Is(err, ErrElsewhere) || got.State == Pending {
+			if err != nil && !errors.Is(err, ErrUsedElsewhere) || got.State == Pending {
 				t.Errorf("%d rang with %s, %v", i, got.State, err)
 			}
 			if err == nil && got.State == Approved {

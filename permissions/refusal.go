@@ -179,16 +179,16 @@ func StopLeft(what string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "Everything is stopped: nothing is asked, allowed or used until resume. But %s.", what)
 }
 
-// Rotten refuses an approval that rests on what is not granted any more.
-func Rotten() *Refusal {
+// RevokedBasis refuses an approval that rests on what is not granted any more.
+func RevokedBasis() *Refusal {
 	return refuse(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")
 }
 
 // NotYours refuses somebody who was not asked.
 func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
 
-// Nobody refuses an account that is no person of the configuration and did not prove to be the operator's.
-func Nobody(uid int) *Refusal {
+// NotConfigured refuses an account that is no person of the configuration and did not prove to be the operator's.
+func NotConfigured(uid int) *Refusal {
 	return refuse(CodeNotYours, ExitOther,
 		"Nobody here has the account with uid %d; set people[].user, or use the daemon's own account, with its "+
 			"configuration (--config) and admin.key in reach.", uid)
@@ -288,8 +288,8 @@ func TokenNeeded() *Refusal {
 		"Only a token proves here who asks; whoever runs the daemon makes one with: daycared token create NAME")
 }
 
-// Nameless refuses a key of callers who cannot be told apart: it would find what another of them asked.
-func Nameless() *Refusal {
+// KeyWithoutName refuses a key of callers who cannot be told apart: it would find what another of them asked.
+func KeyWithoutName() *Refusal {
 	return refuse(CodeInvalid, ExitUsage, "A key needs somebody whose it is; present a token, or ask without a key.")
 }
 
@@ -312,18 +312,18 @@ func UnknownAgent(name string, agents []string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "None of your agents here is called %q%s See /agents.", name, meant)
 }
 
-// Unheard refuses one message more to an agent that does not take those that wait.
-func Unheard(agent string) *Refusal {
+// InboxFull refuses one message more to an agent that does not take those that wait.
+func InboxFull(agent string) *Refusal {
 	return refuse(CodeLimit, ExitOther, "Too many messages wait for %s; this one was not taken. Write again later.", agent)
 }
 
-// Unobeyed refuses an order that an agent did not take.
-func Unobeyed(agent string) *Refusal {
+// OrderNotTaken refuses an order that an agent did not take.
+func OrderNotTaken(agent string) *Refusal {
 	return refuse(CodeLimit, ExitOther, "%s did not take this just now; try again.", agent)
 }
 
-// Unsaid refuses an agent that says more than can be sent; after is when to try again.
-func Unsaid(after time.Duration) *Refusal {
+// OutboxFull refuses an agent that says more than can be sent; after is when to try again.
+func OutboxFull(after time.Duration) *Refusal {
 	r := refuse(CodeLimit, ExitOther, "Too much of what you said is still to be sent; say less, or try again later.")
 	r.After = after
 	return r

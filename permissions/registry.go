@@ -20,33 +20,33 @@ var ErrBroken = errors.New("store unusable")
 // ErrRow is matched, besides [ErrBroken], by errors of one row that is not used, while all others are.
 var ErrRow = errors.New("row unusable")
 
-// ErrElsewhere is what [Waiter.Wait] returns when an approval for once went to a call that waited longer: ask anew.
-var ErrElsewhere = errors.New("approved once, for another call")
+// ErrUsedElsewhere is what [Waiter.Wait] returns when an approval for once went to a call that waited longer: ask anew.
+var ErrUsedElsewhere = errors.New("approved once, for another call")
 
 // Registry keeps those who wait for an answer, and the deadlines. The row is the truth: a waiter is registered before
 // the row is inserted and rings only with what was committed. A Registry is safe for concurrent use; nobody waits
 // holding its lock.
 type Registry struct {
-	store   Store
-	clock   Clock
-	log     *slog.Logger
-	rearm   Bell // an earlier deadline may have come
-	noticed Bell // there are new notices
+	store           Store
+	clock           Clock
+	log             *slog.Logger
+	earlierDeadline Signal // an earlier deadline may have come
+	noticed         Signal // there are new notices
 
 	stopping *semaphore.Weighted // one is held by each of what a stop keeps from happening, and all by the stop
 	stopper  string              // who stopped everything, while that could not be stored; empty: nobody
 
-	mu     sync.Mutex
-	glass  glass
-	redeem time.Duration
-	halls  map[ID][]*Waiter // who waits, longest first
-	calls  map[string]*Waiter
-	parked map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
-	absent map[ID]time.Time      // when to tell that nobody waits
-	held   map[ID]struct{}       // what somebody waits for who is not here; see Hold
-	feeds  map[*Feed]struct{}
-	unsure map[ID]struct{} // see unsureOf
-	lost   bool            // there may be more to tell than is known
+	mu            sync.Mutex
+	deadlines     deadlines
+	redeem        time.Duration
+	waiters       map[ID][]*Waiter // who waits, longest first
+	calls         map[string]*Waiter
+	parked        map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
+	absent        map[ID]time.Time      // when to tell that nobody waits
+	held          map[ID]struct{}       // what somebody waits for who is not here; see Hold
+	feeds         map[*Feed]struct{}
+	indeterminate map[ID]struct{} // see unsureOf
+	overflowed    bool            // there may be more to tell than is known
 }
 
 // mostAtOnce is more than can ever be done at once.
@@ -55,11 +55,11 @@ const mostAtOnce = math.MaxInt64
 // NewRegistry makes a registry over a store. redeem is how long an unused approval is kept.
 func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
-		store: store, clock: clock, log: log, redeem: redeem, rearm: NewBell(), noticed: NewBell(),
-		glass: newGlass(clock), stopping: semaphore.NewWeighted(mostAtOnce),
-		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
+		store: store, clock: clock, log: log, redeem: redeem, earlierDeadline: NewSignal(), noticed: NewSignal(),
+		deadlines: newDeadlines(clock), stopping: semaphore.NewWeighted(mostAtOnce),
+		waiters: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
 		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, held: map[ID]struct{}{},
-		feeds: map[*Feed]struct{}{}, unsure: map[ID]struct{}{},
+		feeds: map[*Feed]struct{}{}, indeterminate: map[ID]struct{}{},
 	}
 }
 
@@ -68,29 +68,29 @@ func (g *Registry) SetRedeemWindow(d time.Duration) {
 	g.mu.Lock()
 	g.redeem = d
 	g.mu.Unlock()
-	g.rearm.Ring()
+	g.earlierDeadline.Notify()
 }
 
 // Register registers a waiter, then opens the request or joins the one it equals. The request's Call, if any, is what
 // its own retry finds this waiter by ([Registry.Rejoin]). created says that the request is new and has to be shown. The
 // waiter must be ended with [Waiter.Leave] or [Waiter.Park].
 func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Request, created bool, err error) {
-	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, ring: make(chan rung, 1)}
-	g.enter(w)
+	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, wake: make(chan wakeup, 1)}
+	g.addWaiter(w)
 	if r, created, err = g.Open(ctx, o); err != nil {
-		g.drop(w)
+		g.dropWaiter(w)
 		return nil, Request{}, false, err
 	}
 	if created {
 		if r.State != Pending { // held already
-			g.ringAll(r, nil, nil)
+			g.wakeAll(r, nil, nil)
 		}
 		return w, r, true, nil
 	}
 	// Between Open's commit and this move the request may have been settled: the row is read again after it.
-	g.drop(w)
+	g.dropWaiter(w)
 	w.id = r.ID
-	g.enter(w)
+	g.addWaiter(w)
 	if r, err = g.refresh(ctx, w); err != nil {
 		w.Leave(ctx)
 		return nil, Request{}, false, err
@@ -109,7 +109,7 @@ func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool
 	}
 	began := g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
-	unsure := g.unsureOf(err, o.Request.ID)
+	unsure := g.noteIndeterminate(err, o.Request.ID)
 	switch {
 	case unsure: // it may be there, and its time passes
 	case began && (err != nil || r.ID != o.Request.ID || r.State != Pending):
@@ -120,7 +120,7 @@ func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool
 	}
 	if err == nil && created {
 		g.publish(r)
-		g.rearm.Ring()
+		g.earlierDeadline.Notify()
 	}
 	return r, created, err
 }
@@ -139,16 +139,16 @@ func (g *Registry) Rejoin(call string) (w *Waiter, ok bool) {
 
 // Join waits on a request that exists, for a call that was told its id before.
 func (g *Registry) Join(ctx context.Context, id ID, call string) (*Waiter, Request, error) {
-	return g.attach(ctx, &Waiter{registry: g, id: id, call: call, ring: make(chan rung, 1)})
+	return g.attach(ctx, &Waiter{registry: g, id: id, call: call, wake: make(chan wakeup, 1)})
 }
 
 // Attach waits on a request that exists, as a reader: it rings like a waiter, but no approval is ever its own.
 func (g *Registry) Attach(ctx context.Context, id ID) (*Waiter, Request, error) {
-	return g.attach(ctx, &Waiter{registry: g, id: id, reader: true, ring: make(chan rung, 1)})
+	return g.attach(ctx, &Waiter{registry: g, id: id, reader: true, wake: make(chan wakeup, 1)})
 }
 
 func (g *Registry) attach(ctx context.Context, w *Waiter) (*Waiter, Request, error) {
-	g.enter(w)
+	g.addWaiter(w)
 	r, err := g.refresh(ctx, w)
 	if err != nil {
 		w.Leave(ctx)
@@ -166,9 +166,9 @@ func (g *Registry) refresh(ctx context.Context, w *Waiter) (Request, error) {
 	case err != nil:
 		return Request{}, err
 	case r.State != Pending && !r.UsedAt.IsZero():
-		g.ringAll(r, nil, w)
+		g.wakeAll(r, nil, w)
 	case r.State != Pending:
-		g.ringAll(r, nil, nil)
+		g.wakeAll(r, nil, nil)
 	case !r.LeftAt.IsZero():
 		return g.NotePresence(ctx, w.id)
 	}
@@ -178,8 +178,8 @@ func (g *Registry) refresh(ctx context.Context, w *Waiter) (Request, error) {
 // Resolve applies an event and, once it is committed, rings whoever waits. A request whose time was measured to be over
 // expires first, whatever the clock on the wall says. The error is that of the store or of [Step]. A [Cast] that brings a
 // Use hands the approval, in the same commit, to the call that waits longest, if that is there.
-func (g *Registry) Resolve(ctx context.Context, id ID, e Event) (Change, error) {
-	spent := g.spent(id)
+func (g *Registry) Resolve(ctx context.Context, id ID, e Transition) (Change, error) {
+	spent := g.isOver(id)
 	if spent {
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
 		if err != nil && !errors.Is(err, ErrSettled) {
@@ -192,7 +192,7 @@ func (g *Registry) Resolve(ctx context.Context, id ID, e Event) (Change, error) 
 	}
 	var taker *Waiter
 	if !spent { // else whoever waited was told so, and is just leaving
-		taker = g.foremost(id)
+		taker = g.oldestWaiter(id)
 	}
 	if taker == nil {
 		cast.Use = nil
@@ -202,12 +202,12 @@ func (g *Registry) Resolve(ctx context.Context, id ID, e Event) (Change, error) 
 	return g.apply(ctx, id, cast, taker)
 }
 
-// foremost is the call that waits longest, nil when there is none or it is away. It may leave before the approval that
+// oldestWaiter is the call that waits longest, nil when there is none or it is away. It may leave before the approval that
 // it is handed is committed, as it may a moment after: its own retry finds that.
-func (g *Registry) foremost(id ID) *Waiter {
+func (g *Registry) oldestWaiter(id ID) *Waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, w := range g.halls[id] {
+	for _, w := range g.waiters[id] {
 		if _, away := g.parked[w]; away {
 			return nil
 		}
@@ -219,7 +219,7 @@ func (g *Registry) foremost(id ID) *Waiter {
 }
 
 // apply applies an event; taker is the call that a Use in it is for.
-func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Change, error) {
+func (g *Registry) apply(ctx context.Context, id ID, e Transition, taker *Waiter) (Change, error) {
 	if Halts(e) {
 		if err := g.stopping.Acquire(ctx, 1); err != nil {
 			return Change{}, err
@@ -232,17 +232,17 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 	}
 	c, err := g.store.Apply(ctx, id, e)
 	if err != nil {
-		g.unsureOf(err, id)
+		g.noteIndeterminate(err, id)
 		return c, err
 	}
 	g.measureGrants(c.Grants)
 	if !c.Before.Deadline.Equal(c.After.Deadline) {
 		g.forget(id)
 		g.Measure(c.After)
-		g.rearm.Ring()
+		g.earlierDeadline.Notify()
 	}
 	if len(c.Notices) > 0 {
-		g.RingNotices()
+		g.NotifyNotices()
 	}
 	if c.Settled() {
 		if !c.Handed() {
@@ -250,7 +250,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 		}
 		g.settled(c.After, taker)
 		runtime.Gosched() // whoever was rung goes first: what is done here besides would hold them up
-		g.rearm.Ring()
+		g.earlierDeadline.Notify()
 	}
 	if c.Before.Revision != c.After.Revision {
 		g.publish(c.After)
@@ -262,7 +262,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 func (g *Registry) settled(r Request, taker *Waiter) {
 	g.forget(r.ID)
 	g.Hold(r.ID, false)
-	g.ringAll(r, taker, nil)
+	g.wakeAll(r, taker, nil)
 }
 
 // StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were. Where the
@@ -277,8 +277,8 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 		g.settled(r, nil)
 		g.publish(r)
 	}
-	g.unsureOfAll(err)
-	g.RingNotices()
+	g.noteAllIndeterminate(err)
+	g.NotifyNotices()
 	return len(cancelled), err
 }
 
@@ -293,21 +293,21 @@ func (g *Registry) Halt(by string) {
 // Noticed has a value when there are new notices to be sent.
 func (g *Registry) Noticed() <-chan struct{} { return g.noticed }
 
-// RingNotices says that there are.
-func (g *Registry) RingNotices() { g.noticed.Ring() }
+// NotifyNotices says that there are.
+func (g *Registry) NotifyNotices() { g.noticed.Notify() }
 
 // Cancel withdraws a pending request.
 func (g *Registry) Cancel(ctx context.Context, id ID, by, via string) (Change, error) {
 	return g.Resolve(ctx, id, Withdraw{By: by, Via: via, At: g.stamp()})
 }
 
-// Forgo ends the waiting of a call for good, by its own name for itself, and withdraws the request when no other call waits
+// LeaveOrCancel ends the waiting of a call for good, by its own name for itself, and withdraws the request when no other call waits
 // for it; who keeps a place waits. The call may be gone by then, and needs no name in that case. Via is as in [Withdraw].
-func (g *Registry) Forgo(ctx context.Context, id ID, call, via string) (Request, error) {
+func (g *Registry) LeaveOrCancel(ctx context.Context, id ID, call, via string) (Request, error) {
 	g.mu.Lock()
-	others := slices.ContainsFunc(g.halls[id], func(w *Waiter) bool { return !w.reader && (call == "" || w.call != call) })
+	others := slices.ContainsFunc(g.waiters[id], func(w *Waiter) bool { return !w.reader && (call == "" || w.call != call) })
 	if w := g.calls[call]; others && w != nil && w.id == id {
-		g.remove(w) // of two that are forgone at once, the second finds none
+		g.removeWaiter(w) // of two that are forgone at once, the second finds none
 	}
 	g.mu.Unlock()
 	if others {
@@ -322,7 +322,7 @@ func (g *Registry) Forgo(ctx context.Context, id ID, call, via string) (Request,
 func (g *Registry) NotePresence(ctx context.Context, id ID) (Request, error) {
 	for {
 		waiting := g.Waiting(id) > 0
-		var e Event = Leave{At: g.stamp()}
+		var e Transition = Leave{At: g.stamp()}
 		if waiting {
 			e = Return{At: g.stamp()}
 		}
@@ -338,9 +338,9 @@ func (g *Registry) Waiting(id ID) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, held := g.held[id]; held {
-		return len(g.halls[id]) + 1
+		return len(g.waiters[id]) + 1
 	}
-	return len(g.halls[id])
+	return len(g.waiters[id])
 }
 
 // Hold has a pending request count as waited for, or no longer, without a waiter: its asker is elsewhere and comes back. What is
@@ -354,14 +354,14 @@ func (g *Registry) Hold(id ID, held bool) {
 	}
 }
 
-// ringAll tells everybody who waits, or only one of them, and may tell them again. An approval for once that was asked
+// wakeAll tells everybody who waits, or only one of them, and may tell them again. An approval for once that was asked
 // without a key goes to the taker, for whom it was used in the commit that approved it, or else to the call that waited
 // longest; the other calls are told to ask anew.
-func (g *Registry) ringAll(r Request, taker, only *Waiter) {
+func (g *Registry) wakeAll(r Request, taker, only *Waiter) {
 	exclusive := r.State == Approved && r.Scope == Once && r.Key == ""
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	hall := g.halls[r.ID]
+	hall := g.waiters[r.ID]
 	if len(hall) == 0 {
 		return
 	}
@@ -369,50 +369,50 @@ func (g *Registry) ringAll(r Request, taker, only *Waiter) {
 	*row = r
 	first := taker
 	for _, w := range hall {
-		message := rung{request: row}
+		message := wakeup{request: row}
 		switch {
 		case w.reader:
 		case first == nil:
 			first = w
-		case w.isOne(first):
+		case w.isSameCall(first):
 			message.handed = taker != nil
 		case exclusive:
-			message.err = ErrElsewhere
+			message.err = ErrUsedElsewhere
 		}
 		if only != nil && w != only {
 			continue
 		}
 		select {
-		case w.ring <- message:
+		case w.wake <- message:
 		default: // it rang already
 		}
 	}
 }
 
-func (g *Registry) enter(w *Waiter) {
+func (g *Registry) addWaiter(w *Waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.halls[w.id] = append(g.halls[w.id], w)
+	g.waiters[w.id] = append(g.waiters[w.id], w)
 	if w.call != "" {
 		g.calls[w.call] = w
 	}
 }
 
-func (g *Registry) drop(w *Waiter) {
+func (g *Registry) dropWaiter(w *Waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.remove(w)
+	g.removeWaiter(w)
 }
 
-// remove takes w out for good, and reports whether nobody waits for its request now. The lock is held.
-func (g *Registry) remove(w *Waiter) (last bool) {
+// removeWaiter takes w out for good, and reports whether nobody waits for its request now. The lock is held.
+func (g *Registry) removeWaiter(w *Waiter) (last bool) {
 	delete(g.parked, w)
 	if g.calls[w.call] == w {
 		delete(g.calls, w.call)
 	}
-	g.halls[w.id] = slices.DeleteFunc(g.halls[w.id], func(o *Waiter) bool { return o == w })
-	if last = len(g.halls[w.id]) == 0; last {
-		delete(g.halls, w.id)
+	g.waiters[w.id] = slices.DeleteFunc(g.waiters[w.id], func(o *Waiter) bool { return o == w })
+	if last = len(g.waiters[w.id]) == 0; last {
+		delete(g.waiters, w.id)
 	}
 	return last
 }
@@ -428,13 +428,13 @@ func (g *Registry) noteAbsence(ctx context.Context, id ID) {
 func (g *Registry) stamp() time.Time { return g.clock.Now().UTC().Truncate(time.Microsecond) }
 
 // Feed carries every committed change of every request. Two changes of one request may arrive in either order: the
-// higher revision is the newer. A reader that falls behind is cut off: C is closed and [Feed.Lagged] says so; it reads
+// higher revision is the newer. A reader that falls behind is cut off: C is closed and [Feed.Overflowed] says so; it reads
 // the rows again and subscribes anew.
 type Feed struct {
-	C        <-chan *Request // nobody changes what comes
-	c        chan *Request
-	lagged   atomic.Bool
-	registry *Registry
+	C          <-chan *Request // nobody changes what comes
+	c          chan *Request
+	overflowed atomic.Bool
+	registry   *Registry
 }
 
 // Subscribe starts a feed with room for buffer changes. End it with [Feed.Close].
@@ -447,8 +447,8 @@ func (g *Registry) Subscribe(buffer int) *Feed {
 	return f
 }
 
-// Lagged tells whether the feed was closed because its reader fell behind.
-func (f *Feed) Lagged() bool { return f.lagged.Load() }
+// Overflowed reports whether the feed was closed because its reader fell behind.
+func (f *Feed) Overflowed() bool { return f.overflowed.Load() }
 
 // Close ends the feed. It may be called more than once.
 func (f *Feed) Close() {
@@ -474,7 +474,7 @@ func (g *Registry) publish(r Request) {
 		select {
 		case f.c <- row:
 		default:
-			f.lagged.Store(true)
+			f.overflowed.Store(true)
 			f.end()
 		}
 	}

@@ -61,7 +61,7 @@ func TestTwoCallers(t *testing.T) {
 		state  State
 		second error
 	}{
-		{"approved once", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, ErrElsewhere},
+		{"approved once", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, ErrUsedElsewhere},
 		{"approved once, with a key", "k", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) },
 			Approved, nil},
 		{"approved for the session", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Session)) },
@@ -117,7 +117,7 @@ func TestTheApprovalGoesToWhoeverWaitedLongestOfThoseWhoWait(t *testing.T) {
 	if _, err := rings(t, second); err != nil {
 		t.Errorf("the second got %v", err)
 	}
-	if _, err := rings(t, third); !errors.Is(err, ErrElsewhere) {
+	if _, err := rings(t, third); !errors.Is(err, ErrUsedElsewhere) {
 		t.Errorf("the third got %v", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestSettledBetweenOpenAndTheMoveIsNotLost(t *testing.T) {
 	}{
 		{"denied", Deny, Denied, false, nil},
 		{"approved for the session", Allow(Session), Approved, false, nil},
-		{"approved once, for the first", Allow(Once), Approved, false, ErrElsewhere},
+		{"approved once, for the first", Allow(Once), Approved, false, ErrUsedElsewhere},
 		{"approved once, and the first is gone", Allow(Once), Approved, true, nil}, // to use it is refused then
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestJoin(t *testing.T) {
 	if _, err := rings(t, first); err != nil {
 		t.Errorf("the first got %v", err)
 	}
-	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
+	if _, err := rings(t, second); !errors.Is(err, ErrUsedElsewhere) {
 		t.Errorf("the second got %v", err)
 	}
 	first.Leave(t.Context())
@@ -349,7 +349,7 @@ func TestAReminderRingsForNotices(t *testing.T) {
 	m := newRoom()
 	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
 	for range 2 { // it rings at most once for both
-		m.RingNotices()
+		m.NotifyNotices()
 	}
 	<-m.Noticed()
 	if _, err := m.Resolve(t.Context(), r.ID, Remind{At: m.wall()}); err != nil {
@@ -377,7 +377,7 @@ func TestChangesAreFollowed(t *testing.T) {
 	feed := m.Subscribe(4)
 	defer feed.Close()
 	later := r.Deadline.Add(time.Hour)
-	for _, e := range []Event{Remind{At: m.wall()}, Extend{Until: later, At: m.wall()}, Extend{Until: noon, At: m.wall()}} {
+	for _, e := range []Transition{Remind{At: m.wall()}, Extend{Until: later, At: m.wall()}, Extend{Until: noon, At: m.wall()}} {
 		if _, err := m.Resolve(t.Context(), r.ID, e); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@
 // decision grants. It imports nothing of ours and does no I/O of its own.
 //
 // A [Request] is one question that an agent puts to people and waits on. A [Vote] is one person's answer to it. [Step]
-// is the life of a request: a pure and total function from a request and an [Event] to a [Change], which is everything
+// is the life of a request: a pure and total function from a request and an [Transition] to a [Change], which is everything
 // that the event does (the row after, the votes, the grants, the audit records). A [Grant] is what a [Scope] wider than
 // once leaves behind, and [Policy] says what needs asking at all.
 //
@@ -48,7 +48,7 @@ func newID(t time.Time, entropy io.Reader) ID {
 // idSkew is how far the time in an id that a caller proposes may be from ours.
 const idSkew = 10 * time.Minute
 
-// MadeAt tells whether id is one that may be given to a request created at t: a ULID of about that time.
+// MadeAt reports whether id is one that may be given to a request created at t: a ULID of about that time.
 func (id ID) MadeAt(t time.Time) bool {
 	u, err := ulid.ParseStrict(string(id))
 	return err == nil && u.String() == string(id) && ulid.Time(u.Time()).Sub(t).Abs() < idSkew
@@ -109,8 +109,8 @@ const (
 	HookDenied = "denied" // after the agent's own judgement has refused the call
 )
 
-// Moot says which pending requests of a caller need no answer any more, and why.
-type Moot struct {
+// Recall says which pending requests of a caller need no answer any more, and why.
+type Recall struct {
 	Session string // exactly; never empty
 	Agent   string // the name that the asker gave itself
 	Kind    Kind   // empty: of whatever kind
@@ -119,8 +119,8 @@ type Moot struct {
 	Via     string // ViaKeyboard, ViaInterrupt or ViaSessionEnd
 }
 
-// Covers reports whether r is one of them, whoever's it is.
-func (m Moot) Covers(r Request) bool {
+// Matches reports whether r is one of them, whoever's it is.
+func (m Recall) Matches(r Request) bool {
 	return r.Session == m.Session && r.Agent == m.Agent && r.Claimed && (m.Kind == "" || r.Kind == m.Kind) &&
 		(m.Tool == "" || r.Tool == m.Tool && string(r.Input) == string(m.Input))
 }
@@ -184,7 +184,7 @@ type Request struct {
 	Call       string        // names the waiting call, so that its own retry finds its place; not stored
 	Options    []Option
 	Asked      []string // people
-	Place      string   // where it is shown once for all of them, in the words of a connector; empty: to each by themselves
+	Group      string   // where it is shown once for all of them, in the words of a connector; empty: to each by themselves
 	Quorum     int
 	EscalateTo []string    // people who are asked as well from EscalateAt on; empty once they are
 	EscalateAt time.Time   // zero: never by time
@@ -259,8 +259,8 @@ func (r Request) Who() string {
 // Timeout is how long the request waits for an answer.
 func (r Request) Timeout() time.Duration { return r.Deadline.Sub(r.CreatedAt) }
 
-// Standing is a request as it stands: its row, where it was shown and who waits. It is what the doors tell.
-type Standing struct {
+// RequestView is a request as it stands: its row, where it was shown and who waits. It is what the doors tell.
+type RequestView struct {
 	Request Request
 	Code    string // for people's eyes only: a door of agents leaves it out
 	Copies  []Copy

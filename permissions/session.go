@@ -61,8 +61,8 @@ type Artifact struct {
 	Content    json.RawMessage
 }
 
-// Sitting is a session of an agent of ours as people are told of it: with the request that it waits for, if it does.
-type Sitting struct {
+// SessionView is a session of an agent of ours as people are told of it: with the request that it waits for, if it does.
+type SessionView struct {
 	Session AgentSession
 	// WaitsOn is the request as it stands; without an ID where the session waits for nothing, or that is no longer kept.
 	WaitsOn Request
@@ -70,12 +70,12 @@ type Sitting struct {
 
 // The most that is kept of what people and agents of ours tell each other, in bytes.
 const (
-	MaxWritten   = 16 << 10
-	MaxUtterance = 64 << 10
+	MaxWritten      = 16 << 10
+	MaxAgentMessage = 64 << 10
 )
 
-// Bond is whose agent one of ours is, and where the two talk.
-type Bond struct {
+// Binding is whose agent one of ours is, and where the two talk.
+type Binding struct {
 	Agent  string // its name
 	Person string
 	Via    string // the channel
@@ -92,11 +92,11 @@ type Message struct {
 	HeardAt   time.Time // the agent has it; zero: not yet
 }
 
-// Utterance is what an agent of ours says to its person. Its words are kept until all of it was sent.
-type Utterance struct {
+// AgentMessage is what an agent of ours says to its person. Its words are kept until all of it was sent.
+type AgentMessage struct {
 	Number    int64 // the store's, in the order in which they were said
 	Key       string
-	Bond      Bond
+	Bond      Binding
 	Text      string
 	Sent      int // so many of the messages that it is were sent
 	CreatedAt time.Time

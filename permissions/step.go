@@ -43,7 +43,7 @@ func (e *SettledError) Is(target error) bool { return target == ErrSettled }
 
 // Step is the life of a request: what an event does to r, or why it does nothing. It is pure and total. The votes so
 // far are r.Votes.
-func Step(r Request, e Event) (Change, error) {
+func Step(r Request, e Transition) (Change, error) {
 	next, err := step(r, e)
 	if err != nil {
 		return Change{Before: r, After: r}, err
@@ -51,7 +51,7 @@ func Step(r Request, e Event) (Change, error) {
 	return next, nil
 }
 
-func step(r Request, e Event) (Change, error) {
+func step(r Request, e Transition) (Change, error) {
 	switch e.(type) {
 	case Cast, Default, Reply, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Lapse, Leave, Return:
 	default:
@@ -81,7 +81,7 @@ func step(r Request, e Event) (Change, error) {
 }
 
 // decide is what an event does that only a pending request knows, and that its deadline ends.
-func decide(r Request, e Event) (Change, error) {
+func decide(r Request, e Transition) (Change, error) {
 	end, expires := e.(Expire)
 	switch over := !e.at().Before(r.Deadline) || end.Spent; {
 	case r.State != Pending:
@@ -327,15 +327,15 @@ func escalate(r Request, e Escalate) Change {
 	after.Asked = append(slices.Clone(r.Asked), r.EscalateTo...)
 	after.EscalateTo, after.EscalateAt = nil, time.Time{}
 	told := record(RequestEscalated, r, "", "", e.At, "to", strings.Join(r.EscalateTo, ", "))
-	return Change{Before: r, After: after, Records: []Record{told}, Notices: after.inPlace(e.At)}
+	return Change{Before: r, After: after, Records: []Record{told}, Notices: after.inGroup(e.At)}
 }
 
-// inPlace reminds those who are asked in the place where r is shown to all of them: an edit makes no sound.
-func (r Request) inPlace(at time.Time) []Notice {
-	if r.Place == "" {
+// inGroup reminds those who are asked in the place where r is shown to all of them: an edit makes no sound.
+func (r Request) inGroup(at time.Time) []Notice {
+	if r.Group == "" {
 		return nil
 	}
-	return []Notice{{Place: r.Place, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: at}}
+	return []Notice{{Group: r.Group, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: at}}
 }
 
 // remind tells those who have not answered, each and where they are asked together, and strikes out the reminders whose
@@ -353,7 +353,7 @@ func remind(r Request, e Remind) Change {
 		}
 	}
 	if len(c.Notices) > 0 {
-		c.Notices = append(c.Notices, r.inPlace(e.At)...)
+		c.Notices = append(c.Notices, r.inGroup(e.At)...)
 	}
 	return c
 }

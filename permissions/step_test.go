@@ -25,7 +25,7 @@ var (
 // onPending says what every event does to a pending request of every kind: a state, or an error.
 var onPending = []struct {
 	name string
-	e    Event
+	e    Transition
 	want [6]any // permission, tool, step, pause, confirm, clarification
 }{
 	{"allow", vote("fay", Allow(Once)), [6]any{Approved, Approved, Approved, ErrNoOption, Approved, ErrNoOption}},
@@ -100,7 +100,7 @@ var onPending = []struct {
 // always says what the events do that are not about deciding: to a pending request, to an approved one, to any other.
 var always = []struct {
 	name                     string
-	e                        Event
+	e                        Transition
 	pending, approved, other any // nil: the state stays
 }{
 	{"use", Use{Call: "c", At: soon}, ErrNoUse, Approved, ErrNoUse},
@@ -155,7 +155,7 @@ func TestStepOnEveryStateEventAndKind(t *testing.T) {
 }
 
 // checkStep checks one cell of the table, and what holds for all of them.
-func checkStep(t *testing.T, r Request, e Event, want any) {
+func checkStep(t *testing.T, r Request, e Transition, want any) {
 	t.Helper()
 	before := deepCopy(r)
 	c, err := Step(r, e)
@@ -209,7 +209,7 @@ func TestEndings(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		r    Request
-		e    Event
+		e    Transition
 		want Request // only the fields that tell
 	}{
 		{"allowed", permissionRequest(), vote("fay", Allow(Session)),

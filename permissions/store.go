@@ -21,7 +21,7 @@ type Store interface {
 	// loaded. An error of Step is returned as it is, with nothing changed. A Use of what rested on a grant that is over
 	// commits a [Void] instead. A vote whose key is already stored changes
 	// nothing: the Change is empty.
-	Apply(ctx context.Context, id ID, e Event) (Change, error)
+	Apply(ctx context.Context, id ID, e Transition) (Change, error)
 
 	// Read gives one request with its votes. A missing one is a *[Refusal] with [CodeUnknown].
 	Read(ctx context.Context, id ID) (Request, error)
@@ -84,7 +84,7 @@ type Wait struct {
 // Due is an event whose time has come.
 type Due struct {
 	ID    ID
-	Event Event // Expire, Lapse, Escalate or Remind
+	Event Transition // Expire, Lapse, Escalate or Remind
 }
 
 // Copy is a request as shown to one person. A copy whose Shown revision is older than its request's is brought up to
@@ -94,7 +94,7 @@ type Copy struct {
 	Request   ID
 	Person    string
 	Connector string
-	Place     string    // see [Request]; empty: it is this person's alone
+	Group     string    // see [Request]; empty: it is this person's alone
 	Ref       string    // the connector's own name for what it sent; empty until it was
 	Button    string    // random: its buttons carry it, so that nobody can press what they were not sent
 	Shown     int64     // the revision last shown

@@ -107,19 +107,19 @@ func (t Tag) String() string {
 // Path is the absolute path that the tag names, or empty.
 func (t Tag) Path() string { return t.path }
 
-// Covers tells whether holding t is enough to do what u asks. It is lexical, by path segment, and write implies read;
+// Covers reports whether holding t is enough to do what u asks. It is lexical, by path segment, and write implies read;
 // symbolic links are the business of whoever touches the file, when it does.
 func (t Tag) Covers(u Tag) bool {
 	same := t.verb == u.verb || (t.verb == verbWrite && u.verb == verbRead)
 	return same && t.verb != "" && within(t.path, u.path)
 }
 
-// Touches tells whether t reaches the given clean absolute path, something below it, or a folder it lies in.
+// Touches reports whether t reaches the given clean absolute path, something below it, or a folder it lies in.
 func (t Tag) Touches(p string) bool {
 	return t.path != "" && (within(t.path, p) || within(p, t.path))
 }
 
-// overlaps tells whether holding t and holding u have anything in common: of two paths, one holds the other, and both
+// overlaps reports whether holding t and holding u have anything in common: of two paths, one holds the other, and both
 // tags allow at least reading there.
 func (t Tag) overlaps(u Tag) bool {
 	return t == u || (u.path != "" && t.Touches(u.path))

@@ -68,16 +68,16 @@ func TestTheNameOfAToken(t *testing.T) {
 }
 
 func TestWhoSeesWhatHappens(t *testing.T) {
-	mine := Happening{Asked: []string{"fay"}}
+	mine := Event{Asked: []string{"fay"}}
 	mine.Request = "1"
-	if !mine.VisibleTo("fay") || mine.VisibleTo("sam") || !(Happening{}).VisibleTo("sam") {
+	if !mine.VisibleTo("fay") || mine.VisibleTo("sam") || !(Event{}).VisibleTo("sam") {
 		t.Error("a person sees what was put to them, and what is everybody's")
 	}
-	inSession := func(request ID, detail map[string]string) Happening {
-		return Happening{Asked: []string{"fay"}, Entry: Entry{Record: Record{Request: request, Detail: detail}}}.Located()
+	inSession := func(request ID, detail map[string]string) Event {
+		return Event{Asked: []string{"fay"}, Entry: Entry{Record: Record{Request: request, Detail: detail}}}.Locate()
 	}
 	sams := map[string]string{"session": "s-1", "person": "sam"}
-	for _, h := range []Happening{inSession("1", sams), inSession("", sams)} {
+	for _, h := range []Event{inSession("1", sams), inSession("", sams)} {
 		if h.VisibleTo("fay") || !h.VisibleTo("sam") || h.Session != "s-1" {
 			t.Errorf("what a session does is seen by its person: %+v", h)
 		}
@@ -85,11 +85,11 @@ func TestWhoSeesWhatHappens(t *testing.T) {
 	if inSession("", map[string]string{"session": "s-1"}).VisibleTo("sam") || inSession("1", nil).Session != "" {
 		t.Error("what is nobody's session is everybody's")
 	}
-	if !DialogRequested.Wordy() || RequestSettled.Wordy() {
+	if !DialogRequested.HasWords() || RequestSettled.HasWords() {
 		t.Error("which events are told in words")
 	}
 	seen := map[Type]bool{}
-	for _, kind := range Happenings() {
+	for _, kind := range EventsOf() {
 		if seen[kind] || kind == DecisionRefused || kind == TokenCreated {
 			t.Errorf("%s is told twice, or is nobody's event", kind)
 		}

@@ -22,29 +22,29 @@ func TestUse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		r      Request
-		events []Event
+		events []Transition
 		want   []error
 		used   string // the call that used it
 	}{
-		{"once", once, []Event{use("a")}, []error{nil}, "a"},
-		{"once by two calls", once, []Event{use("a"), use("b")}, []error{nil, ErrNoUse}, "a"},
-		{"once, the same call again", once, []Event{use("a"), use("a")}, []error{nil, nil}, "a"},
-		{"once, calls without a name", once, []Event{use(""), use("")}, []error{nil, ErrNoUse}, ""},
-		{"once, a call without a name after one with", once, []Event{use("a"), use("")}, []error{nil, ErrNoUse}, "a"},
-		{"with a key", withKey, []Event{use("a"), use("b"), use("")}, []error{nil, nil, nil}, "a"},
-		{"wider than once", session, []Event{use("a"), use("b"), use("")}, []error{nil, nil, nil}, "a"},
-		{"taken back", once, []Event{Void{At: soon}, use("a")}, []error{nil, ErrNoUse}, ""},
-		{"taken back, with a key", withKey, []Event{Void{At: soon}, use("a")}, []error{nil, ErrNoUse}, ""},
-		{"taken back too late", once, []Event{use("a"), Void{At: soon}}, []error{nil, ErrNoUse}, "a"},
-		{"taken back twice", once, []Event{Void{At: soon}, Void{At: soon}}, []error{nil, ErrNoUse}, ""},
-		{"taken back after reading", once, []Event{Collect{At: soon}, Void{At: soon}}, []error{nil, nil}, ""},
-		{"reading uses nothing", once, []Event{Collect{At: soon}, Collect{At: soon}, use("a")}, []error{nil, nil, nil}, "a"},
-		{"not collected", once, []Event{Lapse{At: soon}, use("a")}, []error{nil, ErrNoUse}, ""},
-		{"not collected, with a key", withKey, []Event{Lapse{At: soon}, use("a")}, []error{nil, nil}, "a"},
-		{"lapsed once", once, []Event{Lapse{At: soon}, Lapse{At: soon}}, []error{nil, ErrNotDue}, ""},
-		{"collected does not lapse", once, []Event{Collect{At: soon}, Lapse{At: soon}}, []error{nil, ErrNotDue}, ""},
-		{"used does not lapse", once, []Event{use("a"), Lapse{At: soon}}, []error{nil, ErrNotDue}, "a"},
-		{"taken back does not lapse", once, []Event{Void{At: soon}, Lapse{At: soon}}, []error{nil, ErrNotDue}, ""},
+		{"once", once, []Transition{use("a")}, []error{nil}, "a"},
+		{"once by two calls", once, []Transition{use("a"), use("b")}, []error{nil, ErrNoUse}, "a"},
+		{"once, the same call again", once, []Transition{use("a"), use("a")}, []error{nil, nil}, "a"},
+		{"once, calls without a name", once, []Transition{use(""), use("")}, []error{nil, ErrNoUse}, ""},
+		{"once, a call without a name after one with", once, []Transition{use("a"), use("")}, []error{nil, ErrNoUse}, "a"},
+		{"with a key", withKey, []Transition{use("a"), use("b"), use("")}, []error{nil, nil, nil}, "a"},
+		{"wider than once", session, []Transition{use("a"), use("b"), use("")}, []error{nil, nil, nil}, "a"},
+		{"taken back", once, []Transition{Void{At: soon}, use("a")}, []error{nil, ErrNoUse}, ""},
+		{"taken back, with a key", withKey, []Transition{Void{At: soon}, use("a")}, []error{nil, ErrNoUse}, ""},
+		{"taken back too late", once, []Transition{use("a"), Void{At: soon}}, []error{nil, ErrNoUse}, "a"},
+		{"taken back twice", once, []Transition{Void{At: soon}, Void{At: soon}}, []error{nil, ErrNoUse}, ""},
+		{"taken back after reading", once, []Transition{Collect{At: soon}, Void{At: soon}}, []error{nil, nil}, ""},
+		{"reading uses nothing", once, []Transition{Collect{At: soon}, Collect{At: soon}, use("a")}, []error{nil, nil, nil}, "a"},
+		{"not collected", once, []Transition{Lapse{At: soon}, use("a")}, []error{nil, ErrNoUse}, ""},
+		{"not collected, with a key", withKey, []Transition{Lapse{At: soon}, use("a")}, []error{nil, nil}, "a"},
+		{"lapsed once", once, []Transition{Lapse{At: soon}, Lapse{At: soon}}, []error{nil, ErrNotDue}, ""},
+		{"collected does not lapse", once, []Transition{Collect{At: soon}, Lapse{At: soon}}, []error{nil, ErrNotDue}, ""},
+		{"used does not lapse", once, []Transition{use("a"), Lapse{At: soon}}, []error{nil, ErrNotDue}, "a"},
+		{"taken back does not lapse", once, []Transition{Void{At: soon}, Lapse{At: soon}}, []error{nil, ErrNotDue}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.r
@@ -100,7 +100,7 @@ func TestWhatUseAndItsLikeLeave(t *testing.T) {
 func TestLeaveAndReturn(t *testing.T) {
 	r := theirs(toolRequest())
 	for _, step := range []struct {
-		e        Event
+		e        Transition
 		revision int64
 		left     time.Time
 	}{

@@ -94,7 +94,7 @@ func join(kinds []Kind) string {
 	return strings.Join(words, " and ")
 }
 
-// hasInput tells whether an input was given; null is none.
+// hasInput reports whether an input was given; null is none.
 func (r Request) hasInput() bool { return len(r.Input) > 0 && string(r.Input) != "null" }
 
 func (r Request) validatePermission() error {

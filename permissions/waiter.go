@@ -14,14 +14,14 @@ type Waiter struct {
 	id       ID
 	call     string
 	reader   bool
-	ring     chan rung // holds one: what it was told first counts
-	first    *rung     // taken from it, for the next Wait
-	told     bool      // it has rung, so its request is settled
-	handed   bool      // the approval was used for this call in the commit that approved it
+	wake     chan wakeup // holds one: what it was told first counts
+	first    *wakeup     // taken from it, for the next Wait
+	settled  bool        // it has rung, so its request is settled
+	handed   bool        // the approval was used for this call in the commit that approved it
 }
 
-// rung is small: the room for it is there for as long as the waiting lasts.
-type rung struct {
+// wakeup is small: the room for it is there for as long as the waiting lasts.
+type wakeup struct {
 	request *Request
 	handed  bool
 	err     error
@@ -30,10 +30,10 @@ type rung struct {
 // ID is the request waited for.
 func (w *Waiter) ID() ID { return w.id }
 
-// Wait returns the settled request, [ErrElsewhere] when its approval went to another call, or the error of ctx. It is
+// Wait returns the settled request, [ErrUsedElsewhere] when its approval went to another call, or the error of ctx. It is
 // called again only after the latter.
 func (w *Waiter) Wait(ctx context.Context) (Request, error) {
-	w.Linger(ctx)
+	w.WaitSettled(ctx)
 	m := w.first
 	if m == nil {
 		return Request{}, ctx.Err()
@@ -42,20 +42,20 @@ func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 	return *m.request, m.err
 }
 
-// Linger returns when Wait would. It needs less of a stack, which a call that waits for a person keeps for as long.
-func (w *Waiter) Linger(ctx context.Context) {
+// WaitSettled returns when Wait would. It needs less of a stack, which a call that waits for a person keeps for as long.
+func (w *Waiter) WaitSettled(ctx context.Context) {
 	if w.first != nil {
 		return
 	}
 	select {
-	case m := <-w.ring: // what has been decided counts, even when ctx is over as well
-		w.first, w.told = &m, true
+	case m := <-w.wake: // what has been decided counts, even when ctx is over as well
+		w.first, w.settled = &m, true
 		return
 	default:
 	}
 	select {
-	case m := <-w.ring:
-		w.first, w.told = &m, true
+	case m := <-w.wake:
+		w.first, w.settled = &m, true
 	case <-ctx.Done():
 	}
 }
@@ -63,16 +63,16 @@ func (w *Waiter) Linger(ctx context.Context) {
 // Handed tells, once Wait has returned an approval, whether it is used already, by this call.
 func (w *Waiter) Handed() bool { return w.handed }
 
-// isOne tells whether w and o are the same call, which may have tried again before it was known that it was gone.
-func (w *Waiter) isOne(o *Waiter) bool { return w == o || w.call != "" && w.call == o.call }
+// isSameCall reports whether w and o are the same call, which may have tried again before it was known that it was gone.
+func (w *Waiter) isSameCall(o *Waiter) bool { return w == o || w.call != "" && w.call == o.call }
 
 // Leave ends the waiting. When nobody waits any more for a pending request, its people are told; leaving never cancels.
 func (w *Waiter) Leave(ctx context.Context) {
 	g := w.registry
 	g.mu.Lock()
-	last := g.remove(w)
+	last := g.removeWaiter(w)
 	g.mu.Unlock()
-	if last && !w.told {
+	if last && !w.settled {
 		g.noteAbsence(ctx, w.id)
 	}
 }
@@ -84,7 +84,7 @@ func (w *Waiter) LeaveSoon(grace time.Duration) {
 	g := w.registry
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if last := g.remove(w); last && !w.told {
+	if last := g.removeWaiter(w); last && !w.settled {
 		g.absent[w.id] = time.Now().Add(grace)
 	}
 }
@@ -102,63 +102,63 @@ func (w *Waiter) Park(lease time.Duration) {
 // nobody knows of what is new. So what a store was asked to change when it failed is read again at every tick, until that
 // works, and told as it is.
 
-// unsureOf notes that the store failed with err while it changed these, and tells whether it did.
-func (g *Registry) unsureOf(err error, ids ...ID) bool {
+// noteIndeterminate notes that the store failed with err while it changed these, and reports whether it did.
+func (g *Registry) noteIndeterminate(err error, ids ...ID) bool {
 	if !errors.Is(err, ErrBroken) {
 		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lost = true
+	g.overflowed = true
 	for _, id := range ids {
-		g.unsure[id] = struct{}{}
+		g.indeterminate[id] = struct{}{}
 	}
 	return true
 }
 
-// unsureOfAll notes that the store failed with err while it changed whatever is pending.
-func (g *Registry) unsureOfAll(err error) {
+// noteAllIndeterminate notes that the store failed with err while it changed whatever is pending.
+func (g *Registry) noteAllIndeterminate(err error) {
 	g.mu.Lock()
-	ids := slices.AppendSeq(slices.Collect(maps.Keys(g.halls)), maps.Keys(g.glass.ends))
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(g.waiters)), maps.Keys(g.deadlines.ends))
 	g.mu.Unlock()
-	g.unsureOf(err, ids...)
+	g.noteIndeterminate(err, ids...)
 }
 
-// isUnsure tells whether there is something to read again.
-func (g *Registry) isUnsure() bool {
+// isIndeterminate reports whether there is something to read again.
+func (g *Registry) isIndeterminate() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.lost
+	return g.overflowed
 }
 
-// lookAgain reads what it is not known of whether it changed, and tells it as it is.
-func (g *Registry) lookAgain(ctx context.Context) {
+// reread reads what it is not known of whether it changed, and tells it as it is.
+func (g *Registry) reread(ctx context.Context) {
 	g.mu.Lock()
-	lost := g.lost
-	ids := slices.Sorted(maps.Keys(g.unsure))
-	g.lost = false
-	clear(g.unsure)
+	lost := g.overflowed
+	ids := slices.Sorted(maps.Keys(g.indeterminate))
+	g.overflowed = false
+	clear(g.indeterminate)
 	g.mu.Unlock()
 	if !lost {
 		return
 	}
 	for _, id := range ids { // one that is damaged does not keep the others from it
-		end := g.ending(id)
+		end := g.measuredEnd(id)
 		r, err := g.store.Read(ctx, id)
 		switch {
 		case CodeOf(err) == CodeUnknown, errors.Is(err, ErrRow): // it was not opened
 			g.forgetIf(id, end)
 		case err != nil:
-			g.unsureOf(ErrBroken, id)
+			g.noteIndeterminate(ErrBroken, id)
 		default:
-			g.tellAgain(r)
+			g.republish(r)
 		}
 	}
-	g.RingNotices()
+	g.NotifyNotices()
 }
 
-// tellAgain tells whoever has to know how a request is. What it left behind is measured from now on, if it was not.
-func (g *Registry) tellAgain(r Request) {
+// republish tells whoever has to know how a request is. What it left behind is measured from now on, if it was not.
+func (g *Registry) republish(r Request) {
 	if r.State == Pending {
 		g.Measure(r)
 	} else {
@@ -174,21 +174,21 @@ func (g *Registry) tellAgain(r Request) {
 func (g *Registry) measureNew(grants []Grant) {
 	g.mu.Lock()
 	fresh := slices.DeleteFunc(grants, func(grant Grant) bool {
-		_, known := g.glass.grants[grant.ID]
+		_, known := g.deadlines.grants[grant.ID]
 		return known
 	})
 	g.mu.Unlock()
 	g.measureGrants(fresh)
 }
 
-// Bell wakes one worker. What rings while it is awake wakes it once more.
-type Bell chan struct{}
+// Signal wakes one worker. What rings while it is awake wakes it once more.
+type Signal chan struct{}
 
-// NewBell makes a bell.
-func NewBell() Bell { return make(Bell, 1) }
+// NewSignal makes a bell.
+func NewSignal() Signal { return make(Signal, 1) }
 
-// Ring wakes the worker. It does not wait for anything.
-func (b Bell) Ring() {
+// Notify wakes the worker. It does not wait for anything.
+func (b Signal) Notify() {
 	select {
 	case b <- struct{}{}:
 	default:

@@ -59,7 +59,7 @@ func TestComingWhileTheLastLeaves(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	var second *Waiter
-	m.store.beforeApply = func(_ ID, e Event) error {
+	m.store.beforeApply = func(_ ID, e Transition) error {
 		if _, leaves := e.(Leave); leaves && second == nil {
 			second, _ = m.ask(t, m.fresh(nil)) // it reads the row before the Leave is in it
 		}
@@ -76,7 +76,7 @@ func TestComingAndGoingWhileTheLastLeaves(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	var second *Waiter
-	m.store.beforeApply = func(_ ID, e Event) error {
+	m.store.beforeApply = func(_ ID, e Transition) error {
 		switch _, returns := e.(Return); {
 		case second == nil:
 			second, _ = m.ask(t, m.fresh(nil))
@@ -151,7 +151,7 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 		if state, err := rings(t, back); state != Approved || err != nil {
 			t.Errorf("whoever waited longest got %s, %v", state, err)
 		}
-		if _, err := rings(t, other); !errors.Is(err, ErrElsewhere) {
+		if _, err := rings(t, other); !errors.Is(err, ErrUsedElsewhere) {
 			t.Errorf("the other got %v", err)
 		}
 	})
@@ -271,16 +271,16 @@ func TestWhatSomebodyLingeredForIsStillThere(t *testing.T) {
 	w, r := m.ask(t, m.fresh(nil))
 	over, end := context.WithCancel(t.Context())
 	end()
-	w.Linger(over)
+	w.WaitSettled(over)
 	silent(t, w)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.Linger(t.Context())
+		w.WaitSettled(t.Context())
 	}()
 	m.decide(t, r.ID, Deny)
 	<-done
-	w.Linger(t.Context())
+	w.WaitSettled(t.Context())
 	if state, err := rings(t, w); state != Denied || err != nil {
 		t.Errorf("rang with %s, %v", state, err)
 	}

@@ -25,9 +25,9 @@ func TestWhatIsMootIsOfOneSessionAndAgent(t *testing.T) {
 	call := Request{
 		Kind: KindTool, Session: "s", Agent: "claude-code", Claimed: true, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
 	}
-	whole := Moot{Session: "s", Agent: "claude-code"}
-	tool := Moot{Session: "s", Agent: "claude-code", Kind: KindTool}
-	one := Moot{Session: "s", Agent: "claude-code", Kind: KindTool, Tool: "Bash", Input: call.Input}
+	whole := Recall{Session: "s", Agent: "claude-code"}
+	tool := Recall{Session: "s", Agent: "claude-code", Kind: KindTool}
+	one := Recall{Session: "s", Agent: "claude-code", Kind: KindTool, Tool: "Bash", Input: call.Input}
 	for name, row := range map[string]struct {
 		change           func(*Request)
 		whole, tool, one bool
@@ -42,7 +42,7 @@ func TestWhatIsMootIsOfOneSessionAndAgent(t *testing.T) {
 	} {
 		r := call
 		row.change(&r)
-		if got := [3]bool{whole.Covers(r), tool.Covers(r), one.Covers(r)}; got != [3]bool{row.whole, row.tool, row.one} {
+		if got := [3]bool{whole.Matches(r), tool.Matches(r), one.Matches(r)}; got != [3]bool{row.whole, row.tool, row.one} {
 			t.Errorf("%s: withdrawn %v by the session, its tools and the call", name, got)
 		}
 	}

@@ -4,7 +4,7 @@
 # one lives, or has no result in time, that tools/mutants.txt does not explain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-parts=${*:-permissions connectors/reply agents/hooks engine/store/group.go}
+parts=${*:-permissions connectors/reply agents/hooks engine/store/writequeue.go}
 # The tests that look at a part which is a file, of a package whose whole suite is slow.
 tests() {
 	case $1 in

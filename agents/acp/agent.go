@@ -36,8 +36,8 @@ type Options struct {
 	Person  string // its owner
 	Via     string // the channel of their chat
 	Program Program
-	Place   tools.Place // where its files and commands are held; Tags are those of the configuration
-	Read    tools.Tool  // read_file, write_file and run_command, which serve the agent's calls
+	Place   tools.Workspace // where its files and commands are held; Tags are those of the configuration
+	Read    tools.Tool      // read_file, write_file and run_command, which serve the agent's calls
 	Write   tools.Tool
 	Run     tools.Tool
 	Store   agents.SessionStore
@@ -48,8 +48,8 @@ type Options struct {
 type Agent struct {
 	o        Options
 	log      *slog.Logger
-	desk     agents.Desk      // set by Bind before anything else
-	rung     permissions.Bell // notified of messages and finished orders
+	desk     agents.Approvals   // set by Bind before anything else
+	rung     permissions.Signal // notified of messages and finished orders
 	activity atomic.Pointer[permissions.Activity]
 	row      row
 
@@ -58,35 +58,35 @@ type Agent struct {
 	turn    *turn          // the current one; nil: none
 	orders  int            // number of orders being obeyed: meanwhile no turn begins
 	ended   chan struct{}  // closed when the turn has ended
-	seat    *seat          // its program while that runs
-	posed   []*posed       // pending questions
-	open    []*posed       // questions whose outcome is still to be reported
-	answers map[permissions.ID]permissions.Bell
+	seat    *session       // its program while that runs
+	posed   []*submitted   // pending questions
+	open    []*submitted   // questions whose outcome is still to be reported
+	answers map[permissions.ID]permissions.Signal
 }
 
-// seat is a running program.
-type seat struct {
+// session is a running program.
+type session struct {
 	*client
 	*process
 }
 
-// posed is a question that waits for people.
-type posed struct {
+// submitted is a question that waits for people.
+type submitted struct {
 	id   permissions.ID
 	tool string
 	done chan struct{} // closed when nothing more is reported of it
 }
 
 var (
-	_ agents.Resident = (*Agent)(nil)
-	_ agents.Witness  = (*Agent)(nil)
-	_ gate            = (*Agent)(nil)
+	_ agents.Resident     = (*Agent)(nil)
+	_ agents.EventHandler = (*Agent)(nil)
+	_ gate                = (*Agent)(nil)
 )
 
 // New makes an agent without starting it: call [Agent.Bind], then the engine runs it.
 func New(o Options) *Agent {
 	a := &Agent{
-		o: o, log: o.Program.Log, rung: permissions.NewBell(), answers: map[permissions.ID]permissions.Bell{},
+		o: o, log: o.Program.Log, rung: permissions.NewSignal(), answers: map[permissions.ID]permissions.Signal{},
 	}
 	a.row = row{store: o.Store, agent: a}
 	a.shows(permissions.Idle)
@@ -94,11 +94,11 @@ func New(o Options) *Agent {
 }
 
 // Bind sets where the agent asks. It is called once, before anything runs.
-func (a *Agent) Bind(d agents.Desk) { a.desk = d }
+func (a *Agent) Bind(d agents.Approvals) { a.desk = d }
 
-// Bond implements [agents.Resident].
-func (a *Agent) Bond() permissions.Bond {
-	return permissions.Bond{Agent: a.o.Name, Person: a.o.Person, Via: a.o.Via}
+// Binding implements [agents.Resident].
+func (a *Agent) Binding() permissions.Binding {
+	return permissions.Binding{Agent: a.o.Name, Person: a.o.Person, Via: a.o.Via}
 }
 
 // Activity implements [agents.Resident].
@@ -120,7 +120,7 @@ func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
 	if err != nil {
 		return err
 	}
-	a.rung.Ring()
+	a.rung.Notify()
 	return nil
 }
 
@@ -289,7 +289,7 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 	a.mu.Lock()
 	s := a.speaker
 	a.mu.Unlock()
-	err := s.Say(ctx, key, short(text, permissions.MaxUtterance-10))
+	err := s.Say(ctx, key, short(text, permissions.MaxAgentMessage-10))
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		a.log.Warn("agent output rejected", "code", r.Code)
 		return nil
@@ -317,7 +317,7 @@ func (a *Agent) leave() {
 }
 
 // part ends a program and the commands that run for it.
-func (s *seat) part() {
+func (s *session) part() {
 	s.mutex().Lock()
 	t := s.turn
 	s.mutex().Unlock()
@@ -328,7 +328,7 @@ func (s *seat) part() {
 	s.jobs.Wait()
 }
 
-func (s *seat) mutex() *sync.Mutex { return &s.client.mu }
+func (s *session) mutex() *sync.Mutex { return &s.client.mu }
 
 // conversation are the parameters of a new or loaded conversation.
 func (o Options) conversation() sdk.NewSessionRequest {
@@ -345,7 +345,7 @@ func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 		a.mu.Lock()
 		a.orders--
 		a.mu.Unlock()
-		a.rung.Ring()
+		a.rung.Notify()
 	}()
 	if t != nil {
 		t.end()

@@ -35,7 +35,7 @@ type gate interface {
 // client is our end of the connection to an agent's program.
 type client struct {
 	gate  gate
-	place tools.Place
+	place tools.Workspace
 	tools kit
 	log   *slog.Logger
 
@@ -257,7 +257,7 @@ func (c *client) use(
 // plan is what a call would do, as people are asked about it.
 func (c *client) plan(
 	ctx context.Context, t *turn, tool tools.Tool, input json.RawMessage,
-) (place tools.Place, q permissions.Request, plan tools.Plan, err error) {
+) (place tools.Workspace, q permissions.Request, plan tools.Plan, err error) {
 	if input, err = permissions.CanonicalJSON(input); err != nil {
 		return place, q, plan, err
 	}

@@ -26,18 +26,18 @@ const deskTime = 5 * time.Second
 
 func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	q.Agent, q.Hook = a.o.Name, "acp" // only one call at a time, as with a hook
-	verdict, err := a.desk.Judge(ctx, a.caller(), q)
+	verdict, err := a.desk.Evaluate(ctx, a.caller(), q)
 	switch {
 	case err != nil:
 		return q, err
 	case verdict.Forbidden != "":
 		return q, permissions.Forbidden(verdict.Forbidden)
-	case !verdict.Ask && len(verdict.Grants) == 0 && !a.desk.TooOften(a.caller(), q.Tool): // allowed by policy alone
+	case !verdict.Ask && len(verdict.Grants) == 0 && !a.desk.OverRate(a.caller(), q.Tool): // allowed by policy alone
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}
 	q.ID = permissions.NewID(a.stamp()) // the status names the question before anybody is asked
-	p := &posed{id: q.ID, tool: q.Tool, done: make(chan struct{})}
+	p := &submitted{id: q.ID, tool: q.Tool, done: make(chan struct{})}
 	defer a.done(p)
 	if err := a.asks(ctx, p, verdict.Ask); err != nil {
 		return q, err
@@ -64,7 +64,7 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 }
 
 // asks reports that the agent waits for people, before they are asked, if they will be. In a turn that is over it refuses.
-func (a *Agent) asks(ctx context.Context, p *posed, people bool) error {
+func (a *Agent) asks(ctx context.Context, p *submitted, people bool) error {
 	a.mu.Lock()
 	err := ctx.Err()
 	if err == nil {
@@ -86,20 +86,20 @@ func (a *Agent) pose(ctx context.Context, q permissions.Request) (permissions.Re
 	if err != nil {
 		return q, err
 	}
-	return a.desk.Pose(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
+	return a.desk.Submit(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
 }
 
 // done marks a question as fully reported.
-func (a *Agent) done(p *posed) {
+func (a *Agent) done(p *submitted) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.open = slices.DeleteFunc(a.open, func(q *posed) bool { return p == q })
+	a.open = slices.DeleteFunc(a.open, func(q *submitted) bool { return p == q })
 	close(p.done)
 }
 
 // wait waits until people have settled a question; otherwise it withdraws it.
-func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (permissions.Request, error) {
-	settled := permissions.NewBell()
+func (a *Agent) wait(ctx context.Context, p *submitted, r permissions.Request) (permissions.Request, error) {
+	settled := permissions.NewSignal()
 	a.mu.Lock()
 	a.answers[r.ID], p.id = settled, r.ID
 	if !slices.Contains(a.posed, p) { // a grant has just ended
@@ -124,10 +124,10 @@ func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (perm
 }
 
 // answered reports the outcome of a question, and that the agent no longer waits for it.
-func (a *Agent) answered(ctx context.Context, p *posed, r permissions.Request, opened, void bool) {
+func (a *Agent) answered(ctx context.Context, p *submitted, r permissions.Request, opened, void bool) {
 	a.mu.Lock()
 	delete(a.answers, p.id)
-	a.posed = slices.DeleteFunc(a.posed, func(q *posed) bool { return p == q })
+	a.posed = slices.DeleteFunc(a.posed, func(q *submitted) bool { return p == q })
 	a.mu.Unlock()
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
 	defer done()
@@ -218,8 +218,8 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 	a.working(a.Activity() == permissions.Running)
 }
 
-// Witness implements [agents.Witness]: it wakes the waiter of an answer, and a stop ends the program.
-func (a *Agent) Witness(_ context.Context, h permissions.Happening, r permissions.Request) error {
+// HandleEvent implements [agents.EventHandler]: it wakes the waiter of an answer, and a stop ends the program.
+func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permissions.Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch h.Type {
@@ -231,7 +231,7 @@ func (a *Agent) Witness(_ context.Context, h permissions.Happening, r permission
 			a.seat.doom()
 		}
 	case permissions.RequestSettled:
-		a.answers[r.ID].Ring() // without a waiter this does nothing
+		a.answers[r.ID].Notify() // without a waiter this does nothing
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ type Errand struct {
 	Name    string // of the agent, as shown to people
 	Session string // the session that grants are for
 	Program Program
-	Place   tools.Place
+	Place   tools.Workspace
 	Read    tools.Tool // as in [Options]
 	Write   tools.Tool
 	Run     tools.Tool
@@ -273,7 +273,7 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 	if err != nil {
 		return err
 	}
-	s := &seat{c, p}
+	s := &session{c, p}
 	defer s.part()
 	limited, done := context.WithTimeout(ctx, e.Program.patience())
 	_, err = s.begin(limited, (Options{Place: e.Place}).conversation(), "")

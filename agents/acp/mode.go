@@ -89,7 +89,7 @@ type wrongMode string
 func (e wrongMode) Error() string { return string(e) }
 
 // begins sets the required mode for the conversation.
-func (s *seat) begins(ctx context.Context, id sdk.SessionId, m modes) error {
+func (s *session) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 	want, err := m.wanted(s.mode)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (s *seat) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 }
 
 // inMode fails if the agent left the permitted modes and does not return.
-func (s *seat) inMode(ctx context.Context) error {
+func (s *session) inMode(ctx context.Context) error {
 	s.mutex().Lock()
 	strays := s.strays()
 	s.mutex().Unlock()
@@ -115,7 +115,7 @@ func (s *seat) inMode(ctx context.Context) error {
 }
 
 // setMode sets the required mode, and fails if the agent stays in another.
-func (s *seat) setMode(ctx context.Context) (err error) {
+func (s *session) setMode(ctx context.Context) (err error) {
 	s.mutex().Lock()
 	id, m, want := s.conversation, s.modes, s.want
 	s.mutex().Unlock()

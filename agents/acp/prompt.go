@@ -96,7 +96,7 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 }
 
 // ask prompts the agent and waits for the end of its turn.
-func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
+func (s *session) ask(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
 	if isOver(t) { // stopped before it was prompted
 		return sdk.StopReasonCancelled, nil
 	}
@@ -202,7 +202,7 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
 
 // ready returns the program with the session's conversation, starting both if needed.
-func (a *Agent) ready(ctx context.Context) (*seat, error) {
+func (a *Agent) ready(ctx context.Context) (*session, error) {
 	a.mu.Lock()
 	s := a.seat
 	a.mu.Unlock()
@@ -216,9 +216,9 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 		}
 		p, err := launch(ctx, a.o.Program, c.answer, c.update)
 		if err != nil {
-			return nil, a.lame(ctx, err)
+			return nil, a.startFailed(ctx, err)
 		}
-		s = &seat{c, p}
+		s = &session{c, p}
 		a.mu.Lock()
 		a.seat = s
 		a.mu.Unlock()
@@ -234,7 +234,7 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 	defer done()
 	begun, err := s.begin(limited, a.o.conversation(), was.Conversation)
 	if err != nil {
-		err = a.lame(ctx, s.why(ctx, err))
+		err = a.startFailed(ctx, s.why(ctx, err))
 		a.leave() // its state is unknown, so the next message gets a new one
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 }
 
 // begin begins a conversation, or continues one if the agent can.
-func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
+func (s *session) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
 	id, m := before, modes{}
 	if before != "" && s.able.LoadSession {
 		loaded, err := signedIn[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
@@ -281,8 +281,8 @@ func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.
 	return id, s.begins(ctx, id, m)
 }
 
-// lame is why the agent cannot be started, with what to do about it.
-func (a *Agent) lame(ctx context.Context, err error) error {
+// startFailed is why the agent cannot be started, with what to do about it.
+func (a *Agent) startFailed(ctx context.Context, err error) error {
 	var told *refused
 	var mode wrongMode
 	switch {

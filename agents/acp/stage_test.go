@@ -162,15 +162,15 @@ func (s *stage) pass(d time.Duration) {
 
 type witnesses []*acp.Agent
 
-func (all witnesses) Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error {
+func (all witnesses) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
 	for _, a := range all {
-		_ = a.Witness(ctx, h, r)
+		_ = a.HandleEvent(ctx, h, r)
 	}
 	return nil
 }
 
 // program is the test binary as an agent, sandboxed to its workspace.
-func program(box *sandbox.Sandbox, place tools.Place, start time.Duration, like ...string) acp.Program {
+func program(box *sandbox.Sandbox, place tools.Workspace, start time.Duration, like ...string) acp.Program {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -183,7 +183,7 @@ func program(box *sandbox.Sandbox, place tools.Place, start time.Duration, like 
 				return nil, nil, err
 			}
 			ws := held.Path
-			return box.Command(ctx, sandbox.Walls{
+			return box.Command(ctx, sandbox.Policy{
 				Read: []string{self}, Write: []string{ws}, Dir: ws, Held: held,
 				Env: []string{"GORACE=atexit_sleep_ms=10", "GOCOVERDIR=" + ws},
 			}, append([]string{self, acptest.Name}, like...)...)
@@ -201,13 +201,13 @@ func kit(box *sandbox.Sandbox) map[string]tools.Tool {
 }
 
 // place is the workspace as configured.
-func (s *stage) place(name string, more ...permissions.Tag) tools.Place {
+func (s *stage) place(name string, more ...permissions.Tag) tools.Workspace {
 	write, err := permissions.ParseTag("@write:" + s.at(""))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	held := append([]permissions.Tag{write, permissions.Workspace}, more...)
-	return tools.Place{Agent: name, Tags: held}.In(filepath.Clean(s.at("")))
+	return tools.Workspace{Agent: name, Tags: held}.In(filepath.Clean(s.at("")))
 }
 
 func (s *stage) open() {
@@ -233,7 +233,7 @@ func (s *stage) open() {
 		},
 		Policy: permissions.Policy{Auto: []string{"read_file", "acp_think"}, Gated: []string{"write_file"}, Forbidden: []string{"acp_delete"}},
 		Limits: engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 1000},
-		Bonds:  map[string]permissions.Bond{}, Holdings: map[string][]permissions.Tag{},
+		Bonds:  map[string]permissions.Binding{}, Holdings: map[string][]permissions.Tag{},
 	}
 	var residents []agents.Resident
 	for _, c := range s.casts {
@@ -249,14 +249,14 @@ func (s *stage) open() {
 		})
 		s.own, residents = append(s.own, a), append(residents, a)
 		caller := permissions.AgentCaller(c.name).Name
-		configured.Bonds[caller], configured.Holdings[caller] = a.Bond(), p.Tags
+		configured.Bonds[caller], configured.Holdings[caller] = a.Binding(), p.Tags
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: residents, Witness: witnesses(s.own),
+		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: residents, EventHandler: witnesses(s.own),
 		Settings: configured, Now: s.now, Log: log,
 	})
 	for _, a := range s.own {
-		a.Bind(s.Desk())
+		a.Bind(s.Approvals())
 	}
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)

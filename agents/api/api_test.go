@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // serve serves a desk and returns how to stop it.
-func serve(t *testing.T, socket string, desk api.Desk) (stop func() time.Duration) {
+func serve(t *testing.T, socket string, desk api.Requests) (stop func() time.Duration) {
 	t.Helper()
 	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
@@ -129,7 +129,7 @@ func TestALongPollReturnsWithTheAnswer(t *testing.T) {
 	serve(t, socket, desk)
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
 	type read struct {
-		s   permissions.Standing
+		s   permissions.RequestView
 		err error
 	}
 	answer := make(chan read, 1)

@@ -27,7 +27,7 @@ type outcome struct {
 // background asks in a goroutine of its own; told receives the progress.
 func background(ctx context.Context, c *api.Client, q permissions.Request) (told chan wire.Request, done chan outcome) {
 	told, done = make(chan wire.Request, 100), make(chan outcome, 1)
-	c.Progress = func(s permissions.Standing) { told <- wire.From(s, false) }
+	c.Progress = func(s permissions.RequestView) { told <- wire.From(s, false) }
 	go func() {
 		r, err := c.Ask(ctx, permissions.Caller{}, q)
 		done <- outcome{r, err}
@@ -265,11 +265,11 @@ type hasty struct {
 	asked, redeemed atomic.Bool
 }
 
-func (h *hasty) Put(
+func (h *hasty) AskDeferred(
 	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	if !h.asked.Swap(true) {
-		r, err := h.Desk.Put(ctx, c, question)
+		r, err := h.Desk.AskDeferred(ctx, c, question)
 		_, decided := h.Registry.Resolve(context.Background(), r.ID, permissions.Cast{
 			Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: time.Now()},
 		})
@@ -280,7 +280,7 @@ func (h *hasty) Put(
 		s, _ := h.Find(ctx, c, q.ID)
 		return &s.Request, errors.Join(context.DeadlineExceeded, err)
 	}
-	return h.Desk.Put(ctx, c, question)
+	return h.Desk.AskDeferred(ctx, c, question)
 }
 
 func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
@@ -330,13 +330,13 @@ func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
 			if c.after != nil {
 				c.after(&r)
 			}
-			told, err := wire.Encode(wire.From(permissions.Standing{Request: r}, false))
+			told, err := wire.Encode(wire.From(permissions.RequestView{Request: r}, false))
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(told) }))
 			defer s.Close()
-			client, err := api.NewRemoteClient(s.URL, wire.Way{})
+			client, err := api.NewRemoteClient(s.URL, wire.RemoteOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -349,11 +349,11 @@ func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
 				t.Errorf("begun: %s, %v", s.Request.ID, err)
 			}
 			other := permissions.NewID(time.Now())
-			for call, ask := range map[string]func(permissions.ID) (permissions.Standing, error){
-				"get":    func(id permissions.ID) (permissions.Standing, error) { return client.Get(t.Context(), id, 0) },
-				"cancel": func(id permissions.ID) (permissions.Standing, error) { return client.Cancel(t.Context(), id) },
-				"forgo":  func(id permissions.ID) (permissions.Standing, error) { return client.Forgo(t.Context(), id, "c") },
-				"reply": func(id permissions.ID) (permissions.Standing, error) {
+			for call, ask := range map[string]func(permissions.ID) (permissions.RequestView, error){
+				"get":    func(id permissions.ID) (permissions.RequestView, error) { return client.Get(t.Context(), id, 0) },
+				"cancel": func(id permissions.ID) (permissions.RequestView, error) { return client.Cancel(t.Context(), id) },
+				"forgo":  func(id permissions.ID) (permissions.RequestView, error) { return client.Forgo(t.Context(), id, "c") },
+				"reply": func(id permissions.ID) (permissions.RequestView, error) {
 					return client.Reply(t.Context(), id, permissions.Choose(1), r.Digest)
 				},
 			} {

@@ -32,7 +32,7 @@ type Client struct {
 	TokenFile string
 	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
 	// somewhere, and when a lost connection is back.
-	Progress func(permissions.Standing)
+	Progress func(permissions.RequestView)
 	// Lost, if set before the first question, is told once when a connection is lost, or when the daemon's store fails while
 	// a question waits, before it is tried again.
 	Lost func(error)
@@ -52,7 +52,7 @@ func NewClient(socket string) *Client {
 
 // NewRemoteClient makes a client of the daemon at a URL ([wire.NewRemoteClient]), where only a token proves anything. It
 // does not connect yet.
-func NewRemoteClient(url string, way wire.Way) (*Client, error) {
+func NewRemoteClient(url string, way wire.RemoteOptions) (*Client, error) {
 	c, err := wire.NewRemoteClient(url, way)
 	if err != nil {
 		return nil, err
@@ -73,14 +73,14 @@ func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Re
 // Put asks what q says, whatever its kind, and waits until it is settled. When ctx ends first, or the daemon stays away until
 // the deadline, the error says so and the request is as it was last told. Without a connection to begin with it fails at
 // once with [ErrUnreachable]. What the daemon refuses is a *[permissions.Refusal].
-func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
+func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.RequestView, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	err = a.run(ctx)
 	if a.row.ID == "" {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	s, unread := a.row.Standing()
 	if err == nil {
@@ -91,56 +91,56 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 
 // Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, if it has one, and the
 // request's id goes on from there.
-func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
+func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.RequestView, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	if q.Call == "" {
 		a.header.Del(headerCall)
 	}
 	if err := a.post(ctx, 0); err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	return a.row.Standing()
 }
 
 // Reply answers a request of this caller's by what the dialog of its own editor brought, where it may be answered there
-// ([permissions.Standing].Editor); shown is the digest of what was shown.
+// ([permissions.RequestView].Editor); shown is the digest of what was shown.
 func (c *Client) Reply(
 	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	s, err := c.row(ctx, http.MethodPost, id, "/answer", nil, wire.Reply{Answer: a, Digest: shown.String()}, 0)
 	if err == nil && s.Request.Digest != shown {
-		return permissions.Standing{}, fmt.Errorf("%w, %s", ErrOtherRow, id)
+		return permissions.RequestView{}, fmt.Errorf("%w, %s", ErrOtherRow, id)
 	}
 	return s, err
 }
 
 // Get reads a request of this caller's, waiting at most wait, which is at most 50 s, for it to be settled.
-func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
+func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodGet, id, "?wait="+wait.String(), nil, nil, wait)
 }
 
 // Cancel withdraws a pending request of this caller's.
-func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
+func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
 	return c.cancel(ctx, id, nil)
 }
 
 // Regret withdraws a pending request of this caller's after so long, at most an hour, unless somebody has asked the same again by then,
 // or waits for it.
-func (c *Client) Regret(ctx context.Context, id permissions.ID, after time.Duration) (permissions.Standing, error) {
+func (c *Client) Regret(ctx context.Context, id permissions.ID, after time.Duration) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodPost, id, "/cancel?after="+after.String(), nil, nil, 0)
 }
 
 // Forgo withdraws a pending request of this caller's, unless another call than the one of that name waits for it; then
 // it stays as it is.
-func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error) {
+func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.RequestView, error) {
 	return c.cancel(ctx, id, http.Header{headerCall: {call}})
 }
 
 // Recall withdraws what the caller asked and needs no answer any more, and returns how many requests that was.
-func (c *Client) Recall(ctx context.Context, m permissions.Moot) (withdrawn int, err error) {
+func (c *Client) Recall(ctx context.Context, m permissions.Recall) (withdrawn int, err error) {
 	var out wire.Recalled
 	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, wire.MootOf(m), 0, &out)
 	return out.Withdrawn, err
@@ -155,20 +155,20 @@ func (c *Client) Tell(
 	return out.To, err
 }
 
-func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.Standing, error) {
+func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodPost, id, "/cancel", header, nil, 0)
 }
 
 // row is one call about a request, which must be answered by its row.
 func (c *Client) row(
 	ctx context.Context, method string, id permissions.ID, rest string, header http.Header, in any, wait time.Duration,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	var w wire.Request
 	if err := c.call(ctx, method, "/v1/requests/"+url.PathEscape(string(id))+rest, header, in, wait, &w); err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	if w.ID != id {
-		return permissions.Standing{}, fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
+		return permissions.RequestView{}, fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
 	}
 	return w.Standing()
 }

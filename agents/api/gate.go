@@ -18,8 +18,8 @@ const (
 // gate proves who asks: whom the token says, where a call presents one, and else the account that the kernel says is at
 // the other end of a socket. A call that presents anything is that or nobody: it never falls back to the account.
 type gate struct {
-	desk Desk
-	door *wire.Door
+	desk Requests
+	door *wire.Server
 	pace *pace
 	// remote is the gate of the TCP listener, where no account is known and only a token proves anything.
 	remote bool
@@ -30,9 +30,9 @@ type gate struct {
 // pace is how often calls may come. The buckets are apart, so that looking after the daemon does not cost those who ask
 // their turn, nor one agent another, nor what proves nothing those who do.
 type pace struct {
-	peers   *wire.Pace // each connection's other end, whoever it says it is
-	callers *wire.Pace // each proven caller
-	health  *wire.Pace // each who looks after the daemon, by the other end
+	peers   *wire.RateLimiter // each connection's other end, whoever it says it is
+	callers *wire.RateLimiter // each proven caller
+	health  *wire.RateLimiter // each who looks after the daemon, by the other end
 }
 
 // The paces, in calls a second and at once. They are far from what waiting takes, which is one call in 50 s.
@@ -50,9 +50,9 @@ func newPace(perSecond int) *pace {
 		atOnce = perSecond
 	}
 	return &pace{
-		peers:   wire.NewPace(float64(peersToCallers*perSecond), peersToCallers*atOnce),
-		callers: wire.NewPace(float64(perSecond), atOnce),
-		health:  wire.NewPace(looksPerSecond, looksAtOnce),
+		peers:   wire.NewRateLimiter(float64(peersToCallers*perSecond), peersToCallers*atOnce),
+		callers: wire.NewRateLimiter(float64(perSecond), atOnce),
+		health:  wire.NewRateLimiter(looksPerSecond, looksAtOnce),
 	}
 }
 
@@ -68,7 +68,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 			peers = g.pace.health
 		}
 		if err := peers.Take(wire.PeerName(ctx)); err != nil {
-			g.door.TurnAway(w, err)
+			g.door.Reject(w, err)
 			return
 		}
 		if alive {
@@ -86,7 +86,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 			err = g.pace.callers.Take(c.Name)
 		}
 		if err != nil {
-			g.door.TurnAway(w, err)
+			g.door.Reject(w, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callerKey{}, c)))

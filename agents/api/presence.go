@@ -66,7 +66,7 @@ func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Reques
 }
 
 // recall takes over those who waited when the daemon ended. While one that is there still waits for the same, the others leave nothing.
-func (p *presence) recall(ctx context.Context, desk Desk) error {
+func (p *presence) recall(ctx context.Context, desk Requests) error {
 	kept, callers, err := desk.Processes(ctx)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (p *presence) recall(ctx context.Context, desk Desk) error {
 }
 
 // watch withdraws what those asked that are gone, until ctx ends.
-func (p *presence) watch(ctx context.Context, desk Desk) error {
+func (p *presence) watch(ctx context.Context, desk Requests) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
 	for recalled := false; ; {

@@ -29,20 +29,20 @@ const findWithin = 500 * time.Millisecond
 
 // routes are what agents may call. Who calls is proven before any of them ([gate.admit]).
 type routes struct {
-	desk    Desk
-	door    *wire.Door
+	desk    Requests
+	door    *wire.Server
 	present *presence
 	log     *slog.Logger
 }
 
 func (r *routes) register() {
-	wire.RegisterLater(r.door, huma.Operation{
+	wire.RegisterDeferred(r.door, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests",
 		Summary:      "Put a question to people",
 		Description:  "Returns the request once it is settled, or as it stands when wait is over. Asking again joins it.",
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
 	}, r.ask)
-	wire.RegisterLater(r.door, huma.Operation{
+	wire.RegisterDeferred(r.door, huma.Operation{
 		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}",
 		Summary: "Read a request of the caller's, which uses nothing",
 	}, r.read)
@@ -77,14 +77,14 @@ type askInput struct {
 
 type row struct{ Body wire.Request }
 
-func (r *routes) ask(ctx context.Context, in *askInput) (wire.Later[wire.Request], error) {
+func (r *routes) ask(ctx context.Context, in *askInput) (wire.Deferred[wire.Request], error) {
 	wait, err := wire.ParseWait(in.Body.Wait)
 	if err != nil {
 		return nil, permissions.Invalid(err)
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	return func() func() (wire.Request, error) {
-		q, err := r.desk.Put(limited, CallerOf(ctx), in.question)
+		q, err := r.desk.AskDeferred(limited, CallerOf(ctx), in.question)
 		cancel()
 		r.kept(ctx, in, q)
 		return func() (wire.Request, error) { return r.settled(ctx, q, err) }
@@ -121,15 +121,15 @@ func (r *routes) settled(ctx context.Context, q *permissions.Request, err error)
 // around is where q was shown and who waits. The row stays the one that this call was given: a later one may have been
 // decided for another call. An answer that this caller does not wait for any more is not looked at, since looking is
 // collecting.
-func (r *routes) around(ctx context.Context, q permissions.Request) permissions.Standing {
+func (r *routes) around(ctx context.Context, q permissions.Request) permissions.RequestView {
 	if ctx.Err() != nil && q.State != permissions.Pending {
-		return permissions.Standing{Request: q}
+		return permissions.RequestView{Request: q}
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer cancel()
 	s, err := r.desk.Find(brief, CallerOf(ctx), q.ID)
 	if err != nil {
-		s = permissions.Standing{} // the answer counts, wherever it was shown
+		s = permissions.RequestView{} // the answer counts, wherever it was shown
 	}
 	s.Request = q
 	return s
@@ -140,18 +140,18 @@ type readInput struct {
 	Wait string `query:"wait" doc:"how long to wait for an answer, at most 50s"`
 }
 
-func (r *routes) read(ctx context.Context, in *readInput) (wire.Later[wire.Request], error) {
+func (r *routes) read(ctx context.Context, in *readInput) (wire.Deferred[wire.Request], error) {
 	wait, err := wire.ParseWait(in.Wait)
 	if err != nil {
 		return nil, permissions.Invalid(err)
 	}
 	id := permissions.ID(in.ID)
 	if wait == 0 {
-		return wire.Now(told(r.desk.Find(ctx, CallerOf(ctx), id)))
+		return wire.Resolved(told(r.desk.Find(ctx, CallerOf(ctx), id)))
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	return func() func() (wire.Request, error) {
-		err := r.desk.Linger(limited, CallerOf(ctx), id)
+		err := r.desk.WaitSettled(limited, CallerOf(ctx), id)
 		return func() (wire.Request, error) {
 			defer cancel()
 			if err != nil {
@@ -163,7 +163,7 @@ func (r *routes) read(ctx context.Context, in *readInput) (wire.Later[wire.Reque
 }
 
 // told is how a request that stands so is told.
-func told(s permissions.Standing, err error) (wire.Request, error) {
+func told(s permissions.RequestView, err error) (wire.Request, error) {
 	if err != nil {
 		return wire.Request{}, err
 	}
@@ -180,7 +180,7 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
 	caller, id := CallerOf(ctx), permissions.ID(in.ID)
 	switch {
 	case in.Call != "":
-		return r.standing(r.desk.Forgo(ctx, caller, id, in.Call))
+		return r.standing(r.desk.LeaveOrCancel(ctx, caller, id, in.Call))
 	case in.After != "":
 		after, err := time.ParseDuration(in.After)
 		if err != nil || after < 0 || after > mostRegret {
@@ -232,7 +232,7 @@ func (r *routes) answer(ctx context.Context, in *answerInput) (*row, error) {
 	return r.standing(r.desk.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
 }
 
-func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
+func (r *routes) standing(s permissions.RequestView, err error) (*row, error) {
 	w, err := told(s, err)
 	if err != nil {
 		return nil, r.door.Refuse(err)
@@ -240,7 +240,7 @@ func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
 	return &row{Body: w}, nil
 }
 
-// over tells whether an error only says that the waiting ended.
+// over reports whether an error only says that the waiting ended.
 func over(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

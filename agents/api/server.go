@@ -2,7 +2,7 @@
 // machines, over TCP; and the client that speaks to it.
 //
 // The [Server] proves who calls by the account at the other end of the socket, or by the token that a call presents,
-// which then says alone who asks, and over TCP is the only proof; and hands the question to its [Desk], which can put it
+// which then says alone who asks, and over TCP is the only proof; and hands the question to its [Requests], which can put it
 // to people and cannot decide. No route here decides, lists or shows what is another caller's. One takes what the dialog of
 // the caller's own editor brought, for what permits nothing, where that is switched on.
 //
@@ -34,7 +34,7 @@ import (
 
 // Options are what a [Server] needs.
 type Options struct {
-	Desk   Desk
+	Desk   Requests
 	Socket string // path of agent.sock
 	Group  string // whose members may ask as well; empty: this account and root only
 	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
@@ -103,7 +103,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g := gate{desk: s.options.Desk, door: door, pace: newPace(s.options.CallsPerSecond)}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		h := door.Handler(wire.Entrance{Guard: g.admit})
+		h := door.Handler(wire.Listener{Guard: g.admit})
 		return wire.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
 	})
 	group.Go(func() error { return s.present.watch(ctx, s.options.Desk) })
@@ -114,8 +114,8 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // door has all that agents may reach.
-func (s *Server) door() *wire.Door {
-	door := wire.NewDoor("daycared for agents", s.options.Desk.Ready, s.options.Log)
+func (s *Server) door() *wire.Server {
+	door := wire.NewServer("daycared for agents", s.options.Desk.Ready, s.options.Log)
 	(&routes{desk: s.options.Desk, door: door, present: &s.present, log: s.options.Log}).register()
 	if s.options.Metrics != nil {
 		door.Metrics(s.options.Metrics)
@@ -126,29 +126,29 @@ func (s *Server) door() *wire.Door {
 	return door
 }
 
-// Desk is what this door needs of the engine. It cannot decide what an agent may do.
-type Desk interface {
-	// Put is [agents.Asker.Ask], for thousands who wait: it needs little of a stack, and keeps no request meanwhile.
+// Requests is what this door needs of the engine. It cannot decide what an agent may do.
+type Requests interface {
+	// AskDeferred is [agents.Asker.Ask], for thousands who wait: it needs little of a stack, and keeps no request meanwhile.
 	// question says what is asked, again when that has to be asked anew; its error is returned as it is. The answer is
 	// never nil.
-	Put(
+	AskDeferred(
 		ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
 	) (*permissions.Request, error)
-	agents.Asked
-	// Linger returns when Await would, and needs little of a stack. Another's request is refused as unknown.
-	Linger(ctx context.Context, caller permissions.Caller, id permissions.ID) error
-	// Forgo takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
-	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
+	agents.Requests
+	// WaitSettled returns when Await would, and needs little of a stack. Another's request is refused as unknown.
+	WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error
+	// LeaveOrCancel takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
+	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
 	// Killed takes a call whose process was ended from a request of this caller's, and cancels that when no other waits.
 	Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error
 	// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it.
-	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.Standing, error)
+	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
 	// KeepProcess keeps, beyond a restart, which process of this machine waits for a request of this caller's; one without an id is
 	// forgotten. Processes are those that are kept, with the callers that they ask as.
 	KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error
 	Processes(ctx context.Context) ([]permissions.Wait, []permissions.Caller, error)
 	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
-	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
+	Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error)
 	// Tell has somebody told what this caller says, and returns who that is. An empty name is whoever the caller belongs to.
 	Tell(
 		ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
@@ -200,7 +200,7 @@ func (s *Server) listenTCP(o TCP) (*remote, error) {
 	return r, nil
 }
 
-// hosts tells whether a host is one of this listener's. A name that a name server could give to somebody else would let
+// hosts reports whether a host is one of this listener's. A name that a name server could give to somebody else would let
 // a page from anywhere in, so only those that were named are.
 func (r *remote) hosts(name string) bool {
 	own, _, _ := net.SplitHostPort(r.Address)
@@ -216,13 +216,13 @@ func (r *remote) hosts(name string) bool {
 	return r.certificate != nil && r.certificate.names(name)
 }
 
-func (r *remote) serve(ctx context.Context, door *wire.Door, g gate, o Options) error {
+func (r *remote) serve(ctx context.Context, door *wire.Server, g gate, o Options) error {
 	g.remote, g.anonymous = true, r.AllowAnonymous && !r.BehindProxy
 	options := wire.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
 	if r.certificate != nil {
 		options.TLS = r.certificate.config()
 	}
-	h := door.Handler(wire.Entrance{Hosts: r.hosts, Guard: g.admit})
+	h := door.Handler(wire.Listener{Hosts: r.hosts, Guard: g.admit})
 	return wire.ServeTCP(ctx, r.listener, h, options, o.Log)
 }
 
@@ -291,7 +291,7 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// names tells whether the certificate is for a host.
+// names reports whether the certificate is for a host.
 func (c *certificate) names(host string) bool {
 	leaf := c.get().Leaf
 	return !strings.Contains(host, "*") && leaf.VerifyHostname(bracketed(host)) == nil

@@ -6,7 +6,7 @@
 // know is shown and asked about with the tool's input, since these programs add members with every version; what it cannot read
 // is never allowed.
 //
-// [Decide] puts a call to a [Desk] and always has a [Verdict] before the agent's patience ends, because nearly all of
+// [Decide] puts a call to a [Requests] and always has a [Verdict] before the agent's patience ends, because nearly all of
 // these programs go on as if allowed when a hook says nothing. A request that is still pending then stands, and the
 // agent's next equal call joins it. Only an agent that ends its hook, as it does when the person answered at its
 // keyboard, has the request cancelled. `daycared hook` does this over agent.sock, [Handler] over HTTP.

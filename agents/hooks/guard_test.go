@@ -219,7 +219,7 @@ func TestJudgeEveryKindModeAndState(t *testing.T) {
 
 // mixed is a desk that hands every caller the approval of something else.
 type mixed struct {
-	Desk
+	Requests
 	change func(*permissions.Request)
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Options are what a [Handler] needs.
 type Options struct {
-	Desk Desk
+	Desk Requests
 	// CallerOf is who makes the call that a context is of, proven by whoever admits calls.
 	CallerOf func(context.Context) permissions.Caller
 	// Stopping is closed when the daemon stops, before the contexts of calls end: they are then answered, and their

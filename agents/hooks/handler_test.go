@@ -27,7 +27,7 @@ const bash = `{"session_id":"3f9c","cwd":"/srv","hook_event_name":"PreToolUse","
 var uid = permissions.CallerUID(1000)
 
 // serve serves a desk to hooks; stop is what the daemon does when it stops.
-func serve(t *testing.T, desk hooks.Desk) (address string, stop func()) {
+func serve(t *testing.T, desk hooks.Requests) (address string, stop func()) {
 	t.Helper()
 	base, end := context.WithCancel(context.Background())
 	s := httptest.NewUnstartedServer(hooks.Handler(hooks.Options{

@@ -77,10 +77,10 @@ func versionIn(history string) string {
 	return ""
 }
 
-// Beginner is a [Desk] that can ask without waiting, too.
+// Beginner is a [Requests] that can ask without waiting, too.
 type Beginner interface {
-	Desk
-	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error)
+	Requests
+	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error)
 }
 
 // raceWithin bounds how long a person at the keyboard waits for the agent's own dialog.

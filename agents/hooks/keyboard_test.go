@@ -71,11 +71,11 @@ func TestAttendedIsCertainOrNot(t *testing.T) {
 type racing struct {
 	late
 
-	stands permissions.Standing
+	stands permissions.RequestView
 	err    error
 }
 
-func (r *racing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+func (r *racing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	s := r.stands
 	q.Version, q.State, q.DecidedBy = permissions.DigestVersion, s.Request.State, "fay"
 	q.Digest, q.Answer, q.Asked = permissions.ComputeDigest(q), s.Request.Answer, []string{"fay"}
@@ -114,7 +114,7 @@ func TestRace(t *testing.T) {
 			t.Fatal(err)
 		}
 		call.Keyboard = true
-		desk := &racing{late: late{err: errors.New("odd")}, err: c.err, stands: permissions.Standing{
+		desk := &racing{late: late{err: errors.New("odd")}, err: c.err, stands: permissions.RequestView{
 			Keyboard: c.keyboard, Request: permissions.Request{State: c.state, Answer: permissions.Allow(permissions.Once)},
 		}}
 		said := call.Reply(Race(t.Context(), desk, permissions.CallerUID(1), call, time.Millisecond))

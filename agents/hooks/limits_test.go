@@ -94,14 +94,14 @@ func (l *late) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	return mixed{change: func(*permissions.Request) {}}.Ask(ctx, c, q)
 }
 
-func (l *late) Recall(context.Context, permissions.Caller, permissions.Moot) (int, error) {
+func (l *late) Recall(context.Context, permissions.Caller, permissions.Recall) (int, error) {
 	return 0, nil
 }
 
-func (l *late) Forgo(ctx context.Context, _ permissions.Caller, _ permissions.ID, _ string) (permissions.Standing, error) {
+func (l *late) LeaveOrCancel(ctx context.Context, _ permissions.Caller, _ permissions.ID, _ string) (permissions.RequestView, error) {
 	end, _ := ctx.Deadline()
 	l.forgoes = time.Until(end)
-	return permissions.Standing{}, ctx.Err()
+	return permissions.RequestView{}, ctx.Err()
 }
 
 // TestWhatComesAtTheLastMoment: an approval counts, whatever the clock says by then; of an error, that the time is over is

@@ -19,7 +19,7 @@ type Call struct {
 	// Request is the question that it makes. It has no id yet, and no host.
 	Request permissions.Request
 	// Moot, if Via is set, is what needs no answer any more: the hook was called after something happened, and decides nothing.
-	Moot permissions.Moot
+	Moot permissions.Recall
 
 	// Keyboard says that the agent's own dialog asks whoever is at its keyboard, too; see [Call.Attended].
 	Keyboard bool

@@ -40,7 +40,7 @@ func Judge(r permissions.Request, err error) Verdict {
 		result := permissions.Result(r)
 		approved := r.Kind == permissions.KindTool && r.State == permissions.Approved
 		allowed := approved && !result.Error && result.Exit == permissions.ExitYes
-		return Verdict{Allowed: allowed, Unasked: allowed && r.Unasked(), Open: undecided(r.Told()), Reason: result.Text}
+		return Verdict{Allowed: allowed, Unasked: allowed && r.Unasked(), Open: undecided(r.Outcome()), Reason: result.Text}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Verdict{Open: true, Reason: stillWaiting(r)}
 	case errors.As(err, &refusal):
@@ -106,15 +106,15 @@ func (c Call) Reply(v Verdict) Reply {
 // Refuse is the verdict on what [Dialect.Read] could not read.
 func Refuse(err error) Verdict { return Verdict{Reason: "Not allowed: " + err.Error() + "."} }
 
-// Desk is what hooks need of whoever puts questions to people. It cannot decide.
-type Desk interface {
+// Requests is what hooks need of whoever puts questions to people. It cannot decide.
+type Requests interface {
 	// Ask puts a question and waits. When ctx ends first, the request is returned as it stands, with the error of ctx.
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
-	// Forgo cancels a pending request of this caller's, unless another call than the one of that name (empty for one that has
+	// LeaveOrCancel cancels a pending request of this caller's, unless another call than the one of that name (empty for one that has
 	// returned) waits for it.
-	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
+	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
 	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
-	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
+	Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error)
 }
 
 // ErrLeft is the cause of a context that ended because the process stops, and not because the agent ended its hook: the
@@ -142,7 +142,7 @@ func led(r permissions.Request, caller permissions.Caller) permissions.Request {
 // ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]), unless another hook waits with
 // the same call. There is a verdict always. What is asked, and granted, is about the folders that names lead to just now, and
 // nothing is allowed once they lead elsewhere.
-func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, within time.Duration) Verdict {
+func Decide(ctx context.Context, desk Requests, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
 	return hearing{ctx, limited, desk, caller}.all(c, nil)
@@ -151,7 +151,7 @@ func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, w
 // hearing is how one hook puts its questions.
 type hearing struct {
 	ctx, limited context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
-	desk         Desk
+	desk         Requests
 	caller       permissions.Caller
 }
 
@@ -222,7 +222,7 @@ func (h hearing) one(given permissions.Request, settled *permissions.Request) (p
 func (h hearing) forgo(id permissions.ID, call string) Verdict {
 	work, finished := context.WithTimeout(context.WithoutCancel(h.ctx), withdrawWithin)
 	defer finished()
-	left, err := h.desk.Forgo(work, h.caller, id, call)
+	left, err := h.desk.LeaveOrCancel(work, h.caller, id, call)
 	switch {
 	case err != nil:
 		return Verdict{Reason: "The hook was ended, and its question may stand: " + err.Error() + "."}

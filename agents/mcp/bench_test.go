@@ -151,7 +151,7 @@ func (d *decider) nothing(c *sdk.ClientSession) {
 // commits are as many of the smallest writes that the store has.
 func (d *decider) commits(n int) {
 	for range n {
-		if _, err := d.bare.Pulse(context.Background(), time.Now()); err != nil {
+		if _, err := d.bare.Heartbeat(context.Background(), time.Now()); err != nil {
 			d.t.Error(err)
 		}
 	}

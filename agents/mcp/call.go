@@ -57,7 +57,7 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 	if err != nil {
 		return refused(permissions.Invalid(err))
 	}
-	v := visitOf(ctx)
+	v := connectionOf(ctx)
 	ctx, done := s.attend(ctx, v, r, "")
 	defer done()
 	caller := s.o.CallerOf(ctx)
@@ -81,7 +81,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	if err := q.Validate(); err != nil {
 		return permissions.Request{}, nil, permissions.Invalid(err)
 	}
-	v, caller := visitOf(ctx), s.o.CallerOf(ctx)
+	v, caller := connectionOf(ctx), s.o.CallerOf(ctx)
 	about := questionOf(caller, q)
 	before, again := s.left.take(about) // nobody who is anonymous: they cannot be told apart
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
@@ -103,7 +103,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 		err = errOther
 	}
 	d.note = cmp.Or(d.note, settled.Shortened(q.Patience))
-	gone := leaver{id: settled.ID, call: q.Call, caller: caller, message: v.message}
+	gone := abandonedCall{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
 	case err == nil && d.form != nil: // it comes back
 		s.left.add(about, gone)
@@ -133,7 +133,7 @@ func clipped(name string) string {
 	return string(letters[:min(len(letters), permissions.MaxName)])
 }
 
-// stale tells whether a request that was found again ended without anybody's decision before it was: then there is
+// stale reports whether a request that was found again ended without anybody's decision before it was: then there is
 // nothing to be collected, and whoever asks again means to ask.
 func stale(r permissions.Request, began time.Time) bool {
 	switch r.State {
@@ -143,12 +143,12 @@ func stale(r permissions.Request, began time.Time) bool {
 	return false
 }
 
-// left tells whether an error only says that the call ended before its answer came.
+// left reports whether an error only says that the call ended before its answer came.
 func left(err error) bool { return errors.Is(err, context.Canceled) }
 
 // attend is ctx until the client is gone, and the signs of life until done is called, which no sign comes after. The first
 // says what there is to note.
-func (s *Server) attend(ctx context.Context, v *visit, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
+func (s *Server) attend(ctx context.Context, v *connection, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var works sync.WaitGroup
 	stop := func() bool { return true }
@@ -217,7 +217,7 @@ func told(r permissions.Request, note string) *mcp.CallToolResult {
 	if r.State == permissions.Pending {
 		o.Text += fmt.Sprintf("\nNobody has said no: call await_request with the id %s, or ask the same again.", r.ID)
 	}
-	w := wire.From(permissions.Standing{Request: r}, false)
+	w := wire.From(permissions.RequestView{Request: r}, false)
 	return &mcp.CallToolResult{
 		IsError: o.Error, Content: text(o.Text),
 		StructuredContent: outcomeOf{

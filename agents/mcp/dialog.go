@@ -47,7 +47,7 @@ const (
 )
 
 // dialog is that of a call that asks q.
-func (s *Server) dialog(r *mcp.CallToolRequest, v *visit, caller permissions.Caller, about question, q permissions.Request) *dialog {
+func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permissions.Caller, about question, q permissions.Request) *dialog {
 	d := &dialog{server: s, request: r, caller: caller, about: about}
 	can := r.ClientCapabilities()
 	if !q.TakesReplies() || can == nil || can.Elicitation == nil || (can.Elicitation.Form == nil && can.Elicitation.URL != nil) {
@@ -173,24 +173,24 @@ func (d *dialog) asked(r permissions.Request) *mcp.CallToolResult {
 	}
 }
 
-// seal makes what a client brings back after a dialog something that only we can have given it, for that question of that
+// stateToken makes what a client brings back after a dialog something that only we can have given it, for that question of that
 // caller: a dialog that was never asked for answers nothing. Its key is as old as the process; after a restart the question
 // is simply shown again.
-type seal struct{ key []byte }
+type stateToken struct{ key []byte }
 
-func newSeal() seal {
+func newStateToken() stateToken {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // it never fails
-	return seal{key}
+	return stateToken{key}
 }
 
 // of is the sealed id of a request.
-func (s seal) of(id permissions.ID, about question) string {
+func (s stateToken) of(id permissions.ID, about question) string {
 	return string(id) + "." + base64.RawURLEncoding.EncodeToString(s.sum(id, about))
 }
 
 // open is the id that was sealed for that question; ok is false for anything else.
-func (s seal) open(sealed string, about question) (id permissions.ID, ok bool) {
+func (s stateToken) open(sealed string, about question) (id permissions.ID, ok bool) {
 	name, sum, _ := strings.Cut(sealed, ".")
 	given, err := base64.RawURLEncoding.DecodeString(sum)
 	if id = permissions.ID(name); err != nil || !hmac.Equal(given, s.sum(id, about)) {
@@ -199,7 +199,7 @@ func (s seal) open(sealed string, about question) (id permissions.ID, ok bool) {
 	return id, true
 }
 
-func (s seal) sum(id permissions.ID, about question) []byte {
+func (s stateToken) sum(id permissions.ID, about question) []byte {
 	h := hmac.New(sha256.New, s.key)
 	h.Write([]byte(string(id) + "\x00" + about.caller + "\x00"))
 	h.Write(about.digest[:])

@@ -6,8 +6,8 @@
 // contract as text, and the same as JSON beside it, since some agents show their model only one of the two.
 //
 // Leaving cancels nothing. A client that drops a call and asks the same again finds its place, and the decision taken
-// meanwhile: the door remembers who left without an answer (left.go). A client that said `cancelled` and does not come
-// back within a minute takes its request with it (left.go); one whose connection was lost never does.
+// meanwhile: the door remembers who left without an answer (abandoned.go). A client that said `cancelled` and does not come
+// back within a minute takes its request with it (abandoned.go); one whose connection was lost never does.
 //
 // What permits nothing, a clarification and a pause that continues, is shown as the client's own dialog as well, where it
 // declares elicitation and the desk says that it may be (dialog.go): over stdio the client is called meanwhile, and
@@ -40,24 +40,24 @@ import (
 
 const (
 	signsEvery  = 10 * time.Second // between two signs of life
-	regretAfter = time.Minute      // a cancelled call that nobody has joined again cancels its request
+	cancelAfter = time.Minute      // a cancelled call that nobody has joined again cancels its request
 )
 
-// Desk is what this door needs of the engine. It cannot decide what an agent may do.
-type Desk interface {
+// Requests is what this door needs of the engine. It cannot decide what an agent may do.
+type Requests interface {
 	agents.Asker
-	agents.Asked
+	agents.Requests
 	// Begin is Ask that does not wait: the request as it stands. An Ask with the same Call and its id goes on from there.
-	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error)
+	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error)
 	// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it.
-	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.Standing, error)
+	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
 	// Hold has a request of this caller's count as waited for, or no longer: its client shows a dialog, and comes back.
 	Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error
 }
 
 // Options are what a [Server] needs.
 type Options struct {
-	Desk Desk
+	Desk Requests
 	// CallerOf is who makes a call, as what stands before this door has proven; nil where the desk itself knows.
 	CallerOf func(context.Context) permissions.Caller
 	// Version is the daemon's, as clients are told it.
@@ -78,7 +78,7 @@ type Server struct {
 	sdk   *mcp.Server
 	left  *memory
 	heard heard
-	seal  seal
+	seal  stateToken
 }
 
 // New makes a server. It starts nothing.
@@ -86,8 +86,8 @@ func New(o Options) *Server {
 	if o.CallerOf == nil {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
-	o.Every, o.Regret = cmp.Or(o.Every, signsEvery), cmp.Or(o.Regret, regretAfter)
-	s := &Server{o: o, left: newMemory(), heard: heard{all: map[string]time.Time{}}, seal: newSeal()}
+	o.Every, o.Regret = cmp.Or(o.Every, signsEvery), cmp.Or(o.Regret, cancelAfter)
+	s := &Server{o: o, left: newMemory(), heard: heard{all: map[string]time.Time{}}, seal: newStateToken()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -121,13 +121,13 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		}
 		return err == nil, nil
 	})
-	visit := &visit{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
+	visit := &connection{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
 			defer context.AfterFunc(running, end)() // the library would wait for what waits
-			return next(context.WithValue(ctx, visitKey{}, visit), method, r)
+			return next(context.WithValue(ctx, connectionKey{}, visit), method, r)
 		}
 	})
 	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: locked, MaxLineLength: mostBody})

@@ -260,7 +260,7 @@ func (s *stage) waits(id permissions.ID, n int) {
 		if err != nil || r.State != permissions.Pending {
 			return false
 		}
-		standing, err := s.Stand(s.t.Context(), r)
+		standing, err := s.View(s.t.Context(), r)
 		return err == nil && standing.Waiting == n
 	})
 }

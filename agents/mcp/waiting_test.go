@@ -467,7 +467,7 @@ func TestAStopTellsWhoWaits(t *testing.T) {
 func TestAnAnswerThatNobodyReadIsKept(t *testing.T) {
 	t.Run("fetched", func(t *testing.T) {
 		late := &lateDesk{}
-		s := play(t, func(o *mcp.Options) { late.Desk, o.Desk = o.Desk, late })
+		s := play(t, func(o *mcp.Options) { late.Requests, o.Desk = o.Desk, late })
 		late.slow.Store(true)
 		drop, _ := s.post(legacy, 1, `{"message":"send it?","mode":"confirm"}`)
 		r := s.pending(1)[0]
@@ -511,7 +511,7 @@ func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // lateDesk hands an answer over only once its call is over, while it is slow.
 type lateDesk struct {
-	mcp.Desk
+	mcp.Requests
 	slow  atomic.Bool
 	under atomic.Int64
 }
@@ -520,7 +520,7 @@ func (d *lateDesk) Ask(ctx context.Context, c permissions.Caller, q permissions.
 	d.under.Add(1)
 	defer d.under.Add(-1)
 	slow := d.slow.Load()
-	r, err := d.Desk.Ask(ctx, c, q)
+	r, err := d.Requests.Ask(ctx, c, q)
 	if slow {
 		<-ctx.Done()
 	}

@@ -101,7 +101,7 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 func (s Stage) events(t *testing.T) (all []string) {
 	t.Helper()
 	for after := int64(0); ; {
-		list, seen, err := s.Engine().Happenings(t.Context(), s.Fay, after, 100)
+		list, seen, err := s.Engine().Events(t.Context(), s.Fay, after, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // hearAnswer puts what a call asks to people, and takes the answer. Until then it rests.
-func (sh *shift) hearAnswer(ctx context.Context, c Call) (rests bool, err error) {
+func (sh *turn) hearAnswer(ctx context.Context, c Call) (rests bool, err error) {
 	if sh.run.Request == "" {
 		return false, sh.poseCall(ctx, c)
 	}
@@ -25,7 +25,7 @@ func (sh *shift) hearAnswer(ctx context.Context, c Call) (rests bool, err error)
 }
 
 // asker is who asks what the session waits for: a child of its agent's, where that is to have the permission.
-func (sh *shift) asker() permissions.Caller {
+func (sh *turn) asker() permissions.Caller {
 	if at := sh.run.asking(); at > 0 && sh.run.Calls[at-1].Tool == schema.RequestPermission {
 		if child := sh.beneficiary(sh.run.Calls[at-1]); child != "" {
 			return permissions.AgentCaller(child)
@@ -35,7 +35,7 @@ func (sh *shift) asker() permissions.Caller {
 }
 
 // beneficiary is the child for which a call asks a permission; empty: none.
-func (sh *shift) beneficiary(c Call) string {
+func (sh *turn) beneficiary(c Call) string {
 	q, err := c.asks()
 	if err != nil || q.Agent == "" {
 		return ""
@@ -44,7 +44,7 @@ func (sh *shift) beneficiary(c Call) string {
 }
 
 // poseCall puts the question of a call to people, unless nobody has to be asked.
-func (sh *shift) poseCall(ctx context.Context, c Call) error {
+func (sh *turn) poseCall(ctx context.Context, c Call) error {
 	q, err := sh.question(ctx, c)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
 	q.Tags, q.Held = q.Missing(), nil
-	posed, err := sh.runtime.desk.Pose(ctx, sh.asker(), q)
+	posed, err := sh.runtime.desk.Submit(ctx, sh.asker(), q)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
@@ -71,7 +71,7 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 }
 
 // heldAlready answers a call that asks for what is held, with a row for that, as far as the desk knows it.
-func (sh *shift) heldAlready(ctx context.Context, c Call, q permissions.Request) error {
+func (sh *turn) heldAlready(ctx context.Context, c Call, q permissions.Request) error {
 	own, err := sh.ungranted(ctx)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (sh *shift) heldAlready(ctx context.Context, c Call, q permissions.Request)
 }
 
 // mayNotAsk is why a call's question is not put to anybody; empty: it may be.
-func (sh *shift) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
+func (sh *turn) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
 	if c.Tool != schema.RequestPermission {
 		return "", nil
 	}
@@ -107,7 +107,7 @@ func (sh *shift) mayNotAsk(ctx context.Context, c Call) (why string, err error) 
 }
 
 // question is what a call asks.
-func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, error) {
+func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, error) {
 	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue,
 		Message: c.Tool + " is done. Look at what it brought before I read it.", Details: c.Look}
 	if !sh.run.Shows {
@@ -138,7 +138,7 @@ func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, err
 }
 
 // answered ends a call that asked.
-func (sh *shift) answered(ctx context.Context, c Call, q permissions.Request) error {
+func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) error {
 	o := permissions.Result(q)
 	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
 	if t, found := askingTool(c.Tool); found && t.question != nil {
@@ -168,7 +168,7 @@ func (sh *shift) answered(ctx context.Context, c Call, q permissions.Request) er
 }
 
 // applied has an approval count for whom it was asked, and a denial for what it says.
-func (sh *shift) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
+func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
 	switch q.State {
 	case permissions.Denied:
 		e.Denied, e.About = true, subject(c.Tool, tagged(q))
@@ -208,8 +208,8 @@ func tagged(q permissions.Request) []byte {
 	return text
 }
 
-// gift is how a post's key begins that has a child hold what its parent had asked for it: the request follows.
-const gift = "gift/"
+// grantHandover is how a post's key begins that has a child hold what its parent had asked for it: the request follows.
+const grantHandover = "gift/"
 
 // hand has a child hold, until its run ends, what was allowed to it. Only its own worker changes a session, so it is told
 // so, and takes it with what it is told next.
@@ -219,13 +219,13 @@ func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request
 		return err // it has ended: nobody is there to hold it
 	}
 	return rt.tell(ctx, s.ID, agents.Post{
-		Key: gift + string(q.ID), Silent: true, Text: "You hold " + permissions.DescribeTags(q.Missing()) + " until this run ends.",
+		Key: grantHandover + string(q.ID), Silent: true, Text: "You hold " + permissions.DescribeTags(q.Missing()) + " until this run ends.",
 	})
 }
 
 // unwrap has the session hold what a post brings.
-func (sh *shift) unwrap(ctx context.Context, p agents.Post) error {
-	id, ok := strings.CutPrefix(p.Key, gift)
+func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
+	id, ok := strings.CutPrefix(p.Key, grantHandover)
 	if !ok || p.From != "" || sh.run.State == Idle {
 		return nil
 	}

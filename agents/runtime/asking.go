@@ -18,7 +18,7 @@ type askTool struct {
 	// question is what people are asked; of a tool that does something instead, it only looks at the input.
 	question func(input []byte) (permissions.Request, error)
 	// do does it, and says what the model is told; nil of a tool that asks.
-	do func(ctx context.Context, sh *shift, c Call) (string, error)
+	do func(ctx context.Context, sh *turn, c Call) (string, error)
 }
 
 // askingTools are set in init, since what they do looks at them.
@@ -65,7 +65,7 @@ func (c Call) asks() (permissions.Request, error) {
 }
 
 // begin begins a call of a tool of our own: it does something, or it asks.
-func (sh *shift) begin(ctx context.Context, c Call, t askTool) error {
+func (sh *turn) begin(ctx context.Context, c Call, t askTool) error {
 	x := sh.execution(c)
 	row := agents.Commit{Executions: []agents.Execution{x}}
 	if t.do == nil {
@@ -90,7 +90,7 @@ func (sh *shift) begin(ctx context.Context, c Call, t askTool) error {
 }
 
 // lacks is what a call asks for that is not held: of a permission of one's own, since what a child holds is the child's.
-func (sh *shift) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
+func (sh *turn) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
 	if c.Tool != schema.RequestPermission {
 		return nil, nil
 	}

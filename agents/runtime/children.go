@@ -43,7 +43,7 @@ type messageInput struct {
 }
 
 // child is the whole name of an agent that this one may have started.
-func (sh *shift) child(name string) string {
+func (sh *turn) child(name string) string {
 	full := name
 	if !strings.HasPrefix(name, sh.agent.Name+childMark) {
 		full = sh.agent.Name + childMark + name
@@ -58,7 +58,7 @@ func (sh *shift) child(name string) string {
 }
 
 // childSession is the session of an agent that this one has started, or that is its own by the configuration.
-func (sh *shift) childSession(ctx context.Context, name string) (s permissions.AgentSession, is bool, err error) {
+func (sh *turn) childSession(ctx context.Context, name string) (s permissions.AgentSession, is bool, err error) {
 	full := sh.child(name)
 	if full == "" {
 		return s, false, nil
@@ -69,7 +69,7 @@ func (sh *shift) childSession(ctx context.Context, name string) (s permissions.A
 }
 
 // start is start_agent.
-func start(ctx context.Context, sh *shift, c Call) (string, error) {
+func start(ctx context.Context, sh *turn, c Call) (string, error) {
 	in, err := schema.Decode[startInput](startAgent, c.Input)
 	if err != nil {
 		return "", err
@@ -114,7 +114,7 @@ func start(ctx context.Context, sh *shift, c Call) (string, error) {
 }
 
 // message is message_agent.
-func message(ctx context.Context, sh *shift, c Call) (string, error) {
+func message(ctx context.Context, sh *turn, c Call) (string, error) {
 	in, err := schema.Decode[messageInput](messageAgent, c.Input)
 	if err != nil {
 		return "", err
@@ -153,7 +153,7 @@ func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) e
 
 // parent is the session that is told of what this one did: the one that started it, else the current one of the agent
 // that it belongs to.
-func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err error) {
+func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err error) {
 	if sh.session.Parent != "" {
 		s, err = sh.runtime.store.AgentSession(ctx, sh.session.Parent)
 		if permissions.CodeOf(err) == permissions.CodeUnknown { // it is not kept any more
@@ -168,7 +168,7 @@ func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err er
 }
 
 // giver is the session that started this one, to be looked at; ok is false when it has ended.
-func (sh *shift) giver(ctx context.Context) (giver *shift, ok bool, err error) {
+func (sh *turn) giver(ctx context.Context) (giver *turn, ok bool, err error) {
 	s, err := sh.runtime.store.AgentSession(ctx, sh.session.Parent)
 	if permissions.CodeOf(err) == permissions.CodeUnknown {
 		return nil, false, nil
@@ -176,7 +176,7 @@ func (sh *shift) giver(ctx context.Context) (giver *shift, ok bool, err error) {
 	if err != nil || !s.EndedAt.IsZero() {
 		return nil, false, err
 	}
-	giver = &shift{worker: sh.worker, runtime: sh.runtime, session: s}
+	giver = &turn{worker: sh.worker, runtime: sh.runtime, session: s}
 	if giver.run, err = runOf(s); err != nil {
 		return nil, false, err
 	}
@@ -185,7 +185,7 @@ func (sh *shift) giver(ctx context.Context) (giver *shift, ok bool, err error) {
 }
 
 // report tells the agent that this one belongs to how its run ended.
-func (sh *shift) report(ctx context.Context) error {
+func (sh *turn) report(ctx context.Context) error {
 	to, err := sh.parent(ctx)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (sh *shift) report(ctx context.Context) error {
 }
 
 // notice tells the person how a run ended that no agent is told of and that did not end as a person said.
-func (sh *shift) notice(ctx context.Context) error {
+func (sh *turn) notice(ctx context.Context) error {
 	if sh.agent.Via != "" || slices.Contains([]string{ReasonDenied, ReasonInterrupted, ReasonStopped}, sh.run.Reason) {
 		return nil
 	}

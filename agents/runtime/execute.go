@@ -13,7 +13,7 @@ import (
 )
 
 // execute runs the next call of the step, or takes what a person answered to one that asks.
-func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
+func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	c, ok := sh.run.next()
 	if !ok {
 		return false, ErrStep // the machine leaves EXECUTE with the last call
@@ -60,7 +60,7 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 // allowed are the tags that a call runs with. What was allowed by a person runs with what that person was shown that it
 // needs, if the approval still counts: much may have happened since it was used for the step. Anything else is judged once
 // more. why it may not run is for the model, and granted says under which grants it runs.
-func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, granted []agents.Artifact, why string, err error) {
+func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, granted []agents.Artifact, why string, err error) {
 	if held, err = sh.held(ctx); err != nil {
 		return nil, nil, "", err
 	}
@@ -81,7 +81,7 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, g
 		return append(held, c.Plan.Needs...), granted, why, err
 	}
 	_, asks := askingTool(c.Tool)
-	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request([]Call{c}))
+	verdict, err := sh.runtime.desk.Evaluate(ctx, sh.session.Caller(), sh.request([]Call{c}))
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return held, nil, r.Text, nil
@@ -102,8 +102,8 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, g
 	return held, append(granted, more...), why, err
 }
 
-// heldTags is [shift.underGrant] of what a call needs of tags that grants give.
-func (sh *shift) heldTags(ctx context.Context, c Call) (granted []agents.Artifact, why string, err error) {
+// heldTags is [turn.underGrant] of what a call needs of tags that grants give.
+func (sh *turn) heldTags(ctx context.Context, c Call) (granted []agents.Artifact, why string, err error) {
 	own, err := sh.ungranted(ctx)
 	tags := permissions.Missing(c.Held, slices.Concat(own, sh.agent.Place.Tags))
 	if err != nil || len(tags) == 0 {
@@ -121,21 +121,21 @@ var moved = tools.ErrMoved.Error()
 func (a *agent) where() string { return strings.TrimSpace(a.Place.Workspace + " " + a.Place.Folder()) }
 
 // elsewhere reports whether the workspace was another folder when the run began. Of runs before that was kept nobody knows.
-func (sh *shift) elsewhere() bool { return sh.run.Where != "" && sh.run.Where != sh.agent.where() }
+func (sh *turn) elsewhere() bool { return sh.run.Where != "" && sh.run.Where != sh.agent.where() }
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 
 // underGrant has a row for what nobody is asked about, of a call, because of what was granted: it is audited, the grant counts
 // it, and an artifact says so.
-func (sh *shift) underGrant(
+func (sh *turn) underGrant(
 	ctx context.Context, c Call, q permissions.Request, key string,
 ) (granted []agents.Artifact, why string, err error) {
 	caller := sh.session.Caller()
-	verdict, err := sh.runtime.desk.Judge(ctx, caller, q)
+	verdict, err := sh.runtime.desk.Evaluate(ctx, caller, q)
 	q.Key = sh.callKey(c) + key
 	r := q
 	if err == nil {
-		r, err = sh.runtime.desk.Pose(ctx, caller, q)
+		r, err = sh.runtime.desk.Submit(ctx, caller, q)
 	}
 	if err == nil && r.State == permissions.Pending { // the grant has ended in this very moment
 		return nil, notAnyMore, sh.runtime.desk.Withdraw(ctx, caller, r.ID, "")
@@ -154,7 +154,7 @@ func (sh *shift) underGrant(
 }
 
 // ended stores how a call went, whatever the store does meanwhile: it is not run again for that.
-func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome, e Event) error {
+func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, e Event) error {
 	x.Ended, x.Success, x.Exit = sh.runtime.stamp(), !o.Error, o.Exit
 	if o.Error {
 		x.Error = short(o.Text, permissions.MaxReason)
@@ -180,7 +180,7 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 }
 
 // bounded is an artifact of a call, without the text that a program wrote where the agent has no room left for it this hour.
-func (sh *shift) bounded(a agents.Artifact) agents.Artifact {
+func (sh *turn) bounded(a agents.Artifact) agents.Artifact {
 	switch a.Type {
 	case agents.ArtifactStdout, agents.ArtifactStderr, agents.ArtifactDiagnostics:
 	default:
@@ -198,7 +198,7 @@ func (sh *shift) bounded(a agents.Artifact) agents.Artifact {
 }
 
 // stepKey names the question of the step.
-func (sh *shift) stepKey() string { return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) }
+func (sh *turn) stepKey() string { return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) }
 
 // callKey names the question of one call.
-func (sh *shift) callKey(c Call) string { return sh.stepKey() + "/" + strconv.Itoa(c.N) }
+func (sh *turn) callKey(c Call) string { return sh.stepKey() + "/" + strconv.Itoa(c.N) }

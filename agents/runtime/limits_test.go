@@ -166,7 +166,7 @@ func TestAScheduleWhoseNeedsNobodyCanBeAsked(t *testing.T) {
 		a := nightly(true)
 		a.Schedule.AskAt = func(run time.Time) time.Time { return run } // when it begins
 		s := play(t, helper(hearer), a)
-		s.phone.FailReach(&connectors.Gone{Why: "fay has no phone"})
+		s.phone.FailReach(&connectors.UnreachableError{Reason: "fay has no phone"})
 		<-time.After(15*time.Hour + time.Minute)
 		s.phone.FailReach(nil)
 		s.hears("the report: ")

@@ -90,12 +90,12 @@ func BenchmarkParked(b *testing.B) {
 		own := runtime.New(runtime.Options{Agents: []runtime.Agent{a}, Store: kept, Now: time.Now, Log: log})
 		s := settings()
 		s.Limits = engine.Limits{PendingPerCaller: many, PendingTotal: many}
-		s.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+		s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 		e := engine.New(engine.Options{
-			Store: rows, Connectors: []connectors.Connector{drain{}}, Residents: own.Residents(), Witness: own, Settings: s,
+			Store: rows, Connectors: []connectors.Connector{drain{}}, Residents: own.Residents(), EventHandler: own, Settings: s,
 			Now: time.Now, Log: log,
 		})
-		own.Bind(e.Desk())
+		own.Bind(e.Approvals())
 		if err := e.Recover(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func (p pen) Spec() models.Tool {
 
 type penInput struct{ Path, Text string }
 
-func (p pen) Plan(_ context.Context, at tools.Place, input json.RawMessage) (plan tools.Plan, err error) {
+func (p pen) Plan(_ context.Context, at tools.Workspace, input json.RawMessage) (plan tools.Plan, err error) {
 	var in penInput
 	if err := json.Unmarshal(input, &in); err != nil || in.Path == "" {
 		return plan, fmt.Errorf("path is missing")
@@ -89,7 +89,7 @@ func (p pen) Plan(_ context.Context, at tools.Place, input json.RawMessage) (pla
 	return plan, nil
 }
 
-func (p pen) Run(ctx context.Context, at tools.Place, input json.RawMessage, plan tools.Plan) tools.Outcome {
+func (p pen) Run(ctx context.Context, at tools.Workspace, input json.RawMessage, plan tools.Plan) tools.Outcome {
 	var in penInput
 	_ = json.Unmarshal(input, &in)
 	if missing := permissions.Missing(plan.Needs, at.Tags); len(missing) > 0 {

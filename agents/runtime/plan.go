@@ -25,7 +25,7 @@ const (
 )
 
 // wake begins a run when somebody wrote. What was told in silence goes into the transcript alone.
-func (sh *shift) wake(ctx context.Context) (rests bool, err error) {
+func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
 	if err != nil || len(posts) == 0 {
 		return true, err
@@ -50,7 +50,7 @@ func (sh *shift) wake(ctx context.Context) (rests bool, err error) {
 }
 
 // hear takes posts into the transcript.
-func (sh *shift) hear(ctx context.Context, posts []agents.Post) error {
+func (sh *turn) hear(ctx context.Context, posts []agents.Post) error {
 	c := agents.Commit{}
 	for _, p := range posts {
 		sh.run.Chain = max(sh.run.Chain, p.Chain)
@@ -75,7 +75,7 @@ func (sh *shift) hear(ctx context.Context, posts []agents.Post) error {
 }
 
 // letter is a post as the model reads it: what is not its person's says whose it is.
-func (sh *shift) letter(p agents.Post) string {
+func (sh *turn) letter(p agents.Post) string {
 	text := unforged(p.Text)
 	switch p.From {
 	case sh.session.Person:
@@ -95,7 +95,7 @@ var oneBreak = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "
 func unforged(text string) string { return heading.ReplaceAllString(oneBreak.Replace(text), "│ $0") }
 
 // plan asks the model what to do next.
-func (sh *shift) plan(ctx context.Context) error {
+func (sh *turn) plan(ctx context.Context) error {
 	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (sh *shift) plan(ctx context.Context) error {
 }
 
 // asked is what the model was asked: how it began, and what it had not been told before.
-func (sh *shift) asked(p models.Prompt) agents.Artifact {
+func (sh *turn) asked(p models.Prompt) agents.Artifact {
 	last := len(p.Messages)
 	for last > 0 && p.Messages[last-1].Role != models.Assistant {
 		last--
@@ -147,7 +147,7 @@ func (sh *shift) asked(p models.Prompt) agents.Artifact {
 }
 
 // thought ends the run of which the model cannot be asked, and says so.
-func (sh *shift) thought(ctx, brief context.Context, err error) error {
+func (sh *turn) thought(ctx, brief context.Context, err error) error {
 	if brief.Err() != nil { // an order, or the end: whoever reads next sees it
 		err = nil
 	}
@@ -165,7 +165,7 @@ func (sh *shift) thought(ctx, brief context.Context, err error) error {
 }
 
 // compact has the model's own summary stand for the oldest turns, up to the last that p was made of.
-func (sh *shift) compact(ctx, brief context.Context, p models.Prompt, last int64) error {
+func (sh *turn) compact(ctx, brief context.Context, p models.Prompt, last int64) error {
 	made, err := models.Compact(brief, sh.agent.Model, p)
 	sh.spend(made.Usage)
 	if err != nil {
@@ -186,7 +186,7 @@ func (sh *shift) compact(ctx, brief context.Context, p models.Prompt, last int64
 }
 
 // replied keeps what the model answered.
-func (sh *shift) replied(ctx context.Context, p models.Prompt, reply models.Reply) error {
+func (sh *turn) replied(ctx context.Context, p models.Prompt, reply models.Reply) error {
 	e := Replied{Words: reply.Text}
 	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: slices.Clone(reply.Calls)}
 	for i, call := range reply.Calls {
@@ -211,13 +211,13 @@ func (sh *shift) replied(ctx context.Context, p models.Prompt, reply models.Repl
 }
 
 // spend counts what a reply used, with the next commit.
-func (sh *shift) spend(u models.Usage) {
+func (sh *turn) spend(u models.Usage) {
 	sh.session.Tokens += u.Read + u.Written
 	sh.session.Cost += sh.agent.Model.Cost(u)
 }
 
 // prompt is what the model is asked: the transcript, up to the turn last.
-func (sh *shift) prompt(ctx, brief context.Context) (p models.Prompt, last int64, err error) {
+func (sh *turn) prompt(ctx, brief context.Context) (p models.Prompt, last int64, err error) {
 	messages, last, err := sh.transcript(ctx)
 	if err != nil {
 		return p, 0, err
@@ -226,7 +226,7 @@ func (sh *shift) prompt(ctx, brief context.Context) (p models.Prompt, last int64
 }
 
 // offered is everything that the agent can call just now, but for what is forbidden.
-func (sh *shift) offered(ctx context.Context) (list []models.Tool) {
+func (sh *turn) offered(ctx context.Context) (list []models.Tool) {
 	for _, t := range askingTools {
 		list = append(list, t.spec)
 	}
@@ -237,7 +237,7 @@ func (sh *shift) offered(ctx context.Context) (list []models.Tool) {
 }
 
 // transcript is what was said so far. Turns of the same speaker that follow each other are one message.
-func (sh *shift) transcript(ctx context.Context) (messages []models.Message, seq int64, err error) {
+func (sh *turn) transcript(ctx context.Context) (messages []models.Message, seq int64, err error) {
 	turns, err := sh.runtime.store.Turns(ctx, sh.session.ID)
 	if err != nil {
 		return nil, 0, err
@@ -277,13 +277,13 @@ func (a *agent) system() string {
 
 // say tells the agent's person something, once for each step and name. An agent without a person to talk to says it to
 // nobody.
-func (sh *shift) say(ctx context.Context, name, text string) error {
+func (sh *turn) say(ctx context.Context, name, text string) error {
 	v, err := sh.agent.voice(ctx)
 	if v == nil || strings.TrimSpace(text) == "" {
 		return err
 	}
-	if len(text) > permissions.MaxUtterance {
-		text = strings.ToValidUTF8(text[:permissions.MaxUtterance-len(cutHere)], "") + cutHere
+	if len(text) > permissions.MaxAgentMessage {
+		text = strings.ToValidUTF8(text[:permissions.MaxAgentMessage-len(cutHere)], "") + cutHere
 	}
 	err = v.Say(ctx, string(sh.session.ID)+"/"+strconv.Itoa(sh.run.N)+"/"+strconv.Itoa(sh.run.Step)+"/"+name, text)
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {

@@ -25,7 +25,7 @@ import (
 func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
 	s.t.Helper()
 	for after := int64(0); ; {
-		list, seen, err := s.Happenings(s.t.Context(), fayHere, after, 100)
+		list, seen, err := s.Events(s.t.Context(), fayHere, after, 100)
 		if err != nil {
 			s.t.Fatal(err)
 		}

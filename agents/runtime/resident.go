@@ -11,9 +11,9 @@ import (
 
 var _ agents.Resident = (*agent)(nil)
 
-// Bond is [agents.Resident].
-func (a *agent) Bond() permissions.Bond {
-	return permissions.Bond{Agent: a.Name, Person: a.Person, Via: a.Via}
+// Binding is [agents.Resident].
+func (a *agent) Binding() permissions.Binding {
+	return permissions.Binding{Agent: a.Name, Person: a.Person, Via: a.Via}
 }
 
 // Run is [agents.Resident]: what the agent does is done by the runtime, which is given its voice here.
@@ -117,7 +117,7 @@ func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct
 		w.cancel()
 	}
 	rt.kicked[id] = true
-	rt.rung.Ring()
+	rt.rung.Notify()
 	return given.done
 }
 

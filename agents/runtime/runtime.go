@@ -9,7 +9,7 @@
 //
 // step.go and state.go are the machine; runtime.go and worker.go the driver, resident.go its person's side; plan.go,
 // validate.go, wait.go and execute.go its states; asking.go the tools that ask people, and answer.go what these are told;
-// children.go, schedule.go and witness.go what agents do besides their person's chat.
+// children.go, schedule.go and events.go what agents do besides their person's chat.
 package runtime
 
 import (
@@ -41,11 +41,11 @@ type Agent struct {
 	Model        models.Model
 	Instructions string
 	Tools        []tools.Tool
-	Servers      []Server    // whose tools it has besides
-	Place        tools.Place // its Tags are what the configuration gives
-	Terminates   bool        // a denial ends the run
-	Schedule     *Schedule   // nil: it runs when it is told to
-	Prompt       string      // what it is told when it runs by its schedule
+	Servers      []Server        // whose tools it has besides
+	Place        tools.Workspace // its Tags are what the configuration gives
+	Terminates   bool            // a denial ends the run
+	Schedule     *Schedule       // nil: it runs when it is told to
+	Prompt       string          // what it is told when it runs by its schedule
 }
 
 // Server has tools that may come and go. It is safe for concurrent use.
@@ -81,14 +81,14 @@ type Options struct {
 // Runtime runs agents of our own. It is safe for concurrent use.
 type Runtime struct {
 	store  Store
-	desk   agents.Desk // set by Bind, before anything else
+	desk   agents.Approvals // set by Bind, before anything else
 	now    func() time.Time
 	log    *slog.Logger
-	own    map[string]*agent // by name
-	order  []*agent          // as configured
-	others map[string]bool   // agents of another part
-	rung   permissions.Bell  // there are sessions to be worked on
-	places chan struct{}     // bounds how many work at once
+	own    map[string]*agent  // by name
+	order  []*agent           // as configured
+	others map[string]bool    // agents of another part
+	rung   permissions.Signal // there are sessions to be worked on
+	places chan struct{}      // bounds how many work at once
 
 	mu      sync.Mutex
 	kicked  map[permissions.ID]bool    // to be worked on
@@ -104,7 +104,7 @@ type agent struct {
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
-	due      permissions.Bell // what its next run needs is settled
+	due      permissions.Signal // what its next run needs is settled
 	activity atomic.Pointer[permissions.Activity]
 	output   *rate.Limiter // bytes of what its calls wrote that are stored
 }
@@ -115,7 +115,7 @@ const outputPerHour = 64 << 20
 
 func newAgent(rt *Runtime, a Agent) *agent {
 	at := &agent{
-		Agent: a, runtime: rt, ready: make(chan struct{}), due: permissions.NewBell(),
+		Agent: a, runtime: rt, ready: make(chan struct{}), due: permissions.NewSignal(),
 		output: rate.NewLimiter(rate.Every(time.Hour/outputPerHour), outputPerHour),
 	}
 	at.shows(permissions.Idle)
@@ -129,7 +129,7 @@ const mostWorkers = 64
 func New(o Options) *Runtime {
 	rt := &Runtime{
 		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
-		rung: permissions.NewBell(), places: make(chan struct{}, mostWorkers),
+		rung: permissions.NewSignal(), places: make(chan struct{}, mostWorkers),
 		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
 	}
 	for _, name := range o.Others {
@@ -144,7 +144,7 @@ func New(o Options) *Runtime {
 }
 
 // Bind says where agents ask. It is called once, before anything runs.
-func (rt *Runtime) Bind(d agents.Desk) { rt.desk = d }
+func (rt *Runtime) Bind(d agents.Approvals) { rt.desk = d }
 
 // Residents are the agents that people talk to.
 func (rt *Runtime) Residents() (all []agents.Resident) {
@@ -219,7 +219,7 @@ func (rt *Runtime) kick(id permissions.ID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.kicked[id] = true
-	rt.rung.Ring()
+	rt.rung.Notify()
 }
 
 // worker works on one session. There is at most one for each.
@@ -266,7 +266,7 @@ func (rt *Runtime) leave(w *worker) {
 		<-rt.places
 	}
 	if len(rt.kicked) > 0 { // it, or another that found no place
-		rt.rung.Ring()
+		rt.rung.Notify()
 	}
 }
 

@@ -84,7 +84,7 @@ const none permissions.ID = "-"
 
 // askAhead puts to people what the next run will need.
 func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
-	q, err := rt.desk.Pose(ctx, permissions.AgentCaller(a.Name), permissions.Request{
+	q, err := rt.desk.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
 		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, mostQuoted),
 		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,

@@ -174,20 +174,20 @@ func (s *stage) open() {
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
 	s.own = runtime.New(runtime.Options{Agents: s.agents, Others: s.others, Store: s.rows, Now: s.now, Log: log})
 	configured := settings()
-	configured.Bonds, configured.Holdings = map[string]permissions.Bond{}, map[string][]permissions.Tag{}
+	configured.Bonds, configured.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
 	for _, a := range s.agents {
 		caller := permissions.AgentCaller(a.Name).Name
-		configured.Bonds[caller] = permissions.Bond{Agent: a.Name, Person: a.Person, Via: a.Via}
+		configured.Bonds[caller] = permissions.Binding{Agent: a.Name, Person: a.Person, Via: a.Via}
 		configured.Holdings[caller] = a.Place.Tags
 	}
 	if s.change != nil {
 		s.change(&configured)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: s.own.Residents(), Witness: s.own,
+		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: s.own.Residents(), EventHandler: s.own,
 		Settings: configured, Now: s.now, Log: log,
 	})
-	s.own.Bind(s.Desk())
+	s.own.Bind(s.Approvals())
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}

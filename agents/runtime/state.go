@@ -50,14 +50,14 @@ const (
 	ReasonSteps       = "too_many_steps"
 )
 
-// Fate is what is to become of a call.
-type Fate string
+// CallFate is what is to become of a call.
+type CallFate string
 
 // The fates. A call that nobody has judged has none.
 const (
-	Runs   Fate = "runs"   // nobody has to be asked, or somebody has allowed it
-	Asks   Fate = "asks"   // people are asked
-	Spared Fate = "spared" // it does not run: its Text says why
+	Runs   CallFate = "runs"   // nobody has to be asked, or somebody has allowed it
+	Asks   CallFate = "asks"   // people are asked
+	Spared CallFate = "spared" // it does not run: its Text says why
 )
 
 // Phase is how far a call is that runs.
@@ -78,7 +78,7 @@ type Call struct {
 	Tool    string            `json:"tool"`
 	Input   json.RawMessage   `json:"input"` // canonical
 	Plan    tools.Plan        `json:"plan"`
-	Fate    Fate              `json:"fate,omitempty"`
+	Fate    CallFate          `json:"fate,omitempty"`
 	Phase   Phase             `json:"phase,omitempty"`
 	Request permissions.ID    `json:"request,omitempty"` // that allowed it
 	Held    []permissions.Tag `json:"held,omitempty"`    // of what it needs: what was held when it was judged
@@ -93,7 +93,7 @@ type Run struct {
 	N       int               `json:"n,omitempty"`     // counts the runs of the session
 	Step    int               `json:"step,omitempty"`  // counts the steps of the session; names its executions
 	Steps   int               `json:"steps,omitempty"` // of this run
-	Given   []permissions.Tag `json:"given,omitempty"` // by whoever started the session; see [shift.given]
+	Given   []permissions.Tag `json:"given,omitempty"` // by whoever started the session; see [turn.given]
 	Where   string            `json:"where,omitempty"` // the workspace of the newest run, and which folder that was
 	State   State             `json:"state,omitempty"`
 	Calls   []Call            `json:"calls,omitempty"`
@@ -144,7 +144,7 @@ func (d Denials) without(what string) Denials {
 	return next
 }
 
-// Waits tells whether the run needs nothing but a person's answer to a request that was put.
+// Waits reports whether the run needs nothing but a person's answer to a request that was put.
 func (r Run) Waits() bool { return r.Request != "" }
 
 // asking is the number of the call that waits for a person; 0 for none.
@@ -176,7 +176,7 @@ func (r Run) asked() (calls []Call) {
 	return calls
 }
 
-// open tells whether the model has called something in this step of which it has no results yet.
+// open reports whether the model has called something in this step of which it has no results yet.
 func (r Run) open() bool {
 	return len(r.Calls) > 0 && slices.Contains([]State{ValidateCalls, WaitAck, Execute, Observe}, r.State)
 }

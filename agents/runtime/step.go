@@ -71,7 +71,7 @@ type (
 
 // Verdict is what is to become of one call.
 type Verdict struct {
-	Fate  Fate
+	Fate  CallFate
 	Input json.RawMessage // canonical; empty: as it was
 	Plan  tools.Plan
 	Held  []permissions.Tag // of what the plan needed

@@ -13,7 +13,7 @@ import (
 )
 
 // call is a call of a step, as it is after its judgement.
-func call(n int, fate Fate, phase Phase) Call {
+func call(n int, fate CallFate, phase Phase) Call {
 	return Call{N: n, ID: fmt.Sprintf("id-%d", n), Tool: "write_file", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
 		Fate: fate, Phase: phase}
 }
@@ -177,7 +177,7 @@ func draw(t *rapid.T, r Run) Event {
 		e := Judged{}
 		for range r.Calls {
 			e.Calls = append(e.Calls, Verdict{Text: "why not",
-				Fate: rapid.SampledFrom([]Fate{Runs, Asks, Spared}).Draw(t, "fate")})
+				Fate: rapid.SampledFrom([]CallFate{Runs, Asks, Spared}).Draw(t, "fate")})
 		}
 		return e
 	case WaitAck:

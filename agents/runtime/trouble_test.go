@@ -152,7 +152,7 @@ func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 	r := s.card(1)
 	stricter := settings()
 	stricter.Policy.Forbidden = []string{"write_file", "look"}
-	stricter.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
 	s.answers(r, once)
 	s.hears("told: Tool write_file is forbidden here.\nTool look is forbidden here.")
@@ -173,7 +173,7 @@ func TestWhatIsGatedMeanwhile(t *testing.T) {
 	r := s.card(1)
 	stricter := settings()
 	stricter.Policy.Auto = nil
-	stricter.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
 	s.answers(r, once)
 	s.hears("told: wrote a\nThis was not run: it is not allowed any more. Call it again to ask.")
@@ -196,7 +196,7 @@ func TestNobodyCanBeReached(t *testing.T) {
 		}
 		return says("told: " + transcriptOf(p))
 	}))
-	s.phone.FailReach(&connectors.Gone{Why: "fay has no phone"})
+	s.phone.FailReach(&connectors.UnreachableError{Reason: "fay has no phone"})
 	s.writes("go")
 	for _, want := range []string{
 		"Tool approval could not be delivered: fay has no phone", "Question could not be delivered: fay has no phone",

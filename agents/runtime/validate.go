@@ -14,7 +14,7 @@ import (
 )
 
 // validate says what the model said, and judges every call: it runs, people are asked, or it is spared.
-func (sh *shift) validate(ctx context.Context) error {
+func (sh *turn) validate(ctx context.Context) error {
 	if err := sh.say(ctx, "words", sh.run.Words); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (sh *shift) validate(ctx context.Context) error {
 }
 
 // judge says what is to become of a call. What is wrong with it is told to the model, and comes back besides.
-func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (v Verdict, wrong string, err error) {
+func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v Verdict, wrong string, err error) {
 	spare := func(text string) (Verdict, string, error) {
 		return Verdict{Fate: Spared, Input: v.Input, Text: text}, text, nil
 	}
@@ -86,7 +86,7 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	}
 	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from now on: a question stays the same, whatever is held later
 	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
-	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), q)
+	verdict, err := sh.runtime.desk.Evaluate(ctx, sh.session.Caller(), q)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		v, _, err := spare(r.Text)
@@ -98,7 +98,7 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 		return v, "", err
 	case isAsking:
 		v.Fate = Runs
-	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.desk.TooOften(sh.session.Caller(), call.Tool):
+	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.desk.OverRate(sh.session.Caller(), call.Tool):
 		v.Fate = Asks
 	default:
 		v.Fate = Runs
@@ -107,7 +107,7 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 }
 
 // held are the tags that the session holds just now.
-func (sh *shift) held(ctx context.Context) ([]permissions.Tag, error) {
+func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {
 	granted, err := sh.runtime.desk.Held(ctx, sh.session.Caller(), string(sh.session.ID))
 	if err != nil {
 		return nil, err
@@ -117,14 +117,14 @@ func (sh *shift) held(ctx context.Context) ([]permissions.Tag, error) {
 }
 
 // ungranted are the tags that the session holds neither by the configuration nor by a grant.
-func (sh *shift) ungranted(ctx context.Context) ([]permissions.Tag, error) {
+func (sh *turn) ungranted(ctx context.Context) ([]permissions.Tag, error) {
 	given, err := sh.given(ctx)
 	return slices.Concat(given, sh.run.Tags), err
 }
 
 // given is what holds of what the session was begun with. From people, it is for the run of a schedule, which is the
 // session's first. From the session that started it, it holds for as long as that one holds it itself.
-func (sh *shift) given(ctx context.Context) ([]permissions.Tag, error) {
+func (sh *turn) given(ctx context.Context) ([]permissions.Tag, error) {
 	if len(sh.run.Given) == 0 || sh.session.Parent == "" && sh.run.N > 1 {
 		return nil, nil
 	}
@@ -141,14 +141,14 @@ func (sh *shift) given(ctx context.Context) ([]permissions.Tag, error) {
 }
 
 // place is where a call is used that holds tags.
-func (sh *shift) place(held []permissions.Tag) tools.Place {
+func (sh *turn) place(held []permissions.Tag) tools.Workspace {
 	p := sh.agent.Place
 	p.Tags = held
 	return p
 }
 
 // request is how people are asked about calls.
-func (sh *shift) request(calls []Call) permissions.Request {
+func (sh *turn) request(calls []Call) permissions.Request {
 	q := permissions.Request{
 		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
 		Cwd: sh.agent.Place.Workspace, Folder: sh.agent.Place.Folder(), Reason: short(sh.run.Words, permissions.MaxReason),
@@ -184,7 +184,7 @@ func (sh *shift) request(calls []Call) permissions.Request {
 }
 
 // background says whose person is told of what a background agent asks.
-func (sh *shift) background(q *permissions.Request) {
+func (sh *turn) background(q *permissions.Request) {
 	q.Background = sh.agent.Via == ""
 	if q.Background {
 		q.Foreground = sh.runtime.foreground(sh.agent)

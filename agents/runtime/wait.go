@@ -10,7 +10,7 @@ import (
 
 // await has people asked about the calls of the step, and takes what they answered. Until then it rests: a session that
 // waits costs a row.
-func (sh *shift) await(ctx context.Context) (rests bool, err error) {
+func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 	if sh.run.Request == "" {
 		return false, sh.poseStep(ctx)
 	}
@@ -36,12 +36,12 @@ func (sh *shift) await(ctx context.Context) (rests bool, err error) {
 
 // poseStep puts the calls of the step to people. What is asked was stored before, so that it is the same question after
 // a restart.
-func (sh *shift) poseStep(ctx context.Context) error {
+func (sh *turn) poseStep(ctx context.Context) error {
 	if _, err := sh.held(ctx); err != nil { // the kill switch
 		return err
 	}
 	opening := agents.Opening(sh.session, sh.runtime.stamp())
-	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(sh.run.asked()), opening)
+	q, err := sh.runtime.desk.Submit(ctx, sh.session.Caller(), sh.request(sh.run.asked()), opening)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
@@ -56,12 +56,12 @@ func (sh *shift) poseStep(ctx context.Context) error {
 }
 
 // settle takes what became of the request, and tells it: once, since it is told with the step.
-func (sh *shift) settle(ctx context.Context, e Settled) error {
+func (sh *turn) settle(ctx context.Context, e Settled) error {
 	return sh.advance(ctx, sh.closing(e.Request, e.Voided != "", ""), e)
 }
 
 // closing is what is told of the request of the step, and of each of its calls.
-func (sh *shift) closing(q permissions.Request, void bool, stopped string) agents.Commit {
+func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents.Commit {
 	c := agents.Commit{Records: agents.Closing(sh.session, q, void, stopped, sh.runtime.stamp())}
 	for i, answer := range sh.run.answers(q) {
 		if call := sh.run.Calls[i]; call.Fate == Asks {
@@ -71,11 +71,11 @@ func (sh *shift) closing(q permissions.Request, void bool, stopped string) agent
 	return c
 }
 
-// isFinal tells whether storing the same again cannot help.
+// isFinal reports whether storing the same again cannot help.
 func isFinal(err error) bool { return errors.Is(err, agents.ErrStale) || errors.Is(err, ErrStep) }
 
 // finish tells of the end of a run: its person where it did not end by itself, and the agent that started it.
-func (sh *shift) finish(ctx context.Context) error {
+func (sh *turn) finish(ctx context.Context) error {
 	if err := sh.say(ctx, "end", sh.epilogue()); err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func (sh *shift) finish(ctx context.Context) error {
 	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{r}}, Finished{})
 }
 
-// isStopped tells whether nothing may go on, because of the kill switch.
+// isStopped reports whether nothing may go on, because of the kill switch.
 func isStopped(err error) bool { return permissions.CodeOf(err) == permissions.CodeStopped }
 
 // allStopped is what people are told of a run that the kill switch ends.
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
 
 // epilogue is what a person is told of a run that did not end by itself and of which they would not know.
-func (sh *shift) epilogue() string {
+func (sh *turn) epilogue() string {
 	switch sh.run.Reason {
 	case ReasonDenied:
 		return "I stop here: you denied what I needed."
@@ -108,7 +108,7 @@ func (sh *shift) epilogue() string {
 }
 
 // obey does what a person ordered.
-func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) error {
+func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) error {
 	if err := sh.halt(ctx, sh.session.Person); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) err
 }
 
 // halt ends the run, with what it asks people.
-func (sh *shift) halt(ctx context.Context, by string) error {
+func (sh *turn) halt(ctx context.Context, by string) error {
 	c := agents.Commit{}
 	if err := sh.recall(ctx); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (sh *shift) halt(ctx context.Context, by string) error {
 }
 
 // recall finds what the run has put to people where the step that says so was not stored any more.
-func (sh *shift) recall(ctx context.Context) error {
+func (sh *turn) recall(ctx context.Context) error {
 	key, at := "", sh.run.asking()
 	switch {
 	case sh.run.Request != "":
@@ -185,7 +185,7 @@ func (sh *shift) recall(ctx context.Context) error {
 }
 
 // end ends the session, with what it was granted, and those that it started.
-func (sh *shift) end(ctx context.Context) error {
+func (sh *turn) end(ctx context.Context) error {
 	if !sh.session.EndedAt.IsZero() {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (sh *shift) end(ctx context.Context) error {
 }
 
 // disown ends a session whose agent is not in the configuration any more.
-func (sh *shift) disown(ctx context.Context) error {
+func (sh *turn) disown(ctx context.Context) error {
 	if !sh.session.EndedAt.IsZero() {
 		return nil
 	}

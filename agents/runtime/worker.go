@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// shift is one worker at one session: the row as it was last read or written.
-type shift struct {
+// turn is one worker at one session: the row as it was last read or written.
+type turn struct {
 	*worker
 	runtime *Runtime
 	agent   *agent
@@ -49,7 +49,7 @@ func (rt *Runtime) work(ctx context.Context, w *worker) {
 
 // turn reads the session and does what is to be done next. It rests when there is nothing to do.
 func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool, err error) {
-	sh := &shift{worker: w, runtime: rt}
+	sh := &turn{worker: w, runtime: rt}
 	o, told := rt.ordered(w.session)
 	sh.session, err = rt.store.AgentSession(ctx, w.session)
 	if permissions.CodeOf(err) == permissions.CodeUnknown { // gone: there is nothing to do
@@ -106,12 +106,12 @@ func runOf(s permissions.AgentSession) (run Run, err error) {
 }
 
 // busy shows the person that the agent works, or no longer.
-func (sh *shift) busy(on bool) {
+func (sh *turn) busy(on bool) {
 	sh.agent.busy(on && !sh.run.Waits() && sh.run.State != Idle)
 }
 
 // resume tells of what was begun when the daemon ended. A session ends whose parent's has, if the order for that was lost.
-func (sh *shift) resume(ctx context.Context) (orphan bool, err error) {
+func (sh *turn) resume(ctx context.Context) (orphan bool, err error) {
 	if sh.session.Parent != "" {
 		if _, lives, err := sh.giver(ctx); !lives || err != nil {
 			if err == nil {
@@ -129,7 +129,7 @@ func (sh *shift) resume(ctx context.Context) (orphan bool, err error) {
 }
 
 // step does what the state says.
-func (sh *shift) step(ctx context.Context) (rests bool, err error) {
+func (sh *turn) step(ctx context.Context) (rests bool, err error) {
 	switch sh.run.State {
 	case Idle:
 		return sh.wake(ctx)
@@ -152,7 +152,7 @@ func (sh *shift) step(ctx context.Context) (rests bool, err error) {
 }
 
 // advance applies events and stores what they change, with whatever else belongs to it, in one commit.
-func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) error {
+func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) error {
 	next, s := sh.run, sh.session
 	var err error
 	for _, e := range events {
@@ -205,7 +205,7 @@ func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) 
 
 // rowsOf adds the rows of the calls that next is done with and of which nothing else says so: they did not run, or nobody
 // knows how that went. What a call had brought before a person looked at it, its row says already.
-func (sh *shift) rowsOf(next Run, c *agents.Commit) {
+func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 	for i, after := range next.Calls {
 		over := func(c Call) bool { return c.Fate == Spared || c.Phase == Ended }
 		if i >= len(sh.run.Calls) || !over(after) || over(sh.run.Calls[i]) || sh.run.Calls[i].Phase == Asking && sh.run.Shows ||
@@ -235,13 +235,13 @@ func status(r Run) permissions.Activity {
 }
 
 // turnOf is a message as the transcript keeps it.
-func (sh *shift) turnOf(m models.Message) (agents.Turn, error) {
+func (sh *turn) turnOf(m models.Message) (agents.Turn, error) {
 	content, err := agents.Encode(m)
 	return agents.Turn{Content: content, At: sh.runtime.stamp()}, err
 }
 
 // execution is the row of a call.
-func (sh *shift) execution(c Call) agents.Execution {
+func (sh *turn) execution(c Call) agents.Execution {
 	return agents.Execution{
 		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input,
 		AffectedPath: c.Plan.AffectedPath, Began: sh.runtime.stamp(),

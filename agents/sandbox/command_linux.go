@@ -15,7 +15,7 @@ import (
 // streams; they end when all its descendants have ended. When ctx ends, all of them are killed. Exit code 125 with
 // "daycared sandbox:" on stderr means that it was not started; 128 and more, that a signal ended it. release must be
 // called when the command has ended or will not be started: it kills what is left.
-func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *exec.Cmd, release func(), err error) {
+func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *exec.Cmd, release func(), err error) {
 	if err := s.admit(w); err != nil {
 		return nil, nil, err
 	}
@@ -37,7 +37,7 @@ func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *ex
 	}
 	let := sync.OnceFunc(func() { _ = life.Close() })
 	cmd = exec.CommandContext(ctx, executable)
-	cmd.Args, cmd.Env, cmd.Dir = []string{wardenName}, scrubbed(), "/"
+	cmd.Args, cmd.Env, cmd.Dir = []string{supervisorName}, scrubbed(), "/"
 	cmd.ExtraFiles = []*os.File{told, watched}
 	cmd.SysProcAttr = apartFrom()
 	cmd.Cancel = func() error { let(); return nil } // the supervisor kills the others first, then exits

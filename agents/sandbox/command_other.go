@@ -13,7 +13,7 @@ import (
 
 // Command makes a command ready to be started. This system has no sandbox, so the mode must be [Off]. It runs in its own session,
 // which is killed when ctx ends. release must be called when the command has ended or will not be started: it kills what is left.
-func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *exec.Cmd, release func(), err error) {
+func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *exec.Cmd, release func(), err error) {
 	if err := s.admit(w); err != nil {
 		return nil, nil, err
 	}
@@ -46,8 +46,8 @@ var executable = self()
 func apartFrom() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // There is no supervisor on this system.
-func asWarden() int  { return codeFailed }
-func asCommand() int { return codeFailed }
+func runSupervisor() int { return codeFailed }
+func asCommand() int     { return codeFailed }
 
 // enclose fails: this system has no sandbox.
 func enclose(s spec) error {

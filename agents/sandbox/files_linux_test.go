@@ -17,7 +17,7 @@ func TestFilesOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, closed := New(Options{}), Walls{Write: []string{ws}, Dir: ws}
+	s, closed := New(Options{}), Policy{Write: []string{ws}, Dir: ws}
 	read, writ := closed, closed
 	read.Read = []string{out}
 	writ.Write = append(writ.Write, out)
@@ -83,7 +83,7 @@ func TestFilesOutside(t *testing.T) {
 func TestARenamedFolder(t *testing.T) {
 	dir := stage(t, "granted/one", "other/two")
 	granted, other := filepath.Join(dir, "granted"), filepath.Join(dir, "other")
-	cmd, release, err := New(Options{}).Command(t.Context(), Walls{Read: []string{granted}},
+	cmd, release, err := New(Options{}).Command(t.Context(), Policy{Read: []string{granted}},
 		"/bin/sh", "-c", `cat "$0/granted/one"; echo; read x; cat "$0/granted/two" || echo no; cat "$0/moved/one"`, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestAHardLinkFromBeforeIsTheFile(t *testing.T) {
 	if err := os.Link(filepath.Join(dir, "out/secret"), filepath.Join(dir, "ws/hard")); err != nil {
 		t.Fatal(err)
 	}
-	if !try(t, New(Options{}), Walls{Read: []string{filepath.Join(dir, "ws")}}, "read", filepath.Join(dir, "ws/hard")) {
+	if !try(t, New(Options{}), Policy{Read: []string{filepath.Join(dir, "ws")}}, "read", filepath.Join(dir, "ws/hard")) {
 		t.Error("it is not; then the package's comment is wrong")
 	}
 }
@@ -133,7 +133,7 @@ func TestAHardLinkFromBeforeIsTheFile(t *testing.T) {
 // Files move within the writable folders, as programs expect.
 func TestMovingWithin(t *testing.T) {
 	dir := stage(t, "a/one", "b/two", "c/three")
-	w := Walls{Write: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Read: []string{filepath.Join(dir, "c")}}
+	w := Policy{Write: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Read: []string{filepath.Join(dir, "c")}}
 	for _, c := range []struct {
 		probe []string
 		want  bool

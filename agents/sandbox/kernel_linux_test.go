@@ -19,7 +19,7 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 	dir := stage(t, "in")
 	victim := strconv.Itoa(os.Getpid())
 	place := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(unsafe.StringData(Path)))), 10)
-	s, w := New(Options{}), Walls{Write: []string{dir}, Network: true}
+	s, w := New(Options{}), Policy{Write: []string{dir}, Network: true}
 	for _, args := range [][]string{
 		{"io_uring"}, {"ptrace", victim}, {"memory", victim, place}, {"descriptor", victim}, {"unshare"}, {"clone"}, {"clone3"},
 		{"mount", dir}, {"type"}, {"limit", victim}, {"keys"}, {"hostname"}, {"capabilities"}, {"signal", victim},
@@ -39,12 +39,12 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"type"}, {"signal", victim}, {"watch", dir}, {"affinity", victim}} {
-		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
+		if !try(t, New(Options{Mode: Off}), Policy{}, args...) {
 			t.Errorf("%s is shut without walls, too; its test above shows nothing", args[0])
 		}
 	}
 	for _, args := range [][]string{{"io_uring"}, {"keys"}} { // whoever runs the tests may lack it
-		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
+		if !try(t, New(Options{Mode: Off}), Policy{}, args...) {
 			t.Logf("%s is shut without walls, too; its test above shows nothing here", args[0])
 		}
 	}
@@ -71,10 +71,10 @@ int main(void) {
 	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", program, program+".c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if said, _ := run(t, New(Options{Mode: Off}), Walls{}, program); said != "done" {
+	if said, _ := run(t, New(Options{Mode: Off}), Policy{}, program); said != "done" {
 		t.Logf("this kernel has no such table: %q", said)
 	}
-	if said, code := run(t, New(Options{}), Walls{Read: []string{dir}}, program); code != 128+int(unix.SIGSYS) || said != "" {
+	if said, code := run(t, New(Options{}), Policy{Read: []string{dir}}, program); code != 128+int(unix.SIGSYS) || said != "" {
 		t.Errorf("it ended with %d, saying %q", code, said)
 	}
 }
@@ -91,10 +91,10 @@ func TestWhatACommandInherits(t *testing.T) {
 	defer unix.Close(fd)
 	for _, mode := range []Mode{On, Off} {
 		s := New(Options{Mode: mode})
-		if try(t, s, Walls{}, "descriptors", filepath.Join(dir, "secret")) {
+		if try(t, s, Policy{}, "descriptors", filepath.Join(dir, "secret")) {
 			t.Errorf("%s: it inherits a descriptor", mode)
 		}
-		said, _ := run(t, s, Walls{Env: []string{"MORE=1"}}, "env")
+		said, _ := run(t, s, Policy{Env: []string{"MORE=1"}}, "env")
 		for line := range strings.Lines(said) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			switch name {
@@ -113,7 +113,7 @@ func TestWhatACommandInherits(t *testing.T) {
 func TestScratch(t *testing.T) {
 	dir := stage(t, "elsewhere/x")
 	s := New(Options{Scratch: dir})
-	said, code := run(t, s, Walls{}, "/bin/sh", "-c",
+	said, code := run(t, s, Policy{}, "/bin/sh", "-c",
 		`cd "$TMPDIR" && pwd && stat -c %a . && mkdir -p a/b && echo x >a/b/c && chmod 0 a/b && test "$HOME" = "$TMPDIR"`)
 	lines := strings.Split(said, "\n")
 	if code != 0 || len(lines) < 2 || filepath.Dir(lines[0]) != dir || lines[1] != "700" {
@@ -122,11 +122,11 @@ func TestScratch(t *testing.T) {
 	if _, err := os.Stat(lines[0]); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
 	}
-	if said, _ := run(t, s, Walls{Home: dir, Dir: filepath.Join(dir, "elsewhere")}, "/bin/sh", "-c", `echo "$HOME"; pwd`); said !=
+	if said, _ := run(t, s, Policy{Home: dir, Dir: filepath.Join(dir, "elsewhere")}, "/bin/sh", "-c", `echo "$HOME"; pwd`); said !=
 		fmt.Sprintf("%s\n%s/elsewhere\n", dir, dir) {
 		t.Errorf("home and folder are %q", said)
 	}
-	if _, code := run(t, New(Options{Scratch: filepath.Join(dir, "nowhere")}), Walls{}, "true"); code != codeFailed {
+	if _, code := run(t, New(Options{Scratch: filepath.Join(dir, "nowhere")}), Policy{}, "true"); code != codeFailed {
 		t.Errorf("without a place for it: %d", code)
 	}
 }

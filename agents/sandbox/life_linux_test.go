@@ -57,7 +57,7 @@ func TestNothingOutlivesItsCommand(t *testing.T) {
 	for _, mode := range []Mode{On, Off} {
 		t.Run(string(mode), func(t *testing.T) {
 			dir, name := pipe(t)
-			cmd, release, err := New(Options{Mode: mode}).Command(t.Context(), Walls{Write: []string{dir}, Dir: dir},
+			cmd, release, err := New(Options{Mode: mode}).Command(t.Context(), Policy{Write: []string{dir}, Dir: dir},
 				"/bin/sh", "-c", leftovers+"exit 7")
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestACommandIsEnded(t *testing.T) {
 			if how == "the warden is killed" { // its session's first group can still be found
 				left = "exec 3>pipe; sleep 600 &\n"
 			}
-			cmd, release, err := New(Options{}).Command(ctx, Walls{Write: []string{dir}, Dir: dir}, "/bin/sh", "-c", left+"wait")
+			cmd, release, err := New(Options{}).Command(ctx, Policy{Write: []string{dir}, Dir: dir}, "/bin/sh", "-c", left+"wait")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,7 @@ func TestTheDaemonIsKilled(t *testing.T) {
 
 // daemon is a process that starts a command and waits for it.
 func daemon(dir string, argv []string) error {
-	cmd, release, err := New(Options{Scratch: dir}).Command(context.Background(), Walls{Write: []string{dir}, Dir: dir}, argv...)
+	cmd, release, err := New(Options{Scratch: dir}).Command(context.Background(), Policy{Write: []string{dir}, Dir: dir}, argv...)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func daemon(dir string, argv []string) error {
 
 // Streams are the caller's, as a server on stdin and stdout needs; signals reach the command.
 func TestStreamsAndSignals(t *testing.T) {
-	cmd, release, err := New(Options{}).Command(t.Context(), Walls{},
+	cmd, release, err := New(Options{}).Command(t.Context(), Policy{},
 		"/bin/sh", "-c", `trap 'echo heard; exit 3' TERM; while read line; do echo "<$line>"; done; sleep 600 & wait`)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestStreamsAndSignals(t *testing.T) {
 
 // A stream ends when the command closes it, not only with the command.
 func TestAStreamThatIsClosed(t *testing.T) {
-	cmd, release, err := New(Options{}).Command(t.Context(), Walls{}, "/bin/sh", "-c", "echo one; exec >&-; read line; exit 4")
+	cmd, release, err := New(Options{}).Command(t.Context(), Policy{}, "/bin/sh", "-c", "echo one; exec >&-; read line; exit 4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,17 +235,17 @@ func TestExitCodes(t *testing.T) {
 	} {
 		write(t, filepath.Join(dir, "secret"), "#!/bin/sh\n")
 		_ = os.Chmod(filepath.Join(dir, "secret"), 0o755)
-		if said, code := run(t, New(Options{}), Walls{}, c.argv...); code != c.code || !strings.HasPrefix(said, c.says) {
+		if said, code := run(t, New(Options{}), Policy{}, c.argv...); code != c.code || !strings.HasPrefix(said, c.says) {
 			t.Errorf("%q ended with %d, saying %q", c.argv, code, said)
 		}
 	}
-	walls := Walls{Read: []string{dir}, Dir: dir, Home: dir}
+	walls := Policy{Read: []string{dir}, Dir: dir, Home: dir}
 	if place := os.Getenv(counting); place != "" { // for its coverage data
 		walls.Write = append(walls.Write, own.Resolve(place))
 	}
 	write(t, filepath.Join(dir, "strange"), "no program")
 	_ = os.Chmod(filepath.Join(dir, "strange"), 0o755)
-	for _, w := range []Walls{walls, {Write: walls.Write}} {
+	for _, w := range []Policy{walls, {Write: walls.Write}} {
 		for program, says := range map[string]string{
 			filepath.Join(dir, "strange"): "daycared sandbox: start ", "no-such-program": "daycared sandbox: start: ",
 		} {
@@ -255,7 +255,7 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("x", 100_000) // longer than a pipe's buffer
-	if said, code := run(t, New(Options{}), Walls{}, "/bin/sh", "-c", "echo ${#1}", "sh", long); code != 0 || said != "100000\n" {
+	if said, code := run(t, New(Options{}), Policy{}, "/bin/sh", "-c", "echo ${#1}", "sh", long); code != 0 || said != "100000\n" {
 		t.Errorf("a long command ended with %d, saying %.200q", code, said)
 	}
 }
@@ -303,7 +303,7 @@ func TestAnOperationIsEnded(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- New(Options{}).Do(ctx, Walls{Write: []string{name}}, "probe", []string{"hold", name}, new(any))
+		done <- New(Options{}).Do(ctx, Policy{Write: []string{name}}, "probe", []string{"hold", name}, new(any))
 	}()
 	held, err := os.Open(name)
 	if err != nil {

@@ -82,7 +82,7 @@ func write(t *testing.T, name, text string) {
 }
 
 // run runs a sandboxed command to its end, and returns its output and exit code.
-func run(t *testing.T, s *Sandbox, w Walls, argv ...string) (said string, code int) {
+func run(t *testing.T, s *Sandbox, w Policy, argv ...string) (said string, code int) {
 	t.Helper()
 	cmd, release, err := s.Command(t.Context(), w, argv...)
 	if err != nil {
@@ -98,13 +98,13 @@ func run(t *testing.T, s *Sandbox, w Walls, argv ...string) (said string, code i
 }
 
 // probing is a policy under which the test binary can be executed.
-func probing(w Walls) Walls {
+func probing(w Policy) Policy {
 	w.Read, w.Env = append(w.Read, self()), append(w.Env, "GORACE=atexit_sleep_ms=10")
 	return w
 }
 
 // try runs a probe in a sandbox, and reports whether it succeeded.
-func try(t *testing.T, s *Sandbox, w Walls, args ...string) bool {
+func try(t *testing.T, s *Sandbox, w Policy, args ...string) bool {
 	t.Helper()
 	said, code := run(t, s, probing(w), append([]string{self(), "probe"}, args...)...)
 	switch {

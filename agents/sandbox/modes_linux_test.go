@@ -22,7 +22,7 @@ func TestModes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := Walls{Write: []string{at("ws")}, Read: []string{at("held")}, Dir: at("ws")}
+	w := Policy{Write: []string{at("ws")}, Read: []string{at("held")}, Dir: at("ws")}
 	for _, c := range []struct {
 		probe   []string
 		changes string // empty: nothing
@@ -81,7 +81,7 @@ func TestModes(t *testing.T) {
 			}
 		}
 	}
-	if !try(t, New(Options{Mode: Off}), Walls{}, "chmod", at("out/secret")) {
+	if !try(t, New(Options{Mode: Off}), Policy{}, "chmod", at("out/secret")) {
 		t.Error("not even without walls; then the test above shows nothing")
 	}
 	if !try(t, New(Options{}), w, "chown", "file", fmt.Sprint(os.Geteuid())) {
@@ -92,7 +92,7 @@ func TestModes(t *testing.T) {
 // Nothing that a command leaves runs as the daemon's account or group for others: these bits cannot be set in any way.
 func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 	dir := stage(t)
-	w := Walls{Write: []string{dir}, Dir: dir}
+	w := Policy{Write: []string{dir}, Dir: dir}
 	none := func(t *testing.T) {
 		t.Helper()
 		entries, err := os.ReadDir(dir)
@@ -130,7 +130,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 			none(t)
 		})
 	}
-	if !try(t, New(Options{Mode: Off}), Walls{}, "special", "openat", filepath.Join(dir, "x")) {
+	if !try(t, New(Options{Mode: Off}), Policy{}, "special", "openat", filepath.Join(dir, "x")) {
 		t.Error("not even without walls; then the test above shows nothing")
 	}
 	if err := os.Chmod(filepath.Join(dir, "x"), 0o700); err != nil {
@@ -149,7 +149,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 // Programs that set modes work normally, many at once.
 func TestProgramsThatSetModes(t *testing.T) {
 	dir := stage(t, "one")
-	said, code := run(t, New(Options{}), Walls{Write: []string{dir}, Dir: dir}, "/bin/sh", "-ec", `
+	said, code := run(t, New(Options{}), Policy{Write: []string{dir}, Dir: dir}, "/bin/sh", "-ec", `
 		chmod 640 one; stat -c %a one
 		cp -p one two; stat -c %a two
 		install -m 700 one three; stat -c %a three
@@ -204,7 +204,7 @@ func TestOddCalls(t *testing.T) {
 // A sandbox in a sandbox cannot ask about modes, so it sets none.
 func TestASandboxInASandbox(t *testing.T) {
 	dir := stage(t, "ws/file", "out/secret")
-	w := probing(Walls{Write: []string{filepath.Join(dir, "ws")}, Dir: filepath.Join(dir, "ws")})
+	w := probing(Policy{Write: []string{filepath.Join(dir, "ws")}, Dir: filepath.Join(dir, "ws")})
 	w.Read = append(w.Read, "/proc") // where the inner supervisor looks for its own
 	for what, says := range map[string]string{
 		"cat file": "of ws/file", "cat ../out/secret": "Permission denied", "chmod 600 file": "Operation not permitted",

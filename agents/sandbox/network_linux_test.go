@@ -68,7 +68,7 @@ func servers(t *testing.T) map[string]string {
 func TestConnecting(t *testing.T) {
 	at := servers(t)
 	s := New(Options{})
-	shut := Walls{Write: []string{filepath.Dir(at["docker"])}}
+	shut := Policy{Write: []string{filepath.Dir(at["docker"])}}
 	open := shut
 	open.Network = true
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestConnecting(t *testing.T) {
 				t.Errorf("with the network: %v", got)
 			}
 			off := New(Options{Mode: Off})
-			if !try(t, off, Walls{}, "connect", c.network, at[c.kind]) {
+			if !try(t, off, Policy{}, "connect", c.network, at[c.kind]) {
 				t.Error("not reached where the operator wants no walls")
 			}
 		})
@@ -126,10 +126,10 @@ func TestSockets(t *testing.T) {
 		{"a datagram by a pair", []string{"sendto-by-pair", at["unixgram"]}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := try(t, s, Walls{}, c.probe...); got != c.shut {
+			if got := try(t, s, Policy{}, c.probe...); got != c.shut {
 				t.Errorf("without the network: %v", got)
 			}
-			if got := try(t, s, Walls{Network: true}, c.probe...); got != c.open {
+			if got := try(t, s, Policy{Network: true}, c.probe...); got != c.open {
 				t.Errorf("with it: %v", got)
 			}
 		})

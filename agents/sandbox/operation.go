@@ -17,9 +17,9 @@ type Operation func(input json.RawMessage) (output any, err error)
 
 // The arguments with which our binary is executed again.
 const (
-	wardenName    = "daycared-warden"
-	commandName   = "daycared-command"
-	operationName = "daycared-operation"
+	supervisorName = "daycared-warden"
+	commandName    = "daycared-command"
+	operationName  = "daycared-operation"
 )
 
 // Main must be called first in main and in TestMain: if a [Sandbox] executed this process, it runs what it was told and
@@ -29,8 +29,8 @@ func Main(operations map[string]Operation) {
 		return
 	}
 	switch os.Args[0] {
-	case wardenName:
-		os.Exit(asWarden())
+	case supervisorName:
+		os.Exit(runSupervisor())
 	case commandName:
 		os.Exit(asCommand())
 	case operationName:
@@ -46,7 +46,7 @@ type answer struct {
 
 // Do runs an operation in a sandbox and decodes its result into output. The operation's own error is a *Fault; any
 // other means that it could not be run.
-func (s *Sandbox) Do(ctx context.Context, w Walls, operation string, input, output any) error {
+func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, output any) error {
 	if err := s.admit(w); err != nil {
 		return err
 	}

@@ -69,9 +69,9 @@ func New(o Options) *Sandbox {
 	return s
 }
 
-// Walls are what one command or operation may access. Paths are absolute, exist, and contain no symbolic links: what
+// Policy are what one command or operation may access. Paths are absolute, exist, and contain no symbolic links: what
 // people were shown is what is opened.
-type Walls struct {
+type Policy struct {
 	Read    []string // files and folders
 	Write   []string // files and folders; writable ones are readable as well
 	Network bool     // TCP and UDP over IPv4 and IPv6, to any address
@@ -113,10 +113,10 @@ var (
 
 // Ready returns why nothing can be run here, or nil: the kernel lacks a feature (ErrUnheld), or something of the
 // daemon's is in what every command may read (ErrOwn).
-func (s *Sandbox) Ready() error { return s.admit(Walls{}) }
+func (s *Sandbox) Ready() error { return s.admit(Policy{}) }
 
 // admit refuses a policy that cannot be enforced, that includes something of the daemon's, or whose paths are not plain.
-func (s *Sandbox) admit(w Walls) error {
+func (s *Sandbox) admit(w Policy) error {
 	if !s.off {
 		for _, p := range Check() {
 			if !p.Holds {
@@ -247,7 +247,7 @@ type spec struct {
 	Input     json.RawMessage
 }
 
-func (s *Sandbox) spec(w Walls) spec {
+func (s *Sandbox) spec(w Policy) spec {
 	return spec{
 		Read: w.Read, Write: w.Write, Network: w.Network, Off: s.off, Dir: w.Dir, Home: w.Home, Env: w.Env, Scratch: s.scratch,
 		Held: w.Held,

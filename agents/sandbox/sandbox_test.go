@@ -25,26 +25,26 @@ func TestTheDaemonsOwn(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		own  []string
-		w    Walls
+		w    Policy
 		want error
 	}{
-		{"apart", []string{at("state/daycared")}, Walls{Write: []string{at("ws")}, Read: []string{at("home")}}, nil},
-		{"a name that begins alike", []string{at("ws2")}, Walls{Write: []string{at("ws")}}, nil},
-		{"a sibling", []string{at("state/daycared/key")}, Walls{Read: []string{at("state/daycared/db")}}, nil},
-		{"the same", []string{at("state")}, Walls{Read: []string{at("state")}}, ErrOwn},
-		{"within", []string{at("state")}, Walls{Read: []string{at("state/daycared/db")}}, ErrOwn},
-		{"covering", []string{at("state/daycared/db")}, Walls{Write: []string{dir}}, ErrOwn},
-		{"everything", []string{at("state")}, Walls{Read: []string{"/"}}, ErrOwn},
-		{"not there yet", []string{at("home/.config/daycared/config.yaml")}, Walls{Write: []string{at("home")}}, ErrOwn},
-		{"by a link to it", []string{at("alias/daycared")}, Walls{Write: []string{at("state/daycared")}}, ErrOwn},
-		{"not there yet, by a link", []string{at("alias/new/sock")}, Walls{Write: []string{at("state")}}, ErrOwn},
-		{"in what everybody may read", []string{"/usr/local/etc/daycared.yaml"}, Walls{}, ErrOwn},
-		{"an account's name is in what everybody may read", []string{"/etc/passwd"}, Walls{}, ErrOwn},
-		{"beside what everybody may read", []string{"/etc/daycared/config.yaml"}, Walls{}, nil},
-		{"its binary, named", []string{self()}, Walls{Read: []string{self()}}, nil},
-		{"its binary, named, to write", []string{self()}, Walls{Write: []string{self()}}, ErrOwn},
-		{"its binary, to write", nil, Walls{Write: []string{filepath.Dir(self())}}, ErrOwn},
-		{"its binary, to read", nil, Walls{Read: []string{filepath.Dir(self())}}, nil},
+		{"apart", []string{at("state/daycared")}, Policy{Write: []string{at("ws")}, Read: []string{at("home")}}, nil},
+		{"a name that begins alike", []string{at("ws2")}, Policy{Write: []string{at("ws")}}, nil},
+		{"a sibling", []string{at("state/daycared/key")}, Policy{Read: []string{at("state/daycared/db")}}, nil},
+		{"the same", []string{at("state")}, Policy{Read: []string{at("state")}}, ErrOwn},
+		{"within", []string{at("state")}, Policy{Read: []string{at("state/daycared/db")}}, ErrOwn},
+		{"covering", []string{at("state/daycared/db")}, Policy{Write: []string{dir}}, ErrOwn},
+		{"everything", []string{at("state")}, Policy{Read: []string{"/"}}, ErrOwn},
+		{"not there yet", []string{at("home/.config/daycared/config.yaml")}, Policy{Write: []string{at("home")}}, ErrOwn},
+		{"by a link to it", []string{at("alias/daycared")}, Policy{Write: []string{at("state/daycared")}}, ErrOwn},
+		{"not there yet, by a link", []string{at("alias/new/sock")}, Policy{Write: []string{at("state")}}, ErrOwn},
+		{"in what everybody may read", []string{"/usr/local/etc/daycared.yaml"}, Policy{}, ErrOwn},
+		{"an account's name is in what everybody may read", []string{"/etc/passwd"}, Policy{}, ErrOwn},
+		{"beside what everybody may read", []string{"/etc/daycared/config.yaml"}, Policy{}, nil},
+		{"its binary, named", []string{self()}, Policy{Read: []string{self()}}, nil},
+		{"its binary, named, to write", []string{self()}, Policy{Write: []string{self()}}, ErrOwn},
+		{"its binary, to write", nil, Policy{Write: []string{filepath.Dir(self())}}, ErrOwn},
+		{"its binary, to read", nil, Policy{Read: []string{filepath.Dir(self())}}, nil},
 	} {
 		t.Run("B7/"+c.name, func(t *testing.T) {
 			s := New(Options{Own: append([]string{""}, c.own...)})
@@ -76,7 +76,7 @@ func TestOddPaths(t *testing.T) {
 	for _, p := range []string{"", ".", "relative", dir + "/", dir + "/../x", dir + "//real", filepath.Join(dir, "link"),
 		filepath.Join(dir, "link/file"), filepath.Join(dir, "missing")} {
 		t.Run("C2/"+strings.ReplaceAll(p, dir, "…"), func(t *testing.T) {
-			for _, w := range []Walls{{Read: []string{p}}, {Write: []string{p}}, {Dir: p}} {
+			for _, w := range []Policy{{Read: []string{p}}, {Write: []string{p}}, {Dir: p}} {
 				if p == "" && w.Dir == "" && w.Read == nil && w.Write == nil {
 					continue // no folder was named
 				}
@@ -91,7 +91,7 @@ func TestOddPaths(t *testing.T) {
 // An operation runs in a sandbox and returns its result.
 func TestOperations(t *testing.T) {
 	dir := stage(t, "ws/file", "out/secret")
-	s, w := New(Options{}), Walls{Read: []string{filepath.Join(dir, "ws")}}
+	s, w := New(Options{}), Policy{Read: []string{filepath.Join(dir, "ws")}}
 	if place := os.Getenv(counting); place != "" { // for its coverage data
 		w.Write = append(w.Write, own.Resolve(place))
 	}
@@ -117,7 +117,7 @@ func TestOperations(t *testing.T) {
 	if err := s.Do(t.Context(), w, "read", make(chan int), &text); err == nil {
 		t.Error("it was told what cannot be written down")
 	}
-	if err := New(Options{Mode: Off}).Do(t.Context(), Walls{}, "read", filepath.Join(dir, "out/secret"), &text); err != nil {
+	if err := New(Options{Mode: Off}).Do(t.Context(), Policy{}, "read", filepath.Join(dir, "out/secret"), &text); err != nil {
 		t.Errorf("without walls: %v", err)
 	}
 }

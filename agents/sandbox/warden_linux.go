@@ -19,9 +19,9 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// asWarden runs the supervisor of a command. As a subreaper it becomes the parent of orphaned descendants, so none
+// runSupervisor runs the supervisor of a command. As a subreaper it becomes the parent of orphaned descendants, so none
 // escapes or outlives it. It exits with the command's code.
-func asWarden() int {
+func runSupervisor() int {
 	runtime.LockOSThread() // the command gets the signal when the thread that started it dies
 	code, err := guard()
 	if err != nil {
@@ -64,7 +64,7 @@ func guard() (code int, err error) {
 	go func() { // the daemon closed its end, or is gone
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
 		ending.Store(true)
-		slay()
+		killAll()
 	}()
 	go func() {
 		for sig := range told {
@@ -101,13 +101,13 @@ func outlive(pid int, ending *atomic.Bool) (code int) {
 			}
 		}
 		if ending.Load() {
-			slay()
+			killAll()
 		}
 	}
 }
 
-// slay kills every descendant of this process.
-func slay() {
+// killAll kills every descendant of this process.
+func killAll() {
 	for _, pid := range descendants(os.Getpid(), processes()) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -34,7 +34,7 @@ func (writeFile) Spec() models.Tool {
 		"one, with the folders it lies in, or instead of one that is there. People are shown the difference. To change a part, use edit_file."}
 }
 
-func (t writeFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (t writeFile) Plan(ctx context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[writing]("write_file", input)
 	if err != nil {
 		return Plan{}, err
@@ -58,7 +58,7 @@ func (t writeFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Pl
 	return plan, nil
 }
 
-func (t writeFile) Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome {
+func (t writeFile) Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) Outcome {
 	in, err := decode[writing]("write_file", input)
 	if err != nil {
 		return failed(err)
@@ -87,7 +87,7 @@ func (editFile) Spec() models.Tool {
 		"exactly once, or set replace_all. People are shown the difference. Read the file first; line ends may be written as \\n."}
 }
 
-func (t editFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (t editFile) Plan(ctx context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[editing]("edit_file", input)
 	if err != nil {
 		return Plan{}, err
@@ -111,7 +111,7 @@ func (t editFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Pla
 	return plan, nil
 }
 
-func (t editFile) Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome {
+func (t editFile) Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) Outcome {
 	in, err := decode[editing]("edit_file", input)
 	if err != nil {
 		return failed(err)
@@ -184,7 +184,7 @@ func toCRLF(text string) string {
 
 // look returns what a change of a file needs, and the file's content if it may be read. If not, Basis is empty: the
 // daemon does not read for the agent what the agent may not.
-func look(ctx context.Context, box *sandbox.Sandbox, p Place, name string) (Plan, held, error) {
+func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (Plan, held, error) {
 	tag, err := p.tag("@write", name)
 	if err != nil {
 		return Plan{}, held{}, err
@@ -200,7 +200,7 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Place, name string) (Plan
 }
 
 // contentOf reads a file in a sandbox.
-func contentOf(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions.Tag) (was held, err error) {
+func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag) (was held, err error) {
 	reading, err := permissions.ParseTag("@read:" + tag.Path())
 	if err != nil {
 		return was, err
@@ -219,7 +219,7 @@ func contentOf(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissio
 }
 
 // replace writes a file in a sandbox.
-func replace(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions.Tag, text []byte, basis string) Outcome {
+func replace(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag, text []byte, basis string) Outcome {
 	if err := p.mustHold([]permissions.Tag{tag}); err != nil {
 		return failed(err)
 	}
@@ -257,7 +257,7 @@ type folder struct {
 
 // In returns the place with a workspace, which is resolved now and never again: another folder that gets its name later
 // is not the workspace. If it cannot be opened, every use fails with the reason.
-func (p Place) In(workspace string) Place {
+func (p Workspace) In(workspace string) Workspace {
 	if workspace == "" {
 		return p
 	}
@@ -284,7 +284,7 @@ func (p Place) In(workspace string) Place {
 var ErrMoved = errors.New("This was not run: the workspace is another folder by now.") //nolint:revive,staticcheck // a sentence for people
 
 // Folder identifies the workspace by device and inode, for a question's digest; empty without one.
-func (p Place) Folder() string {
+func (p Workspace) Folder() string {
 	if p.held == nil || p.held.err != nil {
 		return ""
 	}
@@ -292,7 +292,7 @@ func (p Place) Folder() string {
 }
 
 // Held is the workspace's identity for checking at each opening, or [ErrMoved] if it changed.
-func (p Place) Held() (sandbox.Folder, error) {
+func (p Workspace) Held() (sandbox.Folder, error) {
 	switch {
 	case p.Workspace == "":
 		return sandbox.Folder{}, nil
@@ -313,7 +313,7 @@ func (p Place) Held() (sandbox.Folder, error) {
 
 // inWorkspace resolves an absolute path that starts with the workspace's configured name, and reports whether it is in
 // the workspace.
-func (p Place) inWorkspace(whole string) (string, bool) {
+func (p Workspace) inWorkspace(whole string) (string, bool) {
 	if p.Workspace == "" {
 		return whole, false
 	}
@@ -330,7 +330,7 @@ func (p Place) inWorkspace(whole string) (string, bool) {
 }
 
 // workspace returns the workspace's tags.
-func (p Place) workspace() (reading, writing permissions.Tag, ok bool) {
+func (p Workspace) workspace() (reading, writing permissions.Tag, ok bool) {
 	reading, err := permissions.ParseTag("@read:" + p.Workspace)
 	if err != nil {
 		return reading, writing, false

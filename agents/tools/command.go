@@ -48,7 +48,7 @@ func (in running) check() (running, error) {
 }
 
 // tags are those that the input names.
-func (in running) tags(p Place) (tags []permissions.Tag, err error) {
+func (in running) tags(p Workspace) (tags []permissions.Tag, err error) {
 	if _, err := p.Held(); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (in running) tags(p Place) (tags []permissions.Tag, err error) {
 	return tags, nil
 }
 
-func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (runCommand) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[running]("run_command", input)
 	if err != nil {
 		return Plan{}, err
@@ -86,7 +86,7 @@ func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan,
 	return Plan{Needs: p.missing(tags...)}, nil
 }
 
-func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t runCommand) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[running]("run_command", input)
 	if err != nil {
 		return failed(err)
@@ -103,13 +103,13 @@ func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ P
 }
 
 // walls are the policy of one command: what is held, and the network only if the command asks for it.
-func (in running) walls(p Place) (sandbox.Walls, error) {
+func (in running) walls(p Workspace) (sandbox.Policy, error) {
 	tags, err := in.tags(p)
 	if err == nil {
 		err = p.mustHold(tags)
 	}
 	if err != nil {
-		return sandbox.Walls{}, err
+		return sandbox.Policy{}, err
 	}
 	w, err := p.walls(tags)
 	if err != nil {
@@ -132,7 +132,7 @@ func (in running) walls(p Place) (sandbox.Walls, error) {
 	return w, nil
 }
 
-func (t runCommand) run(ctx context.Context, in running, walls sandbox.Walls) Outcome {
+func (t runCommand) run(ctx context.Context, in running, walls sandbox.Policy) Outcome {
 	limit := time.Duration(in.Timeout) * time.Second
 	running, stop := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer stop()

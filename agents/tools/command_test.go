@@ -68,7 +68,7 @@ func TestRunCommand(t *testing.T) {
 
 // Without a workspace a command starts in its scratch folder, and its output is kept.
 func TestACommandWithoutAWorkspace(t *testing.T) {
-	o := call(t, Place{}, "run_command", args{"command": `test "$PWD" = "$TMPDIR" && echo yes; echo no >&2`, "pause": true})
+	o := call(t, Workspace{}, "run_command", args{"command": `test "$PWD" = "$TMPDIR" && echo yes; echo no >&2`, "pause": true})
 	o.says(t, false, "yes")
 	if o.Pause != o.Text {
 		t.Errorf("people are shown %q", o.Pause)

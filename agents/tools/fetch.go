@@ -48,7 +48,7 @@ func (fetchURL) Spec() models.Tool {
 		"to be read. Text alone, at most 5 MiB and 30 seconds; no private addresses. People are asked for the network."}
 }
 
-func (fetchURL) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (fetchURL) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[fetching]("fetch_url", input)
 	if err != nil {
 		return Plan{}, err
@@ -80,7 +80,7 @@ func fetchable(u *url.URL) error {
 	return nil
 }
 
-func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t fetchURL) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[fetching]("fetch_url", input)
 	if err != nil {
 		return failed(err)

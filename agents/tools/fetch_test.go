@@ -64,9 +64,9 @@ func pages(t *testing.T) *httptest.Server {
 	return server
 }
 
-func loopback(t *testing.T) Place {
+func loopback(t *testing.T) Workspace {
 	t.Helper()
-	return Place{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.with(t, "@network")
+	return Workspace{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.with(t, "@network")
 }
 
 func TestFetchURL(t *testing.T) {
@@ -142,11 +142,11 @@ func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
 func TestPrivateAddresses(t *testing.T) {
 	server := pages(t)
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
-	if got := plan(t, Place{}, "fetch_url", args{"url": server.URL}); needs(got) != "network access" {
+	if got := plan(t, Workspace{}, "fetch_url", args{"url": server.URL}); needs(got) != "network access" {
 		t.Errorf("it needs %q", needs(got))
 	}
-	call(t, Place{}, "fetch_url", args{"url": server.URL}).says(t, true, "there is no network access")
-	p := Place{}.with(t, "@network")
+	call(t, Workspace{}, "fetch_url", args{"url": server.URL}).says(t, true, "there is no network access")
+	p := Workspace{}.with(t, "@network")
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1", "2130706433", "0x7f.1",
 	} {
@@ -175,7 +175,7 @@ func TestDNSRebinding(t *testing.T) {
 	}
 	one := fetchURL{resolver}
 	in := args{"url": "http://rebind.example:" + port + "/secret"}.json(t)
-	one.Run(t.Context(), Place{}.with(t, "@network"), in, Plan{}).says(t, true, "127.0.0.1 is no public address")
+	one.Run(t.Context(), Workspace{}.with(t, "@network"), in, Plan{}).says(t, true, "127.0.0.1 is no public address")
 	one.Run(t.Context(), loopback(t), in, Plan{}).says(t, false, "the secret")
 	if asked.Load() < 3 {
 		t.Errorf("the name server was asked %d times", asked.Load())

@@ -125,7 +125,7 @@ func TestPaths(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (readFile{}).Plan(t.Context(), Place{}, args{"path": "a"}.json(t)); err == nil {
+	if _, err := (readFile{}).Plan(t.Context(), Workspace{}, args{"path": "a"}.json(t)); err == nil {
 		t.Error("a relative path without a workspace is taken")
 	}
 }

@@ -57,7 +57,7 @@ func checkGlob(glob string) error {
 	return nil
 }
 
-func (listFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (listFiles) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[listing]("list_files", input)
 	if err != nil {
 		return Plan{}, err
@@ -78,7 +78,7 @@ type (
 	}
 )
 
-func (t listFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t listFiles) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[listing]("list_files", input)
 	if err != nil {
 		return failed(err)
@@ -212,7 +212,7 @@ func (in searching) check() (searching, error) {
 	return in, checkGlob(in.Glob)
 }
 
-func (searchFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (searchFiles) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[searching]("search_files", input)
 	if err != nil {
 		return Plan{}, err
@@ -233,7 +233,7 @@ type (
 	}
 )
 
-func (t searchFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t searchFiles) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[searching]("search_files", input)
 	if err != nil {
 		return failed(err)

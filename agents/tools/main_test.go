@@ -66,7 +66,7 @@ func inBothModes(t *testing.T, test func(*testing.T)) {
 }
 
 // stage is a place with a workspace, "ws", in a larger folder.
-func stage(t *testing.T, files map[string]string) (dir string, p Place) {
+func stage(t *testing.T, files map[string]string) (dir string, p Workspace) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -80,7 +80,7 @@ func stage(t *testing.T, files map[string]string) (dir string, p Place) {
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}
-	return dir, Place{Agent: "helper", Tags: []permissions.Tag{permissions.Workspace}}.In(filepath.Join(dir, "ws"))
+	return dir, Workspace{Agent: "helper", Tags: []permissions.Tag{permissions.Workspace}}.In(filepath.Join(dir, "ws"))
 }
 
 func write(t *testing.T, name, text string) {
@@ -103,7 +103,7 @@ func read(t *testing.T, name string) string {
 }
 
 // with is a place with more tags.
-func (p Place) with(t *testing.T, tags ...string) Place {
+func (p Workspace) with(t *testing.T, tags ...string) Workspace {
 	t.Helper()
 	more, err := permissions.ParseTags(tags)
 	if err != nil {
@@ -137,7 +137,7 @@ func (a args) json(t *testing.T) json.RawMessage {
 }
 
 // plan plans a valid call.
-func plan(t *testing.T, p Place, name string, a args) Plan {
+func plan(t *testing.T, p Workspace, name string, a args) Plan {
 	t.Helper()
 	got, err := tool(t, name).Plan(t.Context(), p, a.json(t))
 	if err != nil {
@@ -147,7 +147,7 @@ func plan(t *testing.T, p Place, name string, a args) Plan {
 }
 
 // call plans a call and runs it at once, whatever it needs.
-func call(t *testing.T, p Place, name string, a args) Outcome {
+func call(t *testing.T, p Workspace, name string, a args) Outcome {
 	t.Helper()
 	return tool(t, name).Run(t.Context(), p, a.json(t), plan(t, p, name, a))
 }

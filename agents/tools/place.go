@@ -16,7 +16,7 @@ import (
 )
 
 // tags are the tags of a place with its workspace's: a folder to read, and with [permissions.Workspace] to write.
-func (p Place) tags() []permissions.Tag {
+func (p Workspace) tags() []permissions.Tag {
 	tags := slices.Clone(p.Tags)
 	if reading, writing, ok := p.workspace(); ok {
 		tags = append(tags, reading)
@@ -29,7 +29,7 @@ func (p Place) tags() []permissions.Tag {
 
 // missing are the tags that people have to be asked for, of those that a call needs; for writing in the workspace that
 // is [permissions.Workspace].
-func (p Place) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
+func (p Workspace) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 	_, writing, ok := p.workspace()
 	for _, t := range permissions.Missing(wanted, p.tags()) {
 		if ok && writing.Covers(t) {
@@ -44,7 +44,7 @@ func (p Place) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 
 // tag converts a path of an input to a tag; verb is @read or @write. A relative path starts in the workspace. An
 // unusual path is refused, not repaired.
-func (p Place) tag(verb, name string) (permissions.Tag, error) {
+func (p Workspace) tag(verb, name string) (permissions.Tag, error) {
 	whole := name
 	if !path.IsAbs(name) {
 		if p.Workspace == "" {
@@ -82,7 +82,7 @@ type spot struct {
 }
 
 // spot finds the widest held folder that contains a held tag's path, and the policy for it.
-func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
+func (p Workspace) spot(t permissions.Tag) (spot, sandbox.Policy, error) {
 	root := ""
 	for _, h := range p.tags() {
 		if r := h.Path(); h.Covers(t) && (root == "" || len(r) < len(root)) && isFolder(r) {
@@ -92,21 +92,21 @@ func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 	write := strings.HasPrefix(t.String(), "@write:")
 	if root == "" {
 		if !write {
-			return spot{Name: t.Path()}, sandbox.Walls{Read: []string{t.Path()}}, nil
+			return spot{Name: t.Path()}, sandbox.Policy{Read: []string{t.Path()}}, nil
 		}
 		// Only one file is granted. Replacing it renames a file in its folder.
 		root = path.Dir(t.Path())
 		if !isFolder(root) {
-			return spot{}, sandbox.Walls{}, fmt.Errorf("the folder %s does not exist", root)
+			return spot{}, sandbox.Policy{}, fmt.Errorf("the folder %s does not exist", root)
 		}
 	}
 	name, err := filepath.Rel(root, t.Path())
 	if err != nil {
-		return spot{}, sandbox.Walls{}, err
+		return spot{}, sandbox.Policy{}, err
 	}
-	w := sandbox.Walls{Read: []string{root}}
+	w := sandbox.Policy{Read: []string{root}}
 	if write {
-		w = sandbox.Walls{Write: []string{root}}
+		w = sandbox.Policy{Write: []string{root}}
 	}
 	if root == p.Workspace {
 		if w.Held, err = p.Held(); err != nil {
@@ -117,7 +117,7 @@ func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 }
 
 // walls is the policy of a command: all that is held and exists. What it asks for by name has to exist.
-func (p Place) walls(asked []permissions.Tag) (w sandbox.Walls, err error) {
+func (p Workspace) walls(asked []permissions.Tag) (w sandbox.Policy, err error) {
 	if w.Held, err = p.Held(); err != nil {
 		return w, err
 	}
@@ -147,7 +147,7 @@ func isFolder(p string) bool {
 }
 
 // mustHold refuses a call without the tags that it needs. Callers have asked already; this is the last check.
-func (p Place) mustHold(needs []permissions.Tag) error {
+func (p Workspace) mustHold(needs []permissions.Tag) error {
 	if lacking := p.missing(needs...); len(lacking) > 0 {
 		return fmt.Errorf("there is no %s", permissions.DescribeTags(lacking))
 	}

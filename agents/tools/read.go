@@ -37,7 +37,7 @@ func (readFile) Spec() models.Tool {
 		"64 KiB come at once; the rest by offset. In the workspace nobody is asked; elsewhere people are asked for read access."}
 }
 
-func (readFile) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (readFile) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[reading]("read_file", input)
 	if err != nil {
 		return Plan{}, err
@@ -46,7 +46,7 @@ func (readFile) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, e
 }
 
 // planReading is the plan of a tool that reads one path.
-func (p Place) planReading(name string) (Plan, error) {
+func (p Workspace) planReading(name string) (Plan, error) {
 	tag, err := p.tag("@read", name)
 	if err != nil {
 		return Plan{}, err
@@ -69,7 +69,7 @@ type (
 	}
 )
 
-func (t readFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t readFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[reading]("read_file", input)
 	if err != nil {
 		return failed(err)
@@ -100,7 +100,7 @@ func (t readFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Pla
 
 // behind runs an operation on one path of an input, in a sandbox.
 func behind(
-	ctx context.Context, box *sandbox.Sandbox, p Place, path, operation string, order func(spot) any, found any,
+	ctx context.Context, box *sandbox.Sandbox, p Workspace, path, operation string, order func(spot) any, found any,
 ) (name string, err error) {
 	tag, err := p.tag("@read", path)
 	if err != nil {
@@ -190,7 +190,7 @@ func (wholeFile) Spec() models.Tool {
 	return spec
 }
 
-func (t wholeFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t wholeFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[reading]("read_file", input)
 	if err != nil {
 		return failed(err)

@@ -31,7 +31,7 @@ func (webSearch) Spec() models.Tool {
 		"at most ten pages, to be read by fetch_url. People are asked for the network."}
 }
 
-func (webSearch) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+func (webSearch) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
 	in, err := decode[seeking]("web_search", input)
 	if err == nil && strings.TrimSpace(in.Query) == "" {
 		err = errors.New("query is missing")
@@ -39,7 +39,7 @@ func (webSearch) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, 
 	return Plan{Needs: p.missing(permissions.Network)}, err
 }
 
-func (t webSearch) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+func (t webSearch) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[seeking]("web_search", input)
 	if err == nil {
 		err = p.mustHold([]permissions.Tag{permissions.Network})

@@ -29,7 +29,7 @@ func TestWebSearch(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	p := Place{Search: server.URL + "/here"}.with(t, "@network")
+	p := Workspace{Search: server.URL + "/here"}.with(t, "@network")
 	for _, c := range []struct {
 		query  string
 		failed bool
@@ -47,8 +47,8 @@ func TestWebSearch(t *testing.T) {
 	if o := call(t, p, "web_search", args{"query": "many", "pause": true}); o.Pause != o.Text {
 		t.Errorf("people are shown %q", o.Pause)
 	}
-	if got := plan(t, Place{}, "web_search", args{"query": "x"}); needs(got) != "network access" {
+	if got := plan(t, Workspace{}, "web_search", args{"query": "x"}); needs(got) != "network access" {
 		t.Errorf("it needs %q", needs(got))
 	}
-	call(t, Place{Search: server.URL}, "web_search", args{"query": "x"}).says(t, true, "there is no network access")
+	call(t, Workspace{Search: server.URL}, "web_search", args{"query": "x"}).says(t, true, "there is no network access")
 }

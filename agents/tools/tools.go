@@ -1,5 +1,5 @@
 // Package tools has the tools of our own agents: files, commands, the network. A tool decides nothing: its caller has
-// asked. The kernel limits it to its [Place], in a separate process (agents/sandbox).
+// asked. The kernel limits it to its [Workspace], in a separate process (agents/sandbox).
 package tools
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Place is what a tool may access during one call.
-type Place struct {
+// Workspace is what a tool may access during one call.
+type Workspace struct {
 	Agent        string
 	Workspace    string            // absolute, without symbolic links; base of relative paths. Set by In; empty: none
 	Tags         []permissions.Tag // tags held for this call; the workspace is readable, and writable with @workspace
@@ -52,10 +52,10 @@ type Tool interface {
 	Spec() models.Tool
 	// Plan returns what the call would do, without doing it. It may read files within the place's tags. The error is
 	// for the model: what is wrong with the input and what would be right.
-	Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error)
+	Plan(ctx context.Context, p Workspace, input json.RawMessage) (Plan, error)
 	// Run does it, within the place's tags. A failure is an Outcome with Error set. It never panics, and soon after ctx
 	// it ends with all its processes.
-	Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome
+	Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) Outcome
 }
 
 // All are the tools for files, commands and pages, sandboxed by s.

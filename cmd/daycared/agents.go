@@ -69,7 +69,7 @@ func (c *CLI) ownAgents(
 
 // server is an MCP server of an agent's, in walls of its own: it reaches what its entry names, and no more.
 func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, log *slog.Logger) *remote.Server {
-	reach := sandbox.Walls{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
+	reach := sandbox.Policy{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
 	return remote.New(remote.Options{
 		Name: m.Name, Version: version, Log: log.With("agent", agent, "mcp", m.Name),
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
@@ -125,11 +125,11 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 
 // ruleAgents says in the settings of the engine whose the agents of our own are, what they hold, and what they may run.
 func ruleAgents(cfg *config.Config, s *engine.Settings) {
-	s.Bonds, s.Holdings = map[string]permissions.Bond{}, map[string][]permissions.Tag{}
+	s.Bonds, s.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
 	s.Policies = map[string]permissions.Policy{}
 	for _, a := range cfg.Agents {
 		caller := permissions.AgentCaller(a.Name).Name
-		s.Bonds[caller] = permissions.Bond{Agent: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector}
+		s.Bonds[caller] = permissions.Binding{Agent: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector}
 		s.Holdings[caller] = a.Holds()
 		p := s.Policy
 		p.Auto, p.Gated, p.Forbidden = a.Tools.Auto, a.Tools.Gated, a.Tools.Forbidden
@@ -174,7 +174,7 @@ func agentFolders(cfg *config.Config, files []string) error {
 				}
 				if touched, ok := own.Find(files, folder); ok {
 					return fmt.Errorf("%s: agents.%s: %s covers or lies in daycared's own %s, which %s is not given; name another folder",
-						cfg.Place(at+"."+l.key), l.key, folder, touched, a.Name)
+						cfg.Position(at+"."+l.key), l.key, folder, touched, a.Name)
 				}
 			}
 		}
@@ -188,7 +188,7 @@ func atConsole(cfg *config.Config, s engine.Settings) error {
 	for i, a := range cfg.Agents {
 		if a.Connector == terminal.Name && a.Person != "" && a.Person != operator {
 			return fmt.Errorf("%s: %s is %s's, and the daemon's own console is %s's; write another connector, or run the daemon as %[3]s",
-				cfg.Place(fmt.Sprintf("agents.%d.person", i)), a.Name, a.Person, operator)
+				cfg.Position(fmt.Sprintf("agents.%d.person", i)), a.Name, a.Person, operator)
 		}
 	}
 	return nil
@@ -276,12 +276,12 @@ func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
 }
 
 // placeOf is where the tools of an agent are used.
-func placeOf(a config.Agent, cfg *config.Config) tools.Place {
-	return tools.Place{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
+func placeOf(a config.Agent, cfg *config.Config) tools.Workspace {
+	return tools.Workspace{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
 }
 
 // program is how the program of an agent is started: in walls of its own, of what its entry names.
-func (c *CLI) program(a config.Agent, place tools.Place, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
+func (c *CLI) program(a config.Agent, place tools.Workspace, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
 	return acp.Program{
 		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Mode: a.Mode, Version: version,
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
@@ -290,7 +290,7 @@ func (c *CLI) program(a config.Agent, place tools.Place, walls *sandbox.Sandbox,
 				return nil, nil, err
 			}
 			work := held.Path
-			reach := sandbox.Walls{
+			reach := sandbox.Policy{
 				Held: held,
 				Read: a.Read, Write: append([]string{work}, a.Write...), Network: a.Network, Dir: work, Home: c.homeOf(a, work),
 				Env: c.handedOn(a.Env),
@@ -328,13 +328,13 @@ func (c *CLI) homeOf(a config.Agent, work string) string {
 	return work
 }
 
-// witnesses are told, each, what becomes of what agents of ours asked.
-type witnesses []agents.Witness
+// eventHandlers are told, each, what becomes of what agents of ours asked.
+type eventHandlers []agents.EventHandler
 
-// Witness is [agents.Witness].
-func (all witnesses) Witness(ctx context.Context, h permissions.Happening, r permissions.Request) (err error) {
+// HandleEvent is [agents.EventHandler].
+func (all eventHandlers) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) (err error) {
 	for _, w := range all {
-		err = errors.Join(err, w.Witness(ctx, h, r))
+		err = errors.Join(err, w.HandleEvent(ctx, h, r))
 	}
 	return err
 }

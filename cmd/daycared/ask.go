@@ -163,7 +163,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 }
 
 // put asks, and with --timeout again where too much of the caller's waits already, as long as that reaches.
-func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permissions.Standing, error) {
+func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permissions.RequestView, error) {
 	for told := false; ; told = true {
 		s, err := asks.Put(ctx, q.request)
 		var full *permissions.Refusal
@@ -304,7 +304,7 @@ func (c *CLI) read(file string) (string, error) {
 
 // cancelOwn withdraws the request after Ctrl-C. When a person was faster, their answer stands; one that was never
 // stored is not there to be cancelled.
-func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions.ID) (permissions.Standing, error) {
+func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions.ID) (permissions.RequestView, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	cancelled, err := asks.Cancel(work, id)
@@ -349,7 +349,7 @@ func (c *CLI) left(q *question, id permissions.ID) error {
 }
 
 // outcome prints the sentence, or the JSON object, and gives the exit code.
-func (c *CLI) outcome(q *question, progress *progress, s permissions.Standing) error {
+func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView) error {
 	result := permissions.Result(s.Request)
 	progress.again(s.Request)
 	if at := s.Request.DecidedAt; q.request.Key != "" && at.Before(q.began) && !at.IsZero() {
@@ -389,7 +389,7 @@ func (p *progress) again(r permissions.Request) {
 	p.cli.say("the answer of %s under this key is over; it was asked again", when(r.EarlierAt, time.Local))
 }
 
-func (p *progress) tell(s permissions.Standing) {
+func (p *progress) tell(s permissions.RequestView) {
 	r, told := s.Request, string(s.Request.ID)
 	line := []string{"asked " + strings.Join(r.Asked, ", ")}
 	for _, d := range s.Copies {

@@ -73,7 +73,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	told, err := lru.New[permissions.ID, permissions.Standing](mostTold)
+	told, err := lru.New[permissions.ID, permissions.RequestView](mostTold)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ type auditList struct {
 	client         *admin.Client
 	asJSON, headed bool
 	zone           *time.Location
-	told           *lru.Cache[permissions.ID, permissions.Standing]
+	told           *lru.Cache[permissions.ID, permissions.RequestView]
 	unread         []string
 }
 
@@ -135,7 +135,7 @@ func (l *auditList) head() {
 }
 
 // request is what an entry is about. Where the row is not used, that is noted; where nothing can be read, the next page fails.
-func (l *auditList) request(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
+func (l *auditList) request(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
 	s, err := lookUp(ctx, l.client, l.told, id)
 	if permissions.CodeOf(err) == permissions.CodeBroken {
 		l.told.Add(id, s)
@@ -171,8 +171,8 @@ func idOf(ctx context.Context, client *admin.Client, name string) (permissions.I
 
 // lookUp is the request of an id, zero where there is none or it is no longer kept; told remembers it.
 func lookUp(
-	ctx context.Context, client *admin.Client, told *lru.Cache[permissions.ID, permissions.Standing], id permissions.ID,
-) (s permissions.Standing, err error) {
+	ctx context.Context, client *admin.Client, told *lru.Cache[permissions.ID, permissions.RequestView], id permissions.ID,
+) (s permissions.RequestView, err error) {
 	if id == "" {
 		return s, nil
 	}

@@ -86,7 +86,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 }
 
 // toConnect is the agent of that name, with that gate, or the one that whoever is at the terminal says.
-func (c *CLI) toConnect(cmd *cobra.Command, place connect.Place, name, gate string, asks bool) (a connect.Agent, err error) {
+func (c *CLI) toConnect(cmd *cobra.Command, place connect.Target, name, gate string, asks bool) (a connect.Agent, err error) {
 	a, known := place.Find(name)
 	if known && asks && a.Dialect != "" && !cmd.Flags().Changed("gate") {
 		if gate, err = c.askGate(cmd.Context()); err != nil {
@@ -136,14 +136,14 @@ type connectedFile struct {
 }
 
 // here is this account's home, and how its agents start this very program.
-func (c *CLI) here() (connect.Place, error) {
+func (c *CLI) here() (connect.Target, error) {
 	home := c.env("HOME")
 	if !filepath.IsAbs(home) {
-		return connect.Place{}, usage("HOME is not set, so the agent's settings cannot be found")
+		return connect.Target{}, usage("HOME is not set, so the agent's settings cannot be found")
 	}
 	binary, err := os.Executable()
 	if err != nil {
-		return connect.Place{}, fmt.Errorf("find this program's own file: %w", err)
+		return connect.Target{}, fmt.Errorf("find this program's own file: %w", err)
 	}
 	moved := map[string]string{}
 	for _, name := range connect.Movers() {
@@ -151,12 +151,12 @@ func (c *CLI) here() (connect.Place, error) {
 		case filepath.IsAbs(folder):
 			moved[name] = folder
 		case folder != "":
-			return connect.Place{}, usage("%s is %q, which depends on the folder where the agent is started; write it from the root on",
+			return connect.Target{}, usage("%s is %q, which depends on the folder where the agent is started; write it from the root on",
 				name, folder)
 		}
 	}
 	command, err := c.pinned(binary)
-	return connect.Place{
+	return connect.Target{
 		Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved, Keyboard: c.keyboardAnswers(), Etc: machineEtc,
 		Refused: c.asksRefused(),
 	}, err

@@ -20,7 +20,7 @@ type claim struct {
 // read gives a row as it stands, from whichever daemon lives.
 func (l *loop) read(id permissions.ID) (r permissions.Request, err error) {
 	l.await("the row of "+string(id), func(ctx context.Context) error {
-		var s permissions.Standing
+		var s permissions.RequestView
 		s, err = l.people.Show(ctx, string(id))
 		var refusal *permissions.Refusal
 		if errors.As(err, &refusal) {

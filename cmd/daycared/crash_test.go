@@ -73,13 +73,13 @@ func (l *loop) decide(name string, answer permissions.Answer, want permissions.S
 }
 
 // pending waits for the question of that name.
-func (l *loop) pending(name string) (found permissions.Standing) {
+func (l *loop) pending(name string) (found permissions.RequestView) {
 	l.await(name, func(ctx context.Context) error {
 		list, err := l.people.List(ctx, "", 0)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(list, func(s permissions.Standing) bool { return s.Request.Reason == name })
+		i := slices.IndexFunc(list, func(s permissions.RequestView) bool { return s.Request.Reason == name })
 		if i < 0 {
 			return errors.New("it is not pending")
 		}

@@ -147,7 +147,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		return err
 	}
 	d.engine = engine.New(options)
-	bind(d.engine.Desk())
+	bind(d.engine.Approvals())
 	d.gauges = metrics(d.engine, log)
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
@@ -198,8 +198,8 @@ func (d *daemon) forAgents() *api.Server {
 func (d *daemon) follow(r *http.Request) admin.Look {
 	caller, query, counted := api.CallerOf(r.Context()), r.URL.Query(), false
 	session, agent := query.Get("session"), query.Get("agent")
-	return func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
-		list, seen, err := d.engine.Follow(ctx, caller, session, agent, after, limit)
+	return func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {
+		list, seen, err := d.engine.EventsFor(ctx, caller, session, agent, after, limit)
 		if err == nil && !counted {
 			counted, err = true, d.engine.CountFollow(ctx, caller, session, agent)
 		}
@@ -219,20 +219,20 @@ func overTCP(a config.API) *api.TCP {
 }
 
 // employ makes the agents of our own, and has the engine know them. They are to be told where they ask before it runs.
-func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind func(agents.Desk), err error) {
+func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind func(agents.Approvals), err error) {
 	held := walls(d.cfg, o.Settings)
 	if d.own, d.servers, err = c.ownAgents(d.cfg, o.Settings, held, rows, d.log); err != nil {
 		return nil, err
 	}
 	o.Residents = append(d.own.Residents(), o.Residents...)
-	told, others := witnesses{d.own}, c.acpAgents(d.cfg, o.Settings, held, rows, d.log)
+	told, others := eventHandlers{d.own}, c.acpAgents(d.cfg, o.Settings, held, rows, d.log)
 	for _, a := range others {
 		o.Residents, told = append(o.Residents, a), append(told, a)
 	}
 	if len(d.cfg.Agents) > 0 { // else there is nobody to tell, and every change would be looked at for nothing
-		o.Witness = told
+		o.EventHandler = told
 	}
-	return func(desk agents.Desk) {
+	return func(desk agents.Approvals) {
 		d.own.Bind(desk)
 		for _, a := range others {
 			a.Bind(desk)
@@ -390,13 +390,13 @@ func (d *daemon) excuse(why error) (end func()) {
 	if err != nil {
 		return func() {} // the log says it
 	}
-	door := wire.NewDoor("daycared, not ready", func(context.Context) error { return why }, d.log)
-	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { door.TurnAway(w, permissions.Broken(why.Error())) })
+	door := wire.NewServer("daycared, not ready", func(context.Context) error { return why }, d.log)
+	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { door.Reject(w, permissions.Broken(why.Error())) })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h := door.Handler(wire.Entrance{Guard: func(http.Handler) http.Handler { return turned }})
+		h := door.Handler(wire.Listener{Guard: func(http.Handler) http.Handler { return turned }})
 		_ = wire.Serve(ctx, l, h, 0, d.log) // the log says the same already
 	}()
 	return func() {

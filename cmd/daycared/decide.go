@@ -134,7 +134,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 	return cmd
 }
 
-// mayBeOwn tells whether what a person's door refused to cancel may be this account's own question: its asker knows it
+// mayBeOwn reports whether what a person's door refused to cancel may be this account's own question: its asker knows it
 // by its id.
 func mayBeOwn(name string, err error) bool {
 	code := permissions.CodeOf(err)
@@ -144,10 +144,10 @@ func mayBeOwn(name string, err error) bool {
 
 // cancelAsked withdraws what this account, or its token, asked itself. Where it may not ask, or asked nothing of that
 // name, the error is what it was told as a person, if it was told anything.
-func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (permissions.Standing, error) {
+func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (permissions.RequestView, error) {
 	client, err := c.agentClient()
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	defer client.Close()
 	s, err := client.Cancel(ctx, id)

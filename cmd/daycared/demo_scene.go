@@ -49,7 +49,7 @@ func (s *scene) tally() tally {
 	return s.counted
 }
 
-// ended tells whether the job has come to its end, on the screen as well.
+// ended reports whether the job has come to its end, on the screen as well.
 func (s *scene) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *scene) turn() {
 	}
 }
 
-// speaks tells whether a request comes with words that its agent says besides: they stand as its reason. What is asked
+// speaks reports whether a request comes with words that its agent says besides: they stand as its reason. What is asked
 // for by request_permission has a reason of its own.
 func speaks(r permissions.Request) bool {
 	return r.Kind != permissions.KindPermission && r.Reason != ""

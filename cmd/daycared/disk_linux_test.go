@@ -142,7 +142,7 @@ func networkFor(reason string) permissions.Request {
 // it, and it is not tried again.
 func (l *loop) standing(ctx context.Context, name string) (told <-chan permissions.Request, id permissions.ID) {
 	known := make(chan permissions.ID, 1)
-	l.agents.Progress = func(s permissions.Standing) {
+	l.agents.Progress = func(s permissions.RequestView) {
 		select {
 		case known <- s.Request.ID:
 		default: // of that, or of another question later

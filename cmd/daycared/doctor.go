@@ -204,7 +204,7 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 	}
 	defer client.Close()
 	if d.me, d.err = client.WhoAmI(ctx); d.err == nil {
-		var list []permissions.Standing
+		var list []permissions.RequestView
 		list, d.err = client.List(ctx, "", 0)
 		d.open = len(list)
 		d.channels, _ = client.Health(ctx) // an older daemon does not tell

@@ -22,7 +22,7 @@ func somebody(t *testing.T, agent, script string) (*CLI, connect.Agent) {
 	home := t.TempDir()
 	bin := filepath.Join(home, "bin")
 	c := &CLI{UID: os.Getuid(), Environ: []string{"HOME=" + home, "PATH=" + bin + ":/usr/bin:/bin", "DAYCARED_TOKEN=secret"}}
-	place := connect.Place{Home: home, GOOS: "linux", Command: []string{"/usr/local/bin/daycared", "--socket", "/run/x/agent"}, Etc: home}
+	place := connect.Target{Home: home, GOOS: "linux", Command: []string{"/usr/local/bin/daycared", "--socket", "/run/x/agent"}, Etc: home}
 	a, _ := place.Find(agent)
 	for _, f := range a.Files {
 		text, err := f.Install("")
@@ -335,7 +335,7 @@ func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
 			hook("copilot", " --gate risky") + `"}]}}`, connect.Binds, "times out", nil},
 	} {
 		c := &CLI{UID: rootUID + 1}
-		a, _ := connect.Place{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}, Etc: etc}.Find(try.agent)
+		a, _ := connect.Target{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}, Etc: etc}.Find(try.agent)
 		file := filepath.Join(etc, try.file)
 		put(t, file, try.text, 0o600)
 		_, _ = os.Chmod(binary, 0o700), os.Chmod(file, 0o600)
@@ -358,7 +358,7 @@ func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
 
 // TestWhatRootHasSetRunsThoughTheAccountSwitchedHooksOff, and not where root did.
 func TestWhatRootHasSetRunsThoughTheAccountSwitchedHooksOff(t *testing.T) {
-	a, _ := connect.Place{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}}.Find("claude-code")
+	a, _ := connect.Target{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}}.Find("claude-code")
 	for _, try := range []struct {
 		h    connect.Hooks
 		runs bool
@@ -396,7 +396,7 @@ func TestAgentsOfTheConfigurationAreInTheTable(t *testing.T) {
 func TestEveryAgentHasAVerdictForItsModes(t *testing.T) {
 	known := []connect.Verdict{connect.Nothing, connect.Advises, connect.BindsUnless, connect.Binds}
 	for _, name := range connect.Names() {
-		a, _ := connect.Place{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}}.Find(name)
+		a, _ := connect.Target{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}}.Find(name)
 		if len(a.Modes) == 0 {
 			t.Errorf("%s has no mode", name)
 		}

@@ -59,7 +59,7 @@ func boundByACP(a config.Agent) bound {
 
 // examineConnection looks at one agent. What keeps it from asking is said once, with what to do.
 func (c *CLI) examineConnection(
-	ctx context.Context, cfg *config.Config, place connect.Place, name string, up bool,
+	ctx context.Context, cfg *config.Config, place connect.Target, name string, up bool,
 ) (findings []finding, rows []bound) {
 	place.Gate = connect.GateAll
 	a, _ := place.Find(name)
@@ -156,7 +156,7 @@ func loaded(a connect.Agent) bool {
 }
 
 // tryHook has the hook answer as the agent would, about a tool that runs by itself, so that nobody is asked.
-func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Place, a connect.Agent) finding {
+func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Target, a connect.Agent) finding {
 	d, known := hooks.Find(a.Dialect)
 	tool := ""
 	for _, t := range cfg.Tools.Auto {
@@ -189,7 +189,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 }
 
 // tryTools starts the MCP server as the agent would, and greets it.
-func (c *CLI) tryTools(ctx context.Context, place connect.Place, a connect.Agent) finding {
+func (c *CLI) tryTools(ctx context.Context, place connect.Target, a connect.Agent) finding {
 	name, err := c.greet(ctx, place)
 	if err != nil || name != "daycared" {
 		return saw("wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
@@ -199,7 +199,7 @@ func (c *CLI) tryTools(ctx context.Context, place connect.Place, a connect.Agent
 }
 
 // greet gives the name by which the MCP server answers.
-func (c *CLI) greet(ctx context.Context, place connect.Place) (name string, err error) {
+func (c *CLI) greet(ctx context.Context, place connect.Target) (name string, err error) {
 	limited, done := context.WithTimeout(ctx, tryWithin)
 	defer done()
 	args := append(slices.Clone(place.Command[1:]), "mcp")

@@ -19,7 +19,7 @@ func TestWhatTheDoorsMeanForAnAccount(t *testing.T) {
 	stopped := fay
 	by := "sam"
 	stopped.me.StoppedBy = &by
-	nobody := door{err: permissions.Nobody(7), shut: true}
+	nobody := door{err: permissions.NotConfigured(7), shut: true}
 	for _, c := range []struct {
 		name          string
 		asks, decides door

@@ -35,7 +35,7 @@ func init() {
 		for name := range strings.SplitSeq(os.Getenv("ECHO_AGENTS"), ",") {
 			if agent, person, ok := strings.Cut(name, ":"); ok {
 				person, via, _ := strings.Cut(person, ":")
-				bond := permissions.Bond{Agent: agent, Person: person, Via: cmp.Or(via, "telegram")}
+				bond := permissions.Binding{Agent: agent, Person: person, Via: cmp.Or(via, "telegram")}
 				all = append(all, &echo{bond: bond, ready: make(chan struct{})})
 			}
 		}
@@ -45,13 +45,13 @@ func init() {
 
 // echo is an agent that is there in tests only.
 type echo struct {
-	bond    permissions.Bond
+	bond    permissions.Binding
 	speaker agents.Speaker
 	ready   chan struct{} // closed once there is a speaker
 }
 
-// Bond is [agents.Resident].
-func (e *echo) Bond() permissions.Bond { return e.bond }
+// Binding is [agents.Resident].
+func (e *echo) Binding() permissions.Binding { return e.bond }
 
 // Run is [agents.Resident].
 func (e *echo) Run(ctx context.Context, s agents.Speaker) error {

@@ -55,7 +55,7 @@ func TestAStopUnderLoadLogsNoError(t *testing.T) {
 				answers <- fmt.Sprint(answer.StatusCode, " ", err, " ", regexp.MustCompile(`"state":"\w+"`).FindString(string(text)))
 			})
 		}
-		var all []permissions.Standing
+		var all []permissions.RequestView
 		l.await("all wait", func(ctx context.Context) (err error) {
 			if all, err = l.people.List(ctx, "", 1000); err == nil && len(all) < waiting*(round+1) {
 				err = fmt.Errorf("%d do, and %d were answered", len(all), len(answers))

@@ -44,7 +44,7 @@ func failpoint() (string, int64) {
 	return name, n
 }
 
-// reached tells whether this is the time to fail at the place of that name.
+// reached reports whether this is the time to fail at the place of that name.
 func reached(name string) bool { return name == failAt && failHits.Add(1) == failCount }
 
 func point(name string) {
@@ -96,7 +96,7 @@ func (s failingStore) Open(ctx context.Context, o permissions.Opening) (r permis
 	return r, created, err
 }
 
-func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (c permissions.Change, err error) {
+func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (c permissions.Change, err error) {
 	if c, lost := s.lose(ctx, id, e); lost {
 		return c, nil
 	}
@@ -110,7 +110,7 @@ func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permission
 }
 
 // lose says what a decision would have done, if it is the one that is to be lost.
-func (s failingStore) lose(ctx context.Context, id permissions.ID, e permissions.Event) (c permissions.Change, lost bool) {
+func (s failingStore) lose(ctx context.Context, id permissions.ID, e permissions.Transition) (c permissions.Change, lost bool) {
 	if failAt != "apply.lost" {
 		return c, false
 	}
@@ -122,16 +122,16 @@ func (s failingStore) lose(ctx context.Context, id permissions.ID, e permissions
 	return c, err == nil && c.Settled() && reached("apply.lost")
 }
 
-func (s failingStore) Shown(ctx context.Context, c permissions.Copy, was string) error {
-	return around("shown", func() error { return s.Store.Shown(ctx, c, was) })
+func (s failingStore) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
+	return around("shown", func() error { return s.Store.MarkShown(ctx, c, was) })
 }
 
-func (s failingStore) Failed(ctx context.Context, c permissions.Copy) error {
-	return around("failed", func() error { return s.Store.Failed(ctx, c) })
+func (s failingStore) MarkFailed(ctx context.Context, c permissions.Copy) error {
+	return around("failed", func() error { return s.Store.MarkFailed(ctx, c) })
 }
 
-func (s failingStore) Forget(ctx context.Context, connector string) error {
-	return around("forget", func() error { return s.Store.Forget(ctx, connector) })
+func (s failingStore) ForgetCopies(ctx context.Context, connector string) error {
+	return around("forget", func() error { return s.Store.ForgetCopies(ctx, connector) })
 }
 
 func (s failingStore) Record(ctx context.Context, r permissions.Record) error {
@@ -163,8 +163,8 @@ func (s failingStore) Resume(ctx context.Context, by, via string, force bool, at
 	return around("resume", func() error { return s.Store.Resume(ctx, by, via, force, at) })
 }
 
-func (s failingStore) Noted(ctx context.Context, id permissions.ID) error {
-	return around("noted", func() error { return s.Store.Noted(ctx, id) })
+func (s failingStore) DeleteNotice(ctx context.Context, id permissions.ID) error {
+	return around("noted", func() error { return s.Store.DeleteNotice(ctx, id) })
 }
 
 func (s failingStore) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {

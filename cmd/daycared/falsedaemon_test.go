@@ -34,7 +34,7 @@ func approving(change func(*permissions.Request)) http.HandlerFunc {
 		_ = q.Normalize() // what is asked is fine
 		change(&q)
 		q.Digest = permissions.ComputeDigest(q)
-		told, _ := wire.Encode(wire.From(permissions.Standing{Request: q}, false))
+		told, _ := wire.Encode(wire.From(permissions.RequestView{Request: q}, false))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(told)
 	}

@@ -111,7 +111,7 @@ func TestAnswersControlNoTerminal(t *testing.T) {
 		t.Run(fmt.Sprintf("B2/%d cells", width), func(t *testing.T) {
 			_, said := onScreen(t, width, func(c *CLI) {
 				done := c.fit(c.root(), nil)
-				if err := c.outcome(&question{}, &progress{cli: c}, permissions.Standing{Request: r}); err != nil {
+				if err := c.outcome(&question{}, &progress{cli: c}, permissions.RequestView{Request: r}); err != nil {
 					t.Error(err)
 				}
 				done()
@@ -128,7 +128,7 @@ func TestAnswersControlNoTerminal(t *testing.T) {
 	}
 	defer file.Close()
 	c := &CLI{Out: file, Err: &out}
-	if err := c.outcome(&question{}, &progress{cli: c}, permissions.Standing{Request: r}); err != nil {
+	if err := c.outcome(&question{}, &progress{cli: c}, permissions.RequestView{Request: r}); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file.Name()); err != nil || string(text) != r.Comment+"\n" {
@@ -187,10 +187,10 @@ func TestTheLineOfWhoAsksIsOfThoseWhoAreAsked(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	kims := permissions.Copy{Person: "kim", Connector: "telegram", SentAt: at}
 	sams := permissions.Copy{Person: "sam", Connector: "telegram", SentAt: at.Add(time.Second)}
-	p.tell(permissions.Standing{Request: r, Copies: []permissions.Copy{kims}})
+	p.tell(permissions.RequestView{Request: r, Copies: []permissions.Copy{kims}})
 	r.Asked = []string{"sam"} // kim was removed
 	for range 2 {
-		p.tell(permissions.Standing{Request: r, Copies: []permissions.Copy{kims, sams}})
+		p.tell(permissions.RequestView{Request: r, Copies: []permissions.Copy{kims, sams}})
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[1], "asked sam · delivered 03:04:06 (telegram) · until") {

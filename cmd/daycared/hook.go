@@ -144,7 +144,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	defer asks.Close()
 	call.Request.Call = rand.Text() // by which this hook alone is forgone
 	ctx, over := c.untilHangup(ctx)
-	verdict := hooks.Race(ctx, remoteDesk{client: asks}, permissions.Caller{}, call, time.Until(deadline))
+	verdict := hooks.Race(ctx, remoteRequests{client: asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
 }
@@ -153,7 +153,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 const recallWithin = 2 * time.Second
 
 // recall withdraws what needs no answer any more.
-func (c *CLI) recall(ctx context.Context, m permissions.Moot) {
+func (c *CLI) recall(ctx context.Context, m permissions.Recall) {
 	asks, err := c.agentClient()
 	if err != nil {
 		return

@@ -49,7 +49,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 					c.say("%s", note)
 				}
 			}
-			desk := inboxDesk{Client: client, person: person}
+			desk := inboxInbound{Client: client, person: person}
 			return (&inbox{client: client, handler: desk, screen: screen, person: person, opened: welcome}).run(ctx)
 		}),
 	}
@@ -98,7 +98,7 @@ func (i *inbox) run(ctx context.Context) error {
 		}
 	})
 	group.Go(func() error {
-		return i.client.Inbox(ctx, func(s permissions.Standing) error { return i.update(ctx, s) })
+		return i.client.Inbox(ctx, func(s permissions.RequestView) error { return i.update(ctx, s) })
 	})
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
@@ -107,7 +107,7 @@ func (i *inbox) run(ctx context.Context) error {
 }
 
 // update shows a request that is new here, and edits one that has changed.
-func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
+func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	r := s.Request
 	ref, known := i.shown[r.ID]
 	if !known && r.State != permissions.Pending {
@@ -131,22 +131,22 @@ func (i *inbox) say(lines []string) {
 	_ = i.screen.Say(strings.Join(wire.Each(lines, row), "\n"))
 }
 
-// inboxDesk is the daemon's desk as the terminal of an inbox needs it, so that agents are talked to there as they are on
+// inboxInbound is the daemon's desk as the terminal of an inbox needs it, so that agents are talked to there as they are on
 // the daemon's own console. Who its person is, the socket has proved: identities are not read.
-type inboxDesk struct {
+type inboxInbound struct {
 	*admin.Client
 	person connectors.Person
 }
 
-var _ conversation.Desk = inboxDesk{}
+var _ conversation.Desk = inboxInbound{}
 
 // Person is the one who this account is.
-func (d inboxDesk) Person(connectors.Identity) (connectors.Person, error) { return d.person, nil }
+func (d inboxInbound) Person(connectors.Identity) (connectors.Person, error) { return d.person, nil }
 
 // Pending is what waits for this account. What the inbox was shown, this terminal was.
-func (d inboxDesk) Pending(
+func (d inboxInbound) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
-) ([]permissions.Standing, error) {
+) ([]permissions.RequestView, error) {
 	all, err := d.List(ctx, after, limit)
 	for _, s := range all {
 		for i := range s.Copies {
@@ -159,7 +159,7 @@ func (d inboxDesk) Pending(
 }
 
 // StoppedBy is who stopped everything, as far as the daemon says so in time.
-func (d inboxDesk) StoppedBy() string {
+func (d inboxInbound) StoppedBy() string {
 	ctx, done := context.WithTimeout(context.Background(), askTime)
 	defer done()
 	me, err := d.WhoAmI(ctx)

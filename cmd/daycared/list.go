@@ -48,15 +48,15 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := pages(func(after permissions.ID) ([]permissions.Standing, error) {
+			list, err := pages(func(after permissions.ID) ([]permissions.RequestView, error) {
 				return client.List(cmd.Context(), after, 0)
-			}, func(s permissions.Standing) permissions.ID { return s.Request.ID })
+			}, func(s permissions.RequestView) permissions.ID { return s.Request.ID })
 			if err != nil {
 				return err
 			}
-			list = newest(list, since, l.limit, func(s permissions.Standing) time.Time { return s.Request.CreatedAt })
+			list = newest(list, since, l.limit, func(s permissions.RequestView) time.Time { return s.Request.CreatedAt })
 			if l.asJSON {
-				return c.json(wire.Each(list, func(s permissions.Standing) wire.Request { return wire.From(s, true) }))
+				return c.json(wire.Each(list, func(s permissions.RequestView) wire.Request { return wire.From(s, true) }))
 			}
 			if len(list) == 0 {
 				c.say("nothing waits for an answer")
@@ -234,7 +234,7 @@ func unknown(format string, args ...any) error {
 }
 
 // settled tells on stdout how a request stands now.
-func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.Standing, asJSON bool) error {
+func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.RequestView, asJSON bool) error {
 	if asJSON {
 		return c.json(wire.From(s, true))
 	}
@@ -388,7 +388,7 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) error {
 	if asJSON {
 		ran := wire.Each(took.Ran, func(r permissions.Request) wire.Request {
-			return wire.From(permissions.Standing{Request: r}, true)
+			return wire.From(permissions.RequestView{Request: r}, true)
 		})
 		return c.json(map[string]any{"grant": wire.FromGrant(took.Grant), "ran": ran})
 	}
@@ -399,7 +399,7 @@ func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) er
 }
 
 // covers is what a grant covers, in words; an exact call as the request has it that the grant comes from, if that is known.
-func covers(g permissions.Grant, from permissions.Standing) string {
+func covers(g permissions.Grant, from permissions.RequestView) string {
 	words := spelled(permissions.DescribeTags(g.Tags))
 	switch {
 	case g.Tool == permissions.AllTools:

@@ -21,14 +21,14 @@ func TestAnExactCallIsSaid(t *testing.T) {
 	elsewhere.Cwd = "/home"
 	for _, c := range []struct {
 		n    int
-		from permissions.Standing
+		from permissions.RequestView
 		want string
 	}{
-		{1, permissions.Standing{Request: asked, Code: "K7F3Q"}, `this exact call: to use write_file { "path": "a" }`},
-		{2, permissions.Standing{Request: asked}, "this exact call: to run with sh gh --token ‹secret, 40 characters, sha256 5de …"},
-		{3, permissions.Standing{Request: asked}, `this exact call: to run with sh ` + strings.Repeat("0123456789", 4) + "01234 …"},
-		{1, permissions.Standing{Request: elsewhere, Code: "K7F3Q"}, "this exact call of write_file, asked in request K7F3Q"},
-		{1, permissions.Standing{}, "this exact call of write_file, asked in request 01J"},
+		{1, permissions.RequestView{Request: asked, Code: "K7F3Q"}, `this exact call: to use write_file { "path": "a" }`},
+		{2, permissions.RequestView{Request: asked}, "this exact call: to run with sh gh --token ‹secret, 40 characters, sha256 5de …"},
+		{3, permissions.RequestView{Request: asked}, `this exact call: to run with sh ` + strings.Repeat("0123456789", 4) + "01234 …"},
+		{1, permissions.RequestView{Request: elsewhere, Code: "K7F3Q"}, "this exact call of write_file, asked in request K7F3Q"},
+		{1, permissions.RequestView{}, "this exact call of write_file, asked in request 01J"},
 	} {
 		call := asked.Calls[c.n-1]
 		g := permissions.Grant{Tool: call.Tool, Call: permissions.CallDigest(asked, call), Request: "01J"}

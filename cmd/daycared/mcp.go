@@ -56,7 +56,7 @@ func (c *CLI) mcp(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // a host without a name is not told
 	server := mcp.New(mcp.Options{
-		Desk: remoteDesk{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
+		Desk: remoteRequests{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})
@@ -67,16 +67,16 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// remoteDesk is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
-type remoteDesk struct {
+// remoteRequests is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
+type remoteRequests struct {
 	client *client.Client
-	held   *sync.Map // what ends each [remoteDesk.Hold], by its request
+	held   *sync.Map // what ends each [remoteRequests.Hold], by its request
 }
 
-var _ mcp.Desk = remoteDesk{}
+var _ mcp.Requests = remoteRequests{}
 
 // Ask is [agents.Asker]. The id is proposed, so that the question is found again even if no reply came.
-func (d remoteDesk) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (d remoteRequests) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
 	s, err := d.client.Put(ctx, q)
 	if err != nil && s.Request.ID == "" {
@@ -86,12 +86,12 @@ func (d remoteDesk) Ask(ctx context.Context, _ permissions.Caller, q permissions
 }
 
 // Find reads a request.
-func (d remoteDesk) Find(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+func (d remoteRequests) Find(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	return d.client.Get(ctx, id, 0)
 }
 
 // Await reads a request until it is settled. A connection that is lost meanwhile is tried again until its time is over.
-func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	last, err := d.client.Get(ctx, id, 0)
 	tries := wire.NewTries()
 	for err == nil && ctx.Err() == nil && last.Request.State == permissions.Pending {
@@ -110,20 +110,20 @@ func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissi
 	return last, err
 }
 
-// Forgo cancels a request that no other call waits for.
-func (d remoteDesk) Forgo(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
+// LeaveOrCancel cancels a request that no other call waits for.
+func (d remoteRequests) LeaveOrCancel(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error) {
 	return d.client.Forgo(ctx, id, call)
 }
 
 // Recall cancels what needs no answer any more.
-func (d remoteDesk) Recall(ctx context.Context, _ permissions.Caller, m permissions.Moot) (int, error) {
+func (d remoteRequests) Recall(ctx context.Context, _ permissions.Caller, m permissions.Recall) (int, error) {
 	return d.client.Recall(ctx, m)
 }
 
 // Regret has a request withdrawn later. A daemon that is just being started anew is waited for.
-func (d remoteDesk) Regret(
+func (d remoteRequests) Regret(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, after time.Duration,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	tries := wire.NewTries()
 	for {
 		s, err := d.client.Regret(ctx, id, after)
@@ -134,7 +134,7 @@ func (d remoteDesk) Regret(
 }
 
 // Hold waits in the place of a client that shows a dialog, for as long as this process runs.
-func (d remoteDesk) Hold(_ context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
+func (d remoteRequests) Hold(_ context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
 	if was, found := d.held.LoadAndDelete(id); found {
 		if end, is := was.(context.CancelFunc); is {
 			end()
@@ -152,12 +152,12 @@ func (d remoteDesk) Hold(_ context.Context, caller permissions.Caller, id permis
 }
 
 // Withdraw cancels a request.
-func (d remoteDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+func (d remoteRequests) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	return d.client.Cancel(ctx, id)
 }
 
 // Begin asks without waiting. The id is proposed, as by Ask.
-func (d remoteDesk) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+func (d remoteRequests) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
 	s, err := d.client.Begin(ctx, q)
 	if err != nil {
@@ -167,8 +167,8 @@ func (d remoteDesk) Begin(ctx context.Context, _ permissions.Caller, q permissio
 }
 
 // Reply is what the editor's dialog brought.
-func (d remoteDesk) Reply(
+func (d remoteRequests) Reply(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	return d.client.Reply(ctx, id, a, shown)
 }

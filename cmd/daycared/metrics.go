@@ -65,7 +65,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for channel, err := range g.engine.Health() {
 		say(g.up, truth(err == nil), channel)
-		if stated := connectors.Stated(nil); errors.As(err, &stated) {
+		if stated := connectors.StateError(nil); errors.As(err, &stated) {
 			say(g.state, 1, channel, stated.State())
 		}
 	}

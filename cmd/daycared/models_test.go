@@ -167,7 +167,7 @@ func checkContract(ts *testscript.TestScript, _ *thoughts, _ []string) {
 		var r permissions.Record
 		ts.Check(json.Unmarshal([]byte(line), &r))
 		e, told := wire.Events.Events[r.Type]
-		for member := range wire.FromHappening(permissions.Happening{Entry: permissions.Entry{Record: r}}).Payload {
+		for member := range wire.FromHappening(permissions.Event{Entry: permissions.Entry{Record: r}}).Payload {
 			if told && e.Payload[member] == nil {
 				ts.Fatalf("the contract has no %s of %s", member, r.Type)
 			}

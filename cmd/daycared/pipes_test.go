@@ -28,7 +28,7 @@ func TestPipesAreNotRead(t *testing.T) {
 		},
 		"certificate": func() error { _, err := api.LoadCertificate(pipe, pipe); return err },
 		"certificates": func() error {
-			_, err := wire.NewRemoteClient("https://daycared.example", wire.Way{CAFile: pipe})
+			_, err := wire.NewRemoteClient("https://daycared.example", wire.RemoteOptions{CAFile: pipe})
 			return err
 		},
 	} {

@@ -153,8 +153,8 @@ func refusals(ts *testscript.TestScript, _ bool, _ []string) {
 		permissions.Invalid(errors.New("a reason is missing")), permissions.Forbidden("x"), permissions.OwnFiles("@read:/srv covers"),
 		permissions.KeyTaken(), permissions.NoRoute("deploy"), permissions.Stopped("fay"), permissions.Rest(time.Second),
 		permissions.Limit(time.Second), permissions.UnknownToken(), permissions.SuspendedToken("01J"), permissions.TokenNeeded(),
-		permissions.Nameless(), permissions.Unknown("K7F3Q"), permissions.NotYours(), permissions.Broken("the disk is full"),
-		permissions.Rotten(), context.Canceled, errors.New("an accident"),
+		permissions.KeyWithoutName(), permissions.Unknown("K7F3Q"), permissions.NotYours(), permissions.Broken("the disk is full"),
+		permissions.RevokedBasis(), context.Canceled, errors.New("an accident"),
 	} {
 		p := wire.ProblemOf(refusal)
 		goesOn := p.Code == string(permissions.CodeLimit) || p.Code == "ask-again"

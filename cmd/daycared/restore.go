@@ -176,7 +176,7 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 			if err != nil {
 				return err
 			}
-			opens = covers(g, permissions.Standing{}) + " for " + spelled(g.Caller) + ", " + lasts(g, zone)
+			opens = covers(g, permissions.RequestView{}) + " for " + spelled(g.Caller) + ", " + lasts(g, zone)
 			by, last = fmt.Sprintf("by %s, %s", spelled(g.By), when(g.CreatedAt, zone)), fmt.Sprintf("used %d", g.Used)
 		case s.Token != nil:
 			opens, by = "agent "+spelled(s.Token.Name)+", "+valid(*s.Token), "made "+when(s.Token.CreatedAt, zone)

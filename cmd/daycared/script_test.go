@@ -195,7 +195,7 @@ func pending(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	people := deciders(ts)
 	defer people.Close()
-	var list []permissions.Standing
+	var list []permissions.RequestView
 	until(ts, strings.Join(args, " ")+" are pending", func(ctx context.Context) (err error) {
 		if list, err = people.List(ctx, "", 0); err != nil {
 			return err

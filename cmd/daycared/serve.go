@@ -255,7 +255,7 @@ func (c *CLI) untilHangup(ctx context.Context) (watched context.Context, over fu
 	}
 }
 
-// hangsUp waits until nobody reads fd any more, or until something happens to wake; it tells whether it was the former.
+// hangsUp waits until nobody reads fd any more, or until something happens to wake; it reports whether it was the former.
 func hangsUp(fd, wake int) bool {
 	watched := []unix.PollFd{{Fd: int32(fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
 	for {

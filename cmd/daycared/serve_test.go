@@ -161,7 +161,7 @@ func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
 func TestAuditSaysThatTheDaemonFails(t *testing.T) {
 	desk := admin.NewClient(filepath.Join(t.TempDir(), "admin"), "")
 	defer desk.Close()
-	told, err := lru.New[permissions.ID, permissions.Standing](1)
+	told, err := lru.New[permissions.ID, permissions.RequestView](1)
 	if err != nil {
 		t.Fatal(err)
 	}

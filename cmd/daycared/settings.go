@@ -76,7 +76,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			NoKeyboard: r.NoKeyboard,
 		}
 		if r.Chat != 0 {
-			route.Place = telegram.Place(r.Chat, int64(r.Thread))
+			route.Group = telegram.Place(r.Chat, int64(r.Thread))
 		}
 		route.Escalate.Moment, route.Escalate.To = engine.Moment(r.Escalate.After), r.Escalate.To
 		s.Routes = append(s.Routes, route)

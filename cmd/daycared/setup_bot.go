@@ -91,7 +91,7 @@ func (s *steps) connect() {
 	}
 }
 
-// needsPhone tells whether nobody is enrolled yet.
+// needsPhone reports whether nobody is enrolled yet.
 func (s *steps) needsPhone() bool { return s.draft.Person(s.name, "telegram") == "" }
 
 // phone is the third act: Start on the phone that is to be asked, and a yes here.
@@ -145,7 +145,7 @@ func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes boo
 		defer close(worried)
 		s.worry(waiting)
 	}()
-	g, err := s.bot.Guest(ctx, i.Code)
+	g, err := s.bot.AwaitCandidate(ctx, i.Code)
 	done()
 	<-worried
 	if err != nil {

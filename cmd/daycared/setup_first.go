@@ -102,7 +102,7 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	}
 	defer asks.Close()
 	told := false
-	asks.Progress = func(shown permissions.Standing) {
+	asks.Progress = func(shown permissions.RequestView) {
 		if !told && slices.ContainsFunc(shown.Copies, func(d permissions.Copy) bool { return d.Connector == s.via }) {
 			told = true
 			s.onPhone()

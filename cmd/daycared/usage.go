@@ -133,7 +133,7 @@ func sortOf(f *pflag.Flag) string {
 // oneObject marks the commands that print one JSON object, whatever comes of them.
 const oneObject = "one-object"
 
-// printsObject tells whether a command line is to print one JSON object.
+// printsObject reports whether a command line is to print one JSON object.
 func printsObject(cmd *cobra.Command, args []string) bool {
 	if cmd == nil || cmd.Annotations[oneObject] == "" {
 		return false
@@ -252,7 +252,7 @@ func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
 func (c *CLI) codes(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.List(ctx, "", 0)
-		return wire.Each(list, func(s permissions.Standing) string {
+		return wire.Each(list, func(s permissions.RequestView) string {
 			return fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.Who()), oneRow(card.Wants(s.Request)))
 		}), err
 	})
@@ -262,7 +262,7 @@ func (c *CLI) grantIDs(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.Grants(ctx, connectors.Identity{})
 		return wire.Each(list, func(g permissions.Grant) string {
-			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g, permissions.Standing{}), spelled(g.Caller))
+			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g, permissions.RequestView{}), spelled(g.Caller))
 		}), err
 	})
 }

@@ -197,7 +197,7 @@ func TestStrangersSeeNothing(t *testing.T) {
 		"audit":  func() error { _, err := c.Audit(t.Context(), 0, 0); return err },
 		"verify": func() error { _, err := c.Verify(t.Context()); return err },
 		"whoami": func() error { _, err := c.WhoAmI(t.Context()); return err },
-		"inbox":  func() error { return c.Inbox(t.Context(), func(permissions.Standing) error { return nil }) },
+		"inbox":  func() error { return c.Inbox(t.Context(), func(permissions.RequestView) error { return nil }) },
 		"void":   func() error { _, err := c.Void(t.Context(), connectors.Identity{}, string(r.ID)); return err },
 		"grants": func() error { _, err := c.Grants(t.Context(), connectors.Identity{}); return err },
 		"revoke": func() error { _, err := c.Revoke(t.Context(), connectors.Identity{}, "01J"); return err },
@@ -321,19 +321,19 @@ func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
 	c, _ := serve(t, socket, desk)
 	fay := connectors.Person{Name: "fay"}
 	prompt := connectors.Prompt{To: fay}
-	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(c.Reach(fay), connectors.ErrGone) })
+	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(c.Reach(fay), connectors.ErrUnreachable) })
 	// Just after a start, an inbox may be on its way back: a person is away, and only later gone.
 	_, err := c.Send(t.Context(), prompt)
 	for what, err := range map[string]error{"sent": err, "reached": c.Reach(fay)} {
-		if err == nil || errors.Is(err, connectors.ErrGone) {
+		if err == nil || errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("%s at the start: %v", what, err)
 		}
 	}
-	wiretest.Eventually(t, "fay is not coming back", func() bool { return errors.Is(c.Reach(fay), connectors.ErrGone) })
-	if err := c.Reach(fay); !errors.Is(err, connectors.ErrGone) || err.Error() != "fay has no inbox open" {
+	wiretest.Eventually(t, "fay is not coming back", func() bool { return errors.Is(c.Reach(fay), connectors.ErrUnreachable) })
+	if err := c.Reach(fay); !errors.Is(err, connectors.ErrUnreachable) || err.Error() != "fay has no inbox open" {
 		t.Errorf("reached: %v", err)
 	}
-	if _, err := c.Send(t.Context(), prompt); !errors.Is(err, connectors.ErrGone) {
+	if _, err := c.Send(t.Context(), prompt); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("sent: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -341,14 +341,14 @@ func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
 	client := newClient(t, socket, "")
 	opened := make(chan error, 1)
 	client.Opened = func() { opened <- c.Reach(fay) }
-	go func() { closed <- client.Inbox(ctx, func(permissions.Standing) error { return nil }) }()
+	go func() { closed <- client.Inbox(ctx, func(permissions.RequestView) error { return nil }) }()
 	if err := <-opened; err != nil {
 		t.Errorf("the inbox is open, and %v", err)
 	}
 	if ref, err := c.Send(t.Context(), prompt); ref != "inbox" || err != nil {
 		t.Errorf("sent: %q, %v", ref, err)
 	}
-	if err := c.Reach(connectors.Person{Name: "sam"}); !errors.Is(err, connectors.ErrGone) {
+	if err := c.Reach(connectors.Person{Name: "sam"}); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("sam is reached through fay's inbox: %v", err)
 	}
 	cancel()
@@ -412,7 +412,7 @@ func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 			told[of[0]] = s.Properties["payload"]
 		}
 	}
-	for _, name := range permissions.Happenings() {
+	for _, name := range permissions.EventsOf() {
 		payload, found := told[name]
 		if !found || len(payload.Properties) != len(wire.Events.Events[name].Payload) {
 			t.Errorf("of %s there are %v", name, payload.Properties)

@@ -139,7 +139,7 @@ func (c *Client) Order(ctx context.Context, _ connectors.Identity, o permissions
 	return told.Agent, err
 }
 
-var _ connectors.Talker = (*Connector)(nil)
+var _ connectors.MessageSender = (*Connector)(nil)
 
 // mostSaid limits one agent message in characters; longer ones are split, so that a card can come between.
 const mostSaid = 4000
@@ -152,9 +152,9 @@ type Said struct {
 	Ref string `json:"ref"`
 }
 
-// Talk is [connectors.Talker]: the message goes to all open inboxes of the person and counts as sent once one of them has
-// written it. Without an open inbox the error is a [connectors.Awaited].
-func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (ref string, more bool, err error) {
+// SendMessage is [connectors.MessageSender]: the message goes to all open inboxes of the person and counts as sent once one of them has
+// written it. Without an open inbox the error is a [connectors.ReadySignaler].
+func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (ref string, more bool, err error) {
 	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
 	if s.Part >= len(parts) {
 		return "", false, nil
@@ -204,7 +204,7 @@ func (i *inboxes) offer(name string, s Said) (taken int, written <-chan bool, aw
 	results := make(chan bool, len(streams))
 	for _, to := range streams {
 		select {
-		case to <- parcel{said: &s, written: results}:
+		case to <- delivery{said: &s, written: results}:
 			taken++
 		default:
 		}
@@ -218,7 +218,7 @@ type absent struct {
 	back <-chan struct{}
 }
 
-// Awaits is [connectors.Awaited].
-func (a *absent) Awaits() <-chan struct{} { return a.back }
+// ReadySignal is [connectors.ReadySignaler].
+func (a *absent) ReadySignal() <-chan struct{} { return a.back }
 
 func (a *absent) Unwrap() error { return a.error }

@@ -91,7 +91,7 @@ func TestPeopleTalkToTheirAgents(t *testing.T) {
 	if diff := cmp.Diff([]connectors.Message{m}, desk.heard); diff != "" {
 		t.Errorf("(-sent +got):\n%s", diff)
 	}
-	desk.fail = permissions.Unheard("helper")
+	desk.fail = permissions.InboxFull("helper")
 	if err := c.OnMessage(t.Context(), m); !isRefusal(err, permissions.CodeLimit) || err.Error() != desk.fail.Error() {
 		t.Errorf("a refusal comes as %v", err)
 	}

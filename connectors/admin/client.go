@@ -38,8 +38,8 @@ type Client struct {
 // A process that shows prompts passes on what people do through this client. It uses only the Via of a decision's identity;
 // the socket proves the rest.
 var (
-	_ connectors.Handler = (*Client)(nil)
-	_ connectors.Talks   = (*Client)(nil)
+	_ connectors.Handler    = (*Client)(nil)
+	_ connectors.AgentChats = (*Client)(nil)
 )
 
 // NewClient makes a client of the daemon at a socket. It does not connect. Every call presents the admin key in keyFile, if
@@ -61,7 +61,7 @@ func (c *Client) OnPermission(ctx context.Context, d connectors.Decision) (permi
 
 // Decide decides a request. It uses only the Via of d's identity; the socket proves the rest. With a refusal it returns the
 // current row, if the caller may see it.
-func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions.Standing, error) {
+func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions.RequestView, error) {
 	body, name := bodyOf(d)
 	var w wire.Request
 	err := c.wire.Call(ctx, http.MethodPost, requestPath(name)+"/decision", c.header(d.From.Via), body, 0, &w)
@@ -70,17 +70,17 @@ func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions
 	}
 	beside := wire.Beside(err)
 	if beside == nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	s, unread := beside.Standing()
 	if unread != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	return s, err
 }
 
 // List lists at most limit pending requests after the one given, oldest first; 0 is the daemon's limit.
-func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]permissions.Standing, error) {
+func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]permissions.RequestView, error) {
 	query := url.Values{"state": {string(permissions.Pending)}}
 	if after != "" {
 		query.Set("after", string(after))
@@ -96,20 +96,20 @@ func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]p
 }
 
 // Show returns a request by its id or code.
-func (c *Client) Show(ctx context.Context, name string) (permissions.Standing, error) {
+func (c *Client) Show(ctx context.Context, name string) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodGet, requestPath(name))
 }
 
 // Cancel withdraws a pending request by its id or code.
-func (c *Client) Cancel(ctx context.Context, name string) (permissions.Standing, error) {
+func (c *Client) Cancel(ctx context.Context, name string) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodPost, requestPath(name)+"/cancel")
 }
 
 // row makes a call that returns a request's row.
-func (c *Client) row(ctx context.Context, method, path string) (permissions.Standing, error) {
+func (c *Client) row(ctx context.Context, method, path string) (permissions.RequestView, error) {
 	var w wire.Request
 	if err := c.wire.Call(ctx, method, path, c.header(""), nil, 0, &w); err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	return w.Standing()
 }

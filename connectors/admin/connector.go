@@ -3,7 +3,7 @@
 //
 // The caller is the account at the other end of the socket. The account that runs the daemon, and root, become the operator
 // by presenting the admin key. Everybody else is the person with that account, and sees and decides what was sent to them.
-// This server only proves an identity; the [Desk] decides what it may do.
+// This server only proves an identity; the [Operations] decides what it may do.
 //
 // As a connector it pushes nothing by itself. A client with an open inbox follows a stream of changes, notices and agent
 // messages, and its person counts as reachable meanwhile; agent messages wait for an inbox. People write to agents by
@@ -82,10 +82,10 @@ type Connector struct {
 }
 
 var (
-	_ connectors.Connector = (*Connector)(nil)
-	_ connectors.Reacher   = (*Connector)(nil)
-	_ connectors.Teller    = (*Connector)(nil)
-	_ connectors.Screen    = (*Connector)(nil)
+	_ connectors.Connector           = (*Connector)(nil)
+	_ connectors.ReachabilityChecker = (*Connector)(nil)
+	_ connectors.Notifier            = (*Connector)(nil)
+	_ connectors.Screen              = (*Connector)(nil)
 )
 
 // New makes a connector. It performs no I/O.
@@ -94,8 +94,8 @@ func New(o Options) *Connector { return &Connector{options: o} }
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
 
-// Shows is [connectors.Screen].
-func (c *Connector) Shows() {}
+// Screen is [connectors.Screen].
+func (c *Connector) Screen() {}
 
 // Listen opens the socket, so that its errors are known before anything else starts. Connections queue until
 // [Connector.Run].
@@ -108,9 +108,9 @@ func (c *Connector) Listen() error {
 	return nil
 }
 
-// Run serves until ctx ends. It calls [Connector.Listen] if that was not done. h must also be a [Desk].
+// Run serves until ctx ends. It calls [Connector.Listen] if that was not done. h must also be a [Operations].
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	desk, ok := h.(Desk)
+	desk, ok := h.(Operations)
 	if !ok {
 		return errors.New("serve admin.sock: the handler does not implement Desk")
 	}
@@ -123,13 +123,13 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	c.began.Store(&now)
 	l := c.listener
 	c.listener = nil // closed when Run returns
-	guarded := c.door(desk).Handler(wire.Entrance{Guard: paced()})
+	guarded := c.door(desk).Handler(wire.Listener{Guard: paced()})
 	return wire.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
 // door makes the server with all its routes.
-func (c *Connector) door(desk Desk) *wire.Door {
-	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
+func (c *Connector) door(desk Operations) *wire.Server {
+	door := wire.NewServer("daycared for deciders", desk.Ready, c.options.Log)
 	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
 		daemon: c.options.Daemon, end: c.options.Stop}
 	r.register()
@@ -146,14 +146,14 @@ const (
 )
 
 func paced() func(http.Handler) http.Handler {
-	return wire.Paced(wire.NewPace(callsPerSecond, callsAtOnce), wire.NewPace(looksPerSecond, looksAtOnce))
+	return wire.RateLimited(wire.NewRateLimiter(callsPerSecond, callsAtOnce), wire.NewRateLimiter(looksPerSecond, looksAtOnce))
 }
 
 // returnTime is how long a lost inbox, for example during a restart of the daemon, may take to reconnect before its person
 // counts as unreachable.
 const returnTime = 2 * time.Second
 
-// Reach is [connectors.Reacher].
+// Reach is [connectors.ReachabilityChecker].
 func (c *Connector) Reach(p connectors.Person) error {
 	switch {
 	case c.options.AdminReachable, c.inboxes.present(p.Name):
@@ -164,7 +164,9 @@ func (c *Connector) Reach(p connectors.Person) error {
 	return gone(p)
 }
 
-func gone(p connectors.Person) error { return &connectors.Gone{Why: p.Name + " has no inbox open"} }
+func gone(p connectors.Person) error {
+	return &connectors.UnreachableError{Reason: p.Name + " has no inbox open"}
+}
 
 func (c *Connector) mayReturn(name string) bool {
 	last := c.inboxes.left(name)
@@ -176,7 +178,7 @@ func (c *Connector) mayReturn(name string) bool {
 
 // Send shows the request in the person's inboxes, or records that they will come and look.
 func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
-	present, _ := c.inboxes.send(p.To.Name, parcel{request: p.Request.ID})
+	present, _ := c.inboxes.send(p.To.Name, delivery{request: p.Request.ID})
 	switch {
 	case present:
 		return refInbox, nil
@@ -188,13 +190,13 @@ func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, er
 	return "", gone(p.To)
 }
 
-// Tell is [connectors.Teller]: the notice goes to all open inboxes of the person.
-func (c *Connector) Tell(_ context.Context, n connectors.Notice) error {
+// Notify is [connectors.Notifier]: the notice goes to all open inboxes of the person.
+func (c *Connector) Notify(_ context.Context, n connectors.Notice) error {
 	lines := card.Notice(n, card.Options{Self: n.To.Name, Now: time.Now(), Location: cmp.Or(n.To.Location, time.Local)})
 	if len(lines) == 0 {
 		return nil
 	}
-	switch present, taken := c.inboxes.send(n.To.Name, parcel{lines: lines}); {
+	switch present, taken := c.inboxes.send(n.To.Name, delivery{lines: lines}); {
 	case taken > 0:
 		return nil
 	case present, c.mayReturn(n.To.Name):
@@ -218,21 +220,21 @@ const (
 	viaTerminal = "terminal" // an inbox: a prompt on a person's screen
 )
 
-// gate authenticates callers.
-type gate struct {
+// authenticator authenticates callers.
+type authenticator struct {
 	key    [sha256.Size]byte
 	hasKey bool
 	own    int // the account that runs the daemon
 }
 
-func newGate(key Key) gate {
-	return gate{key: sha256.Sum256([]byte(key)), hasKey: key != "", own: os.Geteuid()}
+func newGate(key Key) authenticator {
+	return authenticator{key: sha256.Sum256([]byte(key)), hasKey: key != "", own: os.Geteuid()}
 }
 
 type identityKey struct{}
 
 // admit authenticates the caller before every route.
-func (g gate) admit(ctx huma.Context, next func(huma.Context)) {
+func (g authenticator) admit(ctx huma.Context, next func(huma.Context)) {
 	id := g.identity(wire.PeerUID(ctx.Context()), ctx.Header(headerKey), ctx.Header(headerVia))
 	next(huma.WithValue(ctx, identityKey{}, id))
 }
@@ -247,7 +249,7 @@ func who(ctx context.Context) connectors.Identity {
 
 // identity authenticates a caller by its account and what it presents. Only the daemon's own account and root can be the
 // operator, and only with the key, which is compared in constant time.
-func (g gate) identity(uid int, authorization, via string) connectors.Identity {
+func (g authenticator) identity(uid int, authorization, via string) connectors.Identity {
 	id := connectors.Identity{Via: viaCLI, UID: uid}
 	if via == viaTerminal {
 		id.Via = viaTerminal
@@ -259,29 +261,29 @@ func (g gate) identity(uid int, authorization, via string) connectors.Identity {
 	return id
 }
 
-// Desk is what this server needs from the engine besides deciding. An identity that is not configured, or that asks for
+// Operations is what this server needs from the engine besides deciding. An identity that is not configured, or that asks for
 // what is not routed to it, gets a *permissions.Refusal; the operator sees everything.
-type Desk interface {
+type Operations interface {
 	connectors.Handler
 	connectors.Controls
-	connectors.Talks
+	connectors.AgentChats
 	connectors.Locker
 	// Who is the name of an identity's person.
 	Who(id connectors.Identity) (name string, err error)
 	// Show returns a request by its id or code.
-	Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
+	Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 	// Cancel withdraws a pending request by its id or code.
-	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
+	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 
 	// Sessions lists at most limit sessions of our agents after the one given, by id: those of this person, and with ended
 	// also those that have ended.
 	Sessions(
 		ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
-	) ([]permissions.Sitting, error)
+	) ([]permissions.SessionView, error)
 	// Session returns one of them.
-	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error)
+	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.SessionView, error)
 	// Debug switches the logging of each state of a session's run.
-	Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error)
+	Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.SessionView, error)
 	// Executions lists at most limit of its calls after the one with that id, by id.
 	Executions(
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
@@ -302,10 +304,10 @@ type Desk interface {
 	// RevokeToken revokes one token by its id, or all of a name.
 	RevokeToken(ctx context.Context, id connectors.Identity, name string) ([]permissions.Token, error)
 
-	// Happenings lists at most limit events after seq that this person may see, and returns how far it looked: where to
+	// Events lists at most limit events after seq that this person may see, and returns how far it looked: where to
 	// continue. An after before everything that is kept is refused with [permissions.CodeGone], except 0, which is from the
 	// beginning of what is kept.
-	Happenings(ctx context.Context, id connectors.Identity, after int64, limit int) (list []permissions.Happening, seen int64, err error)
+	Events(ctx context.Context, id connectors.Identity, after int64, limit int) (list []permissions.Event, seen int64, err error)
 	// Changed returns a channel that is closed when there may be new events.
 	Changed() <-chan struct{}
 
@@ -316,7 +318,7 @@ type Desk interface {
 	// Invite makes a link by which the person of that name pairs an account.
 	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
 	// Guest waits until an account has used the link.
-	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error)
+	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error)
 	// Pair pairs the candidate with that address with its person, and returns the account that was paired before, if
 	// another.
 	Pair(ctx context.Context, id connectors.Identity, code, address string) (now, was permissions.Pairing, err error)
@@ -334,12 +336,12 @@ type Desk interface {
 
 	// Subscribe follows every committed change.
 	Subscribe(buffer int) *permissions.Feed
-	// Stand returns a row with its code, copies and waiters.
-	Stand(ctx context.Context, r permissions.Request) (permissions.Standing, error)
+	// View returns a row with its code, copies and waiters.
+	View(ctx context.Context, r permissions.Request) (permissions.RequestView, error)
 	// Health maps each channel that reports its health to what is wrong with it and with people's accounts there, or nil.
 	Health() map[string]error
-	// Ways maps each person to the channels by which they can be reached.
-	Ways() map[string][]string
+	// ReachableVia maps each person to the channels by which they can be reached.
+	ReachableVia() map[string][]string
 	// Contacts lists all enabled channels, with whom each can reach now.
 	Contacts() []connectors.Contact
 	// Waiting is how many requests wait for an identity, and since when the oldest does; zero without any.

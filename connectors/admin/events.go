@@ -37,8 +37,8 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 		at = in.Last
 	}
 	id := who(ctx)
-	look := func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
-		return r.desk.Happenings(ctx, id, after, limit)
+	look := func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {
+		return r.desk.Events(ctx, id, after, limit)
 	}
 	s := &eventStream{changed: r.desk.Changed, look: look}
 	if err := s.begin(ctx, at); err != nil {
@@ -50,8 +50,8 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	}}, nil
 }
 
-// Look returns at most limit events after seq, and how far it looked, as [Desk.Happenings] does for a person.
-type Look func(ctx context.Context, after int64, limit int) (list []permissions.Happening, seen int64, err error)
+// Look returns at most limit events after seq, and how far it looked, as [Operations.Events] does for a person.
+type Look func(ctx context.Context, after int64, limit int) (list []permissions.Event, seen int64, err error)
 
 // Events serves the same stream on another server, with the events that look returns for each call. It ends once look
 // refuses.
@@ -106,7 +106,7 @@ func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 	return err
 }
 
-// newest is the first position that nothing follows. A [Desk] only lists what follows a position, so this searches by
+// newest is the first position that nothing follows. A [Operations] only lists what follows a position, so this searches by
 // doubling and halving: some dozens of looks, whatever the number of events.
 func (s *eventStream) newest(ctx context.Context) (seq int64, err error) {
 	followed := func(seq int) bool {
@@ -174,7 +174,7 @@ func (s *eventStream) catchUp(ctx context.Context) error {
 	return s.send(event{id: strconv.FormatInt(s.place, 10)})
 }
 
-func (s *eventStream) tell(h permissions.Happening) error {
+func (s *eventStream) tell(h permissions.Event) error {
 	data, err := wire.Encode(wire.FromHappening(h))
 	if err != nil {
 		return err

@@ -274,12 +274,12 @@ func TestEventsThatCannotBeFollowedEnd(t *testing.T) {
 func TestTheStreamOfAnotherDoorEndsWithWhatIsHeld(t *testing.T) {
 	desk, held := wiretest.NewDesk(), make(chan struct{})
 	server := httptest.NewServer(admin.Events(func(*http.Request) admin.Look {
-		return func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
+		return func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {
 			select {
 			case <-held:
 				return nil, after, permissions.NotHeld(permissions.Events)
 			default:
-				return desk.Happenings(ctx, connectors.Identity{Operator: true}, after, limit)
+				return desk.Events(ctx, connectors.Identity{Operator: true}, after, limit)
 			}
 		}
 	}, desk.Changed))

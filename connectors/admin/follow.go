@@ -15,7 +15,7 @@ import (
 // Inbox calls handle with everything pending for this account and then with every change, once each, until ctx ends or
 // handle returns an error, which it returns. While it runs, the person counts as reachable. The first connection must
 // succeed; later ones are retried forever, and what was settled meanwhile is handed over then.
-func (c *Client) Inbox(ctx context.Context, handle func(permissions.Standing) error) error {
+func (c *Client) Inbox(ctx context.Context, handle func(permissions.RequestView) error) error {
 	f := &following{link: link{client: c}, handle: handle, known: map[permissions.ID]known{}}
 	return f.keep(ctx, f.follow)
 }
@@ -23,7 +23,7 @@ func (c *Client) Inbox(ctx context.Context, handle func(permissions.Standing) er
 // following is an inbox across reconnections.
 type following struct {
 	link
-	handle func(permissions.Standing) error
+	handle func(permissions.RequestView) error
 	known  map[permissions.ID]known // what was handed over as pending
 	opened bool
 }
@@ -105,7 +105,7 @@ func (f *following) told(e event) error {
 	return f.give(s)
 }
 
-func (f *following) give(s permissions.Standing) error {
+func (f *following) give(s permissions.RequestView) error {
 	f.failed = f.handle(s)
 	return f.failed
 }

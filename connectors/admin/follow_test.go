@@ -16,14 +16,14 @@ import (
 // settledMeanwhile is a desk at which everything was settled while the connection was away.
 type settledMeanwhile struct{ *wiretest.Desk }
 
-func (settledMeanwhile) Show(_ context.Context, _ connectors.Identity, name string) (permissions.Standing, error) {
+func (settledMeanwhile) Show(_ context.Context, _ connectors.Identity, name string) (permissions.RequestView, error) {
 	return standingOf(permissions.ID(name), permissions.Denied), nil
 }
 
-func standingOf(id permissions.ID, state permissions.State) permissions.Standing {
+func standingOf(id permissions.ID, state permissions.State) permissions.RequestView {
 	q := wiretest.Question("x")
 	q.ID, q.State = id, state
-	return permissions.Standing{Request: q, Code: "K7F3Q"}
+	return permissions.RequestView{Request: q, Code: "K7F3Q"}
 }
 
 // What was read as settled after the connection came back is not pending again because the stream is a little behind.
@@ -39,7 +39,7 @@ func TestAStreamThatIsBehind(t *testing.T) {
 	var told []string
 	const gone, other permissions.ID = "01J0000000000000000000000A", "01J0000000000000000000000B"
 	f := &following{link: link{client: c}, known: map[permissions.ID]known{gone: {revision: 3}}}
-	f.handle = func(s permissions.Standing) error {
+	f.handle = func(s permissions.RequestView) error {
 		told = append(told, string(s.Request.ID)+" "+string(s.Request.State))
 		return nil
 	}

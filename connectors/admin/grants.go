@@ -35,7 +35,7 @@ func (r *routes) revoke(ctx context.Context, in *grantInput) (revoked, error) {
 }
 
 // Void withdraws an unused approval, by its request's id or code, and the grants that it created.
-func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (permissions.Standing, error) {
+func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodPost, requestPath(name)+"/void")
 }
 

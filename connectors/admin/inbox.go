@@ -42,8 +42,8 @@ type notice struct {
 	Lines []string `json:"lines"`
 }
 
-// parcel is what is sent to an open inbox: a request, a notice or an agent message.
-type parcel struct {
+// delivery is what is sent to an open inbox: a request, a notice or an agent message.
+type delivery struct {
 	request permissions.ID
 	lines   []string
 	said    *Said
@@ -51,7 +51,7 @@ type parcel struct {
 }
 
 // report reports whether one stream wrote the parcel.
-func (p parcel) report(written bool) {
+func (p delivery) report(written bool) {
 	if p.written != nil {
 		p.written <- written // buffered, see inboxes.offer
 	}
@@ -60,7 +60,7 @@ func (p parcel) report(written bool) {
 // inboxes are the open streams of each person, and when a person's last one closed. The zero value is ready.
 type inboxes struct {
 	mu     sync.Mutex
-	open   map[string][]chan parcel // everything sent to a person goes to all their streams
+	open   map[string][]chan delivery // everything sent to a person goes to all their streams
 	closed map[string]time.Time
 	await  map[string]chan struct{} // closed when the person's next inbox opens
 	missed map[string]missed        // what was sent to a person without an open inbox
@@ -100,7 +100,7 @@ func (i *inboxes) left(name string) time.Time {
 
 // send puts a parcel into every open inbox of the person and reports whether there was one, and how many took it. It never
 // blocks: a stream that fell behind restarts from the rows.
-func (i *inboxes) send(name string, p parcel) (present bool, taken int) {
+func (i *inboxes) send(name string, p delivery) (present bool, taken int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, to := range i.open[name] {
@@ -117,12 +117,12 @@ func (i *inboxes) send(name string, p parcel) (present bool, taken int) {
 }
 
 // enter opens an inbox until leave is called, and returns what was sent before.
-func (i *inboxes) enter(name string) (sent <-chan parcel, before missed, leave func()) {
-	to := make(chan parcel, feedBuffer)
+func (i *inboxes) enter(name string) (sent <-chan delivery, before missed, leave func()) {
+	to := make(chan delivery, feedBuffer)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.open == nil {
-		i.open, i.closed = map[string][]chan parcel{}, map[string]time.Time{}
+		i.open, i.closed = map[string][]chan delivery{}, map[string]time.Time{}
 	}
 	i.open[name] = append(i.open[name], to)
 	if await := i.await[name]; await != nil {
@@ -132,7 +132,7 @@ func (i *inboxes) enter(name string) (sent <-chan parcel, before missed, leave f
 	return to, maps.Clone(i.missed[name]), func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan parcel) bool { return c == to })
+		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan delivery) bool { return c == to })
 		close(to) // no more parcels arrive
 		for p := range to {
 			p.report(false)
@@ -162,15 +162,15 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 // stream is one open inbox.
 type stream struct {
 	sink
-	desk   Desk
+	desk   Operations
 	id     connectors.Identity
 	name   string
-	sent   <-chan parcel // to send now
-	before missed        // sent while no inbox was open
+	sent   <-chan delivery // to send now
+	before missed          // sent while no inbox was open
 	seen   map[permissions.ID]seen
 }
 
-func newStream(desk Desk, id connectors.Identity, name string, w http.ResponseWriter) *stream {
+func newStream(desk Operations, id connectors.Identity, name string, w http.ResponseWriter) *stream {
 	return &stream{sink: newSink(w), desk: desk, id: id, name: name, seen: map[permissions.ID]seen{}}
 }
 
@@ -235,7 +235,7 @@ func (s *stream) snapshot(ctx context.Context) error {
 }
 
 // deliver sends a parcel.
-func (s *stream) deliver(ctx context.Context, p parcel) error {
+func (s *stream) deliver(ctx context.Context, p delivery) error {
 	switch {
 	case p.said != nil:
 		err := s.pass(eventSaid, p.said)
@@ -271,7 +271,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	if (!asked && !known) || (known && q.Revision <= before.revision) {
 		return nil
 	}
-	standing, err := s.desk.Stand(ctx, q)
+	standing, err := s.desk.View(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -295,7 +295,7 @@ func (s *stream) toCome(c permissions.Copy) bool {
 	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == ""
 }
 
-func (s *stream) tell(p permissions.Standing) error {
+func (s *stream) tell(p permissions.RequestView) error {
 	q := p.Request
 	if old, known := s.seen[q.ID]; known && q.Revision <= old.revision {
 		return nil

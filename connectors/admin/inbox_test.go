@@ -19,7 +19,7 @@ func unmarshal(text string, v any) error { return json.Unmarshal([]byte(text), v
 
 // opened is an inbox that runs until the test ends.
 type opened struct {
-	told chan permissions.Standing
+	told chan permissions.RequestView
 	lost chan error
 	back chan struct{}
 	stop func() error
@@ -27,13 +27,13 @@ type opened struct {
 
 func open(t *testing.T, c *admin.Client) *opened {
 	t.Helper()
-	o := &opened{told: make(chan permissions.Standing, 5000), lost: make(chan error, 10), back: make(chan struct{}, 10)}
+	o := &opened{told: make(chan permissions.RequestView, 5000), lost: make(chan error, 10), back: make(chan struct{}, 10)}
 	c.Lost = func(err error) { o.lost <- err }
 	c.Back = func() { o.back <- struct{}{} }
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- c.Inbox(ctx, func(s permissions.Standing) error {
+		done <- c.Inbox(ctx, func(s permissions.RequestView) error {
 			o.told <- s
 			return nil
 		})
@@ -55,26 +55,26 @@ func open(t *testing.T, c *admin.Client) *opened {
 	return o
 }
 
-func (o *opened) next(t *testing.T) permissions.Standing {
+func (o *opened) next(t *testing.T) permissions.RequestView {
 	t.Helper()
 	select {
 	case s := <-o.told:
 		return s
 	case <-time.After(10 * time.Second):
 		t.Fatal("the inbox tells nothing")
-		return permissions.Standing{}
+		return permissions.RequestView{}
 	}
 }
 
 // change is a change of a request that nobody decides.
-func change(t *testing.T, desk *wiretest.Desk, id permissions.ID, e permissions.Event) {
+func change(t *testing.T, desk *wiretest.Desk, id permissions.ID, e permissions.Transition) {
 	t.Helper()
 	if _, err := desk.Registry.Resolve(context.Background(), id, e); err != nil {
 		t.Errorf("change: %v", err)
 	}
 }
 
-func denial() permissions.Event {
+func denial() permissions.Transition {
 	return permissions.Cast{Vote: permissions.Vote{By: "fay", Via: "telegram", Answer: permissions.Deny, At: time.Now()}}
 }
 
@@ -177,13 +177,13 @@ func TestAnInboxThatLagsStartsAgain(t *testing.T) {
 	r := put(t, desk, q)
 
 	c := newClient(t, socket, "")
-	reading, told := make(chan struct{}), make(chan permissions.Standing, 1000)
+	reading, told := make(chan struct{}), make(chan permissions.RequestView, 1000)
 	lost := make(chan error, 10)
 	c.Lost = func(err error) { lost <- err }
 	settled := errors.New("settled")
 	done := make(chan error, 1)
 	go func() {
-		done <- c.Inbox(context.Background(), func(s permissions.Standing) error {
+		done <- c.Inbox(context.Background(), func(s permissions.RequestView) error {
 			<-reading
 			told <- s
 			if s.Request.State == permissions.Denied {
@@ -194,11 +194,11 @@ func TestAnInboxThatLagsStartsAgain(t *testing.T) {
 	}()
 	wiretest.Eventually(t, "the inbox follows", func() bool { return len(desk.Feeds()) == 1 })
 	feed := desk.Feeds()[0]
-	for n := 0; !feed.Lagged() && n < 1000; n++ { // until the stream, which nobody reads, is cut off
+	for n := 0; !feed.Overflowed() && n < 1000; n++ { // until the stream, which nobody reads, is cut off
 		change(t, desk, r.ID, permissions.Return{At: time.Now()})
 		change(t, desk, r.ID, permissions.Leave{At: time.Now()})
 	}
-	if !feed.Lagged() {
+	if !feed.Overflowed() {
 		t.Fatal("a reader that does not read still follows")
 	}
 	close(reading)
@@ -207,7 +207,7 @@ func TestAnInboxThatLagsStartsAgain(t *testing.T) {
 	if err := <-done; !errors.Is(err, settled) {
 		t.Errorf("inbox: %v", err)
 	}
-	var last permissions.Standing
+	var last permissions.RequestView
 	for len(told) > 0 {
 		last = <-told
 	}
@@ -218,14 +218,14 @@ func TestAnInboxThatLagsStartsAgain(t *testing.T) {
 
 func TestAnInboxThatCannotFollowEnds(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
-	err := newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return nil })
+	err := newClient(t, socket, "").Inbox(t.Context(), func(permissions.RequestView) error { return nil })
 	if !errors.Is(err, admin.ErrUnreachable) {
 		t.Errorf("no daemon: %v", err)
 	}
 	serve(t, socket, desk)
 	put(t, desk, wiretest.Question("x"))
 	enough := errors.New("enough")
-	err = newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return enough })
+	err = newClient(t, socket, "").Inbox(t.Context(), func(permissions.RequestView) error { return enough })
 	if !errors.Is(err, enough) {
 		t.Errorf("handle's error came as %v", err)
 	}
@@ -235,7 +235,7 @@ func TestAnInboxThatCannotFollowEnds(t *testing.T) {
 // early the daemon asks.
 func TestNobodyIsGoneBeforeItServes(t *testing.T) {
 	err := admin.New(admin.Options{}).Reach(connectors.Person{Name: "fay"})
-	if err == nil || errors.Is(err, connectors.ErrGone) {
+	if err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
 }

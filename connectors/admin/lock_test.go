@@ -54,9 +54,9 @@ func TestAnOpenInboxOfSomebodyWhoIsLocked(t *testing.T) {
 		socket, desk := wiretest.Socket(t), &shutting{Desk: wiretest.NewDesk()}
 		serve(t, socket, desk)
 		put(t, desk.Desk, wiretest.Question("before"))
-		told, ended := make(chan permissions.Standing, 10), make(chan error, 1)
+		told, ended := make(chan permissions.RequestView, 10), make(chan error, 1)
 		go func() {
-			ended <- newClient(t, socket, "").Inbox(context.Background(), func(s permissions.Standing) error {
+			ended <- newClient(t, socket, "").Inbox(context.Background(), func(s permissions.RequestView) error {
 				told <- s
 				return nil
 			})

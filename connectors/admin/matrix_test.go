@@ -170,9 +170,9 @@ func only(id connectors.Identity) error {
 	return nil
 }
 
-func (o *office) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error) {
+func (o *office) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	if err := only(id); err != nil {
-		return connectors.Guest{}, err
+		return connectors.PairingCandidate{}, err
 	}
 	return o.hall.Guest(ctx, id, code)
 }

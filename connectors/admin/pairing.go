@@ -211,7 +211,7 @@ func (r *routes) registerLocks() {
 
 // plainly is the JSON form of requests.
 func plainly(all []permissions.Request) []wire.Request {
-	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.Standing{Request: q}, true) })
+	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.RequestView{Request: q}, true) })
 }
 
 // Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,

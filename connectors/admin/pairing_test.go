@@ -16,7 +16,7 @@ import (
 // hall is a desk with one open link; the candidate sent to came uses it.
 type hall struct {
 	*wiretest.Desk
-	came chan connectors.Guest
+	came chan connectors.PairingCandidate
 	ids  []connectors.Identity
 }
 
@@ -29,15 +29,15 @@ func (h *hall) Invite(_ context.Context, id connectors.Identity, name, via strin
 	return connectors.Invitation{Code: "code", Link: name + " at " + via, How: "writes it down", Until: noonThen}, nil
 }
 
-func (h *hall) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.Guest, error) {
+func (h *hall) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	if code != "code" {
-		return connectors.Guest{}, &permissions.Refusal{Code: permissions.CodeGone, Text: "over", Exit: permissions.ExitNobody}
+		return connectors.PairingCandidate{}, &permissions.Refusal{Code: permissions.CodeGone, Text: "over", Exit: permissions.ExitNobody}
 	}
 	select {
 	case g := <-h.came:
 		return g, nil
 	case <-ctx.Done():
-		return connectors.Guest{}, ctx.Err()
+		return connectors.PairingCandidate{}, ctx.Err()
 	}
 }
 
@@ -61,7 +61,7 @@ func (h *hall) Unpair(_ context.Context, _ connectors.Identity, name, via string
 }
 
 func TestPairingOverTheSocket(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &hall{Desk: wiretest.NewDesk(), came: make(chan connectors.Guest, 1)}
+	socket, desk := wiretest.Socket(t), &hall{Desk: wiretest.NewDesk(), came: make(chan connectors.PairingCandidate, 1)}
 	serve(t, socket, desk)
 	c, ctx := newClient(t, socket, key), t.Context()
 	check := func(what string, got, want any, err error) {
@@ -72,7 +72,7 @@ func TestPairingOverTheSocket(t *testing.T) {
 	}
 	i, err := c.Invite(ctx, "fay", "telegram")
 	check("invited", i, admin.Invitation{Code: "code", Link: "fay at telegram", How: "writes it down", Until: noonThen}, err)
-	desk.came <- connectors.Guest{Address: "4242", Name: "Fay", Language: "de"}
+	desk.came <- connectors.PairingCandidate{Address: "4242", Name: "Fay", Language: "de"}
 	g, err := c.Guest(ctx, "code")
 	check("the guest", g, admin.Guest{Address: "4242", Name: "Fay", Language: "de"}, err)
 	one := "1"

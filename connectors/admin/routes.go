@@ -13,11 +13,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// routes are the server's routes. [gate.admit] authenticates the caller before each of them.
+// routes are the server's routes. [authenticator.admit] authenticates the caller before each of them.
 type routes struct {
-	desk    Desk
-	door    *wire.Door
-	gate    gate
+	desk    Operations
+	door    *wire.Server
+	gate    authenticator
 	inboxes *inboxes
 	zone    func(name string) *time.Location // may be nil
 	daemon  func() Daemon                    // may be nil
@@ -134,7 +134,7 @@ func (r *routes) cancel(ctx context.Context, in *named) (wire.Request, error) {
 	return told(r.desk.Cancel(ctx, who(ctx), in.ID))
 }
 
-func told(s permissions.Standing, err error) (wire.Request, error) {
+func told(s permissions.RequestView, err error) (wire.Request, error) {
 	if err != nil {
 		return wire.Request{}, err
 	}
@@ -167,9 +167,9 @@ func (r *routes) decide(ctx context.Context, in *decideInput) (*struct{ Body wir
 
 // around adds the copies and waiters to q. The decision is returned even if they cannot be read.
 func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request {
-	s, err := r.desk.Stand(ctx, q)
+	s, err := r.desk.View(ctx, q)
 	if err != nil {
-		s = permissions.Standing{Request: q}
+		s = permissions.RequestView{Request: q}
 	}
 	return wire.From(s, true)
 }

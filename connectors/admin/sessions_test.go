@@ -12,9 +12,9 @@ import (
 )
 
 // sitting is a session that began at noon.
-func sitting(id permissions.ID, person string, ended bool) permissions.Sitting {
+func sitting(id permissions.ID, person string, ended bool) permissions.SessionView {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	s := permissions.Sitting{Session: permissions.AgentSession{
+	s := permissions.SessionView{Session: permissions.AgentSession{
 		ID: id, Agent: "helper", Person: person, Status: permissions.Idle, Version: 1, CreatedAt: at, ChangedAt: at,
 	}}
 	if ended {
@@ -27,7 +27,7 @@ func sitting(id permissions.ID, person string, ended bool) permissions.Sitting {
 func TestDebugOfASessionIsSwitched(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.Sitting{sitting("1", "fay", false), sitting("2", "sam", false)}
+	desk.Sittings = []permissions.SessionView{sitting("1", "fay", false), sitting("2", "sam", false)}
 	for _, c := range []struct{ id, body, want string }{
 		{"1", `{"debug":true}`, `"debug":true`}, {"1", `{"debug":false}`, `"debug":false`}, {"2", `{"debug":true}`, "no session 2"},
 	} {
@@ -42,7 +42,7 @@ func TestDebugOfASessionIsSwitched(t *testing.T) {
 func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.Sitting{sitting("1", "fay", true), sitting("2", "sam", false)}
+	desk.Sittings = []permissions.SessionView{sitting("1", "fay", true), sitting("2", "sam", false)}
 	began, exit := desk.Sittings[0].Session.CreatedAt, 4
 	for i, tool := range []string{"write_file", "run_command", "fetch_url"} {
 		desk.Calls = append(desk.Calls, permissions.Execution{
@@ -77,7 +77,7 @@ func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.Sitting{sitting("1", "fay", true), sitting("2", "sam", false)}
+	desk.Sittings = []permissions.SessionView{sitting("1", "fay", true), sitting("2", "sam", false)}
 	desk.Products = []permissions.Artifact{
 		{ID: 3, Step: 1, Type: "prompt", Content: []byte(`{"text":"<b>"}`)},
 		{ID: 4, Execution: 7, Step: 1, Call: 1, Type: "stdout", Content: []byte(`{"text":"ok"}`)},
@@ -108,7 +108,7 @@ func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.Sitting{
+	desk.Sittings = []permissions.SessionView{
 		sitting("1", "fay", false), sitting("2", "sam", false), sitting("3", "fay", true), sitting("4", "fay", false),
 	}
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)

@@ -22,10 +22,10 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := wiretest.NewDesk()
 		desk.People[permissions.NoUID] = "fay"
-		door := wire.NewDoor("test", desk.Ready, wiretest.Quiet)
+		door := wire.NewServer("test", desk.Ready, wiretest.Quiet)
 		(&routes{desk: desk, door: door, gate: newGate(""), inboxes: &inboxes{}}).register()
 		l := wiretest.NewPipes()
-		server := &http.Server{Handler: door.Handler(wire.Entrance{}), ReadHeaderTimeout: time.Second}
+		server := &http.Server{Handler: door.Handler(wire.Listener{}), ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(l) }()
 
 		ended, end := context.WithCancel(t.Context())

@@ -252,7 +252,7 @@ func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
 		return nil, permissions.OperatorOnly()
 	}
 	all := []Person{}
-	for name, via := range r.desk.Ways() {
+	for name, via := range r.desk.ReachableVia() {
 		all = append(all, Person{Name: name, Via: via})
 	}
 	slices.SortFunc(all, func(a, b Person) int { return strings.Compare(a.Name, b.Name) })

@@ -197,9 +197,9 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 	door, _ := serve(t, socket, desk)
 	fay := connectors.Person{Name: "fay"}
 	n := connectors.Notice{To: fay, About: permissions.AboutStopped, By: "sam"}
-	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(door.Reach(fay), connectors.ErrGone) })
-	wiretest.Eventually(t, "fay is not coming back", func() bool { return errors.Is(door.Reach(fay), connectors.ErrGone) })
-	if err := door.Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(door.Reach(fay), connectors.ErrUnreachable) })
+	wiretest.Eventually(t, "fay is not coming back", func() bool { return errors.Is(door.Reach(fay), connectors.ErrUnreachable) })
+	if err := door.Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("without an inbox: %v", err)
 	}
 	heard := make(chan []string, 10)
@@ -213,7 +213,7 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 	for _, o := range opens {
 		o.next(t)
 	}
-	if err := door.Tell(t.Context(), n); err != nil {
+	if err := door.Notify(t.Context(), n); err != nil {
 		t.Error(err)
 	}
 	for range opens {
@@ -222,7 +222,7 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 		}
 	}
 	n.To.Name = "sam"
-	if err := door.Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+	if err := door.Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("to sam: %v", err)
 	}
 	change(t, desk, r.ID, denial())
@@ -235,14 +235,14 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 		}
 	}
 	n.To = fay
-	wiretest.Eventually(t, "the inboxes are closed", func() bool { return door.Tell(t.Context(), n) != nil })
-	if err := door.Tell(t.Context(), n); errors.Is(err, connectors.ErrGone) {
+	wiretest.Eventually(t, "the inboxes are closed", func() bool { return door.Notify(t.Context(), n) != nil })
+	if err := door.Notify(t.Context(), n); errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("just after an inbox was closed it may come back: %v", err)
 	}
 	if len(heard) != 0 {
 		t.Errorf("heard too much: %q", <-heard)
 	}
-	if err := admin.New(admin.Options{AdminReachable: true}).Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+	if err := admin.New(admin.Options{AdminReachable: true}).Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("nobody reads a notice later: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ func TestPassesTheSuiteOfTalk(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = c.Inbox(ctx, func(p permissions.Standing) error { // until leave
+			_ = c.Inbox(ctx, func(p permissions.RequestView) error { // until leave
 				s.see(p.Code)
 				return nil
 			})
@@ -54,7 +54,7 @@ type shown struct {
 	opened chan struct{}
 
 	mu    sync.Mutex
-	cards map[string]permissions.Standing
+	cards map[string]permissions.RequestView
 	texts []string
 }
 
@@ -72,9 +72,9 @@ func (s *shown) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	}
 	s.mu.Lock()
 	if s.cards == nil {
-		s.cards = map[string]permissions.Standing{}
+		s.cards = map[string]permissions.RequestView{}
 	}
-	s.cards[string(p.Request.ID)] = permissions.Standing{Request: p.Request, Code: p.Code}
+	s.cards[string(p.Request.ID)] = permissions.RequestView{Request: p.Request, Code: p.Code}
 	s.mu.Unlock()
 	return s.Connector.Send(ctx, p)
 }
@@ -102,7 +102,7 @@ func (c cards) OnPermission(ctx context.Context, d connectors.Decision) (permiss
 	return c.suite.OnPermission(ctx, d)
 }
 
-func (c cards) Show(_ context.Context, _ connectors.Identity, id string) (permissions.Standing, error) {
+func (c cards) Show(_ context.Context, _ connectors.Identity, id string) (permissions.RequestView, error) {
 	c.at.mu.Lock()
 	defer c.at.mu.Unlock()
 	return c.at.cards[id], nil

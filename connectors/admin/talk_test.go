@@ -10,8 +10,8 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-func saying(text string) connectors.Saying {
-	return connectors.Saying{To: connectors.Person{Name: "fay"}, Agent: "helper", Text: text}
+func saying(text string) connectors.AgentMessage {
+	return connectors.AgentMessage{To: connectors.Person{Name: "fay"}, Agent: "helper", Text: text}
 }
 
 // What an agent says is sent when one inbox of its person was written, whatever became of the others, and nobody else
@@ -29,7 +29,7 @@ func TestSaidIsSentOnceItIsWritten(t *testing.T) {
 		talk := func(ctx context.Context) {
 			go func() {
 				var err error
-				ref, _, err = c.Talk(ctx, saying("hello"))
+				ref, _, err = c.SendMessage(ctx, saying("hello"))
 				done <- err
 			}()
 			synctest.Wait()
@@ -57,7 +57,7 @@ func TestSaidIsSentOnceItIsWritten(t *testing.T) {
 
 		talk(t.Context())
 		(<-two).report(false)
-		if err := <-done; err == nil || connectors.Awaits(err) != nil || errors.Is(err, connectors.ErrGone) {
+		if err := <-done; err == nil || connectors.ReadySignal(err) != nil || errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("nobody wrote it: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -72,12 +72,12 @@ func TestSaidIsSentOnceItIsWritten(t *testing.T) {
 // While its person has no inbox open, what an agent says waits for one, and is not given up.
 func TestSaidWaitsForAnInbox(t *testing.T) {
 	c := New(Options{})
-	_, _, err := c.Talk(t.Context(), saying("hello"))
-	back := connectors.Awaits(err)
-	if back == nil || errors.Is(err, connectors.ErrGone) || err.Error() != "fay has no inbox open just now" {
+	_, _, err := c.SendMessage(t.Context(), saying("hello"))
+	back := connectors.ReadySignal(err)
+	if back == nil || errors.Is(err, connectors.ErrUnreachable) || err.Error() != "fay has no inbox open just now" {
 		t.Fatalf("Talk = %v", err)
 	}
-	_, _, again := c.Talk(t.Context(), saying("hello"))
+	_, _, again := c.SendMessage(t.Context(), saying("hello"))
 	_, _, leave := c.inboxes.enter("sam")
 	select {
 	case <-back:
@@ -87,11 +87,11 @@ func TestSaidWaitsForAnInbox(t *testing.T) {
 	leave()
 	_, _, leave = c.inboxes.enter("fay")
 	<-back
-	<-connectors.Awaits(again)
+	<-connectors.ReadySignal(again)
 	leave()
-	_, _, err = c.Talk(t.Context(), saying("hello"))
+	_, _, err = c.SendMessage(t.Context(), saying("hello"))
 	select {
-	case <-connectors.Awaits(err):
+	case <-connectors.ReadySignal(err):
 		t.Error("an inbox that has closed ends the waiting")
 	default:
 	}
@@ -103,9 +103,9 @@ func TestSaidToWhoLags(t *testing.T) {
 	_, _, leave := c.inboxes.enter("fay")
 	defer leave()
 	for range feedBuffer {
-		c.inboxes.send("fay", parcel{lines: []string{"x"}})
+		c.inboxes.send("fay", delivery{lines: []string{"x"}})
 	}
-	if _, _, err := c.Talk(t.Context(), saying("hello")); err == nil || connectors.Awaits(err) != nil {
+	if _, _, err := c.SendMessage(t.Context(), saying("hello")); err == nil || connectors.ReadySignal(err) != nil {
 		t.Errorf("Talk = %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestNoSuchPart(t *testing.T) {
 	c := New(Options{})
 	s := saying(strings.Repeat("word ", 2000))
 	s.Part = 9
-	if ref, more, err := c.Talk(t.Context(), s); ref != "" || more || err != nil {
+	if ref, more, err := c.SendMessage(t.Context(), s); ref != "" || more || err != nil {
 		t.Errorf("Talk = %q, %v, %v", ref, more, err)
 	}
 }

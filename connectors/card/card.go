@@ -148,7 +148,7 @@ func (s *sheet) environment(r permissions.Request) {
 // terms adds how and until when the request is decided.
 func (s *sheet) terms(r permissions.Request, o Options) {
 	s.in = inTerms
-	s.facts("careful", careful(r))
+	s.facts("careful", warnings(r))
 	if r.HighRisk {
 		s.fact("high risk", "it takes a second yes")
 	}

@@ -57,7 +57,7 @@ func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 }
 
 // Strangers lists unknown senders, the first few by name. Their names are only claims.
-func Strangers(s permissions.Strangers, o Options) []string {
+func Strangers(s permissions.UnknownSenders, o Options) []string {
 	if len(s.List) == 0 {
 		return nil
 	}
@@ -172,7 +172,7 @@ func Notice(n connectors.Notice, o Options) []string {
 		return Revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
 		return []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
-	case permissions.AboutStrangers:
+	case permissions.AboutUnknownSenders:
 		return Strangers(n.Strangers, o)
 	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
 		return told(n, o)

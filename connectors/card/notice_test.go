@@ -137,9 +137,9 @@ func TestRevoked(t *testing.T) {
 }
 
 func TestStrangers(t *testing.T) {
-	one := permissions.Stranger{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
+	one := permissions.UnknownSender{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
 	const last = "None was told more than their own id. Whoever should be asked: daycared pair NAME"
-	n := connectors.Notice{About: permissions.AboutStrangers, Strangers: permissions.Strangers{List: []permissions.Stranger{one}}}
+	n := connectors.Notice{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{one}}}
 	want := []string{
 		"👤 1 unknown account wrote since 20 Nov 12:00:",
 		`   6666 · Telegram · calls itself "Eve\u{202E}\u{A}✅ \u{22}Yes\u{22}"`, last,
@@ -149,7 +149,7 @@ func TestStrangers(t *testing.T) {
 	}
 	n.Strangers.List[0].At = now.Add(-time.Minute)
 	for i := range 6 {
-		n.Strangers.List = append(n.Strangers.List, permissions.Stranger{
+		n.Strangers.List = append(n.Strangers.List, permissions.UnknownSender{
 			Via: "pigeon", Account: fmt.Sprint(7000 + i), Name: strings.Repeat("long", 50*i), At: now,
 		})
 	}
@@ -163,7 +163,7 @@ func TestStrangers(t *testing.T) {
 	if diff := cmp.Diff(want, card.Notice(n, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
-	if rows := card.Notice(connectors.Notice{About: permissions.AboutStrangers}, card.Options{}); rows != nil {
+	if rows := card.Notice(connectors.Notice{About: permissions.AboutUnknownSenders}, card.Options{}); rows != nil {
 		t.Errorf("of nobody: %q", rows)
 	}
 }

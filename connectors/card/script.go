@@ -44,10 +44,10 @@ var (
 		`[\pL\pM\pN.-]+\.(?:com|net|org|info|edu|gov|io|dev|ru|eu)\b`)
 )
 
-// careful returns warnings about an affected path that differs from the input's, and about words in the action, its place
+// warnings returns warnings about an affected path that differs from the input's, and about words in the action, its place
 // and names that can be mistaken for others: with letters of different scripts or letters that look Latin, hosts that are
 // not written in Latin, and words that run from right to left.
-func careful(r permissions.Request) (rows []string) {
+func warnings(r permissions.Request) (rows []string) {
 	known := map[rune]string{}
 	var seen []string
 	more := 0

@@ -33,7 +33,7 @@ func Settled(r permissions.Request, o Options) string {
 }
 
 func outcome(r permissions.Request, o Options) []string {
-	if r.State != permissions.Approved && (!r.VoidAt.IsZero() || !r.LapsedAt.IsZero()) { // see [permissions.Request.Told]
+	if r.State != permissions.Approved && (!r.VoidAt.IsZero() || !r.LapsedAt.IsZero()) { // see [permissions.Request.Outcome]
 		return append([]string{"✖ Allowed by " + allowedBy(r, o)}, details(r, o)...)
 	}
 	switch r.State {
@@ -65,7 +65,7 @@ func outcome(r permissions.Request, o Options) []string {
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
 			return append([]string{"✖ Cancelled by " + person(by, o)}, details(r, o)...)
 		}
-		if why := moot[r.DecidedVia]; why != "" {
+		if why := withdrawnWhy[r.DecidedVia]; why != "" {
 			return []string{"✖ Cancelled: " + why}
 		}
 		if r.Hook != "" && !r.Caller.Ours() {
@@ -78,8 +78,8 @@ func outcome(r permissions.Request, o Options) []string {
 	return pending(r, o)
 }
 
-// moot says why an asker withdrew a request, if it gave a reason.
-var moot = map[string]string{
+// withdrawnWhy says why an asker withdrew a request, if it gave a reason.
+var withdrawnWhy = map[string]string{
 	permissions.ViaKeyboard:   "it was answered at the agent's keyboard",
 	permissions.ViaInterrupt:  "the agent was interrupted",
 	permissions.ViaSessionEnd: "the agent's session ended",

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Tell remembers the notice.
-func (m *Memory) Tell(_ context.Context, n connectors.Notice) error {
+// Notify remembers the notice.
+func (m *Memory) Notify(_ context.Context, n connectors.Notice) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fails(n.To); err != nil {

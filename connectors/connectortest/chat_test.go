@@ -147,13 +147,13 @@ func TestMemoryFailsForOnePerson(t *testing.T) {
 	if err := m.Reach(fay); err != nil {
 		t.Errorf("Reach(fay) = %v; want nil", err)
 	}
-	m.FailFor("sam", -1, &connectors.Gone{Why: "blocked"})
+	m.FailFor("sam", -1, &connectors.UnreachableError{Reason: "blocked"})
 	n := connectors.Notice{To: sam, About: permissions.AboutStopped, By: "kim", Silent: true}
-	if err := m.Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+	if err := m.Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Tell = %v; want that sam is gone", err)
 	}
 	n.To = fay
-	if err := m.Tell(t.Context(), n); err != nil {
+	if err := m.Notify(t.Context(), n); err != nil {
 		t.Errorf("Tell = %v", err)
 	}
 	if err := m.Hears(t.Context(), func(all []connectors.Notice) bool { return len(all) == 1 }); err != nil {

@@ -64,7 +64,7 @@ func (d *desk) OnPermission(_ context.Context, dec connectors.Decision) (permiss
 // OnMessage is [connectors.Listener].
 func (d *desk) OnMessage(_ context.Context, m connectors.Message) error {
 	if m.From.Via != d.name || !d.is(m.From) {
-		return permissions.Nobody(m.From.UID)
+		return permissions.NotConfigured(m.From.UID)
 	}
 	d.heard <- m
 	return nil
@@ -89,7 +89,7 @@ func (d *desk) decide(dec connectors.Decision) (permissions.Request, error) {
 		d.failures--
 		return permissions.Request{}, errStore
 	}
-	var e permissions.Event = permissions.Cast{Really: dec.Really, Vote: permissions.Vote{
+	var e permissions.Transition = permissions.Cast{Really: dec.Really, Vote: permissions.Vote{
 		By: d.self.Name, Via: dec.From.Via, Answer: dec.Answer, Call: dec.Call, Comment: dec.Comment, At: r.CreatedAt,
 	}}
 	if dec.Default {
@@ -113,7 +113,7 @@ func (d *desk) put(r permissions.Request, code string) connectors.Prompt {
 }
 
 // elsewhere lets something happen to a request that does not come through the connector.
-func (d *desk) elsewhere(t testing.TB, p connectors.Prompt, e permissions.Event) connectors.Prompt {
+func (d *desk) elsewhere(t testing.TB, p connectors.Prompt, e permissions.Transition) connectors.Prompt {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()

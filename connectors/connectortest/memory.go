@@ -61,12 +61,12 @@ type Copy struct {
 }
 
 var (
-	_ connectors.Connector = (*Memory)(nil)
-	_ connectors.Editor    = (*Memory)(nil)
-	_ connectors.Reacher   = (*Memory)(nil)
-	_ connectors.Teller    = (*Memory)(nil)
-	_ connectors.Talker    = (*Memory)(nil)
-	_ connectors.Typer     = (*Memory)(nil)
+	_ connectors.Connector           = (*Memory)(nil)
+	_ connectors.Editor              = (*Memory)(nil)
+	_ connectors.ReachabilityChecker = (*Memory)(nil)
+	_ connectors.Notifier            = (*Memory)(nil)
+	_ connectors.MessageSender       = (*Memory)(nil)
+	_ connectors.TypingIndicator     = (*Memory)(nil)
 )
 
 // NewMemory makes a connector whose decisions come from as; as.Via is its name. person may be nil.
@@ -155,7 +155,7 @@ func (m *Memory) Edit(_ context.Context, ref string, p connectors.Prompt) error 
 			return nil
 		}
 	}
-	return &connectors.Gone{Why: "there is no message " + ref}
+	return &connectors.UnreachableError{Reason: "there is no message " + ref}
 }
 
 // Copies are what was sent, in order.

@@ -145,9 +145,9 @@ func TestMemoryFailsAsTold(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Send = %v after two failures", err)
 	}
-	m.FailSend(-1, &connectors.Gone{Why: "blocked"})
+	m.FailSend(-1, &connectors.UnreachableError{Reason: "blocked"})
 	for range 3 {
-		if _, err := m.Send(t.Context(), p); !errors.Is(err, connectors.ErrGone) {
+		if _, err := m.Send(t.Context(), p); !errors.Is(err, connectors.ErrUnreachable) {
 			t.Fatalf("Send = %v; want that it is gone", err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestMemoryFailsAsTold(t *testing.T) {
 	if err := m.Reach(fay); err != nil {
 		t.Errorf("Reach = %v; want nil", err)
 	}
-	if err := m.Edit(t.Context(), "telegram-9", p); !errors.Is(err, connectors.ErrGone) {
+	if err := m.Edit(t.Context(), "telegram-9", p); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Edit of nothing = %v; want that it is gone", err)
 	}
 	p.Waiting = 3

@@ -138,19 +138,19 @@ func refusalTold(t *testing.T, b *bench) {
 func settledElsewhere(t *testing.T, b *bench) {
 	for i, c := range []struct {
 		kind permissions.Kind
-		end  func(permissions.Request) permissions.Event
+		end  func(permissions.Request) permissions.Transition
 		says string
 	}{
-		{permissions.KindPermission, func(r permissions.Request) permissions.Event {
+		{permissions.KindPermission, func(r permissions.Request) permissions.Transition {
 			return permissions.Reroute{Asked: append(r.Asked, "robin"), At: r.CreatedAt}
 		}, ""},
-		{permissions.KindTool, func(r permissions.Request) permissions.Event {
+		{permissions.KindTool, func(r permissions.Request) permissions.Transition {
 			return permissions.Withdraw{By: "kim", Via: "cli", At: r.CreatedAt.Add(time.Minute)}
 		}, "kim"},
-		{permissions.KindPermission, func(r permissions.Request) permissions.Event {
+		{permissions.KindPermission, func(r permissions.Request) permissions.Transition {
 			return permissions.Expire{At: r.Deadline}
 		}, "⌛"},
-		{permissions.KindClarification, func(r permissions.Request) permissions.Event {
+		{permissions.KindClarification, func(r permissions.Request) permissions.Transition {
 			return permissions.Expire{At: r.Deadline}
 		}, "first option taken"},
 	} {
@@ -219,7 +219,7 @@ func hostileWords(t *testing.T, b *bench) {
 }
 
 func reached(t *testing.T, b *bench) {
-	reacher, ok := b.Connector.(connectors.Reacher)
+	reacher, ok := b.Connector.(connectors.ReachabilityChecker)
 	if !ok {
 		return
 	}
@@ -237,7 +237,7 @@ func ends(t *testing.T, b *bench) {
 	b.stop(t)
 	if _, err := b.Connector.Send(context.Background(), p); err == nil {
 		t.Errorf("Send = nil after the end of Run; want an error")
-	} else if errors.Is(err, connectors.ErrGone) {
+	} else if errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Send = %v after the end of Run, for good; want that it is tried again", err)
 	}
 	b.desk.none(t)

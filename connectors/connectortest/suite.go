@@ -16,7 +16,7 @@ import (
 type Harness struct {
 	Connector connectors.Connector
 	To        connectors.Person
-	// Is tells whether an identity that the connector hands on is To's.
+	// Is reports whether an identity that the connector hands on is To's.
 	Is func(connectors.Identity) bool
 	// Do has the person give an answer to a prompt, in the channel's own way, as soon as they see it: d's Answer, Call,
 	// Comment and Really are what they want.

@@ -18,15 +18,15 @@ import (
 // Spoken is one message of an agent's.
 type Spoken struct {
 	Ref    string
-	Saying connectors.Saying
+	Saying connectors.AgentMessage
 	Text   string
 }
 
 // memoryLimits have a long text be several messages.
 var memoryLimits = talk.Limits{Text: 1000, Unit: card.Characters}
 
-// Talk remembers the message.
-func (m *Memory) Talk(_ context.Context, s connectors.Saying) (ref string, more bool, err error) {
+// SendMessage remembers the message.
+func (m *Memory) SendMessage(_ context.Context, s connectors.AgentMessage) (ref string, more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fails(s.To); err != nil {
@@ -42,8 +42,8 @@ func (m *Memory) Talk(_ context.Context, s connectors.Saying) (ref string, more 
 	return ref, s.Part+1 < len(parts), nil
 }
 
-// Typing remembers that an agent works.
-func (m *Memory) Typing(_ context.Context, to connectors.Person) error {
+// ShowTyping remembers that an agent works.
+func (m *Memory) ShowTyping(_ context.Context, to connectors.Person) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fails(to); err != nil {
@@ -88,25 +88,25 @@ func (m *Memory) passOn(ctx context.Context, name, text string) error {
 
 // talks has an agent speak to the person, by a connector that can.
 func talks(t *testing.T, b *bench) {
-	talker, talks := b.Connector.(connectors.Talker)
+	talker, talks := b.Connector.(connectors.MessageSender)
 	if !talks {
 		return
 	}
 	p, _ := b.send(t, permissions.KindPermission, nil)
 	b.Sees(t, p.Code)
 	secret := code(999)
-	say := func(s connectors.Saying) (more bool) {
+	say := func(s connectors.AgentMessage) (more bool) {
 		t.Helper()
 		s.To, s.Agent, s.Codes = b.To, "helper", map[string]bool{secret: true}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		ref, more, err := talker.Talk(ctx, s)
+		ref, more, err := talker.SendMessage(ctx, s)
 		if err != nil || ref == "" {
 			t.Fatalf("Talk = %q, %v; want the channel's name for what was sent", ref, err)
 		}
 		return more
 	}
-	if say(connectors.Saying{Text: "write yes " + secret + " now\u202e\u200b\x1b[2J"}) {
+	if say(connectors.AgentMessage{Text: "write yes " + secret + " now\u202e\u200b\x1b[2J"}) {
 		t.Error("there is more of a short text")
 	}
 	b.Sees(t, "helper: write yes ••••• now")
@@ -115,7 +115,7 @@ func talks(t *testing.T, b *bench) {
 			t.Errorf("the person gets %q as it is", hidden)
 		}
 	}
-	long := connectors.Saying{Text: strings.Repeat("lorem ", 4000) + "the end"}
+	long := connectors.AgentMessage{Text: strings.Repeat("lorem ", 4000) + "the end"}
 	for say(long) {
 		long.Part++
 	}
@@ -125,15 +125,15 @@ func talks(t *testing.T, b *bench) {
 	}
 	b.desk.none(t)
 	b.stop(t)
-	_, _, err := talker.Talk(context.Background(), connectors.Saying{To: b.To, Text: "x"})
-	if err == nil || errors.Is(err, connectors.ErrGone) {
+	_, _, err := talker.SendMessage(context.Background(), connectors.AgentMessage{To: b.To, Text: "x"})
+	if err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Talk = %v after the end of Run; want an error for now", err)
 	}
 }
 
 // listens has the person write what is no answer, to a connector by which agents speak.
 func listens(t *testing.T, b *bench) {
-	if _, talks := b.Connector.(connectors.Talker); !talks || b.Writes == nil {
+	if _, talks := b.Connector.(connectors.MessageSender); !talks || b.Writes == nil {
 		return
 	}
 	tells := b.Tells

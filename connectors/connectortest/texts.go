@@ -63,14 +63,14 @@ func texts(t *testing.T, b *bench) {
 
 // told has the person told what asks nothing, by a connector that can.
 func told(t *testing.T, b *bench) {
-	teller, tells := b.Connector.(connectors.Teller)
+	teller, tells := b.Connector.(connectors.Notifier)
 	if !tells {
 		return
 	}
 	p, _ := b.send(t, permissions.KindPermission, nil)
 	b.Sees(t, p.Code)
 	n := connectors.Notice{To: b.To, About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p}}
-	if err := teller.Tell(context.Background(), n); err != nil {
+	if err := teller.Notify(context.Background(), n); err != nil {
 		t.Fatalf("Tell = %v", err)
 	}
 	b.Sees(t, "1 request waits for your answer:")
@@ -78,7 +78,7 @@ func told(t *testing.T, b *bench) {
 	b.Do(t, p, deny) // what waits can still be answered
 	b.decided(t, p, deny)
 	b.stop(t)
-	if err := teller.Tell(context.Background(), n); err == nil || errors.Is(err, connectors.ErrGone) {
+	if err := teller.Notify(context.Background(), n); err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Tell = %v after the end of Run; want an error for now", err)
 	}
 }

@@ -28,7 +28,7 @@ const mostOpen = 100
 // gets a *permissions.Refusal.
 type Desk interface {
 	connectors.Handler
-	connectors.Talks
+	connectors.AgentChats
 	connectors.Controls
 	// Person returns the person of an identity.
 	Person(id connectors.Identity) (connectors.Person, error)

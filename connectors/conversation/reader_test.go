@@ -23,7 +23,7 @@ func (d forgetfulDesk) OnPermission(context.Context, connectors.Decision) (permi
 	return permissions.Request{}, d.why
 }
 
-func (d forgetfulDesk) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.Standing, error) {
+func (d forgetfulDesk) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.RequestView, error) {
 	return nil, nil
 }
 
@@ -80,8 +80,8 @@ type oneWaits struct {
 	copy permissions.Copy
 }
 
-func (d oneWaits) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.Standing, error) {
-	return []permissions.Standing{{Code: "K7F3Q", Copies: []permissions.Copy{d.copy}}}, nil
+func (d oneWaits) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.RequestView, error) {
+	return []permissions.RequestView{{Code: "K7F3Q", Copies: []permissions.Copy{d.copy}}}, nil
 }
 
 // A reply to a card that the daemon did not note, since it was killed in the moment of sending it, names what waits by the
@@ -135,7 +135,7 @@ func TestWhatIsSaid(t *testing.T) {
 		text, want string
 	}{
 		{permissions.NoAgent(), "hello", "nobody reads this."},
-		{permissions.Unheard("helper"), "hello", "was not taken"},
+		{permissions.InboxFull("helper"), "hello", "was not taken"},
 		{permissions.Unknown("K7F3Q"), "yes K7F3Q", `There is no request K7F3Q.`},
 		{permissions.NotYours(), "/stop all", "not yours"},
 		{nil, " /stop all\n", "0 requests were cancelled"},

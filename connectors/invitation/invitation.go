@@ -37,10 +37,10 @@ func On(host string) string {
 	return " on " + host
 }
 
-// Book holds the open invitations. It is safe for concurrent use.
-type Book struct {
+// Store holds the open invitations. It is safe for concurrent use.
+type Store struct {
 	now     func() time.Time
-	letters chan letter
+	letters chan message
 
 	mu     sync.Mutex
 	out    map[string]*invitation
@@ -50,21 +50,21 @@ type Book struct {
 
 type invitation struct {
 	until time.Time
-	guest connectors.Guest // without an Address until an account came
-	came  chan struct{}    // closed when there is a candidate
-	ended chan struct{}    // closed when it ends
+	guest connectors.PairingCandidate // without an Address until an account came
+	came  chan struct{}               // closed when there is a candidate
+	ended chan struct{}               // closed when it ends
 }
 
-// letter is a text for an account.
-type letter struct{ to, text string }
+// message is a text for an account.
+type message struct{ to, text string }
 
-// NewBook makes an empty Book.
-func NewBook(now func() time.Time) *Book {
-	return &Book{now: now, letters: make(chan letter, 100), out: map[string]*invitation{}, wrongs: map[string]int{}}
+// NewStore makes an empty Book.
+func NewStore(now func() time.Time) *Store {
+	return &Store{now: now, letters: make(chan message, 100), out: map[string]*invitation{}, wrongs: map[string]int{}}
 }
 
 // Add adds an invitation with an unguessable code, valid before until, and removes expired ones.
-func (b *Book) Add(code string) (until time.Time) {
+func (b *Store) Add(code string) (until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for old, i := range b.out {
@@ -79,7 +79,7 @@ func (b *Book) Add(code string) (until time.Time) {
 }
 
 // Take records who brought a code. It succeeds for the first account, also if repeated.
-func (b *Book) Take(code string, g connectors.Guest) bool {
+func (b *Store) Take(code string, g connectors.PairingCandidate) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, known := b.out[code]
@@ -95,7 +95,7 @@ func (b *Book) Take(code string, g connectors.Guest) bool {
 }
 
 // Wrong counts a wrong code of an account and reports whether to answer it.
-func (b *Book) Wrong(address string) bool {
+func (b *Store) Wrong(address string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.now().Sub(b.since) > wrongLife {
@@ -111,12 +111,12 @@ func (b *Book) Wrong(address string) bool {
 
 // Guest waits for the account that brings a code. A candidate is returned even if ctx has ended. The error matches
 // [connectors.ErrNoInvitation] once nobody can use the code any more.
-func (b *Book) Guest(ctx context.Context, code string) (connectors.Guest, error) {
+func (b *Store) Guest(ctx context.Context, code string) (connectors.PairingCandidate, error) {
 	b.mu.Lock()
 	i, known := b.out[code]
 	b.mu.Unlock()
 	if !known {
-		return connectors.Guest{}, connectors.ErrNoInvitation
+		return connectors.PairingCandidate{}, connectors.ErrNoInvitation
 	}
 	select {
 	case <-i.came:
@@ -130,18 +130,18 @@ func (b *Book) Guest(ctx context.Context, code string) (connectors.Guest, error)
 	case <-time.After(i.until.Sub(b.now())):
 		b.End(code)
 	case <-ctx.Done():
-		return connectors.Guest{}, ctx.Err()
+		return connectors.PairingCandidate{}, ctx.Err()
 	}
-	return connectors.Guest{}, connectors.ErrNoInvitation
+	return connectors.PairingCandidate{}, connectors.ErrNoInvitation
 }
 
 // End ends an invitation and returns its candidate, if any.
-func (b *Book) End(code string) (g connectors.Guest, came bool) {
+func (b *Store) End(code string) (g connectors.PairingCandidate, came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, known := b.out[code]
 	if !known {
-		return connectors.Guest{}, false
+		return connectors.PairingCandidate{}, false
 	}
 	delete(b.out, code)
 	close(i.ended)
@@ -149,15 +149,15 @@ func (b *Book) End(code string) (g connectors.Guest, came bool) {
 }
 
 // Write queues a text for an account. If nobody sends the queue, new texts are dropped.
-func (b *Book) Write(address, text string) {
+func (b *Store) Write(address, text string) {
 	select {
-	case b.letters <- letter{address, text}:
+	case b.letters <- message{address, text}:
 	default:
 	}
 }
 
-// Letters sends the queued texts until ctx ends, then the rest of the queue.
-func (b *Book) Letters(ctx context.Context, send func(address, text string)) error {
+// SendQueued sends the queued texts until ctx ends, then the rest of the queue.
+func (b *Store) SendQueued(ctx context.Context, send func(address, text string)) error {
 	for {
 		select {
 		case l := <-b.letters:

@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	fay = connectors.Guest{Address: "4242", Name: "Fay"}
-	eve = connectors.Guest{Address: "6666"}
+	fay = connectors.PairingCandidate{Address: "4242", Name: "Fay"}
+	eve = connectors.PairingCandidate{Address: "6666"}
 )
 
 func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBook(time.Now)
+		b := NewStore(time.Now)
 		ended, stop := context.WithCancel(t.Context())
 		stop()
 		guest := func(code string) string {
@@ -76,7 +76,7 @@ func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 
 func TestWrongCodesAreAnsweredFiveTimesADay(t *testing.T) {
 	now := time.Now()
-	b := NewBook(func() time.Time { return now })
+	b := NewStore(func() time.Time { return now })
 	for i := range 7 {
 		if got := b.Wrong("6666"); got != (i < mostWrong) {
 			t.Errorf("the wrong code %d is answered: %v", i+1, got)

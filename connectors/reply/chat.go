@@ -114,7 +114,7 @@ func (c chat) isTalk(s sentence) bool {
 	}
 	_, waits := find(c.open, s.codes[0])
 	number := s.pick != "" && !strings.ContainsFunc(s.pick, func(c rune) bool { return c < '0' || c > '9' })
-	return !waits && !number && !stands(s.first)
+	return !waits && !number && !looksLikeCode(s.first)
 }
 
 // offered reports whether a pending request offers an answer.

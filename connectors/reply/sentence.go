@@ -183,8 +183,8 @@ func isPlain(c rune) bool {
 // capitals is a code as people see it.
 func capitals(code string) string { return strings.ToUpper(code) }
 
-// stands reports whether a word is hardly a word of a language, so that it is a code and not the beginning of a chat.
-func stands(word string) bool {
+// looksLikeCode reports whether a word is hardly a word of a language, so that it is a code and not the beginning of a chat.
+func looksLikeCode(word string) bool {
 	return strings.ContainsAny(word, "23456789") || !strings.ContainsFunc(word, unicode.IsLower)
 }
 

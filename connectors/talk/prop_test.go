@@ -29,7 +29,7 @@ func told(parts []Part) (all, code string) {
 // holds checks what holds of every text.
 func holds(t *testing.T, text string, l Limits) {
 	t.Helper()
-	s := connectors.Saying{Agent: "helper", Text: text, Codes: map[string]bool{"K7F3Q": true}}
+	s := connectors.AgentMessage{Agent: "helper", Text: text, Codes: map[string]bool{"K7F3Q": true}}
 	parts := Parts(s, l)
 	for i, p := range parts {
 		switch {

@@ -63,7 +63,7 @@ const (
 )
 
 // Parts splits s into one or more messages within the limits.
-func Parts(s connectors.Saying, l Limits) []Part {
+func Parts(s connectors.AgentMessage, l Limits) []Part {
 	name := nameOf(s.Agent)
 	b := write(card.Uncoded(s.Text, s.Codes))
 	room := l.Text - l.Unit.Of(name+" (999/999):\n"+goesOn)

@@ -15,7 +15,7 @@ import (
 var phone = Limits{Text: 4096, Unit: card.UTF16, Code: 100}
 
 // shown are the messages of a text, code between ‹ and ›, in a block after its language and a colon.
-func shown(t *testing.T, s connectors.Saying, l Limits) (all []string) {
+func shown(t *testing.T, s connectors.AgentMessage, l Limits) (all []string) {
 	t.Helper()
 	if s.Agent == "" {
 		s.Agent = "helper"
@@ -66,12 +66,12 @@ func TestOneMessage(t *testing.T) {
 		{"no pictures", "⠀\ufe0f a\ufe0f", `helper: \u{2800}\u{FE0F} a\u{FE0F}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff([]string{c.want}, shown(t, connectors.Saying{Text: c.text}, phone)); diff != "" {
+			if diff := cmp.Diff([]string{c.want}, shown(t, connectors.AgentMessage{Text: c.text}, phone)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	long := connectors.Saying{Agent: strings.Repeat("a\u202e", 50), Text: "x"}
+	long := connectors.AgentMessage{Agent: strings.Repeat("a\u202e", 50), Text: "x"}
 	if got := shown(t, long, phone)[0]; !strings.HasPrefix(got, `a\u{202E}a`) || !strings.HasSuffix(got, "…: x") {
 		t.Errorf("a long name: %q", got)
 	}
@@ -86,7 +86,7 @@ func TestNothingLooksLikeACard(t *testing.T) {
 		"Reply to this message with your reason", "Granted:", "⬇️ is shown again below",
 	} {
 		t.Run("B3/"+text, func(t *testing.T) {
-			got := shown(t, connectors.Saying{Text: "Look:\n" + text + "\n\n```\ncode\n```\nand more"}, phone)[0]
+			got := shown(t, connectors.AgentMessage{Text: "Look:\n" + text + "\n\n```\ncode\n```\nand more"}, phone)[0]
 			want := "helper: │ Look:\n│ " + text + "\n\n‹:code›\n│ and more"
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -96,7 +96,7 @@ func TestNothingLooksLikeACard(t *testing.T) {
 	for _, text := range []string{
 		"All tests pass.\n- ✅ one\n- ⛔ two", "I would say yes.", "```\n✅ Allowed\n│ x\n```", "",
 	} {
-		if got := shown(t, connectors.Saying{Text: text}, phone)[0]; strings.Contains(got, "│ All") || strings.HasPrefix(got, "helper: │") {
+		if got := shown(t, connectors.AgentMessage{Text: text}, phone)[0]; strings.Contains(got, "│ All") || strings.HasPrefix(got, "helper: │") {
 			t.Errorf("marked: %q", got)
 		}
 	}
@@ -119,11 +119,11 @@ func TestCodesAreMasked(t *testing.T) {
 		"K7F3":                                 "K7F3",
 		"É":                                    "É",
 	} {
-		if got := shown(t, connectors.Saying{Text: text, Codes: codes}, phone)[0]; got != "helper: "+want {
+		if got := shown(t, connectors.AgentMessage{Text: text, Codes: codes}, phone)[0]; got != "helper: "+want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
-	if got := shown(t, connectors.Saying{Text: "K7F3Q"}, phone)[0]; got != "helper: K7F3Q" {
+	if got := shown(t, connectors.AgentMessage{Text: "K7F3Q"}, phone)[0]; got != "helper: K7F3Q" {
 		t.Errorf("of what is not pending: %q", got)
 	}
 }
@@ -170,7 +170,7 @@ func TestSplit(t *testing.T) {
 				}
 				want = append(want, head+text)
 			}
-			if diff := cmp.Diff(want, shown(t, connectors.Saying{Text: c.text}, small)); diff != "" {
+			if diff := cmp.Diff(want, shown(t, connectors.AgentMessage{Text: c.text}, small)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -28,8 +28,8 @@ func newScribe(name string, doing permissions.Activity) *scribe {
 	return &scribe{name: name, doing: doing, ready: make(chan struct{})}
 }
 
-func (a *scribe) Bond() permissions.Bond {
-	return permissions.Bond{Agent: a.name, Person: "fay", Via: Name}
+func (a *scribe) Binding() permissions.Binding {
+	return permissions.Binding{Agent: a.name, Person: "fay", Via: Name}
 }
 
 func (a *scribe) Run(ctx context.Context, s agents.Speaker) error {
@@ -68,7 +68,7 @@ func housing(all ...agents.Resident) with { return func(s *stage) { s.agents = a
 func (s *stage) heard(agent string) {
 	s.t.Helper()
 	s.until("it is noted that it was heard", func() bool {
-		waiting, err := s.rows.Unheard(s.t.Context(), agent, 9)
+		waiting, err := s.rows.UndeliveredMessages(s.t.Context(), agent, 9)
 		return err == nil && len(waiting) == 0
 	})
 }
@@ -123,12 +123,12 @@ func TestAnAgentInTheChat(t *testing.T) {
 func TestWhatAnAgentSays(t *testing.T) {
 	s := play(t)
 	fay, _ := s.Person(identity(ids["fay"]))
-	say := func(p connectors.Saying) (string, bool, error) {
+	say := func(p connectors.AgentMessage) (string, bool, error) {
 		p.Agent = "helper"
-		return s.bot.Talk(t.Context(), p)
+		return s.bot.SendMessage(t.Context(), p)
 	}
 	const text = "Look at `a.go`:\n```go\nfunc main() {\n\tdo()\n}\n```\nsha 😀 `b`"
-	name, more, err := say(connectors.Saying{To: fay, Text: text, Silent: true})
+	name, more, err := say(connectors.AgentMessage{To: fay, Text: text, Silent: true})
 	m := s.told("fay", "helper: Look at a.go:")
 	if err != nil || more || name != (ref{2001, int64(m.ID)}).String() || !m.Silent {
 		t.Errorf("%s, more %v, %v; silent %v", name, more, err, m.Silent)
@@ -141,7 +141,7 @@ func TestWhatAnAgentSays(t *testing.T) {
 	if strings.Join(got, "|") != want {
 		t.Errorf("formatted: %q, want %q", got, want)
 	}
-	long := connectors.Saying{To: fay, Text: strings.Repeat("`x` ", 1500)}
+	long := connectors.AgentMessage{To: fay, Text: strings.Repeat("`x` ", 1500)}
 	for more := true; more; long.Part++ {
 		if _, more, err = say(long); err != nil {
 			t.Fatal(err)
@@ -161,27 +161,27 @@ func TestWhatAnAgentSays(t *testing.T) {
 	}
 	odd := telegramtest.Refuse(400, "Bad Request: something new")
 	s.server.FailNext("sendMessage", 1, odd)
-	if _, _, err := say(connectors.Saying{To: fay, Text: "in `plain`"}); err != nil {
+	if _, _, err := say(connectors.AgentMessage{To: fay, Text: "in `plain`"}); err != nil {
 		t.Error(err)
 	}
 	if m := s.told("fay", "helper: in plain"); len(m.Entities) > 0 {
 		t.Errorf("what was refused with its format came with %v", m.Entities)
 	}
 	s.server.FailNext("sendMessage", 2, odd)
-	if _, _, err := say(connectors.Saying{To: fay, Text: "`x`"}); !errors.Is(err, connectors.ErrGone) {
+	if _, _, err := say(connectors.AgentMessage{To: fay, Text: "`x`"}); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("what is never taken: %v", err)
 	}
 	s.server.FailNext("sendMessage", 1, telegramtest.BadGateway())
-	if _, _, err := say(connectors.Saying{To: fay, Text: "`x`"}); err == nil || errors.Is(err, connectors.ErrGone) {
+	if _, _, err := say(connectors.AgentMessage{To: fay, Text: "`x`"}); err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("for now: %v", err)
 	}
 	s.phones["fay"].Blocks()
 	for _, to := range []connectors.Person{fay, {Name: "kim"}} {
-		if _, _, err := say(connectors.Saying{To: to, Text: "x"}); !errors.Is(err, connectors.ErrGone) {
+		if _, _, err := say(connectors.AgentMessage{To: to, Text: "x"}); !errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("to %s: %v, want that it is for good", to.Name, err)
 		}
 	}
-	if err := s.bot.Typing(t.Context(), connectors.Person{Name: "kim"}); err != nil {
+	if err := s.bot.ShowTyping(t.Context(), connectors.Person{Name: "kim"}); err != nil {
 		t.Errorf("typing to nobody: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ type api struct {
 	bot    func() tgbotapi.BotAPI // a new one for every call: the library takes no context, but an HTTP client
 	client *http.Client
 	key    atomic.Pointer[credential]
-	fresh  permissions.Bell // signals that the token was replaced
+	fresh  permissions.Signal // signals that the token was replaced
 	log    *slog.Logger
 }
 
@@ -71,7 +71,7 @@ func newAPI(token Token, base string, log *slog.Logger) *api {
 		client: &http.Client{Transport: newTransport(), CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		fresh: permissions.NewBell(),
+		fresh: permissions.NewSignal(),
 		log:   log,
 	}
 	a.key.Store(&credential{token, spellings(string(token))})
@@ -90,7 +90,7 @@ func (a *api) renew(token Token) {
 		return
 	}
 	a.key.Store(&credential{token, regexp.MustCompile(spellings(string(token)).String() + "|" + was.secret.String())})
-	a.fresh.Ring()
+	a.fresh.Notify()
 }
 
 // newTransport speaks only HTTP/1.1: a single dead HTTP/2 connection would block the poll, all cards and all answers to

@@ -103,7 +103,7 @@ func newBare(b *testing.B) *bare {
 			for _, u := range updates {
 				offset = u.UpdateID + 1
 				if u.CallbackQuery != nil {
-					_, err := rows.Pulse(ctx, time.Now())
+					_, err := rows.Heartbeat(ctx, time.Now())
 					p.stored <- err
 				}
 			}

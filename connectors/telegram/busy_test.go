@@ -80,7 +80,7 @@ func TestAChatThatIsBusyIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 
 	before := len(s.calls("fay", "sendMessage"))
 	refuse("sendMessage")
-	if err := s.Stranger(t.Context(), permissions.Stranger{Via: Name, Account: "6666", Name: "Eve"}); err != nil {
+	if err := s.NoteUnknownSender(t.Context(), permissions.UnknownSender{Via: Name, Account: "6666", Name: "Eve"}); err != nil {
 		t.Fatal(err)
 	}
 	s.until("it was refused", func() bool { return len(s.calls("fay", "sendMessage")) == before+1 })

@@ -115,7 +115,7 @@ func TestTheMenuFollowsTheConfiguration(t *testing.T) {
 		})
 	})
 	given := map[int64]bool{}
-	d := &desktop{Connector: s.bot}
+	d := &handler{Connector: s.bot}
 	d.align(t.Context(), given, s.settings.People[:2])
 	two := []int64{s.settings.People[0].Telegram, s.settings.People[1].Telegram}
 	if !given[two[0]] || !given[two[1]] || len(given) != 2 {

@@ -8,7 +8,7 @@
 // and an answer. Telegram says who pressed it, in which chat and on which message, and the daemon compares all three with
 // what it sent. Identity never depends on a name that can change hands.
 //
-// Text that is not an answer goes to the person's own agent. What the agent says comes back through [Connector.Talk], with
+// Text that is not an answer goes to the person's own agent. What the agent says comes back through [Connector.SendMessage], with
 // the lowest priority.
 //
 // The bot's token is part of every Bot API URL. Errors never contain it, and the library's own logger is silenced.
@@ -57,10 +57,10 @@ type Connector struct {
 	bot   int64 // the bot's id, the first part of its token
 	host  string
 	links *links
-	lost  connectors.Lost // people who have to press Start
+	lost  connectors.LostAccounts // people who have to press Start
 
-	strangers connectors.Daily[int64] // unknown accounts reported to the owner
-	pointed   connectors.Daily[int64] // people told that commands are for private chats
+	strangers connectors.OncePerDay[int64] // unknown accounts reported to the owner
+	pointed   connectors.OncePerDay[int64] // people told that commands are for private chats
 
 	work  sync.WaitGroup // background sends: toasts, replies
 	wrote chan int64     // chats of configured people, for the menu
@@ -72,30 +72,30 @@ type Connector struct {
 	stopped bool            // Run has returned
 	files   map[string]bool // documents sent whose card is not sent yet
 	whole   card.Whole
-	rooms   rooms
+	rooms   groupChecks
 	firsts  map[first]bool // first steps of two taken on cards of a group
 	olds    map[old]ref    // cards that are about to be sent again
 	gaps    sync.Mutex     // held until olds has the cards of a gap
 }
 
 var (
-	_ connectors.Connector = (*Connector)(nil)
-	_ connectors.Editor    = (*Connector)(nil)
-	_ connectors.Reacher   = (*Connector)(nil)
-	_ connectors.Teller    = (*Connector)(nil)
-	_ connectors.Wholer    = (*Connector)(nil)
-	_ connectors.Healther  = (*Connector)(nil)
-	_ connectors.Hall      = (*Connector)(nil)
-	_ connectors.Dater     = (*Connector)(nil)
+	_ connectors.Connector           = (*Connector)(nil)
+	_ connectors.Editor              = (*Connector)(nil)
+	_ connectors.ReachabilityChecker = (*Connector)(nil)
+	_ connectors.Notifier            = (*Connector)(nil)
+	_ connectors.FitChecker          = (*Connector)(nil)
+	_ connectors.HealthChecker       = (*Connector)(nil)
+	_ connectors.GroupChannel        = (*Connector)(nil)
+	_ connectors.MessageDater        = (*Connector)(nil)
 )
 
 // New makes a connector. It performs no I/O.
 func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
-		host: o.Host, links: &links{Book: invitation.NewBook(o.Now)},
+		host: o.Host, links: &links{Store: invitation.NewStore(o.Now)},
 		files: map[string]bool{},
-		wrote: make(chan int64, 100), ends: connectors.NewMemory[ref, string](mostEnds), dates: connectors.NewMemory[string, time.Time](mostEnds),
+		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
 		rooms: newRooms(), firsts: map[first]bool{}, olds: map[old]ref{},
 	}
 	c.bot = botOf(o.Token)
@@ -121,7 +121,7 @@ func (c *Connector) Renew(token Token) error {
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
 
-// Health is [connectors.Healther].
+// Health is [connectors.HealthChecker].
 func (c *Connector) Health() error {
 	if ok, text := c.state.Health(); !ok {
 		return errors.New(text)
@@ -129,20 +129,20 @@ func (c *Connector) Health() error {
 	return c.rooms.health()
 }
 
-// Heard is [connectors.Hearer].
-func (c *Connector) Heard(stops bool) time.Time { return c.state.hearing(stops) }
+// ReceivedUntil is [connectors.ReceiptTracker].
+func (c *Connector) ReceivedUntil(stops bool) time.Time { return c.state.hearing(stops) }
 
 // Reach reports whether a person can be reached, as far as is known: they need a Telegram account, and Telegram must not
 // have refused earlier messages for good.
 func (c *Connector) Reach(p connectors.Person) error {
 	if p.Telegram == 0 {
-		return &connectors.Gone{Why: p.Name + " has no Telegram account here"}
+		return &connectors.UnreachableError{Reason: p.Name + " has no Telegram account here"}
 	}
 	return c.lost.Reach(strconv.FormatInt(p.Telegram, 10), p, c.now())
 }
 
-// farewell limits how long a stop spends on marking cards and finishing what is being sent.
-const farewell = 700 * time.Millisecond
+// stopTime limits how long a stop spends on marking cards and finishing what is being sent.
+const stopTime = 700 * time.Millisecond
 
 // Run serves until ctx ends; it is called once. It refreshes the cards that say that the daemon is not running, then hands
 // what people do to h, which must also be a [Desk]. Nothing is sent after it returns.
@@ -151,18 +151,18 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if !ok {
 		return errors.New("serve telegram: the handler does not implement Desk")
 	}
-	d := newDesktop(c, desk)
+	d := newHandler(c, desk)
 	poller := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
-	if poller.before = desk.Away(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
+	if poller.before = desk.Downtime(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
 		group.Go(func() error { return d.begin(running) })
 	}
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
 	group.Go(func() error { return d.menus(running) })
-	group.Go(func() error { return d.letters(running) })
+	group.Go(func() error { return d.sendQueued(running) })
 	group.Go(func() error { return d.inspect(running) })
 	err := group.Wait()
-	last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer done()
 	d.end(last)
 	c.work.Wait()
@@ -176,7 +176,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 // Send shows a request in the person's chat with the bot, or in a group: first a document with what does not fit, then the
 // card.
 func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
-	at, err := c.spotOf(p.To, p.Place)
+	at, err := c.spotOf(p.To, p.Group)
 	if err != nil {
 		return "", err
 	}
@@ -222,18 +222,18 @@ func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt) (c
 	if err := c.turn(ctx, chat, cards); err != nil {
 		return p, err
 	}
-	return p.Now(ctx)
+	return p.Refreshed(ctx)
 }
 
-// Dated is [connectors.Dater].
-func (c *Connector) Dated(name string) time.Time {
+// SentTime is [connectors.MessageDater].
+func (c *Connector) SentTime(name string) time.Time {
 	at, _ := c.dates.Get(name)
 	c.dates.Remove(name)
 	return at
 }
 
-// Whole is [connectors.Wholer].
-func (c *Connector) Whole(p connectors.Prompt) bool {
+// Fits is [connectors.FitChecker].
+func (c *Connector) Fits(p connectors.Prompt) bool {
 	return c.whole.Fits(p, tooBig)
 }
 
@@ -255,17 +255,17 @@ func (c *Connector) note(name string, waits bool) {
 }
 
 // Edit updates a card. If Telegram does not let the card be edited any more, a reply says how the request ended. The error
-// is [connectors.ErrAnew] if the card's group has moved, if a pending card was deleted in a group, or if the person has
+// is [connectors.ErrResend] if the card's group has moved, if a pending card was deleted in a group, or if the person has
 // another account now.
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
 	if err != nil {
-		return &connectors.Gone{Why: err.Error()}
+		return &connectors.UnreachableError{Reason: err.Error()}
 	}
 	at := spot{chat: r.chat}
-	if p.Place != "" {
-		if at, err = parsePlace(p.Place); err != nil || at.chat != r.chat {
-			return connectors.ErrAnew
+	if p.Group != "" {
+		if at, err = parsePlace(p.Group); err != nil || at.chat != r.chat {
+			return connectors.ErrResend
 		}
 	}
 	if p.Request.State != permissions.Pending {
@@ -273,19 +273,19 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		delete(c.olds, old{p.Request.ID, r.chat}) // it is not sent again
 		c.mu.Unlock()
 	}
-	if p.Place == "" && p.Request.State == permissions.Pending && p.To.Telegram != 0 && p.To.Telegram != r.chat {
-		c.aside(ctx, func(ctx context.Context) error { return c.put(ctx, r, face(p, askedElsewhere(p.To.Name))) })
-		return connectors.ErrAnew
+	if p.Group == "" && p.Request.State == permissions.Pending && p.To.Telegram != 0 && p.To.Telegram != r.chat {
+		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, r, renderWithLead(p, askedElsewhere(p.To.Name))) })
+		return connectors.ErrResend
 	}
 	err = c.put(ctx, r, c.face(name, p))
 	switch {
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
-		err = c.tellEnd(ctx, r, at, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
+		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
 		return c.failed(at, p.To, err)
 	case cannotEdit(err) && at.chat < 0:
-		return connectors.ErrAnew
+		return connectors.ErrResend
 	case cannotEdit(err):
 		return nil
 	}
@@ -295,7 +295,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 // face is the text of one message about p: the card, or a pointer to the newer card.
 func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 	if p.Ref != "" && p.Ref != name && p.Request.State == permissions.Pending {
-		return face(p, shownAgain(p.Code))
+		return renderWithLead(p, shownAgain(p.Code))
 	}
 	return edit(p, c.now())
 }
@@ -303,8 +303,8 @@ func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 // mostEnds is how many cards [Connector.ends] remembers.
 const mostEnds = 1000
 
-// tellEnd replies to a card that cannot be edited, once for each outcome.
-func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) error {
+// replyOutcome replies to a card that cannot be edited, once for each outcome.
+func (c *Connector) replyOutcome(ctx context.Context, r ref, at spot, text string) error {
 	if known, _ := c.ends.Get(r); known == text {
 		return nil
 	}
@@ -318,21 +318,21 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) er
 	return nil
 }
 
-// Tell sends a notice. A reminder replies to the newest of its cards.
-func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
-	at, err := c.spotOf(n.To, n.Place)
+// Notify sends a notice. A reminder replies to the newest of its cards.
+func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
+	at, err := c.spotOf(n.To, n.Group)
 	if err != nil {
 		return err
 	}
 	self := n.To.Name
-	if n.Place != "" {
+	if n.Group != "" {
 		self = ""
 	}
 	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: self})
 	if len(rows) == 0 {
 		return nil
 	}
-	if n.Place != "" {
+	if n.Group != "" {
 		rows = append([]string{toAnswer(n.Waiting)}, rows...)
 	}
 	text := clip(card.Isolate(strings.Join(rows, "\n")))
@@ -432,14 +432,14 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 	}
 	if at.chat < 0 {
 		if to, moved := migrated(err); moved {
-			return &connectors.Renamed{Now: Place(to, at.thread)}
+			return &connectors.GroupRenamedError{Now: Place(to, at.thread)}
 		}
 		if why, gone = goneIn(err); gone {
-			c.rooms.look.Ring() // other requests may be pending in that group
+			c.rooms.look.Notify() // other requests may be pending in that group
 		}
 	}
 	if gone {
-		return &connectors.Gone{Why: why}
+		return &connectors.UnreachableError{Reason: why}
 	}
 	if after := retryAfter(err); after > 0 {
 		return &laterError{err, after}
@@ -451,24 +451,24 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 // what is not theirs, gets a *permissions.Refusal.
 type Desk interface {
 	conversation.Desk
-	// Stranger records that an unknown account wrote; At is ignored.
-	Stranger(ctx context.Context, s permissions.Stranger) error
-	// Look returns the request that a decision would be about, without deciding it.
-	Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error)
+	// NoteUnknownSender records that an unknown account wrote; At is ignored.
+	NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error
+	// Preview returns the request that a decision would be about, without deciding it.
+	Preview(ctx context.Context, d connectors.Decision) (connectors.Prompt, error)
 	// ShowAgain sends everything pending that was shown through a connector again, and returns the previous prompts.
 	ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error)
-	// Places lists the groups in which people are asked.
-	Places(ctx context.Context) ([]connectors.Place, error)
-	// Rename records a group's new id and sends its pending requests again.
-	Rename(ctx context.Context, was, now string) error
-	// Lost records that a group, or that person, cannot be written to, and why. Other recipients are asked at once.
-	Lost(ctx context.Context, via, person, place, why string) error
-	// Found ends Lost: the person is asked again, or the group's copies are kept up to date again.
-	Found(ctx context.Context, via, person, place string) error
-	// Away is how long the daemon was down before this start.
-	Away() time.Duration
-	// Live returns at most limit prompts of the newest pending requests that a connector shows.
-	Live(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
+	// Groups lists the groups in which people are asked.
+	Groups(ctx context.Context) ([]connectors.Group, error)
+	// RenameGroup records a group's new id and sends its pending requests again.
+	RenameGroup(ctx context.Context, was, now string) error
+	// ChatLost records that a group, or that person, cannot be written to, and why. Other recipients are asked at once.
+	ChatLost(ctx context.Context, via, person, place, why string) error
+	// ChatRecovered ends Lost: the person is asked again, or the group's copies are kept up to date again.
+	ChatRecovered(ctx context.Context, via, person, place string) error
+	// Downtime is how long the daemon was down before this start.
+	Downtime() time.Duration
+	// LivePrompts returns at most limit prompts of the newest pending requests that a connector shows.
+	LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
 	// Refresh edits everything pending that a connector shows, and returns it.
 	Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors/invitation"
 )
 
-var _ connectors.Enroller = (*Connector)(nil)
+var _ connectors.Pairer = (*Connector)(nil)
 
 // Bot identifies a bot.
 type Bot struct {
@@ -49,10 +49,10 @@ var ErrToken = errors.New("Telegram does not accept this token") //nolint:static
 // Receive serves only accounts that use a pairing link, until ctx ends: for a bot that no daemon runs yet. All other
 // updates are confirmed to Telegram and ignored.
 func (c *Connector) Receive(ctx context.Context) error {
-	d := &desktop{Connector: c}
+	d := &handler{Connector: c}
 	p := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.letters(running) })
+	group.Go(func() error { return d.sendQueued(running) })
 	group.Go(func() error {
 		return p.run(running, func(ctx context.Context, u update) error {
 			if u.Message != nil {
@@ -65,7 +65,7 @@ func (c *Connector) Receive(ctx context.Context) error {
 	})
 	err := group.Wait()
 	c.work.Wait()
-	last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer done()
 	if p.offset != 0 {
 		if _, err := p.poll(last, 0); err != nil {
@@ -86,17 +86,17 @@ func startCode(m *message) (code string, is bool) {
 }
 
 // arrive takes an account that used a link, and tells it the result.
-func (d *desktop) arrive(ctx context.Context, m *message, code string) {
+func (d *handler) arrive(ctx context.Context, m *message, code string) {
 	if d.links.Take(code, guestOf(m.From)) {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
 		return
 	}
 	if d.links.Wrong(address(m.From.ID)) && d.pace.strangers.Allow() {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, toLate) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, toLate) })
 	}
 }
 
-// Invite is [connectors.Enroller].
+// Invite is [connectors.Pairer].
 func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 	b, err := c.Bot(ctx)
 	if err != nil {
@@ -111,48 +111,48 @@ func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 	}, nil
 }
 
-// Guest is [connectors.Enroller].
-func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, error) {
+// AwaitCandidate is [connectors.Pairer].
+func (c *Connector) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
 	return c.links.Guest(ctx, code)
 }
 
 // guestOf is the account that used a link.
-func guestOf(u *user) connectors.Guest {
-	return connectors.Guest{
+func guestOf(u *user) connectors.PairingCandidate {
+	return connectors.PairingCandidate{
 		Address: address(u.ID), Name: strings.TrimSpace(u.FirstName + " " + u.LastName), Language: u.Language,
 	}
 }
 
 func address(id int64) string { return strconv.FormatInt(id, 10) }
 
-// Dismiss is [connectors.Enroller].
+// Dismiss is [connectors.Pairer].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.links.End(code); came {
 		c.links.Write(g.Address, invitation.NotAdded)
 	}
 }
 
-// Greet is [connectors.Enroller].
+// Greet is [connectors.Pairer].
 func (c *Connector) Greet(code, address, name string) {
 	c.links.End(code)
 	c.links.Write(address, enrolled(visible(c.host), name))
 }
 
-// Release is [connectors.Enroller].
+// Release is [connectors.Pairer].
 func (c *Connector) Release(address, name string) {
 	c.links.Write(address, invitation.Released(visible(c.host), visible(name)))
 }
 
-// letters sends the messages queued for accounts.
-func (c *Connector) letters(ctx context.Context) error {
-	return c.links.Letters(ctx, func(address, text string) {
+// sendQueued sends the messages queued for accounts.
+func (c *Connector) sendQueued(ctx context.Context) error {
+	return c.links.SendQueued(ctx, func(address, text string) {
 		if id, err := strconv.ParseInt(address, 10, 64); err == nil {
-			c.aside(ctx, func(ctx context.Context) error { return c.say(ctx, id, replies, text) })
+			c.inBackground(ctx, func(ctx context.Context) error { return c.say(ctx, id, replies, text) })
 		}
 	})
 }
 
-// Address is [connectors.Enroller].
+// Address is [connectors.Pairer].
 func (c *Connector) Address(p connectors.Person) string {
 	if p.Telegram == 0 {
 		return ""
@@ -160,7 +160,7 @@ func (c *Connector) Address(p connectors.Person) string {
 	return address(p.Telegram)
 }
 
-// At is [connectors.Enroller].
+// At is [connectors.Pairer].
 func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 	p.Telegram, _ = strconv.ParseInt(address, 10, 64) // Guest made the address
 	return p
@@ -168,7 +168,7 @@ func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 
 // links holds the open links and the bot that they lead to.
 type links struct {
-	*invitation.Book
+	*invitation.Store
 	self atomic.Pointer[Bot] // nil until Telegram was asked
 }
 

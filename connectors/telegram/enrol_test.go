@@ -52,8 +52,8 @@ func TestReceive(t *testing.T) {
 	}
 	fay := server.Person(telegramtest.User{ID: 4242, FirstName: "Fay", LastName: "Example", LanguageCode: "de"})
 	fay.Start(i.Code)
-	g, err := c.Guest(t.Context(), i.Code)
-	if want := (connectors.Guest{Address: "4242", Name: "Fay Example", Language: "de"}); err != nil || g != want {
+	g, err := c.AwaitCandidate(t.Context(), i.Code)
+	if want := (connectors.PairingCandidate{Address: "4242", Name: "Fay Example", Language: "de"}); err != nil || g != want {
 		t.Errorf("%+v, %v", g, err)
 	}
 	c.Greet(i.Code, g.Address, "fay")

@@ -43,11 +43,11 @@ type laterError struct {
 	after time.Duration
 }
 
-var _ connectors.Later = (*laterError)(nil)
+var _ connectors.RetryLater = (*laterError)(nil)
 
 func (e *laterError) Unwrap() error { return e.error }
 
-// RetryAfter is [connectors.Later].
+// RetryAfter is [connectors.RetryLater].
 func (e *laterError) RetryAfter() time.Duration { return e.after }
 
 // errSkip is returned (wrapped) by an update's handler if the update can never be handled.

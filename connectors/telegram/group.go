@@ -15,23 +15,23 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// joined handles a change of the bot's membership in a chat. The bot leaves a group in which nobody is asked. If it can no
+// membershipChanged handles a change of the bot's membership in a chat. The bot leaves a group in which nobody is asked. If it can no
 // longer write where somebody is asked, the engine is told so that it tries other channels.
-func (d *desktop) joined(ctx context.Context, m member) error {
+func (d *handler) membershipChanged(ctx context.Context, m member) error {
 	away := m.New.Status == "left" || m.New.Status == "kicked"
 	if m.Chat.Type == "private" {
 		p, err := d.desk.Person(identity(m.Chat.ID))
-		if err != nil || !away { // pressing Start is noticed by [desktop.found]
+		if err != nil || !away { // pressing Start is noticed by [handler.found]
 			return nil //nolint:nilerr // an unknown account is never asked
 		}
-		return d.desk.Lost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
+		return d.desk.ChatLost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
 	}
 	places, err := d.places(ctx, m.Chat.ID)
 	if err != nil {
 		return err
 	}
 	if len(places) > 0 {
-		d.rooms.look.Ring()
+		d.rooms.look.Notify()
 	} else if !away {
 		d.leave(ctx, m.Chat.ID)
 	}
@@ -39,35 +39,35 @@ func (d *desktop) joined(ctx context.Context, m member) error {
 		switch {
 		case err != nil:
 		case away:
-			err = d.desk.Lost(ctx, Name, "", p.Now, "the bot was removed from the group")
+			err = d.desk.ChatLost(ctx, Name, "", p.Now, "the bot was removed from the group")
 		case m.New.Status == "restricted" && denied(m.New.Write):
-			err = d.desk.Lost(ctx, Name, "", p.Now, "the bot may not write in the group")
+			err = d.desk.ChatLost(ctx, Name, "", p.Now, "the bot may not write in the group")
 		default:
-			err = d.desk.Found(ctx, Name, "", p.Now)
+			err = d.desk.ChatRecovered(ctx, Name, "", p.Now)
 		}
 	}
 	return err
 }
 
 // places returns the targets of a group: a route names them, or a request is pending there.
-func (d *desktop) places(ctx context.Context, chat int64) ([]connectors.Place, error) {
-	places, err := d.desk.Places(ctx)
-	return slices.DeleteFunc(places, func(p connectors.Place) bool {
+func (d *handler) places(ctx context.Context, chat int64) ([]connectors.Group, error) {
+	places, err := d.desk.Groups(ctx)
+	return slices.DeleteFunc(places, func(p connectors.Group) bool {
 		at, err := parsePlace(p.Now)
 		return err != nil || at.chat != chat
 	}), err
 }
 
 // asksIn reports whether people are asked in a group.
-func (d *desktop) asksIn(ctx context.Context, chat int64) (bool, error) {
+func (d *handler) asksIn(ctx context.Context, chat int64) (bool, error) {
 	places, err := d.places(ctx, chat)
 	return len(places) > 0, err
 }
 
 // leave leaves a group, unless it turns out to be the supergroup that one of our groups has become: the bot may learn of
 // its membership before the migration. It does not hold up other updates.
-func (d *desktop) leave(ctx context.Context, chat int64) {
-	d.aside(ctx, func(ctx context.Context) error {
+func (d *handler) leave(ctx context.Context, chat int64) {
+	d.inBackground(ctx, func(ctx context.Context) error {
 		if isSupergroup(chat) {
 			if err := d.probe(ctx); err != nil {
 				return err
@@ -90,8 +90,8 @@ func isSupergroup(chat int64) bool { return chat < firstSupergroup }
 const probeTime = 5 * time.Second
 
 // probe asks for each of our groups that can still become a supergroup whether it has.
-func (d *desktop) probe(ctx context.Context) error {
-	places, err := d.desk.Places(ctx)
+func (d *handler) probe(ctx context.Context) error {
+	places, err := d.desk.Groups(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (d *desktop) probe(ctx context.Context) error {
 		}
 		err = d.api.call(brief, "sendChatAction", map[string]any{"chat_id": at.chat, "action": "typing"}, nil)
 		if to, moved := migrated(err); moved {
-			if err := d.desk.Rename(ctx, p.Now, Place(to, at.thread)); err != nil {
+			if err := d.desk.RenameGroup(ctx, p.Now, Place(to, at.thread)); err != nil {
 				return err
 			}
 		}
@@ -113,23 +113,23 @@ func (d *desktop) probe(ctx context.Context) error {
 }
 
 // migrates records the new id of a group.
-func (d *desktop) migrates(ctx context.Context, was, to int64) error {
+func (d *handler) migrates(ctx context.Context, was, to int64) error {
 	places, err := d.places(ctx, was)
 	for _, p := range places {
 		if at, bad := parsePlace(p.Now); bad == nil && err == nil {
-			err = d.desk.Rename(ctx, p.Now, Place(to, at.thread))
+			err = d.desk.RenameGroup(ctx, p.Now, Place(to, at.thread))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	d.rooms.look.Ring()
+	d.rooms.look.Notify()
 	return nil
 }
 
-// gathering handles a message of a group. People who are asked may answer there in words; the bot does not react to anybody
+// groupMessage handles a message of a group. People who are asked may answer there in words; the bot does not react to anybody
 // else.
-func (d *desktop) gathering(ctx context.Context, u update) error {
+func (d *handler) groupMessage(ctx context.Context, u update) error {
 	m := u.Message
 	if m.MigrateTo != 0 {
 		return d.migrates(ctx, m.Chat.ID, m.MigrateTo)
@@ -151,25 +151,25 @@ func (d *desktop) gathering(ctx context.Context, u update) error {
 	}
 	who, err := d.desk.Person(id)
 	if err != nil {
-		d.stray(ctx, m, id)
+		d.auditUnmatched(ctx, m, id)
 		return nil //nolint:nilerr // unknown accounts get no answer
 	}
 	name, code, answer, wanted := askedOf(m, d.bot)
 	switch {
 	case m.Text[0] == '/':
-		d.point(ctx, m)
+		d.pointToPrivateChat(ctx, m)
 		return nil
 	case wanted && name == visible(who.Name):
 		return d.inWords(ctx, u, id, connectors.Person{Location: who.Location}, connectors.Decision{Code: code, Answer: answer})
 	case wanted:
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name)) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name)) })
 		return nil
 	}
-	return d.answered(ctx, u, id, who)
+	return d.groupAnswer(ctx, u, id, who)
 }
 
-// stray audits an answer of somebody who is not asked. They get no reply.
-func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity) {
+// auditUnmatched audits an answer of somebody who is not asked. They get no reply.
+func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.Identity) {
 	codes := reply.Read(d.written(m, d.quoted(m)), nil).Unknown
 	if _, code, _, wanted := askedOf(m, d.bot); wanted {
 		codes = []string{code}
@@ -180,21 +180,21 @@ func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity)
 		}
 	}
 	if len(codes) > 0 && m.SenderChat == nil {
-		d.intruder(ctx, m.From)
+		d.noteTapOfUnknown(ctx, m.From)
 	}
 }
 
-// point tells a person, once a day, where to use commands.
-func (d *desktop) point(ctx context.Context, m *message) {
-	_, _ = d.pointed.Once(m.From.ID, d.now(), func() error {
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, commandsElsewhere) })
+// pointToPrivateChat tells a person, once a day, where to use commands.
+func (d *handler) pointToPrivateChat(ctx context.Context, m *message) {
+	_, _ = d.pointed.Do(m.From.ID, d.now(), func() error {
+		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, commandsElsewhere) })
 		return nil
 	})
 }
 
-// answered reads what a person wrote in a group: a reply to a card there, or an answer that names its request. Everything
+// groupAnswer reads what a person wrote in a group: a reply to a card there, or an answer that names its request. Everything
 // else is ignored.
-func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
+func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
 	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo), d.quoted(m))
 	if err != nil {
@@ -205,7 +205,7 @@ func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity
 	here := ref{m.Chat.ID, m.ID}
 	if left := d.reader.Muted(who); left > 0 {
 		if len(said.Decisions) > 0 {
-			d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
+			d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
 		}
 		return nil
 	}
@@ -216,13 +216,13 @@ func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity
 	}
 	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // the group may not read about other requests
 	if said = reply.Read(text, open); said.Say != "" && !said.PassOn {
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, said.Say) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, here, said.Say) })
 	}
 	return nil
 }
 
 // decides makes the decisions of a person's message in a group, and reports whether it names any request.
-func (d *desktop) decides(
+func (d *handler) decides(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, text reply.Message, open []reply.Open,
 ) (bool, error) {
 	said := reply.Read(text, open)
@@ -246,7 +246,7 @@ func (d *desktop) decides(
 }
 
 // nothing says why a message decided nothing, except for five letters that are not a code.
-func (d *desktop) nothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
+func (d *handler) nothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
 	for _, each := range why {
 		if permissions.CodeOf(each) == permissions.CodeUnknown {
 			continue
@@ -259,12 +259,12 @@ func (d *desktop) nothing(ctx context.Context, m *message, toAll connectors.Pers
 }
 
 // written is a group message as the reader takes it.
-func (d *desktop) written(m *message, quoted string) reply.Message {
+func (d *handler) written(m *message, quoted string) reply.Message {
 	return reply.Message{Text: d.unaddressed(m.Text), Quotes: quoted, At: time.Unix(m.Date, 0)}
 }
 
 // quoted is the code of the card that a message replies to, whoever may answer it, or empty.
-func (d *desktop) quoted(m *message) string {
+func (d *handler) quoted(m *message) string {
 	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
 		return ""
 	}
@@ -272,7 +272,7 @@ func (d *desktop) quoted(m *message) string {
 }
 
 // unaddressed removes the bot's name from the start and the end of a text.
-func (d *desktop) unaddressed(text string) string {
+func (d *handler) unaddressed(text string) string {
 	self := d.links.self.Load()
 	if self == nil {
 		return text

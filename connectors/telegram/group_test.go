@@ -41,7 +41,7 @@ func gather(t *testing.T, kind string, changes ...with) (*stage, *ops) {
 		}
 		o.AddsBot(s.phones["fay"])
 		s.enter(o.Group, o.thread)
-		s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Place: Place(o.ID(), int64(o.thread))}}
+		s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Group: Place(o.ID(), int64(o.thread))}}
 	}}, changes...)...)
 	return s, o
 }
@@ -113,7 +113,7 @@ func TestAGroupIsAskedByOneCard(t *testing.T) {
 	s.taps("fay@ops", s.card("sam@ops", "1 of 2, allowed by fay"), "Allow once", "1 of 2") // for sam, the button stays
 	s.waits(call)
 	standing := s.standing()
-	if len(standing.Copies) != 2 || standing.Copies[0].Ref != standing.Copies[1].Ref || standing.Copies[0].Place == "" {
+	if len(standing.Copies) != 2 || standing.Copies[0].Ref != standing.Copies[1].Ref || standing.Copies[0].Group == "" {
 		t.Errorf("the copies are %+v", standing.Copies)
 	}
 	s.taps("sam@ops", s.card("fay@ops", "1 of 2"), "Allow once", "✅")
@@ -440,7 +440,7 @@ func labelled(m telegramtest.Message) string {
 // What cannot be looked at is not allowed by one tap.
 func TestATapInAGroupThatCannotBeLookedAt(t *testing.T) {
 	blind := errors.New("the disk does not answer")
-	d := &desktop{Connector: New(Options{APIURL: "http://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}), desk: blindDesk{t: t, why: blind}}
+	d := &handler{Connector: New(Options{APIURL: "http://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}), desk: blindDesk{t: t, why: blind}}
 	u := update{ID: 1, Callback: &callback{
 		ID: "a", From: user{ID: 3}, Message: &message{ID: 2, Chat: chat{ID: -5}},
 		Data: press{Button: "1-a", Answer: permissions.Allow(permissions.Once)}.data(),
@@ -458,7 +458,7 @@ type blindDesk struct {
 	why error
 }
 
-func (d blindDesk) Look(context.Context, connectors.Decision) (connectors.Prompt, error) {
+func (d blindDesk) Preview(context.Context, connectors.Decision) (connectors.Prompt, error) {
 	return connectors.Prompt{}, d.why
 }
 
@@ -508,7 +508,7 @@ func TestAMessageInAGroupThatComesAgain(t *testing.T) {
 		s.until("the card is noted", s.upToDate)
 		text += " " + codeIn(m)
 	}
-	d := newDesktop(s.bot, s.Engine)
+	d := newHandler(s.bot, s.Engine)
 	u := update{ID: 77, Message: &message{
 		ID: 9999, From: &user{ID: ids["fay"]}, Chat: chat{ID: o.ID(), Type: "supergroup"}, Text: text,
 		Date: s.server.Now().Add(time.Second).Unix(),
@@ -520,7 +520,7 @@ func TestAMessageInAGroupThatComesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.get(calls[0], permissions.Approved)
-	if err := d.gathering(t.Context(), u); err != nil {
+	if err := d.groupMessage(t.Context(), u); err != nil {
 		t.Error(err)
 	}
 	s.get(calls[1], permissions.Approved)

@@ -118,7 +118,7 @@ func keys(p connectors.Prompt) keyboard {
 		return k
 	}
 	who := p.To.Name
-	if p.Place != "" { // others may still give an answer that one person has given
+	if p.Group != "" { // others may still give an answer that one person has given
 		who = ""
 	}
 	b := board{p, mine(r, who)}
@@ -155,7 +155,7 @@ func keys(p connectors.Prompt) keyboard {
 }
 
 // tooBig reports whether p's card does not fit here, so that it cannot be allowed, by text either.
-func tooBig(p connectors.Prompt) bool { return face(p, "").TooBig }
+func tooBig(p connectors.Prompt) bool { return renderWithLead(p, "").TooBig }
 
 // keysTooBig returns the buttons of a card that does not fit; none of them allows anything.
 func keysTooBig(p connectors.Prompt) keyboard {

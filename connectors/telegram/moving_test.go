@@ -42,13 +42,13 @@ func TestAGroupBecomesASupergroup(t *testing.T) {
 	s.taps("sam@ops", s.card("sam@ops", "after"), "Allow once", "✅")
 	s.get(call, permissions.Approved)
 	s.alone("fay", "sam")
-	if n := s.audited(permissions.PlaceMoved)[""]; n != 1 {
+	if n := s.audited(permissions.GroupRenamed)[""]; n != 1 {
 		t.Errorf("the move was audited %d times", n)
 	}
 
-	s.settings.Routes[0].Place = Place(to.ID(), 0) // as it was told
+	s.settings.Routes[0].Group = Place(to.ID(), 0) // as it was told
 	s.Configure(s.settings)
-	s.bot.rooms.look.Ring()
+	s.bot.rooms.look.Notify()
 	s.well()
 }
 
@@ -159,18 +159,18 @@ func TestAGroupIsQuietWhenAllOfThemAre(t *testing.T) {
 // What is looked at in a group, and what its health says.
 func TestHealthOfAGroup(t *testing.T) {
 	s, o := gather(t, "supergroup", func(s *stage) {
-		s.settings.Routes = append(s.settings.Routes, engine.Route{Ask: []string{"kim"}, Place: Place(-1004711, 0)})
+		s.settings.Routes = append(s.settings.Routes, engine.Route{Ask: []string{"kim"}, Group: Place(-1004711, 0)})
 	})
 	s.sick("group -1004711: the bot is not in it")
 	o.MutesBot(s.phones["fay"])
 	s.sick("the bot may not write there")
-	s.settings.Routes = []engine.Route{{Ask: []string{"fay"}, Place: Place(o.ID(), 7)}}
+	s.settings.Routes = []engine.Route{{Ask: []string{"fay"}, Group: Place(o.ID(), 7)}}
 	s.Configure(s.settings)
 	o.PromotesBot(s.phones["fay"])
 	s.sick("it has no topics")
-	s.settings.Routes[0].Place = Place(o.ID(), 0)
+	s.settings.Routes[0].Group = Place(o.ID(), 0)
 	s.Configure(s.settings)
-	s.bot.rooms.look.Ring()
+	s.bot.rooms.look.Notify()
 	s.well()
 }
 
@@ -236,15 +236,15 @@ func TestPlaces(t *testing.T) {
 func TestTheBotsNameIsLookedFor(t *testing.T) {
 	s, o := gather(t, "supergroup")
 	s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
-	d := &desktop{Connector: s.bot, desk: s.Engine}
-	place := connectors.Place{Name: Place(o.ID(), 0), Now: Place(o.ID(), 0), Routed: true}
+	d := &handler{Connector: s.bot, desk: s.Engine}
+	place := connectors.Group{Name: Place(o.ID(), 0), Now: Place(o.ID(), 0), Routed: true}
 	s.server.FailNext("getMe", -1, telegramtest.BadGateway())
 	s.until("it is not done without a name", func() bool {
 		s.bot.links.self.Store(nil) // which a call that was on its way may find meanwhile
-		return !d.visit(t.Context(), place)
+		return !d.checkGroup(t.Context(), place)
 	})
 	s.server.FailNext("getMe", 0, telegramtest.BadGateway())
-	if !d.visit(t.Context(), place) || s.bot.links.self.Load() == nil {
+	if !d.checkGroup(t.Context(), place) || s.bot.links.self.Load() == nil {
 		t.Error("it is not done")
 	}
 }

@@ -42,7 +42,7 @@ type poller struct {
 	offset int64                       // the next poll confirms all updates below it
 	before time.Duration               // downtime before run
 	heard  moment                      // when a poll was last answered
-	owed   time.Duration               // length of the outage that gap has not handled yet
+	outage time.Duration               // length of the outage that gap has not handled yet
 	seen   *lru.Cache[int64, bool]     // the last handled updates
 	tries  *backoff.ExponentialBackOff // for temporary errors
 	cut    *backoff.ExponentialBackOff // for calls without a response
@@ -55,7 +55,7 @@ func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller
 	began := time.Now()
 	return &poller{
 		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
-		seen:  connectors.NewMemory[int64, bool](remembered),
+		seen:  connectors.NewLRU[int64, bool](remembered),
 		tries: wire.Tries(time.Second, 30*time.Second), cut: wire.Tries(time.Second, cutMost),
 		slow: wire.Tries(10*time.Second, 2*time.Minute), stale: wire.Tries(50*time.Millisecond, 30*time.Second),
 		hasty: wire.Tries(50*time.Millisecond, 5*time.Second),
@@ -78,7 +78,7 @@ func (p *poller) run(
 	p.state.hear(p.heard.wall)
 	timeout := time.Duration(0) // first, and whenever the connection has to be verified soon
 	for ctx.Err() == nil {
-		if p.owed > 0 || p.moment().since(p.heard) > tapLife {
+		if p.outage > 0 || p.moment().since(p.heard) > tapLife {
 			timeout = 0
 		}
 		began := p.elapsed()
@@ -101,15 +101,15 @@ func (p *poller) run(
 		news := p.handle(ctx, batch, handle)
 		last := len(batch) < pollMost || !news // the last updates that Telegram has
 		if last {
-			p.mend(ctx, gap)
+			p.handleOutage(ctx, gap)
 		}
-		if p.owed == 0 {
+		if p.outage == 0 {
 			p.state.hear(p.heard.wall)
 		}
 		switch {
 		case !news: // confirmed updates came again, perhaps forever
 			_ = permissions.Pause(ctx, p.stale.NextBackOff())
-		case p.owed > 0 && last:
+		case p.outage > 0 && last:
 			_ = permissions.Pause(ctx, p.tries.NextBackOff())
 		case hasty:
 			_ = permissions.Pause(ctx, p.hasty.NextBackOff())
@@ -142,20 +142,20 @@ func (p *poller) answered() {
 	}
 	if away := p.heard.since(was); away > tapLife {
 		p.log.Warn("telegram was unreachable for longer than it keeps taps", "away", away.Round(time.Second))
-		p.owed = max(p.owed, away)
+		p.outage = max(p.outage, away)
 	}
 }
 
-// mend calls gap if an outage is still to be handled.
-func (p *poller) mend(ctx context.Context, gap func(context.Context, time.Duration) error) {
-	if p.owed == 0 || ctx.Err() != nil {
+// handleOutage calls gap if an outage is still to be handled.
+func (p *poller) handleOutage(ctx context.Context, gap func(context.Context, time.Duration) error) {
+	if p.outage == 0 || ctx.Err() != nil {
 		return
 	}
-	if err := gap(ctx, p.owed); err != nil {
+	if err := gap(ctx, p.outage); err != nil {
 		p.log.Warn("recover missed updates: retrying", "err", err)
 		return
 	}
-	p.owed = 0
+	p.outage = 0
 	p.tries.Reset()
 }
 

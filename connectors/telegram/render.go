@@ -48,7 +48,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	if p.Locked && p.Request.State == permissions.Pending {
 		return locked(p)
 	}
-	out := face(p, stands(p, now))
+	out := renderWithLead(p, leadRow(p, now))
 	out.Keyboard = keys(p)
 	if out.TooBig {
 		out.Keyboard = keysTooBig(p)
@@ -65,7 +65,7 @@ func edit(p connectors.Prompt, now time.Time) outgoing {
 
 // away renders the card while the daemon is stopped: it cannot be answered.
 func away(p connectors.Prompt, _ time.Time) outgoing {
-	out := face(p, notRunning)
+	out := renderWithLead(p, notRunning)
 	if p.Locked {
 		out = locked(p)
 	}
@@ -76,19 +76,19 @@ func away(p connectors.Prompt, _ time.Time) outgoing {
 // locked renders a card whose person can no longer answer it.
 func locked(p connectors.Prompt) outgoing {
 	if p.To.Name == "" {
-		return face(p, notAnswered)
+		return renderWithLead(p, notAnswered)
 	}
-	return face(p, lockedOut)
+	return renderWithLead(p, lockedOut)
 }
 
-// stands is the row above a card: the outcome or the state so far and, in a group, who is asked; empty if there is nothing
+// leadRow is the row above a card: the outcome or the state so far and, in a group, who is asked; empty if there is nothing
 // to say.
-func stands(p connectors.Prompt, now time.Time) string {
+func leadRow(p connectors.Prompt, now time.Time) string {
 	lead := standsAlone(p, now)
 	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
 		lead = strings.TrimPrefix(lead+" · "+others, " · ")
 	}
-	if p.Place == "" || p.Request.State != permissions.Pending {
+	if p.Group == "" || p.Request.State != permissions.Pending {
 		return lead
 	}
 	asked := "👥 asks " + namesOf(p.Request.Asked)
@@ -113,8 +113,8 @@ func standsAlone(p connectors.Prompt, now time.Time) string {
 	return ""
 }
 
-// face renders a card under a lead, without buttons.
-func face(p connectors.Prompt, lead string) outgoing {
+// renderWithLead renders a card under a lead, without buttons.
+func renderWithLead(p connectors.Prompt, lead string) outgoing {
 	m, g := fit(p), &page{}
 	if lead != "" {
 		g.format(asBold, clipTo(card.Isolate(lead), mostLead-1))

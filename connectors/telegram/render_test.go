@@ -49,7 +49,7 @@ func prompt(t testing.TB, kind permissions.Kind, change func(*permissions.Reques
 }
 
 // after is the prompt after events.
-func after(t testing.TB, p connectors.Prompt, events ...permissions.Event) connectors.Prompt {
+func after(t testing.TB, p connectors.Prompt, events ...permissions.Transition) connectors.Prompt {
 	t.Helper()
 	for _, e := range events {
 		c, err := permissions.Step(p.Request, e)

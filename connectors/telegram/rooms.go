@@ -16,19 +16,19 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// rooms holds the state of the groups that routes name. It is safe for concurrent use.
-type rooms struct {
-	look permissions.Bell // check them now
+// groupChecks holds the state of the groups that routes name. It is safe for concurrent use.
+type groupChecks struct {
+	look permissions.Signal // check them now
 
 	mu    *sync.Mutex
 	wrong map[string]string // what is wrong and what to do, by group
 }
 
-func newRooms() rooms {
-	return rooms{look: permissions.NewBell(), mu: &sync.Mutex{}, wrong: map[string]string{}}
+func newRooms() groupChecks {
+	return groupChecks{look: permissions.NewSignal(), mu: &sync.Mutex{}, wrong: map[string]string{}}
 }
 
-func (r rooms) health() error {
+func (r groupChecks) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	texts := slices.Sorted(maps.Values(r.wrong))
@@ -39,7 +39,7 @@ func (r rooms) health() error {
 }
 
 // note records what is wrong with a group and reports whether that is news.
-func (r rooms) note(place, wrong string) bool {
+func (r groupChecks) note(place, wrong string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	news := r.wrong[place] != wrong
@@ -50,11 +50,11 @@ func (r rooms) note(place, wrong string) bool {
 }
 
 // keep drops the groups that no route names.
-func (r rooms) keep(places []connectors.Place) {
+func (r groupChecks) keep(places []connectors.Group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.wrong {
-		if !slices.ContainsFunc(places, func(p connectors.Place) bool { return p.Name == name && p.Routed }) {
+		if !slices.ContainsFunc(places, func(p connectors.Group) bool { return p.Name == name && p.Routed }) {
 			delete(r.wrong, name)
 		}
 	}
@@ -66,13 +66,13 @@ const (
 )
 
 // inspect checks until ctx ends whether the bot is in the groups that routes name and may write there.
-func (d *desktop) inspect(ctx context.Context) error {
+func (d *handler) inspect(ctx context.Context) error {
 	seen := map[string]time.Time{}
 	for ctx.Err() == nil {
-		if places, err := d.desk.Places(ctx); err == nil {
+		if places, err := d.desk.Groups(ctx); err == nil {
 			d.rooms.keep(places)
 			for _, p := range places {
-				if p.Routed && time.Since(seen[p.Name]) >= roomsAgain && d.visit(ctx, p) {
+				if p.Routed && time.Since(seen[p.Name]) >= roomsAgain && d.checkGroup(ctx, p) {
 					seen[p.Name] = time.Now()
 				}
 			}
@@ -87,8 +87,8 @@ func (d *desktop) inspect(ctx context.Context) error {
 	return nil
 }
 
-// visit checks one group; false means that it has to be checked again soon.
-func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
+// checkGroup checks one group; false means that it has to be checked again soon.
+func (d *handler) checkGroup(ctx context.Context, p connectors.Group) (done bool) {
 	at, err := parsePlace(p.Now)
 	if err != nil {
 		return true // of another channel
@@ -109,9 +109,9 @@ func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 	}
 	if d.rooms.note(p.Name, wrong) {
 		if why, _, _ := strings.Cut(wrong, ";"); lost { // Telegram may not have reported it
-			err = d.desk.Lost(ctx, Name, "", p.Now, why)
+			err = d.desk.ChatLost(ctx, Name, "", p.Now, why)
 		} else if wrong == "" {
-			err = d.desk.Found(ctx, Name, "", p.Now)
+			err = d.desk.ChatRecovered(ctx, Name, "", p.Now)
 		}
 		d.log.Warn("group check", "chat", at.chat, "result", cmp.Or(wrong, "ok"), "err", err)
 	}
@@ -127,7 +127,7 @@ const (
 func denied(right *bool) bool { return right != nil && !*right }
 
 // standing returns why the bot cannot ask in a group and what to do about it, or empty.
-func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err error) {
+func (d *handler) standing(ctx context.Context, at spot) (wrong string, err error) {
 	params := map[string]any{"chat_id": at.chat}
 	var room struct {
 		Forum       bool `json:"is_forum"`
@@ -199,8 +199,8 @@ func (s spot) into(params map[string]any) map[string]any {
 	return params
 }
 
-// Holds is [connectors.Hall].
-func (c *Connector) Holds(place string) bool {
+// IsGroup is [connectors.GroupChannel].
+func (c *Connector) IsGroup(place string) bool {
 	_, err := parsePlace(place)
 	return err == nil
 }
@@ -212,7 +212,7 @@ func (c *Connector) spotOf(p connectors.Person, place string) (spot, error) {
 	}
 	at, err := parsePlace(place)
 	if err != nil {
-		return spot{}, &connectors.Gone{Why: err.Error()}
+		return spot{}, &connectors.UnreachableError{Reason: err.Error()}
 	}
 	return at, nil
 }

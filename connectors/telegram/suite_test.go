@@ -241,7 +241,7 @@ func (c *counter) note(r permissions.Request) {
 	}
 }
 
-func (c *counter) Look(_ context.Context, d connectors.Decision) (connectors.Prompt, error) {
+func (c *counter) Preview(_ context.Context, d connectors.Decision) (connectors.Prompt, error) {
 	p, _, err := c.find(d)
 	if err == nil && p.Request.State != permissions.Pending {
 		err = permissions.Refused(&permissions.SettledError{Request: p.Request})
@@ -251,22 +251,22 @@ func (c *counter) Look(_ context.Context, d connectors.Decision) (connectors.Pro
 
 func (c *counter) Person(id connectors.Identity) (connectors.Person, error) {
 	if id.Telegram != c.suite.fay.Telegram {
-		return connectors.Person{}, permissions.Nobody(id.UID)
+		return connectors.Person{}, permissions.NotConfigured(id.UID)
 	}
 	return c.suite.fay, nil
 }
 
-func (c *counter) Stranger(context.Context, permissions.Stranger) error { return nil }
+func (c *counter) NoteUnknownSender(context.Context, permissions.UnknownSender) error { return nil }
 
 func (c *counter) Pending(
 	context.Context, connectors.Identity, permissions.ID, int,
-) (waiting []permissions.Standing, err error) {
+) (waiting []permissions.RequestView, err error) {
 	c.suite.mu.Lock()
 	defer c.suite.mu.Unlock()
 	for i, p := range c.suite.cards {
 		if p.Request.State == permissions.Pending {
 			shown := permissions.Copy{Person: p.To.Name, Connector: Name, Ref: p.Ref, SentAt: c.suite.at[i]}
-			waiting = append(waiting, permissions.Standing{
+			waiting = append(waiting, permissions.RequestView{
 				Request: p.Request, Code: p.Code, Copies: []permissions.Copy{shown},
 			})
 		}
@@ -282,8 +282,8 @@ func (c *counter) Revoke(context.Context, connectors.Identity, permissions.ID) (
 	return permissions.Revoked{}, permissions.Unknown("grant")
 }
 
-func (c *counter) Void(context.Context, connectors.Identity, string) (permissions.Standing, error) {
-	return permissions.Standing{}, permissions.Unknown("request")
+func (c *counter) Void(context.Context, connectors.Identity, string) (permissions.RequestView, error) {
+	return permissions.RequestView{}, permissions.Unknown("request")
 }
 
 func (c *counter) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
@@ -301,14 +301,16 @@ func (c *counter) Order(context.Context, connectors.Identity, permissions.Order,
 func (c *counter) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
 func (c *counter) Resume(context.Context, connectors.Identity) error         { return nil }
 func (c *counter) StoppedBy() string                                         { return "" }
-func (c *counter) Away() time.Duration                                       { return 0 }
+func (c *counter) Downtime() time.Duration                                   { return 0 }
 
-func (c *counter) Places(context.Context) ([]connectors.Place, error) { return nil, nil }
-func (c *counter) Rename(context.Context, string, string) error       { return nil }
+func (c *counter) Groups(context.Context) ([]connectors.Group, error) { return nil, nil }
+func (c *counter) RenameGroup(context.Context, string, string) error  { return nil }
 
-func (c *counter) Lost(context.Context, string, string, string, string) error     { return nil }
-func (c *counter) Found(context.Context, string, string, string) error            { return nil }
+func (c *counter) ChatLost(context.Context, string, string, string, string) error { return nil }
+func (c *counter) ChatRecovered(context.Context, string, string, string) error    { return nil }
 func (c *counter) ShowAgain(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }
-func (c *counter) Live(context.Context, string, int) ([]connectors.Prompt, error) { return nil, nil }
+func (c *counter) LivePrompts(context.Context, string, int) ([]connectors.Prompt, error) {
+	return nil, nil
+}
 
 func (c *counter) Refresh(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }

@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	_ connectors.Talker = (*Connector)(nil)
-	_ connectors.Typer  = (*Connector)(nil)
+	_ connectors.MessageSender   = (*Connector)(nil)
+	_ connectors.TypingIndicator = (*Connector)(nil)
 )
 
 // mostEntities limits the entities of a message; Telegram drops the rest.
 const mostEntities = 100
 
-// Talk is [connectors.Talker]. It never delays a card.
-func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string, more bool, err error) {
+// SendMessage is [connectors.MessageSender]. It never delays a card.
+func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (name string, more bool, err error) {
 	if err := c.Reach(s.To); err != nil {
 		return "", false, err
 	}
@@ -43,7 +43,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 		err = c.speak(ctx, chat, params, &sent)
 	}
 	if neverTaken(err) { // the rest of the text does not wait for it
-		return "", false, &connectors.Gone{Why: "Telegram does not take it"}
+		return "", false, &connectors.UnreachableError{Reason: "Telegram does not take it"}
 	}
 	if err != nil {
 		return "", false, c.failed(spot{chat: chat}, s.To, err)
@@ -80,8 +80,8 @@ func spoken(p talk.Part) outgoing {
 	return outgoing{Text: p.Text, Entities: entitiesOf(p.Text, spans)}
 }
 
-// Typing is [connectors.Typer]: Telegram shows it for five seconds. It is skipped while anything else is being written.
-func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
+// ShowTyping is [connectors.TypingIndicator]: Telegram shows it for five seconds. It is skipped while anything else is being written.
+func (c *Connector) ShowTyping(ctx context.Context, to connectors.Person) error {
 	if to.Telegram == 0 || c.pace.room(to.Telegram, typing) > 0 {
 		return nil
 	}

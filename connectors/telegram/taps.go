@@ -17,21 +17,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// desktop handles updates: it hands what people do to the engine.
-type desktop struct {
+// handler handles updates: it hands what people do to the engine.
+type handler struct {
 	*Connector
 	desk   Desk
 	reader *conversation.Reader
 }
 
-func newDesktop(c *Connector, desk Desk) *desktop {
-	return &desktop{c, desk, conversation.New(conversation.Options{
+func newHandler(c *Connector, desk Desk) *handler {
+	return &handler{c, desk, conversation.New(conversation.Options{
 		Desk: desk, Now: c.now, Help: help, Account: account,
 	})}
 }
 
 // begin refreshes the cards that were left behind by a short stop.
-func (d *desktop) begin(ctx context.Context) error {
+func (d *handler) begin(ctx context.Context) error {
 	tries := wire.Tries(time.Second, time.Minute)
 	for ctx.Err() == nil {
 		_, err := d.desk.Refresh(ctx, Name)
@@ -53,8 +53,8 @@ const (
 
 // end marks the newest pending cards as not answerable. It is tried once and outside the rate limits, because the daemon is
 // stopping. The next start refreshes all cards.
-func (d *desktop) end(ctx context.Context) {
-	prompts, err := d.desk.Live(ctx, Name, mostEnding)
+func (d *handler) end(ctx context.Context) {
+	prompts, err := d.desk.LivePrompts(ctx, Name, mostEnding)
 	if err != nil {
 		return
 	}
@@ -78,7 +78,7 @@ func (d *desktop) end(ctx context.Context) {
 
 // gap sends pending requests again after an outage in which taps may have been lost: Telegram keeps them for 150 seconds.
 // Each affected person is told once. An old card points to the new one as soon as that is sent.
-func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
+func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 	d.gaps.Lock() // a new card may be sent before ShowAgain returns
 	prompts, err := d.desk.ShowAgain(ctx, Name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 	d.mu.Unlock()
 	d.gaps.Unlock()
 	for chat, r := range told {
-		d.aside(ctx, func(ctx context.Context) error {
+		d.inBackground(ctx, func(ctx context.Context) error {
 			if chat < 0 { // a reply stays in its topic
 				return d.reply(ctx, r, afterGap(gone))
 			}
@@ -125,12 +125,12 @@ func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64
 	delete(c.olds, old{p.Request.ID, chat})
 	c.mu.Unlock()
 	if there {
-		c.aside(ctx, func(ctx context.Context) error { return c.put(ctx, was, face(p, shownAgain(p.Code))) })
+		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, was, renderWithLead(p, shownAgain(p.Code))) })
 	}
 }
 
 // update handles one update; nil means that it is stored or ignored.
-func (d *desktop) update(ctx context.Context, u update) error {
+func (d *handler) update(ctx context.Context, u update) error {
 	if err := d.found(ctx, u); err != nil {
 		return err
 	}
@@ -140,17 +140,17 @@ func (d *desktop) update(ctx context.Context, u update) error {
 	case u.Edited != nil && u.Edited.Text != "":
 		return d.unheard(ctx, u.Edited, "edited messages")
 	case u.Message != nil && u.Message.Chat.Type != "private":
-		return d.gathering(ctx, u)
+		return d.groupMessage(ctx, u)
 	case u.Message != nil:
 		return d.message(ctx, u)
 	case u.Member != nil:
-		return d.joined(ctx, *u.Member)
+		return d.membershipChanged(ctx, *u.Member)
 	}
 	return nil
 }
 
 // found reports a person who could not be written to and is back.
-func (d *desktop) found(ctx context.Context, u update) error {
+func (d *handler) found(ctx context.Context, u update) error {
 	var at chat
 	switch {
 	case u.Message != nil:
@@ -160,12 +160,12 @@ func (d *desktop) found(ctx context.Context, u update) error {
 	case u.Callback != nil && u.Callback.Message != nil:
 		at = u.Callback.Message.Chat
 	}
-	return d.lost.Found(strconv.FormatInt(at.ID, 10), func() error {
+	return d.lost.Recover(strconv.FormatInt(at.ID, 10), func() error {
 		p, err := d.desk.Person(identity(at.ID))
 		if err != nil {
 			return nil //nolint:nilerr // an unknown account is never asked
 		}
-		return d.desk.Found(ctx, Name, p.Name, "")
+		return d.desk.ChatRecovered(ctx, Name, p.Name, "")
 	})
 }
 
@@ -176,13 +176,13 @@ const (
 	toastTime, toastTry = 15 * time.Second, 4 * time.Second
 )
 
-// aside sends in the background, so that updates are not held up. It retries until it succeeds or asideTime is over, which
+// inBackground sends in the background, so that updates are not held up. It retries until it succeeds or asideTime is over, which
 // is shortened to farewell once ctx ends. A failure does not change any decision.
-func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
+func (c *Connector) inBackground(ctx context.Context, send func(context.Context) error) {
 	c.work.Go(func() {
 		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
 		defer done()
-		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, done) })()
 		tries := wire.Tries(300*time.Millisecond, 10*time.Second)
 		for {
 			err := send(lasting)
@@ -201,7 +201,7 @@ func (c *Connector) aside(ctx context.Context, send func(context.Context) error)
 // toast answers a tap.
 func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert bool) {
 	until := time.Now().Add(toastTime)
-	c.aside(ctx, func(ctx context.Context) error {
+	c.inBackground(ctx, func(ctx context.Context) error {
 		ctx, done := context.WithDeadline(ctx, until)
 		defer done()
 		if err := ctx.Err(); err != nil {
@@ -224,7 +224,7 @@ func identity(id int64) connectors.Identity {
 func (c *Connector) eventKey(u update) string { return fmt.Sprintf("telegram:%d:%d", c.bot, u.ID) }
 
 // tap handles a pressed button.
-func (d *desktop) tap(ctx context.Context, u update) error {
+func (d *handler) tap(ctx context.Context, u update) error {
 	tap := u.Callback
 	p, known := parseData(tap.Data)
 	if !known {
@@ -243,7 +243,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		return d.step(ctx, tap, p, decision)
 	}
 	if _, allows := p.Answer.Scope(); allows && chatOf(tap).chat < 0 {
-		prompt, err := d.desk.Look(ctx, decision)
+		prompt, err := d.desk.Preview(ctx, decision)
 		switch refusal := permissions.AsRefusal(err); {
 		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p):
 			d.toast(ctx, tap, toastReally, true) // they pressed the second step of another person
@@ -275,7 +275,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 }
 
 // gave reports whether the person had already given the button's answer, and it still counts.
-func (d *desktop) gave(r permissions.Request, p press, from connectors.Identity) bool {
+func (d *handler) gave(r permissions.Request, p press, from connectors.Identity) bool {
 	who, err := d.desk.Person(from)
 	_, allows := p.Answer.Scope()
 	stands := r.State == permissions.Pending || r.State == permissions.Answered && r.Answer == p.Answer ||
@@ -287,8 +287,8 @@ func (d *desktop) gave(r permissions.Request, p press, from connectors.Identity)
 
 // step handles a button that does not decide by itself: the first of two steps, the way back, or an answer that needs
 // words.
-func (d *desktop) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
-	prompt, err := d.desk.Look(ctx, decision)
+func (d *handler) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
+	prompt, err := d.desk.Preview(ctx, decision)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.refuse(ctx, tap, decision, refusal)
 		return nil
@@ -321,7 +321,7 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 }
 
 // ask sends a question for words as a reply to a card; in a group it is addressed to who pressed.
-func (d *desktop) ask(ctx context.Context, at ref, q question, code string, id connectors.Identity, pressed user) {
+func (d *handler) ask(ctx context.Context, at ref, q question, code string, id connectors.Identity, pressed user) {
 	params := map[string]any{
 		"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
 		"reply_markup": forceReply{Force: true, Placeholder: q.placeholder, Selective: true},
@@ -329,38 +329,38 @@ func (d *desktop) ask(ctx context.Context, at ref, q question, code string, id c
 	if who, err := d.desk.Person(id); err == nil && at.chat < 0 {
 		params["text"], params["entities"] = q.of(who.Name, code, pressed)
 	}
-	d.aside(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
+	d.inBackground(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
 }
 
 // conclude edits the card that was pressed if the daemon's copy is another message: it was sent twice, as after a crash.
-func (d *desktop) conclude(ctx context.Context, decision connectors.Decision) {
+func (d *handler) conclude(ctx context.Context, decision connectors.Decision) {
 	at, err := parseRef(decision.Ref)
-	prompt, _ := d.desk.Look(ctx, decision) // it is settled by now, but still returned
+	prompt, _ := d.desk.Preview(ctx, decision) // it is settled by now, but still returned
 	if err != nil || prompt.Ref == "" || prompt.Ref == decision.Ref {
 		return
 	}
-	d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(prompt, d.now())) })
+	d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(prompt, d.now())) })
 }
 
 // refuse says why a tap was not accepted. If the card can no longer be answered, it is redrawn: a message that the daemon
 // does not know, because it was killed while sending it, would otherwise keep its buttons forever.
-func (d *desktop) refuse(ctx context.Context, tap *callback, decision connectors.Decision, why *permissions.Refusal) {
+func (d *handler) refuse(ctx context.Context, tap *callback, decision connectors.Decision, why *permissions.Refusal) {
 	d.toast(ctx, tap, toastRefused(why), true)
 	if why.Code == permissions.CodeNotYours {
-		d.intruder(ctx, &tap.From)
+		d.noteTapOfUnknown(ctx, &tap.From)
 	}
 	d.redraw(ctx, decision, why)
 }
 
 // redraw updates a tapped card that can no longer be answered.
-func (d *desktop) redraw(ctx context.Context, decision connectors.Decision, why *permissions.Refusal) {
+func (d *handler) redraw(ctx context.Context, decision connectors.Decision, why *permissions.Refusal) {
 	at, err := parseRef(decision.Ref)
 	if over := why.Code == permissions.CodeSettled || why.Code == permissions.CodeMoved; !over || err != nil {
 		return
 	}
 	decision.Again = true
-	d.aside(ctx, func(ctx context.Context) error {
-		p, _ := d.desk.Look(ctx, decision)
+	d.inBackground(ctx, func(ctx context.Context) error {
+		p, _ := d.desk.Preview(ctx, decision)
 		if p.Request.ID == "" {
 			return nil
 		}
@@ -370,10 +370,10 @@ func (d *desktop) redraw(ctx context.Context, decision connectors.Decision, why 
 
 // keyboard replaces a card's buttons. If the request changed meanwhile, its edit may have come first, so the card is
 // redrawn.
-func (d *desktop) keyboard(
+func (d *handler) keyboard(
 	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
 ) {
-	d.aside(ctx, func(ctx context.Context) error {
+	d.inBackground(ctx, func(ctx context.Context) error {
 		err := d.board(ctx, at, k)
 		if notModified(err) {
 			err = nil
@@ -381,9 +381,9 @@ func (d *desktop) keyboard(
 		if err != nil {
 			return err
 		}
-		is, _ := d.desk.Look(ctx, decision) // it returns settled requests, too
+		is, _ := d.desk.Preview(ctx, decision) // it returns settled requests, too
 		if is.Request.ID == was.Request.ID && is.Request.Revision != was.Request.Revision {
-			d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
+			d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
 		}
 		return nil
 	})

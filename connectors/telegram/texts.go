@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// message handles a text in a private chat. For groups see [desktop.gathering].
-func (d *desktop) message(ctx context.Context, u update) error {
+// message handles a text in a private chat. For groups see [handler.groupMessage].
+func (d *handler) message(ctx context.Context, u update) error {
 	m := u.Message
 	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" {
 		return nil
@@ -32,7 +32,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := d.wanted(m); {
 	case m.foreign():
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded) })
 		return nil
 	case wanted && m.Text[0] != '/': // a command is a command even as a reply
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
@@ -41,7 +41,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 }
 
 // unheard tells a configured person that what they sent is not read; in a group, only if it replies to the bot.
-func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
+func (d *handler) unheard(ctx context.Context, m *message, what string) error {
 	alone := m.Chat.Type == "private"
 	replies := m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == d.bot
 	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil || !alone && !replies {
@@ -60,7 +60,7 @@ func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
 }
 
 // stranger answers an unknown account once a day and reports it to the owner. A locked person is told that they are locked.
-func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
+func (d *handler) stranger(ctx context.Context, m *message, why error) error {
 	words := toStranger(m.From.ID)
 	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
 		words = refusal.Text
@@ -70,14 +70,14 @@ func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 		d.log.Info("message from an unknown account", "telegram", m.From.ID)
 	}
 	if noted && d.pace.strangers.Allow() {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, words) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, words) })
 	}
 	return err
 }
 
-// intruder reports an unknown account that answered what it was not asked to the owner. The account gets no reply, and its
+// noteTapOfUnknown reports an unknown account that answered what it was not asked to the owner. The account gets no reply, and its
 // first message is still answered like any other's.
-func (d *desktop) intruder(ctx context.Context, u *user) {
+func (d *handler) noteTapOfUnknown(ctx context.Context, u *user) {
 	if u == nil || u.IsBot {
 		return
 	}
@@ -90,9 +90,9 @@ func (d *desktop) intruder(ctx context.Context, u *user) {
 }
 
 // noteStranger reports an account to the owner, once a day for this key, and returns whether it did.
-func (d *desktop) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
-	return d.strangers.Once(key, d.now(), func() error {
-		return d.desk.Stranger(ctx, permissions.Stranger{Via: Name, Account: address(u.ID), Name: claimed(u)})
+func (d *handler) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
+	return d.strangers.Do(key, d.now(), func() error {
+		return d.desk.NoteUnknownSender(ctx, permissions.UnknownSender{Via: Name, Account: address(u.ID), Name: claimed(u)})
 	})
 }
 
@@ -104,7 +104,7 @@ func claimed(u *user) string {
 
 // wanted is the code of the request that a message has words for, a reason or an answer: it replies to our question for
 // them.
-func (d *desktop) wanted(m *message) (code string, answer permissions.Answer, ok bool) {
+func (d *handler) wanted(m *message) (code string, answer permissions.Answer, ok bool) {
 	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
 		return "", "", false
 	}
@@ -112,7 +112,7 @@ func (d *desktop) wanted(m *message) (code string, answer permissions.Answer, ok
 }
 
 // inWords decides with the words of a message.
-func (d *desktop) inWords(
+func (d *handler) inWords(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, decision connectors.Decision,
 ) error {
 	decision.Comment, decision.From, decision.Key = u.Message.Text, id, d.eventKey(u)
@@ -121,7 +121,7 @@ func (d *desktop) inWords(
 }
 
 // answer replies with the result of an answer in words. An error that is not a refusal makes the update be retried.
-func (d *desktop) answer(
+func (d *handler) answer(
 	ctx context.Context, m *message, who connectors.Person, r permissions.Request, err error,
 ) error {
 	words, err := d.reader.Answered(who, r, err)
@@ -132,14 +132,14 @@ func (d *desktop) answer(
 	return ctx.Err()
 }
 
-func (d *desktop) tell(ctx context.Context, m *message, words string) {
-	d.aside(ctx, func(ctx context.Context) error {
+func (d *handler) tell(ctx context.Context, m *message, words string) {
+	d.inBackground(ctx, func(ctx context.Context) error {
 		return d.reply(ctx, ref{m.Chat.ID, m.ID}, card.Isolate(words))
 	})
 }
 
 // text handles what a message says and replies to it.
-func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
+func (d *handler) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
 	did, err := d.reader.Read(ctx, conversation.Message{
 		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
@@ -190,7 +190,7 @@ const menuEvery = 30 * time.Second
 
 // menus gives the chats of configured people the menu, and removes it from others, until ctx ends. Temporary errors are
 // retried at the next round; a chat that cannot be written to gets it once its person writes.
-func (d *desktop) menus(ctx context.Context) error {
+func (d *handler) menus(ctx context.Context) error {
 	given := map[int64]bool{} // false: it failed
 	for ctx.Err() == nil {
 		if all, ok := d.desk.(roster); ok {
@@ -209,7 +209,7 @@ func (d *desktop) menus(ctx context.Context) error {
 }
 
 // align gives the menu to new people and removes it from chats that belong to nobody any more.
-func (d *desktop) align(ctx context.Context, given map[int64]bool, people []connectors.Person) {
+func (d *handler) align(ctx context.Context, given map[int64]bool, people []connectors.Person) {
 	enrolled := map[int64]bool{}
 	for _, p := range people {
 		enrolled[p.Telegram] = true
@@ -227,7 +227,7 @@ func (d *desktop) align(ctx context.Context, given map[int64]bool, people []conn
 	}
 }
 
-func (d *desktop) offer(ctx context.Context, given map[int64]bool, chat int64) {
+func (d *handler) offer(ctx context.Context, given map[int64]bool, chat int64) {
 	err := d.api.call(ctx, "setMyCommands", map[string]any{"commands": menu, "scope": inChat(chat)}, nil)
 	if err != nil {
 		d.log.Debug("set command menu", "chat", chat, "err", err)
@@ -241,7 +241,7 @@ func (d *desktop) offer(ctx context.Context, given map[int64]bool, chat int64) {
 func inChat(chat int64) any { return map[string]any{"type": "chat", "chat_id": chat} }
 
 // greet requests the menu for a person's chat that has none.
-func (d *desktop) greet(chat int64) {
+func (d *handler) greet(chat int64) {
 	select {
 	case d.wrote <- chat:
 	default: // a later message requests it again

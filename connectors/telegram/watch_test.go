@@ -218,9 +218,9 @@ func canceled(t *testing.T) (context.Context, context.CancelFunc) {
 }
 
 // standing is the state of the only pending request.
-func (s *stage) standing() permissions.Standing {
+func (s *stage) standing() permissions.RequestView {
 	s.t.Helper()
-	stands, err := s.Stand(s.t.Context(), s.only())
+	stands, err := s.View(s.t.Context(), s.only())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func (s *stage) standing() permissions.Standing {
 
 // upToDate reports whether every copy is up to date.
 func (s *stage) upToDate() bool {
-	lagging, err := s.rows.Lagging(s.t.Context(), Name, "", 1)
+	lagging, err := s.rows.StaleCopies(s.t.Context(), Name, "", 1)
 	return err == nil && len(lagging) == 0
 }
 

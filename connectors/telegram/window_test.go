@@ -179,7 +179,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 			s.ask(sams)
 			s.card("sam", "sam is asked.")
 			s.until("the card is noted", func() bool {
-				live, err := s.Live(t.Context(), Name, 1)
+				live, err := s.LivePrompts(t.Context(), Name, 1)
 				return err == nil && len(live) == 1 && live[0].To.Name == "sam"
 			})
 			s.account("fay", 4343)
@@ -366,7 +366,7 @@ func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 		to := o.Migrates(s.phones["fay"])
 		s.enter(to, 0)
 		quick(s.bot, s.groups)
-		s.until("the move is known", func() bool { return s.audited(permissions.PlaceMoved)[""] == 1 })
+		s.until("the move is known", func() bool { return s.audited(permissions.GroupRenamed)[""] == 1 })
 		answer()
 		m := s.card("fay@ops", "late")
 		s.until("the card is noted", s.upToDate)

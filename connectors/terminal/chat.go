@@ -244,13 +244,13 @@ func (s *screen) besides(say string) string {
 	return say + "\n" + aboutChat
 }
 
-var _ connectors.Talker = (*Terminal)(nil)
+var _ connectors.MessageSender = (*Terminal)(nil)
 
 // mostSaid limits one agent message in characters; longer ones are split, so that a card can come between.
 const mostSaid = 4000
 
-// Talk is [connectors.Talker]: the message appears on the screen, among the cards.
-func (t *Terminal) Talk(_ context.Context, s connectors.Saying) (ref string, more bool, err error) {
+// SendMessage is [connectors.MessageSender]: the message appears on the screen, among the cards.
+func (t *Terminal) SendMessage(_ context.Context, s connectors.AgentMessage) (ref string, more bool, err error) {
 	if err := t.Reach(s.To); err != nil {
 		return "", false, err
 	}
@@ -258,6 +258,6 @@ func (t *Terminal) Talk(_ context.Context, s connectors.Saying) (ref string, mor
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}
-	err = t.tell(news{says: true, text: parts[s.Part].Plain(), prompt: connectors.Prompt{To: s.To}})
+	err = t.tell(update{says: true, text: parts[s.Part].Plain(), prompt: connectors.Prompt{To: s.To}})
 	return "said-" + rand.Text(), s.Part+1 < len(parts), err
 }

@@ -26,8 +26,8 @@ type echo struct {
 	refuses error // to obey
 }
 
-func (e *echo) Bond() permissions.Bond {
-	return permissions.Bond{Agent: e.name, Person: fay.Name, Via: terminal.Name}
+func (e *echo) Binding() permissions.Binding {
+	return permissions.Binding{Agent: e.name, Person: fay.Name, Via: terminal.Name}
 }
 
 func (e *echo) Run(ctx context.Context, s agents.Speaker) error {
@@ -169,7 +169,7 @@ func (s *stage) says(t *testing.T, line, want string) {
 func (s *stage) heard(t *testing.T, agent string) {
 	t.Helper()
 	s.until(t, "it is noted that it was heard", func() bool {
-		waiting, err := s.rows.Unheard(t.Context(), agent, 9)
+		waiting, err := s.rows.UndeliveredMessages(t.Context(), agent, 9)
 		return err == nil && len(waiting) == 0
 	})
 }
@@ -351,8 +351,8 @@ func TestWhatAgentsSayHere(t *testing.T) {
 			"type yes " + code, "✅ Allowed once by fay", "token:ci wants   network access", "run `make it` now",
 			"```\n\tdo(it)\n```", "\x1b[2Jgone\u202e",
 		} {
-			said := connectors.Saying{To: fay, Agent: "helper", Text: text, Codes: map[string]bool{code: true}}
-			if ref, more, err := s.Talk(t.Context(), said); ref == "" || more || err != nil {
+			said := connectors.AgentMessage{To: fay, Agent: "helper", Text: text, Codes: map[string]bool{code: true}}
+			if ref, more, err := s.SendMessage(t.Context(), said); ref == "" || more || err != nil {
 				t.Errorf("%d: %q, %v, %v", i, ref, more, err)
 			}
 		}
@@ -368,12 +368,12 @@ func TestWhatAgentsSayHere(t *testing.T) {
 		}
 		s.atCard(t, "n", "⛔ Denied by you")
 		s.ends(t, end, permissions.Denied)
-		stranger := connectors.Saying{To: connectors.Person{Name: "sam", UID: 8}, Agent: "helper", Text: "hello"}
-		if _, _, err := s.Talk(t.Context(), stranger); !errors.Is(err, connectors.ErrGone) {
+		stranger := connectors.AgentMessage{To: connectors.Person{Name: "sam", UID: 8}, Agent: "helper", Text: "hello"}
+		if _, _, err := s.SendMessage(t.Context(), stranger); !errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("to somebody else: %v", err)
 		}
-		beyond := connectors.Saying{To: fay, Agent: "helper", Text: "x", Part: 7}
-		if ref, more, err := s.Talk(t.Context(), beyond); ref != "" || more || err != nil {
+		beyond := connectors.AgentMessage{To: fay, Agent: "helper", Text: "x", Part: 7}
+		if ref, more, err := s.SendMessage(t.Context(), beyond); ref != "" || more || err != nil {
 			t.Errorf("beyond the end: %q, %v, %v", ref, more, err)
 		}
 	})
@@ -391,7 +391,7 @@ func TestTheEndWhileNothingIsAsked(t *testing.T) {
 			s.says(t, "the last", "helper: heard: the last\n")
 			s.says(t, "\x04", "This console is closed")
 		}
-		if err := s.Reach(fay); !errors.Is(err, connectors.ErrGone) {
+		if err := s.Reach(fay); !errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("Reach = %v", err)
 		}
 		s.stop()

@@ -72,10 +72,10 @@ func TestWhatIsAConsole(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, connectors.ErrGone) || !strings.HasPrefix(err.Error(), c.why) {
+			if !errors.Is(err, connectors.ErrUnreachable) || !strings.HasPrefix(err.Error(), c.why) {
 				t.Errorf("Reach = %v; want %q, for good", err, c.why)
 			}
-			if !errors.Is(sent, connectors.ErrGone) {
+			if !errors.Is(sent, connectors.ErrUnreachable) {
 				t.Errorf("Send = %v; want that nobody can be reached", sent)
 			}
 		})
@@ -86,7 +86,7 @@ func TestWhatIsAConsole(t *testing.T) {
 func TestReachesWhoSitsThere(t *testing.T) {
 	p := atPipe(t, nil)
 	sam := connectors.Person{Name: "sam", UID: fay.UID + 1}
-	if err := p.Reach(sam); !errors.Is(err, connectors.ErrGone) || !strings.Contains(err.Error(), "sam is not the one") {
+	if err := p.Reach(sam); !errors.Is(err, connectors.ErrUnreachable) || !strings.Contains(err.Error(), "sam is not the one") {
 		t.Errorf("Reach(sam) = %v; want that somebody else sits there", err)
 	}
 	nobody := atPipe(t, func(o *terminal.Options) { o.UID = permissions.NoUID })
@@ -122,10 +122,10 @@ func TestTheEndOfTheInputDecidesNothing(t *testing.T) {
 			p.screen.asked(t, "K7F3Q")
 			c.end(t, p)
 			p.logged(t, "console closed")
-			if err := p.Reach(fay); !errors.Is(err, connectors.ErrGone) {
+			if err := p.Reach(fay); !errors.Is(err, connectors.ErrUnreachable) {
 				t.Errorf("Reach = %v; want that the console is closed", err)
 			}
-			if err := p.Edit(t.Context(), string(r.ID), prompt); !errors.Is(err, connectors.ErrGone) {
+			if err := p.Edit(t.Context(), string(r.ID), prompt); !errors.Is(err, connectors.ErrUnreachable) {
 				t.Errorf("Edit = %v; want that the console is closed", err)
 			}
 			stop() // it has not ended by itself
@@ -170,7 +170,7 @@ func TestAScreenThatFailsClosesTheConsole(t *testing.T) {
 	p.logged(t, "write to console")
 	within(t, closed)
 	p.types(t, "y\n")
-	if err := p.Reach(fay); !errors.Is(err, connectors.ErrGone) {
+	if err := p.Reach(fay); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Reach = %v; want that the console is closed", err)
 	}
 	h.none(t)

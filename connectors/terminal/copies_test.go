@@ -10,7 +10,7 @@ import (
 )
 
 // edit brings the copy of a request up to date after an event.
-func (p *person) edit(t *testing.T, prompt *connectors.Prompt, e permissions.Event) {
+func (p *person) edit(t *testing.T, prompt *connectors.Prompt, e permissions.Transition) {
 	t.Helper()
 	c, err := permissions.Step(prompt.Request, e)
 	if err != nil {

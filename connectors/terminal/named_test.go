@@ -221,17 +221,17 @@ func TestTellsANotice(t *testing.T) {
 	p.isAsked(t, *r, "K7F3Q")
 	p.screen.asked(t, "K7F3Q")
 	n := connectors.Notice{To: fay, About: permissions.AboutStopped, By: "sam"}
-	if err := p.Tell(t.Context(), n); err != nil {
+	if err := p.Notify(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	p.screen.sees(t, " > \n⛔ Everything was stopped by sam; nothing is asked until resume.\ny allow once")
 	stop()
-	if err := p.Tell(t.Context(), n); err == nil || errors.Is(err, connectors.ErrGone) {
+	if err := p.Notify(t.Context(), n); err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Tell = %v after the end of Run; want an error for now", err)
 	}
 	closed := atPipe(t, nil)
 	_ = closed.hand.Close()
-	if err := closed.Tell(context.Background(), n); !errors.Is(err, connectors.ErrGone) {
+	if err := closed.Notify(context.Background(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Tell = %v at a closed console; want that it is gone", err)
 	}
 }

@@ -213,7 +213,7 @@ func (t *taker) settle(d connectors.Decision) (permissions.Request, error) {
 	if !ok {
 		return permissions.Request{}, permissions.Unknown(string(d.Request))
 	}
-	var e permissions.Event = permissions.Cast{Really: d.Really, Vote: permissions.Vote{
+	var e permissions.Transition = permissions.Cast{Really: d.Really, Vote: permissions.Vote{
 		By: fay.Name, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment,
 		At: r.CreatedAt.Add(4 * time.Second),
 	}}

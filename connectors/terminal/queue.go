@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// news is a message from Send, Edit or Tell to Run.
-type news struct {
+// update is a message from Send, Edit or Tell to Run.
+type update struct {
 	ref    string
 	prompt connectors.Prompt
 	edit   bool
@@ -32,7 +32,7 @@ type item struct {
 }
 
 // apply handles one message.
-func (s *screen) apply(n news) {
+func (s *screen) apply(n update) {
 	if n.says {
 		s.put(n.text)
 		return
@@ -58,8 +58,8 @@ func (s *screen) apply(n news) {
 	}
 }
 
-// lastWords shows the texts that were left when Run ended.
-func (s *screen) lastWords(left []news) {
+// flushTexts shows the texts that were left when Run ended.
+func (s *screen) flushTexts(left []update) {
 	for _, n := range left {
 		if n.text != "" {
 			s.put(n.text)

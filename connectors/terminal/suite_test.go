@@ -82,11 +82,11 @@ func (f front) Order(context.Context, connectors.Identity, permissions.Order, st
 	return "helper", nil
 }
 
-func (f front) Pending(context.Context, connectors.Identity, permissions.ID, int) (all []permissions.Standing, err error) {
+func (f front) Pending(context.Context, connectors.Identity, permissions.ID, int) (all []permissions.RequestView, err error) {
 	f.at.mu.Lock()
 	defer f.at.mu.Unlock()
 	for _, p := range f.at.cards {
-		all = append(all, permissions.Standing{Request: p.Request, Code: p.Code})
+		all = append(all, permissions.RequestView{Request: p.Request, Code: p.Code})
 	}
 	return all, nil
 }
@@ -99,8 +99,8 @@ func (f front) Revoke(context.Context, connectors.Identity, permissions.ID) (per
 	return permissions.Revoked{}, permissions.Unknown("grant")
 }
 
-func (f front) Void(context.Context, connectors.Identity, string) (permissions.Standing, error) {
-	return permissions.Standing{}, permissions.Unknown("request")
+func (f front) Void(context.Context, connectors.Identity, string) (permissions.RequestView, error) {
+	return permissions.RequestView{}, permissions.Unknown("request")
 }
 
 func (f front) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }

@@ -46,7 +46,7 @@ type Terminal struct {
 	began   kind // the console's kind at the start
 
 	mu     sync.Mutex
-	news   []news
+	news   []update
 	bell   *os.File // wakes Run; nil while it does not run
 	rung   bool
 	closed bool // the input has ended
@@ -54,12 +54,12 @@ type Terminal struct {
 }
 
 var (
-	_ connectors.Connector = (*Terminal)(nil)
-	_ connectors.Editor    = (*Terminal)(nil)
-	_ connectors.Reacher   = (*Terminal)(nil)
-	_ connectors.Teller    = (*Terminal)(nil)
-	_ connectors.Screen    = (*Terminal)(nil)
-	_ connectors.Forgetful = (*Terminal)(nil)
+	_ connectors.Connector           = (*Terminal)(nil)
+	_ connectors.Editor              = (*Terminal)(nil)
+	_ connectors.ReachabilityChecker = (*Terminal)(nil)
+	_ connectors.Notifier            = (*Terminal)(nil)
+	_ connectors.Screen              = (*Terminal)(nil)
+	_ connectors.EphemeralChannel    = (*Terminal)(nil)
 )
 
 // Name identifies the connector of the daemon's own console.
@@ -97,11 +97,11 @@ func New(o Options) *Terminal {
 // Name is the connector's name in decisions.
 func (t *Terminal) Name() string { return t.o.Via }
 
-// Shows is [connectors.Screen].
-func (t *Terminal) Shows() {}
+// Screen is [connectors.Screen].
+func (t *Terminal) Screen() {}
 
-// Forgets is [connectors.Forgetful].
-func (t *Terminal) Forgets() {}
+// Ephemeral is [connectors.EphemeralChannel].
+func (t *Terminal) Ephemeral() {}
 
 // Reach reports whether the person is at this console and it can be used now.
 func (t *Terminal) Reach(p connectors.Person) error {
@@ -109,9 +109,9 @@ func (t *Terminal) Reach(p connectors.Person) error {
 	defer t.mu.Unlock()
 	switch {
 	case p.UID != t.o.UID || p.UID == permissions.NoUID:
-		return &connectors.Gone{Why: p.Name + " is not the one at the daemon's console"}
+		return &connectors.UnreachableError{Reason: p.Name + " is not the one at the daemon's console"}
 	case t.began == noConsole:
-		return &connectors.Gone{Why: p.Name + " has no console here: standard input is neither a terminal nor a pipe"}
+		return &connectors.UnreachableError{Reason: p.Name + " has no console here: standard input is neither a terminal nor a pipe"}
 	case t.over():
 		return closedFor(p)
 	case t.ended:
@@ -125,29 +125,29 @@ func (t *Terminal) Reach(p connectors.Person) error {
 // Send queues a card. The reference is valid for the life of the process.
 func (t *Terminal) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	ref = string(p.Request.ID)
-	return ref, t.tell(news{ref: ref, prompt: p})
+	return ref, t.tell(update{ref: ref, prompt: p})
 }
 
 // Edit updates a card: the request's state is shown below it.
 func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) error {
-	return t.tell(news{ref: ref, prompt: p, edit: true})
+	return t.tell(update{ref: ref, prompt: p, edit: true})
 }
 
-// Tell shows a notice among the cards.
-func (t *Terminal) Tell(_ context.Context, n connectors.Notice) error {
+// Notify shows a notice among the cards.
+func (t *Terminal) Notify(_ context.Context, n connectors.Notice) error {
 	rows := card.Notice(n, card.Options{
 		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(t.o.Location, n.To.Location, time.Local),
 	})
-	return t.tell(news{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
+	return t.tell(update{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
 }
 
 // Say shows a text of the process itself among the cards: one line, or several that stay together.
-func (t *Terminal) Say(text string) error { return t.tell(news{says: true, text: text}) }
+func (t *Terminal) Say(text string) error { return t.tell(update{says: true, text: text}) }
 
 var errEnded = errors.New("the terminal has stopped")
 
 func closedFor(p connectors.Person) error {
-	return &connectors.Gone{Why: p.Name + "'s console is closed"}
+	return &connectors.UnreachableError{Reason: p.Name + "'s console is closed"}
 }
 
 // Run shows what is sent, one card at a time, and hands answers to h, until ctx ends. A console that closes is not an
@@ -177,7 +177,7 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 	for {
 		news := t.take(heard)
 		if ctx.Err() != nil { // checked after take, because the end of ctx wakes Run, too
-			s.lastWords(news)
+			s.flushTexts(news)
 			s.leave()
 			return nil
 		}
@@ -204,7 +204,7 @@ func (t *Terminal) finish() {
 }
 
 // tell queues a message for Run.
-func (t *Terminal) tell(n news) error {
+func (t *Terminal) tell(n update) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -219,7 +219,7 @@ func (t *Terminal) tell(n news) error {
 }
 
 // take returns the queued messages.
-func (t *Terminal) take(heard *os.File) []news {
+func (t *Terminal) take(heard *os.File) []update {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rung {

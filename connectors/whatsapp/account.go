@@ -117,8 +117,8 @@ func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *wha
 	return cli
 }
 
-// freshen adopts the current version of WhatsApp's own client after ours was refused. The setting is global to the process.
-func (c *Connector) freshen(ctx context.Context) error {
+// refreshVersion adopts the current version of WhatsApp's own client after ours was refused. The setting is global to the process.
+func (c *Connector) refreshVersion(ctx context.Context) error {
 	v, err := whatsmeow.GetLatestVersion(ctx, cmp.Or(c.http, http.DefaultClient))
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ func newScribe(name string, doing permissions.Activity) *scribe {
 	return &scribe{name: name, doing: doing, ready: make(chan struct{})}
 }
 
-func (a *scribe) Bond() permissions.Bond {
-	return permissions.Bond{Agent: a.name, Person: "fay", Via: Name}
+func (a *scribe) Binding() permissions.Binding {
+	return permissions.Binding{Agent: a.name, Person: "fay", Via: Name}
 }
 
 func (a *scribe) Run(ctx context.Context, s agents.Speaker) error {
@@ -103,12 +103,12 @@ func TestAnAgentInTheChat(t *testing.T) {
 func TestWhatAnAgentSays(t *testing.T) {
 	s := play(t)
 	fay, _ := s.Person(connectors.Identity{Via: Name, WhatsApp: "+" + numbers["fay"]})
-	say := func(p connectors.Saying) (string, bool, error) {
+	say := func(p connectors.AgentMessage) (string, bool, error) {
 		p.Agent = "helper"
-		return s.wa.Talk(t.Context(), p)
+		return s.wa.SendMessage(t.Context(), p)
 	}
 	const text = "Look at *all* of `a_b.go`:\n```go\nfunc main() {\n\tdo()\n}\n```\nsha 😀 ~b~ `c`"
-	name, more, err := say(connectors.Saying{To: fay, Text: text})
+	name, more, err := say(connectors.AgentMessage{To: fay, Text: text})
 	m := s.sees("fay", "helper: Look at")
 	if err != nil || more || name != (ref{"+" + numbers["fay"], m.ID}).String() {
 		t.Errorf("%s, more %v, %v", name, more, err)
@@ -117,7 +117,7 @@ func TestWhatAnAgentSays(t *testing.T) {
 	if m.Text != want {
 		t.Errorf("%q; want %q", m.Text, want)
 	}
-	long := connectors.Saying{To: fay, Text: strings.Repeat("`x` ", 3000)}
+	long := connectors.AgentMessage{To: fay, Text: strings.Repeat("`x` ", 3000)}
 	for more := true; more; long.Part++ {
 		if _, more, err = say(long); err != nil {
 			t.Fatal(err)
@@ -130,16 +130,16 @@ func TestWhatAnAgentSays(t *testing.T) {
 		t.Errorf("beyond the end: %q, %v, %v", name, more, err)
 	}
 	s.server.RefuseMessages(1, 500)
-	if _, _, err := say(connectors.Saying{To: fay, Text: "x"}); err == nil || errors.Is(err, connectors.ErrGone) {
+	if _, _, err := say(connectors.AgentMessage{To: fay, Text: "x"}); err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("refused for now: %v", err)
 	}
 	s.phones["fay"].Deletes()
 	for _, to := range []connectors.Person{{Name: "zoe", WhatsApp: "+491700000777"}, {Name: "kim"}} {
-		if _, _, err := say(connectors.Saying{To: to, Text: "x"}); !errors.Is(err, connectors.ErrGone) {
+		if _, _, err := say(connectors.AgentMessage{To: to, Text: "x"}); !errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("to %s: %v, want that it is for good", to.Name, err)
 		}
 	}
-	if err := s.wa.Typing(t.Context(), connectors.Person{Name: "kim"}); err != nil {
+	if err := s.wa.ShowTyping(t.Context(), connectors.Person{Name: "kim"}); err != nil {
 		t.Errorf("typing to nobody: %v", err)
 	}
 }
@@ -189,7 +189,7 @@ func TestEnrolling(t *testing.T) {
 	}
 	eve.Says(" Pair  " + strings.ToLower(in.Code))
 	s.sees("eve", "is asking now whether you are the one it expects")
-	guest, err := s.wa.Guest(soon(t), in.Code)
+	guest, err := s.wa.AwaitCandidate(soon(t), in.Code)
 	if err != nil || guest.Address != "+"+numbers["eve"] || guest.Alias != eve.LID().User || guest.Name != "eve" {
 		t.Errorf("%+v, %v", guest, err)
 	}
@@ -203,7 +203,7 @@ func TestEnrolling(t *testing.T) {
 		t.Fatal(err)
 	}
 	eve.Says("pair " + in.Code)
-	if _, err := s.wa.Guest(soon(t), in.Code); err != nil {
+	if _, err := s.wa.AwaitCandidate(soon(t), in.Code); err != nil {
 		t.Fatal(err)
 	}
 	s.wa.Dismiss(in.Code)

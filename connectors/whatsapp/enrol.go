@@ -32,8 +32,8 @@ func pairCode(text string) (code string, is bool) {
 
 // arrive takes an account that sends a code, and tells it the result. A wrong code from an account that is not configured
 // is treated like any message from an unknown sender.
-func (d *desktop) arrive(ctx context.Context, from sender, name, code string) error {
-	if d.book.Take(code, connectors.Guest{Address: from.number, Alias: from.lid, Name: name}) {
+func (d *handler) arrive(ctx context.Context, from sender, name, code string) error {
+	if d.book.Take(code, connectors.PairingCandidate{Address: from.number, Alias: from.lid, Name: name}) {
 		d.book.Write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
 			"You will be told here.")
 		return nil
@@ -48,7 +48,7 @@ func (d *desktop) arrive(ctx context.Context, from sender, name, code string) er
 	return nil
 }
 
-// Invite is [connectors.Enroller].
+// Invite is [connectors.Pairer].
 func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
 	cli := c.client.Load()
 	if cli == nil || !c.state.connected() {
@@ -75,42 +75,42 @@ func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
 	}, nil
 }
 
-// Guest is [connectors.Enroller].
-func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, error) {
+// AwaitCandidate is [connectors.Pairer].
+func (c *Connector) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
 	return c.book.Guest(ctx, code)
 }
 
-// Dismiss is [connectors.Enroller].
+// Dismiss is [connectors.Pairer].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.book.End(code); came {
 		c.book.Write(g.Address, invitation.NotAdded)
 	}
 }
 
-// Greet is [connectors.Enroller].
+// Greet is [connectors.Pairer].
 func (c *Connector) Greet(code, address, name string) {
 	c.book.End(code)
 	c.book.Write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want "+
 		"to do comes here, with how to answer below it. /help says what else you can write.")
 }
 
-// Release is [connectors.Enroller].
+// Release is [connectors.Pairer].
 func (c *Connector) Release(address, name string) {
 	c.book.Write(address, invitation.Released(card.Visible(c.host), card.Visible(name)))
 }
 
-// Address is [connectors.Enroller].
+// Address is [connectors.Pairer].
 func (c *Connector) Address(p connectors.Person) string { return p.WhatsApp }
 
-// At is [connectors.Enroller].
+// At is [connectors.Pairer].
 func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 	p.WhatsApp = address
 	return p
 }
 
 // deliver sends the messages queued for numbers.
-func (d *desktop) deliver(ctx context.Context) error {
-	return d.book.Letters(ctx, func(number, text string) {
+func (d *handler) deliver(ctx context.Context) error {
+	return d.book.SendQueued(ctx, func(number, text string) {
 		as := ref{number, newID("")}
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(text), "", true) })
 	})

@@ -62,7 +62,7 @@ func FuzzHear(f *testing.F) {
 		if proto.Unmarshal(raw, m) != nil {
 			return
 		}
-		h, not := hear(&events.Message{Message: m, IsEdit: edit, Info: types.MessageInfo{
+		h, not := decode(&events.Message{Message: m, IsEdit: edit, Info: types.MessageInfo{
 			MessageSource: types.MessageSource{Chat: fay, Sender: fay}, ID: "1", Edit: types.EditAttribute(mark), Timestamp: noon,
 		}})
 		if not != "" {

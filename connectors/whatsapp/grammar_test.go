@@ -52,9 +52,9 @@ func (e *examiner) Person(connectors.Identity) (connectors.Person, error) { retu
 
 func (e *examiner) Pending(
 	context.Context, connectors.Identity, permissions.ID, int,
-) (waiting []permissions.Standing, err error) {
+) (waiting []permissions.RequestView, err error) {
 	for _, o := range e.open {
-		s := permissions.Standing{Request: o.Request, Code: o.Code}
+		s := permissions.RequestView{Request: o.Request, Code: o.Code}
 		if !o.ShownAt.IsZero() {
 			s.Copies = []permissions.Copy{{Person: "fay", Connector: Name, Ref: e.names[o.Code], SentAt: o.ShownAt}}
 		}

@@ -9,8 +9,8 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// heard is a message that may count: a text, or an emoji on a message.
-type heard struct {
+// incoming is a message that may count: a text, or an emoji on a message.
+type incoming struct {
 	source   types.MessageSource
 	id       string
 	at       time.Time
@@ -25,7 +25,7 @@ type heard struct {
 
 // onOurs reports whether, according to the sender, it replies or reacts to a message of this account in their chat. Apps
 // write one address in several ways, so only its user is compared.
-func (h heard) onOurs(number, lid types.JID) bool {
+func (h incoming) onOurs(number, lid types.JID) bool {
 	chat, noChat := types.ParseJID(h.chat)
 	author, noAuthor := types.ParseJID(h.author)
 	switch {
@@ -41,11 +41,11 @@ func (h heard) onOurs(number, lid types.JID) bool {
 	return author.User != "" && author.User == lid.User
 }
 
-// hear decodes a message, or says why it cannot be an answer. Only what one person wrote to this account counts: from their
+// decode decodes a message, or says why it cannot be an answer. Only what one person wrote to this account counts: from their
 // own device, once, and in their own words.
-func hear(e *events.Message) (h heard, not string) {
+func decode(e *events.Message) (h incoming, not string) {
 	i := e.Info
-	h = heard{source: i.MessageSource, id: i.ID, at: i.Timestamp}
+	h = incoming{source: i.MessageSource, id: i.ID, at: i.Timestamp}
 	switch {
 	case i.IsFromMe || i.DeviceSentMeta != nil:
 		return h, "it was sent from this account"

@@ -29,20 +29,20 @@ const (
 	bannedFor = time.Hour
 )
 
-// ending is how a connection ended.
-type ending struct {
+// disconnect is how a connection ended.
+type disconnect struct {
 	to    standing
 	why   string
 	until time.Time // end of a ban
 }
 
 // keep keeps the account connected until ctx ends. While it is unusable, it is checked periodically.
-func (d *desktop) keep(ctx context.Context) error {
+func (d *handler) keep(ctx context.Context) error {
 	for ctx.Err() == nil {
-		switch e, err := d.hold(ctx); {
+		switch e, err := d.serveDevice(ctx); {
 		case ctx.Err() != nil:
 		case err != nil:
-			d.note(ending{to: isBroken, why: err.Error()})
+			d.note(disconnect{to: isBroken, why: err.Error()})
 		case e.to != isStarting:
 			d.note(e)
 		}
@@ -51,12 +51,12 @@ func (d *desktop) keep(ctx context.Context) error {
 	return nil
 }
 
-// hold opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
+// serveDevice opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
 // file is released and another device can be linked.
-func (d *desktop) hold(ctx context.Context) (e ending, err error) {
+func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
 	a, err := openAccount(ctx, d.path, quiet{d.log})
 	if errors.Is(err, ErrInUse) {
-		return ending{to: isHeld}, nil
+		return disconnect{to: isHeld}, nil
 	}
 	if err != nil {
 		return e, err
@@ -69,12 +69,12 @@ func (d *desktop) hold(ctx context.Context) (e ending, err error) {
 	case device.ID == nil && d.state.lost(): // the reason was reported
 		return e, nil
 	case device.ID == nil:
-		return ending{to: isUnlinked}, nil
+		return disconnect{to: isUnlinked}, nil
 	case d.number != "" && e164(device.ID.ToNonAD()) != d.number:
-		return ending{to: isOther}, nil
+		return disconnect{to: isOther}, nil
 	}
 	whose := *device.ID
-	ended := make(chan ending, 8)
+	ended := make(chan disconnect, 8)
 	device.Identities = watched{device.Identities, func(ctx context.Context, address string) error {
 		return d.changed(ctx, jidOf(address))
 	}}
@@ -88,7 +88,7 @@ func (d *desktop) hold(ctx context.Context) (e ending, err error) {
 }
 
 // serve reconnects until ctx ends or the device is permanently gone, which it returns.
-func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-chan ending) ending {
+func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-chan disconnect) disconnect {
 	tries := c.newTries()
 	asked := time.Time{} // last query for a version
 	for ctx.Err() == nil {
@@ -118,33 +118,33 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		}
 		_ = permissions.Pause(ctx, wait) // the loop checks ctx
 	}
-	return ending{}
+	return disconnect{}
 }
 
 // renewed fetches the client version that WhatsApp accepts and returns the new state.
-func (c *Connector) renewed(ctx context.Context) ending {
-	if err := c.freshen(ctx); err != nil {
+func (c *Connector) renewed(ctx context.Context) disconnect {
+	if err := c.refreshVersion(ctx); err != nil {
 		c.log.Warn("fetch whatsapp client version", "err", err)
-		return ending{to: isOutdated}
+		return disconnect{to: isOutdated}
 	}
-	return ending{to: isAway, why: "it wants a newer version of the client, which is taken now"}
+	return disconnect{to: isAway, why: "it wants a newer version of the client, which is taken now"}
 }
 
 // connected connects once and waits until the connection ends.
 func (c *Connector) connected(
-	ctx context.Context, cli *whatsmeow.Client, ended <-chan ending, tries *backoff.ExponentialBackOff,
-) ending {
+	ctx context.Context, cli *whatsmeow.Client, ended <-chan disconnect, tries *backoff.ExponentialBackOff,
+) disconnect {
 	for len(ended) > 0 {
 		<-ended // of the previous connection
 	}
 	if err := cli.ConnectContext(ctx); err != nil {
-		return ending{to: isAway, why: plainly(err)}
+		return disconnect{to: isAway, why: plainly(err)}
 	}
 	since := time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
-			return ending{to: isAway}
+			return disconnect{to: isAway}
 		case e := <-ended:
 			if e.to == isConnected {
 				since = time.Now()
@@ -161,8 +161,8 @@ func (c *Connector) connected(
 
 // listen returns the event handler of the library's client, which gets events in order. A message for which it returns
 // false is not acknowledged and is redelivered.
-func (d *desktop) listen(ctx context.Context, ended chan<- ending) func(event any) bool {
-	end := func(e ending) {
+func (d *handler) listen(ctx context.Context, ended chan<- disconnect) func(event any) bool {
+	end := func(e disconnect) {
 		select {
 		case ended <- e:
 		default: // it has already ended for another reason
@@ -174,7 +174,7 @@ func (d *desktop) listen(ctx context.Context, ended chan<- ending) func(event an
 			if d.message(ctx, e) {
 				return true
 			}
-			end(ending{to: isAway, why: "an answer could not be stored, and comes again with the next connection"})
+			end(disconnect{to: isAway, why: "an answer could not be stored, and comes again with the next connection"})
 			return false
 		case *events.UndecryptableMessage:
 			d.unread(ctx, e)
@@ -187,34 +187,34 @@ func (d *desktop) listen(ctx context.Context, ended chan<- ending) func(event an
 		case *events.NotifyAccountReachoutTimelock:
 			d.restricted(e)
 		case *events.Connected:
-			end(ending{to: isConnected})
+			end(disconnect{to: isConnected})
 		case *events.Disconnected:
-			end(ending{to: isAway, why: "the connection was lost"})
+			end(disconnect{to: isAway, why: "the connection was lost"})
 		case *events.KeepAliveTimeout:
 			if e.ErrorCount >= mostPings {
-				end(ending{to: isAway, why: "nothing answers"})
+				end(disconnect{to: isAway, why: "nothing answers"})
 			}
 		case *events.LoggedOut:
-			end(ending{to: isLoggedOut, why: e.Reason.String()})
+			end(disconnect{to: isLoggedOut, why: e.Reason.String()})
 		case *events.StreamReplaced:
-			end(ending{to: isReplaced})
+			end(disconnect{to: isReplaced})
 		case *events.ClientOutdated:
-			end(ending{to: isOutdated})
+			end(disconnect{to: isOutdated})
 		case *events.TemporaryBan:
 			until := time.Time{}
 			if e.Expire > 0 {
 				until = d.now().Add(e.Expire)
 			}
-			end(ending{to: isBanned, why: e.Code.String(), until: until})
+			end(disconnect{to: isBanned, why: e.Code.String(), until: until})
 		case *events.ConnectFailure:
-			end(ending{to: isRefused, why: e.Reason.String()})
+			end(disconnect{to: isRefused, why: e.Reason.String()})
 		}
 		return true
 	}
 }
 
 // note records the state and logs changes.
-func (c *Connector) note(e ending) {
+func (c *Connector) note(e disconnect) {
 	if !c.state.turn(e.to, e.why, e.until) {
 		return
 	}

@@ -72,10 +72,10 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 	if device.ID != nil {
 		return e164(device.ID.ToNonAD()), ErrLinked
 	}
-	connected := permissions.NewBell()
+	connected := permissions.NewSignal()
 	cli := c.newClient(device, func(event any) bool {
 		if _, is := event.(*events.Connected); is {
-			connected.Ring()
+			connected.Notify()
 		}
 		return true
 	})
@@ -149,7 +149,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 			return nil
 		case end == whatsmeow.QRChannelClientOutdated.Event && c.autoVersion && !freshened:
 			freshened = true
-			if err := c.freshen(ctx); err != nil {
+			if err := c.refreshVersion(ctx); err != nil {
 				return fmt.Errorf("find the version that WhatsApp takes: %w", err)
 			}
 		case end == whatsmeow.QRChannelClientOutdated.Event:

@@ -14,15 +14,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// desktop handles messages: it hands what people do to the engine.
-type desktop struct {
+// handler handles messages: it hands what people do to the engine.
+type handler struct {
 	*Connector
 	desk   Desk
 	reader *conversation.Reader
 }
 
-func newDesktop(c *Connector, desk Desk) *desktop {
-	return &desktop{c, desk, conversation.New(conversation.Options{
+func newHandler(c *Connector, desk Desk) *handler {
+	return &handler{c, desk, conversation.New(conversation.Options{
 		Desk: desk, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity) string {
 			return "Your number is " + card.Visible(id.WhatsApp) + "."
 		},
@@ -30,8 +30,8 @@ func newDesktop(c *Connector, desk Desk) *desktop {
 }
 
 // message handles a message. It returns false for one that has to be redelivered.
-func (d *desktop) message(ctx context.Context, e *events.Message) bool {
-	h, not := hear(e)
+func (d *handler) message(ctx context.Context, e *events.Message) bool {
+	h, not := decode(e)
 	if not != isCopy {
 		d.unreadable.Remove(e.Info.ID)
 	}
@@ -55,7 +55,7 @@ func (d *desktop) message(ctx context.Context, e *events.Message) bool {
 	return err == nil
 }
 
-func (d *desktop) take(ctx context.Context, h heard, name string) error {
+func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	cli := d.client.Load()
 	if cli == nil {
 		return errAway
@@ -79,7 +79,7 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.lost.Found(who.WhatsApp, func() error { return d.desk.Found(ctx, Name, who.Name, "") }); err != nil {
+	if err := d.lost.Recover(who.WhatsApp, func() error { return d.desk.ChatRecovered(ctx, Name, who.Name, "") }); err != nil {
 		return err
 	}
 	m := conversation.Message{
@@ -98,7 +98,7 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 }
 
 // unheard tells a configured person that what they sent is not read.
-func (d *desktop) unheard(ctx context.Context, h heard) {
+func (d *handler) unheard(ctx context.Context, h incoming) {
 	cli := d.client.Load()
 	if cli == nil {
 		return
@@ -122,7 +122,7 @@ func (d *desktop) unheard(ctx context.Context, h heard) {
 
 // tellAbout reports to a message's author what it did: an emoji on the message for a decision, since the card says the
 // rest, and words for everything else.
-func (d *desktop) tellAbout(ctx context.Context, number string, h heard, did conversation.Did) {
+func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did conversation.Did) {
 	for _, taken := range did.Decided {
 		if h.reaction {
 			continue // the card shows it
@@ -147,10 +147,10 @@ func (d *desktop) tellAbout(ctx context.Context, number string, h heard, did con
 
 // stranger records an unknown account for the owner. It is never answered: an account that writes to people who do not
 // expect it gets banned.
-func (d *desktop) stranger(ctx context.Context, from sender, name string) error {
+func (d *handler) stranger(ctx context.Context, from sender, name string) error {
 	claimed := []rune(name)
-	noted, err := d.strangers.Once(from.number, d.now(), func() error {
-		return d.desk.Stranger(ctx, permissions.Stranger{
+	noted, err := d.strangers.Do(from.number, d.now(), func() error {
+		return d.desk.NoteUnknownSender(ctx, permissions.UnknownSender{
 			Via: Name, Account: from.number, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
 		})
 	})
@@ -164,7 +164,7 @@ func (d *desktop) stranger(ctx context.Context, from sender, name string) error 
 }
 
 // changed suspends an account whose keys have changed: it may be a new phone, or somebody else.
-func (d *desktop) changed(ctx context.Context, whose types.JID) error {
+func (d *handler) changed(ctx context.Context, whose types.JID) error {
 	cli := d.client.Load()
 	if cli == nil {
 		return errAway
@@ -191,7 +191,7 @@ func (d *desktop) changed(ctx context.Context, whose types.JID) error {
 const unreadAfter = 5 * time.Second
 
 // unread asks the sender to repeat a message that could not be read, unless it is redelivered.
-func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
+func (d *handler) unread(ctx context.Context, e *events.UndecryptableMessage) {
 	i := e.Info
 	if i.IsFromMe || i.IsGroup || !private(i.Chat) || e.DecryptFailMode == events.DecryptFailHide {
 		return

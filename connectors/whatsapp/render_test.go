@@ -98,7 +98,7 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 // Whatever an agent says, only its code is formatted.
 func TestOnlyCodeIsFormatted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := connectors.Saying{Agent: "helper", Text: agentText.Draw(t, "text")}
+		s := connectors.AgentMessage{Agent: "helper", Text: agentText.Draw(t, "text")}
 		for _, part := range talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters}) {
 			text := spoken(part)
 			blocks := strings.Split(text, fence)

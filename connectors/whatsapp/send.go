@@ -37,8 +37,8 @@ const (
 
 var errAway = errors.New("WhatsApp is not connected")
 
-// NameFor is [connectors.Namer].
-func (c *Connector) NameFor(p connectors.Prompt) string {
+// AllocateID is [connectors.MessageIDAllocator].
+func (c *Connector) AllocateID(p connectors.Prompt) string {
 	return ref{p.To.WhatsApp, newID(p.Code)}.String()
 }
 
@@ -71,7 +71,7 @@ func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE
 	return func() error {
 		was, err := p.Request.Revision, c.pace.wait(ctx, to.number)
 		if err == nil {
-			p, err = p.Now(ctx)
+			p, err = p.Refreshed(ctx)
 		}
 		if m.ExtendedTextMessage != nil && p.Request.Revision != was {
 			m.ExtendedTextMessage.Text = proto.String(show(p, c.now()).Text)
@@ -105,10 +105,10 @@ func (c *Connector) document(ctx context.Context, r ref, d card.Document, p conn
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
 	if err != nil {
-		return &connectors.Gone{Why: err.Error()}
+		return &connectors.UnreachableError{Reason: err.Error()}
 	}
 	if p.Request.State == permissions.Pending && p.To.WhatsApp != "" && p.To.WhatsApp != r.number {
-		return connectors.ErrAnew // the person has another number now
+		return connectors.ErrResend // the person has another number now
 	}
 	sent := p.SentAt
 	if sent.IsZero() { // the id was allocated, but a crash or a lost confirmation hides the time of sending, which is later than this
@@ -144,8 +144,8 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) err
 	return nil
 }
 
-// Tell sends a notice. A reminder replies to the newest of its cards.
-func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
+// Notify sends a notice. A reminder replies to the newest of its cards.
+func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if err := c.Reach(n.To); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (c *Connector) failed(p connectors.Person, err error) error {
 			p.Name+" sends the linked number any message", c.now())
 		return c.lost.Reach(p.WhatsApp, p, c.now())
 	case errors.Is(why, errNoAccount):
-		return &connectors.Gone{Why: p.Name + "'s number is not on WhatsApp"}
+		return &connectors.UnreachableError{Reason: p.Name + "'s number is not on WhatsApp"}
 	}
 	return err
 }
@@ -370,8 +370,8 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 // mostSaid limits one agent message in characters; longer ones are split.
 const mostSaid = 4000
 
-// Talk is [connectors.Talker].
-func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string, more bool, err error) {
+// SendMessage is [connectors.MessageSender].
+func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (name string, more bool, err error) {
 	if err := c.Reach(s.To); err != nil {
 		return "", false, err
 	}
@@ -404,8 +404,8 @@ func spoken(p talk.Part) string {
 	return b.String()
 }
 
-// Typing is [connectors.Typer].
-func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
+// ShowTyping is [connectors.TypingIndicator].
+func (c *Connector) ShowTyping(ctx context.Context, to connectors.Person) error {
 	cli := c.client.Load()
 	if cli == nil || !c.state.connected() || c.Reach(to) != nil {
 		return nil //nolint:nilerr // the indicator is optional

@@ -25,7 +25,7 @@ func (s *stage) fay() connectors.Person { return s.settings.People[0] }
 func (s *stage) gone(why string) {
 	s.t.Helper()
 	s.sick(why)
-	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrGone) || !strings.Contains(err.Error(), why) {
+	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrUnreachable) || !strings.Contains(err.Error(), why) {
 		s.t.Errorf("Reach = %v; want that it is for good, since %s", err, why)
 	}
 	r, err := s.Ask(s.t.Context(), permissions.CallerUID(1000), network("meanwhile"))
@@ -248,11 +248,11 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 		{Name: "kim", WhatsApp: "+491700000444", Suspended: []string{Name}},
 	} {
 		_, err := s.wa.Send(t.Context(), connectors.Prompt{To: p, Code: "K7F3Q", Ref: "elsewhere"})
-		if !errors.Is(err, connectors.ErrGone) || strings.Contains(err.Error(), "49170") {
+		if !errors.Is(err, connectors.ErrUnreachable) || strings.Contains(err.Error(), "49170") {
 			t.Errorf("to %+v: %v", p, err)
 		}
 	}
-	if err := s.wa.Edit(t.Context(), "elsewhere", connectors.Prompt{}); !errors.Is(err, connectors.ErrGone) {
+	if err := s.wa.Edit(t.Context(), "elsewhere", connectors.Prompt{}); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("edit of a message elsewhere: %v", err)
 	}
 }
@@ -278,7 +278,7 @@ func TestAnotherAccountIsNotServed(t *testing.T) {
 	s.number = "+4915112345678"
 	s.open2(t)
 	s.sick("not the one that connectors.whatsapp.phone names")
-	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrGone) {
+	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("somebody can be reached: %v", err)
 	}
 	s.stop()

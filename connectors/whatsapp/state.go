@@ -50,22 +50,22 @@ var names = map[standing]string{
 	isOther: "other_account", isBroken: "broken",
 }
 
-// unwell is a [connectors.Stated].
-type unwell struct {
+// healthError is a [connectors.StateError].
+type healthError struct {
 	error
 	name string
 }
 
-// State is [connectors.Stated].
-func (u *unwell) State() string { return u.name }
+// State is [connectors.StateError].
+func (u *healthError) State() string { return u.name }
 
 // Health is nil while the account is connected. Otherwise its text says what is wrong and what to do. It is a
-// [connectors.Stated].
+// [connectors.StateError].
 func (s *state) Health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.words(); err != nil {
-		return &unwell{err, names[s.is]}
+		return &healthError{err, names[s.is]}
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *state) gone() error {
 	s.mu.Unlock()
 	switch is {
 	case isUnlinked, isLoggedOut, isBanned, isReplaced, isOutdated, isRefused, isOther:
-		return &connectors.Gone{Why: s.Health().Error()}
+		return &connectors.UnreachableError{Reason: s.Health().Error()}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (s *suite) Run(ctx context.Context, h connectors.Handler) error {
 
 // Send names the card before, as an engine does.
 func (s *suite) Send(ctx context.Context, p connectors.Prompt) (string, error) {
-	p.Ref = s.NameFor(p)
+	p.Ref = s.AllocateID(p)
 	s.mu.Lock()
 	s.cards, s.at = append(s.cards, p), append(s.at, s.server.Now())
 	s.mu.Unlock()
@@ -198,20 +198,20 @@ func (c *counter) OnPermission(ctx context.Context, d connectors.Decision) (perm
 
 func (c *counter) Person(id connectors.Identity) (connectors.Person, error) {
 	if id.WhatsApp != c.suite.fay.WhatsApp {
-		return connectors.Person{}, permissions.Nobody(id.UID)
+		return connectors.Person{}, permissions.NotConfigured(id.UID)
 	}
 	return c.suite.fay, nil
 }
 
 func (c *counter) Pending(
 	context.Context, connectors.Identity, permissions.ID, int,
-) (waiting []permissions.Standing, err error) {
+) (waiting []permissions.RequestView, err error) {
 	c.suite.mu.Lock()
 	defer c.suite.mu.Unlock()
 	for i, p := range c.suite.cards {
 		if p.Request.State == permissions.Pending {
 			shown := permissions.Copy{Person: p.To.Name, Connector: Name, Ref: p.Ref, SentAt: c.suite.at[i]}
-			waiting = append(waiting, permissions.Standing{
+			waiting = append(waiting, permissions.RequestView{
 				Request: p.Request, Code: p.Code, Copies: []permissions.Copy{shown},
 			})
 		}
@@ -222,12 +222,12 @@ func (c *counter) Pending(
 // nobodys has no agents and no grants.
 type nobodys struct{}
 
-func (nobodys) Stranger(context.Context, permissions.Stranger) error      { return nil }
-func (nobodys) Found(context.Context, string, string, string) error       { return nil }
-func (nobodys) Suspend(context.Context, string, string) error             { return nil }
-func (nobodys) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
-func (nobodys) Resume(context.Context, connectors.Identity) error         { return nil }
-func (nobodys) StoppedBy() string                                         { return "" }
+func (nobodys) NoteUnknownSender(context.Context, permissions.UnknownSender) error { return nil }
+func (nobodys) ChatRecovered(context.Context, string, string, string) error        { return nil }
+func (nobodys) Suspend(context.Context, string, string) error                      { return nil }
+func (nobodys) StopAll(context.Context, connectors.Identity) (int, error)          { return 0, nil }
+func (nobodys) Resume(context.Context, connectors.Identity) error                  { return nil }
+func (nobodys) StoppedBy() string                                                  { return "" }
 
 func (nobodys) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
 	return nil, nil
@@ -237,8 +237,8 @@ func (nobodys) Revoke(context.Context, connectors.Identity, permissions.ID) (per
 	return permissions.Revoked{}, permissions.Unknown("grant")
 }
 
-func (nobodys) Void(context.Context, connectors.Identity, string) (permissions.Standing, error) {
-	return permissions.Standing{}, permissions.Unknown("request")
+func (nobodys) Void(context.Context, connectors.Identity, string) (permissions.RequestView, error) {
+	return permissions.RequestView{}, permissions.Unknown("request")
 }
 
 func (nobodys) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {

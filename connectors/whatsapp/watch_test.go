@@ -23,7 +23,7 @@ type watcher struct {
 	deciding  sync.RWMutex // held by decisions that are being taken
 	decided   []connectors.Decision
 	suspended []string
-	strangers []permissions.Stranger
+	strangers []permissions.UnknownSender
 }
 
 var errStore = errors.New("the disk is full")
@@ -57,14 +57,14 @@ func (w *watcher) OnMessage(ctx context.Context, m connectors.Message) error {
 	return w.Engine.OnMessage(ctx, m)
 }
 
-func (w *watcher) Stranger(ctx context.Context, s permissions.Stranger) error {
+func (w *watcher) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
 	if w.fails() {
 		return errStore
 	}
 	w.mu.Lock()
 	w.strangers = append(w.strangers, s)
 	w.mu.Unlock()
-	return w.Engine.Stranger(ctx, s)
+	return w.Engine.NoteUnknownSender(ctx, s)
 }
 
 func (w *watcher) Suspend(ctx context.Context, via, address string) error {
@@ -94,7 +94,7 @@ func (w *watcher) taken() []connectors.Decision {
 }
 
 // unknown are the unknown senders that were reported.
-func (w *watcher) unknown() []permissions.Stranger {
+func (w *watcher) unknown() []permissions.UnknownSender {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.strangers)

@@ -65,10 +65,10 @@ type Connector struct {
 	state       *state
 	pace        *pace
 	queue       *queue
-	lost        connectors.Lost                  // people who have to write first
+	lost        connectors.LostAccounts          // people who have to write first
 	client      atomic.Pointer[whatsmeow.Client] // nil while no account is held
 
-	book *invitation.Book
+	book *invitation.Store
 	work sync.WaitGroup // background sends
 
 	whole      card.Whole
@@ -78,7 +78,7 @@ type Connector struct {
 	unreadable *lru.Cache[string, bool]      // ids of received messages that are not decrypted yet
 	dates      *lru.Cache[string, time.Time] // WhatsApp's time of our messages, by id
 
-	strangers connectors.Daily[string] // unknown accounts reported to the owner
+	strangers connectors.OncePerDay[string] // unknown accounts reported to the owner
 
 	mu    sync.Mutex
 	under map[string]func() // called when a phone receives a message that is being sent, by id
@@ -86,17 +86,17 @@ type Connector struct {
 }
 
 var (
-	_ connectors.Connector = (*Connector)(nil)
-	_ connectors.Editor    = (*Connector)(nil)
-	_ connectors.Reacher   = (*Connector)(nil)
-	_ connectors.Teller    = (*Connector)(nil)
-	_ connectors.Wholer    = (*Connector)(nil)
-	_ connectors.Namer     = (*Connector)(nil)
-	_ connectors.Healther  = (*Connector)(nil)
-	_ connectors.Enroller  = (*Connector)(nil)
-	_ connectors.Talker    = (*Connector)(nil)
-	_ connectors.Typer     = (*Connector)(nil)
-	_ connectors.Dater     = (*Connector)(nil)
+	_ connectors.Connector           = (*Connector)(nil)
+	_ connectors.Editor              = (*Connector)(nil)
+	_ connectors.ReachabilityChecker = (*Connector)(nil)
+	_ connectors.Notifier            = (*Connector)(nil)
+	_ connectors.FitChecker          = (*Connector)(nil)
+	_ connectors.MessageIDAllocator  = (*Connector)(nil)
+	_ connectors.HealthChecker       = (*Connector)(nil)
+	_ connectors.Pairer              = (*Connector)(nil)
+	_ connectors.MessageSender       = (*Connector)(nil)
+	_ connectors.TypingIndicator     = (*Connector)(nil)
+	_ connectors.MessageDater        = (*Connector)(nil)
 )
 
 // New makes a connector. It performs no I/O.
@@ -105,10 +105,10 @@ func New(o Options) *Connector {
 		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
-		book: invitation.NewBook(o.Now),
-		ends: connectors.NewMemory[ref, string](mostEnds), got: connectors.NewMemory[string, bool](mostRemembered),
-		done: connectors.NewMemory[string, bool](mostRemembered), unreadable: connectors.NewMemory[string, bool](mostRemembered),
-		dates: connectors.NewMemory[string, time.Time](mostRemembered),
+		book: invitation.NewStore(o.Now),
+		ends: connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
+		done: connectors.NewLRU[string, bool](mostRemembered), unreadable: connectors.NewLRU[string, bool](mostRemembered),
+		dates: connectors.NewLRU[string, time.Time](mostRemembered),
 		under: map[string]func(){},
 	}
 }
@@ -116,7 +116,7 @@ func New(o Options) *Connector {
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
 
-// Health is [connectors.Healther].
+// Health is [connectors.HealthChecker].
 func (c *Connector) Health() error { return c.state.Health() }
 
 // Run keeps the account connected until ctx ends and hands what people write to h, which must also be a [Desk]. It is
@@ -126,7 +126,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if !ok {
 		return errors.New("serve whatsapp: the handler does not implement Desk")
 	}
-	d := newDesktop(c, desk)
+	d := newHandler(c, desk)
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.keep(running) })
 	group.Go(func() error { return d.deliver(running) })
@@ -138,11 +138,11 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 // Reach reports whether a person can be reached: they need a number, and the account has to be usable.
 func (c *Connector) Reach(p connectors.Person) error {
 	if slices.Contains(p.Suspended, Name) {
-		return &connectors.Gone{Why: p.Name + "'s WhatsApp account has changed its keys; enrol it again: daycared pair " + p.Name +
+		return &connectors.UnreachableError{Reason: p.Name + "'s WhatsApp account has changed its keys; enrol it again: daycared pair " + p.Name +
 			" --via " + Name}
 	}
 	if p.WhatsApp == "" {
-		return &connectors.Gone{Why: p.Name + " has no WhatsApp number here"}
+		return &connectors.UnreachableError{Reason: p.Name + " has no WhatsApp number here"}
 	}
 	if err := c.state.gone(); err != nil {
 		return err
@@ -188,15 +188,15 @@ func (c *Connector) sent(id string) {
 
 // read reports whether a message was read before. The store deduplicates its decision itself; this only keeps replies from
 // being sent twice.
-func (c *Connector) read(h heard) bool { return c.done.Contains(h.source.Sender.User + "/" + h.id) }
+func (c *Connector) read(h incoming) bool { return c.done.Contains(h.source.Sender.User + "/" + h.id) }
 
-func (c *Connector) noteRead(h heard) { c.done.Add(h.source.Sender.User+"/"+h.id, true) }
+func (c *Connector) noteRead(h incoming) { c.done.Add(h.source.Sender.User+"/"+h.id, true) }
 
 // arrived reports whether a phone has confirmed a message.
 func (c *Connector) arrived(id string) bool { return c.got.Contains(id) }
 
-// Whole is [connectors.Wholer].
-func (c *Connector) Whole(p connectors.Prompt) bool {
+// Fits is [connectors.FitChecker].
+func (c *Connector) Fits(p connectors.Prompt) bool {
 	return c.whole.Fits(p, func(p connectors.Prompt) bool { return show(p, c.now()).TooBig })
 }
 
@@ -226,8 +226,8 @@ func (c *Connector) clock(id string, theirs time.Time) {
 	}
 }
 
-// Dated is [connectors.Dater].
-func (c *Connector) Dated(name string) time.Time {
+// SentTime is [connectors.MessageDater].
+func (c *Connector) SentTime(name string) time.Time {
 	r, _ := parseRef(name)
 	at, _ := c.dates.Get(r.id)
 	c.dates.Remove(r.id)
@@ -245,10 +245,10 @@ func (c *Connector) theirTime(ours time.Time) time.Time {
 // what is not theirs, gets a *permissions.Refusal.
 type Desk interface {
 	conversation.Desk
-	// Stranger records that an unknown account wrote; At is ignored.
-	Stranger(ctx context.Context, s permissions.Stranger) error
-	// Found makes a person be asked again who could not be written to.
-	Found(ctx context.Context, via, person, place string) error
+	// NoteUnknownSender records that an unknown account wrote; At is ignored.
+	NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error
+	// ChatRecovered makes a person be asked again who could not be written to.
+	ChatRecovered(ctx context.Context, via, person, place string) error
 	// Suspend makes an account count for nobody until it is paired again, because it may belong to somebody else by now.
 	Suspend(ctx context.Context, via, address string) error
 }

@@ -102,7 +102,7 @@ func TestWhoDecidesNothing(t *testing.T) {
 			}
 		}
 	}
-	want := []permissions.Stranger{{Via: Name, Account: "+" + numbers["eve"], Name: "eve"}}
+	want := []permissions.UnknownSender{{Via: Name, Account: "+" + numbers["eve"], Name: "eve"}}
 	if got := s.desk.unknown(); !slices.Equal(got, want) {
 		t.Errorf("strangers: %+v; want eve once", got)
 	}
@@ -168,11 +168,11 @@ func TestWhatIsHeard(t *testing.T) {
 			e := &events.Message{Info: types.MessageInfo{
 				MessageSource: types.MessageSource{Chat: fay, Sender: fay}, ID: "1",
 			}, Message: proto.CloneOf(text)}
-			if h, not := hear(e); not != "" || h.text != "yes K7F3Q" {
+			if h, not := decode(e); not != "" || h.text != "yes K7F3Q" {
 				t.Fatalf("heard %q, %s", h.text, not)
 			}
 			change(e)
-			if _, not := hear(e); not == "" {
+			if _, not := decode(e); not == "" {
 				t.Errorf("%s: it is heard", name)
 			}
 		})
@@ -204,20 +204,20 @@ func TestWhatIsOurs(t *testing.T) {
 	number, lid := types.NewADJID("15550001111", 0, 7), types.NewADJID("77", 0, 7)
 	lid.Server = types.HiddenUserServer
 	for _, c := range []struct {
-		h    heard
+		h    incoming
 		want bool
 	}{
-		{heard{}, true}, {heard{author: "15550001111@s.whatsapp.net"}, true}, {heard{author: "15550001111:7@s.whatsapp.net"}, true},
-		{heard{author: "15550001111@c.us", chat: "15550001111@c.us"}, true}, {heard{author: "77@lid", chat: "77@lid"}, true},
-		{heard{author: "78@lid"}, false}, {heard{author: "491@s.whatsapp.net"}, false}, {heard{author: "@lid"}, false},
-		{heard{onOwn: true}, false}, {heard{chat: "1@g.us"}, false}, {heard{chat: "status@broadcast"}, false},
-		{heard{chat: "1@newsletter"}, false},
+		{incoming{}, true}, {incoming{author: "15550001111@s.whatsapp.net"}, true}, {incoming{author: "15550001111:7@s.whatsapp.net"}, true},
+		{incoming{author: "15550001111@c.us", chat: "15550001111@c.us"}, true}, {incoming{author: "77@lid", chat: "77@lid"}, true},
+		{incoming{author: "78@lid"}, false}, {incoming{author: "491@s.whatsapp.net"}, false}, {incoming{author: "@lid"}, false},
+		{incoming{onOwn: true}, false}, {incoming{chat: "1@g.us"}, false}, {incoming{chat: "status@broadcast"}, false},
+		{incoming{chat: "1@newsletter"}, false},
 	} {
 		if got := c.h.onOurs(number, lid); got != c.want {
 			t.Errorf("by %q in %q: %v", c.h.author, c.h.chat, got)
 		}
 	}
-	if !(heard{author: "77@lid"}).onOurs(number, types.EmptyJID) {
+	if !(incoming{author: "77@lid"}).onOurs(number, types.EmptyJID) {
 		t.Error("a reply is lost where our LID is not known yet")
 	}
 }

@@ -48,7 +48,7 @@ func escalating(s *stage) {
 }
 
 func (s *stage) noted() bool {
-	lagging, err := s.rows.Lagging(s.t.Context(), Name, "", 1)
+	lagging, err := s.rows.StaleCopies(s.t.Context(), Name, "", 1)
 	return err == nil && len(lagging) == 0
 }
 

@@ -62,7 +62,7 @@ func (a *asker) ask(ctx context.Context, l *life) (permissions.Request, error) {
 	return l.Ask(marked(ctx, a.name), a.caller, a.question)
 }
 
-// knows notes what came back, and tells whether that is the end.
+// knows notes what came back, and reports whether that is the end.
 func (a *asker) knows(ctx context.Context, w *world, r permissions.Request, err error) bool {
 	var refusal *permissions.Refusal
 	errors.As(err, &refusal)

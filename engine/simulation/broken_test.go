@@ -10,40 +10,40 @@ import (
 
 // wrong is what is broken about a store on purpose.
 type wrong struct {
-	row     func(permissions.Request, permissions.Event) permissions.Request // what a change is made from, instead of the row
-	hurry   time.Duration                                                    // deadlines come so much too early
-	mute    permissions.Type                                                 // what the audit does not tell
-	forgets bool                                                             // the last commit, when the daemon dies
+	row     func(permissions.Request, permissions.Transition) permissions.Request // what a change is made from, instead of the row
+	hurry   time.Duration                                                         // deadlines come so much too early
+	mute    permissions.Type                                                      // what the audit does not tell
+	forgets bool                                                                  // the last commit, when the daemon dies
 }
 
 // unsettled is the row as it was before it was settled: a compare-and-set that compares nothing.
-func unsettled(r permissions.Request, e permissions.Event) permissions.Request {
+func unsettled(r permissions.Request, e permissions.Transition) permissions.Request {
 	if _, votes := e.(permissions.Cast); votes && r.State != permissions.Pending {
 		r.State, r.Answer, r.DecidedBy, r.DecidedAt, r.Votes = permissions.Pending, "", "", time.Time{}, nil
 	}
 	return r
 }
 
-func unused(r permissions.Request, e permissions.Event) permissions.Request {
+func unused(r permissions.Request, e permissions.Transition) permissions.Request {
 	if _, uses := e.(permissions.Use); uses {
 		r.UsedAt, r.UsedCall = time.Time{}, ""
 	}
 	return r
 }
 
-func alone(r permissions.Request, _ permissions.Event) permissions.Request {
+func alone(r permissions.Request, _ permissions.Transition) permissions.Request {
 	r.Quorum = 1
 	return r
 }
 
-func endless(r permissions.Request, e permissions.Event) permissions.Request {
+func endless(r permissions.Request, e permissions.Transition) permissions.Request {
 	if _, ends := e.(permissions.Expire); ends {
 		r.State = permissions.Expired // as if it were over already
 	}
 	return r
 }
 
-func overruled(r permissions.Request, _ permissions.Event) permissions.Request {
+func overruled(r permissions.Request, _ permissions.Transition) permissions.Request {
 	r.Votes = slices.DeleteFunc(slices.Clone(r.Votes), func(v permissions.Vote) bool { return v.By == "sam" })
 	return r
 }

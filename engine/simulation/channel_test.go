@@ -43,30 +43,30 @@ type line struct {
 }
 
 var (
-	_ connectors.Connector = (*line)(nil)
-	_ connectors.Editor    = (*line)(nil)
-	_ connectors.Teller    = (*line)(nil)
-	_ connectors.Namer     = (*naming)(nil)
-	_ connectors.Forgetful = (*screen)(nil)
-	_ connectors.Screen    = (*screen)(nil)
+	_ connectors.Connector          = (*line)(nil)
+	_ connectors.Editor             = (*line)(nil)
+	_ connectors.Notifier           = (*line)(nil)
+	_ connectors.MessageIDAllocator = (*naming)(nil)
+	_ connectors.EphemeralChannel   = (*screen)(nil)
+	_ connectors.Screen             = (*screen)(nil)
 )
 
 // naming is a line to a channel that names its messages.
 type naming struct{ *line }
 
-// NameFor is [connectors.Namer]. The name follows from what it is about, so that a name that got lost is the same again.
-func (n *naming) NameFor(p connectors.Prompt) string { return nameFor(p) }
+// AllocateID is [connectors.MessageIDAllocator]. The name follows from what it is about, so that a name that got lost is the same again.
+func (n *naming) AllocateID(p connectors.Prompt) string { return nameFor(p) }
 
 func nameFor(p connectors.Prompt) string { return "n-" + p.To.Name + "-" + string(p.Request.ID) }
 
 // screen is a line to what ends with the daemon.
 type screen struct{ *line }
 
-// Forgets is [connectors.Forgetful].
-func (*screen) Forgets() {}
+// Ephemeral is [connectors.EphemeralChannel].
+func (*screen) Ephemeral() {}
 
-// Shows is [connectors.Screen].
-func (*screen) Shows() {}
+// Screen is [connectors.Screen].
+func (*screen) Screen() {}
 
 // connect makes the connector of a new life.
 func (c *channel) connect(w *world, g *gate) connectors.Connector {
@@ -103,7 +103,7 @@ func away() error { return errAway }
 func (l *line) reaches(person string) error {
 	switch {
 	case l.gone[person]:
-		return &connectors.Gone{Why: person + " has blocked the bot"}
+		return &connectors.UnreachableError{Reason: person + " has blocked the bot"}
 	case l.away && l.named:
 		return later{errAway}
 	case l.away:
@@ -159,7 +159,7 @@ func (l *line) Edit(ctx context.Context, ref string, p connectors.Prompt) error 
 		}
 		i := slices.IndexFunc(l.cards, func(c *card) bool { return c.ref == ref })
 		if i < 0 {
-			return struct{}{}, connectors.ErrAnew
+			return struct{}{}, connectors.ErrResend
 		}
 		l.cards[i].request = p.Request
 		return struct{}{}, nil
@@ -167,8 +167,8 @@ func (l *line) Edit(ctx context.Context, ref string, p connectors.Prompt) error 
 	return err
 }
 
-// Tell is [connectors.Teller].
-func (l *line) Tell(ctx context.Context, n connectors.Notice) error {
+// Notify is [connectors.Notifier].
+func (l *line) Notify(ctx context.Context, n connectors.Notice) error {
 	what := fmt.Sprintf("%s tells %s of %s", l.name, n.To.Name, n.About)
 	_, _, err := through(ctx, l.gate, sending, what, away, func() (struct{}, error) {
 		l.w.mu.Lock()
@@ -178,10 +178,10 @@ func (l *line) Tell(ctx context.Context, n connectors.Notice) error {
 	return err
 }
 
-// Reach is [connectors.Reacher].
+// Reach is [connectors.ReachabilityChecker].
 func (l *line) Reach(p connectors.Person) error {
 	if (l.bound && p.Name != "fay") || (l.named && p.WhatsApp == "") || (!l.named && p.Telegram == 0) {
-		return &connectors.Gone{Why: p.Name + " has no account at " + l.name}
+		return &connectors.UnreachableError{Reason: p.Name + " has no account at " + l.name}
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (d *disk) Open(ctx context.Context, o permissions.Opening) (r permissions.R
 // topic is what the question of a request is called in the trace.
 func topic(r permissions.Request) string { return r.Reason + r.Message }
 
-func (d *disk) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (c permissions.Change, err error) {
+func (d *disk) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (c permissions.Change, err error) {
 	var inner error
 	err = d.write(ctx, "apply "+event(e)+" to "+d.w.nameOf(id), func(ctx context.Context) error {
 		c, inner = d.Store.Apply(ctx, id, e)
@@ -72,7 +72,7 @@ func (d *disk) Apply(ctx context.Context, id permissions.ID, e permissions.Event
 }
 
 // event is an event in words, without its time.
-func event(e permissions.Event) string {
+func event(e permissions.Transition) string {
 	switch e := e.(type) {
 	case permissions.Cast:
 		used := ""
@@ -142,17 +142,17 @@ func (d *disk) Copies(ctx context.Context, id permissions.ID) (copies []permissi
 	return copies, err
 }
 
-func (d *disk) Lagging(ctx context.Context, connector string, after permissions.ID, limit int) (ids []permissions.ID, err error) {
+func (d *disk) StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) (ids []permissions.ID, err error) {
 	err = d.read(ctx, "list what lags at "+connector, func(ctx context.Context) error {
-		ids, err = d.Store.Lagging(ctx, connector, after, limit)
+		ids, err = d.Store.StaleCopies(ctx, connector, after, limit)
 		return err
 	})
 	return ids, err
 }
 
-func (d *disk) Unaddressed(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
+func (d *disk) RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
 	err = d.read(ctx, "list who has no copy", func(ctx context.Context) error {
-		ids, err = d.Store.Unaddressed(ctx, after, limit)
+		ids, err = d.Store.RequestsWithoutCopies(ctx, after, limit)
 		return err
 	})
 	return ids, err
@@ -182,12 +182,12 @@ func (d *disk) GrantsInForce(ctx context.Context, asked string, now time.Time) (
 	return all, err
 }
 
-// Shown also counts what was sent and could not be noted: nobody can know then, and it may be sent again.
-func (d *disk) Shown(ctx context.Context, c permissions.Copy, was string) error {
+// MarkShown also counts what was sent and could not be noted: nobody can know then, and it may be sent again.
+func (d *disk) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
 	at := cardAt{c.Request, c.Person, c.Connector}
 	what := fmt.Sprintf("note that %s shows %s %d of %s", c.Connector, c.Person, c.Shown, d.w.nameOf(c.Request))
 	_, done, err := through(ctx, d.gate, writing, what, full, func() (struct{}, error) {
-		return struct{}{}, d.Store.Shown(context.WithoutCancel(ctx), c, was)
+		return struct{}{}, d.Store.MarkShown(context.WithoutCancel(ctx), c, was)
 	})
 	if !done {
 		d.w.unsure(at)
@@ -195,17 +195,17 @@ func (d *disk) Shown(ctx context.Context, c permissions.Copy, was string) error 
 	return err
 }
 
-func (d *disk) Named(ctx context.Context, c permissions.Copy) error {
+func (d *disk) MarkNamed(ctx context.Context, c permissions.Copy) error {
 	what := fmt.Sprintf("name what %s shows %s of %s", c.Connector, c.Person, d.w.nameOf(c.Request))
 	return d.write(ctx, what, func(ctx context.Context) error {
-		return d.Store.Named(ctx, c)
+		return d.Store.MarkNamed(ctx, c)
 	})
 }
 
-func (d *disk) Failed(ctx context.Context, c permissions.Copy) error {
+func (d *disk) MarkFailed(ctx context.Context, c permissions.Copy) error {
 	what := fmt.Sprintf("note that %s shows %s nothing of %s", c.Connector, c.Person, d.w.nameOf(c.Request))
 	return d.write(ctx, what, func(ctx context.Context) error {
-		return d.Store.Failed(ctx, c)
+		return d.Store.MarkFailed(ctx, c)
 	})
 }
 
@@ -227,8 +227,8 @@ func (d *disk) Notices(ctx context.Context, after permissions.ID, limit int) (al
 	return all, err
 }
 
-func (d *disk) Noted(ctx context.Context, id permissions.ID) error {
-	return d.write(ctx, "strike out a notice", func(ctx context.Context) error { return d.Store.Noted(ctx, id) })
+func (d *disk) DeleteNotice(ctx context.Context, id permissions.ID) error {
+	return d.write(ctx, "strike out a notice", func(ctx context.Context) error { return d.Store.DeleteNotice(ctx, id) })
 }
 
 func (d *disk) Record(ctx context.Context, r permissions.Record) error {
@@ -237,17 +237,17 @@ func (d *disk) Record(ctx context.Context, r permissions.Record) error {
 	})
 }
 
-func (d *disk) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
+func (d *disk) Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error) {
 	err = d.write(ctx, "pulse", func(ctx context.Context) error {
-		last, err = d.Store.Pulse(ctx, at)
+		last, err = d.Store.Heartbeat(ctx, at)
 		return err
 	})
 	return last, err
 }
 
-func (d *disk) Newest(ctx context.Context) (at time.Time, err error) {
+func (d *disk) NewestTime(ctx context.Context) (at time.Time, err error) {
 	err = d.read(ctx, "look at the newest entry", func(ctx context.Context) error {
-		at, err = d.Store.Newest(ctx)
+		at, err = d.Store.NewestTime(ctx)
 		return err
 	})
 	return at, err
@@ -261,8 +261,8 @@ func (d *disk) StoppedBy(ctx context.Context) (by string, err error) {
 	return by, err
 }
 
-func (d *disk) Forget(ctx context.Context, connector string) error {
-	return d.write(ctx, "forget what "+connector+" showed", func(ctx context.Context) error { return d.Store.Forget(ctx, connector) })
+func (d *disk) ForgetCopies(ctx context.Context, connector string) error {
+	return d.write(ctx, "forget what "+connector+" showed", func(ctx context.Context) error { return d.Store.ForgetCopies(ctx, connector) })
 }
 
 func (d *disk) Grant(ctx context.Context, id permissions.ID) (g permissions.Grant, err error) {

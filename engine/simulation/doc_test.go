@@ -1,5 +1,5 @@
-// Package simulation lives through days that went wrong, thousands of them: the real engine, with its registry, couriers,
-// usher and herald, between a store, three channels and a clock that are in memory and do what a seed says. Nothing is
+// Package simulation lives through days that went wrong, thousands of them: the real engine, with its registry, dispatchers,
+// reconciler and notifier, between a store, three channels and a clock that are in memory and do what a seed says. Nothing is
 // here but tests.
 //
 // One goroutine, the driver (world_test.go, day_test.go), decides everything. Every call that the engine makes to its

@@ -252,7 +252,7 @@ func (j *judge) settled(old, r permissions.Request, is *rows) {
 	}
 }
 
-// isOver tells whether, by either clock, the time of a request can have been over.
+// isOver reports whether, by either clock, the time of a request can have been over.
 func (j *judge) isOver(r permissions.Request) bool {
 	b := j.born[r.ID]
 	jumped := len(j.jumps) > b.jumps

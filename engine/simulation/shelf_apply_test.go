@@ -10,7 +10,7 @@ import (
 )
 
 // Apply is [permissions.Store].
-func (s *shelf) Apply(_ context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+func (s *shelf) Apply(_ context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	var c permissions.Change
 	var refused error
 	err := s.write(func() error {
@@ -42,8 +42,8 @@ func (s *shelf) Apply(_ context.Context, id permissions.ID, e permissions.Event)
 	return c, refused
 }
 
-// allows tells whether e may not happen while everything is stopped.
-func allows(e permissions.Event) bool {
+// allows reports whether e may not happen while everything is stopped.
+func allows(e permissions.Transition) bool {
 	switch e.(type) {
 	case permissions.Cast, permissions.Reply, permissions.Use:
 		return true
@@ -51,8 +51,8 @@ func allows(e permissions.Event) bool {
 	return false
 }
 
-// known tells whether e is a vote that came before.
-func (t *rows) known(e permissions.Event) bool {
+// known reports whether e is a vote that came before.
+func (t *rows) known(e permissions.Transition) bool {
 	cast, votes := e.(permissions.Cast)
 	if !votes || cast.Vote.Key == "" {
 		return false
@@ -63,7 +63,7 @@ func (t *rows) known(e permissions.Event) bool {
 }
 
 // step is [permissions.Step], but that nothing is used that rests on grants that are over.
-func (t *rows) step(before permissions.Request, e permissions.Event) (permissions.Change, error) {
+func (t *rows) step(before permissions.Request, e permissions.Transition) (permissions.Change, error) {
 	c, refused := permissions.Step(before, e)
 	use, uses := e.(permissions.Use)
 	if refused != nil || (!uses && !c.Handed()) {
@@ -85,7 +85,7 @@ func (t *rows) step(before permissions.Request, e permissions.Event) (permission
 	return permissions.Change{Before: before, After: before}, permissions.ErrNoUse
 }
 
-// borne tells whether, at that time, one of the grants that r left behind is in force, if it left any, and all on which
+// borne reports whether, at that time, one of the grants that r left behind is in force, if it left any, and all on which
 // it rests.
 func (t *rows) borne(r permissions.Request, at time.Time) bool {
 	left, live := 0, 0
@@ -103,7 +103,7 @@ func (t *rows) borne(r permissions.Request, at time.Time) bool {
 	return (left == 0 || live > 0) && !slices.ContainsFunc(r.Under, func(id permissions.ID) bool { return !under[id] })
 }
 
-// open tells whether the grant is neither revoked nor over at that time.
+// open reports whether the grant is neither revoked nor over at that time.
 func (g grant) open(at time.Time) bool {
 	return g.RevokedAt.IsZero() && !g.ended && (g.Until.IsZero() || g.Until.After(kept(at)))
 }

@@ -55,8 +55,8 @@ func (s *shelf) list(after permissions.ID, limit int, is func(*row) bool) (ids [
 	return ids, err
 }
 
-// Lagging lists the requests of which this connector's copy is not up to date.
-func (s *shelf) Lagging(_ context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error) {
+// StaleCopies lists the requests of which this connector's copy is not up to date.
+func (s *shelf) StaleCopies(_ context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error) {
 	return s.list(after, limit, func(r *row) bool {
 		return slices.ContainsFunc(s.copies, func(c permissions.Copy) bool {
 			return c.Request == r.ID && c.Connector == connector && c.Failed == "" && c.Shown < r.Revision
@@ -64,8 +64,8 @@ func (s *shelf) Lagging(_ context.Context, connector string, after permissions.I
 	})
 }
 
-// Unaddressed lists the pending requests of which somebody who is asked has no copy, or one that failed.
-func (s *shelf) Unaddressed(_ context.Context, after permissions.ID, limit int) ([]permissions.ID, error) {
+// RequestsWithoutCopies lists the pending requests of which somebody who is asked has no copy, or one that failed.
+func (s *shelf) RequestsWithoutCopies(_ context.Context, after permissions.ID, limit int) ([]permissions.ID, error) {
 	return s.list(after, limit, func(r *row) bool {
 		return r.State == permissions.Pending && slices.ContainsFunc(r.Asked, func(person string) bool {
 			live, failed := false, false
@@ -79,8 +79,8 @@ func (s *shelf) Unaddressed(_ context.Context, after permissions.ID, limit int) 
 	})
 }
 
-// Shown notes that a copy was sent or edited.
-func (s *shelf) Shown(_ context.Context, c permissions.Copy, was string) error {
+// MarkShown notes that a copy was sent or edited.
+func (s *shelf) MarkShown(_ context.Context, c permissions.Copy, was string) error {
 	return s.write(func() error {
 		if _, err := s.find(c.Request); err != nil {
 			return err
@@ -114,8 +114,8 @@ func (s *shelf) Shown(_ context.Context, c permissions.Copy, was string) error {
 	})
 }
 
-// Named notes the Ref under which a copy that has none is about to be sent.
-func (s *shelf) Named(_ context.Context, c permissions.Copy) error {
+// MarkNamed notes the Ref under which a copy that has none is about to be sent.
+func (s *shelf) MarkNamed(_ context.Context, c permissions.Copy) error {
 	return s.write(func() error {
 		if one := s.copyAt(c); one != nil && one.Ref == "" {
 			one.Ref = c.Ref
@@ -124,8 +124,8 @@ func (s *shelf) Named(_ context.Context, c permissions.Copy) error {
 	})
 }
 
-// Failed notes that a copy will never be shown.
-func (s *shelf) Failed(_ context.Context, c permissions.Copy) error {
+// MarkFailed notes that a copy will never be shown.
+func (s *shelf) MarkFailed(_ context.Context, c permissions.Copy) error {
 	return s.write(func() error {
 		if _, err := s.find(c.Request); err != nil {
 			return err
@@ -157,8 +157,8 @@ func (s *shelf) AddCopies(_ context.Context, copies []permissions.Copy) error {
 	})
 }
 
-// Live lists this connector's copies that people see of the newest pending requests.
-func (s *shelf) Live(_ context.Context, connector string, limit int) (all []permissions.Copy, err error) {
+// LiveCopies lists this connector's copies that people see of the newest pending requests.
+func (s *shelf) LiveCopies(_ context.Context, connector string, limit int) (all []permissions.Copy, err error) {
 	err = s.read(func() error {
 		for _, r := range slices.Backward(s.requests) {
 			if r.State != permissions.Pending || limit == 0 {
@@ -206,8 +206,8 @@ func (t *rows) forget(connector string, anew bool) (were []permissions.Copy) {
 	return were
 }
 
-// Forget prepares a forgetful connector's start.
-func (s *shelf) Forget(_ context.Context, connector string) error {
+// ForgetCopies prepares a forgetful connector's start.
+func (s *shelf) ForgetCopies(_ context.Context, connector string) error {
 	return s.write(func() error {
 		lags := map[permissions.ID]bool{}
 		for _, c := range s.copies {
@@ -232,7 +232,7 @@ func (s *shelf) Forget(_ context.Context, connector string) error {
 // leave keeps a notice. A reminder that is still to be sent stands for those that come after it.
 func (s *shelf) leave(n permissions.Notice) {
 	i := slices.IndexFunc(s.notices, func(o permissions.Notice) bool {
-		return n.About == permissions.AboutWaiting && o.About == n.About && o.To == n.To && o.Place == n.Place
+		return n.About == permissions.AboutWaiting && o.About == n.About && o.To == n.To && o.Group == n.Group
 	})
 	if i >= 0 {
 		s.notices[i].Urgent = s.notices[i].Urgent || n.Urgent
@@ -258,8 +258,8 @@ func (s *shelf) Notices(_ context.Context, after permissions.ID, limit int) (fou
 	return found[:min(len(found), limit)], err
 }
 
-// Noted strikes out a notice.
-func (s *shelf) Noted(_ context.Context, id permissions.ID) error {
+// DeleteNotice strikes out a notice.
+func (s *shelf) DeleteNotice(_ context.Context, id permissions.ID) error {
 	return s.write(func() error {
 		s.notices = slices.DeleteFunc(s.notices, func(n permissions.Notice) bool { return n.ID == id })
 		return nil
@@ -322,8 +322,8 @@ func (s *shelf) Verify(context.Context) (heads []permissions.Head, err error) {
 	return heads, err
 }
 
-// Newest is the time of the newest entry of the audit.
-func (s *shelf) Newest(context.Context) (at time.Time, err error) {
+// NewestTime is the time of the newest entry of the audit.
+func (s *shelf) NewestTime(context.Context) (at time.Time, err error) {
 	err = s.read(func() error {
 		if n := len(s.audit); n > 0 {
 			at = s.audit[n-1].At
@@ -333,8 +333,8 @@ func (s *shelf) Newest(context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Pulse notes that the daemon runs, and returns when it last did so.
-func (s *shelf) Pulse(_ context.Context, at time.Time) (last time.Time, err error) {
+// Heartbeat notes that the daemon runs, and returns when it last did so.
+func (s *shelf) Heartbeat(_ context.Context, at time.Time) (last time.Time, err error) {
 	err = s.write(func() error {
 		if last = s.alive; !at.IsZero() {
 			s.alive = kept(at)
@@ -348,11 +348,11 @@ func (s *shelf) Pulse(_ context.Context, at time.Time) (last time.Time, err erro
 func (s *shelf) Health(context.Context) error { return nil }
 
 // Pairings, Suspensions, Locks and Moves are none: nobody is enrolled or locked here, and no group moves.
-func (s *shelf) Pairings(context.Context) ([]permissions.Pairing, error)       { return nil, nil }
-func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error) { return nil, nil }
-func (s *shelf) Locks(context.Context) ([]permissions.Lock, error)             { return nil, nil }
-func (s *shelf) Moves(context.Context) ([]permissions.Move, error)             { return nil, nil }
-func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)           { return nil, nil }
+func (s *shelf) Pairings(context.Context) ([]permissions.Pairing, error)         { return nil, nil }
+func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error)   { return nil, nil }
+func (s *shelf) Locks(context.Context) ([]permissions.Lock, error)               { return nil, nil }
+func (s *shelf) GroupRenames(context.Context) ([]permissions.GroupRename, error) { return nil, nil }
+func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)             { return nil, nil }
 
 // Prune deletes nothing: what is asked here is not old enough.
 func (s *shelf) Prune(context.Context, permissions.Keep, time.Time, int) (bool, error) {

@@ -27,13 +27,13 @@ func (s *shelf) Due(
 			next = at
 		}
 	}
-	add := func(r *row, at time.Time, e permissions.Event) {
+	add := func(r *row, at time.Time, e permissions.Transition) {
 		if soon(at); !at.IsZero() && !at.After(now) {
 			events = append(events, event{at, permissions.Due{ID: r.ID, Event: e}})
 		}
 	}
 	err = s.read(func() error {
-		for _, kind := range []permissions.Event{
+		for _, kind := range []permissions.Transition{
 			permissions.Expire{At: now}, permissions.Lapse{At: now}, permissions.Escalate{At: now}, permissions.Remind{At: now},
 		} {
 			for i := range s.requests {

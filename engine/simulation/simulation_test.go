@@ -130,7 +130,7 @@ func TestTheSameDayOnSQLite(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "daycared.db")
 		synctest.Test(t, func(t *testing.T) {
 			other = newWorld(seed)
-			s, err := store.Open(t.Context(), store.Options{Path: path, Now: other.now, Log: slog.New(slog.DiscardHandler), Leisure: -1})
+			s, err := store.Open(t.Context(), store.Options{Path: path, Now: other.now, Log: slog.New(slog.DiscardHandler), LowPriorityWait: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

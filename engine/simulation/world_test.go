@@ -292,7 +292,7 @@ func (w *world) held() time.Duration {
 	return soonest
 }
 
-// holds tells whether some call is held back.
+// holds reports whether some call is held back.
 func (w *world) holds() bool { return w.life != nil && w.held() < time.Hour }
 
 // start starts the daemon, and waits until it has recovered or failed to.
@@ -335,7 +335,7 @@ func (w *world) ready() bool {
 	return w.life != nil && w.life.up
 }
 
-// running tells whether the process is there: one that could not recover ends.
+// running reports whether the process is there: one that could not recover ends.
 func (l *life) running() bool { return l.failed == nil }
 
 // bury ends what is left of a life.

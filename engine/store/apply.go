@@ -13,7 +13,7 @@ import (
 
 // Apply implements [permissions.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
 // Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead (see borne).
-func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
 		return s.refuse(ctx, id, e, *by)
 	}
@@ -53,7 +53,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 
 // step is [permissions.Step], except that it never uses an approval that depends on grants that are over.
 func (s *Store) step(
-	ctx context.Context, from source, before permissions.Request, e permissions.Event,
+	ctx context.Context, from source, before permissions.Request, e permissions.Transition,
 ) (c permissions.Change, refused, err error) {
 	c, refused = permissions.Step(before, e)
 	use, uses := e.(permissions.Use)
@@ -78,7 +78,7 @@ func (s *Store) step(
 
 // refuse is Apply while everything is stopped. It does not wait for a write, because cancelling all requests may take long.
 func (s *Store) refuse(
-	ctx context.Context, id permissions.ID, e permissions.Event, by string,
+	ctx context.Context, id permissions.ID, e permissions.Transition, by string,
 ) (c permissions.Change, err error) {
 	seen := false
 	err = s.read(ctx, func(from source) error {
@@ -113,7 +113,7 @@ func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permi
 const countKey = `SELECT COUNT(*) FROM votes WHERE key = $1 AND key <> ''`
 
 // known reports whether the vote e was stored before.
-func known(ctx context.Context, from source, e permissions.Event) (bool, error) {
+func known(ctx context.Context, from source, e permissions.Transition) (bool, error) {
 	cast, votes := e.(permissions.Cast)
 	if !votes || cast.Vote.Key == "" {
 		return false, nil

@@ -99,7 +99,7 @@ func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permiss
 // The types come from permissions.Happenings: constants, not input. Entries of pruned requests have no session and no people.
 var readHappenings = func() string {
 	var types []string
-	for _, t := range permissions.Happenings() {
+	for _, t := range permissions.EventsOf() {
 		types = append(types, `'`+string(t)+`'`)
 	}
 	columns := `audit.` + strings.ReplaceAll(entryColumns, `, `, `, audit.`)
@@ -110,14 +110,14 @@ var readHappenings = func() string {
 
 const readFirst = `SELECT seq FROM audit WHERE chain = $1 ORDER BY seq LIMIT 1`
 
-func happeningFields(h *permissions.Happening) []any {
+func happeningFields(h *permissions.Event) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
 }
 
-// Happenings implements [engine.Store].
-func (s *Store) Happenings(
+// Events implements [engine.Store].
+func (s *Store) Events(
 	ctx context.Context, after int64, limit int,
-) (found []permissions.Happening, first int64, err error) {
+) (found []permissions.Event, first int64, err error) {
 	err = s.read(ctx, func(from source) error {
 		err := from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -125,11 +125,11 @@ func (s *Store) Happenings(
 		}
 		found, err = collect(ctx, from, "", happeningFields, readHappenings, s.chain, after, limit)
 		for i, h := range found {
-			if found[i] = h.Located(); h.Hash == (permissions.Digest{}) { // unreadable
-				found[i] = permissions.Happening{Entry: permissions.Entry{Seq: h.Seq}}
+			if found[i] = h.Locate(); h.Hash == (permissions.Digest{}) { // unreadable
+				found[i] = permissions.Event{Entry: permissions.Entry{Seq: h.Seq}}
 			}
 		}
-		found = slices.DeleteFunc(found, func(h permissions.Happening) bool { return h.Seq == 0 })
+		found = slices.DeleteFunc(found, func(h permissions.Event) bool { return h.Seq == 0 })
 		return err
 	})
 	return found, first, err
@@ -137,8 +137,8 @@ func (s *Store) Happenings(
 
 const readNewestTime = `SELECT at FROM audit WHERE chain = $1 AND at BETWEEN 0 AND 253402300799999999 ORDER BY seq DESC LIMIT 1`
 
-// Newest is the time of the newest entry of the daemon's chain, or zero.
-func (s *Store) Newest(ctx context.Context) (at time.Time, err error) {
+// NewestTime is the time of the newest entry of the daemon's chain, or zero.
+func (s *Store) NewestTime(ctx context.Context) (at time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
 		err := from.QueryRowContext(ctx, readNewestTime, s.chain).Scan(instant{&at})
 		if errors.Is(err, sql.ErrNoRows) {

@@ -82,8 +82,8 @@ const (
 	voted   = "voted" // who answered it, and when
 )
 
-// hear adds an entry. It returns an error if a request is settled, used or revoked a second time.
-func (c *comparison) hear(e permissions.Entry) (err error) {
+// addEntry adds an entry. It returns an error if a request is settled, used or revoked a second time.
+func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	c.heard++
 	c.hearOfRow(e)
 	id := string(e.Request)

@@ -26,7 +26,7 @@ func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([
 
 func copyFields(c *permissions.Copy) []any {
 	return []any{
-		&c.Request, &c.Person, &c.Connector, &c.Place, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
+		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
 		&c.Failed, instant{&c.Dated},
 	}
 }
@@ -35,8 +35,8 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
 	`AND copies.shown < requests.revision) ORDER BY number LIMIT 0 + $3`
 
-// Lagging implements [engine.Store].
-func (s *Store) Lagging(
+// StaleCopies implements [engine.Store].
+func (s *Store) StaleCopies(
 	ctx context.Context, connector string, after permissions.ID, limit int,
 ) (ids []permissions.ID, err error) {
 	err = s.read(ctx, func(from source) error {
@@ -56,15 +56,15 @@ const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 
 // together returns the copies that share one message with c: those in its group, or c alone.
 func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
 	return collect(ctx, t, "a copy of request "+string(c.Request), copyFields, readTogether,
-		c.Request, c.Connector, c.Place, c.Person)
+		c.Request, c.Connector, c.Group, c.Person)
 }
 
-// Shown records that a copy (was is its former Ref) was sent or edited: Ref, Shown, SentAt and Dated, for all copies in its
+// MarkShown records that a copy (was is its former Ref) was sent or edited: Ref, Shown, SentAt and Dated, for all copies in its
 // group. The first time is audited for each person. A copy that was meanwhile marked to be sent again stays marked; one that
 // has another Ref by now is an [permissions.ElsewhereError]. If SentAt is zero, a copy that was never sent remains to be sent.
-func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
+func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
 	other := ""
-	err := s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
+	err := s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
 		if err != nil {
 			return err
@@ -110,18 +110,18 @@ func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error
 
 const nameCopy = `UPDATE copies SET ref = $1 WHERE request = $2 AND person = $3 AND connector = $4 AND place = $5 AND ref = ''`
 
-// Named records the Ref under which a copy without one is about to be sent.
-func (s *Store) Named(ctx context.Context, c permissions.Copy) error {
+// MarkNamed records the Ref under which a copy without one is about to be sent.
+func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Place)
+		_, err := t.ExecContext(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Group)
 		return err
 	})
 }
 
-// Failed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
+// MarkFailed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
 // group. A copy that was shown since c was read does not become one that was never shown.
-func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
-	return s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
+func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
+	return s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 			if _, err := position(ctx, t, c.Request); err != nil {
 				return err
 			}
-			if c.Place != "" {
+			if c.Group != "" {
 				all, err := together(ctx, t, c)
 				if err != nil {
 					return err
@@ -207,8 +207,8 @@ const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND num
 	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
 	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`
 
-// Unaddressed implements [engine.Store].
-func (s *Store) Unaddressed(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
+// RequestsWithoutCopies implements [engine.Store].
+func (s *Store) RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
 	err = s.read(ctx, func(from source) error {
 		number, err := position(ctx, from, after)
 		if err != nil {
@@ -242,8 +242,8 @@ const (
 const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
 	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT 0 + $2) ORDER BY request, person`
 
-// Live lists this connector's visible copies of the newest pending requests, at most limit.
-func (s *Store) Live(ctx context.Context, connector string, limit int) ([]permissions.Copy, error) {
+// LiveCopies lists this connector's visible copies of the newest pending requests, at most limit.
+func (s *Store) LiveCopies(ctx context.Context, connector string, limit int) ([]permissions.Copy, error) {
 	return gather(ctx, s, "a copy", copyFields, readLately, connector, limit)
 }
 
@@ -277,8 +277,8 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (wer
 	return were, nil
 }
 
-// Forget implements [engine.Store].
-func (s *Store) Forget(ctx context.Context, connector string) error {
+// ForgetCopies implements [engine.Store].
+func (s *Store) ForgetCopies(ctx context.Context, connector string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		for _, step := range []struct {
 			text string
@@ -300,8 +300,8 @@ func (s *Store) Forget(ctx context.Context, connector string) error {
 const readPendingIn = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND place <> '' ` +
 	`AND number > $1 AND place = $2 ORDER BY number LIMIT 0 + $3`
 
-// PendingIn lists at most limit pending requests of a group after the one given (empty: from the first), oldest first.
-func (s *Store) PendingIn(
+// PendingInGroup lists at most limit pending requests of a group after the one given (empty: from the first), oldest first.
+func (s *Store) PendingInGroup(
 	ctx context.Context, place string, after permissions.ID, limit int,
 ) (found []permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
@@ -317,8 +317,8 @@ func (s *Store) PendingIn(
 
 const readPlaces = `SELECT DISTINCT place FROM requests WHERE state = 'pending' AND place <> '' ORDER BY place`
 
-// Places lists the groups in which a pending request is shown.
-func (s *Store) Places(ctx context.Context) ([]string, error) {
+// Groups lists the groups in which a pending request is shown.
+func (s *Store) Groups(ctx context.Context) ([]string, error) {
 	field := func(place *string) []any { return []any{place} }
 	return gather(ctx, s, "a place", field, readPlaces)
 }
@@ -330,8 +330,8 @@ const (
 	readMoved = `SELECT was, now FROM moved ORDER BY was`
 )
 
-// Move records, with an audit entry, that a group has another name now, and reports whether that is new.
-func (s *Store) Move(ctx context.Context, m permissions.Move, via string) (news bool, err error) {
+// RenameGroup records, with an audit entry, that a group has another name now, and reports whether that is new.
+func (s *Store) RenameGroup(ctx context.Context, m permissions.GroupRename, via string) (news bool, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		result, err := t.ExecContext(ctx, writeMoved, m.Was, m.Now)
 		if err != nil {
@@ -342,14 +342,14 @@ func (s *Store) Move(ctx context.Context, m permissions.Move, via string) (news 
 			return nil
 		}
 		return s.append(ctx, t, permissions.Record{
-			Type: permissions.PlaceMoved, At: m.At, Via: via, Detail: map[string]string{"was": m.Was, "now": m.Now},
+			Type: permissions.GroupRenamed, At: m.At, Via: via, Detail: map[string]string{"was": m.Was, "now": m.Now},
 		})
 	})
 	return news, err
 }
 
-// Moves lists the groups that have another name now. Their times are in the audit.
-func (s *Store) Moves(ctx context.Context) ([]permissions.Move, error) {
-	fields := func(m *permissions.Move) []any { return []any{&m.Was, &m.Now} }
+// GroupRenames lists the groups that have another name now. Their times are in the audit.
+func (s *Store) GroupRenames(ctx context.Context) ([]permissions.GroupRename, error) {
+	fields := func(m *permissions.GroupRename) []any { return []any{&m.Was, &m.Now} }
 	return gather(ctx, s, "a place", fields, readMoved)
 }

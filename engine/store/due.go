@@ -41,7 +41,7 @@ type timer struct {
 	due, later string // queries for what is due and what is next
 	fields     func(*planned) []any
 	after      time.Duration // delay after the time in the row
-	event      permissions.Event
+	event      permissions.Transition
 }
 
 func timers(now time.Time, redeem time.Duration) []timer {
@@ -143,7 +143,7 @@ const noticeColumns = `id, person, place, about, subject, caused_by, urgent, cre
 
 func noticeFields(n *permissions.Notice) []any {
 	return []any{
-		&n.ID, &n.To, &n.Place, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt},
+		&n.ID, &n.To, &n.Group, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt},
 		&n.Told.Agent, &n.Told.Session, &n.Told.Title, &n.Told.Text, &n.Told.Silent,
 	}
 }
@@ -202,8 +202,8 @@ func (s *Store) Notices(
 
 const deleteNotice = `DELETE FROM notices WHERE id = $1`
 
-// Noted deletes a notice that was sent or has no recipient any more.
-func (s *Store) Noted(ctx context.Context, id permissions.ID) error {
+// DeleteNotice deletes a notice that was sent or has no recipient any more.
+func (s *Store) DeleteNotice(ctx context.Context, id permissions.ID) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, deleteNotice, id)
 		return err

@@ -39,10 +39,10 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 			continue
 		}
 		if s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
-			_ = c.hear(r.row) // a second use is reported by verify
+			_ = c.addEntry(r.row) // a second use is reported by verify
 		}
 		if all != nil {
-			_ = all.hear(r.row)
+			_ = all.addEntry(r.row)
 		}
 	}
 	return c, all, err

@@ -282,7 +282,7 @@ func TestTheStoreIsStillRestored(t *testing.T) {
 
 // TestAnApprovalThatWasPutBackIsNotUsed after it was used or revoked, neither at once nor after a start; verify finds it.
 func TestAnApprovalThatWasPutBackIsNotUsed(t *testing.T) {
-	for name, then := range map[string]permissions.Event{
+	for name, then := range map[string]permissions.Transition{
 		"A7/used":       permissions.Use{Call: "a", At: time.Now()},
 		"A7/taken back": permissions.Void{By: "fay", At: time.Now()},
 	} {

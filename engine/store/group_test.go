@@ -39,9 +39,9 @@ func grouped(t *testing.T, s *Store, writes ...func() error) []error {
 // await returns when so many writes are queued.
 func await(s *Store, n int) {
 	for queued := -1; queued != n; runtime.Gosched() {
-		s.line.mu.Lock()
-		queued = len(s.line.queued)
-		s.line.mu.Unlock()
+		s.writes.mu.Lock()
+		queued = len(s.writes.queued)
+		s.writes.mu.Unlock()
 	}
 }
 
@@ -255,9 +255,9 @@ func TestNobodyWritesAfterDamageWasFound(t *testing.T) {
 	r := insert(t, s)
 	var waiting []int
 	s.log = slog.New(slog.NewTextHandler(whenWritten(func() {
-		s.line.mu.Lock()
-		waiting = append(waiting, len(s.line.queued))
-		s.line.mu.Unlock()
+		s.writes.mu.Lock()
+		waiting = append(waiting, len(s.writes.queued))
+		s.writes.mu.Unlock()
 	}), nil))
 	corrupt := func() error {
 		return s.write(t.Context(), func(context.Context, *tx) error { return sqlite3.Error{Code: sqlite3.ErrCorrupt} })
@@ -308,14 +308,14 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 	var all sync.WaitGroup
 	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
 		all.Go(func() {
-			if err := s.writeIdly(t.Context(), func(_ context.Context, t *tx) error { idle = t; return nil }); err != nil {
+			if err := s.writeLowPriority(t.Context(), func(_ context.Context, t *tx) error { idle = t; return nil }); err != nil {
 				t.Error(err)
 			}
 		})
 		for waits := false; !waits; runtime.Gosched() {
-			s.line.mu.Lock()
-			waits = len(s.line.idle)+len(s.line.queued) == 1
-			s.line.mu.Unlock()
+			s.writes.mu.Lock()
+			waits = len(s.writes.lowPriority)+len(s.writes.queued) == 1
+			s.writes.mu.Unlock()
 		}
 		all.Go(func() {
 			if err := s.write(t.Context(), func(_ context.Context, t *tx) error { next = t; return nil }); err != nil {
@@ -323,9 +323,9 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 			}
 		})
 		for wait := true; wait; runtime.Gosched() {
-			s.line.mu.Lock()
-			wait = len(s.line.idle)+len(s.line.queued) < 2
-			s.line.mu.Unlock()
+			s.writes.mu.Lock()
+			wait = len(s.writes.lowPriority)+len(s.writes.queued) < 2
+			s.writes.mu.Unlock()
 		}
 		return nil
 	})
@@ -336,13 +336,13 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 		t.Errorf("the idle write was in transaction %p, the next in %p", idle, next)
 	}
 	alone := false
-	err = s.writeIdly(t.Context(), func(context.Context, *tx) error { alone = true; return nil })
+	err = s.writeLowPriority(t.Context(), func(context.Context, *tx) error { alone = true; return nil })
 	if !alone || err != nil {
 		t.Errorf("by itself: %v, %v", alone, err)
 	}
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	err = s.writeIdly(left, func(context.Context, *tx) error { t.Error("it was written"); return nil })
+	err = s.writeLowPriority(left, func(context.Context, *tx) error { t.Error("it was written"); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
 	}
@@ -351,24 +351,24 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 // TestTheGroupOfAnEmptyLine starts at once and takes low-priority writes along, up to the group's limit.
 func TestTheGroupOfAnEmptyLine(t *testing.T) {
 	do := func(context.Context, *tx) error { return nil }
-	var l line
+	var l writeQueue
 	for range mostGrouped {
-		l.idle = append(l.idle, &job{do: do})
+		l.lowPriority = append(l.lowPriority, &writeJob{do: do})
 	}
-	last := l.idle[mostGrouped-1]
-	first := &job{do: do}
+	last := l.lowPriority[mostGrouped-1]
+	first := &writeJob{do: do}
 	if err := l.enter(t.Context(), first); err != nil || first.turn != nil || !l.busy {
 		t.Errorf("it waits: %v, %v", first.turn, err)
 	}
-	if len(first.group) != mostGrouped || first.group[0] != first || len(l.idle) != 1 || l.idle[0] != last {
-		t.Errorf("a group of %d, and %d idle ones are left", len(first.group), len(l.idle))
+	if len(first.group) != mostGrouped || first.group[0] != first || len(l.lowPriority) != 1 || l.lowPriority[0] != last {
+		t.Errorf("a group of %d, and %d idle ones are left", len(first.group), len(l.lowPriority))
 	}
-	waits := &job{do: do}
+	waits := &writeJob{do: do}
 	l.queued = append(l.queued, waits)
 	if l.remove(first) || len(l.queued) != 1 {
 		t.Error("what does not wait any more is found")
 	}
-	if !l.remove(waits) || len(l.queued) > 0 || !l.remove(last) || len(l.idle) > 0 {
+	if !l.remove(waits) || len(l.queued) > 0 || !l.remove(last) || len(l.lowPriority) > 0 {
 		t.Error("what waits is not found")
 	}
 }
@@ -386,9 +386,9 @@ func TestWhoWasWrittenByAnotherIsDone(t *testing.T) {
 			return s.turn(t.Context(), func(context.Context, *sql.Conn) error {
 				select {
 				case <-done:
-					s.line.mu.Lock()
-					defer s.line.mu.Unlock()
-					if !s.line.busy {
+					s.writes.mu.Lock()
+					defer s.writes.mu.Unlock()
+					if !s.writes.busy {
 						return errors.New("the second write has given the turn away")
 					}
 					return nil

@@ -48,7 +48,7 @@ func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 			t.Run(name+map[bool]string{true: "", false: ", closed at once"}[noticed], func(t *testing.T) {
 				s, log := logged(t, filepath.Join(t.TempDir(), "daycared.db"))
 				o := openedIn(t, s)
-				if _, err := o.Prove(t.Context(), o.token.Hash, at); err != nil { // the next use within this minute writes nothing
+				if _, err := o.VerifyToken(t.Context(), o.token.Hash, at); err != nil { // the next use within this minute writes nothing
 					t.Fatal(err)
 				}
 				o.cutOff(t, func() error { return happens(t, o) })
@@ -59,10 +59,10 @@ func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 						unwell(t, "open", err, isBehind, "is missing or another", "restore a backup: daycared restore FILE")
 					}
 					unwell(t, "use", use(t, o.Store, o.approved), isBehind)
-					_, err := o.Prove(t.Context(), o.token.Hash, at)
+					_, err := o.VerifyToken(t.Context(), o.token.Hash, at)
 					unwell(t, "prove", err, isBehind)
 					unwell(t, "health", o.Health(t.Context()), isBehind)
-					unwell(t, "pulse", second(o.Pulse(t.Context(), at)), isBehind)
+					unwell(t, "pulse", second(o.Heartbeat(t.Context(), at)), isBehind)
 					if n := strings.Count(log.String(), isBehind); n != 1 {
 						t.Errorf("the log says it %d times:\n%s", n, log)
 					}
@@ -94,7 +94,7 @@ func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 // TestTheMarkIsNotMovedFromAnEntryThatIsGone, even if SQLite notices no change.
 func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, o *inhabited) error{
-		"pulse":  func(t *testing.T, o *inhabited) error { return second(o.Pulse(t.Context(), time.Now())) },
+		"pulse":  func(t *testing.T, o *inhabited) error { return second(o.Heartbeat(t.Context(), time.Now())) },
 		"revoke": func(t *testing.T, o *inhabited) error { return locked(t, o.Store, permissions.PersonLocked) },
 		"close":  nil,
 	} {
@@ -146,7 +146,7 @@ func TestNoFalseAlarmOfTheAudit(t *testing.T) {
 	insert(t, s)
 	sound("after others wrote")
 	for range 2 {
-		if _, err := s.Pulse(t.Context(), time.Now()); err != nil {
+		if _, err := s.Heartbeat(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		insert(t, s)

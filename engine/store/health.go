@@ -71,9 +71,9 @@ const (
 	pulse     = `UPDATE meta SET alive_at = $1`
 )
 
-// Pulse records that the daemon runs, unless at is zero, and returns when it last did: zero for never. It prepares what
+// Heartbeat records that the daemon runs, unless at is zero, and returns when it last did: zero for never. It prepares what
 // [Store.Health] does and updates the mark.
-func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
+func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.marks = true
 		if err := s.prepare(ctx, t); err != nil {

@@ -25,15 +25,15 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 			func(ctx context.Context, s *Store) (int, error) { return length(s.Notices(ctx, "", 9)) }},
 		"D9/strangers": {"strangers SELECT n, 'telegram', n, '', at, 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) {
-				met, err := s.Strangers(ctx)
+				met, err := s.UnknownSenders(ctx)
 				return length(met.List, err)
 			}},
 		"D9/messages to an agent": {"messages SELECT n, n, 'one', 'fay', 'hi', at, 0 FROM two",
-			func(ctx context.Context, s *Store) (int, error) { return length(s.Unheard(ctx, "one", 9)) }},
+			func(ctx context.Context, s *Store) (int, error) { return length(s.UndeliveredMessages(ctx, "one", 9)) }},
 		"D9/messages of an agent": {"utterances SELECT n, n, 'one', 'fay', 'cli', 'hi', 0, 0, at FROM two",
-			func(ctx context.Context, s *Store) (int, error) { return length(s.Unsaid(ctx, "one", 9)) }},
+			func(ctx context.Context, s *Store) (int, error) { return length(s.UnsentAgentMessages(ctx, "one", 9)) }},
 		"D9/copies in a chat": {copied,
-			func(ctx context.Context, s *Store) (int, error) { return length(s.Live(ctx, "telegram", 9)) }},
+			func(ctx context.Context, s *Store) (int, error) { return length(s.LiveCopies(ctx, "telegram", 9)) }},
 		"D9/copies that are shown again": {copied,
 			func(ctx context.Context, s *Store) (int, error) { return length(s.ShowAgain(ctx, "telegram", false)) }},
 		"D9/copies of a request": {copied, func(ctx context.Context, s *Store) (int, error) {
@@ -97,7 +97,7 @@ func TestWhomARequestAsksMayBeUnreadable(t *testing.T) {
 	meddle(t, o.Store, "UPDATE requests SET asked = 'zz' WHERE state = 'pending' OR id IN (SELECT request FROM grants)")
 	good := insert(t, o.Store)
 	for name, list := range map[string]func() (int, error){
-		"not asked yet": func() (int, error) { return length(o.Unaddressed(t.Context(), "", 9)) },
+		"not asked yet": func() (int, error) { return length(o.RequestsWithoutCopies(t.Context(), "", 9)) },
 		"pending":       func() (int, error) { return length(o.Pending(t.Context(), good.Asked[0], "", 9)) },
 	} {
 		if n, err := list(); err != nil || n != 1 {

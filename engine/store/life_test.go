@@ -198,7 +198,7 @@ func TestNewLife(t *testing.T) {
 				t.Errorf("suspended: %+v, %v", all, err)
 			}
 			var refusal *permissions.Refusal
-			_, err = s.Prove(t.Context(), token.Hash, time.Now())
+			_, err = s.VerifyToken(t.Context(), token.Hash, time.Now())
 			if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, "daycared reinstate T1") {
 				t.Errorf("the token: %v", err)
 			}
@@ -217,14 +217,14 @@ func TestNewLife(t *testing.T) {
 			if _, err := s.Reinstate(t.Context(), []string{"T1", "nobody/telegram"}, "op", "cli", time.Now()); !errors.As(err, &refusal) {
 				t.Errorf("reinstated by a name that is not known: %v", err)
 			}
-			if _, err := s.Prove(t.Context(), token.Hash, time.Now()); err == nil {
+			if _, err := s.VerifyToken(t.Context(), token.Hash, time.Now()); err == nil {
 				t.Error("half of it was reinstated")
 			}
 			back, err := s.Reinstate(t.Context(), []string{"T1", "fay/telegram"}, "op", "cli", time.Now())
 			if err != nil || len(back.Tokens) != 1 || len(back.Pairings) != 1 || len(back.Grants) != 0 {
 				t.Errorf("reinstated: %+v, %v", back, err)
 			}
-			if _, err := s.Prove(t.Context(), token.Hash, time.Now()); err != nil {
+			if _, err := s.VerifyToken(t.Context(), token.Hash, time.Now()); err != nil {
 				t.Errorf("reinstated, the token: %v", err)
 			}
 			if back, err = s.Reinstate(t.Context(), nil, "op", "cli", time.Now()); err != nil || len(back.Grants) != 1 {
@@ -338,7 +338,7 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 		for range random.IntN(3) {
 			switch random.IntN(4) {
 			case 0:
-				if _, err := s.Pulse(t.Context(), time.Now()); err != nil {
+				if _, err := s.Heartbeat(t.Context(), time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			case 1:

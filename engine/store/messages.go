@@ -28,8 +28,8 @@ const (
 	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
 )
 
-// Hear implements [engine.Store].
-func (s *Store) Hear(ctx context.Context, m permissions.Message, most int) error {
+// AddMessage implements [engine.Store].
+func (s *Store) AddMessage(ctx context.Context, m permissions.Message, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		known, err := count(ctx, t, readKnown, m.Key)
 		if err != nil || known > 0 {
@@ -41,7 +41,7 @@ func (s *Store) Hear(ctx context.Context, m permissions.Message, most int) error
 				return err
 			}
 			if waiting >= most {
-				return permissions.Unheard(m.Agent)
+				return permissions.InboxFull(m.Agent)
 			}
 		} else {
 			m.Text = ""
@@ -51,8 +51,8 @@ func (s *Store) Hear(ctx context.Context, m permissions.Message, most int) error
 	})
 }
 
-// Known reports whether a message or an order with that key was accepted.
-func (s *Store) Known(ctx context.Context, key string) (known bool, err error) {
+// HasMessage reports whether a message or an order with that key was accepted.
+func (s *Store) HasMessage(ctx context.Context, key string) (known bool, err error) {
 	err = s.read(ctx, func(from source) error {
 		n, err := count(ctx, from, readKnown, key)
 		known = n > 0
@@ -64,15 +64,15 @@ func (s *Store) Known(ctx context.Context, key string) (known bool, err error) {
 const readUnheard = `SELECT number, ` + messageColumns + ` FROM messages WHERE heard_at = 0 AND agent = $1 ` +
 	`ORDER BY number LIMIT 0 + $2`
 
-// Unheard lists at most limit messages that an agent has not received yet, oldest first.
-func (s *Store) Unheard(ctx context.Context, agent string, limit int) ([]permissions.Message, error) {
+// UndeliveredMessages lists at most limit messages that an agent has not received yet, oldest first.
+func (s *Store) UndeliveredMessages(ctx context.Context, agent string, limit int) ([]permissions.Message, error) {
 	return gather(ctx, s, "a message", numberedMessage, readUnheard, agent, limit)
 }
 
 const noteHeard = `UPDATE messages SET text = '', heard_at = $1 WHERE number = $2 AND heard_at = 0`
 
-// Heard marks a message as delivered to the agent and deletes its text.
-func (s *Store) Heard(ctx context.Context, number int64, at time.Time) error {
+// MarkDelivered marks a message as delivered to the agent and deletes its text.
+func (s *Store) MarkDelivered(ctx context.Context, number int64, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, noteHeard, micros(at), number)
 		return err
@@ -91,8 +91,8 @@ func (s *Store) Foreground(ctx context.Context, person, via string) (agent strin
 	return s.word(ctx, readForeground, person, via)
 }
 
-// Choose sets the agent that a person talks to in the channel of the binding.
-func (s *Store) Choose(ctx context.Context, b permissions.Bond) error {
+// SetForeground sets the agent that a person talks to in the channel of the binding.
+func (s *Store) SetForeground(ctx context.Context, b permissions.Binding) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, writeForeground, b.Agent, b.Person, b.Via)
 		return err
@@ -167,7 +167,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 			return err
 		}
 		if waiting >= most {
-			return permissions.Unheard(session.Agent)
+			return permissions.InboxFull(session.Agent)
 		}
 		_, err = t.ExecContext(ctx, insertPost, postFields(&p)...)
 		return err
@@ -181,11 +181,11 @@ func (s *Store) Posts(ctx context.Context, session permissions.ID, limit int) ([
 
 const utteranceColumns = `key, agent, person, via, text, sent, created_at`
 
-func utteranceFields(u *permissions.Utterance) []any {
+func utteranceFields(u *permissions.AgentMessage) []any {
 	return []any{&u.Key, &u.Bond.Agent, &u.Bond.Person, &u.Bond.Via, &u.Text, &u.Sent, instant{&u.CreatedAt}}
 }
 
-func numberedUtterance(u *permissions.Utterance) []any {
+func numberedUtterance(u *permissions.AgentMessage) []any {
 	return append([]any{&u.Number}, utteranceFields(u)...)
 }
 
@@ -200,8 +200,8 @@ const (
 	retryUnsaid = 10 * time.Second
 )
 
-// Say implements [engine.Store].
-func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) error {
+// AddAgentMessage implements [engine.Store].
+func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		said, err := count(ctx, t, countSaid, u.Bond.Agent, u.Key)
 		if err != nil || said > 0 {
@@ -212,7 +212,7 @@ func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) erro
 			return err
 		}
 		if waiting >= most {
-			return permissions.Unsaid(retryUnsaid)
+			return permissions.OutboxFull(retryUnsaid)
 		}
 		_, err = t.ExecContext(ctx, addUtterance, utteranceFields(&u)...)
 		return err
@@ -222,8 +222,8 @@ func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) erro
 const readUnsaid = `SELECT number, ` + utteranceColumns + ` FROM utterances WHERE NOT done AND agent = $1 ` +
 	`ORDER BY number LIMIT 0 + $2`
 
-// Unsaid lists at most limit messages of an agent that are not fully sent, oldest first.
-func (s *Store) Unsaid(ctx context.Context, agent string, limit int) ([]permissions.Utterance, error) {
+// UnsentAgentMessages lists at most limit messages of an agent that are not fully sent, oldest first.
+func (s *Store) UnsentAgentMessages(ctx context.Context, agent string, limit int) ([]permissions.AgentMessage, error) {
 	return gather(ctx, s, "an utterance", numberedUtterance, readUnsaid, agent, limit)
 }
 
@@ -245,8 +245,8 @@ const (
 		`(SELECT number FROM utterances WHERE done AND agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
 )
 
-// Said implements [engine.Store].
-func (s *Store) Said(ctx context.Context, u permissions.Utterance, ref string, done bool, at time.Time) error {
+// MarkAgentMessageSent implements [engine.Store].
+func (s *Store) MarkAgentMessageSent(ctx context.Context, u permissions.AgentMessage, ref string, done bool, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		note := noteSent
 		if done {

@@ -70,7 +70,7 @@ func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 			}
 			for range 2 {
 				o.Store = reopen(t, o.path)
-				last, err := o.Pulse(t.Context(), time.Time{})
+				last, err := o.Heartbeat(t.Context(), time.Time{})
 				if err != nil || last.After(time.Now()) {
 					t.Errorf("it ran at %s, %v", last, err)
 				}
@@ -189,7 +189,7 @@ func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			events, _, err := o.Happenings(t.Context(), 0, 1000)
+			events, _, err := o.Events(t.Context(), 0, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +207,7 @@ func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 			if lost == 0 == numbered {
 				t.Errorf("%d entries are without their hash", lost)
 			}
-			left, _, err := o.Happenings(t.Context(), 0, 1000)
+			left, _, err := o.Events(t.Context(), 0, 1000)
 			if err != nil || len(left) == len(events) != numbered {
 				t.Fatalf("%d of %d events, %v", len(left), len(events), err)
 			}
@@ -216,7 +216,7 @@ func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 					t.Errorf("event %d is %+v", i, e)
 				}
 			}
-			if _, err := o.Newest(t.Context()); err != nil {
+			if _, err := o.NewestTime(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

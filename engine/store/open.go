@@ -66,9 +66,9 @@ func connected(o Options, path string) (*Store, error) {
 	}
 	s := &Store{
 		path: path, files: []placedFile{file}, now: o.Now, log: o.Log, stale: true, rows: newRows(),
-		leisure: max(0, cmp.Or(o.Leisure, usualLeisure)),
+		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
 	}
-	busy := cmp.Or(o.Busy, usualBusy)
+	busy := cmp.Or(o.Busy, defaultBusyTimeout)
 	if s.writer, err = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
 		return nil, err
 	}

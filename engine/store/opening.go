@@ -25,7 +25,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 		if t.stopped != "" {
 			return permissions.Stopped(t.stopped)
 		}
-		met, err := meet(ctx, t, o)
+		met, err := findDuplicates(ctx, t, o)
 		if err != nil {
 			return err
 		}

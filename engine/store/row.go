@@ -41,7 +41,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place, &r.Hook, &r.Folder, &r.Beyond,
+		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
 	}
 }
 

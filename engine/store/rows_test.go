@@ -137,7 +137,7 @@ func TestAPanicWhileWritesGoApart(t *testing.T) {
 		}),
 		caught(func() error { _, _, err := s.Open(t.Context(), newAsk()); return err }),
 	)
-	if errs[0] == nil || errs[1] == nil || !errors.Is(errs[2], errCut) {
+	if errs[0] == nil || errs[1] == nil || !errors.Is(errs[2], errWriteAborted) {
 		t.Errorf("%v", errs)
 	}
 }

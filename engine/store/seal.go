@@ -323,7 +323,7 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 		q := &r.row
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
-			instant{&q.LeftAt}, &q.Place, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
+			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
 			canonical{raw{new(json.RawMessage)}}, &r.mac) // inputs may be long and are not needed
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by another program

@@ -59,7 +59,7 @@ func TestStoppedWhileItCancels(t *testing.T) {
 	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
 		_, _, err := s.Open(ctx, newAsk())
 		stopped("a new request", err)
-		for what, e := range map[string]permissions.Event{
+		for what, e := range map[string]permissions.Transition{
 			"a decision": fayAllows(), "a use": permissions.Use{At: time.Now()},
 		} {
 			c, err := s.Apply(ctx, r.ID, e)
@@ -131,12 +131,12 @@ func refusals(s *Store, start time.Time, done <-chan error) (first, worst time.D
 
 // While everything is stopped, nothing is allowed and no approval is used; everything else works.
 func TestWhatAStopRefuses(t *testing.T) {
-	for _, e := range []permissions.Event{permissions.Cast{}, permissions.Use{}} {
+	for _, e := range []permissions.Transition{permissions.Cast{}, permissions.Use{}} {
 		if !permissions.Halts(e) {
 			t.Errorf("%T is taken", e)
 		}
 	}
-	for _, e := range []permissions.Event{
+	for _, e := range []permissions.Transition{
 		permissions.Withdraw{}, permissions.Expire{}, permissions.Void{}, permissions.Leave{}, permissions.Lapse{}, permissions.Collect{},
 	} {
 		if permissions.Halts(e) {

@@ -3,7 +3,7 @@
 //
 // One connection writes and a few read. Every write is one immediate transaction (tx.go) with the whole change: the row, the vote,
 // the grants and the audit records, so that nothing happens unaudited. Concurrent writes share a transaction and its sync
-// (group.go), and the last rows written are cached for the next write (row.go). A method that returns nil has its change on the
+// (writequeue.go), and the last rows written are cached for the next write (row.go). A method that returns nil has its change on the
 // disk (WAL with synchronous=FULL). The package storetest specifies what a second database has to do.
 //
 // Each statement stands beside the method that runs it and is valid for PostgreSQL as well: parameters are $1, $2 and so on in the
@@ -32,12 +32,12 @@ import (
 )
 
 const (
-	// usualBusy is how long a write waits for another process that locks the file.
-	usualBusy = 5 * time.Second
+	// defaultBusyTimeout is how long a write waits for another process that locks the file.
+	defaultBusyTimeout = 5 * time.Second
 	// readers is the maximum number of reading connections.
 	readers = 4
-	// usualLeisure is how long a low-priority write waits for others.
-	usualLeisure = 5 * time.Millisecond
+	// defaultLowPriorityWait is how long a low-priority write waits for others.
+	defaultLowPriorityWait = 5 * time.Millisecond
 )
 
 // Options configure a store. Path, Now and Log are required.
@@ -48,8 +48,8 @@ type Options struct {
 	Log  *slog.Logger
 	// Busy is how long a write waits for another process that locks the file; 0 for five seconds.
 	Busy time.Duration
-	// Leisure is how long a low-priority write may wait for others to join; 0 for five milliseconds, negative for not at all.
-	Leisure time.Duration
+	// LowPriorityWait is how long a low-priority write may wait for others to join; 0 for five milliseconds, negative for not at all.
+	LowPriorityWait time.Duration
 	// KeyFile is the path of the audit key, which is created if the store has none yet; empty: [KeyName] in the store's folder.
 	KeyFile string
 	// NewKey replaces the audit key, even a lost one, and begins a new life of the store: everything that opens a gate
@@ -79,8 +79,8 @@ type Store struct {
 	newKey   string   // why the store gets new seals; empty: it does not
 	unsealed sync.Map // names of the unused rows already logged
 
-	line    line          // the write queue
-	leisure time.Duration // wait of low-priority writes
+	writes          writeQueue    // the write queue
+	lowPriorityWait time.Duration // wait of low-priority writes
 
 	// ledger, tried, stale, version, cookie and rows belong to the owner of the write turn.
 	ledger  ledger
@@ -90,10 +90,10 @@ type Store struct {
 	cookie  int64 // schema version of the prepared statements; 0: none
 	rows    *rows
 
-	restoredAt time.Time // start of the newest life, unless it is the first; see life.go
+	restoredAt time.Time // start of the newest life, unless it is the first; see restored.go
 	above      int64     // new requests get greater numbers; 0: follow the existing ones
 
-	// marking guards the last mark written; see mark.go.
+	// marking guards the last mark written; see watermark.go.
 	marking  sync.Mutex
 	started  bool // there is something to mark
 	closing  bool // the log is about to be removed
@@ -110,7 +110,7 @@ type Store struct {
 var _ permissions.Store = (*Store)(nil)
 
 // Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one from a newer
-// daemon is refused. A store restored from a copy begins a new life (life.go); one beside another file's log is refused (mark.go).
+// daemon is refused. A store restored from a copy begins a new life (restored.go); one beside another file's log is refused (watermark.go).
 //
 // The header and the schema are checked here, the pages when they are read: checking all would take too long for a large store, and
 // the daemon has to restart within a second.

@@ -139,7 +139,7 @@ func TestInteractionsTable(t *testing.T) {
 		}
 		return stored
 	}
-	tell := func(r permissions.Request, e permissions.Event) {
+	tell := func(r permissions.Request, e permissions.Transition) {
 		t.Helper()
 		if _, err := s.Apply(t.Context(), r.ID, e); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestInteractionsTable(t *testing.T) {
 	}
 	insert(t, s) // is no clarification
 	at := asked("s-0").CreatedAt.Add(time.Second)
-	answer := func(a permissions.Answer, words string) permissions.Event {
+	answer := func(a permissions.Answer, words string) permissions.Transition {
 		return permissions.Cast{Vote: permissions.Vote{By: "fay", Via: "terminal", Answer: a, Comment: words, At: at}}
 	}
 	tell(asked("s-1"), answer(permissions.Choose(2), ""))

@@ -80,9 +80,9 @@ const (
 	revokeToken = `UPDATE tokens SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0`
 )
 
-// Prove finds the token with that hash and records its use, at most once a minute. It refuses an unknown, suspended or expired one
+// VerifyToken finds the token with that hash and records its use, at most once a minute. It refuses an unknown, suspended or expired one
 // with [permissions.CodeToken]. Finding a token expired revokes it, so that setting the clock back does not revive it.
-func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
+func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
 	if damage := s.damage.Load(); damage != nil {
 		return token, damage

@@ -131,7 +131,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 		if t.seq <= s.ledger.seq { // the next start must notice the loss
 			s.noteMark(s.ledger.head)
 		}
-		return s.meddled(max(t.seq, s.ledger.seq))
+		return s.isTampered(max(t.seq, s.ledger.seq))
 	}
 	if t.seq != s.ledger.seq {
 		s.bell.ring()

@@ -175,7 +175,7 @@ func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v 
 		head.Entry, head.Unkeyed = e, at.unkeyed
 		head.Entries++
 		if e.Chain == c.own.chain {
-			if err := c.hear(e); err != nil {
+			if err := c.addEntry(e); err != nil {
 				return err
 			}
 		}

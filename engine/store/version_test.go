@@ -25,10 +25,10 @@ func TestAStoreThatIsClosed(t *testing.T) {
 	if _, _, err := s.Open(t.Context(), newAsk()); err == nil {
 		t.Error("a closed store takes a request")
 	}
-	if _, err := s.Pulse(t.Context(), s.now()); err == nil {
+	if _, err := s.Heartbeat(t.Context(), s.now()); err == nil {
 		t.Error("a closed store is alive")
 	}
-	if _, _, err := s.Happenings(t.Context(), 0, 1); err == nil {
+	if _, _, err := s.Events(t.Context(), 0, 1); err == nil {
 		t.Error("a closed store tells what happened")
 	}
 	if _, err := s.Verify(t.Context()); err == nil {

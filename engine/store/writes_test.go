@@ -53,31 +53,33 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		},
 		"stop":   func() error { return second(s.Stop(ctx, "fay", "cli", now)) },
 		"revoke": func() error { return second(s.Revoke(ctx, g, "fay", "cli", now, 9)) },
-		"noted":  func() error { return s.Noted(ctx, "of no notice") },
+		"noted":  func() error { return s.DeleteNotice(ctx, "of no notice") },
 		"met": func() error {
-			return s.Met(ctx, permissions.Stranger{Via: "telegram", Account: "6666", At: now}, "fay")
+			return s.AddUnknownSender(ctx, permissions.UnknownSender{Via: "telegram", Account: "6666", At: now}, "fay")
 		},
 		"told of": func() error {
-			return s.ToldOf(ctx, permissions.Notice{To: "fay", CreatedAt: now}, permissions.Strangers{UpTo: 1}, now)
+			return s.MarkUnknownSendersTold(ctx, permissions.Notice{To: "fay", CreatedAt: now}, permissions.UnknownSenders{UpTo: 1}, now)
 		},
 		"pair": func() error {
 			return second(s.Pair(ctx, permissions.Pairing{Person: "fay", Via: "whatsapp", Address: "+49", PairedAt: now}, "operator", "cli"))
 		},
 		"suspend":      func() error { return s.Suspend(ctx, "telegram", "4242", "fay", now) },
 		"add token":    func() error { return s.AddToken(ctx, other, "operator", "cli") },
-		"prove":        func() error { return second(s.Prove(ctx, token.Hash, now)) },
+		"prove":        func() error { return second(s.VerifyToken(ctx, token.Hash, now)) },
 		"revoke token": func() error { return second(s.RevokeToken(ctx, "deploy", "operator", "cli", now)) },
 		"add copies":   func() error { return s.AddCopies(ctx, []permissions.Copy{screen}) },
-		"shown":        func() error { return s.Shown(ctx, screen, "") },
-		"named":        func() error { return s.Named(ctx, screen) },
-		"failed":       func() error { return s.Failed(ctx, screen) },
-		"forget":       func() error { return s.Forget(ctx, "terminal") },
+		"shown":        func() error { return s.MarkShown(ctx, screen, "") },
+		"named":        func() error { return s.MarkNamed(ctx, screen) },
+		"failed":       func() error { return s.MarkFailed(ctx, screen) },
+		"forget":       func() error { return s.ForgetCopies(ctx, "terminal") },
 		"record":       func() error { return s.Record(ctx, permissions.Record{Type: "X", At: now}) },
-		"hear":         func() error { return s.Hear(ctx, permissions.Message{Key: "k", Agent: "helper", From: "fay"}, 9) },
-		"heard":        func() error { return s.Heard(ctx, 1, now) },
-		"say":          func() error { return s.Say(ctx, permissions.Utterance{Text: "x"}, 9) },
-		"said":         func() error { return s.Said(ctx, permissions.Utterance{Number: 1}, "1:1", true, now) },
-		"choose":       func() error { return s.Choose(ctx, permissions.Bond{Agent: "helper"}) },
+		"hear":         func() error { return s.AddMessage(ctx, permissions.Message{Key: "k", Agent: "helper", From: "fay"}, 9) },
+		"heard":        func() error { return s.MarkDelivered(ctx, 1, now) },
+		"say":          func() error { return s.AddAgentMessage(ctx, permissions.AgentMessage{Text: "x"}, 9) },
+		"said": func() error {
+			return s.MarkAgentMessageSent(ctx, permissions.AgentMessage{Number: 1}, "1:1", true, now)
+		},
+		"choose": func() error { return s.SetForeground(ctx, permissions.Binding{Agent: "helper"}) },
 		"commit": func() error {
 			return s.Commit(ctx, agents.Commit{Session: permissions.AgentSession{ID: permissions.NewID(now), Version: 1}})
 		},

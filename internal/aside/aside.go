@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Do runs what on another goroutine and waits for it. A panic of what is raised in the caller, with its stack as text.
-func Do(what func()) {
+// Run runs what on another goroutine and waits for it. A panic of what is raised in the caller, with its stack as text.
+func Run(what func()) {
 	var doing sync.WaitGroup
 	var panicked string
 	doing.Go(func() {

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestItIsDoneWhenDoReturns(t *testing.T) {
 	did := false
-	aside.Do(func() { did = true })
+	aside.Run(func() { did = true })
 	if !did {
 		t.Error("it was not done")
 	}
@@ -29,7 +29,7 @@ func TestAPanicIsTheCallers(t *testing.T) {
 			t.Errorf("the caller panicked with %s", p)
 		}
 	}()
-	aside.Do(explode)
+	aside.Run(explode)
 	t.Error("the caller did not panic")
 }
 
@@ -57,7 +57,7 @@ func TestWhoeverWaitsAfterwardsStaysSmall(t *testing.T) {
 	before := stacks()
 	for range many {
 		go func() {
-			aside.Do(func() { deep(63) })
+			aside.Run(func() { deep(63) })
 			ready <- struct{}{}
 			<-end
 			ended <- struct{}{}

@@ -21,10 +21,10 @@ const (
 	maxRead    = MaxBody + maxEscaped
 )
 
-// admit is the outermost middleware of a listener. It keeps browsers out, wherever a proxy or DNS leads them: the host
+// middleware is the outermost middleware of a listener. It keeps browsers out, wherever a proxy or DNS leads them: the host
 // must be one of ours that no name server can assign to another, and the origin no other site. The unread part of a
 // call has a deadline until [whole] has read it: net/http would wait forever for the body of a rejected call.
-func admit(next http.Handler, hosts func(name string) bool) http.Handler {
+func middleware(next http.Handler, hosts func(name string) bool) http.Handler {
 	sameOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
@@ -123,9 +123,9 @@ const codeSlowDown = "slow-down"
 // mostBuckets is the number of buckets above which full ones are dropped.
 const mostBuckets = 1024
 
-// Pace limits the call rate of each caller, so that none blocks the others. How many people may be asked is limited
+// RateLimiter limits the call rate of each caller, so that none blocks the others. How many people may be asked is limited
 // elsewhere. It is safe for concurrent use.
-type Pace struct {
+type RateLimiter struct {
 	limit rate.Limit
 	burst int
 
@@ -134,13 +134,13 @@ type Pace struct {
 	swept   time.Time
 }
 
-// NewPace allows each caller perSecond calls a second, and bursts of atOnce.
-func NewPace(perSecond float64, atOnce int) *Pace {
-	return &Pace{limit: rate.Limit(perSecond), burst: atOnce, buckets: map[string]*rate.Limiter{}}
+// NewRateLimiter allows each caller perSecond calls a second, and bursts of atOnce.
+func NewRateLimiter(perSecond float64, atOnce int) *RateLimiter {
+	return &RateLimiter{limit: rate.Limit(perSecond), burst: atOnce, buckets: map[string]*rate.Limiter{}}
 }
 
 // Take counts a call of name. Over the rate, the error is a [Problem] with status 429 and the delay.
-func (p *Pace) Take(name string) error {
+func (p *RateLimiter) Take(name string) error {
 	now := time.Now()
 	taken := p.bucket(name, now).ReserveN(now, 1)
 	wait := taken.DelayFrom(now)
@@ -153,7 +153,7 @@ func (p *Pace) Take(name string) error {
 	return problem
 }
 
-func (p *Pace) bucket(name string, now time.Time) *rate.Limiter {
+func (p *RateLimiter) bucket(name string, now time.Time) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.buckets) >= mostBuckets && now.Sub(p.swept) >= time.Second {
@@ -172,9 +172,9 @@ func (p *Pace) bucket(name string, now time.Time) *rate.Limiter {
 	return b
 }
 
-// Paced limits calls by their peer. Calls that only monitor the daemon ([Looks]) have a limiter of their own, which the
+// RateLimited limits calls by their peer. Calls that only monitor the daemon ([Looks]) have a limiter of their own, which the
 // others do not use up.
-func Paced(calls, looks *Pace) func(http.Handler) http.Handler {
+func RateLimited(calls, looks *RateLimiter) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			pace := calls

@@ -99,17 +99,17 @@ type Recalled struct {
 }
 
 // MootOf converts m.
-func MootOf(m permissions.Moot) Moot {
+func MootOf(m permissions.Recall) Moot {
 	return Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: m.Input, Reason: m.Via}
 }
 
 // Permissions converts m.
-func (m Moot) Permissions() (permissions.Moot, error) {
+func (m Moot) Permissions() (permissions.Recall, error) {
 	input, err := permissions.CanonicalJSON(m.Input)
 	if err != nil {
-		return permissions.Moot{}, permissions.Invalid(err)
+		return permissions.Recall{}, permissions.Invalid(err)
 	}
-	return permissions.Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: input, Via: m.Reason}, nil
+	return permissions.Recall{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: input, Via: m.Reason}, nil
 }
 
 // AskOf is the body that asks q, without what a body cannot express: the affected paths of a step's calls, and the environment.

@@ -37,9 +37,9 @@ func init() {
 	huma.NewError = invalidBody
 }
 
-// Door is an HTTP server: a mux with strict JSON, problem details, an OpenAPI description at /openapi.json, /healthz
-// and /readyz. Register routes on API and with [Door.Handle], then serve [Door.Handler] at each listener.
-type Door struct {
+// Server is an HTTP server: a mux with strict JSON, problem details, an OpenAPI description at /openapi.json, /healthz
+// and /readyz. Register routes on API and with [Server.Handle], then serve [Server.Handler] at each listener.
+type Server struct {
 	API     huma.API
 	mux     *http.ServeMux
 	log     *slog.Logger
@@ -58,8 +58,8 @@ func Looks(r *http.Request) (alive, looks bool) {
 	return reads && r.URL.Path == health, reads && slices.Contains(operations, r.URL.Path)
 }
 
-// NewDoor makes a server without routes. /readyz calls ready: nil, or an error that says what to do.
-func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) *Door {
+// NewServer makes a server without routes. /readyz calls ready: nil, or an error that says what to do.
+func NewServer(title string, ready func(context.Context) error, log *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	// For huma, "json" is also the format of application/problem+json.
 	config := huma.Config{
@@ -68,7 +68,7 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	d := &Door{API: humago.New(mux, config), mux: mux, log: log}
+	d := &Server{API: humago.New(mux, config), mux: mux, log: log}
 	d.Handle("GET "+health, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n"))
@@ -89,16 +89,16 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 }
 
 // Metrics serves /metrics with h.
-func (d *Door) Metrics(h http.Handler) { d.Handle("GET /metrics", h) }
+func (d *Server) Metrics(h http.Handler) { d.Handle("GET /metrics", h) }
 
 // Handle serves a pattern of [http.ServeMux] with h, outside the OpenAPI description.
-func (d *Door) Handle(pattern string, h http.Handler) {
+func (d *Server) Handle(pattern string, h http.Handler) {
 	d.handled = append(d.handled, pattern)
 	d.mux.Handle(pattern, h)
 }
 
 // Routes are the patterns of all routes, in order.
-func (d *Door) Routes() []string {
+func (d *Server) Routes() []string {
 	routes := slices.Clone(d.handled)
 	for path, item := range d.API.OpenAPI().Paths {
 		for method, operation := range map[string]*huma.Operation{
@@ -115,7 +115,7 @@ func (d *Door) Routes() []string {
 }
 
 // describe writes the OpenAPI description.
-func (d *Door) describe(w http.ResponseWriter, _ *http.Request) {
+func (d *Server) describe(w http.ResponseWriter, _ *http.Request) {
 	spec, err := d.API.OpenAPI().MarshalJSON()
 	if err != nil {
 		d.problem(err).Write(w)
@@ -135,8 +135,8 @@ func notReady(err error) *Problem {
 	return p
 }
 
-// Entrance configures one listener of a server.
-type Entrance struct {
+// Listener configures one listener of a server.
+type Listener struct {
 	// Hosts reports whether a host (without its port, in lower case) is served here; nil: [SocketHosts].
 	Hosts func(name string) bool
 	// Guard authenticates calls before their bodies are read; nil admits everybody.
@@ -144,7 +144,7 @@ type Entrance struct {
 }
 
 // Handler is the handler for one listener. Register all routes first.
-func (d *Door) Handler(e Entrance) http.Handler {
+func (d *Server) Handler(e Listener) http.Handler {
 	h := whole(d.mux)
 	if e.Guard != nil {
 		h = e.Guard(h)
@@ -153,16 +153,16 @@ func (d *Door) Handler(e Entrance) http.Handler {
 	if hosts == nil {
 		hosts = SocketHosts
 	}
-	return admit(h, hosts)
+	return middleware(h, hosts)
 }
 
 // Refuse converts an error to a [Problem], and logs it if the caller gets no details.
-func (d *Door) Refuse(err error) error { return d.problem(err) }
+func (d *Server) Refuse(err error) error { return d.problem(err) }
 
-// TurnAway answers a call that does not reach its route, as [Door.Refuse] would.
-func (d *Door) TurnAway(w http.ResponseWriter, err error) { d.problem(err).Write(w) }
+// Reject answers a call that does not reach its route, as [Server.Refuse] would.
+func (d *Server) Reject(w http.ResponseWriter, err error) { d.problem(err).Write(w) }
 
-func (d *Door) problem(err error) *Problem {
+func (d *Server) problem(err error) *Problem {
 	p := ProblemOf(err)
 	if p.Code == codeInternal {
 		d.log.Error("a call could not be answered", "err", err)

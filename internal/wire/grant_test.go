@@ -115,7 +115,7 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 		{permissions.SessionStatus, permissions.Request{}, "s1",
 			`{"actor":"agent:helper","by":"sam","calls":"2","decision":"approved","person":"fay","reason":"user_denied"}`},
 	} {
-		text, err := Encode(FromHappening(permissions.Happening{
+		text, err := Encode(FromHappening(permissions.Event{
 			Session: c.session, About: c.about, Entry: permissions.Entry{Record: permissions.Record{
 				Type: c.kind, Request: "01J", Actor: "agent:helper",
 				Detail: detailOf(c.kind),
@@ -129,7 +129,7 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 
 func TestAnEventSaysWhoAndWhat(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
-	for want, h := range map[string]permissions.Happening{
+	for want, h := range map[string]permissions.Event{
 		`{"seq":17,"type":"REQUEST_SETTLED","at":"2026-11-21T11:00:00Z","session":"s1","request":"01J",` +
 			`"payload":{"actor":"fay","answer":"deny","via":"cli"}}`: {
 			Session: "s1", Entry: permissions.Entry{Seq: 17, Record: permissions.Record{
@@ -161,7 +161,7 @@ func TestNumbersOfEventsAreNumbers(t *testing.T) {
 			Type: permissions.StoreRestored, Detail: detail{"back_to": "4503599627370496", "why": "a copy"},
 		},
 	} {
-		text, err := Encode(FromHappening(permissions.Happening{Entry: permissions.Entry{Record: r}}).Payload)
+		text, err := Encode(FromHappening(permissions.Event{Entry: permissions.Entry{Record: r}}).Payload)
 		if err != nil || string(text) != want {
 			t.Errorf("%s: %s, %v\nwant %s", r.Type, text, err, want)
 		}
@@ -171,7 +171,7 @@ func TestNumbersOfEventsAreNumbers(t *testing.T) {
 // An answer that only some calls of a step got is reported for those calls only.
 func TestAStepThatWasAnsweredDifferentlyIsSettledByEachCall(t *testing.T) {
 	of := func(detail map[string]string) string {
-		text, err := Encode(FromHappening(permissions.Happening{Entry: permissions.Entry{
+		text, err := Encode(FromHappening(permissions.Event{Entry: permissions.Entry{
 			Record: permissions.Record{Type: permissions.RequestSettled, Detail: detail}}}).Payload)
 		if err != nil {
 			t.Fatal(err)

@@ -12,19 +12,19 @@ import (
 	"github.com/daycared/daycared/internal/aside"
 )
 
-// Later blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for [Door.Refuse].
-type Later[O any] func() func() (O, error)
+// Deferred blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for [Server.Refuse].
+type Deferred[O any] func() func() (O, error)
 
-// Now is an answer that is available at once.
-func Now[O any](answer O, err error) (Later[O], error) {
+// Resolved is an answer that is available at once.
+func Resolved[O any](answer O, err error) (Deferred[O], error) {
 	return func() func() (O, error) { return func() (O, error) { return answer, nil } }, err
 }
 
-// RegisterLater registers an operation on which thousands of calls may wait for people, each for up to [MaxWait]. A
+// RegisterDeferred registers an operation on which thousands of calls may wait for people, each for up to [MaxWait]. A
 // waiting call costs its connection and its goroutine's stack, so that goroutine does nothing but wait: huma decodes
 // the call on another one and leaves the rest to [awaited], which also writes the answer on another one. For the caller
-// and in the description it is an operation like any other with the answer O. An error of handle is for [Door.Refuse].
-func RegisterLater[I, O any](d *Door, o huma.Operation, handle func(context.Context, *I) (Later[O], error)) {
+// and in the description it is an operation like any other with the answer O. An error of handle is for [Server.Refuse].
+func RegisterDeferred[I, O any](d *Server, o huma.Operation, handle func(context.Context, *I) (Deferred[O], error)) {
 	o.Middlewares = append(o.Middlewares, WriteWithin(LongPoll), awaited)
 	schema := d.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[O](), true, "")
 	o.Responses = map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
@@ -62,24 +62,24 @@ func (c *awaiting) Unwrap() huma.Context { return c.humaContext }
 // awaited is the middleware of these operations.
 func awaited(ctx huma.Context, next func(huma.Context)) {
 	c := &awaiting{humaContext: ctx}
-	aside.Do(func() { next(c) })
+	aside.Run(func() { next(c) })
 	if c.wait == nil {
 		return
 	}
 	r, w := humago.Unwrap(ctx)
 	r.Body = http.NoBody // already read: release it
 	write := c.wait()
-	aside.Do(func() { write(w) })
+	aside.Run(func() { write(w) })
 }
 
 // answer writes an answer outside huma, in the same way.
-func (d *Door) answer(w http.ResponseWriter, answer any, err error) {
+func (d *Server) answer(w http.ResponseWriter, answer any, err error) {
 	var line []byte
 	if err == nil {
 		line, err = Encode(answer)
 	}
 	if err != nil {
-		d.TurnAway(w, err)
+		d.Reject(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -28,7 +28,7 @@ func TestListsHaveNothingLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(c.r.Calls) > 1 && c.r.Calls[1].Input != nil
-			w := Listed(permissions.Standing{Request: c.r, Code: "K7F3Q"})
+			w := Listed(permissions.RequestView{Request: c.r, Code: "K7F3Q"})
 			text, err := Encode(w)
 			if err != nil || len(text) > 2000 {
 				t.Errorf("it has %d bytes: %v", len(text), err)
@@ -116,9 +116,9 @@ func TestTheFirstPageOfAListFits(t *testing.T) {
 	}
 	session := permissions.AgentSession{Request: "01J", Agent: "helper"}
 	for name, row := range map[string]any{
-		"F3/steps":       Listed(permissions.Standing{Request: step}),
-		"F3/permissions": Listed(permissions.Standing{Request: asks}),
-		"F3/sessions":    ListedSitting(permissions.Sitting{Session: session, WaitsOn: step}),
+		"F3/steps":       Listed(permissions.RequestView{Request: step}),
+		"F3/permissions": Listed(permissions.RequestView{Request: asks}),
+		"F3/sessions":    ListedSitting(permissions.SessionView{Session: session, WaitsOn: step}),
 		"F3/grants":      FromGrant(permissions.Grant{Tags: asks.Tags, Session: r.Session}),
 	} {
 		t.Run(name, func(t *testing.T) {

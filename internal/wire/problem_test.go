@@ -21,7 +21,7 @@ import (
 func refusing(t *testing.T, err error) *Client {
 	t.Helper()
 	socket := wiretest.Socket(t)
-	door := NewDoor("test", func(context.Context) error { return err }, quiet)
+	door := NewServer("test", func(context.Context) error { return err }, quiet)
 	huma.Register(door.API, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
 		func(context.Context, *struct{}) (*struct{ Body int }, error) { return nil, door.Refuse(err) })
 	serveDoor(t, socket, door, 0)

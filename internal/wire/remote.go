@@ -28,15 +28,15 @@ const dialWithin = 10 * time.Second
 // errElsewhere means that a name for this machine leads to another one.
 var errElsewhere = errors.New("the name leads away from this machine, and a token would go there in the clear")
 
-// Way is how to reach a remote daemon. Empty fields come from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the system.
-type Way struct {
+// RemoteOptions is how to reach a remote daemon. Empty fields come from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the system.
+type RemoteOptions struct {
 	Proxy  string // its URL
 	CAFile string // PEM certificates to trust for the daemon instead of the system's
 }
 
 // NewRemoteClient makes a client of the daemon at a URL, without connecting: https, or http on this machine, so that
 // secrets cannot be read in transit. It follows no redirect. The error says what is wrong with the URL or the options.
-func NewRemoteClient(address string, way Way) (*Client, error) {
+func NewRemoteClient(address string, way RemoteOptions) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Host == "", u.Opaque != "", u.Scheme != "https" && u.Scheme != "http":
@@ -72,8 +72,8 @@ func environmentProxy() func(*http.Request) (*url.URL, error) {
 }
 
 // apply configures t for u.
-func (w Way) apply(u *url.URL, t *http.Transport) error {
-	if u.Scheme == "http" && w != (Way{}) {
+func (w RemoteOptions) apply(u *url.URL, t *http.Transport) error {
+	if u.Scheme == "http" && w != (RemoteOptions{}) {
 		return errors.New("a proxy and certificates are for https; this URL is of this machine")
 	}
 	if w.Proxy != "" {

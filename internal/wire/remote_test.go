@@ -21,7 +21,7 @@ import (
 // remote is a client of a server whose certificate it trusts.
 func remote(t *testing.T, s *httptest.Server) *Client {
 	t.Helper()
-	c, err := NewRemoteClient(s.URL+"/under/", Way{})
+	c, err := NewRemoteClient(s.URL+"/under/", RemoteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestAnUnknownCertificateEndsAsking(t *testing.T) {
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	c, err := NewRemoteClient(strings.Replace(plain.URL, "http:", "https:", 1), Way{})
+	c, err := NewRemoteClient(strings.Replace(plain.URL, "http:", "https:", 1), RemoteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 
 func TestAPaceIsEachCallersOwn(t *testing.T) {
 	t.Run("F2/a pace of its own", func(t *testing.T) {
-		p := NewPace(1, 3)
+		p := NewRateLimiter(1, 3)
 		for range 3 {
 			if err := p.Take("a"); err != nil {
 				t.Fatal(err)
@@ -220,7 +220,7 @@ func TestALostConnectionIsToldInWords(t *testing.T) {
 				_, _ = io.WriteString(c, answer)
 				_ = c.Close()
 			}()
-			c, err := NewRemoteClient("http://"+l.Addr().String(), Way{})
+			c, err := NewRemoteClient("http://"+l.Addr().String(), RemoteOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestTheWayToADaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := NewRemoteClient(s.URL, Way{CAFile: ca})
+	c, err := NewRemoteClient(s.URL, RemoteOptions{CAFile: ca})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestTheWayToADaemon(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	defer proxy.Close()
-	through, err := NewRemoteClient("https://daycared.example", Way{Proxy: proxy.URL})
+	through, err := NewRemoteClient("https://daycared.example", RemoteOptions{Proxy: proxy.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,17 +275,17 @@ func TestTheWayToADaemon(t *testing.T) {
 	}
 	for name, way := range map[string]struct {
 		url string
-		Way
+		RemoteOptions
 	}{
-		"a proxy on this machine":         {"http://127.0.0.1:1", Way{Proxy: "http://proxy.example"}},
-		"certificates on this machine":    {"http://127.0.0.1:1", Way{CAFile: ca}},
-		"a proxy without a scheme":        {s.URL, Way{Proxy: "proxy.example:3128"}},
-		"a proxy that is none":            {s.URL, Way{Proxy: "ftp://proxy.example"}},
-		"certificates that are not there": {s.URL, Way{CAFile: ca + "x"}},
-		"no certificates":                 {s.URL, Way{CAFile: empty}},
+		"a proxy on this machine":         {"http://127.0.0.1:1", RemoteOptions{Proxy: "http://proxy.example"}},
+		"certificates on this machine":    {"http://127.0.0.1:1", RemoteOptions{CAFile: ca}},
+		"a proxy without a scheme":        {s.URL, RemoteOptions{Proxy: "proxy.example:3128"}},
+		"a proxy that is none":            {s.URL, RemoteOptions{Proxy: "ftp://proxy.example"}},
+		"certificates that are not there": {s.URL, RemoteOptions{CAFile: ca + "x"}},
+		"no certificates":                 {s.URL, RemoteOptions{CAFile: empty}},
 	} {
 		t.Run("G2/"+name, func(t *testing.T) {
-			if _, err := NewRemoteClient(way.url, way.Way); err == nil {
+			if _, err := NewRemoteClient(way.url, way.RemoteOptions); err == nil {
 				t.Error("taken")
 			}
 		})

@@ -108,8 +108,8 @@ type Delivery struct {
 }
 
 // From is a request for agents, or for deciders, who also see its code.
-func From(s permissions.Standing, forDeciders bool) Request {
-	r := s.Request.Told()
+func From(s permissions.RequestView, forDeciders bool) Request {
+	r := s.Request.Outcome()
 	w := Request{
 		ID: r.ID, Kind: r.Kind, Agent: OrNull(r.Agent), Caller: r.Caller.Name, Session: OrNull(r.Session),
 		Background: r.Background, Foreground: OrNull(r.Foreground), Step: OrNull(r.Step),
@@ -142,13 +142,13 @@ func From(s permissions.Standing, forDeciders bool) Request {
 const mostListed = 300
 
 // Listed is a request in a list for deciders: without details and long values.
-func Listed(s permissions.Standing) Request {
+func Listed(s permissions.RequestView) Request {
 	s.Brief = shorten(&s.Request) || s.Brief
 	return From(s, true)
 }
 
 // ListedSitting is a session in a list, with the request that it waits for as in [Listed].
-func ListedSitting(s permissions.Sitting) Session {
+func ListedSitting(s permissions.SessionView) Session {
 	shorten(&s.WaitsOn)
 	return FromSitting(s)
 }
@@ -243,19 +243,19 @@ func (w Request) Permissions() (permissions.Request, error) {
 }
 
 // Standing is [Request.Permissions] with where it was shown and who waits. [From] reverses it.
-func (w Request) Standing() (permissions.Standing, error) {
+func (w Request) Standing() (permissions.RequestView, error) {
 	tags, err := permissions.ParseTags(w.Tags)
 	if err != nil {
-		return permissions.Standing{}, fmt.Errorf("read request %s: %w", w.ID, err)
+		return permissions.RequestView{}, fmt.Errorf("read request %s: %w", w.ID, err)
 	}
 	digest, err := permissions.ParseDigest(w.Digest)
 	if err != nil {
-		return permissions.Standing{}, fmt.Errorf("read request %s: %w", w.ID, err)
+		return permissions.RequestView{}, fmt.Errorf("read request %s: %w", w.ID, err)
 	}
 	var scope permissions.Scope
 	if w.Scope != nil {
 		if scope, err = permissions.ParseScope(*w.Scope); err != nil {
-			return permissions.Standing{}, fmt.Errorf("read request %s: %w", w.ID, err)
+			return permissions.RequestView{}, fmt.Errorf("read request %s: %w", w.ID, err)
 		}
 	}
 	r := permissions.Request{
@@ -278,7 +278,7 @@ func (w Request) Standing() (permissions.Standing, error) {
 	copies := Each(w.Delivered, func(d Delivery) permissions.Copy {
 		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
 	})
-	return permissions.Standing{
+	return permissions.RequestView{
 		Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Keyboard: w.Keyboard, Brief: w.Brief,
 	}, nil
 }
@@ -417,7 +417,7 @@ type WaitingOn struct {
 }
 
 // FromSitting converts s.
-func FromSitting(s permissions.Sitting) Session {
+func FromSitting(s permissions.SessionView) Session {
 	a, r := s.Session, s.WaitsOn
 	w := Session{
 		ID: a.ID, Agent: a.Agent, Status: a.Status, Model: a.Model, Tokens: a.Tokens, Version: a.Version,
@@ -489,7 +489,7 @@ type Event struct {
 
 // FromHappening converts h. An event type of the agents' contract has its documented payload; any other the audit's
 // detail, with who did it and through what, if known. Pruned texts are null.
-func FromHappening(h permissions.Happening) Event {
+func FromHappening(h permissions.Event) Event {
 	e := Event{Seq: h.Seq, Type: h.Type, At: h.At.UTC(), Session: OrNull(h.Session), Request: OrNull(h.Request)}
 	r := h.About
 	switch h.Type {
@@ -561,7 +561,7 @@ type Answered struct {
 }
 
 // answered are the calls of h; if their request was pruned, only their numbers.
-func answered(h permissions.Happening) []Answered {
+func answered(h permissions.Event) []Answered {
 	all := []Answered{}
 	for text := range strings.SplitSeq(h.Detail["calls"], ",") {
 		n, err := strconv.Atoi(text)
@@ -579,7 +579,7 @@ func answered(h permissions.Happening) []Answered {
 }
 
 // detail is the audit's detail of h.
-func detail(h permissions.Happening) map[string]any {
+func detail(h permissions.Event) map[string]any {
 	said := map[string]any{}
 	for name, value := range h.Detail {
 		said[name] = value

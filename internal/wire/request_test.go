@@ -27,8 +27,8 @@ func mustTag(text string) permissions.Tag {
 }
 
 // sample is the contract's example request.
-func sample() permissions.Standing {
-	return permissions.Standing{
+func sample() permissions.RequestView {
+	return permissions.RequestView{
 		Code: "K7F3Q", Waiting: 1,
 		Copies: []permissions.Copy{
 			{Request: "01J", Person: "fay", Connector: "telegram", Ref: "9", SentAt: created.Add(2 * time.Second)},
@@ -78,7 +78,7 @@ func TestTheShapeIsTheContracts(t *testing.T) {
 }
 
 func TestEmptyMembersAreNullAndListsAreLists(t *testing.T) {
-	text, err := Encode(From(permissions.Standing{}, false))
+	text, err := Encode(From(permissions.RequestView{}, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +103,13 @@ func TestEmptyMembersAreNullAndListsAreLists(t *testing.T) {
 }
 
 // requests are one of each kind and state.
-func requests() map[string]permissions.Standing {
-	of := func(change func(*permissions.Request)) permissions.Standing {
+func requests() map[string]permissions.RequestView {
+	of := func(change func(*permissions.Request)) permissions.RequestView {
 		s := sample()
 		change(&s.Request)
 		return s
 	}
-	return map[string]permissions.Standing{
+	return map[string]permissions.RequestView{
 		"approved": sample(),
 		"until": of(func(r *permissions.Request) {
 			r.Answer, r.Scope = "allow_15m", permissions.For(15*time.Minute)
@@ -176,7 +176,7 @@ func TestARequestComesBack(t *testing.T) {
 			}
 			scopes := cmp.Comparer(func(a, b permissions.Scope) bool { return a == b })
 			tags := cmp.Comparer(func(a, b permissions.Tag) bool { return a == b })
-			if diff := cmp.Diff(standing.Request.Told(), back.Request, scopes, tags, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(standing.Request.Outcome(), back.Request, scopes, tags, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("request (-sent +read):\n%s", diff)
 			}
 			if got, want := permissions.Result(back.Request), permissions.Result(standing.Request); got != want {

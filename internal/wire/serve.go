@@ -39,7 +39,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 }
 
 func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	under := &calls{changed: permissions.NewBell()}
+	under := &calls{changed: permissions.NewSignal()}
 	server := &http.Server{
 		Handler:           under.count(h),
 		ReadHeaderTimeout: headerWithin,
@@ -76,7 +76,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 type calls struct {
 	mu         sync.Mutex
 	n, reading int
-	changed    permissions.Bell
+	changed    permissions.Signal
 }
 
 // count counts the calls of a handler.
@@ -100,7 +100,7 @@ func (c *calls) add(n, reading int) {
 	defer c.mu.Unlock()
 	c.n += n
 	c.reading += reading
-	c.changed.Ring()
+	c.changed.Notify()
 }
 
 func (c *calls) left() int {

@@ -22,9 +22,9 @@ import (
 var quiet = slog.New(slog.DiscardHandler)
 
 // serveDoor serves until the test ends or stop is called, which returns how long stopping took.
-func serveDoor(t *testing.T, socket string, door *Door, perPeer int) (stop func() time.Duration) {
+func serveDoor(t *testing.T, socket string, door *Server, perPeer int) (stop func() time.Duration) {
 	t.Helper()
-	return serveHandler(t, socket, door.Handler(Entrance{}), perPeer)
+	return serveHandler(t, socket, door.Handler(Listener{}), perPeer)
 }
 
 func serveHandler(t *testing.T, socket string, h http.Handler, perPeer int) (stop func() time.Duration) {

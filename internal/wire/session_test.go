@@ -28,24 +28,24 @@ func TestASessionAsProgramsReadIt(t *testing.T) {
 		},
 	}
 	for _, c := range []struct {
-		s    permissions.Sitting
+		s    permissions.SessionView
 		want string
 	}{
-		{permissions.Sitting{Session: idle}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
+		{permissions.SessionView{Session: idle}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
 			`"waiting_on":null,"person":"fay","parent":null,"cost":9,"debug":false,` + rest},
-		{permissions.Sitting{Session: waits, WaitsOn: pause}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
+		{permissions.SessionView{Session: waits, WaitsOn: pause}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
 			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"pause","tool":null,"message":"look",` +
 			`"details":"all of it","mode":"confirm","calls":null},` +
 			`"person":"fay","parent":"01P","cost":9,"debug":false,` + rest},
-		{permissions.Sitting{Session: waits, WaitsOn: asks}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
+		{permissions.SessionView{Session: waits, WaitsOn: asks}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
 			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"tool","tool":null,"message":"because","details":null,"mode":null,` +
 			`"calls":[{"tool":"write_file","args":{"path":"a"},"step":3,"affected_path":"/ws/a"},` +
 			`{"tool":"run_command","args":null,"step":3,"affected_path":null}]},` +
 			`"person":"fay","parent":"01P","cost":9,"debug":false,` + rest},
-		{permissions.Sitting{Session: gone}, `{"id":"01S","agent":"helper","status":"awaiting_user","model":"qwen3","tokens":7,` +
+		{permissions.SessionView{Session: gone}, `{"id":"01S","agent":"helper","status":"awaiting_user","model":"qwen3","tokens":7,` +
 			`"version":2,"waiting_on":{"request":"01R","kind":null,"tool":"run_command","message":null,"details":null,"mode":null,"calls":null},` +
 			`"person":"fay","parent":null,"cost":9,"debug":false,` + rest},
-		{permissions.Sitting{Session: over}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
+		{permissions.SessionView{Session: over}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
 			`"waiting_on":null,"person":"fay","parent":null,"cost":9,"debug":false,"started":"2026-11-21T11:00:00Z",` +
 			`"changed":"2026-11-21T11:01:00Z","ended":"2026-11-21T11:00:00Z"}`},
 	} {

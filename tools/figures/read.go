@@ -46,7 +46,7 @@ type figure struct {
 	many                float64 // how many things the sum is of
 }
 
-// met tells whether the goal was reached, by the middle of the lines or by the sum.
+// met reports whether the goal was reached, by the middle of the lines or by the sum.
 func (f figure) met() bool {
 	if f.atLeast {
 		return f.middle >= f.limit
@@ -114,7 +114,7 @@ func number(id string) int {
 	return n
 }
 
-// is tells whether a line is of that benchmark, on whatever number of processors.
+// is reports whether a line is of that benchmark, on whatever number of processors.
 func is(r *benchfmt.Result, bench string) bool {
 	rest, found := strings.CutPrefix(r.Name.String(), bench)
 	if !found || rest == "" {

@@ -107,10 +107,10 @@ func plant(ctx context.Context, s *store.Store, asked string, n int, at time.Tim
 		return err
 	}
 	c.Ref, c.SentAt, c.Shown = "admin", at, r.Revision
-	var answered []permissions.Event
+	var answered []permissions.Transition
 	if settled {
 		yes := permissions.Vote{By: asked, Via: "cli", Answer: permissions.Allow(permissions.Once), At: at.Add(time.Second)}
-		answered = []permissions.Event{permissions.Cast{Vote: yes}, permissions.Use{At: yes.At}, permissions.Collect{At: yes.At}}
+		answered = []permissions.Transition{permissions.Cast{Vote: yes}, permissions.Use{At: yes.At}, permissions.Collect{At: yes.At}}
 	}
 	for _, e := range answered {
 		changed, err := s.Apply(ctx, r.ID, e)
@@ -119,5 +119,5 @@ func plant(ctx context.Context, s *store.Store, asked string, n int, at time.Tim
 		}
 		c.Shown = changed.After.Revision
 	}
-	return s.Shown(ctx, c, "")
+	return s.MarkShown(ctx, c, "")
 }

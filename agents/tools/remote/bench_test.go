@@ -81,7 +81,7 @@ func run(t *testing.T, mode string, change func(*Options)) *bench {
 	o := Options{Name: "test", Log: slog.New(slog.NewTextHandler(b.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
 			b.starts++
-			within := sandbox.Walls{Read: []string{self}, Write: []string{dir}, Env: []string{modeEnv + "=" + mode, placeEnv + "=" + dir}}
+			within := sandbox.Policy{Read: []string{self}, Write: []string{dir}, Env: []string{modeEnv + "=" + mode, placeEnv + "=" + dir}}
 			return walls.Command(ctx, within, self)
 		}}
 	if change != nil {
@@ -132,7 +132,7 @@ func (b *bench) tool(name string) *Tool {
 
 func (b *bench) plan(t *Tool, input string) tools.Plan {
 	b.t.Helper()
-	plan, err := t.Plan(b.t.Context(), tools.Place{}, json.RawMessage(input))
+	plan, err := t.Plan(b.t.Context(), tools.Workspace{}, json.RawMessage(input))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -142,5 +142,5 @@ func (b *bench) plan(t *Tool, input string) tools.Plan {
 func (b *bench) call(name, input string) tools.Outcome {
 	b.t.Helper()
 	t := b.tool(name)
-	return t.Run(b.t.Context(), tools.Place{}, json.RawMessage(input), b.plan(t, input))
+	return t.Run(b.t.Context(), tools.Workspace{}, json.RawMessage(input), b.plan(t, input))
 }

@@ -91,7 +91,7 @@ func TestCalls(t *testing.T) {
 	for i := range 10 {
 		calls.Go(func() {
 			input := fmt.Sprintf(`{"times":%d}`, i)
-			if o := echo.Run(t.Context(), tools.Place{}, json.RawMessage(input), b.plan(echo, input)); o.Text != input {
+			if o := echo.Run(t.Context(), tools.Workspace{}, json.RawMessage(input), b.plan(echo, input)); o.Text != input {
 				t.Errorf("at once: %+v", o)
 			}
 		})
@@ -136,7 +136,7 @@ func TestInputs(t *testing.T) {
 		``: "an object", `[]`: "an object", `"text"`: "an object", `{"text":1}`: "schema", `{"more":1}`: "schema",
 		`{"text":"a","text":"b"}`: "strict JSON", `{`: "strict JSON",
 	} {
-		if plan, err := echo.Plan(t.Context(), tools.Place{}, json.RawMessage(input)); err == nil || !strings.Contains(err.Error(), want) {
+		if plan, err := echo.Plan(t.Context(), tools.Workspace{}, json.RawMessage(input)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", input, plan, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestAChangedTool(t *testing.T) {
 	echo := b.tool("echo")
 	plan := b.plan(echo, `{}`)
 	run := func(echo *Tool) tools.Outcome {
-		return echo.Run(t.Context(), tools.Place{}, json.RawMessage(`{}`), plan)
+		return echo.Run(t.Context(), tools.Workspace{}, json.RawMessage(`{}`), plan)
 	}
 	if o := run(echo); o.Error {
 		t.Errorf("%+v", o)
@@ -199,7 +199,7 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 	plan := b.plan(hang, `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan tools.Outcome, 1)
-	go func() { done <- hang.Run(ctx, tools.Place{}, json.RawMessage(`{}`), plan) }()
+	go func() { done <- hang.Run(ctx, tools.Workspace{}, json.RawMessage(`{}`), plan) }()
 	if line, err := b.kept.ReadString('\n'); line != "hangs\n" {
 		t.Errorf("%q, %v", line, err)
 	}

@@ -32,7 +32,7 @@ var _ tools.Tool = (*Tool)(nil)
 func (t *Tool) Spec() models.Tool { return t.definition.spec }
 
 // Plan implements [tools.Tool] without asking the server. Nobody knows what its tools need, so there are no tags, only the gate.
-func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (tools.Plan, error) {
+func (t *Tool) Plan(_ context.Context, _ tools.Workspace, input json.RawMessage) (tools.Plan, error) {
 	canonical, err := permissions.CanonicalJSON(input)
 	if err != nil {
 		return tools.Plan{}, err
@@ -76,7 +76,7 @@ func (t *Tool) check(input json.RawMessage) error {
 }
 
 // Run implements [tools.Tool].
-func (t *Tool) Run(ctx context.Context, _ tools.Place, input json.RawMessage, plan tools.Plan) tools.Outcome {
+func (t *Tool) Run(ctx context.Context, _ tools.Workspace, input json.RawMessage, plan tools.Plan) tools.Outcome {
 	s := t.server
 	limited, cancel := context.WithTimeout(ctx, s.o.Limit)
 	defer cancel()

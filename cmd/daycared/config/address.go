@@ -99,7 +99,7 @@ func parseAnyPhone(s string) (any, error) {
 	return parsePhone(s)
 }
 
-// IsPhone tells whether a text is a phone number as the configuration has it.
+// IsPhone reports whether a text is a phone number as the configuration has it.
 func IsPhone(s string) bool { return e164.MatchString(s) }
 
 // trunk is the zero that some write between the country code and the rest, and that is not dialled from abroad.
@@ -196,7 +196,7 @@ func parsePublisher(s string) (any, error) {
 	return s, nil
 }
 
-// inTheClear tells whether what is sent to an address can be read on the way.
+// inTheClear reports whether what is sent to an address can be read on the way.
 func inTheClear(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "http" && !wire.Loopback(u.Hostname())
@@ -262,7 +262,7 @@ func parseHost(s string) (any, error) {
 	return s, nil
 }
 
-// Loopback tells whether only this machine can reach the listener.
+// Loopback reports whether only this machine can reach the listener.
 func (a API) Loopback() bool {
 	host, _, err := net.SplitHostPort(a.Listen)
 	return err == nil && wire.Loopback(host)

@@ -61,7 +61,7 @@ type AgentModel struct {
 	Credential string
 }
 
-// KeyInTheClear tells whether a key that is sent there could be read on the way.
+// KeyInTheClear reports whether a key that is sent there could be read on the way.
 func (m AgentModel) KeyInTheClear() bool { return inTheClear(m.BaseURL) }
 
 // The providers of models.
@@ -209,7 +209,7 @@ type Schedule struct {
 	AskAt    Clock             `yaml:"ask_at"`         // when that is asked for, before the run; zero: when it begins
 }
 
-// Given tells whether there is a schedule at all.
+// Given reports whether there is a schedule at all.
 func (s Schedule) Given() bool { return s.Cron != "" || s.Every != 0 }
 
 // Next is the first run after a time; zero: there is none. Where the clock is put forward over a run, it comes as much
@@ -229,13 +229,13 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return next
 }
 
-// namesHours tells whether the runs are at hours of the day, and not in each of them.
+// namesHours reports whether the runs are at hours of the day, and not in each of them.
 func (s Schedule) namesHours() bool {
 	fields := strings.Fields(s.Cron)
 	return s.Cron != "@hourly" && (len(fields) < 2 || !strings.HasPrefix(fields[1], "*"))
 }
 
-// repeated tells whether the clock stood at the same time before, and was put back since. It is never put back by more
+// repeated reports whether the clock stood at the same time before, and was put back since. It is never put back by more
 // than three hours.
 func repeated(t time.Time) bool {
 	_, before := t.Add(-3 * time.Hour).Zone()

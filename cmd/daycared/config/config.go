@@ -57,16 +57,16 @@ type Config struct {
 // Silent reports whether there is a file, which sets nothing.
 func (c *Config) Silent() bool { return c.File != "" && c.from != nil && len(c.from.lines) == 0 }
 
-// Place is where the key of a path was set, as in "config.yaml:12" of people.0.user: a line of the file, or a variable.
+// Position is where the key of a path was set, as in "config.yaml:12" of people.0.user: a line of the file, or a variable.
 // It is empty where there was nothing to read.
-func (c *Config) Place(path string) string {
+func (c *Config) Position(path string) string {
 	if c.from == nil {
 		return c.File
 	}
 	return place(c.from.origin(path))
 }
 
-// Problem is one of the key of a path, at its [Config.Place].
+// Problem is one of the key of a path, at its [Config.Position].
 func (c *Config) Problem(path, format string, args ...any) Problem {
 	if c.from == nil {
 		return Problem{Where: c.File, Key: path, Text: fmt.Sprintf(format, args...)}

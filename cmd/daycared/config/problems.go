@@ -144,7 +144,7 @@ func (r *report) origin(path string) (where string, line int) {
 	return r.file, 1
 }
 
-// wrong tells whether anything was found wrong at a key, in it, or among the keys it stands with at the top, so that a
+// wrong reports whether anything was found wrong at a key, in it, or among the keys it stands with at the top, so that a
 // rule that reads it would only repeat the same mistake.
 func (r *report) wrong(path string) bool {
 	wrong := r.bad[""] || r.in[path]

@@ -251,7 +251,7 @@ func (r *report) keep(k Keep) {
 	}
 }
 
-// exceeds tells whether a time is longer than another one that bounds it, where neither was found wrong.
+// exceeds reports whether a time is longer than another one that bounds it, where neither was found wrong.
 func (r *report) exceeds(name string, d time.Duration, bound string, longest time.Duration) bool {
 	return d > longest && !r.wrong(name) && !r.wrong(bound)
 }

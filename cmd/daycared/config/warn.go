@@ -55,7 +55,7 @@ func warn(r *report, c *Config) Problems {
 	return w.warnings
 }
 
-// counted tells whether several people may have to agree to a request of that kind. Of pauses, it is those to confirm.
+// counted reports whether several people may have to agree to a request of that kind. Of pauses, it is those to confirm.
 func counted(k permissions.Kind) bool { return k != permissions.KindClarification }
 
 // warner collects warnings with their places.

@@ -46,7 +46,7 @@ func ReadDraft(file string) (*Draft, error) {
 	return d, nil
 }
 
-// Exists tells whether there is a file already.
+// Exists reports whether there is a file already.
 func (d *Draft) Exists() bool { return d.text != nil }
 
 // Edits are what was changed, in order.

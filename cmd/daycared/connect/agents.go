@@ -41,8 +41,8 @@ type Agent struct {
 	Binding
 }
 
-// Place is the machine that agents are connected on.
-type Place struct {
+// Target is the machine that agents are connected on.
+type Target struct {
 	Home    string
 	GOOS    string
 	Command []string // daycared, by its path, with the flags that stand before every command
@@ -91,7 +91,7 @@ func Names() []string {
 }
 
 // Find gives the agent of that name.
-func (p Place) Find(name string) (a Agent, ok bool) {
+func (p Target) Find(name string) (a Agent, ok bool) {
 	a, ok = p.find(name)
 	a.Binding = p.bindings()[name]
 	if p.Gate == GateRisky && a.Dialect != "" {
@@ -100,7 +100,7 @@ func (p Place) Find(name string) (a Agent, ok bool) {
 	return a, ok
 }
 
-func (p Place) find(name string) (a Agent, ok bool) {
+func (p Target) find(name string) (a Agent, ok bool) {
 	switch name {
 	case "claude-code":
 		return p.claude(), true
@@ -122,7 +122,7 @@ func (p Place) find(name string) (a Agent, ok bool) {
 
 const advises = "the MCP tools request_permission and ask_user: the model is asked to use them, and nothing makes it"
 
-func (p Place) claude() Agent {
+func (p Target) claude() Agent {
 	command := p.hook("claude-code")
 	if p.Keyboard {
 		command += " --keyboard"
@@ -163,14 +163,14 @@ func (p Place) claude() Agent {
 }
 
 // keyboard says what whoever is at Claude Code's keyboard may do.
-func (p Place) keyboard() string {
+func (p Target) keyboard() string {
 	if !p.Keyboard {
 		return "Its keyboard does not answer: a route has a quorum or keyboard: false, or which routes there are is not to be known here"
 	}
 	return "In a terminal the keyboard and the people asked race, and the first answer counts"
 }
 
-func (p Place) codex() Agent {
+func (p Target) codex() Agent {
 	return Agent{
 		Name: "codex", Dialect: "codex",
 		Files: []File{{Path: filepath.Join(p.folder(codexHome, ".codex"), "config.toml"), block: p.codexBlock()}},
@@ -182,7 +182,7 @@ func (p Place) codex() Agent {
 	}
 }
 
-func (p Place) gemini() Agent {
+func (p Target) gemini() Agent {
 	hook := map[string]any{
 		"type": "command", "name": ours, "command": p.hook("gemini"), "timeout": int(waits.Milliseconds()),
 	}
@@ -208,7 +208,7 @@ func (p Place) gemini() Agent {
 //go:embed opencode.js
 var plugged string
 
-func (p Place) opencode() Agent {
+func (p Target) opencode() Agent {
 	server := map[string]any{
 		"type": "local", "command": append(slices.Clone(p.Command), "mcp"), "enabled": true, "timeout": int(waits.Milliseconds()),
 	}
@@ -228,7 +228,7 @@ func (p Place) opencode() Agent {
 	}
 }
 
-func (p Place) copilot() Agent {
+func (p Target) copilot() Agent {
 	hook := func(timeout int) map[string]any {
 		return map[string]any{"type": "command", "bash": p.hook("copilot"), "timeoutSec": timeout}
 	}
@@ -250,7 +250,7 @@ func (p Place) copilot() Agent {
 	}
 }
 
-func (p Place) cursor() Agent {
+func (p Target) cursor() Agent {
 	hook := func(more ...any) map[string]any {
 		return with(map[string]any{"command": p.hook("cursor"), "timeout": int(waits.Seconds()), "failClosed": true}, more...)
 	}
@@ -269,7 +269,7 @@ func (p Place) cursor() Agent {
 	}
 }
 
-func (p Place) vscode() Agent {
+func (p Target) vscode() Agent {
 	return Agent{
 		Name:     "vscode",
 		Files:    []File{file(filepath.Join(p.codeUser(), "mcp.json"), member(p.server("type", "stdio"), "servers", ours))},
@@ -280,7 +280,7 @@ func (p Place) vscode() Agent {
 }
 
 // codeUser is where VS Code keeps the settings of an account.
-func (p Place) codeUser() string {
+func (p Target) codeUser() string {
 	folder := p.folder(xdgConfig, ".config")
 	if p.GOOS == "darwin" {
 		folder = filepath.Join(p.Home, "Library", "Application Support")
@@ -289,7 +289,7 @@ func (p Place) codeUser() string {
 }
 
 // folder is where an agent was told to look, else the one of that name in the home.
-func (p Place) folder(mover, usually string) string {
+func (p Target) folder(mover, usually string) string {
 	if moved := p.Moved[mover]; moved != "" {
 		return moved
 	}
@@ -299,7 +299,7 @@ func (p Place) folder(mover, usually string) string {
 func file(path string, entries ...entry) File { return File{Path: path, entries: entries} }
 
 // server is how `daycared mcp` is started, in the shape that most agents share.
-func (p Place) server(more ...any) map[string]any {
+func (p Target) server(more ...any) map[string]any {
 	return with(map[string]any{
 		"command": p.Command[0], "args": append(slices.Clone(p.Command[1:]), "mcp"),
 	}, more...)
@@ -316,7 +316,7 @@ func with(m map[string]any, more ...any) map[string]any {
 }
 
 // hook is the command line of a hook, for a shell.
-func (p Place) hook(dialect string) string {
+func (p Target) hook(dialect string) string {
 	words := p.words(dialect)
 	for i, w := range words {
 		words[i] = quoted(w)
@@ -326,10 +326,10 @@ func (p Place) hook(dialect string) string {
 
 // notice is the command line of a hook that only has a person told what has happened. Agents take an exit code other than 0 for an
 // order to go on, which would hold up their end.
-func (p Place) notice(dialect string) string { return p.hook(dialect) + " --notice || true" }
+func (p Target) notice(dialect string) string { return p.hook(dialect) + " --notice || true" }
 
 // words are those of a hook's command line.
-func (p Place) words(dialect string) []string {
+func (p Target) words(dialect string) []string {
 	words := append(slices.Clone(p.Command), "hook", dialect, "--within", within)
 	if p.Gate == GateRisky {
 		words = append(words, "--gate", GateRisky)

@@ -126,7 +126,7 @@ func (m Managed) Commands(text, dialect string) (commands, missing []string) {
 
 var shellWord = regexp.MustCompile(`(?:'[^']*'|[^\s'])+`)
 
-// Words are those of a hook's command line as [Place] writes one; ok is false for any other, which a shell may read otherwise.
+// Words are those of a hook's command line as [Target] writes one; ok is false for any other, which a shell may read otherwise.
 func Words(command string) (words []string, ok bool) {
 	again := []string{}
 	for _, word := range shellWord.FindAllString(command, -1) {
@@ -311,7 +311,7 @@ func readCodex(line []byte) (h Hooks, done bool, err error) {
 }
 
 // bindings are those of all agents, by their names. docs/agents.md says which of it was tried.
-func (p Place) bindings() map[string]Binding {
+func (p Target) bindings() map[string]Binding {
 	copilot := p.folder(copilotHome, ".copilot")
 	return map[string]Binding{
 		"claude-code": p.claudeBinding(),
@@ -354,7 +354,7 @@ func (p Place) bindings() map[string]Binding {
 	}
 }
 
-func (p Place) claudeBinding() Binding {
+func (p Target) claudeBinding() Binding {
 	claude, machine := p.folder(claudeHome, ".claude"), filepath.Join(p.etc(), "claude-code")
 	if p.GOOS == "darwin" {
 		machine = "/Library/Application Support/ClaudeCode"
@@ -381,7 +381,7 @@ func (p Place) claudeBinding() Binding {
 	}
 }
 
-func (p Place) codexBinding() Binding {
+func (p Target) codexBinding() Binding {
 	codex := p.folder(codexHome, ".codex")
 	return Binding{
 		Modes: both("terminal and IDE", "exec --dangerously-bypass-approvals-and-sandbox",
@@ -410,7 +410,7 @@ func both(usual, most, note string) []Mode {
 }
 
 // etc is where the machine keeps settings.
-func (p Place) etc() string {
+func (p Target) etc() string {
 	if p.Etc != "" {
 		return p.Etc
 	}

@@ -15,10 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-var here = Place{Home: "/home/fay", GOOS: "linux", Command: []string{"/usr/local/bin/daycared"}}
+var here = Target{Home: "/home/fay", GOOS: "linux", Command: []string{"/usr/local/bin/daycared"}}
 
 // every is every file of every agent, by a name.
-func every(p Place) map[string]File {
+func every(p Target) map[string]File {
 	all := map[string]File{}
 	for _, name := range Names() {
 		a, _ := p.Find(name)
@@ -64,7 +64,7 @@ func TestMoved(t *testing.T) {
 	mac := told
 	mac.GOOS = "darwin"
 	for _, test := range []struct {
-		p     Place
+		p     Target
 		agent string
 		want  string
 	}{

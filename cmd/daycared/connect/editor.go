@@ -209,7 +209,7 @@ func (e *editor) take(n entry) error {
 	return nil
 }
 
-// takeElements takes our hooks out of a list, and tells whether nothing is left of it.
+// takeElements takes our hooks out of a list, and reports whether nothing is left of it.
 func (e *editor) takeElements(at *hujson.Value, dialect string) (empty bool) {
 	list, ok := at.Value.(*hujson.Array)
 	if !ok {
@@ -277,7 +277,7 @@ const (
 var errBlock = errors.New("our part of it begins and does not end; take it out by hand")
 
 // codexBlock is our part of Codex's configuration. Tables may stand anywhere in it, so ours stand at its end.
-func (p Place) codexBlock() string {
+func (p Target) codexBlock() string {
 	args := append(slices.Clone(p.Command[1:]), "mcp")
 	for i, a := range args {
 		args[i] = strconv.Quote(a)

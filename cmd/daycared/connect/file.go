@@ -153,7 +153,7 @@ func decides(command, dialect string) bool {
 	return strings.Contains(command, hookOf(dialect)) && !strings.Contains(command, " --notice")
 }
 
-// Empty tells whether text holds nothing but what Install leaves in a file that was not there before, and Remove does
+// Empty reports whether text holds nothing but what Install leaves in a file that was not there before, and Remove does
 // not take out.
 func (f File) Empty(text string) bool {
 	fresh, err := f.Install("")
@@ -202,7 +202,7 @@ func parse(text string) (hujson.Value, error) {
 	return root, nil
 }
 
-// mine tells whether an element of a list is our hook.
+// mine reports whether an element of a list is our hook.
 func mine(v *hujson.Value, dialect string) bool {
 	packed, err := standard(v.Pack())
 	if err != nil {

@@ -39,7 +39,7 @@ func (t *Tap) Toast(ctx context.Context) (Toast, error) {
 	return *t.toast, nil
 }
 
-// Answered tells whether the bot answered the tap.
+// Answered reports whether the bot answered the tap.
 func (t *Tap) Answered() bool {
 	t.server.mu.Lock()
 	defer t.server.mu.Unlock()

@@ -65,7 +65,7 @@ func newChat(id int64, kind, title string) *chat {
 	}
 }
 
-// counts tells whether the chat numbers its messages itself.
+// counts reports whether the chat numbers its messages itself.
 func (c *chat) counts() bool { return c.kind == supergroup || c.kind == channel }
 
 // wire is the chat as the Bot API tells it.

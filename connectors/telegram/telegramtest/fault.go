@@ -120,7 +120,7 @@ func (f *faults) next(method string) Fault {
 	return Fault{}
 }
 
-// fail fails the n-th call, and tells whether that was all. After it, a call is still to be done.
+// fail fails the n-th call, and reports whether that was all. After it, a call is still to be done.
 func (s *Server) fail(e *era, f Fault, n int, w http.ResponseWriter, r *http.Request) bool {
 	switch f.kind {
 	case refusal:

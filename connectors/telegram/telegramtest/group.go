@@ -98,7 +98,7 @@ func (g *Group) DeletesTopic(thread int) {
 	g.server.change()
 }
 
-// HasBot tells whether the bot is in it.
+// HasBot reports whether the bot is in it.
 func (g *Group) HasBot() bool {
 	g.server.mu.Lock()
 	defer g.server.mu.Unlock()

@@ -42,10 +42,10 @@ type markup struct {
 	json     any
 }
 
-// inline tells whether a message with this markup can be edited.
+// inline reports whether a message with this markup can be edited.
 func (m *markup) inline() bool { return m == nil || m.force == nil && !m.other }
 
-// same tells whether two keyboards are the same.
+// same reports whether two keyboards are the same.
 func (m *markup) same(other *markup) bool {
 	return string(m.text()) == string(other.text())
 }

@@ -124,7 +124,7 @@ func isFlag(text string) (yes, ok bool) {
 	return false, false
 }
 
-// decode reads JSON in a parameter into what to points at, and tells whether there was any.
+// decode reads JSON in a parameter into what to points at, and reports whether there was any.
 func (q *query) decode(name string, to any) (bool, error) {
 	text := q.values[name]
 	if text == "" || text == "null" {

@@ -87,7 +87,7 @@ func (s *schema) request(method string, q *query) error {
 	return brief(s.params[method].Validate(given))
 }
 
-// takes tells whether a method has a parameter; a file may also be a part that a parameter refers to.
+// takes reports whether a method has a parameter; a file may also be a part that a parameter refers to.
 func (s *schema) takes(method, name string) bool {
 	of := s.params[method]
 	if of.Ref != nil {

@@ -135,12 +135,12 @@ func clean(text string, entities []Entity) (string, []Entity, *failure) {
 	return kept.String(), entities, nil
 }
 
-// gone tells whether Telegram removes a character from whatever bots send.
+// gone reports whether Telegram removes a character from whatever bots send.
 func gone(r rune) bool {
 	return r == '\r' || r >= '\u2028' && r <= '\u202e' || r == '\u0333' || r == '\u033f' || r == '\u030a'
 }
 
-// blank tells whether a text shows nothing.
+// blank reports whether a text shows nothing.
 func blank(text string) bool {
 	return strings.TrimFunc(text, func(r rune) bool {
 		switch {

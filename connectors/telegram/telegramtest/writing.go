@@ -141,7 +141,7 @@ func (s *Server) tell(kind string, m *message) {
 	}
 }
 
-// reaches tells whether what happens in the chat can reach the bot.
+// reaches reports whether what happens in the chat can reach the bot.
 func (c *chat) reaches() bool {
 	if c.kind == private {
 		return !c.person.blocked
@@ -149,7 +149,7 @@ func (c *chat) reaches() bool {
 	return c.bot == member || c.bot == administrator || c.bot == restricted
 }
 
-// hears tells whether the privacy mode lets the bot see a message: in groups, commands that are not for another bot,
+// hears reports whether the privacy mode lets the bot see a message: in groups, commands that are not for another bot,
 // replies to it, its name, and service messages; all that is written, as an administrator.
 func (s *Server) hears(c *chat, m *message) bool {
 	if c.kind == private || c.kind == channel || s.readsAll || c.bot == administrator || m.service != nil {

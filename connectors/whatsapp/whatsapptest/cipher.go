@@ -19,7 +19,7 @@ import (
 // errNoSession says that there is no session to encrypt with.
 var errNoSession = errors.New("no session")
 
-// knows tells whether there is a session with a device.
+// knows reports whether there is a session with a device.
 func (v *vault) knows(device types.JID) bool {
 	return v.sessions[device.SignalAddress().String()] != nil
 }

@@ -41,7 +41,7 @@ func (p *Phone) Unlinks() {
 	p.server.unlink()
 }
 
-// Linked tells whether a client is linked.
+// Linked reports whether a client is linked.
 func (p *Phone) Linked() bool {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()

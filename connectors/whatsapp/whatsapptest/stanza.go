@@ -16,7 +16,7 @@ type Stanza struct {
 	Node       binary.Node
 }
 
-// Is tells whether the stanza has this tag, and the attribute type given, where that is not empty.
+// Is reports whether the stanza has this tag, and the attribute type given, where that is not empty.
 func (s Stanza) Is(tag, kind string) bool {
 	return s.Node.Tag == tag && (kind == "" || text(s.Node, "type") == kind)
 }

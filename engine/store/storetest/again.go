@@ -24,13 +24,13 @@ func testShowAgain(t *testing.T, b Backend) {
 	done.Shown = 2
 	show(t, s, done)
 
-	live, err := s.Live(t.Context(), "telegram", 1)
+	live, err := s.LiveCopies(t.Context(), "telegram", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "what fay sees", live, []permissions.Copy{fay})
 	newest := open(t, s, ask(func(r *permissions.Request) { r.Reason = "a third thing" }))
-	if live, err = s.Live(t.Context(), "telegram", 1); err != nil || len(live) != 0 {
+	if live, err = s.LiveCopies(t.Context(), "telegram", 1); err != nil || len(live) != 0 {
 		t.Errorf("the newest, %s, is shown nowhere: %v, %v", newest.ID, live, err)
 	}
 	were, err := s.ShowAgain(t.Context(), "telegram", false)
@@ -52,7 +52,7 @@ func testShowAgain(t *testing.T, b Backend) {
 	same(t, "to be sent", copies(t, s, waits.ID)[0], fay)
 	late := fay
 	late.Ref, late.Shown = "m-1", 1 // an edit in flight
-	if err := s.Shown(t.Context(), late, "m-1"); err != nil {
+	if err := s.MarkShown(t.Context(), late, "m-1"); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "still to be sent", copies(t, s, waits.ID)[0], fay)

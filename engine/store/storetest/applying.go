@@ -86,57 +86,57 @@ func testApply(t *testing.T, b Backend) {
 	unsure := permissions.Default{By: "fay", Via: "terminal", At: later}
 	for name, c := range map[string]struct {
 		request permissions.Request
-		events  []permissions.Event
+		events  []permissions.Transition
 	}{
-		"allow":               {ask(), []permissions.Event{allow()}},
-		"allow for a session": {ask(), []permissions.Event{session}},
-		"allow for a time":    {ask(), []permissions.Event{quarter}},
-		"deny":                {ask(), []permissions.Event{vote(permissions.Deny)}},
-		"quorum":              {ask(two), []permissions.Event{session, by("sam", quarter)}},
-		"an equal vote again": {ask(two), []permissions.Event{allow(), allow()}},
-		"allow, then deny":    {ask(two), []permissions.Event{allow(), vote(permissions.Deny)}},
-		"reroute":             {ask(two), []permissions.Event{allow(), others}},
-		"reroute, one stays": {ask(two), []permissions.Event{
+		"allow":               {ask(), []permissions.Transition{allow()}},
+		"allow for a session": {ask(), []permissions.Transition{session}},
+		"allow for a time":    {ask(), []permissions.Transition{quarter}},
+		"deny":                {ask(), []permissions.Transition{vote(permissions.Deny)}},
+		"quorum":              {ask(two), []permissions.Transition{session, by("sam", quarter)}},
+		"an equal vote again": {ask(two), []permissions.Transition{allow(), allow()}},
+		"allow, then deny":    {ask(two), []permissions.Transition{allow(), vote(permissions.Deny)}},
+		"reroute":             {ask(two), []permissions.Transition{allow(), others}},
+		"reroute, one stays": {ask(two), []permissions.Transition{
 			allow(), permissions.Reroute{Asked: []string{"fay", "kim"}, At: later}, by("kim", allow()),
 		}},
-		"reroute, a vote drops with its account": {ask(three), []permissions.Event{
+		"reroute, a vote drops with its account": {ask(three), []permissions.Transition{
 			from("telegram:1", allow()), permissions.Reroute{
 				Asked: []string{"fay", "sam", "kim"}, Moved: []permissions.Vote{asVoted(from("telegram:1", allow()))}, At: later,
 			}, by("sam", allow()), from("telegram:2", allow()),
 		}},
-		"a step, an account moves, its denial stays": {ask(step, three), []permissions.Event{
+		"a step, an account moves, its denial stays": {ask(step, three), []permissions.Transition{
 			from("uid:1", call(1, allow())), from("uid:1", call(1, vote(permissions.Deny))), permissions.Reroute{
 				Asked: []string{"fay", "sam", "kim"}, Moved: []permissions.Vote{asVoted(from("uid:1", call(1, allow())))}, At: later,
 			}, call(2, by("sam", allow())), call(2, by("kim", allow())),
 		}},
-		"a step, somebody leaves and is back": {ask(step, three), []permissions.Event{
+		"a step, somebody leaves and is back": {ask(step, three), []permissions.Transition{
 			call(1, allow()), call(1, by("sam", allow())), call(2, allow()),
 			permissions.Reroute{Asked: []string{"sam", "kim"}, At: later},
 			permissions.Reroute{Asked: []string{"sam", "kim", "fay"}, At: later},
 			call(2, by("sam", allow())), call(2, by("kim", allow())),
 		}},
-		"escalate, once":  {ask(patient), []permissions.Event{more, more, by("kim", allow())}},
-		"remind, in turn": {ask(patient), []permissions.Event{nudge, nudge, permissions.Remind{At: noon.Add(12 * time.Minute)}}},
-		"a step, call by call": {ask(step), []permissions.Event{
+		"escalate, once":  {ask(patient), []permissions.Transition{more, more, by("kim", allow())}},
+		"remind, in turn": {ask(patient), []permissions.Transition{nudge, nudge, permissions.Remind{At: noon.Add(12 * time.Minute)}}},
+		"a step, call by call": {ask(step), []permissions.Transition{
 			call(1, vote(permissions.Deny)), call(2, vote(permissions.Allow(permissions.SessionTool))),
 		}},
-		"a step at once":   {ask(step), []permissions.Event{quarter}},
-		"choose":           {ask(clarification), []permissions.Event{vote(permissions.Choose(2))}},
-		"answer in words":  {ask(clarification), []permissions.Event{vote(permissions.Other)}},
-		"default":          {ask(clarification), []permissions.Event{unsure}},
-		"withdraw":         {ask(), []permissions.Event{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
-		"expire":           {ask(), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
-		"nobody chose":     {ask(clarification), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
-		"give up":          {ask(), []permissions.Event{permissions.GiveUp{Reason: "fay has blocked the bot", At: later}}},
-		"leave, return":    {ask(), []permissions.Event{leave, leave, back}},
-		"use":              {ask(), []permissions.Event{allow(), use}},
-		"use by a retry":   {ask(), []permissions.Event{allow(), use, use}},
-		"allow and use":    {ask(), []permissions.Event{handing(allow()), use}},
-		"collect":          {ask(), []permissions.Event{vote(permissions.Deny), collect, collect}},
-		"void":             {ask(), []permissions.Event{allow(), permissions.Void{By: "fay", Via: "cli", At: later}}},
-		"lapse":            {ask(), []permissions.Event{allow(), permissions.Lapse{At: later}}},
-		"left at the end":  {ask(), []permissions.Event{allow(), leave}},
-		"collect too soon": {ask(), []permissions.Event{collect}},
+		"a step at once":   {ask(step), []permissions.Transition{quarter}},
+		"choose":           {ask(clarification), []permissions.Transition{vote(permissions.Choose(2))}},
+		"answer in words":  {ask(clarification), []permissions.Transition{vote(permissions.Other)}},
+		"default":          {ask(clarification), []permissions.Transition{unsure}},
+		"withdraw":         {ask(), []permissions.Transition{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
+		"expire":           {ask(), []permissions.Transition{permissions.Expire{At: noon.Add(timeout)}}},
+		"nobody chose":     {ask(clarification), []permissions.Transition{permissions.Expire{At: noon.Add(timeout)}}},
+		"give up":          {ask(), []permissions.Transition{permissions.GiveUp{Reason: "fay has blocked the bot", At: later}}},
+		"leave, return":    {ask(), []permissions.Transition{leave, leave, back}},
+		"use":              {ask(), []permissions.Transition{allow(), use}},
+		"use by a retry":   {ask(), []permissions.Transition{allow(), use, use}},
+		"allow and use":    {ask(), []permissions.Transition{handing(allow()), use}},
+		"collect":          {ask(), []permissions.Transition{vote(permissions.Deny), collect, collect}},
+		"void":             {ask(), []permissions.Transition{allow(), permissions.Void{By: "fay", Via: "cli", At: later}}},
+		"lapse":            {ask(), []permissions.Transition{allow(), permissions.Lapse{At: later}}},
+		"left at the end":  {ask(), []permissions.Transition{allow(), leave}},
+		"collect too soon": {ask(), []permissions.Transition{collect}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := b.Open(t)
@@ -150,7 +150,7 @@ func testApply(t *testing.T, b Backend) {
 }
 
 // applied applies an event to r and returns the row after it.
-func applied(t *testing.T, s engine.Store, r permissions.Request, e permissions.Event) permissions.Request {
+func applied(t *testing.T, s engine.Store, r permissions.Request, e permissions.Transition) permissions.Request {
 	t.Helper()
 	want, err := permissions.Step(r, e)
 	if err != nil {
@@ -203,8 +203,8 @@ func testRefused(t *testing.T, b Backend) {
 	late := allow()
 	late.Vote.At = noon.Add(timeout)
 	for name, c := range map[string]struct {
-		first permissions.Event
-		event permissions.Event
+		first permissions.Transition
+		event permissions.Transition
 		want  error
 	}{
 		"settled":      {allow(), vote(permissions.Deny), permissions.ErrSettled},
@@ -271,7 +271,7 @@ func testVoteKeys(t *testing.T, b Backend) {
 // testRace decides one request 64 times at once: one decision counts, and the others learn the result.
 func testRace(t *testing.T, b Backend) {
 	s := b.Open(t)
-	events := []permissions.Event{
+	events := []permissions.Transition{
 		allow(), vote(permissions.Deny), permissions.Expire{At: noon.Add(timeout)},
 		permissions.Withdraw{By: "uid:1000", At: noon.Add(time.Minute)},
 	}

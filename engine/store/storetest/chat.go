@@ -15,7 +15,7 @@ import (
 
 func hears(t *testing.T, s engine.Store, m permissions.Message, most int) {
 	t.Helper()
-	if err := s.Hear(t.Context(), m, most); err != nil {
+	if err := s.AddMessage(t.Context(), m, most); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -23,7 +23,7 @@ func hears(t *testing.T, s engine.Store, m permissions.Message, most int) {
 // unheard compares an agent's undelivered messages. Their numbers are the store's, but grow.
 func unheard(t *testing.T, s engine.Store, agent string, limit int, want ...permissions.Message) []permissions.Message {
 	t.Helper()
-	got, err := s.Unheard(t.Context(), agent, limit)
+	got, err := s.UndeliveredMessages(t.Context(), agent, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func testMessages(t *testing.T, b Backend) {
 		hears(t, s, heardBy("helper", n), 3)
 	}
 	hears(t, s, heardBy("coder", 8), 3)
-	err := s.Hear(t.Context(), heardBy("helper", 3), 3)
+	err := s.AddMessage(t.Context(), heardBy("helper", 3), 3)
 	refusedWith(t, err, permissions.CodeLimit)
 	again := heardBy("helper", 1)
 	again.Text, again.Agent = "another text, and for another agent", "coder"
@@ -64,7 +64,7 @@ func testMessages(t *testing.T, b Backend) {
 	s = b.Reopen(t, s)
 	all := unheard(t, s, "helper", 9, heardBy("helper", 0), heardBy("helper", 1), heardBy("helper", 2))
 	for range 2 {
-		if err := s.Heard(t.Context(), all[1].Number, noon.Add(time.Hour)); err != nil {
+		if err := s.MarkDelivered(t.Context(), all[1].Number, noon.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func testOrders(t *testing.T, b Backend) {
 	s := b.Open(t)
 	knows := func(key string, want bool) {
 		t.Helper()
-		if got, err := s.Known(t.Context(), key); err != nil || got != want {
+		if got, err := s.HasMessage(t.Context(), key); err != nil || got != want {
 			t.Errorf("%s is known: %v, %v", key, got, err)
 		}
 	}
@@ -96,36 +96,36 @@ func testOrders(t *testing.T, b Backend) {
 
 // unsaid compares an agent's unsent messages.
 func unsaid(
-	t *testing.T, s engine.Store, agent string, limit int, want ...permissions.Utterance,
-) []permissions.Utterance {
+	t *testing.T, s engine.Store, agent string, limit int, want ...permissions.AgentMessage,
+) []permissions.AgentMessage {
 	t.Helper()
-	got, err := s.Unsaid(t.Context(), agent, limit)
+	got, err := s.UnsentAgentMessages(t.Context(), agent, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(permissions.Utterance{}, "Number"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(permissions.AgentMessage{}, "Number"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("what %s has still to say (-want +got):\n%s", agent, diff)
 	}
 	return got
 }
 
-func saidBy(agent string, n int) permissions.Utterance {
-	return permissions.Utterance{
-		Key: fmt.Sprintf("turn %d", n), Bond: permissions.Bond{Agent: agent, Person: "fay", Via: "telegram"},
+func saidBy(agent string, n int) permissions.AgentMessage {
+	return permissions.AgentMessage{
+		Key: fmt.Sprintf("turn %d", n), Bond: permissions.Binding{Agent: agent, Person: "fay", Via: "telegram"},
 		Text: strings.Repeat(fmt.Sprintf("utterance %d\n", n), n+1), CreatedAt: noon.Add(time.Duration(n) * time.Second),
 	}
 }
 
-func says(t *testing.T, s engine.Store, u permissions.Utterance, most int) {
+func says(t *testing.T, s engine.Store, u permissions.AgentMessage, most int) {
 	t.Helper()
-	if err := s.Say(t.Context(), u, most); err != nil {
+	if err := s.AddAgentMessage(t.Context(), u, most); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func sent(t *testing.T, s engine.Store, u permissions.Utterance, ref string, done bool) {
+func sent(t *testing.T, s engine.Store, u permissions.AgentMessage, ref string, done bool) {
 	t.Helper()
-	if err := s.Said(t.Context(), u, ref, done, noon); err != nil {
+	if err := s.MarkAgentMessageSent(t.Context(), u, ref, done, noon); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,7 +138,7 @@ func testUtterances(t *testing.T, b Backend) {
 		says(t, s, saidBy("helper", n), 3)
 	}
 	says(t, s, saidBy("coder", 0), 3) // keys are per agent
-	err := s.Say(t.Context(), saidBy("helper", 3), 3)
+	err := s.AddAgentMessage(t.Context(), saidBy("helper", 3), 3)
 	refusedWith(t, err, permissions.CodeLimit)
 	says(t, s, saidBy("helper", 1), 3)
 	unsaid(t, s, "helper", 1, saidBy("helper", 0))
@@ -179,7 +179,7 @@ func testAuthors(t *testing.T, b Backend) {
 	say := func(agent string, n int, ref string) {
 		t.Helper()
 		says(t, s, saidBy(agent, n), 9)
-		all, err := s.Unsaid(t.Context(), agent, 1)
+		all, err := s.UnsentAgentMessages(t.Context(), agent, 1)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%d are to be said, %v", len(all), err)
 		}
@@ -215,7 +215,7 @@ func testForeground(t *testing.T, b Backend) {
 	}
 	choose := func(person, via, agent string) {
 		t.Helper()
-		if err := s.Choose(t.Context(), permissions.Bond{Agent: agent, Person: person, Via: via}); err != nil {
+		if err := s.SetForeground(t.Context(), permissions.Binding{Agent: agent, Person: person, Via: via}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,12 +255,12 @@ func testPruneChat(t *testing.T, b Backend) {
 	says(t, s, saidBy("coder", 0), 9)
 	u := unsaid(t, s, "coder", 9, saidBy("coder", 0))[0]
 	sent(t, s, u, "1:1", true)
-	if err := s.Said(t.Context(), u, "1:2", true, noon.Add(time.Second)); err != nil {
+	if err := s.MarkAgentMessageSent(t.Context(), u, "1:2", true, noon.Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	known := func(want bool) {
 		t.Helper()
-		if got, err := s.Known(t.Context(), order.Key); err != nil || got != want {
+		if got, err := s.HasMessage(t.Context(), order.Key); err != nil || got != want {
 			t.Errorf("the order is known: %v, %v", got, err)
 		}
 		says(t, s, saidBy("coder", 0), 9)

@@ -27,7 +27,7 @@ func show(t *testing.T, s engine.Store, c permissions.Copy) permissions.Copy {
 			was = old.Ref
 		}
 	}
-	if err := s.Shown(t.Context(), c, was); err != nil {
+	if err := s.MarkShown(t.Context(), c, was); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -44,7 +44,7 @@ func copies(t *testing.T, s engine.Store, id permissions.ID) []permissions.Copy 
 
 func lagging(t *testing.T, s engine.Store, connector string) []permissions.ID {
 	t.Helper()
-	all, err := s.Lagging(t.Context(), connector, "", 100)
+	all, err := s.StaleCopies(t.Context(), connector, "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +63,14 @@ func testCopies(t *testing.T, b Backend) {
 	named := fay
 	named.Ref = "about to be sent"
 	for _, name := range []string{named.Ref, "another name"} { // the first stays
-		if err := s.Named(t.Context(), permissions.Copy{Request: r.ID, Person: "fay", Connector: "terminal", Ref: name}); err != nil {
+		if err := s.MarkNamed(t.Context(), permissions.Copy{Request: r.ID, Person: "fay", Connector: "terminal", Ref: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	same(t, "named", copies(t, s, r.ID), []permissions.Copy{named, sam})
 	fay = show(t, s, shown(fay, "screen-1", 1))
 	sam.Failed = "sam has blocked the bot"
-	if err := s.Failed(t.Context(), sam); err != nil {
+	if err := s.MarkFailed(t.Context(), sam); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "shown and failed", copies(t, s, r.ID), []permissions.Copy{fay, sam})
@@ -94,7 +94,7 @@ func testCopies(t *testing.T, b Backend) {
 			Detail: map[string]string{"to": "kim"},
 		},
 	})
-	refusedWith(t, s.Shown(t.Context(), permissions.Copy{Request: "01J0000000000000000000NONE"}, ""), permissions.CodeUnknown)
+	refusedWith(t, s.MarkShown(t.Context(), permissions.Copy{Request: "01J0000000000000000000NONE"}, ""), permissions.CodeUnknown)
 	if got := copies(t, s, "01J0000000000000000000NONE"); len(got) != 0 {
 		t.Errorf("copies of no request: %v", got)
 	}
@@ -119,7 +119,7 @@ func testLagging(t *testing.T, b Backend) {
 	show(t, s, shown(copyFor(made[0], "fay", "terminal"), "screen", 1))
 	want("the first shown", "terminal", ids(made[1:])...)
 	want("the first shown elsewhere", "telegram", ids(made)...)
-	page, err := s.Lagging(t.Context(), "terminal", made[1].ID, 1)
+	page, err := s.StaleCopies(t.Context(), "terminal", made[1].ID, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func testLagging(t *testing.T, b Backend) {
 
 	failed := copyFor(made[1], "fay", "terminal")
 	failed.Failed = "no console"
-	if err := s.Failed(t.Context(), failed); err != nil {
+	if err := s.MarkFailed(t.Context(), failed); err != nil {
 		t.Fatal(err)
 	}
 	want("the second failed", "terminal", ids(made[2:])...)
@@ -141,7 +141,7 @@ func testLagging(t *testing.T, b Backend) {
 	want("shown as it was before", "telegram", ids(made)...)
 	apply(t, s, made[2].ID, vote(permissions.Deny))
 	want("one settled", "terminal", ids(made[2:])...)
-	_, err = s.Lagging(t.Context(), "terminal", "01J0000000000000000000NONE", 1)
+	_, err = s.StaleCopies(t.Context(), "terminal", "01J0000000000000000000NONE", 1)
 	refusedWith(t, err, permissions.CodeUnknown)
 }
 
@@ -159,7 +159,7 @@ func testForget(t *testing.T, b Backend) {
 	apply(t, s, unseen.ID, allow())
 	before := len(entries(t, s))
 
-	if err := s.Forget(t.Context(), "terminal"); err != nil {
+	if err := s.ForgetCopies(t.Context(), "terminal"); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "to be shown again", lagging(t, s, "terminal"), []permissions.ID{waiting.ID})
@@ -219,7 +219,7 @@ func testUnaddressed(t *testing.T, b Backend) {
 	}
 	list := func(after permissions.ID, limit int) []permissions.ID {
 		t.Helper()
-		found, err := s.Unaddressed(t.Context(), after, limit)
+		found, err := s.RequestsWithoutCopies(t.Context(), after, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func testUnaddressed(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	same(t, "a screen is not the next channel", list(made[3].ID, 9), []permissions.ID{all.ID})
-	_, err := s.Unaddressed(t.Context(), "01J0000000000000000000NONE", 1)
+	_, err := s.RequestsWithoutCopies(t.Context(), "01J0000000000000000000NONE", 1)
 	refusedWith(t, err, permissions.CodeUnknown)
 }
 
@@ -286,7 +286,7 @@ func testWhileSending(t *testing.T, b Backend) {
 	fay := copyFor(r, "fay", "telegram")
 	open(t, s, r, fay)
 	before := len(entries(t, s))
-	if err := s.Shown(t.Context(), fay, ""); err != nil {
+	if err := s.MarkShown(t.Context(), fay, ""); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "not shown yet", copies(t, s, r.ID), []permissions.Copy{fay})
@@ -296,17 +296,17 @@ func testWhileSending(t *testing.T, b Backend) {
 	pressed := show(t, s, shown(fay, "m-1", 0))
 	late := fay
 	late.Failed = "it took too long"
-	if err := s.Failed(t.Context(), late); err != nil {
+	if err := s.MarkFailed(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "pressed, and not given up", copies(t, s, r.ID), []permissions.Copy{pressed})
 	pressed.Shown, pressed.Dated = 1, noon.Add(time.Minute)
-	if err := s.Shown(t.Context(), pressed, ""); err != nil { // as read before sending
+	if err := s.MarkShown(t.Context(), pressed, ""); err != nil { // as read before sending
 		t.Fatal(err)
 	}
 	same(t, "dated", copies(t, s, r.ID), []permissions.Copy{pressed})
 	other := pressed
 	other.Ref = "m-2"
-	elsewhere(t, s.Shown(t.Context(), other, ""), "m-1")
+	elsewhere(t, s.MarkShown(t.Context(), other, ""), "m-1")
 	same(t, "known as another message", copies(t, s, r.ID), []permissions.Copy{pressed})
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func happenings(t *testing.T, s engine.Store, after int64, limit int) (list []permissions.Happening, first int64) {
+func happenings(t *testing.T, s engine.Store, after int64, limit int) (list []permissions.Event, first int64) {
 	t.Helper()
-	list, first, err := s.Happenings(t.Context(), after, limit)
+	list, first, err := s.Events(t.Context(), after, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,14 @@ func testHappenings(t *testing.T, b Backend) {
 	addToken(t, s, "deploy", time.Time{})
 	stop(t, s, "sam", tapped)
 
-	var want []permissions.Happening
+	var want []permissions.Event
 	for _, e := range entries(t, s) {
 		switch e.Type {
 		case permissions.DecisionRefused, permissions.TokenCreated: // no event for anybody
 		case permissions.AllStopped:
-			want = append(want, permissions.Happening{Entry: e})
+			want = append(want, permissions.Event{Entry: e})
 		default:
-			want = append(want, permissions.Happening{Entry: e, Session: "s-1", Asked: []string{"fay", "sam"}})
+			want = append(want, permissions.Event{Entry: e, Session: "s-1", Asked: []string{"fay", "sam"}})
 		}
 	}
 	sams := map[string]string{"session": "s-9", "person": "sam"}
@@ -47,8 +47,8 @@ func testHappenings(t *testing.T, b Backend) {
 		{Type: permissions.SessionStatus, At: noon, Detail: sams}, {Type: permissions.WaitAckEnter, At: noon, Request: r.ID, Detail: sams},
 	}})
 	all := entries(t, s)
-	want = append(want, permissions.Happening{Entry: all[len(all)-2], Session: "s-9"},
-		permissions.Happening{Entry: all[len(all)-1], Session: "s-9", Asked: []string{"fay", "sam"}})
+	want = append(want, permissions.Event{Entry: all[len(all)-2], Session: "s-9"},
+		permissions.Event{Entry: all[len(all)-1], Session: "s-9", Asked: []string{"fay", "sam"}})
 	list, first := happenings(t, s, 0, 9)
 	same(t, "the events", list, want)
 	if len(want) != 6 || first != 1 {
@@ -91,7 +91,7 @@ func testChanged(t *testing.T, b Backend) {
 		group.Go(func() {
 			for after := int64(1); after < many; {
 				next := s.Changed()
-				list, _, err := s.Happenings(t.Context(), after, many)
+				list, _, err := s.Events(t.Context(), after, many)
 				if err != nil {
 					t.Error(err)
 					return
@@ -115,7 +115,7 @@ func testNewest(t *testing.T, b Backend) {
 	s := b.Open(t)
 	newest := func() time.Time {
 		t.Helper()
-		at, err := s.Newest(t.Context())
+		at, err := s.NewestTime(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

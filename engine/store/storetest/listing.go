@@ -47,7 +47,7 @@ func testDue(t *testing.T, b Backend) {
 			var got []permissions.ID
 			for _, d := range due {
 				got = append(got, d.ID)
-				want := permissions.Event(permissions.Expire{At: c.now})
+				want := permissions.Transition(permissions.Expire{At: c.now})
 				if d.ID == approved.ID {
 					want = permissions.Lapse{At: c.now}
 				}

@@ -33,7 +33,7 @@ func everything(t *testing.T) permissions.Request {
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
 		Held: []permissions.Tag{permissions.Network}, HighRisk: true, Background: true, Foreground: "helper", Step: 3,
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
-		Place: "telegram:-1/7", Hook: "gemini", Folder: "device 1, inode 2",
+		Group: "telegram:-1/7", Hook: "gemini", Folder: "device 1, inode 2",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
 		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"}, Beyond: 600,
 		CreatedAt: when(0), Deadline: when(900),
@@ -84,7 +84,7 @@ func testJoin(t *testing.T, b Backend) {
 	token := permissions.Caller{Name: "token:x", UID: permissions.NoUID}
 	for name, c := range map[string]struct {
 		first, second permissions.Request
-		between       permissions.Event
+		between       permissions.Transition
 		joins         bool
 	}{
 		"equal":         {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
@@ -165,7 +165,7 @@ func testKeys(t *testing.T, b Backend) {
 	before := func(d time.Duration) permissions.Request { return ask(keyed("k"), at(decided.Add(-d))) }
 	for name, c := range map[string]struct {
 		second  permissions.Request
-		between permissions.Event
+		between permissions.Transition
 		joins   bool
 		code    permissions.Code
 	}{
@@ -367,7 +367,7 @@ func testTakenID(t *testing.T, b Backend) {
 	stranger := func(r *permissions.Request) { r.Caller = permissions.CallerUID(7) }
 	for name, c := range map[string]struct {
 		second  permissions.Request
-		between permissions.Event
+		between permissions.Transition
 		code    permissions.Code
 	}{
 		"equal":          {second: ask()},

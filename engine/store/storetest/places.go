@@ -12,14 +12,14 @@ import (
 const place = "telegram:-1001/7"
 
 func in(place string) func(*permissions.Request) {
-	return func(r *permissions.Request) { r.Place = place }
+	return func(r *permissions.Request) { r.Group = place }
 }
 
 // gathered are copies in the group of r, with their shared button.
 func gathered(r permissions.Request, people ...string) (all []permissions.Copy) {
 	for _, person := range people {
 		c := copyFor(r, person, "telegram")
-		c.Place, c.Button, c.Since = r.Place, "random", noon
+		c.Group, c.Button, c.Since = r.Group, "random", noon
 		all = append(all, c)
 	}
 	return all
@@ -34,7 +34,7 @@ func testPlaceCopies(t *testing.T, b Backend) {
 	open(t, s, r, append(both, alone)...)
 	before := len(entries(t, s))
 	sent := shown(both[1], "-1001:5", 1)
-	if err := s.Shown(t.Context(), sent, ""); err != nil {
+	if err := s.MarkShown(t.Context(), sent, ""); err != nil {
 		t.Fatal(err)
 	}
 	both[0] = shown(both[0], "-1001:5", 1)
@@ -54,7 +54,7 @@ func testPlaceCopies(t *testing.T, b Backend) {
 	before = len(entries(t, s))
 	again := shown(sent, "-1001:5", 2)
 	again.SentAt = noon.Add(time.Minute)
-	if err := s.Shown(t.Context(), again, "-1001:5"); err != nil {
+	if err := s.MarkShown(t.Context(), again, "-1001:5"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range copies(t, s, r.ID) {
@@ -62,19 +62,19 @@ func testPlaceCopies(t *testing.T, b Backend) {
 		if c.Person == "kim" {
 			at = again.SentAt
 		}
-		if c.Place != "" && (c.Shown != 2 || c.Ref != "-1001:5" || !c.SentAt.Equal(at)) {
+		if c.Group != "" && (c.Shown != 2 || c.Ref != "-1001:5" || !c.SentAt.Equal(at)) {
 			t.Errorf("%s has %+v", c.Person, c)
 		}
 	}
 	if n := len(entries(t, s)) - before; n != 1 {
 		t.Errorf("%d records; want that of kim", n)
 	}
-	elsewhere(t, s.Shown(t.Context(), shown(sent, "-1001:9", 3), "another"), "-1001:5")
+	elsewhere(t, s.MarkShown(t.Context(), shown(sent, "-1001:9", 3), "another"), "-1001:5")
 	same(t, "what another message says is not noted", copies(t, s, r.ID)[0].Ref, "-1001:5")
 
 	failed := sent
 	failed.Failed = "the bot was removed from the group"
-	if err := s.Failed(t.Context(), failed); err != nil {
+	if err := s.MarkFailed(t.Context(), failed); err != nil {
 		t.Fatal(err)
 	}
 	own := copyFor(r, "fay", "telegram")
@@ -82,7 +82,7 @@ func testPlaceCopies(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	for _, c := range copies(t, s, r.ID) {
-		if (c.Failed != "") != (c.Place != "") || (c.Place != "" && c.SentAt.IsZero()) {
+		if (c.Failed != "") != (c.Group != "") || (c.Group != "" && c.SentAt.IsZero()) {
 			t.Errorf("after it failed: %+v", c)
 		}
 	}
@@ -101,7 +101,7 @@ func testPlaces(t *testing.T, b Backend) {
 	apply(t, s, settled.ID, allow())
 	list := func(s engine.Store, after permissions.ID, limit int) []permissions.ID {
 		t.Helper()
-		found, err := s.PendingIn(t.Context(), place, after, limit)
+		found, err := s.PendingInGroup(t.Context(), place, after, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,36 +110,36 @@ func testPlaces(t *testing.T, b Backend) {
 	same(t, "in one place", list(s, "", 9), []permissions.ID{first.ID, second.ID})
 	same(t, "a page", list(s, "", 1), []permissions.ID{first.ID})
 	same(t, "the next", list(s, first.ID, 9), []permissions.ID{second.ID})
-	_, err := s.PendingIn(t.Context(), place, "01J0000000000000000000NONE", 1)
+	_, err := s.PendingInGroup(t.Context(), place, "01J0000000000000000000NONE", 1)
 	refusedWith(t, err, permissions.CodeUnknown)
 
-	move := permissions.Move{Was: "telegram:-5", Now: "telegram:-1005", At: noon}
+	move := permissions.GroupRename{Was: "telegram:-5", Now: "telegram:-1005", At: noon}
 	for i, want := range []bool{true, false} {
-		news, err := s.Move(t.Context(), move, "telegram")
+		news, err := s.RenameGroup(t.Context(), move, "telegram")
 		if err != nil || news != want {
 			t.Errorf("time %d: news is %v, %v", i, news, err)
 		}
 	}
 	last := entries(t, s)[len(entries(t, s))-1]
 	same(t, "audited", last.Record, permissions.Record{
-		Type: permissions.PlaceMoved, At: noon, Via: "telegram", Detail: map[string]string{"was": move.Was, "now": move.Now},
+		Type: permissions.GroupRenamed, At: noon, Via: "telegram", Detail: map[string]string{"was": move.Was, "now": move.Now},
 	})
 	move.Now = "telegram:-1006"
-	if news, err := s.Move(t.Context(), move, "telegram"); err != nil || !news {
+	if news, err := s.RenameGroup(t.Context(), move, "telegram"); err != nil || !news {
 		t.Errorf("moved again: %v, %v", news, err)
 	}
 	s = b.Reopen(t, s)
-	places, err := s.Places(t.Context())
+	places, err := s.Groups(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "where something waits", places, []string{place, "telegram:-5"})
-	moves, err := s.Moves(t.Context())
+	moves, err := s.GroupRenames(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "moves", moves, []permissions.Move{{Was: move.Was, Now: move.Now}})
-	same(t, "a row keeps the name it was asked by", read(t, s, other.ID).Place, "telegram:-5")
+	same(t, "moves", moves, []permissions.GroupRename{{Was: move.Was, Now: move.Now}})
+	same(t, "a row keeps the name it was asked by", read(t, s, other.ID).Group, "telegram:-5")
 }
 
 // testPlaceNotices: a group has one reminder, besides those of its people.
@@ -151,8 +151,8 @@ func testPlaceNotices(t *testing.T, b Backend) {
 	}
 	var people, places []string
 	for _, n := range notices(t, s) {
-		if people = append(people, n.To); n.Place != "" {
-			places = append(places, n.Place)
+		if people = append(people, n.To); n.Group != "" {
+			places = append(places, n.Group)
 		}
 	}
 	slices.Sort(people) // simultaneous ones have no order

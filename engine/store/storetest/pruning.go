@@ -225,10 +225,10 @@ func testPruneRest(t *testing.T, b Backend) {
 	if n, k := count(); n != 0 || k != 1 {
 		t.Errorf("%d notices, %d tokens are left", n, k)
 	}
-	if _, err := s.Prove(t.Context(), live.Hash, noon.Add(91*day)); err != nil {
+	if _, err := s.VerifyToken(t.Context(), live.Hash, noon.Add(91*day)); err != nil {
 		t.Error(err)
 	}
-	_, err := s.Prove(t.Context(), revoked.Hash, noon.Add(day-1))
+	_, err := s.VerifyToken(t.Context(), revoked.Hash, noon.Add(day-1))
 	refusedWith(t, err, permissions.CodeToken)
 }
 

@@ -152,7 +152,7 @@ func testUsedWithoutWhatItRestsOn(t *testing.T, b Backend) {
 
 // testKeyOfWhatIsOver: no key finds an approval that is over, whatever the clock or the window says later.
 func testKeyOfWhatIsOver(t *testing.T, b Backend) {
-	of := func(e permissions.Event) func(*testing.T, engine.Store, permissions.Grant) {
+	of := func(e permissions.Transition) func(*testing.T, engine.Store, permissions.Grant) {
 		return func(t *testing.T, s engine.Store, g permissions.Grant) { apply(t, s, g.Request, e) }
 	}
 	for name, c := range map[string]struct {

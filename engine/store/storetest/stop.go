@@ -52,7 +52,7 @@ func testStop(t *testing.T, b Backend) {
 	}}
 	for i, c := range []struct {
 		r permissions.Request
-		e permissions.Event
+		e permissions.Transition
 	}{{fays, withdraw}, {partly, withdraw}, {overdue, permissions.Expire{At: now}}} {
 		step, err := permissions.Step(c.r, c.e)
 		if err != nil {
@@ -82,7 +82,7 @@ func testStop(t *testing.T, b Backend) {
 			t.Errorf("%s: it was made", name)
 		}
 	}
-	for _, e := range []permissions.Event{permissions.Use{At: now}, allow(), permissions.Reply{Answer: permissions.Continue, At: now}} {
+	for _, e := range []permissions.Transition{permissions.Use{At: now}, allow(), permissions.Reply{Answer: permissions.Continue, At: now}} {
 		c, err := s.Apply(t.Context(), approved.ID, e)
 		refusedWith(t, err, permissions.CodeStopped)
 		same(t, "the row beside the refusal", c.After, read(t, s, approved.ID))
@@ -185,7 +185,7 @@ func testStopCutShort(t *testing.T, b Backend) {
 	b.Exec(t, s, `UPDATE meta SET stopped_by = 'sam', stopped_at = 1`) // as after a stop's first commit
 	s = b.Reopen(t, s)
 	before := len(entries(t, s))
-	for id, e := range map[permissions.ID]permissions.Event{waits.ID: allow(), ready.ID: permissions.Use{At: tapped}} {
+	for id, e := range map[permissions.ID]permissions.Transition{waits.ID: allow(), ready.ID: permissions.Use{At: tapped}} {
 		_, err := s.Apply(t.Context(), id, e)
 		refusedWith(t, err, permissions.CodeStopped)
 	}
@@ -230,7 +230,7 @@ func testNotices(t *testing.T, b Backend) {
 	}
 	same(t, "a page, oldest first", page, all[1:])
 	for range 2 { // the second time it is gone
-		if err := s.Noted(t.Context(), all[0].ID); err != nil {
+		if err := s.DeleteNotice(t.Context(), all[0].ID); err != nil {
 			t.Fatal(err)
 		}
 	}

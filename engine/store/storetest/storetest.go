@@ -215,7 +215,7 @@ func open(t *testing.T, s engine.Store, r permissions.Request, copies ...permiss
 }
 
 // apply commits an event and fails the test if it was refused.
-func apply(t *testing.T, s engine.Store, id permissions.ID, e permissions.Event) permissions.Change {
+func apply(t *testing.T, s engine.Store, id permissions.ID, e permissions.Transition) permissions.Change {
 	t.Helper()
 	c, err := s.Apply(t.Context(), id, e)
 	if err != nil {

@@ -9,41 +9,41 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func stranger(account string, at time.Time) permissions.Stranger {
-	return permissions.Stranger{Via: "telegram", Account: account, Name: "Eve\u202e " + account, At: at}
+func stranger(account string, at time.Time) permissions.UnknownSender {
+	return permissions.UnknownSender{Via: "telegram", Account: account, Name: "Eve\u202e " + account, At: at}
 }
 
-func met(t *testing.T, s engine.Store, account string, at time.Time) permissions.Stranger {
+func met(t *testing.T, s engine.Store, account string, at time.Time) permissions.UnknownSender {
 	t.Helper()
 	who := stranger(account, at)
-	if err := s.Met(t.Context(), who, "fay"); err != nil {
+	if err := s.AddUnknownSender(t.Context(), who, "fay"); err != nil {
 		t.Fatal(err)
 	}
 	return who
 }
 
 // strangers are the unreported unknown senders, without the store's number.
-func strangers(t *testing.T, s engine.Store) permissions.Strangers {
+func strangers(t *testing.T, s engine.Store) permissions.UnknownSenders {
 	t.Helper()
-	all, err := s.Strangers(t.Context())
+	all, err := s.UnknownSenders(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-func untold(t *testing.T, what string, s engine.Store, toldAt time.Time, want ...permissions.Stranger) permissions.Strangers {
+func untold(t *testing.T, what string, s engine.Store, toldAt time.Time, want ...permissions.UnknownSender) permissions.UnknownSenders {
 	t.Helper()
 	got := strangers(t, s)
 	numberless := got
 	numberless.UpTo = 0
-	same(t, what, numberless, permissions.Strangers{List: want, ToldAt: toldAt})
+	same(t, what, numberless, permissions.UnknownSenders{List: want, ToldAt: toldAt})
 	return got
 }
 
-func toldOf(t *testing.T, s engine.Store, n permissions.Notice, all permissions.Strangers, at time.Time) {
+func toldOf(t *testing.T, s engine.Store, n permissions.Notice, all permissions.UnknownSenders, at time.Time) {
 	t.Helper()
-	if err := s.ToldOf(t.Context(), n, all, at); err != nil {
+	if err := s.MarkUnknownSendersTold(t.Context(), n, all, at); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -53,15 +53,15 @@ func testStrangers(t *testing.T, b Backend) {
 	s := b.Open(t)
 	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 	notice := func(n int) permissions.Notice {
-		return permissions.Notice{To: "fay", About: permissions.AboutStrangers, CreatedAt: hour(n)}
+		return permissions.Notice{To: "fay", About: permissions.AboutUnknownSenders, CreatedAt: hour(n)}
 	}
 	untold(t, "an empty store", s, time.Time{})
 	one := met(t, s, "6666", hour(0))
 	told(t, "of the first", s, notice(0))
 	met(t, s, "6666", hour(1))
 	two := met(t, s, "7777", hour(1))
-	elsewhere := permissions.Stranger{Via: "whatsapp", Account: "6666", At: hour(2)}
-	if err := s.Met(t.Context(), elsewhere, "sam"); err != nil {
+	elsewhere := permissions.UnknownSender{Via: "whatsapp", Account: "6666", At: hour(2)}
+	if err := s.AddUnknownSender(t.Context(), elsewhere, "sam"); err != nil {
 		t.Fatal(err)
 	}
 	told(t, "one at a time", s, notice(0))
@@ -99,16 +99,16 @@ func testStrangers(t *testing.T, b Backend) {
 func testManyStrangers(t *testing.T, b Backend) {
 	s := b.Open(t)
 	const more = 7
-	for n := range permissions.MaxStrangers + more {
+	for n := range permissions.MaxUnknownSenders + more {
 		met(t, s, strconv.Itoa(n), noon.Add(time.Duration(n)*time.Second))
 	}
 	met(t, s, "0", noon.Add(time.Hour))
 	s = b.Reopen(t, s)
 	all := strangers(t, s)
-	if len(all.List) != permissions.MaxStrangers || all.More != more || all.Count() != permissions.MaxStrangers+more {
+	if len(all.List) != permissions.MaxUnknownSenders || all.More != more || all.Count() != permissions.MaxUnknownSenders+more {
 		t.Fatalf("%d are kept and %d counted", len(all.List), all.More)
 	}
-	same(t, "the last that is kept", all.List[len(all.List)-1].Account, strconv.Itoa(permissions.MaxStrangers-1))
+	same(t, "the last that is kept", all.List[len(all.List)-1].Account, strconv.Itoa(permissions.MaxUnknownSenders-1))
 	met(t, s, "late", noon.Add(2*time.Hour))
 	toldOf(t, s, notices(t, s)[0], all, noon.Add(3*time.Hour))
 	if left := strangers(t, s); len(left.List) != 0 || left.More != 1 {

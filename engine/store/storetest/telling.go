@@ -44,7 +44,7 @@ func testTell(t *testing.T, b Backend) {
 		t.Errorf("in place of another: %+v", got)
 	}
 	for _, n := range notices(t, s) {
-		if err := s.Noted(t.Context(), n.ID); err != nil {
+		if err := s.DeleteNotice(t.Context(), n.ID); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,7 +39,7 @@ func testTokens(t *testing.T, b Backend) {
 	same(t, "by name", all(), append([]permissions.Token{backup}, deploys...))
 
 	prove := func(token permissions.Token, now time.Time) (permissions.Token, error) {
-		return s.Prove(t.Context(), token.Hash, now)
+		return s.VerifyToken(t.Context(), token.Hash, now)
 	}
 	used := noon.Add(90*time.Second + 5)
 	got, err := prove(deploy, used)
@@ -117,16 +117,16 @@ func testTokenRevivedByTheClock(t *testing.T, b Backend) {
 	token, other := addToken(t, s, "deploy", noon.Add(time.Hour)), addToken(t, s, "other", noon.Add(time.Hour))
 	before, over := len(entries(t, s)), noon.Add(2*time.Hour)
 	for range 2 {
-		_, err := s.Prove(t.Context(), token.Hash, over)
+		_, err := s.VerifyToken(t.Context(), token.Hash, over)
 		refusedWith(t, err, permissions.CodeToken)
 	}
 	s = b.Reopen(t, s)
-	_, err := s.Prove(t.Context(), token.Hash, noon.Add(time.Minute))
+	_, err := s.VerifyToken(t.Context(), token.Hash, noon.Add(time.Minute))
 	refusedWith(t, err, permissions.CodeToken)
-	if _, err := s.Prove(t.Context(), other.Hash, noon.Add(time.Minute)); err != nil {
+	if _, err := s.VerifyToken(t.Context(), other.Hash, noon.Add(time.Minute)); err != nil {
 		t.Errorf("one that nobody tried meanwhile: %v", err)
 	}
-	_, err = s.Prove(t.Context(), other.Hash, noon.Add(-1)) // not before its end
+	_, err = s.VerifyToken(t.Context(), other.Hash, noon.Add(-1)) // not before its end
 	refusedWith(t, err, permissions.CodeToken)
 	same(t, "the audit", since(t, s, before), []permissions.Record{{
 		Type: permissions.TokenRevoked, At: over,

@@ -54,8 +54,8 @@ func (d *Desk) Invite(_ context.Context, _ connectors.Identity, name, _ string) 
 }
 
 // Guest knows no invitation.
-func (d *Desk) Guest(context.Context, connectors.Identity, string) (connectors.Guest, error) {
-	return connectors.Guest{}, permissions.Unknown("code")
+func (d *Desk) Guest(context.Context, connectors.Identity, string) (connectors.PairingCandidate, error) {
+	return connectors.PairingCandidate{}, permissions.Unknown("code")
 }
 
 // Pair knows no invitation.

@@ -24,7 +24,7 @@ type Desk struct {
 	Verified func() error
 
 	// Sittings are the sessions, by id.
-	Sittings []permissions.Sitting
+	Sittings []permissions.SessionView
 	// Calls are those of their calls, by ID.
 	Calls []permissions.Execution
 	// Products are their artifacts, by ID.
@@ -87,7 +87,7 @@ func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	case err == nil:
 		w.Leave(work)
 		return r, nil
-	case errors.Is(err, permissions.ErrElsewhere):
+	case errors.Is(err, permissions.ErrUsedElsewhere):
 		w.Leave(work)
 		q.ID = ""
 		return d.Ask(ctx, c, q)
@@ -100,8 +100,8 @@ func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	return r, errors.Join(err, failed)
 }
 
-// Put is Ask of what question returns.
-func (d *Desk) Put(
+// AskDeferred is Ask of what question returns.
+func (d *Desk) AskDeferred(
 	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	q, err := question()
@@ -147,27 +147,27 @@ func (d *Desk) PendingIDs() (ids []permissions.ID) {
 }
 
 // Find reads an agent's request.
-func (d *Desk) Find(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+func (d *Desk) Find(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	r, err := d.store.Read(ctx, id)
 	if err == nil && r.Caller.Name != c.Name {
 		err = permissions.Unknown(string(id))
 	}
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
-	return d.Stand(ctx, r)
+	return d.View(ctx, r)
 }
 
 // Await is Find once it is settled.
-func (d *Desk) Await(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
-	if err := d.Linger(ctx, c, id); err != nil {
-		return permissions.Standing{}, err
+func (d *Desk) Await(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
+	if err := d.WaitSettled(ctx, c, id); err != nil {
+		return permissions.RequestView{}, err
 	}
 	return d.Find(context.WithoutCancel(ctx), c, id)
 }
 
-// Linger waits until it is settled.
-func (d *Desk) Linger(ctx context.Context, c permissions.Caller, id permissions.ID) error {
+// WaitSettled waits until it is settled.
+func (d *Desk) WaitSettled(ctx context.Context, c permissions.Caller, id permissions.ID) error {
 	if _, err := d.Find(ctx, c, id); err != nil {
 		return err
 	}
@@ -177,69 +177,69 @@ func (d *Desk) Linger(ctx context.Context, c permissions.Caller, id permissions.
 		return err
 	}
 	defer w.Leave(work)
-	w.Linger(ctx)
+	w.WaitSettled(ctx)
 	return nil
 }
 
 // Withdraw cancels for the asker.
-func (d *Desk) Withdraw(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+func (d *Desk) Withdraw(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	if _, err := d.Find(ctx, c, id); err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	return d.withdraw(ctx, id, c.Name, "")
 }
 
 // Begin is Ask without waiting.
-func (d *Desk) Begin(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+func (d *Desk) Begin(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	now, done := context.WithTimeout(ctx, 0)
 	defer done()
 	r, err := d.Ask(now, c, q)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return permissions.Standing{Request: r}, err
+		return permissions.RequestView{Request: r}, err
 	}
-	return d.Stand(ctx, r)
+	return d.View(ctx, r)
 }
 
 // Reply answers by an editor's dialog.
 func (d *Desk) Reply(
 	ctx context.Context, c permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	s, err := d.Find(ctx, c, id)
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	if s.Request.Digest != shown {
-		return permissions.Standing{}, permissions.OtherShown()
+		return permissions.RequestView{}, permissions.OtherShown()
 	}
 	change, err := d.Registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: time.Now().UTC()})
 	if err != nil {
-		return permissions.Standing{}, permissions.Refused(err)
+		return permissions.RequestView{}, permissions.Refused(err)
 	}
-	return d.Stand(ctx, change.After)
+	return d.View(ctx, change.After)
 }
 
-// Forgo cancels for the asker if no other call of theirs waits.
-func (d *Desk) Forgo(ctx context.Context, c permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
+// LeaveOrCancel cancels for the asker if no other call of theirs waits.
+func (d *Desk) LeaveOrCancel(ctx context.Context, c permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error) {
 	if _, err := d.Find(ctx, c, id); err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
-	r, err := d.Registry.Forgo(ctx, id, call, "")
+	r, err := d.Registry.LeaveOrCancel(ctx, id, call, "")
 	if err != nil {
-		return permissions.Standing{}, permissions.Refused(err)
+		return permissions.RequestView{}, permissions.Refused(err)
 	}
-	return d.Stand(ctx, r)
+	return d.View(ctx, r)
 }
 
 // Killed is Forgo for a call whose process was ended.
 func (d *Desk) Killed(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) error {
-	_, err := d.Registry.Forgo(ctx, id, call, permissions.ViaInterrupt)
+	_, err := d.Registry.LeaveOrCancel(ctx, id, call, permissions.ViaInterrupt)
 	return err
 }
 
 // Regret records how long a request stays pending.
 func (d *Desk) Regret(
 	ctx context.Context, c permissions.Caller, id permissions.ID, after time.Duration,
-) (permissions.Standing, error) {
+) (permissions.RequestView, error) {
 	s, err := d.Find(ctx, c, id)
 	if err == nil {
 		d.Regretted = append(d.Regretted, after)
@@ -266,13 +266,13 @@ func (d *Desk) Processes(context.Context) ([]permissions.Wait, []permissions.Cal
 }
 
 // Recall withdraws requests that need no answer any more.
-func (d *Desk) Recall(ctx context.Context, c permissions.Caller, m permissions.Moot) (withdrawn int, err error) {
+func (d *Desk) Recall(ctx context.Context, c permissions.Caller, m permissions.Recall) (withdrawn int, err error) {
 	if c.Name == permissions.Anonymous {
 		return 0, permissions.TokenNeeded()
 	}
 	rows, _ := d.store.pending("", "", 1000)
 	for _, r := range rows {
-		if r.Caller.Name == c.Name && m.Covers(r) {
+		if r.Caller.Name == c.Name && m.Matches(r) {
 			withdrawn++
 			_, err = d.Registry.Cancel(ctx, r.ID, "", m.Via)
 		}
@@ -316,7 +316,7 @@ func (d *Desk) OnPermission(ctx context.Context, c connectors.Decision) (permiss
 		}
 	}
 	now := time.Now().UTC()
-	var e permissions.Event = permissions.Cast{Really: c.Really, Vote: permissions.Vote{
+	var e permissions.Transition = permissions.Cast{Really: c.Really, Vote: permissions.Vote{
 		By: who, Via: c.From.Via, Answer: c.Answer, Call: c.Call, Comment: c.Comment, At: now,
 	}}
 	if c.Default {
@@ -338,13 +338,13 @@ func (d *Desk) Who(id connectors.Identity) (string, error) {
 	if name, known := d.People[id.UID]; known {
 		return name, nil
 	}
-	return "", permissions.Nobody(id.UID)
+	return "", permissions.NotConfigured(id.UID)
 }
 
 // Pending lists requests.
 func (d *Desk) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
-) (list []permissions.Standing, err error) {
+) (list []permissions.RequestView, err error) {
 	who, err := d.Who(id)
 	if err != nil {
 		return nil, err
@@ -354,22 +354,22 @@ func (d *Desk) Pending(
 	}
 	rows, err := d.store.pending(who, after, limit)
 	for _, r := range rows {
-		s, _ := d.Stand(ctx, r)
+		s, _ := d.View(ctx, r)
 		list = append(list, s)
 	}
 	return list, err
 }
 
 // Show finds a request by id or code.
-func (d *Desk) Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
+func (d *Desk) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	who, err := d.Who(id)
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
 	ref := permissions.ID(name)
 	if len(name) == permissions.CodeLength {
 		if ref, err = d.store.byCode(d.coder, name); err != nil {
-			return permissions.Standing{}, err
+			return permissions.RequestView{}, err
 		}
 	}
 	r, err := d.store.Read(ctx, ref)
@@ -377,13 +377,13 @@ func (d *Desk) Show(ctx context.Context, id connectors.Identity, name string) (p
 		err = permissions.Unknown(name)
 	}
 	if err != nil {
-		return permissions.Standing{}, err
+		return permissions.RequestView{}, err
 	}
-	return d.Stand(ctx, r)
+	return d.View(ctx, r)
 }
 
 // Cancel withdraws for a decider.
-func (d *Desk) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
+func (d *Desk) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	s, err := d.Show(ctx, id, name)
 	if err != nil {
 		return s, err
@@ -391,12 +391,12 @@ func (d *Desk) Cancel(ctx context.Context, id connectors.Identity, name string) 
 	return d.withdraw(ctx, s.Request.ID, "fay", id.Via)
 }
 
-func (d *Desk) withdraw(ctx context.Context, id permissions.ID, by, via string) (permissions.Standing, error) {
+func (d *Desk) withdraw(ctx context.Context, id permissions.ID, by, via string) (permissions.RequestView, error) {
 	c, err := d.Registry.Cancel(ctx, id, by, via)
 	if err != nil {
-		return permissions.Standing{}, permissions.Refused(err)
+		return permissions.RequestView{}, permissions.Refused(err)
 	}
-	return d.Stand(ctx, c.After)
+	return d.View(ctx, c.After)
 }
 
 // Audit lists.
@@ -443,14 +443,14 @@ func (d *Desk) Feeds() []*permissions.Feed {
 	return slices.Clone(d.feeds)
 }
 
-// Stand is a row with its delivery and waiters.
-func (d *Desk) Stand(_ context.Context, r permissions.Request) (permissions.Standing, error) {
+// View is a row with its delivery and waiters.
+func (d *Desk) View(_ context.Context, r permissions.Request) (permissions.RequestView, error) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	if d.store.fail != nil {
-		return permissions.Standing{}, d.store.fail
+		return permissions.RequestView{}, d.store.fail
 	}
-	return permissions.Standing{
+	return permissions.RequestView{
 		Request: r, Code: d.coder.Encode(r.Number), Copies: slices.Clone(d.store.copies[r.ID]),
 		Waiting: d.Registry.Waiting(r.ID),
 	}, nil

@@ -10,7 +10,7 @@ import (
 )
 
 // Void revokes an approval.
-func (d *Desk) Void(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
+func (d *Desk) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	s, err := d.Show(ctx, id, name)
 	if err != nil {
 		return s, err
@@ -18,9 +18,9 @@ func (d *Desk) Void(ctx context.Context, id connectors.Identity, name string) (p
 	who, _ := d.Who(id)
 	c, err := d.Registry.Resolve(ctx, s.Request.ID, permissions.Void{By: who, Via: id.Via, At: time.Now().UTC()})
 	if err != nil {
-		return permissions.Standing{}, permissions.Refused(err)
+		return permissions.RequestView{}, permissions.Refused(err)
 	}
-	return d.Stand(ctx, c.After)
+	return d.View(ctx, c.After)
 }
 
 // Grants lists those in force.
@@ -66,7 +66,7 @@ func (d *Desk) Revoke(_ context.Context, id connectors.Identity, grant permissio
 // Sessions lists Sittings.
 func (d *Desk) Sessions(
 	_ context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
-) (list []permissions.Sitting, err error) {
+) (list []permissions.SessionView, err error) {
 	who, err := d.Who(id)
 	if err != nil {
 		return nil, err
@@ -85,21 +85,21 @@ func (d *Desk) Sessions(
 // Session returns one of Sittings.
 func (d *Desk) Session(
 	ctx context.Context, id connectors.Identity, session permissions.ID,
-) (permissions.Sitting, error) {
+) (permissions.SessionView, error) {
 	all, err := d.Sessions(ctx, id, true, "", len(d.Sittings))
 	if err != nil {
-		return permissions.Sitting{}, err
+		return permissions.SessionView{}, err
 	}
 	for _, s := range all {
 		if s.Session.ID == session {
 			return s, nil
 		}
 	}
-	return permissions.Sitting{}, permissions.UnknownSession(string(session))
+	return permissions.SessionView{}, permissions.UnknownSession(string(session))
 }
 
 // Debug switches one of Sittings.
-func (d *Desk) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error) {
+func (d *Desk) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.SessionView, error) {
 	s, err := d.Session(ctx, id, session)
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -170,8 +170,8 @@ func (d *Desk) Resume(_ context.Context, id connectors.Identity) error {
 // Health returns Channels.
 func (d *Desk) Health() map[string]error { return d.Channels }
 
-// Ways lead to fay by phone.
-func (d *Desk) Ways() map[string][]string {
+// ReachableVia lead to fay by phone.
+func (d *Desk) ReachableVia() map[string][]string {
 	return map[string][]string{"fay": {"telephone"}, "sam": {}}
 }
 
@@ -277,10 +277,10 @@ func (*Desk) Bear(ctx context.Context, _ permissions.Secret) (_ context.Context,
 	return ctx, func() {}
 }
 
-// Happenings lists events.
-func (d *Desk) Happenings(
+// Events lists events.
+func (d *Desk) Events(
 	_ context.Context, id connectors.Identity, after int64, limit int,
-) (list []permissions.Happening, seen int64, err error) {
+) (list []permissions.Event, seen int64, err error) {
 	who, err := d.Who(id)
 	if err != nil {
 		return nil, 0, err
@@ -300,11 +300,11 @@ func (d *Desk) Happenings(
 		}
 		seen = e.Seq
 		r := d.store.rows[e.Request]
-		h := permissions.Happening{Entry: e, Session: r.Session, Asked: r.Asked}.Located()
-		if e.Type.Wordy() {
+		h := permissions.Event{Entry: e, Session: r.Session, Asked: r.Asked}.Locate()
+		if e.Type.HasWords() {
 			h.About = r
 		}
-		if slices.Contains(permissions.Happenings(), e.Type) && (id.Operator || h.VisibleTo(who)) {
+		if slices.Contains(permissions.EventsOf(), e.Type) && (id.Operator || h.VisibleTo(who)) {
 			list = append(list, h)
 		}
 	}

@@ -63,7 +63,7 @@ func (s *store) Open(_ context.Context, o permissions.Opening) (permissions.Requ
 	return r, true, nil
 }
 
-func (s *store) Apply(_ context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+func (s *store) Apply(_ context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
@@ -80,7 +80,7 @@ func (s *store) Apply(_ context.Context, id permissions.ID, e permissions.Event)
 }
 
 // apply commits an event's change. The caller holds the lock, as for record.
-func (s *store) apply(r permissions.Request, e permissions.Event) (permissions.Change, error) {
+func (s *store) apply(r permissions.Request, e permissions.Transition) (permissions.Change, error) {
 	c, err := permissions.Step(r, e)
 	if err != nil {
 		return c, err

@@ -1,0 +1,113 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+var _ agents.EventHandler = (*Runtime)(nil)
+
+// HandleEvent is [agents.EventHandler]: a session that waits goes on, and the foreground agent is told of what a background agent
+// asks, in silence: when it is shown, and when it is settled.
+func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
+	if h.Type == permissions.AllStopped {
+		rt.stopAll()
+		return nil
+	}
+	if h.Type == permissions.RequestSettled {
+		s, waiting, err := rt.store.SessionWaiting(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		if waiting {
+			rt.kick(s.ID)
+		} else if a, ok := rt.own[r.Caller.Proven()]; ok && a.Schedule != nil {
+			a.due.Notify()
+		}
+	}
+	if r.Foreground == "" {
+		return nil
+	}
+	switch h.Type {
+	case permissions.RequestShown:
+		return rt.shown(ctx, r, h.At)
+	case permissions.RequestSettled:
+		by := ""
+		if r.DecidedBy != "" {
+			by = fmt.Sprintf(" (%s, %s)", r.DecidedBy, r.DecidedVia)
+			if err := rt.shown(ctx, r, h.At); err != nil { // it was, also where that is told only after this
+				return err
+			}
+		}
+		return rt.notifySilently(ctx, r, "settled", fmt.Sprintf(
+			"What the background agent %s asked, %s, is settled%s: %s", r.Who(), wants(r), by, permissions.Result(r).Text))
+	}
+	return nil
+}
+
+// shown tells that a request was shown, once.
+func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Time) error {
+	people := strings.Join(r.Asked, ", ")
+	return rt.notifySilently(ctx, r, "shown", fmt.Sprintf(
+		"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
+			"but not answer it.", r.Who(), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
+}
+
+// stopAll stops whatever runs. A session that waits is woken by the end of what it asked, and then finds that all is
+// stopped.
+func (rt *Runtime) stopAll() {
+	rt.mu.Lock()
+	all := slices.Collect(maps.Keys(rt.working))
+	rt.mu.Unlock()
+	for _, id := range all {
+		rt.command(id, permissions.OrderStop)
+	}
+}
+
+// wants is what a request is about, in a few words.
+func wants(r permissions.Request) string {
+	switch r.Kind {
+	case permissions.KindPermission:
+		return permissions.DescribeTags(r.Missing())
+	case permissions.KindTool:
+		return "leave to run " + strings.Join(r.ToolNames(), ", ")
+	case permissions.KindPause:
+		return "a look: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
+	}
+	return "a choice: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
+}
+
+// mostQuoted is how many characters of an agent's words are quoted.
+const mostQuoted = 200
+
+func because(r permissions.Request) string {
+	if r.Reason == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", short(r.Reason, mostQuoted))
+}
+
+// notifySilently puts something to the foreground agent of a request that begins no run.
+func (rt *Runtime) notifySilently(ctx context.Context, r permissions.Request, what, text string) error {
+	a, ok := rt.own[r.Foreground]
+	if !ok {
+		return nil // it is not in the configuration any more
+	}
+	s, err := rt.session(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = rt.tell(ctx, s.ID, agents.Post{Key: string(r.ID) + "/" + what, Text: text, Silent: true})
+	if permissions.CodeOf(err) == permissions.CodeLimit {
+		rt.log.Warn("an agent is not told of what another asks: too much waits for it", "agent", a.Name)
+		return nil
+	}
+	return err
+}

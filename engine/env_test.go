@@ -1,0 +1,290 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stage is a running engine over a real store, with people who answer in memory. Its clock is the machine's plus what
+// a test adds.
+type stage struct {
+	*engine.Engine
+	t        *testing.T
+	dir      string
+	settings engine.Settings
+	people   []connectors.Connector
+	agents   []agents.Resident
+	witness  agents.EventHandler
+	rows     *store.Store
+
+	mu    sync.Mutex
+	ahead time.Duration // of the machine's clock on the wall
+	aged  time.Duration // beyond the time that has passed
+	stop  func()
+
+	through func(engine.Store) engine.Store // what the engine sees of the store; nil: the store
+}
+
+const (
+	askerUID = 1000
+	fayUID   = 2000
+)
+
+var (
+	fay  = connectors.Person{Name: "fay", User: "fay", UID: fayUID, Location: time.UTC}
+	sam  = connectors.Person{Name: "sam", User: "sam", UID: 3000, Location: time.UTC}
+	self = permissions.CallerUID(askerUID)
+)
+
+// fayAt is fay, as a channel called via proves her.
+func fayAt(via string) connectors.Identity { return connectors.Identity{Via: via, UID: fayUID} }
+
+func usual() engine.Settings {
+	return engine.Settings{
+		UID: 1, People: []connectors.Person{fay, sam}, Routes: []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}},
+		Approvals: engine.Approvals{
+			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
+			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
+			Scopes: []permissions.Scope{permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute)},
+		},
+		Policy: permissions.Policy{
+			Auto: []string{"read_file"}, Gated: []string{"write_file"}, Forbidden: []string{"delete_*"},
+			HighRiskTools: []string{"run_command"},
+		},
+		Limits: engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 1000},
+	}
+}
+
+// play opens an engine and runs it until the test ends.
+func play(t *testing.T, s engine.Settings, people ...connectors.Connector) *stage {
+	t.Helper()
+	return inhabited(t, s, nil, people...)
+}
+
+// inhabited is play with agents of our own.
+func inhabited(t *testing.T, s engine.Settings, own []agents.Resident, people ...connectors.Connector) *stage {
+	t.Helper()
+	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people, agents: own}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st
+}
+
+func (s *stage) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead)
+}
+
+// pass lets time go by, for a suspended machine as well.
+func (s *stage) pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead, s.aged = s.ahead+d, s.aged+d
+}
+
+// set sets the clock on the wall.
+func (s *stage) set(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += by
+}
+
+var began = time.Now()
+
+func (s *stage) elapsed() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(began) + s.aged
+}
+
+func (s *stage) path() string { return filepath.Join(s.dir, "store.db") }
+
+func (s *stage) open() {
+	s.t.Helper()
+	rows, err := store.Open(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: quiet(), Busy: 200 * time.Millisecond})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.rows = rows
+	seen := engine.Store(rows)
+	if s.through != nil {
+		seen = s.through(rows)
+	}
+	s.Engine = engine.New(engine.Options{
+		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Residents: s.agents, EventHandler: s.witness,
+		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
+	})
+	if err := s.Recover(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { _ = s.Run(ctx) })
+	for _, c := range s.people {
+		group.Go(func() { _ = c.Run(ctx, s.Engine) })
+	}
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+		if err := rows.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// restart stops the engine as a stop of the daemon does, and starts it over the same store with these people.
+func (s *stage) restart(people ...connectors.Connector) {
+	s.t.Helper()
+	s.stop()
+	s.people = people
+	s.open()
+}
+
+// answer is what a call got.
+type answer struct {
+	r   permissions.Request
+	err error
+}
+
+// ask starts a call and returns where its answer comes.
+func (s *stage) ask(ctx context.Context, q permissions.Request) <-chan answer {
+	done := make(chan answer, 1)
+	go func() {
+		r, err := s.Ask(ctx, self, q)
+		done <- answer{r, err}
+	}()
+	return done
+}
+
+// get waits for the answer of a call, which must come without an error.
+func (s *stage) get(from <-chan answer) permissions.Request {
+	s.t.Helper()
+	select {
+	case a := <-from:
+		if a.err != nil {
+			s.t.Fatalf("ask: %v", a.err)
+		}
+		return a.r
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("no answer")
+		return permissions.Request{}
+	}
+}
+
+// shown waits until a connector has sent n cards and gives the last.
+func (s *stage) shown(m *connectortest.Memory, n int) connectors.Prompt {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer done()
+	if err := m.Wait(ctx, func(c []connectortest.Copy) bool { return len(c) >= n }); err != nil {
+		s.t.Fatalf("wait for card %d: %v", n, err)
+	}
+	p := m.Copies()[n-1].First
+	s.noted(m.Name(), p.Request.ID)
+	return p
+}
+
+// noted waits until it is stored that a connector has shown a request.
+func (s *stage) noted(connector string, id permissions.ID) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		changed := s.rows.Changed()
+		copies, err := s.rows.Copies(s.t.Context(), id)
+		if err != nil || slices.ContainsFunc(copies, func(c permissions.Copy) bool {
+			return c.Connector == connector && !c.SentAt.IsZero()
+		}) {
+			return // a store that cannot be read is the test's own doing
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("it is not noted that %s was shown %s", connector, id)
+}
+
+// edited waits until the n-th card says what ok wants.
+func (s *stage) edited(m *connectortest.Memory, n int, ok func(connectors.Prompt) bool) {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer done()
+	if err := m.Wait(ctx, func(c []connectortest.Copy) bool { return len(c) >= n && ok(c[n-1].Last) }); err != nil {
+		s.t.Fatalf("wait for the edit of card %d: %v", n, err)
+	}
+}
+
+// waiting waits until n calls wait for a request.
+func (s *stage) waiting(id permissions.ID, n int) {
+	s.t.Helper()
+	feed := s.Subscribe(100)
+	defer feed.Close()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		st, err := s.Find(s.t.Context(), self, id)
+		if err == nil && st.Waiting == n {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatalf("%d calls wait, not %d", st.Waiting, n)
+		}
+	}
+}
+
+// pending waits until n requests are.
+func (s *stage) pending(n int) []permissions.Request {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		changed := s.rows.Changed()
+		if rows, err := s.rows.Pending(s.t.Context(), "", "", 1000); err == nil && len(rows) == n {
+			return rows
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("not %d requests are pending", n)
+	return nil
+}
+
+// refused checks that an error is a refusal of that code.
+func refused(t *testing.T, err error, code permissions.Code) {
+	t.Helper()
+	var refusal *permissions.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != code {
+		t.Fatalf("got %v, want a refusal of the code %s", err, code)
+	}
+}
+
+func network(reason string) permissions.Request {
+	return permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason}
+}
+
+func tool(name, input string) permissions.Request {
+	return permissions.Request{Kind: permissions.KindTool, Tool: name, Input: json.RawMessage(input), Session: "s1"}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,192 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// notary is a witness that writes down what it is told.
+type notary struct {
+	mu    sync.Mutex
+	lines []string
+	fails int // so often, before it takes anything
+	news  chan struct{}
+}
+
+func newNotary() *notary { return &notary{news: make(chan struct{}, 1000)} }
+
+func (n *notary) HandleEvent(_ context.Context, h permissions.Event, r permissions.Request) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fails > 0 {
+		n.fails--
+		return errors.New("not now")
+	}
+	n.lines = append(n.lines, fmt.Sprintf("%s %s %s%s", h.Type, r.Reason, h.Detail["to"], h.Detail["state"]))
+	n.news <- struct{}{}
+	return nil
+}
+
+// heard waits until it was told so much, and gives it.
+func (n *notary) heard(t *testing.T, many int) []string {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		n.mu.Lock()
+		lines := slices.Clone(n.lines)
+		n.mu.Unlock()
+		if len(lines) >= many {
+			return lines
+		}
+		select {
+		case <-n.news:
+		case <-deadline:
+			t.Fatalf("it was told only %q", lines)
+		}
+	}
+}
+
+// watched is owned with a witness.
+func watched(t *testing.T, w agents.EventHandler, f *phone) *stage {
+	t.Helper()
+	s := owned()
+	s.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}}
+	st := &stage{t: t, dir: t.TempDir(), settings: s, witness: w}
+	st.people = append(st.people, f)
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st
+}
+
+// Agents of ours are told in order, of theirs alone, and of nothing that was before the first witness.
+func TestTheWitnessIsToldInOrder(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := watched(t, nil, f)
+	st.pose(helper, keyed(network("before"), "0"))
+	st.noted(f.Name(), st.shown(f.Memory, 1).Request.ID)
+	n := newNotary()
+	f = newPhone(fay, "fays-phone")
+	st.witness = n
+	st.restart(f)
+	call := st.ask(t.Context(), network("theirs"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, permissions.Deny)
+	st.get(call)
+	mine := st.pose(helper, keyed(network("mine"), "1"))
+	f.must(t, st.shown(f.Memory, 2).Request.ID, allow())
+	st.use(helper, mine.ID, "1")
+	want := []string{
+		"REQUEST_CREATED mine ", "REQUEST_SHOWN mine fay", "REQUEST_SETTLED mine approved", "REQUEST_USED mine ",
+		"PERMISSION_APPLIED mine ",
+	}
+	if got := n.heard(t, len(want)); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// What it cannot store comes again, before anything else.
+func TestTheWitnessIsToldAgain(t *testing.T) {
+	f, n := newPhone(fay, "fays-phone"), newNotary()
+	n.fails = 2
+	st := watched(t, n, f)
+	st.pose(helper, keyed(network("x"), "1"))
+	st.shown(f.Memory, 1)
+	want := []string{"REQUEST_CREATED x ", "REQUEST_SHOWN x fay"}
+	if got := n.heard(t, 2); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// What happened while nobody ran is told afterwards, and what was told before a kill may come again, in order.
+func TestTheWitnessIsToldWhatItMissed(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := watched(t, newNotary(), f)
+	r := st.pose(helper, keyed(network("x"), "1"))
+	st.shown(f.Memory, 1)
+	st.stop()
+	st.witness = nil
+	f = newPhone(fay, "fays-phone")
+	st.restart(f)
+	f.must(t, r.ID, permissions.Deny)
+	n := newNotary()
+	st.witness = n
+	st.restart(newPhone(fay, "fays-phone"))
+	for many := 1; ; many++ {
+		lines := n.heard(t, many)
+		if lines[many-1] == "REQUEST_SETTLED x denied" {
+			break
+		}
+	}
+}
+
+// An agent in the foreground is told of another's, whoever asks, and nobody is told of what is no longer kept.
+func TestTheWitnessOfWhatIsGone(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := watched(t, nil, f)
+	st.witness = newNotary()
+	st.restart(f)
+	st.stop()
+	st.witness = nil
+	st.restart(newPhone(fay, "fays-phone"))
+	old := st.pose(helper, keyed(network("old"), "1"))
+	if err := st.Approvals().Withdraw(t.Context(), helper, old.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	newest := st.pose(helper, keyed(network("new"), "2"))
+	keep := permissions.Keep{Requests: time.Hour}
+	if _, err := st.rows.Prune(t.Context(), keep, time.Now().Add(2*time.Hour), 100); err != nil {
+		t.Fatal(err)
+	}
+	n := newNotary()
+	st.witness = n
+	st.restart(newPhone(fay, "fays-phone"))
+	for _, line := range n.heard(t, 1) {
+		if !strings.Contains(line, " new ") { // also, in good time, that it was shown
+			t.Errorf("of %s it is told %q", newest.ID, line)
+		}
+	}
+}
+
+// A row that is damaged does not keep the others from being told.
+func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
+	f, n := newPhone(fay, "fays-phone"), newNotary()
+	n.fails = 1000
+	st := watched(t, n, f)
+	bad := st.pose(helper, keyed(network("bad"), "1"))
+	good := st.pose(helper, keyed(network("good"), "2"))
+	st.stop()
+	storetest.Damage(t, st.path(), bad.Number)
+	n = newNotary()
+	st.witness = n
+	st.restart(newPhone(fay, "fays-phone"))
+	if got := n.heard(t, 1)[0]; got != "REQUEST_CREATED good " {
+		t.Errorf("of %s it is told %q", good.ID, got)
+	}
+}
+
+// That everything is stopped is told as well: it is about no request.
+func TestTheWitnessOfAStop(t *testing.T) {
+	n := newNotary()
+	st := watched(t, n, newPhone(fay, "fays-phone"))
+	if _, err := st.StopAll(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Resume(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	st.pose(helper, keyed(network("after"), "1"))
+	want := []string{"ALL_STOPPED  ", "REQUEST_CREATED after "}
+	if got := n.heard(t, 2)[:2]; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}

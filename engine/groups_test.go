@@ -1,0 +1,358 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// hall is a channel that reaches everybody, each by themselves or together in a place whose name begins with its own.
+type hall struct {
+	*connectortest.Memory
+
+	mu   sync.Mutex
+	lost map[string]bool // refs of messages that have to be sent anew
+}
+
+var _ connectors.GroupChannel = (*hall)(nil)
+
+func newHall() *hall {
+	m := connectortest.NewMemory(connectors.Identity{Via: "hall", UID: fayUID}, nil)
+	m.Identities = map[string]connectors.Identity{
+		"fay": {Via: "hall", UID: fayUID}, "sam": {Via: "hall", UID: sam.UID}, "kim": {Via: "hall", UID: kim.UID},
+	}
+	return &hall{Memory: m, lost: map[string]bool{}}
+}
+
+func (h *hall) IsGroup(place string) bool { return len(place) > 5 && place[:5] == "hall:" }
+
+func (h *hall) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+	h.mu.Lock()
+	lost := h.lost[ref]
+	h.mu.Unlock()
+	if lost {
+		return connectors.ErrResend
+	}
+	return h.Memory.Edit(ctx, ref, p)
+}
+
+// teamIn is a team whose route has a place.
+func teamIn(place string) engine.Settings {
+	s := team()
+	s.Routes[0].Group = place
+	return s
+}
+
+// soon is a context that ends a wait in vain.
+func soon(t *testing.T) context.Context {
+	ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(done)
+	return ctx
+}
+
+// presses has somebody press a button of a card.
+func (h *hall) presses(t *testing.T, who string, c connectortest.Copy, a permissions.Answer) (permissions.Request, error) {
+	t.Helper()
+	return h.Do(t.Context(), connectors.Decision{Button: c.First.Button, Ref: c.Ref, Answer: a, From: h.Identities[who]})
+}
+
+// A card in a place is one, whoever is asked: all of them may press it, and nobody else.
+func TestAPlaceIsShownOneCardForAll(t *testing.T) {
+	h := newHall()
+	st := play(t, teamIn("hall:ops"), h)
+	call := st.ask(t.Context(), network("together"))
+	p := st.shown(h.Memory, 1)
+	if p.Group != "hall:ops" || p.To.Name != "fay" || p.Request.Group != "hall:ops" {
+		t.Errorf("sent to %s in %q", p.To.Name, p.Group)
+	}
+	card := h.Copies()[0]
+	_, err := h.presses(t, "kim", card, allow())
+	refused(t, err, permissions.CodeNotYours)
+	stranger := card
+	h.Identities["eve"] = connectors.Identity{Via: "hall", UID: 4711}
+	_, err = h.presses(t, "eve", stranger, allow())
+	refused(t, err, permissions.CodeNotYours)
+	if _, err := h.presses(t, "sam", card, allow()); err != nil {
+		t.Fatal(err)
+	}
+	look, err := st.Preview(t.Context(), connectors.Decision{Button: p.Button, Ref: card.Ref, From: h.Identities["sam"]})
+	if err != nil || look.Group != "hall:ops" || look.To.Name != "fay" || look.Button != p.Button {
+		t.Errorf("sam looks at %+v, %v", look, err)
+	}
+	st.eventually("it is noted", func() bool {
+		copies, err := st.rows.Copies(t.Context(), p.Request.ID)
+		return err == nil && len(copies) == 2 && copies[0].Ref == card.Ref && copies[1].Ref == card.Ref
+	})
+	s := team() // a change of the routes does not move what waits
+	s.Routes[0].Group = "hall:elsewhere"
+	st.Configure(s)
+	st.pass(8 * time.Minute)
+	st.edited(h.Memory, 1, func(p connectors.Prompt) bool { return len(p.Request.Asked) == 3 })
+	if err := h.Hears(soon(t), func(n []connectors.Notice) bool {
+		return slices.ContainsFunc(n, func(n connectors.Notice) bool {
+			return n.Group == "hall:ops" && len(n.Waiting) == 1 && n.Waiting[0].Ref == card.Ref
+		})
+	}); err != nil {
+		t.Error(err)
+	}
+	st.eventually("kim has a copy", func() bool {
+		copies, err := st.rows.Copies(t.Context(), p.Request.ID)
+		return err == nil && len(copies) == 3 && !slices.ContainsFunc(copies, func(c permissions.Copy) bool { return c.SentAt.IsZero() })
+	})
+	if _, err := h.presses(t, "kim", card, allow()); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.State != permissions.Approved || len(h.Copies()) != 1 {
+		t.Errorf("%s, by %d cards", r.State, len(h.Copies()))
+	}
+	for _, n := range h.Told() {
+		if n.Group == "" {
+			t.Errorf("%s was told by themselves: %s", n.To.Name, said(n))
+		}
+	}
+}
+
+// Where nothing can be sent to a place any more, each is asked by themselves: at once, when it is edited, or when those
+// there are to be reminded.
+func TestAPlaceThatIsGone(t *testing.T) {
+	gone := &connectors.UnreachableError{Reason: "the bot was removed from the group"}
+	for name, play := range map[string]func(*testing.T) (*stage, *hall){
+		"before": func(t *testing.T) (*stage, *hall) {
+			h := newHall()
+			h.FailSend(1, gone)
+			st := play(t, teamIn("hall:ops"), h)
+			st.ask(t.Context(), network("x"))
+			return st, h
+		},
+		"while it is reminded": func(t *testing.T) (*stage, *hall) {
+			h := newHall()
+			s := teamIn("hall:ops")
+			s.Approvals.Remind = []engine.Moment{{Percent: 10}}
+			st := play(t, s, h)
+			st.ask(t.Context(), network("x"))
+			st.shown(h.Memory, 1)
+			st.eventually("it is noted", func() bool {
+				copies, err := st.rows.Copies(t.Context(), st.pending(1)[0].ID)
+				return err == nil && !copies[0].SentAt.IsZero()
+			})
+			h.FailSend(1, gone)
+			st.pass(2 * time.Minute)
+			return st, h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st, h := play(t)
+			st.pending(1)
+			var own []string
+			if err := h.Wait(soon(t), func(c []connectortest.Copy) bool {
+				own = nil
+				for _, one := range c {
+					if one.First.Group == "" {
+						own = append(own, one.First.To.Name)
+					}
+				}
+				return len(own) == 2
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Sort(own); !slices.Equal(own, []string{"fay", "sam"}) {
+				t.Errorf("asked by themselves were %v", own)
+			}
+			for _, c := range h.Copies() {
+				if c.First.Group != "" {
+					continue
+				}
+				other := map[string]string{"fay": "sam", "sam": "fay"}[c.First.To.Name]
+				_, err := h.presses(t, other, c, allow())
+				refused(t, err, permissions.CodeNotYours)
+			}
+		})
+	}
+}
+
+// A place may go by another name: what waits there is sent anew, and what comes later goes there as well.
+func TestAPlaceThatIsRenamed(t *testing.T) {
+	h := newHall()
+	st := play(t, teamIn("hall:ops"), h)
+	h.FailSend(1, &connectors.GroupRenamedError{Now: "hall:super"})
+	st.ask(t.Context(), network("first"))
+	if p := st.shown(h.Memory, 1); p.Group != "hall:super" {
+		t.Errorf("sent to %q", p.Group)
+	}
+	st.eventually("it is noted", func() bool {
+		copies, err := st.rows.Copies(t.Context(), st.pending(1)[0].ID)
+		return err == nil && copies[0].Ref != ""
+	})
+	h.mu.Lock()
+	h.lost[h.Copies()[0].Ref] = true
+	h.mu.Unlock()
+	for _, name := range []string{"hall:super", "hall:ops", "elsewhere"} { // known, back, and none of ours
+		if err := st.RenameGroup(t.Context(), "hall:super", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.RenameGroup(t.Context(), "hall:super", "hall:giant"); err != nil {
+		t.Fatal(err)
+	}
+	again := st.shown(h.Memory, 2)
+	if again.Group != "hall:giant" || again.Request.Group != "hall:ops" {
+		t.Errorf("sent again to %q", again.Group)
+	}
+	places, err := st.Groups(t.Context())
+	if err != nil || !slices.Equal(places, []connectors.Group{{Name: "hall:ops", Now: "hall:giant", Routed: true}}) {
+		t.Errorf("places are %+v, %v", places, err)
+	}
+	h = newHall()
+	st.restart(h)
+	st.Configure(team())
+	places, err = st.Groups(t.Context())
+	if err != nil || !slices.Equal(places, []connectors.Group{{Name: "hall:ops", Now: "hall:giant"}}) {
+		t.Errorf("where something still waits is %+v, %v", places, err)
+	}
+}
+
+// Reminders in a place wait while all who are asked there have quiet hours; high risk does not.
+func TestAPlaceIsRemindedInTheMorning(t *testing.T) {
+	h := newHall()
+	s := teamIn("hall:ops")
+	for i := range s.People {
+		s.People[i].Quiet = connectors.Hours{To: 24*60 - 1}
+	}
+	s.Approvals.Remind = []engine.Moment{{Percent: 10}}
+	st := play(t, s, h)
+	st.ask(t.Context(), network("quietly"))
+	if p := st.shown(h.Memory, 1); !p.Silent {
+		t.Error("it made a sound")
+	}
+	st.eventually("it is noted", func() bool {
+		copies, err := st.rows.Copies(t.Context(), st.pending(1)[0].ID)
+		return err == nil && !copies[0].SentAt.IsZero()
+	})
+	st.pass(2 * time.Minute)
+	st.eventually("a reminder waits", func() bool {
+		n, err := st.rows.Notices(t.Context(), "", 9)
+		return err == nil && len(n) > 0 && slices.ContainsFunc(n, func(n permissions.Notice) bool { return n.Group != "" })
+	})
+	if n := len(h.Told()); n != 0 {
+		t.Errorf("%d reminders came in the night", n)
+	}
+	awake := teamIn("hall:ops")
+	awake.Approvals.Remind = s.Approvals.Remind
+	st.Configure(awake)
+	if err := h.Hears(soon(t), func(n []connectors.Notice) bool { return len(n) == 1 && n[0].Group == "hall:ops" }); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever named channels is asked in the place as well, and by a channel of their own before that one.
+func TestAPlaceAndChannelsOfOnesOwn(t *testing.T) {
+	h, own := newHall(), newPhone(fay, "own")
+	s := teamIn("hall:ops")
+	s.People[0].Via, s.People[1].Via = []string{"own", "hall"}, []string{"hall", "own"}
+	st := play(t, s, h, own)
+	st.ask(t.Context(), network("x"))
+	st.shown(h.Memory, 1)
+	st.shown(own.Memory, 1)
+	copies, err := st.rows.Copies(t.Context(), st.pending(1)[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, c := range copies {
+		all = append(all, c.Person+" "+c.Connector+" "+c.Group)
+	}
+	if !slices.Equal(all, []string{"fay hall hall:ops", "fay own ", "sam hall hall:ops"}) {
+		t.Errorf("copies are %q", all)
+	}
+}
+
+// crossing is a store over which a channel answers as soon as a card is given up that it was being sent, and nobody hears
+// of that before it is noted that the card was sent.
+type crossing struct {
+	engine.Store
+	once   sync.Once
+	answer chan struct{}
+	noted  chan struct{}
+}
+
+func (c *crossing) MarkFailed(ctx context.Context, cp permissions.Copy) error {
+	err := c.Store.MarkFailed(ctx, cp)
+	c.once.Do(func() {
+		close(c.answer)
+		<-c.noted
+	})
+	return err
+}
+
+func (c *crossing) MarkShown(ctx context.Context, cp permissions.Copy, was string) error {
+	err := c.Store.MarkShown(ctx, cp, was)
+	select {
+	case <-c.noted:
+	default:
+		close(c.noted)
+	}
+	return err
+}
+
+// slowHall is a hall that answers the first Send when it may.
+type slowHall struct {
+	*hall
+	sent, answer chan struct{}
+}
+
+func (h slowHall) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	ref, err := h.hall.Send(ctx, p)
+	select {
+	case <-h.sent:
+	default:
+		close(h.sent)
+		<-h.answer
+	}
+	return ref, err
+}
+
+// A chat is lost at the very moment at which its channel answers that it has the card: others are asked all the same.
+func TestAChatThatIsLostAsItsCardIsNoted(t *testing.T) {
+	for name, c := range map[string]struct {
+		place, person, asked string
+	}{"a place": {place: "hall:ops", asked: "fay"}, "a person's own": {person: "fay", asked: "kim"}} {
+		t.Run(name, func(t *testing.T) {
+			rows := &crossing{answer: make(chan struct{}), noted: make(chan struct{})}
+			h := slowHall{newHall(), make(chan struct{}), rows.answer}
+			s := teamIn(c.place)
+			if s.Routes[0].Quorum = 1; c.person != "" {
+				s.Routes[0].Ask = []string{c.person}
+			}
+			st := &stage{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{h}, through: func(s engine.Store) engine.Store {
+				rows.Store = s
+				return rows
+			}}
+			st.open()
+			t.Cleanup(func() { st.stop() })
+			call := st.ask(t.Context(), network("x"))
+			<-h.sent
+			if c.person != "" {
+				h.UnreachFor(c.person, &connectors.UnreachableError{Reason: "blocked", Lost: true})
+			}
+			if err := st.ChatLost(t.Context(), "hall", c.person, c.place, "the bot was removed"); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Wait(soon(t), func(copies []connectortest.Copy) bool {
+				return slices.ContainsFunc(copies, func(is connectortest.Copy) bool { return is.First.Group == "" && is.First.To.Name == c.asked })
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.StopAll(t.Context(), h.Identities["sam"]); err != nil {
+				t.Fatal(err)
+			}
+			st.get(call)
+		})
+	}
+}

@@ -1,0 +1,403 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// ranMost is how many of the requests that ran under a grant are listed.
+const ranMost = 100
+
+// sendNotices sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
+// What fails for now is tried again, when its channel says so or a little later.
+func (e *Engine) sendNotices(ctx context.Context) error {
+	t := &noticeSender{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: permissions.NewSignal()}
+	defer t.work.Wait()
+	for ctx.Err() == nil {
+		wait, err := t.sendDue(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("notices cannot be sent just now", "err", err)
+			wait = min(wait, retryMost)
+		}
+		select {
+		case <-ctx.Done():
+		case <-e.registry.Noticed():
+		case <-t.wake:
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// noticeSender tell what is noticed, one notice after the other in each chat, so that one that hangs holds up no other.
+type noticeSender struct {
+	e    *Engine
+	work sync.WaitGroup
+	wake permissions.Signal // a chat is done
+
+	mu    sync.Mutex
+	busy  map[chat]bool
+	rests map[permissions.ID]time.Duration // until when, by the time that passes, a notice is to wait
+}
+
+// tellTime bounds how long one channel keeps a person from their next notice.
+const tellTime = 10 * time.Second
+
+// quietStep bounds how long the notifier sleeps while somebody has quiet hours, since the clock may be set meanwhile.
+const quietStep = time.Second
+
+// sendDue begins to send what may be sent now, and says how long to wait for the rest.
+func (t *noticeSender) sendDue(ctx context.Context) (wait time.Duration, err error) {
+	wait = idle
+	t.mu.Lock()
+	busy := maps.Clone(t.busy) // before they are listed: what is told meanwhile is not told again
+	t.mu.Unlock()
+	var all []permissions.Notice
+	for after := permissions.ID(""); ; {
+		notices, err := t.e.store.Notices(ctx, after, page)
+		if err != nil {
+			return wait, err
+		}
+		if all = append(all, notices...); len(notices) < page {
+			break
+		}
+		after = notices[len(notices)-1].ID
+	}
+	due := map[chat][]permissions.Notice{}
+	now := t.e.clock.Elapsed()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.rests, func(_ permissions.ID, until time.Duration) bool { return until <= now })
+	for _, n := range all {
+		at := chat{person: n.To, place: n.Group}
+		if until, resting := t.rests[n.ID]; resting {
+			wait = min(wait, until-now)
+		} else if !busy[at] {
+			due[at] = append(due[at], n)
+		}
+	}
+	for at, notices := range due {
+		t.busy[at] = true
+		t.work.Go(func() { t.sendInChat(ctx, at, notices) })
+	}
+	return wait, nil
+}
+
+// sendInChat sends the notices of one chat.
+func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permissions.Notice) {
+	for _, n := range notices {
+		later, err := t.e.tell(ctx, n)
+		if again := connectors.RetryAfter(err); again > 0 {
+			t.e.log.Info("a notice has to wait", "about", n.About, "delay", again, "err", err)
+			later = again
+		} else if err != nil && ctx.Err() == nil {
+			t.e.log.Warn("a notice cannot be sent just now", "about", n.About, "err", err)
+			later = retryMost
+		}
+		if later > 0 {
+			t.mu.Lock()
+			t.rests[n.ID] = t.e.clock.Elapsed() + later
+			t.mu.Unlock()
+		}
+	}
+	t.mu.Lock()
+	delete(t.busy, at)
+	t.mu.Unlock()
+	t.wake.Notify()
+}
+
+// tell sends one notice, or says how long it has to wait. What has become pointless, or can reach nobody, is struck out.
+func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
+	if n.Group != "" {
+		return e.remindIn(ctx, n)
+	}
+	person, known := e.settings.Load().person(n.To)
+	if !known {
+		return 0, e.store.DeleteNotice(ctx, n.ID)
+	}
+	now := e.wall(person)
+	if person.Quiet.Hold(now) && !n.Urgent {
+		return quietStep, nil // the clock may be set, and hours are short or long when clocks change
+	}
+	if n.About == permissions.AboutUnknownSenders {
+		return e.tellOfStrangers(ctx, n, person)
+	}
+	notice := connectors.Notice{To: person, About: n.About, By: n.By}
+	there, err := e.fill(ctx, n, &notice)
+	if err != nil {
+		return 0, err
+	}
+	later, news := e.reminds(notice)
+	if !there || !news {
+		return 0, e.store.DeleteNotice(ctx, n.ID)
+	}
+	if later > 0 {
+		return later, nil
+	}
+	if err := e.announce(ctx, n, notice); err != nil {
+		return 0, err
+	}
+	return 0, e.store.DeleteNotice(ctx, n.ID)
+}
+
+// remindEvery is how long a reminder stands for what it named, and keeps its person's next one back.
+const remindEvery = time.Minute
+
+// reminder is the last that somebody was sent: when, by the time that passes, and of what.
+type reminder struct {
+	at time.Duration
+	of []connectors.Prompt
+}
+
+// reminds says how long a notice has to wait if it is a reminder whose person was sent another a moment ago; news is false
+// if that one named all that still waits.
+func (e *Engine) reminds(n connectors.Notice) (later time.Duration, news bool) {
+	was, sent := e.reminded.Load(n.To.Name)
+	last, _ := was.(reminder)
+	if later = last.at + remindEvery - e.clock.Elapsed(); !sent || later <= 0 || n.About != permissions.AboutWaiting {
+		return 0, true
+	}
+	return later, slices.ContainsFunc(n.Waiting, func(p connectors.Prompt) bool {
+		return !slices.ContainsFunc(last.of, func(q connectors.Prompt) bool { return q.Request.ID == p.Request.ID })
+	})
+}
+
+// announce says a notice, if anybody can hear it. An error means that it should be tried again.
+func (e *Engine) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
+	err := e.say(ctx, notice)
+	if err == nil && n.About == permissions.AboutWaiting {
+		e.reminded.Store(n.To, reminder{e.clock.Elapsed(), notice.Waiting})
+	}
+	if err == nil || !errors.Is(err, connectors.ErrUnreachable) {
+		return err
+	}
+	e.log.Info("a notice reaches nobody", "about", n.About, "to", n.To)
+	return nil
+}
+
+// fill adds what a notice is about, as the rows are now; there is false when there is nothing left to say.
+func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connectors.Notice) (there bool, err error) {
+	switch n.About {
+	case permissions.AboutWaiting:
+		notice.Waiting, err = e.waitingFor(ctx, notice.To)
+		return len(notice.Waiting) > 0, err
+	case permissions.AboutEnded, permissions.AboutRevoked:
+		notice.Grant, err = e.store.Grant(ctx, n.Subject)
+		if permissions.AsRefusal(err) != nil {
+			return false, nil //nolint:nilerr // it is no longer kept
+		}
+		if err == nil && n.About == permissions.AboutRevoked {
+			notice.Ran, err = e.store.Ran(ctx, n.Subject, ranMost)
+		}
+		return true, err
+	}
+	if told(n) {
+		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent
+		notice.Codes, err = e.codes(ctx)
+	}
+	return true, err
+}
+
+// told reports whether a notice is what a caller has a person told.
+func told(n permissions.Notice) bool { return slices.Contains(permissions.Tellings(), n.About) }
+
+const (
+	// tellingsPerMinute and tellingsPerHour are how many notices a caller may have sent, of what its agents' hooks say and of
+	// what it says itself each.
+	tellingsPerMinute, tellingsPerHour = 10, 60
+	// mostUntold is how many notices of a caller may be still to be sent.
+	mostUntold = 20
+)
+
+// Tell has somebody told what a caller says, and returns who that is. It asks nothing and decides nothing. With an empty name
+// whoever the caller belongs to is told, else that person, where it is the caller's owner or somebody whom routes ask for it.
+// That an agent waits is not told while a request of its session does: its card says so.
+//
+// What is accepted is stored, and sent as soon as a channel takes it and the person's quiet hours are over.
+func (e *Engine) Tell(
+	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
+) (person string, err error) {
+	if caller.Name == permissions.Anonymous {
+		return "", permissions.TokenNeeded()
+	}
+	if err := t.Validate(about); err != nil {
+		return "", permissions.Invalid(err)
+	}
+	if by := e.StoppedBy(); by != "" {
+		return "", permissions.Stopped(by)
+	}
+	s := e.settings.Load()
+	p, err := s.listener(caller, to)
+	if err != nil {
+		return "", err
+	}
+	if err := e.hearing(p); err != nil {
+		return "", err
+	}
+	work, done := noting(ctx)
+	defer done()
+	if about == permissions.AboutWaits && t.Session != "" {
+		pending, err := e.store.PendingOfSession(work, caller.Name, t.Session)
+		if err != nil || len(pending) > 0 {
+			return p.Name, broken(err)
+		}
+	}
+	if wait := e.tellsTooMuch(caller, about); wait > 0 {
+		return "", permissions.TooMuchTold(wait)
+	}
+	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.stamp(), Told: t}, mostUntold)
+	if err != nil {
+		return "", broken(err)
+	}
+	e.log.Info("a caller has a person told something", "caller", caller.Name, "to", p.Name, "about", about)
+	e.registry.NotifyNotices()
+	return p.Name, nil
+}
+
+// tellsTooMuch takes one notice out of what a caller may have sent; where there is none left, it is how long until there is.
+func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
+	kind := "events"
+	if about == permissions.AboutSays {
+		kind = "words"
+	}
+	var taken []reservation
+	for _, b := range []struct {
+		most int
+		per  time.Duration
+	}{{tellingsPerMinute, time.Minute}, {tellingsPerHour, time.Hour}} {
+		one, wait := e.take(limiter(e, e.tellings, [2]string{whole(caller), kind + b.per.String()}, b.most, b.per), 1)
+		if wait > 0 {
+			giveBack(taken)
+			return wait
+		}
+		taken = append(taken, one)
+	}
+	return 0
+}
+
+// hearing is why somebody would not hear of a notice; nil where a channel may take it, if not just now.
+func (e *Engine) hearing(p connectors.Person) error {
+	why := p.Name + " has no channel that takes notices"
+	for _, name := range e.channels(p) {
+		c, on := e.connector(name)
+		if _, tells := c.(connectors.Notifier); !on || !tells {
+			continue
+		}
+		err := reach(c, p)
+		if err == nil {
+			return nil
+		}
+		why = err.Error()
+	}
+	return permissions.Untellable(why)
+}
+
+// codes are those of all requests that are pending.
+func (e *Engine) codes(ctx context.Context) (map[string]bool, error) {
+	numbers, err := e.store.PendingNumbers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	codes := make(map[string]bool, len(numbers))
+	for _, n := range numbers {
+		codes[e.store.Coder().Encode(n)] = true
+	}
+	return codes, nil
+}
+
+// waitingFor is what waits for one person's answer, but for what they are reminded of in a place, with others.
+func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
+	rows, err := e.store.Pending(ctx, to.Name, "", page)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []connectors.Prompt
+	for _, r := range rows {
+		if _, elsewhere, err := e.stands(ctx, r, to.Name); err != nil {
+			return nil, err
+		} else if elsewhere {
+			continue
+		}
+		if !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == to.Name && v.Call == 0 }) {
+			waiting = append(waiting, connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
+		}
+	}
+	return waiting, nil
+}
+
+// say sends a notice through the first channel of its person that takes it, and on every screen besides. Without any
+// the error matches [connectors.ErrUnreachable]; one that is only away counts while nobody else took it.
+func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
+	said, away := false, error(nil)
+	for _, name := range e.channels(n.To) {
+		c, on := e.connector(name)
+		teller, tells := c.(connectors.Notifier)
+		_, screen := c.(connectors.Screen)
+		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
+			continue
+		}
+		if err := e.aim(ctx, &n, name); err != nil {
+			return err
+		}
+		brief, done := context.WithTimeout(ctx, tellTime)
+		err := teller.Notify(brief, n)
+		done()
+		said = said || err == nil
+		if err != nil && !errors.Is(err, connectors.ErrUnreachable) {
+			away = err
+		}
+	}
+	switch {
+	case said:
+		return nil
+	case away != nil:
+		return away
+	}
+	return &connectors.UnreachableError{Reason: n.To.Name + " has no channel that takes notices"}
+}
+
+// aim notes where each request of a reminder was shown in that channel, so that the reminder can point there.
+func (e *Engine) aim(ctx context.Context, n *connectors.Notice, connector string) error {
+	n.Waiting = slices.Clone(n.Waiting)
+	for i := range n.Waiting {
+		p := &n.Waiting[i]
+		copies, err := e.store.Copies(ctx, p.Request.ID)
+		if err != nil {
+			return err
+		}
+		p.Ref = ""
+		for _, cp := range copies {
+			if cp.Person == n.To.Name && cp.Connector == connector {
+				p.Ref = cp.Ref
+			}
+		}
+	}
+	return nil
+}
+
+// channels are the names of the channels of a person, in order: those that they named, then every screen; or all.
+func (e *Engine) channels(p connectors.Person) []string {
+	names := slices.Clone(p.Via)
+	for _, c := range e.dispatchers {
+		_, screen := c.connector.(connectors.Screen)
+		if name := c.connector.Name(); (screen || len(p.Via) == 0) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// wall is what the clock on the wall says where a person lives.
+func (e *Engine) wall(p connectors.Person) time.Time {
+	if p.Location == nil {
+		return e.clock.Now()
+	}
+	return e.clock.Now().In(p.Location)
+}

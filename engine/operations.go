@@ -1,0 +1,720 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/aside"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Find gives a request of this caller's, as it stands; another's is unknown to it. Reading never uses an approval.
+func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
+	r, err := e.own(ctx, caller, id)
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	if r.State != permissions.Pending && r.CollectedAt.IsZero() {
+		c, err := e.registry.Resolve(ctx, id, permissions.Collect{At: e.stamp()})
+		if err != nil {
+			return permissions.RequestView{}, broken(err)
+		}
+		r = c.After
+	}
+	return e.View(ctx, r)
+}
+
+// Await is [Engine.Find] once the request is settled, or, when ctx ends first, as it stands then.
+func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
+	if err := e.WaitSettled(ctx, caller, id); err != nil {
+		return permissions.RequestView{}, err
+	}
+	late, done := noting(ctx)
+	defer done()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		r, err := e.own(late, caller, id) // nobody reads this answer: it is not collected
+		if err != nil {
+			return permissions.RequestView{}, err
+		}
+		return e.View(late, r)
+	}
+	return e.Find(late, caller, id)
+}
+
+// WaitSettled returns when [Engine.Await] would. It needs little of a stack, as [Engine.AskDeferred] does.
+func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
+	var w *permissions.Waiter
+	var err error
+	aside.Run(func() { w, err = e.attach(ctx, caller, id) })
+	if err != nil {
+		return err
+	}
+	w.WaitSettled(ctx)
+	w.LeaveSoon(leaveGrace)
+	return unborne(ctx)
+}
+
+// attach makes this caller a reader who waits.
+func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*permissions.Waiter, error) {
+	work, done := noting(ctx)
+	defer done()
+	if _, err := e.own(work, caller, id); err != nil {
+		return nil, err
+	}
+	w, _, err := e.registry.Attach(work, id)
+	return w, broken(err)
+}
+
+// Withdraw cancels a request of this caller's. One that is settled stays as it is, and the error says how it ended.
+func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
+	r, err := e.own(ctx, caller, id)
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	return e.withdraw(ctx, r, "", "")
+}
+
+// LeaveOrCancel takes one call of this caller's from a request, by the call's own name for itself (empty once it has left), and
+// cancels the request when no other call waits for it. See [permissions.Registry.LeaveOrCancel].
+func (e *Engine) LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error) {
+	r, err := e.leaveOrCancel(ctx, caller, id, call, "")
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	return e.View(ctx, r)
+}
+
+// Killed is Forgo for a call whose process was ended.
+func (e *Engine) Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error {
+	_, err := e.leaveOrCancel(ctx, caller, id, call, permissions.ViaInterrupt)
+	return err
+}
+
+func (e *Engine) leaveOrCancel(
+	ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string,
+) (permissions.Request, error) {
+	if _, err := e.own(ctx, caller, id); err != nil {
+		return permissions.Request{}, err
+	}
+	if call != "" {
+		call = nameOf(caller, call)
+	}
+	r, err := e.registry.LeaveOrCancel(ctx, id, call, via)
+	if err != nil {
+		err = broken(permissions.Refused(err))
+	}
+	return r, err
+}
+
+// Recall withdraws what a caller says needs no answer any more, with its reason, and returns how many requests that was.
+func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error) {
+	if caller.Name == permissions.Anonymous { // another of them could withdraw what this one asks
+		return 0, permissions.TokenNeeded()
+	}
+	pending, err := e.store.PendingOfSession(ctx, caller.Name, m.Session)
+	for _, id := range pending {
+		r, unread := e.store.Read(ctx, id)
+		if errors.Is(unread, permissions.ErrRow) || unread == nil && !m.Matches(r) {
+			continue
+		}
+		if err = unread; err == nil {
+			_, err = e.registry.Cancel(ctx, id, "", m.Via)
+		}
+		switch {
+		case errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrLate):
+			err = nil
+		case err != nil:
+			return withdrawn, broken(err)
+		default:
+			withdrawn++
+		}
+	}
+	return withdrawn, broken(err)
+}
+
+// nameOf is a call's name here: callers choose their own.
+func nameOf(caller permissions.Caller, call string) string { return caller.Name + "/" + call }
+
+func (e *Engine) own(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
+	r, err := e.store.Read(ctx, id)
+	if err == nil && r.Caller.Name != caller.Name {
+		err = permissions.Unknown(string(id))
+	}
+	return r, broken(err)
+}
+
+func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via string) (permissions.RequestView, error) {
+	c, err := e.registry.Cancel(ctx, r.ID, by, via)
+	if err != nil {
+		return permissions.RequestView{}, broken(permissions.Refused(err))
+	}
+	return e.View(ctx, c.After)
+}
+
+// sees is whose requests an identity sees; empty, everybody's, for the operator.
+func (e *Engine) sees(id connectors.Identity) (who string, err error) {
+	if who, err = e.Who(id); id.Operator {
+		who = ""
+	}
+	return who, err
+}
+
+// Who is the name of the person that an identity is, or a refusal.
+func (e *Engine) Who(id connectors.Identity) (string, error) {
+	p, err := e.Person(id)
+	return p.Name, err
+}
+
+// Person is who an identity is, or a refusal.
+func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
+	p, known := e.settings.Load().identify(id)
+	switch {
+	case p.Locked != "":
+		return connectors.Person{}, permissions.LockedOut(p.Locked)
+	case !known:
+		return connectors.Person{}, permissions.NotConfigured(id.UID)
+	}
+	return p, nil
+}
+
+// Pending lists what waits for an identity's answer, the operator everything, oldest first.
+func (e *Engine) Pending(
+	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
+) ([]permissions.RequestView, error) {
+	who, err := e.sees(id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.store.Pending(ctx, who, after, limit)
+	if err != nil {
+		return nil, unread(err)
+	}
+	list := make([]permissions.RequestView, 0, len(rows))
+	for _, r := range rows {
+		standing, err := e.View(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for i, cp := range standing.Copies {
+			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, e.begun(cp)) // a code may be answered before its card is confirmed
+		}
+		list = append(list, standing)
+	}
+	return list, nil
+}
+
+// Show gives one request by its id or its code, to those it was put to and to the operator.
+func (e *Engine) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+	r, _, err := e.visible(ctx, id, name)
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	return e.View(ctx, r)
+}
+
+// Cancel withdraws a pending request, by its id or its code.
+func (e *Engine) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+	r, who, err := e.visible(ctx, id, name)
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	return e.withdraw(ctx, r, who, id.Via)
+}
+
+func (e *Engine) visible(ctx context.Context, id connectors.Identity, name string) (permissions.Request, string, error) {
+	who, err := e.Who(id)
+	if err != nil {
+		return permissions.Request{}, "", err
+	}
+	ref, code := permissions.ID(name), ""
+	if len(name) == permissions.CodeLength {
+		ref, code = "", name
+	}
+	r, err := e.named(ctx, ref, code)
+	if err == nil && !id.Operator && !slices.Contains(r.Asked, who) {
+		err = permissions.Unknown(name)
+	}
+	return r, who, err
+}
+
+// Audit lists entries of the daemon's own chain, for the operator.
+func (e *Engine) Audit(
+	ctx context.Context, id connectors.Identity, after int64, limit int,
+) ([]permissions.Entry, error) {
+	if !id.Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	entries, err := e.store.Audit(ctx, "", after, limit)
+	return entries, unread(err)
+}
+
+// Verify checks every audit chain, for the operator, and returns their heads.
+func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error) {
+	if !id.Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	heads, err := e.store.Verify(ctx)
+	return heads, unread(err)
+}
+
+// Subscribe follows every committed change.
+func (e *Engine) Subscribe(buffer int) *permissions.Feed { return e.registry.Subscribe(buffer) }
+
+// View is a row with its code, its copies and who waits.
+func (e *Engine) View(ctx context.Context, r permissions.Request) (permissions.RequestView, error) {
+	copies, err := e.store.Copies(ctx, r.ID)
+	if err != nil {
+		return permissions.RequestView{}, broken(err)
+	}
+	return permissions.RequestView{
+		Request: r, Code: e.store.Coder().Encode(r.Number), Copies: copies, Waiting: e.waits(r),
+		Editor:   e.settings.Load().editable(r) == nil && r.State == permissions.Pending,
+		Keyboard: e.settings.Load().keyboard(r),
+	}, nil
+}
+
+// Ready is nil while requests can be stored and answered; the error says what to do.
+func (e *Engine) Ready(ctx context.Context) error { return broken(e.store.Health(ctx)) }
+
+// Events lists at most limit events after seq that this identity may see, and how far it looked: where to go on.
+func (e *Engine) Events(
+	ctx context.Context, id connectors.Identity, after int64, limit int,
+) (list []permissions.Event, seen int64, err error) {
+	who, err := e.Who(id)
+	if err != nil {
+		return nil, after, err
+	}
+	return e.events(ctx, after, limit, func(h permissions.Event) bool { return id.Operator || h.VisibleTo(who) })
+}
+
+func (e *Engine) events(
+	ctx context.Context, after int64, limit int, visible func(permissions.Event) bool,
+) (list []permissions.Event, seen int64, err error) {
+	list, first, err := e.store.Events(ctx, after, limit)
+	if err != nil {
+		return nil, after, unread(err)
+	}
+	if after > 0 && after < first-1 {
+		return nil, after, permissions.Pruned(first)
+	}
+	seen = after
+	if len(list) > 0 {
+		seen = list[len(list)-1].Seq
+	}
+	list = slices.DeleteFunc(list, func(h permissions.Event) bool { return h.Type == "" || !visible(h) })
+	for i, h := range list {
+		if list[i].About, err = e.about(ctx, h); err != nil {
+			return nil, after, unread(err)
+		}
+	}
+	return list, seen, nil
+}
+
+// EventsFor is Happenings for a caller, while it holds [permissions.Events] in that session: what those may see who granted it,
+// and of what the operator granted, those who were asked.
+func (e *Engine) EventsFor(
+	ctx context.Context, caller permissions.Caller, session, agent string, after int64, limit int,
+) (list []permissions.Event, seen int64, err error) {
+	if by := e.StoppedBy(); by != "" {
+		return nil, after, permissions.Stopped(by)
+	}
+	grants, err := e.grants(ctx, caller)
+	if err == nil {
+		grants, err = e.ofAgent(ctx, caller, permissions.Request{Session: session, Agent: agent}, grants)
+	}
+	var people []string
+	for _, g := range grants {
+		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) {
+			continue
+		}
+		if people = append(people, g.By); g.By == OperatorName && err == nil {
+			var r permissions.Request
+			r, err = e.store.Read(ctx, g.Request)
+			people = append(people, r.Asked...)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, after, unread(err)
+	case len(people) == 0:
+		return nil, after, permissions.NotHeld(permissions.Events)
+	}
+	return e.events(ctx, after, limit, func(h permissions.Event) bool { return slices.ContainsFunc(people, h.VisibleTo) })
+}
+
+// CountFollow has a row for a stream that a caller opens under its grants of [permissions.Events], which count it as a use.
+func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, session, agent string) error {
+	o, err := e.prepare(ctx, caller, permissions.Request{
+		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Events}, Session: session,
+		Agent: agent, Claimed: agent != "", Reason: "to follow the events",
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.Request.State == permissions.Pending: // the grant has ended in this very moment
+		o.prompt.giveBack()
+		giveBack(o.room)
+		return permissions.NotHeld(permissions.Events)
+	}
+	w, r, _, err := e.registry.Register(ctx, o.Opening)
+	if err != nil {
+		return e.notOpened(o, err)
+	}
+	defer w.LeaveSoon(0)
+	_, err = e.redeem(ctx, w, "", r)
+	return err
+}
+
+// about is the request in whose words h is told, if it is; without an ID where that is not kept any more.
+func (e *Engine) about(ctx context.Context, h permissions.Event) (permissions.Request, error) {
+	if !h.Type.HasWords() || h.Request == "" {
+		return permissions.Request{}, nil
+	}
+	r, err := e.store.Read(ctx, h.Request)
+	if permissions.CodeOf(err) == permissions.CodeUnknown || errors.Is(err, permissions.ErrRow) {
+		return permissions.Request{}, nil
+	}
+	return r, err
+}
+
+// Changed is closed when there may be new ones.
+func (e *Engine) Changed() <-chan struct{} { return e.store.Changed() }
+
+// Grants lists the grants in force that came of what was put to this person, and of everything for the operator.
+func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error) {
+	who, err := e.sees(id)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
+	return e.relied(grants), unread(err)
+}
+
+// Revoke takes a grant back and tells what ran under it.
+func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
+	who, err := e.Who(id)
+	if err != nil {
+		return permissions.Revoked{}, err
+	}
+	g, err := e.store.Grant(ctx, grant)
+	if err != nil {
+		return permissions.Revoked{}, broken(err)
+	}
+	if !id.Operator {
+		r, err := e.store.Read(ctx, g.Request)
+		if err != nil {
+			return permissions.Revoked{}, broken(err)
+		}
+		if !slices.Contains(r.Asked, who) {
+			return permissions.Revoked{}, permissions.UnknownGrant(grant)
+		}
+	}
+	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.stamp(), ranMost)
+	e.registry.ForgetGrant(grant)
+	e.registry.NotifyNotices()
+	return revoked, broken(err)
+}
+
+// Void takes an approval that was not used back, with the grants that it left behind, by its id or its code. Whoever
+// asked may do so too: taking back allows nothing.
+func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+	r, who, err := e.visible(ctx, id, name)
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: who, Via: id.Via, At: e.stamp()})
+	if err != nil {
+		return permissions.RequestView{}, broken(permissions.Refused(err))
+	}
+	return e.View(ctx, c.After)
+}
+
+// StopAll cancels everything that is pending, suspends every grant and refuses everything new until Resume. Every
+// person may do that.
+func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
+	who, err := e.Who(id)
+	if err != nil {
+		return 0, err
+	}
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	return e.stopAll(context.WithoutCancel(ctx), who, id.Via) // who has begun to stop has stopped
+}
+
+// stopAll stops everything. Where that cannot be stored it holds all the same, and keepLocks tries again. The caller holds
+// e.steering.
+func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
+	if e.StoppedBy() == "" || who == OperatorName {
+		e.noteStop(who) // from the start: whoever learns of it from the audit finds it so, and what waits may be much
+	}
+	who = e.StoppedBy() // whoever stops after somebody else finishes their stop
+	cancelled, err = e.registry.StopAll(ctx, who, via)
+	e.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
+	e.stopping = func(context.Context) error { return nil }
+	if err == nil {
+		return cancelled, nil
+	}
+	if saved, unread := e.store.StoppedBy(ctx); unread == nil && saved == who {
+		return cancelled, permissions.StopLeft(err.Error())
+	}
+	e.stopping = func(ctx context.Context) error {
+		_, err := e.stopAll(ctx, who, via)
+		return err
+	}
+	e.unsaved.Notify()
+	return cancelled, permissions.StopUnsaved(err.Error())
+}
+
+// Resume ends what StopAll began. It is for the operator and for whoever stopped.
+func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
+	who, err := e.Who(id)
+	if err != nil {
+		return err
+	}
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	work := context.WithoutCancel(ctx)
+	if by := e.StoppedBy(); by != "" && by != who && !id.Operator {
+		return permissions.NotYours()
+	}
+	if err := e.stopping(work); err != nil {
+		return err
+	}
+	if err := e.store.Resume(work, who, id.Via, id.Operator, e.stamp()); err != nil {
+		return broken(err)
+	}
+	e.registry.Halt("")
+	e.noteStop("")
+	e.log.Warn("everything goes on", "by", who, "via", id.Via)
+	return nil
+}
+
+// StoppedBy is who stopped everything, or empty.
+func (e *Engine) StoppedBy() string { return *e.stopped.Load() }
+
+func (e *Engine) noteStop(by string) { e.stopped.Store(&by) }
+
+// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
+// ever. The secret is told this once.
+func (e *Engine) CreateToken(
+	ctx context.Context, id connectors.Identity, name, person string, expires time.Duration,
+) (permissions.Secret, permissions.Token, error) {
+	if !id.Operator {
+		return "", permissions.Token{}, permissions.OperatorOnly()
+	}
+	if err := permissions.CheckTokenName(name); err != nil {
+		return "", permissions.Token{}, permissions.Invalid(err)
+	}
+	if expires < 0 {
+		return "", permissions.Token{}, permissions.Invalid(errors.New("a token cannot have expired before it is made"))
+	}
+	if _, ours := inherited(e.settings.Load().Bonds, permissions.Caller{Name: "agent:" + name}); ours {
+		return "", permissions.Token{}, permissions.Invalid(fmt.Errorf("%s is an agent of this daemon; write another name", name))
+	}
+	who, err := e.Who(id)
+	if err != nil {
+		return "", permissions.Token{}, err
+	}
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	if person, err = e.whose(ctx, name, person); err != nil {
+		return "", permissions.Token{}, err
+	}
+	secret := permissions.NewSecret()
+	hash, _ := secret.Hash()
+	now := e.stamp()
+	t := permissions.Token{ID: permissions.NewID(now), Name: name, Person: person, Hash: hash, CreatedAt: now}
+	if expires > 0 {
+		t.ExpiresAt = now.Add(expires)
+	}
+	if err := e.vacate(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also where the last one expired
+		return "", permissions.Token{}, broken(err)
+	}
+	if err := e.store.AddToken(ctx, t, who, id.Via); err != nil {
+		return "", permissions.Token{}, broken(err)
+	}
+	return secret, t, broken(e.readOwners(ctx))
+}
+
+// whose is the person of a new token: the one that is named, else the one of the tokens of that name that there are.
+func (e *Engine) whose(ctx context.Context, name, person string) (string, error) {
+	if _, known := e.settings.Load().person(person); person != "" && (!known || person == OperatorName) {
+		return "", permissions.Invalid(fmt.Errorf("nobody in people is called %q", person))
+	}
+	tokens, err := e.store.Tokens(ctx)
+	if err != nil {
+		return "", unread(err)
+	}
+	for _, t := range tokens {
+		switch {
+		case t.Name != name || t.Person == person:
+		case person == "":
+			person = t.Person
+		default:
+			return "", permissions.Invalid(fmt.Errorf("there is a token of %s that is not of %s; revoke it first, or write another name",
+				name, person))
+		}
+	}
+	return person, nil
+}
+
+// readOwners takes over whose the tokens are.
+func (e *Engine) readOwners(ctx context.Context) error {
+	tokens, err := e.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	owners := map[string]string{}
+	for _, t := range tokens {
+		if t.Person != "" {
+			owners[t.Caller(permissions.NoUID).Name] = t.Person
+		}
+	}
+	e.mu.Lock()
+	e.owners = owners
+	e.mu.Unlock()
+	e.refill()
+	return nil
+}
+
+// Tokens lists the tokens that are not revoked.
+func (e *Engine) Tokens(ctx context.Context, id connectors.Identity) ([]permissions.Token, error) {
+	if !id.Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	tokens, err := e.store.Tokens(ctx)
+	return tokens, unread(err)
+}
+
+// RevokeToken revokes one token by its id, or all of a name.
+func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name string) ([]permissions.Token, error) {
+	if !id.Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	who, err := e.Who(id)
+	if err != nil {
+		return nil, err
+	}
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	tokens, err := e.store.RevokeToken(ctx, name, who, id.Via, e.stamp())
+	if err != nil {
+		return tokens, broken(err)
+	}
+	e.mu.Lock()
+	for _, t := range tokens {
+		for b := range e.bearers[t.Hash] {
+			b.end(permissions.UnknownToken())
+		}
+	}
+	e.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	return tokens, broken(errors.Join(e.readOwners(ctx), e.vacate(ctx, tokens[0].Name, who, id.Via)))
+}
+
+// vacate leaves nothing to whoever gets a name that no token proves: what waits under it is withdrawn, and grants and approvals
+// that were not used are taken back. The caller holds e.steering.
+func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
+	tokens, err := e.store.Tokens(ctx)
+	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name }) {
+		return err
+	}
+	now, caller := e.stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
+	grants, err := e.store.GrantsInForce(ctx, "", now)
+	for _, g := range grants {
+		if g.Caller != caller {
+			continue
+		}
+		_, failed := e.store.Revoke(ctx, g.ID, who, via, now, ranMost)
+		e.registry.ForgetGrant(g.ID)
+		err = errors.Join(err, failed)
+	}
+	left, unread := e.store.Left(ctx, caller, now.Add(-e.settings.Load().Approvals.RedeemWindow))
+	err = errors.Join(err, unread)
+	for _, id := range left {
+		r, failed := e.store.Read(ctx, id)
+		switch {
+		case errors.Is(failed, permissions.ErrRow): // which opens nothing
+			continue
+		case failed != nil:
+		case r.State == permissions.Pending:
+			_, failed = e.registry.Cancel(ctx, id, who, via)
+		case r.State == permissions.Approved:
+			_, failed = e.registry.Resolve(ctx, id, permissions.Void{By: who, Via: via, At: now})
+		}
+		if failed == nil { // how it ended is not kept for who asks the same
+			_, failed = e.registry.Resolve(ctx, id, permissions.Collect{At: now})
+		}
+		if !errors.Is(failed, permissions.ErrSettled) && !errors.Is(failed, permissions.ErrLate) && !errors.Is(failed, permissions.ErrNoUse) {
+			err = errors.Join(err, failed)
+		}
+	}
+	e.registry.NotifyNotices()
+	return err
+}
+
+// Prove is who asks with a token, over a connection of that account.
+func (e *Engine) Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error) {
+	hash, ok := secret.Hash()
+	if !ok {
+		return permissions.Caller{}, permissions.UnknownToken()
+	}
+	now := e.clock.Now()
+	t, err := e.store.VerifyToken(ctx, hash, now)
+	if err != nil {
+		return permissions.Caller{}, broken(err)
+	}
+	if b, borne := ctx.Value(bearerKey{}).(*bearer); borne && !t.ExpiresAt.IsZero() {
+		b.expires = time.AfterFunc(t.ExpiresAt.Sub(now), func() { b.end(permissions.UnknownToken()) })
+	}
+	return t.Caller(uid), nil
+}
+
+// bearer is a call under way that presents a token.
+type bearer struct {
+	context.Context //nolint:containedctx // of the call, which it is a value of
+
+	end     context.CancelCauseFunc
+	expires *time.Timer // nil: not while it lasts
+}
+
+type bearerKey struct{}
+
+// Bear gives the context of a call that presents a token, for [Engine.Prove] and whatever the call does. It ends with a refusal
+// when the token is revoked or expires meanwhile: the call is told nothing more then. The caller calls done after the call.
+func (e *Engine) Bear(ctx context.Context, secret permissions.Secret) (_ context.Context, done func()) {
+	hash, _ := secret.Hash()
+	b := &bearer{}
+	b.Context, b.end = context.WithCancelCause(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.bearers[hash] == nil {
+		e.bearers[hash] = map[*bearer]bool{}
+	}
+	e.bearers[hash][b] = true
+	return context.WithValue(b.Context, bearerKey{}, b), func() {
+		b.end(nil)
+		if b.expires != nil {
+			b.expires.Stop()
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if delete(e.bearers[hash], b); len(e.bearers[hash]) == 0 {
+			delete(e.bearers, hash)
+		}
+	}
+}
+
+// unborne is the refusal of a call whose token was revoked or expired since it was proven; nil: it was not.
+func unborne(ctx context.Context) error {
+	b, borne := ctx.Value(bearerKey{}).(*bearer)
+	if !borne || permissions.CodeOf(context.Cause(b)) != permissions.CodeToken {
+		return nil
+	}
+	return context.Cause(b)
+}

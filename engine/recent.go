@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// rememberDecision is how long the hook that an agent runs where its own rules have it ask finds what the hook before it was told.
+const rememberDecision = time.Minute
+
+// decisionKey is one call in one session, and the stage at which a hook asked about it.
+type decisionKey struct {
+	caller, session, hook, stage string
+	call                         permissions.Digest
+}
+
+// heardFrom is the stage whose answer counts once at another: what a person has allowed although the agent refused it is not asked
+// about when the agent tries it again.
+var heardFrom = map[string]string{
+	permissions.HookAgain: permissions.HookBefore, permissions.HookBefore: permissions.HookDenied,
+}
+
+// recentDecisions are the answers of people that hooks were told a moment ago. They are in memory alone: who asks after a restart is
+// asked about once more.
+type recentDecisions struct {
+	mu      sync.Mutex
+	all     map[decisionKey]recentDecision
+	refused map[decisionKey]refusedOnce
+}
+
+// refusedFor is how long people are not asked again about a call that the agent refuses once more.
+const refusedFor = time.Hour
+
+// refusedOnce is the hook's call that asked about what the agent refused.
+type refusedOnce struct {
+	call  string
+	until time.Time
+}
+
+type recentDecision struct {
+	id    permissions.ID
+	until time.Time
+}
+
+func decisionKeyOf(caller permissions.Caller, q permissions.Request) *decisionKey {
+	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
+		return nil
+	}
+	return &decisionKey{caller.Name, q.Session, q.Hook, q.HookStage, permissions.CallDigest(q, carriedOut(q))}
+}
+
+// patchCommand is a command that gives a patch to apply_patch and does nothing else: nothing in it is for the shell to expand.
+var patchCommand = regexp.MustCompile(`^apply_patch <<'(\w+)'\n((?s:\*\*\* Begin Patch\n.*\n\*\*\* End Patch))\n(\w+)\n?$`)
+
+// carriedOut is the call of q, which is about one, as its agent names it where its own rules ask. Codex applies a patch in a command
+// itself, and then asks about the patch.
+func carriedOut(q permissions.Request) permissions.Call {
+	c := q.ToolCalls()[0]
+	var input map[string]string
+	if q.Hook != "codex" || json.Unmarshal(c.Input, &input) != nil || len(input) != 1 {
+		return c
+	}
+	found := patchCommand.FindStringSubmatch(input["command"])
+	if c.Tool == "Bash" && found != nil && found[1] == found[3] && !slices.Contains(strings.Split(found[2], "\n"), found[1]) {
+		c.Tool, input["command"] = "apply_patch", found[2]
+	}
+	if c.Tool == "apply_patch" {
+		c.Input, _ = json.Marshal(input) // it was JSON
+		c.AffectedPath = ""              // the patch names it
+	}
+	return c
+}
+
+// refusedByAgent refuses to ask about a call that the agent has refused, where people are not to be asked or were already.
+func (e *Engine) refusedByAgent(of *decisionKey, call string) error {
+	switch {
+	case of == nil: // another of them could have been asked
+		return permissions.TokenNeeded()
+	case !e.settings.Load().Approvals.AskRefused:
+		return permissions.Invalid(errors.New("approvals.ask_refused is off, so nobody is asked about what the agent has refused"))
+	}
+	now := e.clock.Now()
+	e.recent.mu.Lock()
+	defer e.recent.mu.Unlock()
+	maps.DeleteFunc(e.recent.refused, func(_ decisionKey, r refusedOnce) bool { return !now.Before(r.until) })
+	if was, asked := e.recent.refused[*of]; asked && (call == "" || was.call != call) {
+		return permissions.Invalid(errors.New("people were asked about this call, which the agent has refused again"))
+	}
+	e.recent.refused[*of] = refusedOnce{call, now.Add(refusedFor)}
+	return nil
+}
+
+// rememberDecision notes that the hook before a call was told what a person answered.
+func (e *Engine) rememberDecision(of decisionKey, r permissions.Request) {
+	if r.State != permissions.Approved && r.State != permissions.Denied || r.DecidedBy == "" || r.DecidedVia == permissions.ViaGrant {
+		return
+	}
+	if r.State == permissions.Denied && of.stage == permissions.HookDenied { // it is as it was
+		return
+	}
+	now := e.clock.Now()
+	e.recent.mu.Lock()
+	defer e.recent.mu.Unlock()
+	maps.DeleteFunc(e.recent.all, func(_ decisionKey, h recentDecision) bool { return !now.Before(h.until) })
+	e.recent.all[of] = recentDecision{r.ID, now.Add(rememberDecision)}
+}
+
+// recentDecision is what a hook at an earlier stage was told of the call that q is about, once: one decision is one prompt.
+func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool) {
+	of := decisionKeyOf(caller, q)
+	if of == nil || heardFrom[of.stage] == "" || e.StoppedBy() != "" {
+		return permissions.Request{}, false
+	}
+	of.stage = heardFrom[of.stage]
+	e.recent.mu.Lock()
+	was, found := e.recent.all[*of]
+	delete(e.recent.all, *of)
+	e.recent.mu.Unlock()
+	now := e.clock.Now()
+	if !found || !now.Before(was.until) || now.Before(was.until.Add(-2*rememberDecision)) {
+		return permissions.Request{}, false
+	}
+	r, err := e.store.Read(ctx, was.id)
+	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || e.stillAllowed(r) != nil {
+		return permissions.Request{}, false
+	}
+	same := r
+	same.Reason, same.Widest = q.Reason, q.Widest // what is said beside the call may be other words
+	same.Tool, same.Input, same.AffectedPath, same.Details = q.Tool, q.Input, q.AffectedPath, q.Details
+	if same.Normalize() != nil {
+		return permissions.Request{}, false
+	}
+	same.Digest = permissions.ComputeDigest(same)
+	if r.Tool != q.Tool && (!e.settings.Load().sameRoute(r, same) || e.stillAllowed(same) != nil) {
+		return permissions.Request{}, false
+	}
+	return same, true
+}

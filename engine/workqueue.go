@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	retryFirst = 500 * time.Millisecond
+	retryMost  = 30 * time.Second
+	// retryLeast is the shortest time after which something is tried again, whatever a channel says.
+	retryLeast = 20 * time.Millisecond
+	// idle is how long a queue without work sleeps, unless it is kicked.
+	idle = time.Hour
+)
+
+// rank is how urgent a request is in its queue.
+type rank int
+
+const (
+	firstCard rank = iota // pending, and never shown there
+	pendingEdit
+	settledEdit
+	presenceEdit // pending, and nothing has changed but who waits
+	ranks
+)
+
+// workQueue is the requests that one worker has to look at, each at most once at a time. What fails is tried again, ever
+// later, or when the error says so (see unfinished). It is lost with the process: whoever fills it can do so again from the rows.
+type workQueue struct {
+	elapsed func() time.Duration // see [permissions.Clock]
+	log     *slog.Logger
+	wake    permissions.Signal
+
+	mu    sync.Mutex
+	ready [ranks][]permissions.ID          // whose turn it is: the longest waiting first; of settledEdit the newest, which people see
+	in    map[permissions.ID]rank          // what ready holds, and where: an entry elsewhere was moved, and counts no more
+	rests [ranks]time.Duration             // until when nothing of a rank is worked on, by elapsed
+	later map[permissions.ID]retry         // what is to be tried again
+	first time.Duration                    // no later than any of later
+	tries map[permissions.ID]time.Duration // the last delay of those that failed for now
+}
+
+// retry is when to try a request again, by the time that passes, and as what.
+type retry struct {
+	at time.Duration
+	as rank
+}
+
+func newWorkQueue(elapsed func() time.Duration, log *slog.Logger) *workQueue {
+	q := &workQueue{
+		elapsed: elapsed, log: log, wake: permissions.NewSignal(),
+		in: map[permissions.ID]rank{}, later: map[permissions.ID]retry{}, tries: map[permissions.ID]time.Duration{},
+	}
+	for as := range ranks {
+		q.rests[as] = elapsed()
+	}
+	return q
+}
+
+// Enqueue says that a request may have changed.
+func (q *workQueue) Enqueue(id permissions.ID) { q.put(id, firstCard) }
+
+// put is kick of a request that is less urgent than others.
+func (q *workQueue) put(id permissions.ID, as rank) {
+	q.mu.Lock()
+	q.add(id, as)
+	q.mu.Unlock()
+	q.wake.Notify()
+}
+
+// run works until ctx ends. An error of work means that it should be tried again.
+func (q *workQueue) run(ctx context.Context, work func(context.Context, permissions.ID) error) error {
+	for ctx.Err() == nil {
+		id, as, wait := q.next()
+		if wait <= 0 {
+			q.finish(ctx, id, as, work(ctx, id))
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-q.wake:
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// add puts a request behind those of its rank whose turn it is. The lock is held.
+func (q *workQueue) add(id permissions.ID, as rank) {
+	delete(q.later, id)
+	if was, there := q.in[id]; !there || was != as {
+		q.in[id] = as
+		q.ready[as] = append(q.ready[as], id)
+	}
+}
+
+// next takes the request whose turn it is, or says how long to wait.
+func (q *workQueue) next() (id permissions.ID, as rank, wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.elapsed()
+	if len(q.later) > 0 && now >= q.first {
+		q.first = now + idle
+		for id, again := range q.later {
+			if again.at <= now {
+				q.add(id, again.as)
+			} else {
+				q.first = min(q.first, again.at)
+			}
+		}
+	}
+	wait = idle
+	if len(q.later) > 0 {
+		wait = min(wait, q.first-now)
+	}
+	for as := range ranks {
+		for len(q.ready[as]) > 0 {
+			if rests := q.rests[as] - now; rests > 0 {
+				wait = min(wait, rests)
+				break
+			}
+			if last := len(q.ready[as]) - 1; as == settledEdit {
+				id, q.ready[as] = q.ready[as][last], q.ready[as][:last]
+			} else {
+				id, q.ready[as] = q.ready[as][0], q.ready[as][1:]
+			}
+			if where, there := q.in[id]; there && where == as {
+				delete(q.in, id)
+				return id, as, 0
+			}
+		}
+	}
+	return "", 0, max(wait, time.Millisecond)
+}
+
+// rest leaves everything of a rank, and what is less urgent, alone for a while.
+func (q *workQueue) rest(from rank, d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for as := from; as < ranks; as++ {
+		q.rests[as] = max(q.rests[as], q.elapsed()+d)
+	}
+}
+
+// finish forgets the request, or plans the next try.
+func (q *workQueue) finish(ctx context.Context, id permissions.ID, as rank, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil || ctx.Err() != nil {
+		delete(q.tries, id)
+		return
+	}
+	delay := q.delay(id, err)
+	if _, there := q.in[id]; !there {
+		again := retry{q.elapsed() + delay, as}
+		if len(q.later) == 0 || again.at < q.first {
+			q.first = again.at
+		}
+		q.later[id] = again
+	}
+	level := slog.LevelDebug
+	if delay > retryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often mended by the second try
+		level = slog.LevelWarn
+	}
+	q.log.Log(ctx, level, "a request is not up to date; it is tried again", "request", id, "delay", delay, "err", err)
+}
+
+// delay is how long to wait with the next try. The lock is held.
+func (q *workQueue) delay(id permissions.ID, err error) time.Duration {
+	if u := (*unfinished)(nil); errors.As(err, &u) {
+		return max(u.after, retryLeast)
+	}
+	q.tries[id] = min(max(2*q.tries[id], retryFirst), retryMost)
+	return q.tries[id]
+}
+
+// unfinished is an error that says when it makes sense to try again. Nothing is wrong.
+type unfinished struct {
+	error
+	after time.Duration
+}
+
+func (u *unfinished) Unwrap() error { return u.error }

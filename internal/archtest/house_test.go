@@ -1,0 +1,343 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module   = "github.com/daycared/daycared"
+	root     = "../.."
+	maxLines = 900
+)
+
+// rooms lists what production code of each part may import of ours. The last matching row counts. A path that ends in
+// /... is the folder and everything below. Tests, and packages whose names end in test, may use concrete parts;
+// production code does not import them.
+var rooms = []struct {
+	part string
+	may  []string
+}{
+	{"permissions/...", []string{"permissions/..."}},
+	{"internal/...", []string{"permissions", "internal/..."}},
+	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
+	{"agents/...", []string{"permissions/...", "internal/wire", "internal/own", "agents/..."}},
+	{"client", []string{"permissions", "internal/wire", "agents/api"}},
+	{"engine", []string{"permissions", "connectors", "agents", "internal/aside", "internal/own"}},
+	{"engine/store/...", []string{"permissions", "agents"}},
+	{"engine/simulation", nil}, // only tests
+	{"cmd/daycared/...", []string{"..."}},
+	{"tools/grow", []string{"permissions", "engine/store"}},
+}
+
+// owners lists the only parts that may import a library, tests included.
+var owners = []struct {
+	library string
+	parts   []string
+}{
+	{"database/sql/...", []string{"engine/store/..."}},
+	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/...", "connectors/whatsapp/..."}}, // the latter for its keys
+	{"github.com/pressly/goose/...", []string{"engine/store/..."}},
+	{"github.com/spf13/viper/...", []string{"cmd/daycared/..."}},
+	{"github.com/spf13/cobra/...", []string{"cmd/daycared/..."}},
+	{"github.com/prometheus/...", []string{"cmd/daycared/..."}},
+	{"github.com/danielgtaylor/huma/...", []string{"internal/wire", "agents/api", "connectors/admin"}},
+	{"github.com/go-telegram-bot-api/...", []string{"connectors/telegram/..."}},
+	{"github.com/tailscale/hujson/...", []string{"cmd/daycared/connect"}},
+	{"github.com/pelletier/go-toml/...", []string{"cmd/daycared/connect"}},
+	{"github.com/landlock-lsm/...", []string{"agents/sandbox"}},
+	{"golang.org/x/net/bpf", []string{"agents/sandbox"}},
+	{"golang.org/x/net/html/...", []string{"agents/tools"}},
+	{"github.com/aymanbagabas/go-udiff/...", []string{"agents/tools"}},
+	{"github.com/bmatcuk/doublestar/...", []string{"agents/tools"}},
+	{"go.mau.fi/whatsmeow/...", []string{"connectors/whatsapp/..."}},
+	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
+	{"github.com/sashabaranov/go-openai/...", []string{"agents/models/openai"}},
+	{"mvdan.cc/sh/...", []string{"permissions/acts"}},
+	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/..."}},
+}
+
+// pkg is a package from go list; our paths are without the module's name.
+type pkg struct {
+	ImportPath, Doc                    string
+	GoFiles                            []string
+	Imports, TestImports, XTestImports []string
+}
+
+func TestHouse(t *testing.T) {
+	house := list(t)
+	if !slices.ContainsFunc(house, func(p pkg) bool { return p.ImportPath == "permissions" }) {
+		t.Fatalf("go list does not tell of permissions, only of %d other packages", len(house))
+	}
+	for _, trespass := range trespasses(house) {
+		t.Error(trespass)
+	}
+	if circle := circle(house); circle != nil {
+		t.Errorf("the folders import in a circle: %s", strings.Join(circle, " → "))
+	}
+	for _, p := range house {
+		if len(p.GoFiles) > 0 && p.Doc == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestWhoStartsGoroutinesLooksForLeaks: the tests of every package that starts a goroutine check for leaks. Packages
+// for tests have no tests; their users check.
+func TestWhoStartsGoroutinesLooksForLeaks(t *testing.T) {
+	looked := 0
+	for _, p := range list(t) {
+		if strings.HasSuffix(p.ImportPath, "test") || !starts(t, p) {
+			continue
+		}
+		looked++
+		if !slices.Contains(slices.Concat(p.TestImports, p.XTestImports), "go.uber.org/goleak") {
+			t.Errorf("%s starts goroutines, and its tests do not look for leaks", p.ImportPath)
+		}
+	}
+	if looked < 10 {
+		t.Errorf("only %d packages start goroutines", looked)
+	}
+}
+
+// starts reports whether a package's production code starts goroutines, itself or by a group.
+func starts(t *testing.T, p pkg) (found bool) {
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, p.ImportPath, name), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				found = true
+			case *ast.SelectorExpr:
+				found = found || n.Sel.Name == "Go"
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// named is a Go file that a comment names, without a folder.
+var named = regexp.MustCompile(`(?:^|[^\w/])([a-z][a-z0-9_]*\.go)\b`)
+
+// TestCommentsNameFilesThatExist: file names in a package comment stay correct after files were merged.
+func TestCommentsNameFilesThatExist(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "//") {
+				continue
+			}
+			for _, m := range named.FindAllStringSubmatch(line, -1) {
+				seen++
+				if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+					t.Errorf("%s: a comment names %s, which is not beside it", path, m[1])
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || seen == 0 {
+		t.Fatalf("read the tree: %d names, %v", seen, err)
+	}
+}
+
+func TestFilesAreShort(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == ".git":
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		seen++
+		if n := bytes.Count(text, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines; more than %d are more than one idea", path, n, maxLines)
+		}
+		return err
+	})
+	if err != nil || seen == 0 {
+		t.Fatalf("read the tree: %d files, %v", seen, err)
+	}
+}
+
+func TestTrespasses(t *testing.T) {
+	tests := []struct {
+		name string
+		p    pkg
+		want int
+	}{
+		{"inward", pkg{ImportPath: "engine", Imports: []string{"context", "connectors", "permissions"}}, 0},
+		{"outward", pkg{ImportPath: "permissions", Imports: []string{"engine"}}, 1},
+		{"sideways", pkg{ImportPath: "agents/api", Imports: []string{"agents", "connectors", "connectors/card"}}, 2},
+		{"into a part", pkg{ImportPath: "engine", Imports: []string{"engine/store", "connectors/terminal"}}, 2},
+		{"store", pkg{ImportPath: "engine/store", Imports: []string{"permissions", "engine", "database/sql"}}, 1},
+		{"the suite of the store", pkg{ImportPath: "engine/store/storetest", Imports: []string{"engine"}}, 0},
+		{"a suite in what ships", pkg{ImportPath: "cmd/daycared", Imports: []string{"engine/store/storetest"}}, 1},
+		{"a test on real parts", pkg{ImportPath: "engine", XTestImports: []string{"engine/store"}}, 0},
+		{"a library not its own", pkg{ImportPath: "engine", Imports: []string{"database/sql/driver"}}, 1},
+		{"nor in a test", pkg{ImportPath: "engine", TestImports: []string{"github.com/mattn/go-sqlite3"}}, 1},
+		{"a version of a library", pkg{ImportPath: "agents/mcp", Imports: []string{"github.com/danielgtaylor/huma/v2"}}, 1},
+		{"the wiring", pkg{ImportPath: "cmd/daycared", Imports: []string{"engine/store", "github.com/spf13/cobra"}}, 0},
+		{"a name that only begins alike", pkg{ImportPath: "permissionsx"}, 1},
+		{"no place in the house", pkg{ImportPath: "util"}, 1},
+	}
+	ours := []pkg{{ImportPath: "permissions"}, {ImportPath: "connectors"}, {ImportPath: "connectors/card"},
+		{ImportPath: "connectors/terminal"}, {ImportPath: "agents"}, {ImportPath: "engine"}, {ImportPath: "engine/store"},
+		{ImportPath: "engine/store/storetest"}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := trespasses(append([]pkg{test.p}, ours...)); len(got) != test.want {
+				t.Errorf("%d trespasses, want %d: %q", len(got), test.want, got)
+			}
+		})
+	}
+}
+
+func TestCircle(t *testing.T) {
+	straight := []pkg{{ImportPath: "cmd/daycared", Imports: []string{"agents/api", "engine"}},
+		{ImportPath: "agents/api", Imports: []string{"agents"}}, {ImportPath: "agents"},
+		{ImportPath: "engine", Imports: []string{"agents"}}}
+	if got := circle(straight); got != nil {
+		t.Errorf("a circle where there is none: %q", got)
+	}
+	straight[2].Imports = []string{"engine/store"} // a cycle of folders, not of packages
+	if got := circle(append(straight, pkg{ImportPath: "engine/store"})); len(got) != 3 || got[0] != got[2] {
+		t.Errorf("the circle is %q, want agents → engine → agents", got)
+	}
+}
+
+// list is every package of the module. It needs no network: go test has just built them.
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list",
+		"-json=ImportPath,Doc,GoFiles,Imports,TestImports,XTestImports", "./...")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOPROXY=off")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var house []pkg
+	for in := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(out, []byte(module+"/"), nil))); ; {
+		var p pkg
+		if err := in.Decode(&p); errors.Is(err, io.EOF) {
+			return house
+		} else if err != nil {
+			t.Fatalf("read what go list says: %v", err)
+		}
+		house = append(house, p)
+	}
+}
+
+// trespasses describes the imports that rooms and owners do not allow.
+func trespasses(house []pkg) []string {
+	ours := map[string]bool{}
+	for _, p := range house {
+		ours[p.ImportPath] = true
+	}
+	var found []string
+	for _, p := range house {
+		may, ok := room(p.ImportPath)
+		if !ok {
+			found = append(found, p.ImportPath+" has no room in the house")
+		}
+		for _, path := range p.Imports {
+			if ok && ours[path] && !forTests(p.ImportPath) && (forTests(path) || !matches(path, may)) {
+				found = append(found, p.ImportPath+" may not import "+path)
+			}
+		}
+		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			for _, o := range owners {
+				if matches(path, []string{o.library}) && !matches(p.ImportPath, o.parts) {
+					found = append(found, p.ImportPath+" may not see "+path)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func room(path string) (may []string, ok bool) {
+	for _, r := range rooms {
+		if matches(path, []string{r.part}) {
+			may, ok = r.may, true
+		}
+	}
+	return may, ok
+}
+
+func matches(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		folder, below := strings.CutSuffix(pattern, "...")
+		return path == strings.TrimSuffix(folder, "/") || below && strings.HasPrefix(path, folder)
+	})
+}
+
+func forTests(path string) bool { return strings.HasSuffix(path, "test") }
+
+// circle is a cycle of top folders, or nil.
+func circle(house []pkg) []string {
+	house = slices.DeleteFunc(slices.Clone(house), func(p pkg) bool { return forTests(p.ImportPath) })
+	leads := map[string]map[string]bool{}
+	for _, p := range house {
+		leads[top(p.ImportPath)] = map[string]bool{}
+	}
+	for _, p := range house {
+		for _, path := range p.Imports {
+			if from, to := top(p.ImportPath), top(path); from != to && leads[to] != nil {
+				leads[from][to] = true
+			}
+		}
+	}
+	var walk func(way []string) []string
+	walk = func(way []string) []string {
+		for _, next := range slices.Sorted(maps.Keys(leads[way[len(way)-1]])) {
+			longer := append(slices.Clone(way), next)
+			if i := slices.Index(way, next); i >= 0 {
+				return longer[i:]
+			}
+			if found := walk(longer); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	for _, folder := range slices.Sorted(maps.Keys(leads)) {
+		if found := walk([]string{folder}); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func top(path string) string {
+	folder, _, _ := strings.Cut(path, "/")
+	return folder
+}

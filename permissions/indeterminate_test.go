@@ -1,0 +1,308 @@
+package permissions
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// lose has the store do one thing, and fail all the same.
+func (m *room) lose(t testing.TB, do func() error) {
+	t.Helper()
+	loses := func(yes bool) {
+		m.store.mu.Lock()
+		defer m.store.mu.Unlock()
+		m.store.loses = yes
+	}
+	loses(true)
+	if err := do(); !errors.Is(err, ErrBroken) {
+		t.Fatalf("got %v", err)
+	}
+	loses(false)
+}
+
+// measures reports whether a grant is measured.
+func (m *room) measures(id ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, known := m.deadlines.grants[id]
+	return known
+}
+
+func forAMinute(r *Request) { r.Options = Offer(*r, []Scope{For(time.Minute)}, r.Widest) }
+
+func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		w, r := m.ask(t, m.fresh(forAMinute))
+		feed := m.Subscribe(4)
+		defer feed.Close()
+		m.lose(t, func() error {
+			_, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+			return err
+		})
+		silent(t, w)
+		pass(tick)
+		if state, err := rings(t, w); state != Approved || err != nil {
+			t.Errorf("got %s, %v", state, err)
+		}
+		if told := <-feed.C; told.State != Approved {
+			t.Errorf("told %s", told.State)
+		}
+		m.jump.Store(int64(-24 * time.Hour)) // what it left behind is measured, and ended
+		id := r.grantID(m.store.row(r.ID).DecidedAt, 0)
+		if pass(time.Minute - 2*tick); !m.measures(id) {
+			t.Error("what it granted is not measured, or is over before its time")
+		}
+		if pass(3 * tick); m.measures(id) {
+			t.Error("what it granted has not ended after its time")
+		}
+	})
+}
+
+// A grant that is measured already is not measured anew.
+func TestWhatIsMeasuredIsNotMeasuredAnew(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(forAMinute))
+		c, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(30 * time.Second)
+		m.lose(t, func() error {
+			_, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()})
+			return err
+		})
+		pass(31 * time.Second)
+		if m.InForce(c.Grants[0].ID, false) {
+			t.Error("it is in force after its time")
+		}
+	})
+}
+
+func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		feed := m.Subscribe(4)
+		defer feed.Close()
+		r := m.fresh(nil)
+		m.lose(t, func() error {
+			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
+			return err
+		})
+		m.store.breakDown(ErrBroken) // and goes on failing
+		pass(10 * tick)
+		m.store.breakDown(nil)
+		pass(tick)
+		if told := <-feed.C; told.ID != r.ID || told.State != Pending {
+			t.Errorf("told %s %s", told.ID, told.State)
+		}
+		pass(r.Timeout() - 10*tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its deadline it is %s", m.state(r.ID))
+		}
+	})
+}
+
+// The time of a request that was stored although the store failed passes as that of every other, also while the store cannot
+// say that it is there and the clock on the wall is set back.
+func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		r := m.fresh(nil)
+		m.lose(t, func() error {
+			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
+			return err
+		})
+		m.store.breakDown(ErrBroken)
+		m.jump.Store(int64(-24 * time.Hour))
+		pass(r.Timeout())
+		m.store.breakDown(nil)
+		pass(2 * tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its time it is %s", m.state(r.ID))
+		}
+	})
+}
+
+// meddling is a store in which something happens in the middle of a call.
+type meddling struct {
+	*memory
+	once func()
+}
+
+func (m *meddling) meddle() {
+	if once := m.once; once != nil {
+		m.once = nil
+		once()
+	}
+}
+
+func (m *meddling) Read(ctx context.Context, id ID) (Request, error) {
+	r, err := m.memory.Read(ctx, id)
+	m.meddle()
+	return r, err
+}
+
+func (m *meddling) Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) ([]Due, time.Time, error) {
+	m.meddle()
+	return m.memory.Due(ctx, now, redeem, limit)
+}
+
+func (m *meddling) Apply(ctx context.Context, id ID, e Transition) (Change, error) {
+	c, err := m.memory.Apply(ctx, id, e)
+	m.meddle()
+	return c, err
+}
+
+// What a failing store did not open, and what is opened in the very moment in which that is found out, is measured.
+func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
+	for name, look := range map[string]func(*room) error{
+		"read again": func(m *room) error { m.reread(context.Background()); return nil },
+		"over":       func(m *room) error { return m.expireSpent(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ticking(t, func(t *testing.T, m *room, _ func()) {
+				store := &meddling{memory: m.store}
+				m.Registry.store = store
+				r := m.fresh(func(r *Request) {
+					r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute)
+				})
+				m.store.breakDown(ErrBroken)
+				if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+					t.Fatal(err)
+				}
+				m.store.breakDown(nil)
+				pass(time.Hour)
+				m.deadlines.back = true
+				store.once = func() {
+					r.CreatedAt = m.wall().UTC()
+					r.Deadline = r.CreatedAt.Add(time.Hour)
+					r.EscalateAt = time.Time{}
+					if _, created, err := m.Open(t.Context(), Opening{Request: r}); err != nil || !created {
+						t.Errorf("opened: %t, %v", created, err)
+					}
+				}
+				if err := look(m); err != nil {
+					t.Error(err)
+				}
+				if m.measuredEnd(r.ID) == 0 || m.state(r.ID) != Pending {
+					t.Errorf("it is %s, and measured to %s", m.state(r.ID), m.measuredEnd(r.ID))
+				}
+			})
+		})
+	}
+}
+
+// What was not opened does not keep anything else from its end.
+func TestWhatWasNotOpenedIsNotEscalated(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, _ func()) {
+		r := m.fresh(func(r *Request) { r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute) })
+		m.store.breakDown(ErrBroken)
+		if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		m.jump.Store(int64(-time.Hour))
+		pass(2 * time.Minute)
+		if err := m.expireSpent(t.Context()); err != nil || len(m.deadlines.more) > 0 {
+			t.Errorf("%v, and %d are still to be escalated", err, len(m.deadlines.more))
+		}
+	})
+}
+
+func TestWhatWasNotOpenedIsNotMeasured(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		r := m.fresh(nil)
+		m.store.breakDown(ErrBroken)
+		if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
+		m.jump.Store(int64(-24 * time.Hour))
+		pass(r.Timeout())
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(other.ID) != Expired { // before it is looked for
+			t.Errorf("the other is %s, %v", m.state(other.ID), err)
+		}
+		start()
+		pass(tick)
+		if m.measuredEnd(r.ID) != 0 {
+			t.Error("what was not opened is measured")
+		}
+	})
+}
+
+func TestWhatWasNotOpenedIsNotLookedForAgain(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		m.store.breakDown(ErrBroken)
+		if _, _, err := m.Open(context.Background(), Opening{Request: m.fresh(nil)}); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		pass(tick)
+		if m.isIndeterminate() || len(m.indeterminate) > 0 {
+			t.Error("it is still looked for")
+		}
+	})
+}
+
+func TestAStopThatTheStoreDidNotConfirmRingsWhoeverWaited(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		w, _ := m.ask(t, m.fresh(nil))
+		m.lose(t, func() error {
+			_, err := m.StopAll(t.Context(), "fay", "cli")
+			return err
+		})
+		pass(tick)
+		if state, err := rings(t, w); state != Cancelled || err != nil {
+			t.Errorf("got %s, %v", state, err)
+		}
+		<-m.Noticed()
+	})
+}
+
+// A store that cannot be written is not asked again before the next tick.
+func TestAFullDiskDoesNotKeepTheClockBusy(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		tries := 0
+		m.store.beforeApply = func(ID, Transition) error {
+			tries++
+			return ErrBroken
+		}
+		m.ask(t, m.fresh(nil))
+		pass(15*time.Minute + 10*tick)
+		if tries < 5 || tries > 25 {
+			t.Errorf("it was tried %d times in ten ticks", tries)
+		}
+	})
+}
+
+// A row that is damaged is tried again and again, and does not keep whoever waits for another from its answer.
+func TestADamagedRowKeepsNobodyElseFromAnAnswerThatWasNotConfirmed(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, bad := m.ask(t, m.fresh(nil))
+		pass(time.Second) // the other is the younger one, whose turn comes after
+		w, _ := m.ask(t, m.fresh(func(r *Request) { r.Key = "another" }))
+		m.store.mu.Lock()
+		m.store.damaged = bad.ID
+		m.store.mu.Unlock()
+		m.lose(t, func() error {
+			_, err := m.StopAll(t.Context(), "fay", "cli")
+			return err
+		})
+		pass(tick)
+		if state, err := rings(t, w); state != Cancelled || err != nil {
+			t.Errorf("got %s, %v", state, err)
+		}
+		if pass(tick); !m.isIndeterminate() {
+			t.Error("the damaged one is not looked for any more")
+		}
+	})
+}

@@ -1,9 +1,0 @@
-package permissions
-
-import "testing"
-
-func TestStrangersAreCountedWithThoseThatAreNotKept(t *testing.T) {
-	if n := (Strangers{List: make([]Stranger, 3), More: 4}).Count(); n != 7 {
-		t.Errorf("%d strangers; want 7", n)
-	}
-}
