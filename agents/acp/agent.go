@@ -197,12 +197,12 @@ func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permission
 		for _, n := range was.Runs {
 			c.Executions = append(c.Executions, agents.Execution{Step: was.Turns, Call: n, Ended: a.stamp(), Error: unknown})
 		}
-		a.over(s, c, agents.Interrupted, "restarted")
+		a.endTurn(s, c, agents.Interrupted, "restarted")
 	}, nil
 }
 
-// over ends a turn in the row and reports its outcome.
-func (a *Agent) over(s *permissions.AgentSession, c *agents.Commit, outcome, reason string) {
+// endTurn ends a turn in the row and reports its outcome.
+func (a *Agent) endTurn(s *permissions.AgentSession, c *agents.Commit, outcome, reason string) {
 	if s.Status = permissions.Idle; outcome != agents.Done {
 		s.Status = permissions.Interrupted
 	}

@@ -36,7 +36,7 @@ type gate interface {
 type client struct {
 	gate  gate
 	place tools.Workspace
-	tools kit
+	tools agentTools
 	log   *slog.Logger
 
 	mu           sync.Mutex
@@ -50,8 +50,8 @@ type client struct {
 	jobs sync.WaitGroup // running terminals
 }
 
-// kit are our own tools that serve the agent's calls.
-type kit struct{ read, write, run tools.Tool }
+// agentTools are our own tools that serve the agent's calls.
+type agentTools struct{ read, write, run tools.Tool }
 
 // turn is one prompt and everything that follows from it.
 type turn struct {
@@ -168,7 +168,7 @@ func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
 	if conversation == "" || conversation != c.conversation {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such session"})
 	}
-	if c.turn == nil || c.strays() { // the mode change ends it
+	if c.turn == nil || c.inForbiddenMode() { // the mode change ends it
 		return nil, errOver
 	}
 	return c.turn, nil

@@ -228,7 +228,7 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 			a.turn.end()
 		}
 		if a.seat != nil {
-			a.seat.doom()
+			a.seat.endSoon()
 		}
 	case permissions.RequestSettled:
 		a.answers[r.ID].Notify() // without a waiter this does nothing
@@ -267,7 +267,7 @@ var ErrUndone = errors.New("the agent did not finish")
 // returns ctx's error.
 func Once(ctx context.Context, e Errand, prompt string) error {
 	c := &client{
-		gate: errand{e}, place: e.Place, tools: kit{e.Read, e.Write, e.Run}, log: e.Program.Log,
+		gate: errand{e}, place: e.Place, tools: agentTools{e.Read, e.Write, e.Run}, log: e.Program.Log,
 	}
 	p, err := launch(ctx, e.Program, c.answer, c.update)
 	if err != nil {

@@ -106,7 +106,7 @@ func (s *session) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 // inMode fails if the agent left the permitted modes and does not return.
 func (s *session) inMode(ctx context.Context) error {
 	s.mutex().Lock()
-	strays := s.strays()
+	strays := s.inForbiddenMode()
 	s.mutex().Unlock()
 	if !strays {
 		return nil
@@ -143,14 +143,14 @@ func (s *session) setMode(ctx context.Context) (err error) {
 	if s.modes.now == m.now { // else it has reported another meanwhile
 		s.modes.now = want
 	}
-	if s.strays() {
+	if s.inForbiddenMode() {
 		return wrongMode(fmt.Sprintf("it is in the mode %q, and does not change to %q", s.modes.now, want))
 	}
 	return nil
 }
 
-// strays reports whether the agent is in a mode in which it may act without asking. The caller holds the lock.
-func (c *client) strays() bool {
+// inForbiddenMode reports whether the agent is in a mode in which it may act without asking. The caller holds the lock.
+func (c *client) inForbiddenMode() bool {
 	return c.modes.now != c.want && !slices.Contains(askingModes, c.modes.now)
 }
 
@@ -168,7 +168,7 @@ func (c *client) watch(note sdk.SessionNotification) {
 		return
 	}
 	c.modes.now = now
-	if c.turn != nil && c.strays() {
+	if c.turn != nil && c.inForbiddenMode() {
 		select {
 		case c.turn.strayed <- wrongMode(fmt.Sprintf("it went into the mode %q by itself, where it may act without asking", now)):
 		default: // the turn is ending already

@@ -72,7 +72,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it can log
 	p.conn = sdk.NewConnection(p.counted(answer), p.run.Stdin, newLines(run.Stdout, ready, updates))
-	p.conn.SetLogger(slog.New(demoted{o.Log.Handler()}))
+	p.conn.SetLogger(slog.New(debugHandler{o.Log.Handler()}))
 	close(ready)
 	p.works.Go(func() { // its output cannot be read any more
 		<-p.conn.Done()
@@ -148,8 +148,8 @@ func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// doom ends the program without waiting.
-func (p *process) doom() {
+// endSoon ends the program without waiting.
+func (p *process) endSoon() {
 	p.doomed.Store(true)
 	p.run.Kill()
 }
@@ -233,14 +233,14 @@ func detail(data any) string {
 // mostTold is the most bytes of an agent's error for people.
 const mostTold = 500
 
-// demoted logs everything as debug: the library logs agents' texts at higher levels.
-type demoted struct{ slog.Handler }
+// debugHandler logs everything as debug: the library logs agents' texts at higher levels.
+type debugHandler struct{ slog.Handler }
 
-func (d demoted) Enabled(ctx context.Context, _ slog.Level) bool {
+func (d debugHandler) Enabled(ctx context.Context, _ slog.Level) bool {
 	return d.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
-func (d demoted) Handle(ctx context.Context, r slog.Record) error {
+func (d debugHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = slog.LevelDebug
 	return d.Handler.Handle(ctx, r)
 }

@@ -47,11 +47,11 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 		c.Executions = t.ended(a.stamp())
 		switch {
 		case ordered:
-			a.over(s, c, agents.Interrupted, agents.ReasonStopped)
+			a.endTurn(s, c, agents.Interrupted, agents.ReasonStopped)
 		case err != nil:
-			a.over(s, c, agents.Failed, "agent")
+			a.endTurn(s, c, agents.Failed, "agent")
 		default:
-			a.over(s, c, agents.Done, "")
+			a.endTurn(s, c, agents.Done, "")
 		}
 		if told != "" {
 			c.Artifacts = []agents.Artifact{note(agents.ArtifactAssistantMessage, s.ID, t.n, told, a.stamp())}
@@ -212,7 +212,7 @@ func (a *Agent) ready(ctx context.Context) (*session, error) {
 	}
 	if s == nil {
 		c := &client{
-			gate: a, place: a.o.Place, tools: kit{a.o.Read, a.o.Write, a.o.Run}, log: a.log,
+			gate: a, place: a.o.Place, tools: agentTools{a.o.Read, a.o.Write, a.o.Run}, log: a.log,
 		}
 		p, err := launch(ctx, a.o.Program, c.answer, c.update)
 		if err != nil {

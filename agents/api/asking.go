@@ -85,7 +85,7 @@ func (a *asking) run(ctx context.Context) error {
 			// What is asked stands, and may yet be answered.
 			a.missing(err)
 			wait = 0
-		case !a.met || !wire.Gone(err):
+		case !a.met || !wire.IsConnectionError(err):
 			return err
 		case !time.Now().Before(a.until):
 			return fmt.Errorf("%w, and the time to wait for it is over: %w", ErrUnreachable, err)

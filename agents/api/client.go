@@ -46,7 +46,7 @@ var _ agents.Asker = (*Client)(nil)
 // A token is presented to this account, root, the owner of its file, and whose socket nobody else can have put there.
 func NewClient(socket string) *Client {
 	c := &Client{}
-	c.wire = wire.NewClient(socket, func(uid int) bool { return wire.Owns(uid, c.TokenFile) || wire.Placed(uid, socket) })
+	c.wire = wire.NewClient(socket, func(uid int) bool { return wire.Owns(uid, c.TokenFile) || wire.IsTrustedSocket(uid, socket) })
 	return c
 }
 

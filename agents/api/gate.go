@@ -62,7 +62,7 @@ type callerKey struct{}
 func (g gate) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		alive, looks := wire.Looks(r)
+		alive, looks := wire.IsMonitoring(r)
 		peers := g.pace.peers
 		if looks {
 			peers = g.pace.health

@@ -236,7 +236,7 @@ func refused(err error) *mcp.CallToolResult {
 // why is an error in words for models.
 func why(err error) string {
 	switch {
-	case wire.Gone(err):
+	case wire.IsConnectionError(err):
 		return err.Error() + "; nothing is granted. It is started with: daycared serve"
 	case left(err), errors.Is(err, context.DeadlineExceeded):
 		return "daycared did not answer in time; nothing is granted."

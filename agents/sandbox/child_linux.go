@@ -22,19 +22,19 @@ const (
 // asCommand runs the process that becomes the command.
 func asCommand() int {
 	runtime.LockOSThread() // capabilities belong to a thread, and this one executes the command
-	if err := become(); err != nil {
+	if err := execCommand(); err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
 	}
 	return codeFailed
 }
 
-// become sandboxes this process and executes the command, with the standard streams and no other descriptor.
-func become() error {
-	s, err := ordered()
+// execCommand sandboxes this process and executes the command, with the standard streams and no other descriptor.
+func execCommand() error {
+	s, err := readSpec()
 	if err != nil {
 		return err
 	}
-	if err := shut(); err != nil {
+	if err := closeOnExec(); err != nil {
 		return err
 	}
 	if len(s.Argv) == 0 {
@@ -48,7 +48,7 @@ func become() error {
 		return err
 	}
 	if !s.Off {
-		if err := disarm(); err != nil {
+		if err := dropPrivileges(); err != nil {
 			return err
 		}
 	}
@@ -79,8 +79,8 @@ func (s spec) enter() error {
 	return dir.Chdir()
 }
 
-// ordered reads this process's spec; others may read it afterwards.
-func ordered() (spec, error) {
+// readSpec reads this process's spec; others may read it afterwards.
+func readSpec() (spec, error) {
 	text, err := io.ReadAll(io.NewSectionReader(os.NewFile(fdOrder, "order"), 0, math.MaxInt64))
 	if err != nil {
 		return spec{}, fmt.Errorf("read what the sandbox is to do: %w", err)
@@ -88,17 +88,17 @@ func ordered() (spec, error) {
 	return decode(text)
 }
 
-// shut sets close-on-exec on every descriptor but the standard streams.
-func shut() error {
+// closeOnExec sets close-on-exec on every descriptor but the standard streams.
+func closeOnExec() error {
 	if err := unix.CloseRange(fdOrder, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close what was inherited: %w", err)
 	}
 	return nil
 }
 
-// disarm drops root's privileges, except those for files, which the sandbox restricts anyway. A process without
+// dropPrivileges drops root's privileges, except those for files, which the sandbox restricts anyway. A process without
 // privileges may be denied the system call, as in a service.
-func disarm() error {
+func dropPrivileges() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has [2]unix.CapUserData
 	err := unix.Capget(&header, &has[0])
@@ -116,7 +116,7 @@ func disarm() error {
 // fork executes our binary as the command under the supervisor. It dies with the supervisor. It sends the filter's
 // listener over trust.
 func fork(s spec) (pid, trust int, err error) {
-	order, err := hand(s)
+	order, err := passSpec(s)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -26,7 +26,7 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 	}
 	order := s.spec(w)
 	order.Argv = argv
-	told, err := hand(order)
+	told, err := passSpec(order)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,7 +39,7 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 	cmd = exec.CommandContext(ctx, executable)
 	cmd.Args, cmd.Env, cmd.Dir = []string{supervisorName}, scrubbed(), "/"
 	cmd.ExtraFiles = []*os.File{told, watched}
-	cmd.SysProcAttr = apartFrom()
+	cmd.SysProcAttr = newSession()
 	cmd.Cancel = func() error { let(); return nil } // the supervisor kills the others first, then exits
 	cmd.WaitDelay = grace
 	return cmd, sync.OnceFunc(func() {
@@ -60,8 +60,8 @@ func sweep(cmd *exec.Cmd) {
 	}
 }
 
-// hand writes a spec to a file that only an inheriting process can read.
-func hand(order spec) (*os.File, error) {
+// passSpec writes a spec to a file that only an inheriting process can read.
+func passSpec(order spec) (*os.File, error) {
 	text, err := order.encode()
 	if err != nil {
 		return nil, err
@@ -80,5 +80,5 @@ func hand(order spec) (*os.File, error) {
 // executable is our running binary, even if the file on disk was replaced.
 const executable = "/proc/self/exe"
 
-// apartFrom starts a process in its own session without a terminal.
-func apartFrom() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// newSession starts a process in its own session without a terminal.
+func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

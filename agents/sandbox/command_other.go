@@ -26,7 +26,7 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 	}
 	cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = order.environ(), order.dir()
-	cmd.SysProcAttr = apartFrom()
+	cmd.SysProcAttr = newSession()
 	end := func() error {
 		if cmd.Process == nil {
 			return nil
@@ -43,7 +43,7 @@ func (s *Sandbox) Command(ctx context.Context, w Policy, argv ...string) (cmd *e
 
 var executable = self()
 
-func apartFrom() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // There is no supervisor on this system.
 func runSupervisor() int { return codeFailed }

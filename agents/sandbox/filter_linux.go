@@ -68,15 +68,15 @@ var refused = []uint32{
 // filter cannot read.
 var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2}
 
-// itself maps calls about a process to the argument with its id, which must be 0: the caller.
-var itself = map[uint32]uint32{
+// selfCalls maps calls about a process to the argument with its id, which must be 0: the caller.
+var selfCalls = map[uint32]uint32{
 	unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0, unix.SYS_SCHED_SETSCHEDULER: 0, unix.SYS_SCHED_SETATTR: 0,
 	unix.SYS_SCHED_SETAFFINITY: 0, unix.SYS_MIGRATE_PAGES: 0, unix.SYS_MOVE_PAGES: 0, unix.SYS_GET_ROBUST_LIST: 0,
 	unix.SYS_SETPRIORITY: 1, unix.SYS_IOPRIO_SET: 1,
 }
 
-// whose are those of [itself] whose first argument selects the kind of id: only a process or thread is accepted.
-var whose = map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: ioprioProcess}
+// selfKinds are those of [selfCalls] whose first argument selects the kind of id: only a process or thread is accepted.
+var selfKinds = map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: ioprioProcess}
 
 // ioprioProcess is IOPRIO_WHO_PROCESS, which golang.org/x/sys does not name.
 const ioprioProcess = 1
@@ -97,8 +97,8 @@ var (
 
 // births maps the calls that create a file with a mode to the mode's argument; opens, where it follows the flags.
 var (
-	births = map[uint32]uint32{unix.SYS_MKNODAT: 2, unix.SYS_MKDIRAT: 2}
-	opens  = map[uint32]uint32{unix.SYS_OPENAT: 3}
+	createModes = map[uint32]uint32{unix.SYS_MKNODAT: 2, unix.SYS_MKDIRAT: 2}
+	opens       = map[uint32]uint32{unix.SYS_OPENAT: 3}
 )
 
 // special are the mode bits that nothing in a sandbox may set: a file with them would run as the daemon's account or
@@ -120,7 +120,7 @@ func shield(s spec) error {
 	if err != nil {
 		return err
 	}
-	return confide(listener)
+	return sendListener(listener)
 }
 
 // filter is the seccomp program. Sockets are limited to IPv4 and IPv6, and need the network; of socket pairs, datagram
@@ -154,16 +154,16 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 		}
 	}
 	each(func(at uint32) []bpf.Instruction { return plainMode(at, setMode) }, modes, modesHere)
-	each(func(at uint32) []bpf.Instruction { return plainMode(at, allow) }, births, birthsHere)
+	each(func(at uint32) []bpf.Instruction { return plainMode(at, allow) }, createModes, birthsHere)
 	each(func(at uint32) []bpf.Instruction {
 		return append([]bpf.Instruction{argument(at - 1),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY, SkipTrue: 1}, allow},
 			plainMode(at, allow)...)
 	}, opens, opensHere)
 	each(nobodyElse, map[uint32]uint32{unix.SYS_FCHOWN: 1, unix.SYS_FCHOWNAT: 2}, ownersHere)
-	for _, number := range slices.Sorted(maps.Keys(itself)) {
-		rule := []bpf.Instruction{argument(itself[number]), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuse}
-		if of, named := whose[number]; named {
+	for _, number := range slices.Sorted(maps.Keys(selfCalls)) {
+		rule := []bpf.Instruction{argument(selfCalls[number]), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuse}
+		if of, named := selfKinds[number]; named {
 			rule = append(rule, argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: of, SkipTrue: 1}, refuse)
 		}
 		program = append(program, when(number, append(rule, allow)...)...)

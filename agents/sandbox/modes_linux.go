@@ -40,16 +40,16 @@ type reply struct {
 // idValid is SECCOMP_IOCTL_NOTIF_ID_VALID, which golang.org/x/sys does not name.
 const idValid = 0x40082102
 
-// confide sends the listener of a filter to the supervisor.
-func confide(listener int) error {
+// sendListener sends the listener of a filter to the supervisor.
+func sendListener(listener int) error {
 	if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
 		return fmt.Errorf("tell the warden: %w", err)
 	}
 	return nil
 }
 
-// entrusted waits for a listener; ok is false if the command was executed without one.
-func entrusted(from int) (listener int, ok bool) {
+// receiveListener waits for a listener; ok is false if the command was executed without one.
+func receiveListener(from int) (listener int, ok bool) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(from, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
@@ -75,7 +75,7 @@ func answerModes(listener int, writable []string) {
 	for {
 		var c call
 		switch err := notify(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&c)); {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT) && !deserted(listener):
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT) && !isListenerIdle(listener):
 			continue // interrupted, or the caller was killed
 		case err != nil:
 			return
@@ -91,8 +91,8 @@ func answerModes(listener int, writable []string) {
 	}
 }
 
-// deserted reports whether no process with the filter is left.
-func deserted(listener int) bool {
+// isListenerIdle reports whether no process with the filter is left.
+func isListenerIdle(listener int) bool {
 	fds := []unix.PollFd{{Fd: int32(listener)}}
 	_, err := unix.Poll(fds, 0)
 	return err == nil && fds[0].Revents&unix.POLLHUP != 0

@@ -177,7 +177,7 @@ func TestOddCalls(t *testing.T) {
 		if err := message(pair[1]); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := entrusted(pair[0]); ok {
+		if _, ok := receiveListener(pair[0]); ok {
 			t.Error("it is listened to")
 		}
 		unix.Close(pair[0])
@@ -193,10 +193,10 @@ func TestOddCalls(t *testing.T) {
 		}
 	}
 	answerModes(-1, nil) // without a listener, it exits
-	if deserted(0) {
+	if isListenerIdle(0) {
 		t.Error("what is no listener is deserted")
 	}
-	if err := confide(-1); err == nil {
+	if err := sendListener(-1); err == nil {
 		t.Error("nothing was confided")
 	}
 }

@@ -62,7 +62,7 @@ func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, out
 	}
 	cmd := exec.CommandContext(ctx, executable)
 	cmd.Args, cmd.Env, cmd.Dir = []string{operationName}, scrubbed(), "/"
-	cmd.SysProcAttr = apartFrom()
+	cmd.SysProcAttr = newSession()
 	cmd.WaitDelay = grace
 	said := &bytes.Buffer{}
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said

@@ -123,7 +123,7 @@ func (s *Sandbox) admit(w Policy) error {
 				return fmt.Errorf("%w: %s: %s", ErrUnheld, p.Name, p.Why)
 			}
 		}
-		if err := s.apart(existing(base.all()...)...); err != nil {
+		if err := s.refuseOwn(existing(base.all()...)...); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (s *Sandbox) admit(w Policy) error {
 	if !s.off { // the sandbox hides the daemon's /proc entries
 		read = slices.DeleteFunc(read, func(p string) bool { return p == "/proc" })
 	}
-	if err := s.apart(append(read, w.Write...)...); err != nil {
+	if err := s.refuseOwn(append(read, w.Write...)...); err != nil {
 		return err
 	}
 	for _, p := range w.Write {
@@ -147,8 +147,8 @@ func (s *Sandbox) admit(w Policy) error {
 	return nil
 }
 
-// apart refuses paths that overlap with the daemon's, by name or through symbolic links.
-func (s *Sandbox) apart(paths ...string) error {
+// refuseOwn refuses paths that overlap with the daemon's, by name or through symbolic links.
+func (s *Sandbox) refuseOwn(paths ...string) error {
 	for _, p := range paths {
 		if file, found := own.Find(s.own, p); found {
 			return fmt.Errorf("reach %s: %w: %s; a folder cannot be allowed without what lies in it", p, ErrOwn, file)

@@ -32,11 +32,11 @@ func runSupervisor() int {
 }
 
 func guard() (code int, err error) {
-	s, err := ordered()
+	s, err := readSpec()
 	if err != nil {
 		return 0, err
 	}
-	if err := shut(); err != nil {
+	if err := closeOnExec(); err != nil {
 		return 0, err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -55,11 +55,11 @@ func guard() (code int, err error) {
 		return 0, err
 	}
 	go func() {
-		if listener, ok := entrusted(trust); ok {
+		if listener, ok := receiveListener(trust); ok {
 			answerModes(listener, append(s.Write, s.Scratch))
 		}
 	}()
-	letGo()
+	closeStreams()
 	var ending atomic.Bool
 	go func() { // the daemon closed its end, or is gone
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
@@ -71,20 +71,20 @@ func guard() (code int, err error) {
 			_ = unix.Kill(pid, sig.(syscall.Signal)) //nolint:errcheck,forcetypeassert // every signal here is one
 		}
 	}()
-	return outlive(pid, &ending), nil
+	return waitForDescendants(pid, &ending), nil
 }
 
-// letGo closes the standard streams, so that they end with the command's.
-func letGo() {
+// closeStreams closes the standard streams, so that they end with the command's.
+func closeStreams() {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for fd := 0; fd < fdOrder && err == nil; fd++ {
 		err = unix.Dup3(null, fd, 0)
 	}
 }
 
-// outlive waits until no descendant is left, and returns the command's exit code. Once the command has ended, or has
+// waitForDescendants waits until no descendant is left, and returns the command's exit code. Once the command has ended, or has
 // to, it kills the others; each that dies may have left another, so it looks again after each.
-func outlive(pid int, ending *atomic.Bool) (code int) {
+func waitForDescendants(pid int, ending *atomic.Bool) (code int) {
 	for {
 		var status unix.WaitStatus
 		got, err := unix.Wait4(-1, &status, 0, nil)

@@ -148,7 +148,7 @@ func (in editing) check() error {
 }
 
 // apply applies the edit. In a file with CRLF line ends, an edit's LF means CRLF.
-func (in editing) apply(was held) ([]byte, error) {
+func (in editing) apply(was fileContent) ([]byte, error) {
 	switch {
 	case !was.There:
 		return nil, errors.New("there is no such file; to make it, use write_file")
@@ -184,15 +184,15 @@ func toCRLF(text string) string {
 
 // look returns what a change of a file needs, and the file's content if it may be read. If not, Basis is empty: the
 // daemon does not read for the agent what the agent may not.
-func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (Plan, held, error) {
+func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (Plan, fileContent, error) {
 	tag, err := p.tag("@write", name)
 	if err != nil {
-		return Plan{}, held{}, err
+		return Plan{}, fileContent{}, err
 	}
 	plan := Plan{Needs: p.missing(tag), AffectedPath: tag.Path()}
 	reading, err := p.tag("@read", name)
 	if err != nil || len(p.missing(reading)) > 0 {
-		return plan, held{}, err
+		return plan, fileContent{}, err
 	}
 	was, err := contentOf(ctx, box, p, reading)
 	plan.Basis = was.Basis
@@ -200,7 +200,7 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 }
 
 // contentOf reads a file in a sandbox.
-func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag) (was held, err error) {
+func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag) (was fileContent, err error) {
 	reading, err := permissions.ParseTag("@read:" + tag.Path())
 	if err != nil {
 		return was, err
@@ -210,7 +210,7 @@ func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permi
 		err = box.Do(ctx, walls, opContent, where, &was)
 	}
 	if errors.Is(err, fs.ErrNotExist) { // only the file is granted, and it does not exist
-		return held{Basis: nothing}, nil
+		return fileContent{Basis: nothing}, nil
 	}
 	if err != nil {
 		return was, fmt.Errorf("read %s: %w", tag.Path(), err)

@@ -141,7 +141,7 @@ func (t runCommand) run(ctx context.Context, in running, walls sandbox.Policy) O
 		return failed(err)
 	}
 	defer release()
-	var out, errs ends
+	var out, errs headTail
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	var exit *exec.ExitError

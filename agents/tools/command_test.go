@@ -181,7 +181,7 @@ func TestMuchOutput(t *testing.T) {
 func TestEnds(t *testing.T) {
 	text := strings.Repeat("0123456789", keptBytes/4)
 	for _, piece := range []int{len(text), 100_003, 4096} {
-		var e ends
+		var e headTail
 		for rest := text; rest != ""; rest = rest[min(piece, len(rest)):] {
 			_, _ = e.Write([]byte(rest[:min(piece, len(rest))]))
 		}

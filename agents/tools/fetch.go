@@ -117,7 +117,7 @@ func (t fetchURL) fetch(ctx context.Context, u *url.URL, allowed []netip.Prefix)
 	if err != nil {
 		return o, err
 	}
-	var whole ends
+	var whole headTail
 	_, _ = io.WriteString(&whole, text)
 	o.Text = fmt.Sprintf("%s\n%d %s\n\n%s", where(end), status, http.StatusText(status), whole.cut(maxTold))
 	o.Error = status >= http.StatusBadRequest

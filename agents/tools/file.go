@@ -70,31 +70,31 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// held is the content of a file.
-type held struct {
+// fileContent is the content of a file.
+type fileContent struct {
 	There bool
 	Text  []byte
 	Basis string // identifies this content
 }
 
 // content reads a whole file. A missing one is no error.
-func content(s spot) (held, error) {
+func content(s spot) (fileContent, error) {
 	f, info, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return held{Basis: nothing}, nil
+		return fileContent{Basis: nothing}, nil
 	}
 	if err != nil {
-		return held{}, err
+		return fileContent{}, err
 	}
 	defer f.Close()
 	if info.Size() > maxFile {
-		return held{}, fmt.Errorf("it has %d bytes, more than the %d that can be changed", info.Size(), maxFile)
+		return fileContent{}, fmt.Errorf("it has %d bytes, more than the %d that can be changed", info.Size(), maxFile)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("it has more than the %d bytes that can be changed", maxFile)
 	}
-	return held{There: true, Text: text, Basis: basis(text)}, err
+	return fileContent{There: true, Text: text, Basis: basis(text)}, err
 }
 
 // nothing is the basis of a missing file.
@@ -143,7 +143,7 @@ func putIn(root *os.Root, p putting) (there bool, err error) {
 		return there, err
 	}
 	draft := path.Join(path.Dir(name), ".daycared-"+ulid.Make().String())
-	if err := drawUp(root, draft, p.Text, mode, there); err != nil {
+	if err := writeSynced(root, draft, p.Text, mode, there); err != nil {
 		return there, errors.Join(err, remove(root, draft))
 	}
 	if err = unchanged(p); err == nil {
@@ -152,7 +152,7 @@ func putIn(root *os.Root, p putting) (there bool, err error) {
 	if err != nil {
 		return there, errors.Join(err, remove(root, draft))
 	}
-	return there, settle(root, path.Dir(name))
+	return there, syncFolder(root, path.Dir(name))
 }
 
 func unchanged(p putting) error {
@@ -168,8 +168,8 @@ func unchanged(p putting) error {
 
 var errChanged = errors.New("it has changed since it was shown; look again")
 
-// drawUp writes and syncs a new file.
-func drawUp(root *os.Root, name string, text []byte, mode fs.FileMode, keep bool) error {
+// writeSynced writes and syncs a new file.
+func writeSynced(root *os.Root, name string, text []byte, mode fs.FileMode, keep bool) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -191,8 +191,8 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// settle syncs a folder.
-func settle(root *os.Root, name string) error {
+// syncFolder syncs a folder.
+func syncFolder(root *os.Root, name string) error {
 	dir, err := root.Open(name)
 	if err != nil {
 		return err

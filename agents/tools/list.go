@@ -84,7 +84,7 @@ func (t listFiles) Run(ctx context.Context, p Workspace, input json.RawMessage, 
 		return failed(err)
 	}
 	var n names
-	name, err := behind(ctx, t.box, p, in.Path, opList, func(s spot) any { return listOf{s, in.Glob, in.Depth} }, &n)
+	name, err := runSandboxed(ctx, t.box, p, in.Path, opList, func(s spot) any { return listOf{s, in.Glob, in.Depth} }, &n)
 	if err != nil {
 		return failed(fmt.Errorf("list %s: %w", name, err))
 	}
@@ -239,7 +239,7 @@ func (t searchFiles) Run(ctx context.Context, p Workspace, input json.RawMessage
 		return failed(err)
 	}
 	var h hits
-	name, err := behind(ctx, t.box, p, in.Path, opSearch, func(s spot) any { return searchOf{s, in.Pattern, in.Glob} }, &h)
+	name, err := runSandboxed(ctx, t.box, p, in.Path, opSearch, func(s spot) any { return searchOf{s, in.Pattern, in.Glob} }, &h)
 	if err != nil {
 		return failed(fmt.Errorf("search %s: %w", name, err))
 	}

@@ -192,7 +192,7 @@ func tryLateMove(t *testing.T) {
 		}
 	}
 	box := sandbox.New(sandbox.Options{Mode: mode})
-	var was held
+	var was fileContent
 	if err := box.Do(t.Context(), walls, opContent, where, &was); err == nil || !strings.Contains(err.Error(), "another folder by now") {
 		t.Errorf("an operation: %v, %q", err, was.Text)
 	}

@@ -79,7 +79,7 @@ func (t readFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _
 		order.Limit = min(*in.Limit, maxLines)
 	}
 	var c chunk
-	name, err := behind(ctx, t.box, p, in.Path, opLines, func(s spot) any { order.Spot = s; return order }, &c)
+	name, err := runSandboxed(ctx, t.box, p, in.Path, opLines, func(s spot) any { order.Spot = s; return order }, &c)
 	if err != nil {
 		return failed(fmt.Errorf("read %s: %w", name, err))
 	}
@@ -98,8 +98,8 @@ func (t readFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _
 	return Outcome{Text: c.Text}
 }
 
-// behind runs an operation on one path of an input, in a sandbox.
-func behind(
+// runSandboxed runs an operation on one path of an input, in a sandbox.
+func runSandboxed(
 	ctx context.Context, box *sandbox.Sandbox, p Workspace, path, operation string, order func(spot) any, found any,
 ) (name string, err error) {
 	tag, err := p.tag("@read", path)

@@ -100,14 +100,14 @@ const (
 	toldBytes = 16 << 10
 )
 
-// ends keeps the start and the end of what is written to it. The zero value is ready.
-type ends struct {
+// headTail keeps the start and the end of what is written to it. The zero value is ready.
+type headTail struct {
 	head, tail []byte
 	total      int
 }
 
 // Write never fails.
-func (e *ends) Write(p []byte) (int, error) {
+func (e *headTail) Write(p []byte) (int, error) {
 	const half = keptBytes / 2
 	n := len(p)
 	e.total += n
@@ -123,7 +123,7 @@ func (e *ends) Write(p []byte) (int, error) {
 }
 
 // kept returns both parts; missing is the number of bytes between them.
-func (e *ends) kept() (head, tail []byte, missing int) {
+func (e *headTail) kept() (head, tail []byte, missing int) {
 	tail = e.tail
 	if len(tail) > keptBytes/2 {
 		tail = tail[len(tail)-keptBytes/2:]
@@ -132,7 +132,7 @@ func (e *ends) kept() (head, tail []byte, missing int) {
 }
 
 // cut is the text in at most so many bytes, with a note of what is left out.
-func (e *ends) cut(most int) string {
+func (e *headTail) cut(most int) string {
 	head, tail, missing := e.kept()
 	if missing == 0 {
 		head, tail = append(bytes.Clone(head), tail...), nil
@@ -152,7 +152,7 @@ func (e *ends) cut(most int) string {
 }
 
 // told is the text of a stream for the model.
-func (e *ends) told(name string) (text string) {
+func (e *headTail) told(name string) (text string) {
 	if e.total == 0 {
 		return ""
 	}
@@ -166,7 +166,7 @@ func (e *ends) told(name string) (text string) {
 func readable(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // artifact is the full text as far as it was kept.
-func (e *ends) artifact(of agents.ArtifactType) agents.Artifact {
+func (e *headTail) artifact(of agents.ArtifactType) agents.Artifact {
 	_, _, missing := e.kept()
 	content, _ := json.Marshal(map[string]any{ // strings and numbers are encodable
 		"text": e.cut(keptBytes), "bytes": e.total, "missing": missing,

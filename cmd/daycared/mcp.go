@@ -101,7 +101,7 @@ func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id perm
 			last = next
 			tries.Reset()
 		case ctx.Err() != nil: // as it stood
-		case wire.Gone(lost) && time.Now().Before(last.Request.Deadline):
+		case wire.IsConnectionError(lost) && time.Now().Before(last.Request.Deadline):
 			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
 		default:
 			err = lost
@@ -127,7 +127,7 @@ func (d remoteRequests) Regret(
 	tries := wire.NewTries()
 	for {
 		s, err := d.client.Regret(ctx, id, after)
-		if err == nil || !wire.Gone(err) || permissions.Pause(ctx, tries.NextBackOff()) != nil {
+		if err == nil || !wire.IsConnectionError(err) || permissions.Pause(ctx, tries.NextBackOff()) != nil {
 			return s, err
 		}
 	}

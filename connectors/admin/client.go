@@ -68,7 +68,7 @@ func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions
 	if err == nil {
 		return w.Standing()
 	}
-	beside := wire.Beside(err)
+	beside := wire.RequestOf(err)
 	if beside == nil {
 		return permissions.RequestView{}, err
 	}

@@ -178,7 +178,7 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 			return ctx.Err()
 		case l.failed != nil:
 			return l.failed
-		case !l.met || !wire.Gone(err):
+		case !l.met || !wire.IsConnectionError(err):
 			return err
 		}
 		if !l.away && l.client.Lost != nil {

@@ -44,8 +44,8 @@ const (
 // pace keeps sending within the limits. It counts messages, edits and typing; agent messages come last. Polls, answers to
 // taps and the command menu are never delayed. It is safe for concurrent use.
 type pace struct {
-	overall *wire.Turns   // by chat
-	talk    *rate.Limiter // extra limit of agent messages
+	overall *wire.FairLimiter // by chat
+	talk    *rate.Limiter     // extra limit of agent messages
 	// strangers is the extra limit of replies to unknown accounts.
 	strangers *rate.Limiter
 
@@ -84,7 +84,7 @@ func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 	for {
 		pause := p.pause(l)
 		if len(limits) == 2 && part > 0 {
-			pause = max(pause, wire.Room(l.limit, part, time.Now()))
+			pause = max(pause, wire.UntilSpare(l.limit, part, time.Now()))
 		}
 		deadline, limited := ctx.Deadline()
 		switch {
@@ -135,7 +135,7 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if after = max(wire.Room(l.limit, part, now), wire.Room(p.overall.Limiter, part, now)); part == replies {
+	if after = max(wire.UntilSpare(l.limit, part, now), wire.UntilSpare(p.overall.Limiter, part, now)); part == replies {
 		after = max(after, l.edits.Sub(now))
 	}
 	switch {

@@ -37,7 +37,7 @@ func (e *turnError) RetryAfter() time.Duration { return e.after }
 
 // pace limits sending. It is safe for concurrent use.
 type pace struct {
-	all *wire.Turns // by number
+	all *wire.FairLimiter // by number
 
 	mu      sync.Mutex
 	numbers map[string]*rate.Limiter
@@ -87,7 +87,7 @@ func (p *pace) room(number string, part int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, now := p.of(number), time.Now()
-	if after := max(wire.Room(l, part, now), wire.Room(p.all.Limiter, part, now)); after > 0 {
+	if after := max(wire.UntilSpare(l, part, now), wire.UntilSpare(p.all.Limiter, part, now)); after > 0 {
 		return &turnError{after}
 	}
 	l.AllowN(now, 1)

@@ -63,7 +63,7 @@ func (s *Store) step(
 	if !uses {
 		use.At = c.After.UsedAt
 	}
-	held, err := s.borne(ctx, from, before, use.At)
+	held, err := s.grantsInForce(ctx, from, before, use.At)
 	if held || err != nil {
 		return c, nil, err
 	}
@@ -171,7 +171,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 		}
 	}
 	if c.Voided() {
-		if err := s.takeBack(ctx, t, c); err != nil {
+		if err := s.revokeGrantsOf(ctx, t, c); err != nil {
 			return err
 		}
 	}
@@ -241,8 +241,8 @@ const (
 		`AND suspended_at = 0 AND until > $2 AND created_at <= $2 ORDER BY id`
 )
 
-// borne reports whether all grants that r depends on, and one of those that it created (if any), are in force at the given time.
-func (s *Store) borne(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
+// grantsInForce reports whether all grants that r depends on, and one of those that it created (if any), are in force at the given time.
+func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
 	left := 0
 	if err := from.QueryRowContext(ctx, countLeft, r.ID).Scan(&left); err != nil {
 		return false, err

@@ -91,7 +91,7 @@ type bareJob struct {
 func (w *bare) run() {
 	for j := range w.jobs {
 		group := []bareJob{j}
-		for more := true; more && len(group) < mostGrouped; {
+		for more := true; more && len(group) < maxGroup; {
 			select {
 			case j, more = <-w.jobs:
 				if more {
@@ -136,7 +136,7 @@ func newBareWriter(b *testing.B, db *sql.DB) *bare {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := &bare{b: b, conn: conn, jobs: make(chan bareJob, mostGrouped)}
+	w := &bare{b: b, conn: conn, jobs: make(chan bareJob, maxGroup)}
 	var ended sync.WaitGroup
 	ended.Go(w.run)
 	b.Cleanup(func() { close(w.jobs); ended.Wait(); _ = conn.Close() })

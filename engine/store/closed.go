@@ -12,8 +12,8 @@ import (
 
 // Deleting the row of a lock or a suspension would end it. So the store's sealed identity lists these rows too.
 
-// shut is the list of locks and suspensions.
-type shut struct {
+// shutList is the list of locks and suspensions.
+type shutList struct {
 	Locks       []permissions.Lock
 	Suspensions []permissions.Suspension
 	// Since is the last entry from before the audit recorded which rows were pruned; nil: it does not yet.
@@ -24,7 +24,7 @@ type shut struct {
 
 const writeShut = `UPDATE meta SET shut = $1`
 
-func readShut(ctx context.Context, from source) (is shut, err error) {
+func readShut(ctx context.Context, from source) (is shutList, err error) {
 	locks, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 	if err != nil {
 		return is, err
@@ -36,22 +36,22 @@ func readShut(ctx context.Context, from source) (is shut, err error) {
 	return is, err
 }
 
-// shuts decodes the list.
-func (i *identity) shuts() (said shut, err error) {
+// decodeShutList decodes the list.
+func (i *identity) decodeShutList() (said shutList, err error) {
 	if i.shut != "" {
 		err = json.Unmarshal([]byte(i.shut), &said)
 	}
 	return said, err
 }
 
-// keepShut applies a change of what is locked or suspended, and updates the list. It first puts back rows that the list
+// changeShut applies a change of what is locked or suspended, and updates the list. It first puts back rows that the list
 // has and the tables lack.
-func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error {
+func (s *Store) changeShut(ctx context.Context, t *tx, change func() error) error {
 	own, err := readIdentity(ctx, t)
 	if err != nil {
 		return err
 	}
-	said, err := own.shuts()
+	said, err := own.decodeShutList()
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 		return err
 	}
 	if is.Since = said.Since; !reflect.DeepEqual(is, said) {
-		if err := s.putShut(ctx, t, said, is); err != nil {
+		if err := s.restoreShut(ctx, t, said, is); err != nil {
 			return err
 		}
 	}
@@ -84,8 +84,8 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 	return sealIdentity(ctx, t, s.seals)
 }
 
-// putShut restores locks and suspensions that somebody deleted or changed, and logs each.
-func (s *Store) putShut(ctx context.Context, t *tx, said, is shut) (err error) {
+// restoreShut restores locks and suspensions that somebody deleted or changed, and logs each.
+func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) (err error) {
 	put := func(name, text string, args []any, r permissions.Record) {
 		s.log.Error("row deleted or changed behind daycared's back: restored", "row", name)
 		_, failed := t.ExecContext(ctx, text, args...)

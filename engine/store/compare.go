@@ -21,33 +21,33 @@ type comparison struct {
 	keys  []*sealer
 	since time.Time // older entries were deleted; zero: none
 	seed  maphash.Seed
-	told  map[uint64]uint64 // hash of what the entries say, by hash of its subject
-	heard int               // number of entries
-	gates map[uint64]saying // last entry of each row, by hash of table and key
+	told  map[uint64]uint64      // hash of what the entries say, by hash of its subject
+	heard int                    // number of entries
+	gates map[uint64]latestEntry // last entry of each row, by hash of table and key
 
 	restored permissions.Entry // newest StoreRestored
 	keeps    bool              // keep the newest entry of every row
 	pruned   int64             // older rows may have been pruned
 }
 
-// saying is what the newest entry says of a row that opens or shuts something.
-type saying struct {
+// latestEntry is what the newest entry says of a row that opens or shuts something.
+type latestEntry struct {
 	table   string
 	closed  bool
 	seq, at int64
 	entry   *permissions.Entry // kept only where the row is rewritten from or compared with it
 }
 
-// subject is a table of such rows and the entry types about them.
-type subject struct {
+// gateTable is a table of such rows and the entry types about them.
+type gateTable struct {
 	table         string
 	key           []string
 	opens, closes []permissions.Type
 }
 
-// subjects maps the entries that open or close a row to its table and key: the key is in these details; a table without
+// gateTables maps the entries that open or close a row to its table and key: the key is in these details; a table without
 // any has one row.
-var subjects = []subject{
+var gateTables = []gateTable{
 	{"grants", []string{"grant"}, []permissions.Type{permissions.GrantAdded, permissions.GrantReinstated},
 		[]permissions.Type{permissions.GrantRevoked, permissions.GrantEnded}},
 	{"tokens", []string{"id"}, []permissions.Type{permissions.TokenCreated, permissions.TokenReinstated},
@@ -61,7 +61,7 @@ var subjects = []subject{
 }
 
 func newComparison() *comparison {
-	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]saying{}}
+	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]latestEntry{}}
 }
 
 // row is the key in gates of a table's row.
@@ -85,7 +85,7 @@ const (
 // addEntry adds an entry. It returns an error if a request is settled, used or revoked a second time.
 func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	c.heard++
-	c.hearOfRow(e)
+	c.addRowEntry(e)
 	id := string(e.Request)
 	say := func(what string, about ...string) {
 		c.told[c.sum(append([]string{what}, about...)...)] = c.sum(at(e.At))
@@ -122,9 +122,9 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	return err
 }
 
-// hearOfRow adds an entry about a row that opens or shuts something.
-func (c *comparison) hearOfRow(e permissions.Entry) {
-	for i, of := range subjects {
+// addRowEntry adds an entry about a row that opens or shuts something.
+func (c *comparison) addRowEntry(e permissions.Entry) {
+	for i, of := range gateTables {
 		closes := slices.Contains(of.closes, e.Type)
 		if !closes && !slices.Contains(of.opens, e.Type) {
 			continue
@@ -133,7 +133,7 @@ func (c *comparison) hearOfRow(e permissions.Entry) {
 		for _, name := range of.key {
 			key = append(key, e.Detail[name])
 		}
-		said := saying{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
+		said := latestEntry{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
 		row := c.row(of.table, key...)
 		if i > 0 || c.keeps { // there are few of them
 			kept := e
@@ -242,7 +242,7 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	if _, known := c.gates[c.row("meta")]; known && c.stoppedBy() != c.own.stoppedBy || c.own.restoredAt.Before(c.restored.At) {
 		return c.differs("who stopped everything, or when the store was restored,")
 	}
-	said, err := c.own.shuts()
+	said, err := c.own.decodeShutList()
 	if err != nil {
 		return err
 	}

@@ -53,8 +53,8 @@ func (s *Store) StaleCopies(
 const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND connector = $2 AND place = $3 ` +
 	`AND (place <> '' OR person = $4) ORDER BY person`
 
-// together returns the copies that share one message with c: those in its group, or c alone.
-func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
+// copiesOfMessage returns the copies that share one message with c: those in its group, or c alone.
+func copiesOfMessage(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
 	return collect(ctx, t, "a copy of request "+string(c.Request), copyFields, readTogether,
 		c.Request, c.Connector, c.Group, c.Person)
 }
@@ -65,7 +65,7 @@ func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Cop
 func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
 	other := ""
 	err := s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
-		all, err := together(ctx, t, c)
+		all, err := copiesOfMessage(ctx, t, c)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
 // group. A copy that was shown since c was read does not become one that was never shown.
 func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 	return s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
-		all, err := together(ctx, t, c)
+		all, err := copiesOfMessage(ctx, t, c)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 				return err
 			}
 			if c.Group != "" {
-				all, err := together(ctx, t, c)
+				all, err := copiesOfMessage(ctx, t, c)
 				if err != nil {
 					return err
 				}

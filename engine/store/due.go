@@ -75,7 +75,7 @@ func (s *Store) Due(
 	var events []event
 	err = s.read(ctx, func(from source) error {
 		for _, sort := range timers(now, redeem) {
-			past, soonest, err := sort.look(ctx, from, now, limit+s.leftOut())
+			past, soonest, err := sort.look(ctx, from, now, limit+s.countUnsealed())
 			if err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func (s *Store) joined(
 	r, err = s.one(ctx, t, readNumber, m.twin)
 	usable := true
 	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // its grants may be over by now
-		usable, err = s.borne(ctx, t, r, now)
+		usable, err = s.grantsInForce(ctx, t, r, now)
 	}
 	switch {
 	case err != nil, want.Key == "":

@@ -67,9 +67,9 @@ func (s *Store) closeAfter(ctx context.Context, t *tx, c *comparison) error {
 	if t.stopped != was {
 		s.log.Error("stop removed behind daycared's back: restored", "by", t.stopped)
 	}
-	return errors.Join(err, s.keepShut(ctx, t, func() error {
+	return errors.Join(err, s.changeShut(ctx, t, func() error {
 		is, err := readShut(ctx, t)
-		return errors.Join(err, s.putShut(ctx, t, c.shuts(is), is))
+		return errors.Join(err, s.restoreShut(ctx, t, c.missingShuts(is), is))
 	}))
 }
 
@@ -79,7 +79,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 		return err
 	}
 	for _, row := range rows {
-		of, key := subjects[slices.IndexFunc(subjects, func(of subject) bool { return of.table == g.table })], g.key(&row)
+		of, key := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == g.table })], g.key(&row)
 		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{why: "its row was put back"}}
 		switch closed, suspended := verdict(c, g, row); {
 		case closed:
@@ -120,8 +120,8 @@ func (c *comparison) stoppedBy() string {
 	return ""
 }
 
-// shuts returns the locks and suspensions that the entries have and is lacks.
-func (c *comparison) shuts(is shut) (said shut) {
+// missingShuts returns the locks and suspensions that the entries have and is lacks.
+func (c *comparison) missingShuts(is shutList) (said shutList) {
 	for _, row := range c.gates {
 		if row.entry == nil || row.closed {
 			continue

@@ -76,7 +76,7 @@ func (s *Store) Grant(ctx context.Context, id permissions.ID) (g permissions.Gra
 
 // loadGrant reads a grant without checking its seal.
 func loadGrant(ctx context.Context, from source, id permissions.ID) (g sealedRow[permissions.Grant], err error) {
-	err = from.QueryRowContext(ctx, readGrant, id).Scan(exactly(grantGate.rowFields(&g))...)
+	err = from.QueryRowContext(ctx, readGrant, id).Scan(exactFields(grantGate.rowFields(&g))...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, permissions.UnknownGrant(id)
 	}

@@ -352,15 +352,15 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 func TestTheGroupOfAnEmptyLine(t *testing.T) {
 	do := func(context.Context, *tx) error { return nil }
 	var l writeQueue
-	for range mostGrouped {
+	for range maxGroup {
 		l.lowPriority = append(l.lowPriority, &writeJob{do: do})
 	}
-	last := l.lowPriority[mostGrouped-1]
+	last := l.lowPriority[maxGroup-1]
 	first := &writeJob{do: do}
 	if err := l.enter(t.Context(), first); err != nil || first.turn != nil || !l.busy {
 		t.Errorf("it waits: %v, %v", first.turn, err)
 	}
-	if len(first.group) != mostGrouped || first.group[0] != first || len(l.lowPriority) != 1 || l.lowPriority[0] != last {
+	if len(first.group) != maxGroup || first.group[0] != first || len(l.lowPriority) != 1 || l.lowPriority[0] != last {
 		t.Errorf("a group of %d, and %d idle ones are left", len(first.group), len(l.lowPriority))
 	}
 	waits := &writeJob{do: do}

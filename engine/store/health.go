@@ -79,7 +79,7 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 		if err := s.prepare(ctx, t); err != nil {
 			return err
 		}
-		if err := t.QueryRowContext(ctx, readPulse).Scan(hint{&last}); err != nil || at.IsZero() {
+		if err := t.QueryRowContext(ctx, readPulse).Scan(lenientTime{&last}); err != nil || at.IsZero() {
 			return err
 		}
 		_, err := t.ExecContext(ctx, pulse, micros(at))
@@ -88,22 +88,22 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 	return last, err
 }
 
-// placedFile identifies a file that SQLite writes to, as it was opened.
-type placedFile struct {
+// fileIdentity identifies a file that SQLite writes to, as it was opened.
+type fileIdentity struct {
 	path     string
 	dev, ino uint64
 }
 
-func newPlacedFile(path string) (placedFile, error) {
+func newPlacedFile(path string) (fileIdentity, error) {
 	var found unix.Stat_t
 	err := unix.Stat(path, &found)
-	return placedFile{path, uint64(found.Dev), found.Ino}, err //nolint:unconvert // its type differs between systems
+	return fileIdentity{path, uint64(found.Dev), found.Ino}, err //nolint:unconvert // its type differs between systems
 }
 
-// placed returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved or replaced
+// checkPaths returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved or replaced
 // file can still be written, but the next start loses those writes, and a new connection would use another file. Without its log
 // the store is not used any more: only the open connections know its content, and closing them moves it into the store.
-func (s *Store) placed() error {
+func (s *Store) checkPaths() error {
 	if lost := s.lost.Load(); lost != nil {
 		return lost
 	}

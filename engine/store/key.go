@@ -63,7 +63,7 @@ type identity struct {
 	stoppedBy             string
 	stoppedAt, restoredAt time.Time
 	above                 int64
-	shut                  string // see [shut]
+	shut                  string // see [shutList]
 	mac                   []byte
 }
 
@@ -88,7 +88,7 @@ func (i *identity) sealed() []any {
 }
 
 func readIdentity(ctx context.Context, from source) (i identity, err error) {
-	err = from.QueryRowContext(ctx, readMeta).Scan(exactly(append(i.fields(), &i.mac, &i.shut))...)
+	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.shut))...)
 	return i, err
 }
 
@@ -175,7 +175,7 @@ func keyedChain(ctx context.Context, from source, k *sealer, i identity, text st
 	for rows.Next() {
 		var e permissions.Entry
 		var mac []byte
-		if err := rows.Scan(exactly(append(entryFields(&e), &mac))...); err != nil {
+		if err := rows.Scan(exactFields(append(entryFields(&e), &mac))...); err != nil {
 			return "", unreadable("the seals of the audit", err)
 		}
 		introduced := ""
@@ -225,7 +225,7 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 // CheckKey checks, without changing anything, that the next start will find the store's audit key. If not, the error is
 // an [Error]. A store that it cannot read is left to [Inspect].
 func CheckKey(ctx context.Context, o Options) (err error) {
-	db, err := lookInto(o.Path, alone(o.Path))
+	db, err := lookInto(o.Path, readOnlySettings(o.Path))
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}

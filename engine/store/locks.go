@@ -60,7 +60,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 // PutLock replaces or ends a lock, as the record says.
 func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		return s.keepShut(ctx, t, func() error {
+		return s.changeShut(ctx, t, func() error {
 			text, args := writeLock, lockGate.args(s.seals, l)
 			if r.Type == permissions.PersonUnlocked {
 				text, args = deleteLock, []any{l.Person}
@@ -75,7 +75,7 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 
 // restateLocks records in the audit of a new life which locks are in force: some may come from the replaced store.
 func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) error {
-	return s.keepShut(ctx, t, func() error {
+	return s.changeShut(ctx, t, func() error {
 		if _, err := reseal(ctx, s, t, lockGate, at); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (c *comparison) locks(ctx context.Context, from source, seals *sealer) erro
 	if err != nil || c.own.shut == "" || n == 0 {
 		return err
 	}
-	said, err := c.own.shuts()
+	said, err := c.own.decodeShutList()
 	if err != nil {
 		return err
 	}

@@ -318,7 +318,7 @@ func TestMarksThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = reopen(t, path)
-	if found := restorations(t, s); len(found) != 1 || found[0].Seq < gap || found[0].Seq > mostSeq {
+	if found := restorations(t, s); len(found) != 1 || found[0].Seq < gap || found[0].Seq > maxSeq {
 		t.Errorf("got %v", found)
 	}
 	if err := errors.Join(s.Close(), os.Remove(markName(path)), unix.Mkfifo(markName(path), 0o600)); err != nil {

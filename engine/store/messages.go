@@ -88,7 +88,7 @@ const (
 
 // Foreground is the agent that a person chose in a channel; empty for none.
 func (s *Store) Foreground(ctx context.Context, person, via string) (agent string, err error) {
-	return s.word(ctx, readForeground, person, via)
+	return s.readText(ctx, readForeground, person, via)
 }
 
 // SetForeground sets the agent that a person talks to in the channel of the binding.
@@ -99,8 +99,8 @@ func (s *Store) SetForeground(ctx context.Context, b permissions.Binding) error 
 	})
 }
 
-// word reads one text, empty if there is no row.
-func (s *Store) word(ctx context.Context, query string, args ...any) (word string, err error) {
+// readText reads one text, empty if there is no row.
+func (s *Store) readText(ctx context.Context, query string, args ...any) (word string, err error) {
 	err = s.read(ctx, func(from source) error {
 		err := from.QueryRowContext(ctx, query, args...).Scan(&word)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -275,7 +275,7 @@ const readAuthor = `SELECT agent FROM authors WHERE via = $1 AND ref = $2`
 
 // Author is the agent that sent a channel's message; empty if unknown.
 func (s *Store) Author(ctx context.Context, via, ref string) (agent string, err error) {
-	return s.word(ctx, readAuthor, via, ref)
+	return s.readText(ctx, readAuthor, via, ref)
 }
 
 const readAllPending = `SELECT number FROM requests WHERE state = 'pending'`

@@ -16,7 +16,7 @@ import (
 func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
 	for name, number := range map[string]int64{
 		"D9/there is none after it":      math.MaxInt64,
-		"D9/the last that is used":       mostSeq - 1,
+		"D9/the last that is used":       maxSeq - 1,
 		"D9/another than the codes have": 2 * permissions.CodeCount,
 		"D9/one that comes soon":         30,
 	} {

@@ -85,7 +85,7 @@ func makeRow(o permissions.Opening) (newRow, error) {
 		}
 	}
 	action := permissions.ActionDigest(r)
-	args, err := plain(append(append(fixedFields(&r), changingFields(&r)...),
+	args, err := driverArgs(append(append(fixedFields(&r), changingFields(&r)...),
 		micros(reminding(r)), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
 	return newRow{request: r, copies: o.Copies, told: o.Told, args: args}, err
 }
@@ -104,7 +104,7 @@ func (row newRow) after(found permissions.Request) newRow {
 func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Request, error) {
 	r, args := row.request, slices.Clone(row.args)
 	r.Number = max(t.newest, s.above) + 1
-	if r.Number > mostSeq {
+	if r.Number > maxSeq {
 		return r, damaged("the number of the newest request", fmt.Errorf("%d", r.Number-1))
 	}
 	args[len(args)-numberFromEnd], args[len(args)-macFromEnd] = r.Number, s.seals.request(&r)

@@ -110,7 +110,7 @@ func (s *Store) Unpair(
 
 // pairing reads one pairing without checking its seal; the zero value if there is none.
 func pairing(ctx context.Context, from source, text string, args ...any) (p sealedRow[permissions.Pairing], err error) {
-	err = from.QueryRowContext(ctx, text, args...).Scan(exactly(pairingGate.rowFields(&p))...)
+	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(pairingGate.rowFields(&p))...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return sealedRow[permissions.Pairing]{}, nil

@@ -29,7 +29,7 @@ const (
 // newest is the greatest request number. A row whose seal does not hold counts only if its number is within a daemon's reach of the
 // others or of the number that new ones are above: a forged one could otherwise use up the numbers or take their codes.
 func (s *Store) newest(ctx context.Context, from source, above int64) (n int64, err error) {
-	for below, page := int64(mostSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else there is no key to check with yet
+	for below, page := int64(maxSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else there is no key to check with yet
 		found, last, err := s.many(ctx, from, readBelow, below, page)
 		if err != nil {
 			return 0, err
@@ -41,7 +41,7 @@ func (s *Store) newest(ctx context.Context, from source, above int64) (n int64, 
 			n = found[0].Number
 		}
 	}
-	most := int64(mostSeq)
+	most := int64(maxSeq)
 	if s.from == s.seals {
 		most = max(n, above) + gap
 	}

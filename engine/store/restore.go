@@ -110,7 +110,7 @@ func restorable(path, from string) error {
 
 // draft makes a verified copy of the file from beside the store at path.
 func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err error) {
-	db, err := lookInto(from, alone(from))
+	db, err := lookInto(from, readOnlySettings(from))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 		if r.Summary, err = inspect(ctx, draft, keys); err != nil {
 			return err
 		}
-		if err := stripped(ctx, draft, path, keys); err != nil {
+		if err := refuseUnsealed(ctx, draft, path, keys); err != nil {
 			return err
 		}
 		r.Was, r.Left = carryOver(ctx, draft, path, keys)
@@ -144,10 +144,10 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 	})
 }
 
-// stripped refuses a copy whose seals were removed, so that its rows could not be checked: its identity has no seal of
+// refuseUnsealed refuses a copy whose seals were removed, so that its rows could not be checked: its identity has no seal of
 // our keys although its entries or requests have one or name the key, or it has none at all where daycared always
 // writes one. It also refuses if the current store has a sealed entry that the copy should contain.
-func stripped(ctx context.Context, draft, path string, keys []*sealer) (err error) {
+func refuseUnsealed(ctx context.Context, draft, path string, keys []*sealer) (err error) {
 	db, err := lookInto(draft, "immutable=1")
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 	if !exists(path) {
 		return false
 	}
-	db, err := lookInto(path, alone(path))
+	db, err := lookInto(path, readOnlySettings(path))
 	if err != nil {
 		return false
 	}
@@ -204,7 +204,7 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 		err = copied.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM audit WHERE chain = $1`, chain).Scan(&reached)
 	}
 	if err == nil {
-		err = db.QueryRowContext(ctx, reachedEntry, chain, reached).Scan(exactly(append(entryFields(&e), &mac))...)
+		err = db.QueryRowContext(ctx, reachedEntry, chain, reached).Scan(exactFields(append(entryFields(&e), &mac))...)
 	}
 	return err == nil && slices.ContainsFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) })
 }
@@ -224,8 +224,8 @@ func unusable(err error) error {
 
 const readChain = `SELECT chain FROM meta`
 
-// alone returns the settings for reading a file without leaving companions beside it.
-func alone(path string) string {
+// readOnlySettings returns the settings for reading a file without leaving companions beside it.
+func readOnlySettings(path string) string {
 	for _, suffix := range []string{logSuffix, journalSuffix} {
 		if n, err := size(path + suffix); err != nil || n > 0 {
 			return "_busy_timeout=5000"
@@ -318,7 +318,7 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	if err := foreignLog(path); err != nil {
 		return "", err
 	}
-	db, err := lookInto(path, alone(path))
+	db, err := lookInto(path, readOnlySettings(path))
 	if err != nil {
 		return "", err
 	}
@@ -340,7 +340,7 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	if err != nil {
 		return "", err
 	}
-	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + alone(path)}
+	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + readOnlySettings(path)}
 	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
 	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
 		own, failed := readIdentity(ctx, db) // old stores have no seals
@@ -412,7 +412,7 @@ func carrySaid(
 	last := newComparison()
 	var gone []permissions.Record
 	for _, e := range said {
-		last.hearOfRow(e)
+		last.addRowEntry(e)
 		switch e.Type {
 		case permissions.GrantRevoked, permissions.GrantEnded:
 			do(`UPDATE grants SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`, micros(e.At), e.Detail["grant"])
@@ -428,7 +428,7 @@ func carrySaid(
 		do(`UPDATE meta SET stopped_by = $1, stopped_at = $2 WHERE stopped_by = ''`, by, micros(said[len(said)-1].At))
 	}
 	if own, failed := readIdentity(ctx, db); failed == nil && own.shut != "" { // old stores lack the column
-		known, failed := own.shuts()
+		known, failed := own.decodeShutList()
 		known.Gone = gone
 		text, unwritten := encode(known)
 		err = cmp.Or(err, failed, unwritten)
@@ -438,7 +438,7 @@ func carrySaid(
 		return err
 	}
 	is, err := readShut(ctx, db)
-	missing := last.shuts(is)
+	missing := last.missingShuts(is)
 	for _, l := range missing.Locks {
 		mac := []byte{} // a lock without a seal is in force too
 		if k != nil {

@@ -194,7 +194,7 @@ func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	}
 }
 
-// beforeList reverts a store to the schema before [shut].
+// beforeList reverts a store to the schema before [shutList].
 func beforeList(t *testing.T, path, keyFile string) {
 	t.Helper()
 	key, err := readKey(keyFile)

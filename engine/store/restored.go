@@ -19,8 +19,8 @@ import (
 // made is missing. So that nothing old opens anything, codes get another key, numbers continue above a gap, grants,
 // tokens and pairings are suspended, and unused approvals are revoked.
 
-// life is the store's record of its lives.
-type life struct {
+// lifeRecord is the store's record of its lives.
+type lifeRecord struct {
 	opens    int64
 	marked   int64     // a mark was written in this life; 0: no
 	answered string    // the mark behind which it went back
@@ -34,7 +34,7 @@ const readLife = `SELECT CASE WHEN typeof(opens) = 'integer' AND opens BETWEEN 0
 	`marked IS NOT FALSE, CASE typeof(answered) WHEN 'text' THEN answered ELSE '' END, ` +
 	`restored_at, numbers_above, user_version FROM meta, pragma_user_version`
 
-func lifeFields(l *life) []any {
+func lifeFields(l *lifeRecord) []any {
 	return []any{&l.opens, &l.marked, &l.answered, instant{&l.began}, &l.above, &l.copied}
 }
 
@@ -56,19 +56,19 @@ func (s *Store) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the mark beside the store: %w", err)
 	}
-	var l life
+	var l lifeRecord
 	var renewed *renewal
 	announced, reason := m != nil && m.Restoring, "" // the state before it was announced
 	begin := func(ctx context.Context, t *tx) error {
 		renewed = nil
-		if err := t.QueryRowContext(ctx, readLife).Scan(exactly(lifeFields(&l))...); err != nil {
+		if err := t.QueryRowContext(ctx, readLife).Scan(exactFields(lifeFields(&l))...); err != nil {
 			return unreadable("what the store knows of itself", err)
 		}
 		said, all, err := s.hearGates(ctx, t)
 		if err = cmp.Or(err, s.sealPersons(ctx, t, said)); err != nil {
 			return err
 		}
-		why, err := s.putBack(ctx, t, l, m, text)
+		why, err := s.restoreReason(ctx, t, l, m, text)
 		if why == "" && l.began.Before(said.restored.At) {
 			why = "what it says of itself is from before it was restored"
 		}
@@ -121,7 +121,7 @@ func (s *Store) start(ctx context.Context) error {
 var errUnannounced = errors.New("the mark does not announce a new life yet")
 
 // firstMark writes the mark of this opening and records in the store that there is one.
-func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
+func (s *Store) firstMark(ctx context.Context, l lifeRecord, before *mark) error {
 	var h head
 	whole := false
 	err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
@@ -164,9 +164,9 @@ const checkpointLog = `PRAGMA wal_checkpoint(PASSIVE)`
 // emptyLog truncates a log whose content was moved.
 const emptyLog = `PRAGMA wal_checkpoint(TRUNCATE)`
 
-// putBack returns why the store counts as restored; empty if it does not. A mark that was answered already and could
+// restoreReason returns why the store counts as restored; empty if it does not. A mark that was answered already and could
 // not be replaced since is no news.
-func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string) (why string, err error) {
+func (s *Store) restoreReason(ctx context.Context, t *tx, l lifeRecord, m *mark, text string) (why string, err error) {
 	switch {
 	case s.newKey != "" && s.newKey != firstKey:
 		return s.newKey, nil
@@ -205,7 +205,7 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	said, err := own.shuts()
+	said, err := own.decodeShutList()
 	if err != nil {
 		return err
 	}
@@ -214,16 +214,16 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
 	found, err := collect(ctx, t, "", entryFields, readGateEntries, s.chain)
 	for _, e := range found {
 		if e.Hash == e.ComputeHash() {
-			c.hearOfRow(e)
+			c.addRowEntry(e)
 		}
 	}
 	for _, r := range said.Gone {
-		c.hearOfRow(permissions.Entry{Record: r})
+		c.addRowEntry(permissions.Entry{Record: r})
 	}
 	err = errors.Join(err, dropOpen(ctx, t, c, grantGate), dropOpen(ctx, t, c, tokenGate), dropOpen(ctx, t, c, pairingGate))
 	all := said.Gone
-	for _, row := range slices.SortedFunc(maps.Values(c.gates), func(a, b saying) int { return cmp.Compare(a.seq, b.seq) }) {
-		of := subjects[slices.IndexFunc(subjects, func(of subject) bool { return of.table == row.table })]
+	for _, row := range slices.SortedFunc(maps.Values(c.gates), func(a, b latestEntry) int { return cmp.Compare(a.seq, b.seq) }) {
+		of := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == row.table })]
 		if row.closed || !slices.Contains([]string{"grants", "tokens", "pairings"}, row.table) {
 			continue
 		}
@@ -292,7 +292,7 @@ const (
 )
 
 // renew begins a new life.
-func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason string) (*renewal, error) {
+func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, reason string) (*renewal, error) {
 	now := s.now()
 	n := &renewal{why: reason, from: t.seq}
 	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), why: reason, restated: "by rows"}
@@ -301,7 +301,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 		l.opens = max(l.opens, m.Opens)
 		detail[was] = strconv.FormatInt(m.Seq, 10) + ":" + m.Hash
 	}
-	if reached > mostSeq {
+	if reached > maxSeq {
 		return nil, damaged("the number of its newest audit entry", fmt.Errorf("%d", reached))
 	}
 	n.next = (reached/gap + 2) * gap

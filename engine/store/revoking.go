@@ -81,8 +81,8 @@ const (
 	readGrantIDsOf = `SELECT id FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0`
 )
 
-// takeBack revokes the grants of an approval that was revoked. Who did it is in the record of that.
-func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error {
+// revokeGrantsOf revokes the grants of an approval that was revoked. Who did it is in the record of that.
+func (s *Store) revokeGrantsOf(ctx context.Context, t *tx, c permissions.Change) error {
 	left, err := collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOf, c.Before.ID)
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func changingFields(r *permissions.Request) []any {
 }
 
 func requestFields(r *permissions.Request) []any {
-	return slices.Concat([]any{&r.Number}, fixedFields(r), []any{hint{&r.EarlierAt}}, changingFields(r))
+	return slices.Concat([]any{&r.Number}, fixedFields(r), []any{lenientTime{&r.EarlierAt}}, changingFields(r))
 }
 
 // reminding is the time of r's next reminder.
@@ -119,7 +119,7 @@ func (s *Store) many(
 			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
 			found = append(found, r)
 		} else {
-			s.leaveOut("request " + string(r.ID))
+			s.logUnsealed("request " + string(r.ID))
 		}
 	}
 	return found, all[len(all)-1], nil
@@ -234,7 +234,7 @@ func drain[T any](
 	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		var item T
-		if err := rows.Scan(exactly(fields(&item))...); err != nil {
+		if err := rows.Scan(exactFields(fields(&item))...); err != nil {
 			skip, err := bad(err)
 			if err != nil {
 				return nil, err

@@ -216,21 +216,21 @@ func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text s
 		if g.holds(s.seals, r) {
 			rows = append(rows, r.row)
 		} else {
-			s.leaveOut(g.name(r.row))
+			s.logUnsealed(g.name(r.row))
 		}
 	}
 	return rows, err
 }
 
-// leaveOut logs once that a row is not used.
-func (s *Store) leaveOut(row string) {
+// logUnsealed logs once that a row is not used.
+func (s *Store) logUnsealed(row string) {
 	if _, told := s.unsealed.LoadOrStore(row, true); !told {
 		s.log.Error("unsealed row ignored", "err", unsealed(row))
 	}
 }
 
-// leftOut is the number of unused rows.
-func (s *Store) leftOut() (n int) {
+// countUnsealed is the number of unused rows.
+func (s *Store) countUnsealed() (n int) {
 	s.unsealed.Range(func(any, any) bool { n++; return true })
 	return n
 }
@@ -251,7 +251,7 @@ func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.T
 	}
 	for _, r := range found {
 		if s.from != nil && !g.holds(s.from, r) {
-			s.leaveOut(g.name(r.row))
+			s.logUnsealed(g.name(r.row))
 			continue
 		}
 		at := g.since(&r.row)
@@ -294,7 +294,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 	t.rows.dropAll()
 	err = eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
 		if s.from != nil && !s.from.holds(mac, "requests", sealing(&r)...) {
-			s.leaveOut("request " + string(r.ID))
+			s.logUnsealed("request " + string(r.ID))
 			return nil
 		}
 		n++

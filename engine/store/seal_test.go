@@ -600,8 +600,8 @@ func TestATokensPersonOutlivesANewKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if got := persons(t, s); !slices.Equal(got, []string{"deploy fay"}) || s.leftOut() != 0 {
-		t.Errorf("there are %q, and %d rows are left out", got, s.leftOut())
+	if got := persons(t, s); !slices.Equal(got, []string{"deploy fay"}) || s.countUnsealed() != 0 {
+		t.Errorf("there are %q, and %d rows are left out", got, s.countUnsealed())
 	}
 	if _, err := s.Reinstate(t.Context(), nil, "op", "cli", time.Now()); err != nil {
 		t.Fatal(err)

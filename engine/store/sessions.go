@@ -99,7 +99,7 @@ func (s *Store) sessions(ctx context.Context, text string, args ...any) ([]permi
 func oneSession(
 	ctx context.Context, from source, text string, args ...any,
 ) (session permissions.AgentSession, found bool, err error) {
-	err = from.QueryRowContext(ctx, text, args...).Scan(exactly(sessionFields(&session))...)
+	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(sessionFields(&session))...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return permissions.AgentSession{}, false, nil

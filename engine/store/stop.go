@@ -40,7 +40,7 @@ func (s *Store) StoppedBy(ctx context.Context) (by string, err error) {
 // An overdue request expires instead of being cancelled, and is returned as well. Unreadable requests are left and do
 // not block the others: the error, returned with the cancelled ones, has their number.
 func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
-	last, err := s.halts(ctx, by, via, at)
+	last, err := s.commitStop(ctx, by, via, at)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 	return c.cancelled, nil
 }
 
-// halts commits the stop unless there is one, and returns the number of the newest request. An operator's stop replaces
+// commitStop commits the stop unless there is one, and returns the number of the newest request. An operator's stop replaces
 // a person's, who then cannot end it.
-func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
+func (s *Store) commitStop(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		last = t.newest
 		return s.hold(ctx, t, by, via, at)

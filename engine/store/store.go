@@ -66,7 +66,7 @@ type Options struct {
 // turn; a write that has begun is finished.
 type Store struct {
 	path    string
-	files   []placedFile // the store and, once open, its log and the log's index
+	files   []fileIdentity // the store and, once open, its log and the log's index
 	now     func() time.Time
 	log     *slog.Logger
 	chain   string
@@ -140,7 +140,7 @@ func (s *Store) Close() error {
 			if s.stale {
 				return nil
 			}
-			err := s.keepsMark(ctx, conn)
+			err := s.checkMark(ctx, conn)
 			if err == nil {
 				s.noteMark(s.ledger.head)
 			}

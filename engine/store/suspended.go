@@ -128,7 +128,7 @@ func suspensionFields(a *permissions.Suspension) []any {
 // Suspend implements [engine.Store].
 func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		return s.keepShut(ctx, t, func() error {
+		return s.changeShut(ctx, t, func() error {
 			result, err := t.ExecContext(ctx, addSuspension, via, address, micros(at))
 			if err != nil {
 				return err
@@ -149,7 +149,7 @@ func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, erro
 
 // lift ends the suspension of an account, and reports whether there was one.
 func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool, err error) {
-	err = s.keepShut(ctx, t, func() error {
+	err = s.changeShut(ctx, t, func() error {
 		result, err := t.ExecContext(ctx, deleteSuspension, via, address)
 		if err == nil {
 			n, _ := result.RowsAffected()

@@ -19,7 +19,7 @@ const (
 func tokenFields(t *permissions.Token) []any {
 	return []any{
 		&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.RevokedAt},
-		hint{&t.UsedAt}, instant{&t.SuspendedAt}, &t.Person,
+		lenientTime{&t.UsedAt}, instant{&t.SuspendedAt}, &t.Person,
 	}
 }
 
@@ -35,7 +35,7 @@ func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via s
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if token.Person == "" {
 			last := ""
-			err := t.QueryRowContext(ctx, readLastPerson, token.Name).Scan(exactly([]any{&last})...)
+			err := t.QueryRowContext(ctx, readLastPerson, token.Name).Scan(exactFields([]any{&last})...)
 			switch {
 			case err != nil && !errors.Is(err, sql.ErrNoRows):
 				return unreadable("the last token of "+token.Name, err)

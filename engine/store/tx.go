@@ -124,7 +124,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 		}
 	}
 	s.rows.dropAll()
-	if err := s.reckon(ctx, t); err != nil {
+	if err := s.readLedger(ctx, t); err != nil {
 		return err
 	}
 	if s.started && t.head != s.ledger.head && t.head != s.tried {
@@ -143,8 +143,8 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 // readVersion changes with other connections' commits.
 const readVersion = `PRAGMA data_version`
 
-// reckon reads the ledger from the rows.
-func (s *Store) reckon(ctx context.Context, t *tx) error {
+// readLedger reads the ledger from the rows.
+func (s *Store) readLedger(ctx context.Context, t *tx) error {
 	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
 		return fmt.Errorf("count pending requests: %w", err)
 	}
@@ -165,7 +165,7 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 
 // read runs do on one consistent snapshot.
 func (s *Store) read(ctx context.Context, do func(source) error) error {
-	if err := s.placed(); err != nil {
+	if err := s.checkPaths(); err != nil {
 		return err
 	}
 	conn, err := s.readers.Conn(ctx)

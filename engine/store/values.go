@@ -16,8 +16,8 @@ import (
 
 // The types below convert between a field and its column: each is both the bound value and the destination of a scan.
 
-// plain converts args as database/sql would, before the connection is taken.
-func plain(args []any) ([]any, error) {
+// driverArgs converts args as database/sql would, before the connection is taken.
+func driverArgs(args []any) ([]any, error) {
 	values := make([]any, len(args))
 	for i, a := range args {
 		v, err := driver.DefaultParameterConverter.ConvertValue(a)
@@ -32,9 +32,9 @@ func plain(args []any) ([]any, error) {
 // never is the end of what has none, so that one comparison finds what is in force.
 const never = math.MaxInt64
 
-// exactly returns scan destinations that accept only values of their column's type: SQLite stores any type anywhere,
+// exactFields returns scan destinations that accept only values of their column's type: SQLite stores any type anywhere,
 // and text stored as bytes reads the same but equals nothing in SQL.
-func exactly(fields []any) []any {
+func exactFields(fields []any) []any {
 	all := make([]any, len(fields))
 	for i, f := range fields {
 		switch all[i] = f; f.(type) {
@@ -91,12 +91,12 @@ func (c instant) Scan(v any) error {
 	return nil
 }
 
-// hint is a time that nothing depends on: an unreadable one is zero.
-type hint struct{ time *time.Time }
+// lenientTime is a time that nothing depends on: an unreadable one is zero.
+type lenientTime struct{ time *time.Time }
 
-func (c hint) Value() (driver.Value, error) { return instant(c).Value() }
+func (c lenientTime) Value() (driver.Value, error) { return instant(c).Value() }
 
-func (c hint) Scan(v any) error {
+func (c lenientTime) Scan(v any) error {
 	if instant(c).Scan(v) != nil {
 		*c.time = time.Time{}
 	}

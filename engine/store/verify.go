@@ -76,7 +76,7 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err != nil {
 		return v, fmt.Errorf("read the mark beside the store: %w", err)
 	}
-	db, err := lookInto(path, alone(path))
+	db, err := lookInto(path, readOnlySettings(path))
 	if err != nil {
 		return v, err
 	}
@@ -158,7 +158,7 @@ func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v 
 	for rows.Next() && ctx.Err() == nil {
 		var e permissions.Entry
 		var mac []byte
-		if err := rows.Scan(exactly(append(entryFields(&e), &mac))...); err != nil {
+		if err := rows.Scan(exactFields(append(entryFields(&e), &mac))...); err != nil {
 			return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
 		}
 		if len(v.Chains) == 0 || e.Chain != at.last.Chain {
@@ -235,7 +235,7 @@ func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) erro
 // begin returns the checkpoint of a chain whose first kept entry is e.
 func begin(e permissions.Entry) checkpoint {
 	before := e.Seq - 1
-	if from, restored := leapt(e); restored {
+	if from, restored := gapBefore(e); restored {
 		before = from
 	}
 	if before <= 0 {
@@ -277,8 +277,8 @@ func (c *checkpoint) close(all *comparison, v *Verified) error {
 	return nil
 }
 
-// leapt returns the seq of the entry before e if e begins the life of a restored store: between them is a gap.
-func leapt(e permissions.Entry) (from int64, restored bool) {
+// gapBefore returns the seq of the entry before e if e begins the life of a restored store: between them is a gap.
+func gapBefore(e permissions.Entry) (from int64, restored bool) {
 	if e.Type != permissions.StoreRestored {
 		return 0, false
 	}
@@ -288,7 +288,7 @@ func leapt(e permissions.Entry) (from int64, restored bool) {
 
 // follows checks that e continues last.
 func follows(last, e permissions.Entry) error {
-	from, restored := leapt(e)
+	from, restored := gapBefore(e)
 	switch {
 	case e.Seq != last.Seq+1 && (!restored || from != last.Seq):
 		return fmt.Errorf("chain %s is broken at entry %d: it follows entry %d", e.Chain, e.Seq, last.Seq)

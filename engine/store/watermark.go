@@ -34,8 +34,8 @@ type mark struct {
 	InUse bool `json:"in_use,omitempty"`
 }
 
-// mostSeq bounds sequence numbers, far above what a store reaches: a greater one is damage.
-const mostSeq = 1 << 52
+// maxSeq bounds sequence numbers, far above what a store reaches: a greater one is damage.
+const maxSeq = 1 << 52
 
 // markName is the path of the mark of the store at path.
 func markName(path string) string { return strings.TrimSuffix(path, ".db") + ".mark" }
@@ -53,7 +53,7 @@ func readMark(path string) (m *mark, text string, err error) {
 		return nil, "", err
 	}
 	m = &mark{}
-	if json.Unmarshal(raw, m) != nil || m.Chain == "" || m.Seq < 0 || m.Seq > mostSeq || m.Opens < 0 || m.Opens > mostSeq {
+	if json.Unmarshal(raw, m) != nil || m.Chain == "" || m.Seq < 0 || m.Seq > maxSeq || m.Opens < 0 || m.Opens > maxSeq {
 		m = nil
 	}
 	return m, "mark:" + string(bytes.ToValidUTF8(raw, []byte("?"))), nil
@@ -118,8 +118,8 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 	return m.Seq < first, err
 }
 
-// keepsMark returns nil if the audit still has the mark's entry, so that the mark may be replaced.
-func (s *Store) keepsMark(ctx context.Context, from source) error {
+// checkMark returns nil if the audit still has the mark's entry, so that the mark may be replaced.
+func (s *Store) checkMark(ctx context.Context, from source) error {
 	s.marking.Lock()
 	m := s.marked
 	s.marking.Unlock()
@@ -167,7 +167,7 @@ func (s *Store) noteMark(h head) {
 	defer s.marking.Unlock()
 	logged, _ := size(s.path + logSuffix) // if it cannot be examined, the mark claims less
 	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens, InUse: !s.closing && logged > 0}
-	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.placed() != nil {
+	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.checkPaths() != nil {
 		return
 	}
 	err := writeMark(s.path, m)

@@ -13,8 +13,8 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// mostGrouped is the most writes per transaction. They share one sync; the first waits for the last.
-const mostGrouped = 256
+// maxGroup is the most writes per transaction. They share one sync; the first waits for the last.
+const maxGroup = 256
 
 // writeQueue is the queue of writes. A caller that finds it empty writes at once on its own goroutine. Later callers queue, and the first
 // of the queue then writes for all of it. A low-priority write joins the next group, or runs alone if none comes within its wait.
@@ -76,13 +76,13 @@ func (l *writeQueue) next() {
 		return
 	}
 	first, n := l.queued[0], 1
-	for first.do != nil && n < min(len(l.queued), mostGrouped) && l.queued[n].do != nil {
+	for first.do != nil && n < min(len(l.queued), maxGroup) && l.queued[n].do != nil {
 		n++
 	}
 	first.group = slices.Clone(l.queued[:n])
 	l.queued = slices.Delete(l.queued, 0, n)
 	if first.do != nil {
-		n = min(len(l.lowPriority), mostGrouped-n)
+		n = min(len(l.lowPriority), maxGroup-n)
 		first.group = append(first.group, l.lowPriority[:n]...)
 		l.lowPriority = slices.Delete(l.lowPriority, 0, n)
 	}
@@ -209,7 +209,7 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 	if damage := s.damage.Load(); damage != nil {
 		return damage
 	}
-	if err := s.placed(); err != nil {
+	if err := s.checkPaths(); err != nil {
 		return err
 	}
 	conn, err := s.writer.Conn(ctx)
@@ -244,7 +244,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 			}
 		}
 		if t.marks {
-			if err := s.keepsMark(ctx, t); err != nil {
+			if err := s.checkMark(ctx, t); err != nil {
 				return err
 			}
 		}

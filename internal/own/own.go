@@ -30,8 +30,8 @@ type place struct {
 	inside, around bool
 }
 
-// look resolves paths and counts how much work is left.
-type look struct {
+// search resolves paths and counts how much work is left.
+type search struct {
 	names         []string      // of the daemon's files, cleaned and resolved
 	own, covering []os.FileInfo // existing ones, and the folders around them, which hard links and bind mounts can rename
 	places        map[string]place
@@ -43,8 +43,8 @@ type look struct {
 // An input may cost as much as that many comparisons; a folder entry that is read counts for several.
 const mostLooks, perEntry = 8_000_000, 80
 
-func lookAt(files []string) *look {
-	l := &look{places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: mostLooks}
+func lookAt(files []string) *search {
+	l := &search{places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: mostLooks}
 	for _, file := range files {
 		l.names = append(l.names, filepath.Clean(file), Resolve(file))
 	}
@@ -66,7 +66,7 @@ func lookAt(files []string) *look {
 }
 
 // find judges one path.
-func (l *look) find(path string) place {
+func (l *search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
 		p = l.judge(filepath.Clean(path), Resolve(path), Resolve(filepath.Clean(path)))
@@ -76,7 +76,7 @@ func (l *look) find(path string) place {
 }
 
 // judge judges a path by all its names; the second is where it leads.
-func (l *look) judge(names ...string) (p place) {
+func (l *search) judge(names ...string) (p place) {
 	for _, file := range slices.Concat(l.names, memory) {
 		switch {
 		case slices.ContainsFunc(names, func(n string) bool { return within(file, n) }):
@@ -131,7 +131,7 @@ func Input(files []string, folder string, input []byte) (found, may bool) {
 }
 
 // leads checks one text. A glob may match anything in the folder that its path begins with.
-func (l *look) leads(folder, text string) (found, may bool) {
+func (l *search) leads(folder, text string) (found, may bool) {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
 		text, may = u.Path, u.Path == ""
 	}
@@ -162,7 +162,7 @@ func (l *look) leads(folder, text string) (found, may bool) {
 const globs = "*?[{"
 
 // parts reports whether any part of a text is the name of something that leads to the daemon's files.
-func (l *look) parts(folder, text string) bool {
+func (l *search) parts(folder, text string) bool {
 	before, led := ' ', Resolve(folder)
 	for at, letter := range text {
 		if l.left < 0 {
@@ -187,7 +187,7 @@ func (l *look) parts(folder, text string) bool {
 func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // begins reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
-func (l *look) begins(folder, text string) bool {
+func (l *search) begins(folder, text string) bool {
 	if part, _, _ := strings.Cut(text, "/"); strings.ContainsAny(part, globs) && folder != "/" { // globs are left to leads
 		deep := 1 + strings.Count(text, "/")
 		if strings.Contains(text, "**") {
@@ -218,7 +218,7 @@ func (l *look) begins(folder, text string) bool {
 }
 
 // through reports whether anything in a folder, to that depth and through links, leads to the daemon's files.
-func (l *look) through(folder string, deep int) bool {
+func (l *search) through(folder string, deep int) bool {
 	if l.below[folder] >= deep {
 		return false
 	}
@@ -254,7 +254,7 @@ func (l *look) through(folder string, deep int) bool {
 }
 
 // list are the readable entries of a folder.
-func (l *look) list(folder string) []os.DirEntry {
+func (l *search) list(folder string) []os.DirEntry {
 	all, known := l.lists[folder]
 	if !known && l.left >= 0 {
 		all, _ = os.ReadDir(folder)
@@ -286,7 +286,7 @@ func process(path string) (what string, found bool) {
 		return path, true
 	}
 	for steps := 0; pid > 1 && steps < 1000; steps++ {
-		group, parent := family(pid)
+		group, parent := threadGroup(pid)
 		if group == os.Getpid() {
 			return "/proc/" + parts[0], true
 		}
@@ -298,8 +298,8 @@ func process(path string) (what string, found bool) {
 // links are the links, and folders of links, of a process in /proc.
 var links = []string{"root", "cwd", "exe", "fd", "map_files"}
 
-// family is the process of a thread, and its parent; 0 if it is gone.
-func family(pid int) (group, parent int) {
+// threadGroup is the process of a thread, and its parent; 0 if it is gone.
+func threadGroup(pid int) (group, parent int) {
 	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	for line := range bytes.Lines(status) {
 		name, value, _ := strings.Cut(string(line), ":")

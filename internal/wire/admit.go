@@ -23,7 +23,7 @@ const (
 
 // middleware is the outermost middleware of a listener. It keeps browsers out, wherever a proxy or DNS leads them: the host
 // must be one of ours that no name server can assign to another, and the origin no other site. The unread part of a
-// call has a deadline until [whole] has read it: net/http would wait forever for the body of a rejected call.
+// call has a deadline until [readWhole] has read it: net/http would wait forever for the body of a rejected call.
 func middleware(next http.Handler, hosts func(name string) bool) http.Handler {
 	sameOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,9 +74,9 @@ func ownOrigin(r *http.Request) bool {
 
 func ownSite(site string) bool { return site == "" || site == "none" }
 
-// whole reads the whole body, which must be bounded JSON, before the handler runs. Then it lifts the deadline, at which
+// readWhole reads the whole body, which must be bounded JSON, before the handler runs. Then it lifts the deadline, at which
 // net/http would end a waiting call.
-func whole(next http.Handler) http.Handler {
+func readWhole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			body, p := readBody(w, r)
@@ -172,13 +172,13 @@ func (p *RateLimiter) bucket(name string, now time.Time) *rate.Limiter {
 	return b
 }
 
-// RateLimited limits calls by their peer. Calls that only monitor the daemon ([Looks]) have a limiter of their own, which the
+// RateLimited limits calls by their peer. Calls that only monitor the daemon ([IsMonitoring]) have a limiter of their own, which the
 // others do not use up.
 func RateLimited(calls, looks *RateLimiter) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			pace := calls
-			if _, only := Looks(r); only {
+			if _, only := IsMonitoring(r); only {
 				pace = looks
 			}
 			if err := pace.Take(PeerName(r.Context())); err != nil {

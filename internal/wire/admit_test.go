@@ -50,7 +50,7 @@ func TestBrowsersAndStrangeHostsAreRefused(t *testing.T) {
 				r.Header.Set("Origin", c.origin)
 				r.Header.Set("Sec-Fetch-Site", c.site)
 				w := httptest.NewRecorder()
-				middleware(whole(took), SocketHosts).ServeHTTP(w, r)
+				middleware(readWhole(took), SocketHosts).ServeHTTP(w, r)
 				if w.Code != c.status {
 					t.Errorf("%s host %q origin %q site %q: %d, want %d", method, c.host, c.origin, c.site, w.Code, c.status)
 				}
@@ -81,7 +81,7 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 			r.Host = clientHost
 			r.Header.Set("Content-Type", c.kind)
 			w := httptest.NewRecorder()
-			middleware(whole(took), SocketHosts).ServeHTTP(w, r)
+			middleware(readWhole(took), SocketHosts).ServeHTTP(w, r)
 			if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
 				t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
 			}
@@ -102,7 +102,7 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 					_, _ = io.WriteString(w, "waited")
 				}
 			})
-			server := &http.Server{Handler: middleware(whole(waits), SocketHosts), ReadHeaderTimeout: headerWithin}
+			server := &http.Server{Handler: middleware(readWhole(waits), SocketHosts), ReadHeaderTimeout: headerWithin}
 			go func() { _ = server.Serve(l) }()
 			say := func(text string) string {
 				near := l.Dial()

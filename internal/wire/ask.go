@@ -155,7 +155,7 @@ func ParseWait(text string) (time.Duration, error) {
 }
 
 func (a Ask) question() (q permissions.Request, err error) {
-	if err := a.fits(); err != nil {
+	if err := a.checkMembers(); err != nil {
 		return q, err
 	}
 	q = permissions.Request{
@@ -189,11 +189,11 @@ func (a Ask) question() (q permissions.Request, err error) {
 			return q, errors.New("timeout must be a duration of at least 1s and at most 2562047h, such as 15m")
 		}
 	}
-	return q, a.small()
+	return q, a.checkSizes()
 }
 
-// fits checks that the members are those of the kind.
-func (a Ask) fits() error {
+// checkMembers checks that the members are those of the kind.
+func (a Ask) checkMembers() error {
 	kinds := []permissions.Kind{
 		permissions.KindPermission, permissions.KindTool, permissions.KindPause, permissions.KindClarification,
 	}
@@ -238,8 +238,8 @@ func either(kinds []permissions.Kind) string {
 	return string(kinds[0])
 }
 
-// small bounds everything except details, which have their own bound.
-func (a Ask) small() error {
+// checkSizes bounds everything except details, which have their own bound.
+func (a Ask) checkSizes() error {
 	a.Details = ""
 	body, err := Encode(&a)
 	if err != nil {

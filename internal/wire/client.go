@@ -79,9 +79,9 @@ func Owns(uid int, path string) bool {
 	return unix.Stat(path, &s) == nil && int(s.Uid) == uid
 }
 
-// Placed reports whether only that account or root can have made a socket at that path: its folder is the account's, or
+// IsTrustedSocket reports whether only that account or root can have made a socket at that path: its folder is the account's, or
 // root's and not writable by others.
-func Placed(uid int, socket string) bool {
+func IsTrustedSocket(uid int, socket string) bool {
 	folder := filepath.Dir(socket)
 	info, err := os.Stat(folder)
 	return Owns(uid, folder) || Owns(0, folder) && err == nil && info.Mode().Perm()&0o022 == 0
@@ -230,8 +230,8 @@ type refused struct {
 
 func (r *refused) Unwrap() error { return r.error }
 
-// Beside is the request that came with a refusal, or nil.
-func Beside(err error) *Request {
+// RequestOf is the request that came with a refusal, or nil.
+func RequestOf(err error) *Request {
 	if r, is := errors.AsType[*refused](err); is {
 		return r.problem.Request
 	}
@@ -248,5 +248,7 @@ func Tries(first, most time.Duration) *backoff.ExponentialBackOff {
 	return b
 }
 
-// Gone reports whether err is only about the connection, so that a retry may help.
-func Gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable) }
+// IsConnectionError reports whether err is only about the connection, so that a retry may help.
+func IsConnectionError(err error) bool {
+	return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable)
+}

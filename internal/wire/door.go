@@ -52,8 +52,8 @@ const health = "/healthz"
 // operations are the paths, common to all servers, about the daemon rather than requests.
 var operations = []string{health, "/readyz", "/metrics", "/openapi.json"}
 
-// Looks reports whether a call only monitors the daemon, and whether it only asks if it is alive.
-func Looks(r *http.Request) (alive, looks bool) {
+// IsMonitoring reports whether a call only monitors the daemon, and whether it only asks if it is alive.
+func IsMonitoring(r *http.Request) (alive, looks bool) {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return reads && r.URL.Path == health, reads && slices.Contains(operations, r.URL.Path)
 }
@@ -145,7 +145,7 @@ type Listener struct {
 
 // Handler is the handler for one listener. Register all routes first.
 func (d *Server) Handler(e Listener) http.Handler {
-	h := whole(d.mux)
+	h := readWhole(d.mux)
 	if e.Guard != nil {
 		h = e.Guard(h)
 	}

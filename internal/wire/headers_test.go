@@ -16,7 +16,7 @@ import (
 // callers nothing.
 func TestOddHeadersReachNobody(t *testing.T) {
 	socket, reached := wiretest.Socket(t), make(chan string, 100)
-	serveHandler(t, socket, middleware(whole(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serveHandler(t, socket, middleware(readWhole(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reached <- r.URL.Path
 		_, _ = io.WriteString(w, "taken")
 	})), SocketHosts), 0)

@@ -86,7 +86,7 @@ func TestOtherErrorsAreToldWithoutTheirText(t *testing.T) {
 		t.Errorf("a broken store came back as %v", err)
 	}
 	err = refusing(t, context.Canceled).Call(t.Context(), http.MethodGet, "/x", nil, nil, 0, nil)
-	if !errors.Is(err, ErrLost) || !Gone(err) {
+	if !errors.Is(err, ErrLost) || !IsConnectionError(err) {
 		t.Errorf("a daemon that stops came back as %v", err)
 	}
 	if p := ProblemOf(&permissions.Refusal{Code: "new", Text: "no"}); p.Status != http.StatusForbidden || p.Title == "" {
@@ -156,7 +156,7 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	for _, path := range []string{"/html", "/"} {
 		t.Run("D9/"+path, func(t *testing.T) {
 			err := c.Call(t.Context(), http.MethodGet, path, nil, nil, 0, &out)
-			if err == nil || Gone(err) || errors.As(err, &refusal) {
+			if err == nil || IsConnectionError(err) || errors.As(err, &refusal) {
 				t.Errorf("%s: %v", path, err)
 			}
 		})

@@ -39,7 +39,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		}))
 		header := http.Header{"Authorization": {"Bearer secret"}}
 		err := remote(t, s).Call(t.Context(), http.MethodGet, "/v1/x", header, nil, 0, nil)
-		if err == nil || !strings.Contains(err.Error(), "not followed") || strings.Contains(err.Error(), "secret") || Gone(err) {
+		if err == nil || !strings.Contains(err.Error(), "not followed") || strings.Contains(err.Error(), "secret") || IsConnectionError(err) {
 			t.Errorf("%d: %v", status, err)
 		}
 		s.Close()
@@ -64,7 +64,7 @@ func TestWhatAProxySaysOfADaemonThatIsAway(t *testing.T) {
 		}
 	}
 	for status = range map[int]bool{400: true, 401: true, 404: true, 500: true} {
-		if err := c.Call(t.Context(), http.MethodGet, "/v1/x", nil, nil, 0, nil); err == nil || Gone(err) {
+		if err := c.Call(t.Context(), http.MethodGet, "/v1/x", nil, nil, 0, nil); err == nil || IsConnectionError(err) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestAnUnknownCertificateEndsAsking(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	err := remote(t, s).Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil)
-	if err == nil || Gone(err) || !strings.Contains(err.Error(), "certificate") {
+	if err == nil || IsConnectionError(err) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -89,7 +89,7 @@ func TestAnUnknownCertificateEndsAsking(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err == nil || Gone(err) {
+	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err == nil || IsConnectionError(err) {
 		t.Errorf("in the clear: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 		}
 	}
 	c := NewClient("/s", nil)
-	if err := c.lost(t.Context(), fmt.Errorf("dial: %w", errElsewhere)); Gone(err) {
+	if err := c.lost(t.Context(), fmt.Errorf("dial: %w", errElsewhere)); IsConnectionError(err) {
 		t.Errorf("it is tried again: %v", err)
 	}
 }
@@ -187,7 +187,7 @@ func TestASecretIsNotPresentedToAStranger(t *testing.T) {
 			if c.goes != (err == nil) || (heard.Load() == "Bearer secret") != (c.goes && !c.bare) {
 				t.Errorf("%v, heard %q", err, heard.Load())
 			}
-			if c.peer == stranger && !c.goes && (!errors.Is(err, errStranger) || Gone(err) || !strings.Contains(err.Error(), "uid 4242")) {
+			if c.peer == stranger && !c.goes && (!errors.Is(err, errStranger) || IsConnectionError(err) || !strings.Contains(err.Error(), "uid 4242")) {
 				t.Errorf("says %v", err)
 			}
 		})
@@ -195,7 +195,7 @@ func TestASecretIsNotPresentedToAStranger(t *testing.T) {
 	if here := os.Getuid(); !Owns(here, socket) || Owns(here+1, socket) || Owns(here, socket+"x") {
 		t.Error("whose a file is is not known")
 	}
-	if here := os.Getuid(); !Placed(here, socket) || Placed(here+1, filepath.Join(os.TempDir(), "s")) || Placed(here, "/nowhere/s") {
+	if here := os.Getuid(); !IsTrustedSocket(here, socket) || IsTrustedSocket(here+1, filepath.Join(os.TempDir(), "s")) || IsTrustedSocket(here, "/nowhere/s") {
 		t.Error("who can have put a socket there is not known")
 	}
 }

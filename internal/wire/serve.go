@@ -47,7 +47,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withPeer,
-		ErrorLog:          logger.New(faults{log}, "", 0),
+		ErrorLog:          logger.New(httpErrorLog{log}, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -153,11 +153,11 @@ func (b *counted) over() {
 	}
 }
 
-// faults logs net/http's errors. Anybody who finds a TCP port can fail a handshake, so that is logged as debug only.
-type faults struct{ log *slog.Logger }
+// httpErrorLog logs net/http's errors. Anybody who finds a TCP port can fail a handshake, so that is logged as debug only.
+type httpErrorLog struct{ log *slog.Logger }
 
 // Write implements [io.Writer] for one line.
-func (f faults) Write(line []byte) (int, error) {
+func (f httpErrorLog) Write(line []byte) (int, error) {
 	level := slog.LevelWarn
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
 		level = slog.LevelDebug

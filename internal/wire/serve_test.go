@@ -319,7 +319,7 @@ func TestConnectionsWithoutAnAccountAreClosed(t *testing.T) {
 
 func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	c := client(t, wiretest.Socket(t))
-	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, ErrUnreachable) || !Gone(err) {
+	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, ErrUnreachable) || !IsConnectionError(err) {
 		t.Errorf("nobody there: %v", err)
 	}
 	if _, err := c.Stream(t.Context(), "/", nil); !errors.Is(err, ErrUnreachable) {
@@ -343,7 +343,7 @@ func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 
 func TestASpoiltHandshakeIsNoFault(t *testing.T) {
 	var text strings.Builder
-	f := faults{slog.New(slog.NewTextHandler(&text, nil))}
+	f := httpErrorLog{slog.New(slog.NewTextHandler(&text, nil))}
 	for _, line := range []string{"http: TLS handshake error from 192.0.2.7:1: EOF\n", "http: panic serving 192.0.2.7:1: boom\n"} {
 		if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
 			t.Errorf("%d, %v", n, err)

@@ -32,7 +32,7 @@ func TestAStreamGoesOnAndItsReaderMayNotStall(t *testing.T) {
 			wrote <- nil
 		})
 		l := wiretest.NewPipes()
-		server := &http.Server{Handler: middleware(whole(Stream(streams)), SocketHosts)}
+		server := &http.Server{Handler: middleware(readWhole(Stream(streams)), SocketHosts)}
 		go func() { _ = server.Serve(l) }()
 		const get = "GET / HTTP/1.1\r\nHost: daycared\r\nConnection: close\r\n\r\n"
 

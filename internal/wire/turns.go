@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Turns is a rate limiter that serves the waiter who was served least recently. It is safe for concurrent use.
-type Turns struct {
+// FairLimiter is a rate limiter that serves the waiter who was served least recently. It is safe for concurrent use.
+type FairLimiter struct {
 	*rate.Limiter
 
 	mu      sync.Mutex
@@ -23,12 +23,12 @@ type Turns struct {
 const mostGiven = 1000
 
 // NewTurns makes a limiter with that rate and burst.
-func NewTurns(every rate.Limit, most int) *Turns {
-	return &Turns{Limiter: rate.NewLimiter(every, most), waiting: map[any]int{}, given: map[any]time.Time{}, next: make(chan struct{})}
+func NewTurns(every rate.Limit, most int) *FairLimiter {
+	return &FairLimiter{Limiter: rate.NewLimiter(every, most), waiting: map[any]int{}, given: map[any]time.Time{}, next: make(chan struct{})}
 }
 
 // Wait takes a token when it is who's turn, or returns ctx's error.
-func (t *Turns) Wait(ctx context.Context, who any) error {
+func (t *FairLimiter) Wait(ctx context.Context, who any) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting[who]++
@@ -42,7 +42,7 @@ func (t *Turns) Wait(ctx context.Context, who any) error {
 			t.given[who] = now
 			return nil
 		} else if t.first(who) {
-			after = Room(t.Limiter, 1+t.Burst(), now)
+			after = UntilSpare(t.Limiter, 1+t.Burst(), now)
 		}
 		t.mu.Unlock()
 		select {
@@ -58,7 +58,7 @@ func (t *Turns) Wait(ctx context.Context, who any) error {
 }
 
 // first reports whether no waiter was served before who was. The caller holds the lock.
-func (t *Turns) first(who any) bool {
+func (t *FairLimiter) first(who any) bool {
 	for other := range t.waiting {
 		if t.given[other].Before(t.given[who]) {
 			return false
@@ -68,7 +68,7 @@ func (t *Turns) first(who any) bool {
 }
 
 // leave ends a wait. The caller holds the lock.
-func (t *Turns) leave(who any) {
+func (t *FairLimiter) leave(who any) {
 	if t.waiting[who]--; t.waiting[who] == 0 {
 		delete(t.waiting, who)
 	}
@@ -76,9 +76,9 @@ func (t *Turns) leave(who any) {
 	t.next = make(chan struct{})
 }
 
-// Room is how long until a bucket has one token more than a fraction 1/part of its burst; 0 if it has. Waiting for that
+// UntilSpare is how long until a bucket has one token more than a fraction 1/part of its burst; 0 if it has. Waiting for that
 // before taking one leaves the rest to urgent work.
-func Room(bucket *rate.Limiter, part int, now time.Time) time.Duration {
+func UntilSpare(bucket *rate.Limiter, part int, now time.Time) time.Duration {
 	missing := float64(min(1+bucket.Burst()/part, bucket.Burst())) - bucket.TokensAt(now)
 	if missing <= 0 || bucket.Limit() == rate.Inf {
 		return 0

@@ -41,7 +41,7 @@ type Options struct {
 // Model is one model at one provider. It is safe for concurrent use.
 type Model struct {
 	o    Options
-	link *provider.Link
+	link *provider.Client
 	key  func() string // a function, so that it is never printed
 }
 
@@ -106,7 +106,7 @@ func (m *Model) once(ctx context.Context, p models.Prompt, body []byte, write fu
 }
 
 // send sends the request. The response is read from the exchange, which also closes it.
-func (m *Model) send(x *provider.Exchange, body []byte) error {
+func (m *Model) send(x *provider.Attempt, body []byte) error {
 	r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, m.link.Base()+"v1/messages", bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ type usage struct {
 
 // reading assembles a reply from the events of a stream.
 type reading struct {
-	link   *provider.Link
+	link   *provider.Client
 	write  func(string)
 	text   strings.Builder
 	blocks map[provider.Number]*call

@@ -26,7 +26,7 @@ type Answer struct {
 	Raw   string // instead: this stream of events
 	Plain string // instead: this, as application/json with status 200
 	Page  string // instead: this, as text/html with status 200
-	Odd   Odd
+	Odd   Deviations
 }
 
 // Fault is an error response of a provider.
@@ -36,8 +36,8 @@ type Fault struct {
 	Header           map[string]string
 }
 
-// Odd selects deviations of real servers from the protocol.
-type Odd struct {
+// Deviations selects deviations of real servers from the protocol.
+type Deviations struct {
 	Cut      bool // the connection breaks in the middle of the stream
 	Short    bool // the stream ends in the middle without an error
 	Error    bool // an error event in the middle of the stream

@@ -106,7 +106,7 @@ func Hello() models.Prompt {
 }
 
 func words(ctx context.Context, t *testing.T, s *stage) {
-	s.Queue(Answer{Text: "Grüße, 世界!\n\nBye.", Usage: models.Usage{Read: 12, Written: 7}, Odd: Odd{Comments: true}})
+	s.Queue(Answer{Text: "Grüße, 世界!\n\nBye.", Usage: models.Usage{Read: 12, Written: 7}, Odd: Deviations{Comments: true}})
 	reply := s.mustAsk(ctx, t, Hello())
 	want := models.Reply{Text: "Grüße, 世界!\n\nBye.", Usage: models.Usage{Read: 12, Written: 7}}
 	if diff := cmp.Diff(want, reply); diff != "" {
@@ -115,7 +115,7 @@ func words(ctx context.Context, t *testing.T, s *stage) {
 	if len(s.heard) < 3 || strings.Join(s.heard, "") != want.Text {
 		t.Errorf("heard %q", s.heard)
 	}
-	s.Queue(Answer{Text: "once more", Odd: Odd{NoUsage: true}})
+	s.Queue(Answer{Text: "once more", Odd: Deviations{NoUsage: true}})
 	reply, err := s.model.Reply(ctx, Hello(), nil)
 	if err != nil || reply.Text != "once more" || reply.Usage.Read <= 0 || reply.Usage.Written <= 0 {
 		t.Errorf("without a listener, and with nobody saying what was used: %+v, %v", reply, err)

@@ -59,9 +59,9 @@ func laterOn(ctx context.Context, t *testing.T, s *stage) {
 func broken(ctx context.Context, t *testing.T, s *stage) {
 	data := map[Dialect]string{OpenAI: "data: {\"choices\": [}\n\n", Anthropic: "event: message_start\ndata: {\"type\": [}\n\n"}[s.d]
 	for name, bad := range map[string]Answer{
-		"cut":       {Text: "half of it", Odd: Odd{Cut: true}},
-		"short":     {Text: "half of it", Odd: Odd{Short: true}},
-		"an error":  {Text: "half of it", Odd: Odd{Error: true}},
+		"cut":       {Text: "half of it", Odd: Deviations{Cut: true}},
+		"short":     {Text: "half of it", Odd: Deviations{Short: true}},
+		"an error":  {Text: "half of it", Odd: Deviations{Error: true}},
 		"garbage":   {Raw: data},
 		"nothing":   {Raw: ": nothing\n\n"},
 		"a page":    {Page: "<html>502</html>"},

@@ -42,8 +42,8 @@ type Options struct {
 // Model is one model at one provider. It is safe for concurrent use.
 type Model struct {
 	o      Options
-	link   *provider.Link
-	client func(*provider.Exchange) *openai.Client // a function, so that it is never printed
+	link   *provider.Client
+	client func(*provider.Attempt) *openai.Client // a function, so that it is never printed
 }
 
 var _ models.Model = (*Model)(nil)
@@ -58,9 +58,9 @@ func New(o Options) (*Model, error) {
 	}
 	key := o.Key
 	o.Key, o.Link.Key = "", ""
-	return &Model{o: o, link: link, client: func(x *provider.Exchange) *openai.Client {
+	return &Model{o: o, link: link, client: func(x *provider.Attempt) *openai.Client {
 		config := openai.DefaultConfig(string(key))
-		config.BaseURL, config.HTTPClient = link.Base(), sender{Exchange: x, model: o.Name}
+		config.BaseURL, config.HTTPClient = link.Base(), sender{Attempt: x, model: o.Name}
 		return openai.NewClientWithConfig(config)
 	}}, nil
 }
@@ -118,7 +118,7 @@ func (m *Model) ours() bool {
 // sender sends the library's request with what the library cannot write: a model name that it rejects for this API, an
 // empty result or description.
 type sender struct {
-	*provider.Exchange
+	*provider.Attempt
 	model string
 }
 
@@ -147,7 +147,7 @@ func (s sender) Do(r *http.Request) (*http.Response, error) {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(out)), int64(len(out))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out)), nil }
-	return s.Exchange.Do(r)
+	return s.Attempt.Do(r)
 }
 
 func objects(list any) []map[string]any {

@@ -61,16 +61,16 @@ func TestServersOfOthers(t *testing.T) {
 		a    modeltest.Answer
 		want models.Reply // empty ids are not compared
 	}{
-		{"no ids", modeltest.Answer{Calls: two, Odd: modeltest.Odd{NoIDs: true}}, models.Reply{Calls: ids(two, "", "")}},
-		{"all are the first", modeltest.Answer{Calls: two, Odd: modeltest.Odd{NoIndex: true}}, models.Reply{Calls: two}},
-		{"both", modeltest.Answer{Calls: two, Odd: modeltest.Odd{NoIndex: true, NoIDs: true}}, models.Reply{Calls: ids(two, "", "")}},
-		{"both, in one piece", modeltest.Answer{Calls: two, Pieces: 1, Odd: modeltest.Odd{NoIndex: true, NoIDs: true}},
+		{"no ids", modeltest.Answer{Calls: two, Odd: modeltest.Deviations{NoIDs: true}}, models.Reply{Calls: ids(two, "", "")}},
+		{"all are the first", modeltest.Answer{Calls: two, Odd: modeltest.Deviations{NoIndex: true}}, models.Reply{Calls: two}},
+		{"both", modeltest.Answer{Calls: two, Odd: modeltest.Deviations{NoIndex: true, NoIDs: true}}, models.Reply{Calls: ids(two, "", "")}},
+		{"both, in one piece", modeltest.Answer{Calls: two, Pieces: 1, Odd: modeltest.Deviations{NoIndex: true, NoIDs: true}},
 			models.Reply{Calls: ids(two, "", "")}},
 		{"stop, though it calls", modeltest.Answer{Calls: two, Finish: "stop"}, models.Reply{Calls: two}},
 		{"an odd reason", modeltest.Answer{Text: "hi", Finish: "eos_token"}, models.Reply{Text: "hi"}},
-		{"no reason", modeltest.Answer{Text: "hi", Odd: modeltest.Odd{NoFinish: true}}, models.Reply{Text: "hi"}},
-		{"no end", modeltest.Answer{Text: "hi", Odd: modeltest.Odd{NoDone: true}}, models.Reply{Text: "hi"}},
-		{"chunks without a choice", modeltest.Answer{Text: "hi", Odd: modeltest.Odd{NoChoice: true}}, models.Reply{Text: "hi"}},
+		{"no reason", modeltest.Answer{Text: "hi", Odd: modeltest.Deviations{NoFinish: true}}, models.Reply{Text: "hi"}},
+		{"no end", modeltest.Answer{Text: "hi", Odd: modeltest.Deviations{NoDone: true}}, models.Reply{Text: "hi"}},
+		{"chunks without a choice", modeltest.Answer{Text: "hi", Odd: modeltest.Deviations{NoChoice: true}}, models.Reply{Text: "hi"}},
 		{"a refusal in words", modeltest.Answer{Raw: chunk(`{"refusal":"I can't."}`, `"stop"`)}, models.Reply{Text: "I can't."}},
 		{"nulls", modeltest.Answer{Raw: chunk(`{"content":null,"tool_calls":null}`, `null`) + chunk(`{"content":"hi"}`, `"stop"`)},
 			models.Reply{Text: "hi"}},

@@ -40,7 +40,7 @@ type piece struct {
 
 // reading assembles a reply from the chunks of a stream.
 type reading struct {
-	link   *provider.Link
+	link   *provider.Client
 	write  func(string)
 	text   strings.Builder
 	calls  []*call

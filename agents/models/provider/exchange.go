@@ -38,10 +38,10 @@ var (
 	errLong    = errors.New("too long")
 )
 
-// Exchange is one attempt: a request and its response stream. A library uses it as HTTP client. [Exchange.End] must be
+// Attempt is one attempt: a request and its response stream. A library uses it as HTTP client. [Attempt.End] must be
 // called after the stream was read.
-type Exchange struct {
-	link   *Link
+type Attempt struct {
+	link   *Client
 	ctx    context.Context //nolint:containedctx // that of the one request
 	cancel context.CancelCauseFunc
 	quiet  *time.Timer
@@ -53,8 +53,8 @@ type Exchange struct {
 }
 
 // Exchange starts an attempt.
-func (l *Link) Exchange(ctx context.Context) *Exchange {
-	x := &Exchange{link: l, left: mostReply}
+func (l *Client) Exchange(ctx context.Context) *Attempt {
+	x := &Attempt{link: l, left: mostReply}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.quiet = time.AfterFunc(l.silence, func() { x.cancel(errSilence) })
 	x.total = time.AfterFunc(l.total, func() { x.cancel(errLong) })
@@ -62,10 +62,10 @@ func (l *Link) Exchange(ctx context.Context) *Exchange {
 }
 
 // Context is the context for the request.
-func (x *Exchange) Context() context.Context { return x.ctx }
+func (x *Attempt) Context() context.Context { return x.ctx }
 
 // Do sends the request. If the response is no stream, the error is a *[Fault].
-func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
+func (x *Attempt) Do(r *http.Request) (*http.Response, error) {
 	r.Header.Set("User-Agent", "daycared")
 	response, err := x.link.client.Do(r)
 	if err != nil {
@@ -91,8 +91,8 @@ func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Read reads the response; see [Exchange.Events].
-func (x *Exchange) Read(p []byte) (int, error) {
+// Read reads the response; see [Attempt.Events].
+func (x *Attempt) Read(p []byte) (int, error) {
 	n, err := x.body.Read(p)
 	x.quiet.Reset(x.link.silence)
 	x.left -= int64(n)
@@ -111,13 +111,13 @@ func (x *Exchange) Read(p []byte) (int, error) {
 }
 
 // Close implements [io.Closer] for libraries.
-func (x *Exchange) Close() error { return x.body.Close() }
+func (x *Attempt) Close() error { return x.body.Close() }
 
 // Tail returns the last bytes of the stream.
-func (x *Exchange) Tail() string { return strings.TrimSpace(string(x.tail)) }
+func (x *Attempt) Tail() string { return strings.TrimSpace(string(x.tail)) }
 
 // End ends the attempt. It turns err into a *[Fault], or the error of ctx, with which the attempt started.
-func (x *Exchange) End(ctx context.Context, err error) error {
+func (x *Attempt) End(ctx context.Context, err error) error {
 	defer x.cancel(nil)
 	x.quiet.Stop()
 	x.total.Stop()
@@ -140,7 +140,7 @@ func (x *Exchange) End(ctx context.Context, err error) error {
 
 // Try calls once until it returns a reply or a permanent fault, the attempts are used up, or ctx ends. It calls again
 // before each retry. The error is a *models.Error or ctx's.
-func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again func()) (models.Reply, error) {
+func (l *Client) Try(ctx context.Context, once func() (models.Reply, error), again func()) (models.Reply, error) {
 	steps := wire.Tries(l.retry.Wait, 30*time.Second)
 	var last error
 	begun := false
@@ -155,7 +155,7 @@ func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again
 		switch {
 		case err == nil:
 			return reply, nil
-		case !errors.As(err, &fault) || !fault.Passes || fault.After > l.retry.Longest:
+		case !errors.As(err, &fault) || !fault.Transient || fault.After > l.retry.Longest:
 			return reply, backoff.Permanent(err)
 		case fault.After > 0:
 			return reply, &backoff.RetryAfterError{Duration: fault.After}
@@ -182,7 +182,7 @@ var errEvent = fmt.Errorf("an event of the reply is longer than %d bytes", mostE
 // Events reads the response as an event stream and passes each event on: its name, which may be empty, and its data, in
 // which every line ends with a line break and which is valid only during the call. An incomplete last event is dropped.
 // An error of take ends the reading; io.EOF ends it as the end of the stream does.
-func (x *Exchange) Events(take func(name string, data []byte) error) error {
+func (x *Attempt) Events(take func(name string, data []byte) error) error {
 	lines := bufio.NewScanner(x)
 	lines.Buffer(nil, mostEvent)
 	var name string

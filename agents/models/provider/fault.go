@@ -16,26 +16,26 @@ import (
 
 // Fault is why an attempt gave no reply.
 type Fault struct {
-	Passes bool          // transient: worth a retry
-	After  time.Duration // when to try again; 0: unknown
-	Text   string        // contains no key and no address
-	kind   error
+	Transient bool          // transient: worth a retry
+	After     time.Duration // when to try again; 0: unknown
+	Text      string        // contains no key and no address
+	kind      error
 }
 
 func (f *Fault) Error() string { return f.Text }
 
 // Broken is the fault of an invalid stream.
-func (l *Link) Broken(text string) *Fault {
-	return &Fault{Passes: true, Text: l.tidy(text), kind: models.ErrAway}
+func (l *Client) Broken(text string) *Fault {
+	return &Fault{Transient: true, Text: l.sanitize(text), kind: models.ErrAway}
 }
 
 // Refused is the fault of a reply that the provider declines.
-func (l *Link) Refused(text string) *Fault {
-	return &Fault{Text: l.tidy(text), kind: models.ErrRefused}
+func (l *Client) Refused(text string) *Fault {
+	return &Fault{Text: l.sanitize(text), kind: models.ErrRefused}
 }
 
 // Streamed is the fault in an error event of a stream.
-func (l *Link) Streamed(event []byte) *Fault {
+func (l *Client) Streamed(event []byte) *Fault {
 	said := read(event)
 	status, _ := strconv.Atoi(said.code)
 	switch said.kind {
@@ -46,7 +46,7 @@ func (l *Link) Streamed(event []byte) *Fault {
 }
 
 // answered is the fault in a response.
-func (l *Link) answered(status int, header http.Header, body []byte) *Fault {
+func (l *Client) answered(status int, header http.Header, body []byte) *Fault {
 	said := read(body)
 	if status == http.StatusOK { // some servers report errors with status 200
 		if said.text == "" {
@@ -57,15 +57,15 @@ func (l *Link) answered(status int, header http.Header, body []byte) *Fault {
 	return l.fault(status, header, said)
 }
 
-func (l *Link) noStream(kind string) *Fault {
+func (l *Client) noStream(kind string) *Fault {
 	return l.Broken(fmt.Sprintf("the answer is %s, which is no stream of events", kind))
 }
 
 // fault classifies by status, by the provider's retry hints, and by each dialect's text for a prompt that is too long.
-func (l *Link) fault(status int, header http.Header, said said) *Fault {
+func (l *Client) fault(status int, header http.Header, said said) *Fault {
 	f := &Fault{kind: models.ErrRefused, After: after(header, time.Now())}
 	words := cmp.Or(said.text, http.StatusText(status), "no reason")
-	f.Text = l.tidy(fmt.Sprintf("%d: %s", status, words))
+	f.Text = l.sanitize(fmt.Sprintf("%d: %s", status, words))
 	switch {
 	case status >= 300 && status < 400:
 		f.Text = fmt.Sprintf("%d: it sends requests elsewhere; the base URL has to be the last address itself", status)
@@ -76,13 +76,13 @@ func (l *Link) fault(status int, header http.Header, said said) *Fault {
 	case said.code == "insufficient_quota" || said.kind == "insufficient_quota":
 		return f // a 429 that waiting does not fix
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
-		f.kind, f.Passes = models.ErrAway, true
+		f.kind, f.Transient = models.ErrAway, true
 	}
 	switch header.Get("X-Should-Retry") {
 	case "true":
-		f.kind, f.Passes = models.ErrAway, true
+		f.kind, f.Transient = models.ErrAway, true
 	case "false":
-		f.Passes = false
+		f.Transient = false
 	}
 	return f
 }

@@ -1,9 +1,9 @@
 // Package provider is what all model providers share: how they are reached, when a request is retried, and what errors mean.
 //
 // A library may write the requests of a dialect, but none sends or reads one: libraries follow redirects, wait as long as they are
-// told, count comments as errors, and put addresses into error texts. So each attempt is an [Exchange] of ours: it follows no
+// told, count comments as errors, and put addresses into error texts. So each attempt is an [Attempt] of ours: it follows no
 // redirect, bounds silence and length, tolerates the events of real servers, and turns everything but success into a *[Fault];
-// [Link.Try] knows which fault is transient and when to retry.
+// [Client.Try] knows which fault is transient and when to retry.
 package provider
 
 import (
@@ -44,8 +44,8 @@ type Retry struct {
 	Longest time.Duration // no retry if the provider asks for more; two minutes
 }
 
-// Link is a connection to a provider. It is safe for concurrent use.
-type Link struct {
+// Client is a connection to a provider. It is safe for concurrent use.
+type Client struct {
 	base    string
 	client  *http.Client
 	retry   Retry
@@ -56,7 +56,7 @@ type Link struct {
 }
 
 // New makes a link without sending anything. The error does not contain the address.
-func New(o Options) (*Link, error) {
+func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.Base)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || (u.Scheme != "http" && u.Scheme != "https"):
@@ -70,7 +70,7 @@ func New(o Options) (*Link, error) {
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // a dead HTTP/2 connection would hang all sessions at once
-	return &Link{
+	return &Client{
 		base: strings.TrimRight(o.Base, "/") + "/",
 		client: &http.Client{
 			Transport: &http.Transport{
@@ -89,30 +89,30 @@ func New(o Options) (*Link, error) {
 		},
 		silence: cmp.Or(o.Silence, 5*time.Minute),
 		total:   cmp.Or(o.Total, time.Hour),
-		hide:    hider(string(o.Key)),
+		hide:    keyRedactor(string(o.Key)),
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 
 // Base is the base URL with a trailing slash.
-func (l *Link) Base() string { return l.base }
+func (l *Client) Base() string { return l.base }
 
 // Close closes idle connections. The link remains usable.
-func (l *Link) Close() { l.client.CloseIdleConnections() }
+func (l *Client) Close() { l.client.CloseIdleConnections() }
 
 // lost is a connection error without the address and the key.
-func (l *Link) lost(ctx context.Context, err error) error {
+func (l *Client) lost(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errSilence):
 		err = fmt.Errorf("nothing came for %v", l.silence)
 	case errors.Is(cause, errLong):
 		return &Fault{Text: fmt.Sprintf("the reply was not whole after %v", l.total), kind: models.ErrAway}
 	}
-	return &Fault{Passes: true, Text: l.tidy(wire.Plain(err).Error()), kind: models.ErrAway}
+	return &Fault{Transient: true, Text: l.sanitize(wire.Plain(err).Error()), kind: models.ErrAway}
 }
 
-// tidy makes a provider's text fit for logs and people.
-func (l *Link) tidy(text string) string {
+// sanitize makes a provider's text fit for logs and people.
+func (l *Client) sanitize(text string) string {
 	const most = 400 // characters
 	text = l.hide.Replace(strings.ToValidUTF8(text, "�"))
 	text = strings.TrimSpace(strings.Map(func(c rune) rune {
@@ -130,8 +130,8 @@ func (l *Link) tidy(text string) string {
 	return text
 }
 
-// hider removes a key, in every encoding in which servers and libraries repeat it.
-func hider(key string) *strings.Replacer {
+// keyRedactor removes a key, in every encoding in which servers and libraries repeat it.
+func keyRedactor(key string) *strings.Replacer {
 	if key == "" {
 		return strings.NewReplacer()
 	}

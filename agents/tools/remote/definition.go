@@ -34,7 +34,7 @@ type definition struct {
 }
 
 // list asks the server for its tools. Unusable ones are left out and logged.
-func (l *line) list(ctx context.Context) ([]definition, error) {
+func (l *conn) list(ctx context.Context) ([]definition, error) {
 	var all []definition
 	seen := map[string]bool{}
 	params := &mcp.ListToolsParams{}

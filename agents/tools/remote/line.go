@@ -22,14 +22,14 @@ const (
 	// protocol is the requested version. Newer servers speak it too; older ones answer with their own.
 	protocol = "2025-11-25"
 
-	// farewell is how long a server may take to exit after its input ended.
-	farewell = time.Second
+	// exitTimeout is how long a server may take to exit after its input ended.
+	exitTimeout = time.Second
 
 	mostLine = 8 << 20 // bytes per message
 )
 
-// line is a running program and its connection.
-type line struct {
+// conn is a running program and its connection.
+type conn struct {
 	o       *Options
 	run     *sandbox.Piped
 	session *mcp.ClientSession // nil until connected
@@ -39,12 +39,12 @@ type line struct {
 }
 
 // start starts the program and initialises the connection.
-func (s *Server) start(ctx context.Context) (*line, error) {
+func (s *Server) start(ctx context.Context) (*conn, error) {
 	run, err := sandbox.Start(ctx, s.o.Command, func(line string) { s.o.Log.Debug("an mcp server wrote to stderr", "text", line) })
 	if err != nil {
 		return nil, wire.Plain(err)
 	}
-	l := &line{o: &s.o, run: run, ended: make(chan struct{})}
+	l := &conn{o: &s.o, run: run, ended: make(chan struct{})}
 	client := mcp.NewClient(&mcp.Implementation{Name: "daycared", Version: s.o.Version}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler), // it would log what servers say
 	})
@@ -63,7 +63,7 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 		if err = answer(ctx, err); errors.Is(err, errEnded) {
 			select { // its own exit is more informative than our kill
 			case <-run.Gone:
-			case <-time.After(farewell):
+			case <-time.After(exitTimeout):
 			}
 		}
 		run.Kill()
@@ -83,7 +83,7 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 }
 
 // alive reports whether the connection is up.
-func (l *line) alive() bool {
+func (l *conn) alive() bool {
 	select {
 	case <-l.ended:
 		return false
@@ -93,7 +93,7 @@ func (l *line) alive() bool {
 }
 
 // stop ends the program, killing it after a time, and waits for all its descendants.
-func (l *line) stop(after time.Duration) {
+func (l *conn) stop(after time.Duration) {
 	if after > 0 {
 		_ = l.run.Stdin.Close() // asks it to exit
 		select {

@@ -38,7 +38,7 @@ type Options struct {
 // Server is one MCP server. It is safe for concurrent use.
 type Server struct {
 	o    Options
-	turn chan *line // holds the connection, nil before the first; its taker may start another
+	turn chan *conn // holds the connection, nil before the first; its taker may start another
 	over chan struct{}
 }
 
@@ -50,7 +50,7 @@ func New(o Options) *Server {
 	o.Start, o.Limit = cmp.Or(o.Start, 30*time.Second), cmp.Or(o.Limit, 10*time.Minute)
 	o.Most = cmp.Or(o.Most, 16<<10)
 	o.Log = o.Log.With("server", o.Name)
-	s := &Server{o: o, turn: make(chan *line, 1), over: make(chan struct{})}
+	s := &Server{o: o, turn: make(chan *conn, 1), over: make(chan struct{})}
 	s.turn <- nil
 	return s
 }
@@ -61,7 +61,7 @@ func (s *Server) Run(ctx context.Context) error {
 	<-ctx.Done()
 	close(s.over)
 	if l := <-s.turn; l != nil { // and never returned
-		l.stop(farewell)
+		l.stop(exitTimeout)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *Server) Tools(ctx context.Context) ([]tools.Tool, error) {
 }
 
 // ready returns the connection and the server's current tools. A server that does not answer in time is ended.
-func (s *Server) ready(ctx context.Context) (*line, []definition, error) {
+func (s *Server) ready(ctx context.Context) (*conn, []definition, error) {
 	limited, cancel := context.WithTimeout(ctx, s.o.Start)
 	defer cancel()
 	l, err := s.connect(limited)
@@ -95,13 +95,13 @@ func (s *Server) ready(ctx context.Context) (*line, []definition, error) {
 }
 
 // connect returns the connection, a new one if there is none or it has ended.
-func (s *Server) connect(ctx context.Context) (*line, error) {
+func (s *Server) connect(ctx context.Context) (*conn, error) {
 	select {
 	case <-s.over:
 		return nil, fmt.Errorf("the MCP server %s: %w", s.o.Name, ErrOver)
 	default:
 	}
-	var l *line
+	var l *conn
 	select {
 	case l = <-s.turn:
 	case <-s.over:

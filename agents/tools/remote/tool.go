@@ -104,7 +104,7 @@ func (t *Tool) Run(ctx context.Context, _ tools.Workspace, input json.RawMessage
 }
 
 // same returns the connection if the tool is still the one that was shown.
-func (t *Tool) same(ctx context.Context, basis string) (*line, error) {
+func (t *Tool) same(ctx context.Context, basis string) (*conn, error) {
 	l, now, err := t.server.ready(ctx)
 	if err != nil {
 		return nil, err
