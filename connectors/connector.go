@@ -3,9 +3,10 @@
 // looks up the request, checks who may decide it, and commits.
 //
 // The core interface requires only what every channel can do. Everything else is an optional interface, found by type
-// assertion ([Editor], [ReachabilityChecker], [Notifier], [FitChecker], [MessageIDAllocator], [MessageSender], [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the
-// engine degrades gracefully without it. connectortest holds the suite that every connector passes. The pure parts are card
-// (a request to text), talk (an agent's message to text) and reply (text to an answer).
+// assertion ([Editor], [ReachabilityChecker], [Notifier], [FitChecker], [MessageIDAllocator], [MessageSender],
+// [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the engine degrades gracefully without it. connectortest
+// holds the suite that every connector passes. The pure parts are card (a request to text), talk (an agent's message to
+// text) and reply (text to an answer).
 package connectors
 
 import (

@@ -239,8 +239,8 @@ func (v agentSpeaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
 	}
-	err := v.engine.store.AddAgentMessage(ctx, permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.engine.stamp()}, mostUnsaid)
-	if err != nil {
+	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.engine.stamp()}
+	if err := v.engine.store.AddAgentMessage(ctx, m, mostUnsaid); err != nil {
 		return broken(err)
 	}
 	v.said.Notify()

@@ -185,8 +185,8 @@ func (e *Engine) foreground(
 func newAgentHosts(e *Engine, residents []agents.Resident) (hosts []*agentHost) {
 	for _, r := range residents {
 		hosts = append(hosts, &agentHost{
-			engine: e, resident: r, bond: r.Binding(), written: permissions.NewSignal(), said: permissions.NewSignal(), works: permissions.NewSignal(),
-			log: e.log.With("agent", r.Binding().Agent),
+			engine: e, resident: r, bond: r.Binding(), log: e.log.With("agent", r.Binding().Agent),
+			written: permissions.NewSignal(), said: permissions.NewSignal(), works: permissions.NewSignal(),
 		})
 	}
 	return hosts

@@ -81,7 +81,9 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 
 // LeaveOrCancel takes one call of this caller's from a request, by the call's own name for itself (empty once it has left), and
 // cancels the request when no other call waits for it. See [permissions.Registry.LeaveOrCancel].
-func (e *Engine) LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error) {
+func (e *Engine) LeaveOrCancel(
+	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
+) (permissions.RequestView, error) {
 	r, err := e.leaveOrCancel(ctx, caller, id, call, "")
 	if err != nil {
 		return permissions.RequestView{}, err

@@ -166,7 +166,8 @@ func (e *Engine) groupChannel(p connectors.Person, r permissions.Request, have [
 		return "", false, false
 	}
 	for _, c := range e.dispatchers {
-		if h, is := c.connector.(connectors.GroupChannel); !is || !h.IsGroup(r.Group) || reach(c.connector, p) != nil && !isLost(reach(c.connector, p)) {
+		why := reach(c.connector, p)
+		if h, is := c.connector.(connectors.GroupChannel); !is || !h.IsGroup(r.Group) || why != nil && !isLost(why) {
 			continue
 		}
 		name, there, first = c.connector.Name(), true, true

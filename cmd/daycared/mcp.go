@@ -111,7 +111,9 @@ func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id perm
 }
 
 // LeaveOrCancel cancels a request that no other call waits for.
-func (d remoteRequests) LeaveOrCancel(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error) {
+func (d remoteRequests) LeaveOrCancel(
+	ctx context.Context, _ permissions.Caller, id permissions.ID, call string,
+) (permissions.RequestView, error) {
 	return d.client.Forgo(ctx, id, call)
 }
 

@@ -139,7 +139,8 @@ func TestRevoked(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	one := permissions.UnknownSender{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
 	const last = "None was told more than their own id. Whoever should be asked: daycared pair NAME"
-	n := connectors.Notice{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{one}}}
+	all := permissions.UnknownSenders{List: []permissions.UnknownSender{one}}
+	n := connectors.Notice{About: permissions.AboutUnknownSenders, Strangers: all}
 	want := []string{
 		"👤 1 unknown account wrote since 20 Nov 12:00:",
 		`   6666 · Telegram · calls itself "Eve\u{202E}\u{A}✅ \u{22}Yes\u{22}"`, last,

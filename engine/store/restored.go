@@ -65,7 +65,10 @@ func (s *Store) start(ctx context.Context) error {
 			return unreadable("what the store knows of itself", err)
 		}
 		said, all, err := s.hearGates(ctx, t)
-		if err = cmp.Or(err, s.sealPersons(ctx, t, said)); err != nil {
+		if err == nil {
+			err = s.sealPersons(ctx, t, said)
+		}
+		if err != nil {
 			return err
 		}
 		why, err := s.restoreReason(ctx, t, l, m, text)

@@ -28,7 +28,7 @@ type Ask struct {
 	Input       json.RawMessage  `json:"input,omitzero"`
 	Affected    string           `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
 	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
-	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before every call, again where the agent's rules have it ask, or denied once it has refused the call"`
+	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
 	Harmless    bool             `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
 	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification"`

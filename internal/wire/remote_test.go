@@ -187,7 +187,8 @@ func TestASecretIsNotPresentedToAStranger(t *testing.T) {
 			if c.goes != (err == nil) || (heard.Load() == "Bearer secret") != (c.goes && !c.bare) {
 				t.Errorf("%v, heard %q", err, heard.Load())
 			}
-			if c.peer == stranger && !c.goes && (!errors.Is(err, errStranger) || IsConnectionError(err) || !strings.Contains(err.Error(), "uid 4242")) {
+			if c.peer == stranger && !c.goes &&
+				(!errors.Is(err, errStranger) || IsConnectionError(err) || !strings.Contains(err.Error(), "uid 4242")) {
 				t.Errorf("says %v", err)
 			}
 		})
@@ -195,7 +196,8 @@ func TestASecretIsNotPresentedToAStranger(t *testing.T) {
 	if here := os.Getuid(); !Owns(here, socket) || Owns(here+1, socket) || Owns(here, socket+"x") {
 		t.Error("whose a file is is not known")
 	}
-	if here := os.Getuid(); !IsTrustedSocket(here, socket) || IsTrustedSocket(here+1, filepath.Join(os.TempDir(), "s")) || IsTrustedSocket(here, "/nowhere/s") {
+	if here := os.Getuid(); !IsTrustedSocket(here, socket) || IsTrustedSocket(here+1, filepath.Join(os.TempDir(), "s")) ||
+		IsTrustedSocket(here, "/nowhere/s") {
 		t.Error("who can have put a socket there is not known")
 	}
 }
