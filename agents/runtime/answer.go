@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hearAnswer puts what a call asks to people, and takes the answer. Until then it rests.
+// hearAnswer submits a call's question and applies the answer. It rests while the request is pending.
 func (sh *turn) hearAnswer(ctx context.Context, c Call) (rests bool, err error) {
 	if sh.run.Request == "" {
 		return false, sh.poseCall(ctx, c)
@@ -24,7 +24,7 @@ func (sh *turn) hearAnswer(ctx context.Context, c Call) (rests bool, err error) 
 	return false, sh.answered(ctx, c, q)
 }
 
-// asker is who asks what the session waits for: a child of its agent's, where that is to have the permission.
+// asker is the caller of the request that the session waits for: a child of its agent if the permission is for that child.
 func (sh *turn) asker() permissions.Caller {
 	if at := sh.run.asking(); at > 0 && sh.run.Calls[at-1].Tool == schema.RequestPermission {
 		if child := sh.beneficiary(sh.run.Calls[at-1]); child != "" {
@@ -34,7 +34,7 @@ func (sh *turn) asker() permissions.Caller {
 	return sh.session.Caller()
 }
 
-// beneficiary is the child for which a call asks a permission; empty: none.
+// beneficiary is the child for which a call requests a permission; empty: none.
 func (sh *turn) beneficiary(c Call) string {
 	q, err := c.asks()
 	if err != nil || q.Agent == "" {
@@ -43,7 +43,7 @@ func (sh *turn) beneficiary(c Call) string {
 	return sh.child(q.Agent)
 }
 
-// poseCall puts the question of a call to people, unless nobody has to be asked.
+// poseCall submits a call's question, unless nobody has to be asked.
 func (sh *turn) poseCall(ctx context.Context, c Call) error {
 	q, err := sh.question(ctx, c)
 	if err != nil {
@@ -70,7 +70,7 @@ func (sh *turn) poseCall(ctx context.Context, c Call) error {
 	return sh.advance(ctx, agents.Commit{}, Posed{posed.ID})
 }
 
-// heldAlready answers a call that asks for what is held, with a row for that, as far as the desk knows it.
+// heldAlready answers a call that requests permissions that are already held, and records the use of grants that cover them.
 func (sh *turn) heldAlready(ctx context.Context, c Call, q permissions.Request) error {
 	own, err := sh.ungranted(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (sh *turn) heldAlready(ctx context.Context, c Call, q permissions.Request) 
 	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error, Artifacts: artifacts}, e)
 }
 
-// mayNotAsk is why a call's question is not put to anybody; empty: it may be.
+// mayNotAsk returns why a call's question must not be submitted; empty: it may be.
 func (sh *turn) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
 	if c.Tool != schema.RequestPermission {
 		return "", nil
@@ -106,7 +106,7 @@ func (sh *turn) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
 	return "You have started no agent " + q.Agent + ".", nil
 }
 
-// question is what a call asks.
+// question returns the request that a call makes.
 func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, error) {
 	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue,
 		Message: c.Tool + " is done. Look at what it brought before I read it.", Details: c.Look}
@@ -128,7 +128,7 @@ func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, erro
 	sh.background(&q)
 	if child := sh.beneficiary(c); child != "" && !sh.run.Shows {
 		q.Agent, q.Background, q.Foreground = child, true, sh.agent.Name
-		s, _, err := sh.childSession(ctx, child) // what is allowed for the session is for its own
+		s, _, err := sh.childSession(ctx, child) // a session-scoped approval applies to the child's session
 		if err != nil {
 			return q, err
 		}
@@ -137,7 +137,7 @@ func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, erro
 	return q, nil
 }
 
-// answered ends a call that asked.
+// answered ends a call that asked, with the settled request.
 func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) error {
 	o := permissions.Result(q)
 	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
@@ -146,7 +146,7 @@ func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) err
 			e.Text += "\n(" + q.Shortened(asked.Patience) + ")"
 		}
 	}
-	if sh.run.Shows { // what it brought is what the model is told
+	if sh.run.Shows { // the model receives the tool's result
 		e.Text, e.Error = strings.TrimSpace(c.Text), c.Error
 		if q.Answer == permissions.Interrupt {
 			e.Text += "\n" + o.Text
@@ -163,11 +163,11 @@ func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) err
 		}
 		artifacts = append(artifacts, agents.Verdict(sh.execution(c), q, e.Error))
 	}
-	failed := e.Error || q.State == permissions.Denied || q.Answer == permissions.Interrupt // which are normal results to the model
+	failed := e.Error || q.State == permissions.Denied || q.Answer == permissions.Interrupt // all of which are normal results to the model
 	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: failed, Artifacts: artifacts}, e)
 }
 
-// applied has an approval count for whom it was asked, and a denial for what it says.
+// applied applies a decision: an approval grants its tags to the beneficiary; a denial is counted and may end the run.
 func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
 	switch q.State {
 	case permissions.Denied:
@@ -192,7 +192,7 @@ func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ra
 		return e, nil
 	case err != nil:
 		return e, err
-	case used.Scope != permissions.Once: // then there is a grant
+	case used.Scope != permissions.Once: // a grant exists
 		return e, nil
 	}
 	if child := sh.beneficiary(c); child != "" {
@@ -202,28 +202,28 @@ func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ra
 	return e, nil
 }
 
-// tagged is what a permission request asks for, as an input of its own: the reason may be another each time.
+// tagged encodes the tags of a request, so that requests that differ only in their reason compare equal.
 func tagged(q permissions.Request) []byte {
 	text, _ := agents.Encode(q.Tags)
 	return text
 }
 
-// grantHandover is how a post's key begins that has a child hold what its parent had asked for it: the request follows.
+// grantHandover is the key prefix, before the request id, of a post that hands a child the permission requested for it.
 const grantHandover = "gift/"
 
-// hand has a child hold, until its run ends, what was allowed to it. Only its own worker changes a session, so it is told
-// so, and takes it with what it is told next.
+// hand grants a child what was allowed for it, until its run ends. Only a session's own worker changes the session, so the grant
+// is sent as a post, which the worker applies.
 func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request) error {
 	s, ok, err := rt.store.CurrentSession(ctx, child)
 	if err != nil || !ok {
-		return err // it has ended: nobody is there to hold it
+		return err // the child has ended
 	}
 	return rt.tell(ctx, s.ID, agents.Post{
 		Key: grantHandover + string(q.ID), Silent: true, Text: "You hold " + permissions.DescribeTags(q.Missing()) + " until this run ends.",
 	})
 }
 
-// unwrap has the session hold what a post brings.
+// unwrap applies a grant handover to the session.
 func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
 	id, ok := strings.CutPrefix(p.Key, grantHandover)
 	if !ok || p.From != "" || sh.run.State == Idle {

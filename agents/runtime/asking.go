@@ -11,21 +11,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// askTool is a tool of the runtime's own: it asks people, or speaks to other agents. None of them needs a gate; what is
-// forbidden is forbidden all the same.
+// askTool is a built-in tool that asks people or messages other agents. It needs no permission, but policy can forbid it.
 type askTool struct {
 	spec models.Tool
-	// question is what people are asked; of a tool that does something instead, it only looks at the input.
+	// question builds the request from the input; for a tool with do, it only validates the input.
 	question func(input []byte) (permissions.Request, error)
-	// do does it, and says what the model is told; nil of a tool that asks.
+	// do runs the tool and returns the text for the model; nil for a tool that asks.
 	do func(ctx context.Context, sh *turn, c Call) (string, error)
 }
 
-// askingTools are set in init, since what they do looks at them.
+// askingTools is set in init to avoid an initialization cycle.
 var askingTools []askTool
 
 func init() {
-	const key = "key" // a call has one already
+	const key = "key" // a call has a key of its own
 	for _, t := range schema.AskingTools {
 		askingTools = append(askingTools, askTool{
 			spec:     models.Tool{Name: t.Name, Description: t.Says, Schema: t.Schema(key)},
@@ -48,7 +47,7 @@ func askingTool(name string) (askTool, bool) {
 	return askTool{}, false
 }
 
-// checked looks at the input of a tool that asks nothing.
+// checked validates the input of a tool that asks nothing.
 func checked[T any](tool string) func(input []byte) (permissions.Request, error) {
 	return func(input []byte) (q permissions.Request, err error) {
 		_, err = schema.Decode[T](tool, input)
@@ -56,7 +55,7 @@ func checked[T any](tool string) func(input []byte) (permissions.Request, error)
 	}
 }
 
-// asks is what a call asks people, where it does.
+// asks returns the request that a call makes; zero for a tool that does not ask.
 func (c Call) asks() (permissions.Request, error) {
 	if t, is := askingTool(c.Tool); is {
 		return t.question(c.Input)
@@ -64,7 +63,7 @@ func (c Call) asks() (permissions.Request, error) {
 	return permissions.Request{}, nil
 }
 
-// begin begins a call of a tool of our own: it does something, or it asks.
+// begin starts a call of a built-in tool: it runs the tool, or asks.
 func (sh *turn) begin(ctx context.Context, c Call, t askTool) error {
 	x := sh.execution(c)
 	row := agents.Commit{Executions: []agents.Execution{x}}
@@ -79,17 +78,17 @@ func (sh *turn) begin(ctx context.Context, c Call, t askTool) error {
 		return err
 	}
 	text, err := t.do(ctx, sh, c)
-	if ctx.Err() != nil || errors.Is(err, permissions.ErrBroken) { // which is no model's business
+	if ctx.Err() != nil || errors.Is(err, permissions.ErrBroken) { // not for the model
 		return err
 	}
 	if err != nil {
-		sh.runtime.log.Debug("what an agent wants of another is not done", "agent", sh.agent.Name, "tool", c.Tool, "err", err)
+		sh.runtime.log.Debug("agent tool call failed", "agent", sh.agent.Name, "tool", c.Tool, "err", err)
 		text = err.Error()
 	}
 	return sh.ended(ctx, x, tools.Outcome{Text: text, Error: err != nil}, Ran{N: c.N, Text: text, Error: err != nil})
 }
 
-// lacks is what a call asks for that is not held: of a permission of one's own, since what a child holds is the child's.
+// lacks returns the tags that a call requests and the session does not hold. Tags requested for a child are returned unfiltered.
 func (sh *turn) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
 	if c.Tool != schema.RequestPermission {
 		return nil, nil

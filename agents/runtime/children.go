@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// childMark stands between an agent and one that it started: a name of the configuration has none.
+// childMark separates an agent's name from its child's; configured names never contain it.
 const childMark = "/"
 
 const (
@@ -24,7 +24,7 @@ const (
 
 	startAgent, messageAgent = "start_agent", "message_agent"
 
-	// mostDeep is how far below a configured agent one may be started, mostChildren how many an agent may have at once.
+	// mostDeep is the maximum nesting below a configured agent, mostChildren the maximum of concurrent children per agent.
 	mostDeep     = 3
 	mostChildren = 10
 )
@@ -42,7 +42,8 @@ type messageInput struct {
 	Text  string `json:"text" need:"yes" size:"1..16384" unit:"bytes" say:"what to say to it"`
 }
 
-// child is the whole name of an agent that this one may have started.
+// child returns the full name of a child that this agent could have started, or of a configured background agent that belongs to
+// it; otherwise empty.
 func (sh *turn) child(name string) string {
 	full := name
 	if !strings.HasPrefix(name, sh.agent.Name+childMark) {
@@ -57,7 +58,7 @@ func (sh *turn) child(name string) string {
 	return full
 }
 
-// childSession is the session of an agent that this one has started, or that is its own by the configuration.
+// childSession returns the open session of a child of this agent, started or configured.
 func (sh *turn) childSession(ctx context.Context, name string) (s permissions.AgentSession, is bool, err error) {
 	full := sh.child(name)
 	if full == "" {
@@ -68,7 +69,7 @@ func (sh *turn) childSession(ctx context.Context, name string) (s permissions.Ag
 	return s, open && (s.Parent == sh.session.ID || sh.runtime.own[full] != nil), err
 }
 
-// start is start_agent.
+// start implements start_agent.
 func start(ctx context.Context, sh *turn, c Call) (string, error) {
 	in, err := schema.Decode[startInput](startAgent, c.Input)
 	if err != nil {
@@ -113,7 +114,7 @@ func start(ctx context.Context, sh *turn, c Call) (string, error) {
 	return "Started " + name + ". You are told when it is done.", err
 }
 
-// message is message_agent.
+// message implements message_agent.
 func message(ctx context.Context, sh *turn, c Call) (string, error) {
 	in, err := schema.Decode[messageInput](messageAgent, c.Input)
 	if err != nil {
@@ -141,7 +142,7 @@ func message(ctx context.Context, sh *turn, c Call) (string, error) {
 	return "Sent to " + to.Agent + ".", nil
 }
 
-// tell puts a post to a session.
+// tell adds a post to a session.
 func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) error {
 	p.Session, p.At = to, rt.stamp()
 	if err := rt.store.Post(ctx, p); err != nil {
@@ -151,12 +152,12 @@ func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) e
 	return nil
 }
 
-// parent is the session that is told of what this one did: the one that started it, else the current one of the agent
-// that it belongs to.
+// parent returns the session that receives this one's reports: the session that started it, otherwise the current session of its
+// parent agent.
 func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err error) {
 	if sh.session.Parent != "" {
 		s, err = sh.runtime.store.AgentSession(ctx, sh.session.Parent)
-		if permissions.CodeOf(err) == permissions.CodeUnknown { // it is not kept any more
+		if permissions.CodeOf(err) == permissions.CodeUnknown { // the session was deleted
 			return permissions.AgentSession{}, nil
 		}
 		return s, err
@@ -167,7 +168,7 @@ func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err err
 	return s, nil
 }
 
-// giver is the session that started this one, to be looked at; ok is false when it has ended.
+// giver is the session that started this one, for reading only; ok is false when it has ended.
 func (sh *turn) giver(ctx context.Context) (giver *turn, ok bool, err error) {
 	s, err := sh.runtime.store.AgentSession(ctx, sh.session.Parent)
 	if permissions.CodeOf(err) == permissions.CodeUnknown {
@@ -181,10 +182,10 @@ func (sh *turn) giver(ctx context.Context) (giver *turn, ok bool, err error) {
 		return nil, false, err
 	}
 	giver.agent, err = sh.runtime.agent(s)
-	return giver, err == nil, nil // it is not in the configuration any more, and so it holds nothing
+	return giver, err == nil, nil // an agent that is no longer configured holds nothing
 }
 
-// report tells the agent that this one belongs to how its run ended.
+// report tells the parent agent how the run ended.
 func (sh *turn) report(ctx context.Context) error {
 	to, err := sh.parent(ctx)
 	if err != nil {
@@ -203,13 +204,13 @@ func (sh *turn) report(ctx context.Context) error {
 	err = sh.runtime.tell(ctx, to.ID, agents.Post{
 		Key: "ended/" + string(sh.session.ID) + "/" + strconv.Itoa(sh.run.N), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: text,
 	})
-	if permissions.CodeOf(err) == permissions.CodeLimit { // it reads nothing just now
+	if permissions.CodeOf(err) == permissions.CodeLimit { // its inbox is full
 		return sh.notice(ctx)
 	}
 	return err
 }
 
-// notice tells the person how a run ended that no agent is told of and that did not end as a person said.
+// notice tells the person how a run ended, if no agent is told and the person did not end it.
 func (sh *turn) notice(ctx context.Context) error {
 	if sh.agent.Via != "" || slices.Contains([]string{ReasonDenied, ReasonInterrupted, ReasonStopped}, sh.run.Reason) {
 		return nil
@@ -222,15 +223,15 @@ func (sh *turn) notice(ctx context.Context) error {
 		Session: string(sh.session.ID), Text: permissions.Brief(strings.ToValidUTF8(text, "\ufffd"), permissions.MaxTelling),
 	})
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
-		sh.runtime.log.Warn("how a run ended reaches nobody", "agent", sh.agent.Name, "code", r.Code)
+		sh.runtime.log.Warn("run outcome not delivered", "agent", sh.agent.Name, "code", r.Code)
 		return nil
 	}
 	return err
 }
 
-// children are the sessions that one started and that go on.
+// children lists the open sessions that a session started.
 func (rt *Runtime) children(ctx context.Context, of permissions.ID) (all []permissions.AgentSession, err error) {
-	for after := of; ; { // a child is younger than its parent, and so is its id
+	for after := of; ; { // ids are ordered by time, so a child follows its parent
 		list, err := rt.store.OpenSessions(ctx, after, page)
 		if err != nil {
 			return nil, err
@@ -247,7 +248,7 @@ func (rt *Runtime) children(ctx context.Context, of permissions.ID) (all []permi
 	}
 }
 
-// endChildren has those end that a session started.
+// endChildren orders the sessions that a session started to end.
 func (rt *Runtime) endChildren(ctx context.Context, of permissions.ID) error {
 	all, err := rt.children(ctx, of)
 	for _, s := range all {

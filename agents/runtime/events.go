@@ -14,8 +14,8 @@ import (
 
 var _ agents.EventHandler = (*Runtime)(nil)
 
-// HandleEvent is [agents.EventHandler]: a session that waits goes on, and the foreground agent is told of what a background agent
-// asks, in silence: when it is shown, and when it is settled.
+// HandleEvent implements [agents.EventHandler]: it wakes a waiting session, and silently tells the foreground agent when a
+// background agent's request is shown and when it is settled.
 func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
 	if h.Type == permissions.AllStopped {
 		rt.stopAll()
@@ -42,7 +42,7 @@ func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permi
 		by := ""
 		if r.DecidedBy != "" {
 			by = fmt.Sprintf(" (%s, %s)", r.DecidedBy, r.DecidedVia)
-			if err := rt.shown(ctx, r, h.At); err != nil { // it was, also where that is told only after this
+			if err := rt.shown(ctx, r, h.At); err != nil { // the "settled" event can arrive before "shown" was reported
 				return err
 			}
 		}
@@ -52,7 +52,7 @@ func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permi
 	return nil
 }
 
-// shown tells that a request was shown, once.
+// shown reports once that a request was shown.
 func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Time) error {
 	people := strings.Join(r.Asked, ", ")
 	return rt.notifySilently(ctx, r, "shown", fmt.Sprintf(
@@ -60,8 +60,7 @@ func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Tim
 			"but not answer it.", r.Who(), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
 }
 
-// stopAll stops whatever runs. A session that waits is woken by the end of what it asked, and then finds that all is
-// stopped.
+// stopAll stops everything that runs. A waiting session is woken when its request ends, and then sees the stop.
 func (rt *Runtime) stopAll() {
 	rt.mu.Lock()
 	all := slices.Collect(maps.Keys(rt.working))
@@ -71,7 +70,7 @@ func (rt *Runtime) stopAll() {
 	}
 }
 
-// wants is what a request is about, in a few words.
+// wants describes a request in a few words.
 func wants(r permissions.Request) string {
 	switch r.Kind {
 	case permissions.KindPermission:
@@ -84,7 +83,7 @@ func wants(r permissions.Request) string {
 	return "a choice: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
 }
 
-// mostQuoted is how many characters of an agent's words are quoted.
+// mostQuoted is the maximum number of characters quoted from an agent.
 const mostQuoted = 200
 
 func because(r permissions.Request) string {
@@ -94,11 +93,11 @@ func because(r permissions.Request) string {
 	return fmt.Sprintf(" (%q)", short(r.Reason, mostQuoted))
 }
 
-// notifySilently puts something to the foreground agent of a request that begins no run.
+// notifySilently posts text to the foreground agent of a request without starting a run.
 func (rt *Runtime) notifySilently(ctx context.Context, r permissions.Request, what, text string) error {
 	a, ok := rt.own[r.Foreground]
 	if !ok {
-		return nil // it is not in the configuration any more
+		return nil // it is no longer configured
 	}
 	s, err := rt.session(ctx, a)
 	if err != nil {
@@ -106,7 +105,7 @@ func (rt *Runtime) notifySilently(ctx context.Context, r permissions.Request, wh
 	}
 	err = rt.tell(ctx, s.ID, agents.Post{Key: string(r.ID) + "/" + what, Text: text, Silent: true})
 	if permissions.CodeOf(err) == permissions.CodeLimit {
-		rt.log.Warn("an agent is not told of what another asks: too much waits for it", "agent", a.Name)
+		rt.log.Warn("agent inbox full, event dropped", "agent", a.Name)
 		return nil
 	}
 	return err

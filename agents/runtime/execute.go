@@ -12,16 +12,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// execute runs the next call of the step, or takes what a person answered to one that asks.
+// execute runs the next call of the step, or applies the answer to a call that asks.
 func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	c, ok := sh.run.next()
 	if !ok {
-		return false, ErrStep // the machine leaves EXECUTE with the last call
+		return false, ErrStep // the last call ends EXECUTE
 	}
 	switch c.Phase {
 	case Asking:
 		return sh.hearAnswer(ctx, c)
-	case Begun: // and how it went could not be stored
+	case Begun: // its outcome could not be stored
 		_, err := sh.resume(ctx)
 		return false, err
 	}
@@ -48,7 +48,7 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	o := tool.Run(brief, sh.place(held), c.Input, c.Plan)
 	stopped := brief.Err() != nil
 	done()
-	if ctx.Err() != nil { // the daemon ends: how far the call came is told when it is started again
+	if ctx.Err() != nil { // the daemon stops; the next start reports the interrupted call
 		return false, ctx.Err()
 	}
 	if o.Pause != "" && !stopped {
@@ -57,9 +57,9 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 	return false, sh.ended(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
 }
 
-// allowed are the tags that a call runs with. What was allowed by a person runs with what that person was shown that it
-// needs, if the approval still counts: much may have happened since it was used for the step. Anything else is judged once
-// more. why it may not run is for the model, and granted says under which grants it runs.
+// allowed returns the tags that a call runs with. A call that a person approved runs with the tags that the person was shown, if
+// the approval is still valid: it may have been revoked since it was used for the step. Any other call is evaluated again. why
+// is for the model, and empty if the call may run; granted records the grants that it runs under.
 func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, granted []agents.Artifact, why string, err error) {
 	if held, err = sh.held(ctx); err != nil {
 		return nil, nil, "", err
@@ -89,7 +89,7 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 		return nil, nil, "", err
 	case verdict.Forbidden != "":
 		return held, nil, permissions.Forbidden(verdict.Forbidden).Text, nil
-	case asks: // it has no gate
+	case asks: // built-in tools need no permission
 		return held, nil, "", nil
 	case verdict.Ask:
 		return held, nil, notAnyMore, nil
@@ -102,7 +102,7 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 	return held, append(granted, more...), why, err
 }
 
-// heldTags is [turn.underGrant] of what a call needs of tags that grants give.
+// heldTags calls [turn.underGrant] for the tags that a call needs and grants provide.
 func (sh *turn) heldTags(ctx context.Context, c Call) (granted []agents.Artifact, why string, err error) {
 	own, err := sh.ungranted(ctx)
 	tags := permissions.Missing(c.Held, slices.Concat(own, sh.agent.Place.Tags))
@@ -114,19 +114,19 @@ func (sh *turn) heldTags(ctx context.Context, c Call) (granted []agents.Artifact
 	return sh.underGrant(ctx, c, q, "/held")
 }
 
-// moved is what is told of a call that was planned for another folder than the workspace is now.
+// moved is the result of a call planned for a workspace folder that has been replaced since.
 var moved = tools.ErrMoved.Error()
 
-// where is the workspace of the agent, and which folder that is.
+// where identifies the agent's workspace: its path and the folder behind it.
 func (a *agent) where() string { return strings.TrimSpace(a.Place.Workspace + " " + a.Place.Folder()) }
 
-// elsewhere reports whether the workspace was another folder when the run began. Of runs before that was kept nobody knows.
+// elsewhere reports whether the workspace has changed since the run began. It is false for runs stored without a workspace.
 func (sh *turn) elsewhere() bool { return sh.run.Where != "" && sh.run.Where != sh.agent.where() }
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 
-// underGrant has a row for what nobody is asked about, of a call, because of what was granted: it is audited, the grant counts
-// it, and an artifact says so.
+// underGrant submits a request that grants already cover, so that it is audited and counted against them, and returns an
+// artifact that records it.
 func (sh *turn) underGrant(
 	ctx context.Context, c Call, q permissions.Request, key string,
 ) (granted []agents.Artifact, why string, err error) {
@@ -137,7 +137,7 @@ func (sh *turn) underGrant(
 	if err == nil {
 		r, err = sh.runtime.desk.Submit(ctx, caller, q)
 	}
-	if err == nil && r.State == permissions.Pending { // the grant has ended in this very moment
+	if err == nil && r.State == permissions.Pending { // the grant ended after Evaluate
 		return nil, notAnyMore, sh.runtime.desk.Withdraw(ctx, caller, r.ID, "")
 	}
 	if err == nil {
@@ -146,21 +146,21 @@ func (sh *turn) underGrant(
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		return nil, r.Text, nil
 	}
-	if err != nil || len(r.Under) == 0 { // what the configuration gives is no grant
+	if err != nil || len(r.Under) == 0 { // permissions from the configuration are not grants
 		return nil, "", err
 	}
 	r.Scope = verdict.Scope
 	return []agents.Artifact{agents.Verdict(sh.execution(c), r, false)}, "", nil
 }
 
-// ended stores how a call went, whatever the store does meanwhile: it is not run again for that.
+// ended stores a call's outcome, and retries until that succeeds, so that the call never runs twice.
 func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, e Event) error {
 	x.Ended, x.Success, x.Exit = sh.runtime.stamp(), !o.Error, o.Exit
 	if o.Error {
 		x.Error = short(o.Text, permissions.MaxReason)
 	}
 	c := agents.Commit{}
-	if !sh.run.Shows { // else it ended before a person looked at it
+	if !sh.run.Shows { // otherwise the row was written before a person reviewed the result
 		c.Executions = []agents.Execution{x}
 	}
 	for _, a := range o.Artifacts {
@@ -172,14 +172,14 @@ func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, 
 		if err == nil || ctx.Err() != nil || isFinal(err) {
 			return err
 		}
-		sh.runtime.log.Error("how a call went cannot be stored just now", "session", sh.session.ID, "err", err)
+		sh.runtime.log.Error("store tool result", "session", sh.session.ID, "err", err)
 		if permissions.Pause(ctx, delay) != nil {
 			return ctx.Err()
 		}
 	}
 }
 
-// bounded is an artifact of a call, without the text that a program wrote where the agent has no room left for it this hour.
+// bounded drops a stream's text from an artifact when the agent has used up its hourly output budget.
 func (sh *turn) bounded(a agents.Artifact) agents.Artifact {
 	switch a.Type {
 	case agents.ArtifactStdout, agents.ArtifactStderr, agents.ArtifactDiagnostics:
@@ -197,8 +197,8 @@ func (sh *turn) bounded(a agents.Artifact) agents.Artifact {
 	return kept
 }
 
-// stepKey names the question of the step.
+// stepKey is the key of the step's request.
 func (sh *turn) stepKey() string { return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) }
 
-// callKey names the question of one call.
+// callKey is the key of one call's request.
 func (sh *turn) callKey(c Call) string { return sh.stepKey() + "/" + strconv.Itoa(c.N) }

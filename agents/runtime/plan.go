@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// mostPosts is how many posts are taken at a time.
+	// mostPosts is the number of posts read at a time.
 	mostPosts = 100
-	// mostChain is how often agents may wake each other, one by the other: else two that thank each other never end.
+	// mostChain is how often agents may wake each other in a row; it ends endless exchanges between two agents.
 	mostChain = 30
 
 	waitsForPerson = "I wait for you: other agents and I have woken each other too often without you. Tell me to go on."
 )
 
-// wake begins a run when somebody wrote. What was told in silence goes into the transcript alone.
+// wake begins a run when there are posts. Silent posts only go into the transcript.
 func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
 	if err != nil || len(posts) == 0 {
@@ -40,7 +40,7 @@ func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 		return false, sh.hear(ctx, posts)
 	}
 	person := slices.ContainsFunc(posts, func(p agents.Post) bool { return p.From == sh.session.Person })
-	if sh.elsewhere() { // what was granted for the session was granted for its work in the other folder
+	if sh.elsewhere() { // session grants were given for work in the other folder
 		if err := sh.runtime.desk.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
 			return false, err
 		}
@@ -49,7 +49,7 @@ func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 	return false, sh.advance(ctx, agents.Commit{}, Begin{Person: person})
 }
 
-// hear takes posts into the transcript.
+// hear moves posts into the transcript.
 func (sh *turn) hear(ctx context.Context, posts []agents.Post) error {
 	c := agents.Commit{}
 	for _, p := range posts {
@@ -74,7 +74,7 @@ func (sh *turn) hear(ctx context.Context, posts []agents.Post) error {
 	return sh.advance(ctx, c)
 }
 
-// letter is a post as the model reads it: what is not its person's says whose it is.
+// letter formats a post for the model; posts that are not the person's name their sender.
 func (sh *turn) letter(p agents.Post) string {
 	text := unforged(p.Text)
 	switch p.From {
@@ -86,12 +86,12 @@ func (sh *turn) letter(p agents.Post) string {
 	return "[agent " + strings.TrimPrefix(p.From, permissions.AgentCaller("").Name) + "] " + text
 }
 
-// heading is how a line begins that passes for another's.
+// heading matches the start of a line that imitates a sender's heading.
 var heading = regexp.MustCompile(`(?im)^(?:[^\S\n]|\p{Cf})*\[(?:daycared|agent)\b`)
 
 var oneBreak = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// unforged marks the lines of a text that pass for somebody else's.
+// unforged marks lines that imitate a sender's heading.
 func unforged(text string) string { return heading.ReplaceAllString(oneBreak.Replace(text), "│ $0") }
 
 // plan asks the model what to do next.
@@ -103,7 +103,7 @@ func (sh *turn) plan(ctx context.Context) error {
 	if len(posts) > 0 {
 		return sh.hear(ctx, posts)
 	}
-	if _, err := sh.held(ctx); err != nil { // the kill switch: no model is asked either
+	if _, err := sh.held(ctx); err != nil { // the kill switch also stops model calls
 		return err
 	}
 	sh.busy(true)
@@ -115,7 +115,7 @@ func (sh *turn) plan(ctx context.Context) error {
 	}
 	if models.Near(sh.agent.Model, prompt, sh.run.Known) {
 		if err := sh.compact(ctx, brief, prompt, last); !errors.Is(err, models.ErrTooLong) {
-			return sh.thought(ctx, brief, err) // the shorter one is asked next
+			return sh.thought(ctx, brief, err) // the next plan sends the shorter prompt
 		}
 	}
 	reply, err := sh.agent.Model.Reply(brief, prompt, nil)
@@ -130,7 +130,7 @@ func (sh *turn) plan(ctx context.Context) error {
 	return sh.replied(ctx, prompt, reply)
 }
 
-// asked is what the model was asked: how it began, and what it had not been told before.
+// asked records the prompt: its head, and the messages that are new to the model.
 func (sh *turn) asked(p models.Prompt) agents.Artifact {
 	last := len(p.Messages)
 	for last > 0 && p.Messages[last-1].Role != models.Assistant {
@@ -146,16 +146,16 @@ func (sh *turn) asked(p models.Prompt) agents.Artifact {
 	})
 }
 
-// thought ends the run of which the model cannot be asked, and says so.
+// thought ends the run when the model cannot be called, and tells the person.
 func (sh *turn) thought(ctx, brief context.Context, err error) error {
-	if brief.Err() != nil { // an order, or the end: whoever reads next sees it
+	if brief.Err() != nil { // an order or the shutdown; the next turn handles it
 		err = nil
 	}
 	var fault *models.Error
 	if !errors.As(err, &fault) {
 		return err
 	}
-	sh.runtime.log.Warn("a model gives no reply", "agent", sh.agent.Name, "err", err)
+	sh.runtime.log.Warn("model request failed, ending the run", "agent", sh.agent.Name, "err", err)
 	if err := sh.say(ctx, "model", "I cannot think just now: "+err.Error()); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (sh *turn) thought(ctx, brief context.Context, err error) error {
 	})}}, Broke{Reason: ReasonModel})
 }
 
-// compact has the model's own summary stand for the oldest turns, up to the last that p was made of.
+// compact replaces the oldest turns, up to the last turn of p, by a summary that the model writes.
 func (sh *turn) compact(ctx, brief context.Context, p models.Prompt, last int64) error {
 	made, err := models.Compact(brief, sh.agent.Model, p)
 	sh.spend(made.Usage)
@@ -185,12 +185,12 @@ func (sh *turn) compact(ctx, brief context.Context, p models.Prompt, last int64)
 	return sh.advance(ctx, c)
 }
 
-// replied keeps what the model answered.
+// replied stores the model's reply.
 func (sh *turn) replied(ctx context.Context, p models.Prompt, reply models.Reply) error {
 	e := Replied{Words: reply.Text}
 	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: slices.Clone(reply.Calls)}
 	for i, call := range reply.Calls {
-		if !json.Valid(call.Input) { // what cannot be read is kept all the same, and judged as what it is
+		if !json.Valid(call.Input) { // stored in readable form; validation rejects the call
 			said.Calls[i].Input, _ = agents.Encode(map[string]string{"unreadable": string(call.Input)})
 			call.Input, _ = agents.Encode(string(call.Input))
 		}
@@ -210,13 +210,13 @@ func (sh *turn) replied(ctx context.Context, p models.Prompt, reply models.Reply
 	return sh.advance(ctx, c, e)
 }
 
-// spend counts what a reply used, with the next commit.
+// spend adds a reply's usage to the session; the next commit stores it.
 func (sh *turn) spend(u models.Usage) {
 	sh.session.Tokens += u.Read + u.Written
 	sh.session.Cost += sh.agent.Model.Cost(u)
 }
 
-// prompt is what the model is asked: the transcript, up to the turn last.
+// prompt builds the model's prompt from the transcript, and returns the number of its last turn.
 func (sh *turn) prompt(ctx, brief context.Context) (p models.Prompt, last int64, err error) {
 	messages, last, err := sh.transcript(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (sh *turn) prompt(ctx, brief context.Context) (p models.Prompt, last int64,
 	return models.Prompt{System: sh.agent.system(), Messages: messages, Tools: sh.offered(brief)}, last, nil
 }
 
-// offered is everything that the agent can call just now, but for what is forbidden.
+// offered lists the tools that the agent can call, without forbidden ones.
 func (sh *turn) offered(ctx context.Context) (list []models.Tool) {
 	for _, t := range askingTools {
 		list = append(list, t.spec)
@@ -236,7 +236,7 @@ func (sh *turn) offered(ctx context.Context) (list []models.Tool) {
 	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.desk.Forbids(sh.session.Caller(), t.Name) })
 }
 
-// transcript is what was said so far. Turns of the same speaker that follow each other are one message.
+// transcript reads the session's messages, joining consecutive user turns, and the number of the last turn.
 func (sh *turn) transcript(ctx context.Context) (messages []models.Message, seq int64, err error) {
 	turns, err := sh.runtime.store.Turns(ctx, sh.session.ID)
 	if err != nil {
@@ -257,7 +257,7 @@ func (sh *turn) transcript(ctx context.Context) (messages []models.Message, seq 
 	return messages, seq, nil
 }
 
-// system is what the agent is told before everything else.
+// system is the system prompt.
 func (a *agent) system() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You are %s, an agent that daycared runs for %s.\n", a.Name, a.Person)
@@ -275,8 +275,7 @@ func (a *agent) system() string {
 	return b.String()
 }
 
-// say tells the agent's person something, once for each step and name. An agent without a person to talk to says it to
-// nobody.
+// say sends the agent's person a message, once per step and name. It does nothing for an agent that has no chat.
 func (sh *turn) say(ctx context.Context, name, text string) error {
 	v, err := sh.agent.voice(ctx)
 	if v == nil || strings.TrimSpace(text) == "" {
@@ -287,7 +286,7 @@ func (sh *turn) say(ctx context.Context, name, text string) error {
 	}
 	err = v.Say(ctx, string(sh.session.ID)+"/"+strconv.Itoa(sh.run.N)+"/"+strconv.Itoa(sh.run.Step)+"/"+name, text)
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
-		sh.runtime.log.Warn("what an agent says is not taken", "agent", sh.agent.Name, "code", r.Code)
+		sh.runtime.log.Warn("agent output rejected", "agent", sh.agent.Name, "code", r.Code)
 		return nil
 	}
 	return err

@@ -11,12 +11,12 @@ import (
 
 var _ agents.Resident = (*agent)(nil)
 
-// Binding is [agents.Resident].
+// Binding implements [agents.Resident].
 func (a *agent) Binding() permissions.Binding {
 	return permissions.Binding{Agent: a.Name, Person: a.Person, Via: a.Via}
 }
 
-// Run is [agents.Resident]: what the agent does is done by the runtime, which is given its voice here.
+// Run implements [agents.Resident]. It hands the speaker to the runtime, which does the work, and waits for ctx.
 func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
 	a.once.Do(func() {
 		a.speaker = s
@@ -24,13 +24,13 @@ func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
 	})
 	if current, ok, err := a.runtime.store.CurrentSession(ctx, a.Name); err == nil && ok && current.Person == a.Person {
 		a.shows(current.Status)
-		a.runtime.kick(current.ID) // it may have something to say
+		a.runtime.kick(current.ID) // it may have messages to send
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// Hear is [agents.Resident].
+// Hear implements [agents.Resident].
 func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
 	s, err := a.runtime.session(ctx, a)
 	if err != nil {
@@ -44,13 +44,13 @@ func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
 	return nil
 }
 
-// Activity is [agents.Resident].
+// Activity implements [agents.Resident].
 func (a *agent) Activity() permissions.Activity { return *a.activity.Load() }
 
-// shows notes what the agent does.
+// shows records the agent's activity.
 func (a *agent) shows(now permissions.Activity) { a.activity.Store(&now) }
 
-// voice is what the agent speaks through, once that is there; nil of one that has no person to talk to.
+// voice waits for the agent's speaker; nil for an agent without a chat.
 func (a *agent) voice(ctx context.Context) (agents.Speaker, error) {
 	if a.Via == "" {
 		return nil, nil
@@ -63,7 +63,7 @@ func (a *agent) voice(ctx context.Context) (agents.Speaker, error) {
 	}
 }
 
-// busy shows the person that the agent works, or no longer, if there is somebody to show it to.
+// busy shows or clears the working indicator, if the agent has a speaker.
 func (a *agent) busy(on bool) {
 	select {
 	case <-a.ready:
@@ -72,16 +72,16 @@ func (a *agent) busy(on bool) {
 	}
 }
 
-// order is what a person told a session to do at once.
+// order is a person's command to a session, obeyed before anything else.
 type order struct {
-	most permissions.Order // of what was told
-	done chan struct{}     // closed once that was obeyed
+	most permissions.Order // the strongest one given
+	done chan struct{}     // closed when it was obeyed
 }
 
-// orders are what a session may be told, from what ends least to what ends most.
+// orders are sorted from weakest to strongest.
 var orders = []permissions.Order{permissions.OrderStop, permissions.OrderQuit, permissions.OrderNew}
 
-// Obey is [agents.Resident]. It returns once the order was obeyed.
+// Obey implements [agents.Resident]. It returns when the order was obeyed.
 func (a *agent) Obey(ctx context.Context, o permissions.Order) error {
 	s, ok, err := a.runtime.store.CurrentSession(ctx, a.Name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *agent) Obey(ctx context.Context, o permissions.Order) error {
 	}
 }
 
-// command has a session obey, whatever it does, and returns what is closed then.
+// command gives a session an order, interrupts its work, and returns a channel that is closed when the order was obeyed.
 func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct{} {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -121,7 +121,7 @@ func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct
 	return given.done
 }
 
-// ordered is what a session was told by now, nil for nothing.
+// ordered returns the session's order, if any, and its strength at this moment.
 func (rt *Runtime) ordered(id permissions.ID) (o *order, told permissions.Order) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -131,7 +131,7 @@ func (rt *Runtime) ordered(id permissions.ID) (o *order, told permissions.Order)
 	return o, told
 }
 
-// obeyed strikes out an order, if there is one and no more was told meanwhile.
+// obeyed removes an order, unless a stronger one was given meanwhile.
 func (rt *Runtime) obeyed(id permissions.ID, o *order, told permissions.Order) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -142,18 +142,18 @@ func (rt *Runtime) obeyed(id permissions.ID, o *order, told permissions.Order) {
 	close(o.done)
 }
 
-// rest waits before something is tried again, and not long once there is an order.
+// rest waits before a retry, at most briefly if there is an order.
 func (rt *Runtime) rest(ctx context.Context, w *worker, d time.Duration) {
 	brief, done := rt.breakable(ctx, w)
 	defer done()
 	if brief.Err() == nil {
-		_ = permissions.Pause(brief, d) // whoever calls looks at ctx
+		_ = permissions.Pause(brief, d) // the caller checks ctx
 	} else {
 		_ = permissions.Pause(ctx, min(d, again))
 	}
 }
 
-// breakable is ctx, which ends with an order as well, for what takes long.
+// breakable returns a context for long work, which an order cancels as well.
 func (rt *Runtime) breakable(ctx context.Context, w *worker) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	rt.mu.Lock()
@@ -170,5 +170,5 @@ func (rt *Runtime) breakable(ctx context.Context, w *worker) (context.Context, c
 	}
 }
 
-// stopTime bounds what is done about an order at the desk.
+// stopTime bounds the requests made to obey an order.
 const stopTime = 5 * time.Second

@@ -1,15 +1,14 @@
-// Package runtime runs agents of our own. One agent's session is one state machine ([Next]), which is pure; a driver
-// stores every step before the next begins, and does what the step says: it asks the model, puts calls to people, runs
-// tools.
+// Package runtime runs daycared's own agents. A session is a pure state machine ([Next]). A driver performs each step (asks the
+// model, submits calls for approval, runs tools) and stores it before the next begins.
 //
 //	PLAN → VALIDATE_CALLS → (WAIT_ACK) → EXECUTE → OBSERVE → COMMIT → PLAN … → TERMINATE
 //
-// Whoever waits for a person is a row: the worker ends, and an answer begins another one, after a restart as well. What
-// was begun and not ended when the daemon was killed is told to the model as such, and never run twice.
+// A session that waits for a person is only a row: its worker ends, and the answer starts another one, also after a restart. A
+// call that was running when the daemon was killed is reported to the model as interrupted and never run twice.
 //
-// step.go and state.go are the machine; runtime.go and worker.go the driver, resident.go its person's side; plan.go,
-// validate.go, wait.go and execute.go its states; asking.go the tools that ask people, and answer.go what these are told;
-// children.go, schedule.go and events.go what agents do besides their person's chat.
+// step.go and state.go hold the machine; runtime.go and worker.go the driver; resident.go the agent's chat; plan.go,
+// validate.go, wait.go and execute.go the states; asking.go the tools that ask people, and answer.go their results; children.go,
+// schedule.go and events.go background agents.
 package runtime
 
 import (
@@ -32,39 +31,39 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Agent is an agent of our own, as the configuration has it.
+// Agent is the configuration of one agent.
 type Agent struct {
 	Name         string
-	Person       string // whose it is
-	Via          string // where the two talk; empty: it is a background agent
-	Parent       string // of a background agent: whose person it asks, and who is told
+	Person       string // the owner
+	Via          string // the channel of their chat; empty: a background agent
+	Parent       string // of a background agent: the agent that is told of its runs and whose person it asks
 	Model        models.Model
 	Instructions string
 	Tools        []tools.Tool
-	Servers      []Server        // whose tools it has besides
-	Place        tools.Workspace // its Tags are what the configuration gives
+	Servers      []Server        // MCP servers with further tools
+	Place        tools.Workspace // its Tags are the configured permissions
 	Terminates   bool            // a denial ends the run
-	Schedule     *Schedule       // nil: it runs when it is told to
-	Prompt       string          // what it is told when it runs by its schedule
+	Schedule     *Schedule       // nil: it only runs when told to
+	Prompt       string          // the message that starts a scheduled run
 }
 
-// Server has tools that may come and go. It is safe for concurrent use.
+// Server provides tools that may change over time. It is safe for concurrent use.
 type Server interface {
-	// Tools are those that it has just now. None has a name of ours.
+	// Tools returns its current tools. None has the name of a built-in tool.
 	Tools(ctx context.Context) ([]tools.Tool, error)
 }
 
-// Store keeps sessions, with their transcripts.
+// Store persists sessions and transcripts.
 type Store interface {
 	agents.SessionStore
 	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
-	// OpenSessions lists those that have not ended, by id.
+	// OpenSessions lists the sessions that have not ended, by id.
 	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
-	// SessionWaiting is the one that waits for a request.
+	// SessionWaiting returns the session that waits for a request.
 	SessionWaiting(ctx context.Context, request permissions.ID) (permissions.AgentSession, bool, error)
-	// Turns is the transcript, without what was dropped.
+	// Turns returns the transcript, without dropped turns.
 	Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error)
-	// Timetable is when a scheduled agent runs next; ok is false when that was never set.
+	// Timetable returns when a scheduled agent runs next; ok is false if that was never set.
 	Timetable(ctx context.Context, agent string) (t agents.Timetable, ok bool, err error)
 	SetTimetable(ctx context.Context, t agents.Timetable) error
 }
@@ -72,45 +71,45 @@ type Store interface {
 // Options are the parts of a runtime. All are required.
 type Options struct {
 	Agents []Agent
-	Others []string // names of agents that another part runs: their sessions are left alone
+	Others []string // agents of other parts of the daemon: their sessions are left alone
 	Store  Store
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// Runtime runs agents of our own. It is safe for concurrent use.
+// Runtime runs daycared's own agents. It is safe for concurrent use.
 type Runtime struct {
 	store  Store
-	desk   agents.Approvals // set by Bind, before anything else
+	desk   agents.Approvals // set by Bind, before Run
 	now    func() time.Time
 	log    *slog.Logger
 	own    map[string]*agent  // by name
-	order  []*agent           // as configured
-	others map[string]bool    // agents of another part
-	rung   permissions.Signal // there are sessions to be worked on
-	places chan struct{}      // bounds how many work at once
+	order  []*agent           // in the order of the configuration
+	others map[string]bool    // agents of other parts of the daemon
+	rung   permissions.Signal // sessions have been kicked
+	places chan struct{}      // limits concurrent workers
 
 	mu      sync.Mutex
-	kicked  map[permissions.ID]bool    // to be worked on
-	working map[permissions.ID]*worker // being worked on
-	orders  map[permissions.ID]*order  // to be obeyed
+	kicked  map[permissions.ID]bool    // sessions to work on
+	working map[permissions.ID]*worker // running workers
+	orders  map[permissions.ID]*order  // orders not yet obeyed
 }
 
-// agent is an Agent at work.
+// agent is the runtime state of an Agent.
 type agent struct {
 	Agent
 	runtime  *Runtime
-	beginner sync.Mutex     // one session is begun at a time
+	beginner sync.Mutex     // serializes the start of sessions
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
-	due      permissions.Signal // what its next run needs is settled
+	due      permissions.Signal // a request made for its next run was settled
 	activity atomic.Pointer[permissions.Activity]
-	output   *rate.Limiter // bytes of what its calls wrote that are stored
+	output   *rate.Limiter // bytes of tool output that may be stored
 }
 
-// outputPerHour bounds the bytes that the calls of one agent leave in the store in an hour. A call leaves 2 MiB at most, or 8
-// where another's MCP server ran it.
+// outputPerHour bounds the bytes that one agent's calls store per hour. A single call stores at most 2 MiB, or 8 MiB if an MCP
+// server ran it.
 const outputPerHour = 64 << 20
 
 func newAgent(rt *Runtime, a Agent) *agent {
@@ -122,10 +121,10 @@ func newAgent(rt *Runtime, a Agent) *agent {
 	return at
 }
 
-// mostWorkers is how many sessions are worked on at once. Those that wait for people are not.
+// mostWorkers is the maximum number of concurrent workers. Sessions that wait for people have none.
 const mostWorkers = 64
 
-// New makes a runtime. It starts nothing: call [Runtime.Bind], then [Runtime.Run].
+// New returns a runtime. It starts nothing: call [Runtime.Bind], then [Runtime.Run].
 func New(o Options) *Runtime {
 	rt := &Runtime{
 		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
@@ -143,10 +142,10 @@ func New(o Options) *Runtime {
 	return rt
 }
 
-// Bind says where agents ask. It is called once, before anything runs.
+// Bind sets where agents ask. Call it once, before Run.
 func (rt *Runtime) Bind(d agents.Approvals) { rt.desk = d }
 
-// Residents are the agents that people talk to.
+// Residents returns the agents that have a chat.
 func (rt *Runtime) Residents() (all []agents.Resident) {
 	for _, a := range rt.order {
 		if a.Via != "" {
@@ -156,7 +155,7 @@ func (rt *Runtime) Residents() (all []agents.Resident) {
 	return all
 }
 
-// Run works until ctx ends. What was going on when the daemon ended goes on first.
+// Run works until ctx ends. It first resumes the sessions that were open when the daemon stopped.
 func (rt *Runtime) Run(ctx context.Context) error {
 	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
@@ -187,12 +186,12 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	return nil
 }
 
-// resume has every session that has not ended looked at: what it waits for may have been settled meanwhile.
+// resume kicks every open session: the request that it waits for may have been settled meanwhile.
 func (rt *Runtime) resume(ctx context.Context) error {
 	for after := permissions.ID(""); ; {
 		list, err := rt.store.OpenSessions(ctx, after, page)
 		if err != nil {
-			rt.log.Error("sessions cannot be listed just now", "err", err)
+			rt.log.Error("list open sessions, retrying", "err", err)
 			if err := permissions.Pause(ctx, again); err != nil {
 				return err
 			}
@@ -210,11 +209,11 @@ func (rt *Runtime) resume(ctx context.Context) error {
 
 const (
 	page = 500
-	// again is how long after a failure of the store the same is tried once more.
+	// again is the delay before a failed store operation is retried.
 	again = time.Second
 )
 
-// kick has a session worked on. It does not wait for anything.
+// kick schedules work on a session. It does not block.
 func (rt *Runtime) kick(id permissions.ID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -222,15 +221,15 @@ func (rt *Runtime) kick(id permissions.ID) {
 	rt.rung.Notify()
 }
 
-// worker works on one session. There is at most one for each.
+// worker works on one session; a session has at most one.
 type worker struct {
 	session permissions.ID
-	placed  bool               // it has one of the runtime's places
-	cancel  context.CancelFunc // of what it does just now; nil while it does nothing that can be broken off
+	placed  bool               // it occupies one of the runtime's places
+	cancel  context.CancelFunc // interrupts its current work; nil while that cannot be interrupted
 }
 
-// take takes what is to be worked on and nobody works on, as far as there are places. An order needs none: whatever the
-// others do, it is obeyed.
+// take starts workers for kicked sessions that have none, as far as places are free. A session with an order needs no place, so
+// that orders are always obeyed.
 func (rt *Runtime) take() (all []*worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -265,13 +264,13 @@ func (rt *Runtime) leave(w *worker) {
 	if w.placed {
 		<-rt.places
 	}
-	if len(rt.kicked) > 0 { // it, or another that found no place
+	if len(rt.kicked) > 0 { // this session or another needs a worker
 		rt.rung.Notify()
 	}
 }
 
-// agent finds whose session it is: an agent of the configuration, or the child of one, which is as its parent is but for
-// what it holds.
+// agent returns the agent of a session: a configured one, or a child, which is configured like its parent but holds none of its
+// permissions.
 func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
 	base, _, child := strings.Cut(s.Agent, childMark)
 	parent, ok := rt.own[base]
@@ -290,7 +289,7 @@ func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
 	return a, nil
 }
 
-// foreground is the agent whose person is asked for a background agent, and which is told.
+// foreground returns the foreground agent of a background agent: its person is asked, and it is told of requests.
 func (rt *Runtime) foreground(a *agent) string {
 	name := a.Name
 	for range len(rt.own) + strings.Count(name, childMark) {
@@ -307,7 +306,7 @@ func (rt *Runtime) foreground(a *agent) string {
 	return ""
 }
 
-// session is the current session of an agent, begun where there is none.
+// session returns an agent's current session, and begins one if there is none.
 func (rt *Runtime) session(ctx context.Context, a *agent) (permissions.AgentSession, error) {
 	a.beginner.Lock()
 	defer a.beginner.Unlock()
@@ -340,20 +339,20 @@ func (rt *Runtime) begin(
 
 func (rt *Runtime) stamp() time.Time { return rt.now().UTC().Truncate(time.Microsecond) }
 
-// all are the tools that the agent has just now, besides those of the runtime. A server that does not answer has none.
+// all returns the agent's tools without the runtime's own. A server that fails contributes none.
 func (a *agent) all(ctx context.Context) []tools.Tool {
 	list := slices.Clone(a.Tools)
 	for _, s := range a.Servers {
 		more, err := s.Tools(ctx)
 		if err != nil && ctx.Err() == nil {
-			a.runtime.log.Warn("the tools of a server cannot be listed just now", "agent", a.Name, "err", err)
+			a.runtime.log.Warn("list tools of an MCP server", "agent", a.Name, "err", err)
 		}
 		list = append(list, more...)
 	}
 	return list
 }
 
-// tool is the tool of that name.
+// tool finds a tool by its name.
 func (a *agent) tool(ctx context.Context, name string) (tools.Tool, bool) {
 	find := func(list []tools.Tool) (tools.Tool, bool) {
 		at := slices.IndexFunc(list, func(t tools.Tool) bool { return t.Spec().Name == name })
@@ -362,7 +361,7 @@ func (a *agent) tool(ctx context.Context, name string) (tools.Tool, bool) {
 		}
 		return list[at], true
 	}
-	if t, ok := find(a.Tools); ok { // no server is asked for what is our own
+	if t, ok := find(a.Tools); ok { // no server is asked for a built-in tool
 		return t, true
 	}
 	return find(a.all(ctx))

@@ -10,24 +10,24 @@ import (
 
 // Schedule says when a background agent runs by itself.
 type Schedule struct {
-	// Next is the first run after a time. It is pure.
+	// Next returns the first run after a time. It is pure.
 	Next func(after time.Time) time.Time
-	// Needs is what a run will need, and is asked beforehand: at AskAt of that run.
+	// Needs are the permissions that a run needs. They are requested in advance, at AskAt before the run.
 	Needs []permissions.Tag
 	AskAt func(run time.Time) time.Time
 }
 
-// tick is how long a timetable sleeps at most: the clock may be set meanwhile.
+// tick is the longest sleep of a timetable, because the clock may be set meanwhile.
 const tick = time.Minute
 
-// keepTimetable runs a scheduled agent at its times, until ctx ends. A run that fell into a time when the daemon was down
-// is made up for once.
+// keepTimetable runs a scheduled agent at its times, until ctx ends. Runs missed while the daemon was down are made up for by a
+// single run.
 func (rt *Runtime) keepTimetable(ctx context.Context, a *agent) error {
 	for ctx.Err() == nil {
 		next, err := rt.timetable(ctx, a)
 		wait := again
 		if err != nil {
-			rt.log.Error("a timetable cannot be kept just now", "agent", a.Name, "err", err)
+			rt.log.Error("run schedule", "agent", a.Name, "err", err)
 		} else {
 			wait = min(max(next.Sub(rt.now()), 0), tick)
 		}
@@ -40,7 +40,7 @@ func (rt *Runtime) keepTimetable(ctx context.Context, a *agent) error {
 	return nil
 }
 
-// timetable does what is due, and returns when to look again.
+// timetable does what is due, and returns when to check again.
 func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err error) {
 	now := rt.stamp()
 	t, ok, err := rt.store.Timetable(ctx, a.Name)
@@ -79,10 +79,10 @@ func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err
 	return t.Next, rt.store.SetTimetable(ctx, t)
 }
 
-// none stands for the request of a run for which nobody could be asked.
+// none marks a run for which nobody could be asked.
 const none permissions.ID = "-"
 
-// askAhead puts to people what the next run will need.
+// askAhead requests the permissions of the next run.
 func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
 	q, err := rt.desk.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
@@ -91,22 +91,22 @@ func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (
 		Key: a.Name + "/" + t.Next.UTC().Format(time.RFC3339),
 	})
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
-		rt.log.Warn("what a run will need cannot be asked", "agent", a.Name, "code", r.Code)
+		rt.log.Warn("request permissions for a scheduled run", "agent", a.Name, "code", r.Code)
 		return none, nil
 	}
 	return q.ID, err
 }
 
-// start runs a scheduled agent, in a session of its own, with what was allowed for this run.
+// start runs a scheduled agent in a session of its own, with the permissions that were allowed for this run.
 func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable, given []permissions.Tag) error {
 	key := "run/" + t.Next.UTC().Format(time.RFC3339)
 	last, ok, err := rt.store.CurrentSession(ctx, a.Name)
 	switch {
 	case err != nil:
 		return err
-	case ok && !last.CreatedAt.Before(t.Next): // begun a moment ago, by a daemon that was killed before it noted that
+	case ok && !last.CreatedAt.Before(t.Next): // started by a daemon that was killed before it stored that
 		return rt.tell(ctx, last.ID, agents.Post{Key: key, Text: a.Prompt})
-	case ok: // of the run before: it has had its time
+	case ok: // the session of the previous run, whose time is over
 		select {
 		case <-rt.command(last.ID, permissions.OrderQuit):
 		case <-ctx.Done():
@@ -120,7 +120,7 @@ func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable, give
 	return rt.tell(ctx, s.ID, agents.Post{Key: key, Text: a.Prompt})
 }
 
-// allowedAhead is what people allowed for a run. What is still pending may be waited for, until a time.
+// allowedAhead returns the permissions allowed for a run. If the request is still pending, it returns until when to wait.
 func (rt *Runtime) allowedAhead(
 	ctx context.Context, a *agent, t agents.Timetable,
 ) (given []permissions.Tag, until time.Time, err error) {
@@ -145,7 +145,7 @@ func (rt *Runtime) allowedAhead(
 	return nil, until, nil
 }
 
-// nonFatal is nil for what another try would not mend: then it is as if nobody had allowed anything.
+// nonFatal returns nil for errors that a retry would not fix; then nothing counts as allowed.
 func nonFatal(err error) error {
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// State is where a run is.
+// State is the state of a run.
 type State string
 
 // The states. A session without a run is Idle.
@@ -50,28 +50,28 @@ const (
 	ReasonSteps       = "too_many_steps"
 )
 
-// CallFate is what is to become of a call.
+// CallFate is the decision about a call.
 type CallFate string
 
-// The fates. A call that nobody has judged has none.
+// The fates; empty for a call that was not judged yet.
 const (
-	Runs   CallFate = "runs"   // nobody has to be asked, or somebody has allowed it
+	Runs   CallFate = "runs"   // no approval needed, or approved
 	Asks   CallFate = "asks"   // people are asked
-	Spared CallFate = "spared" // it does not run: its Text says why
+	Spared CallFate = "spared" // not run; its Text says why
 )
 
-// Phase is how far a call is that runs.
+// Phase is the progress of a call that runs.
 type Phase string
 
 // The phases.
 const (
 	Planned Phase = ""
 	Begun   Phase = "begun"
-	Asking  Phase = "asking" // it waits for a person: a tool that asks, or one that shows what it did
+	Asking  Phase = "asking" // waits for a person: the tool asks, or its result is reviewed
 	Ended   Phase = "ended"
 )
 
-// Call is one call of a step.
+// Call is one tool call of a step.
 type Call struct {
 	N       int               `json:"n"` // from 1
 	ID      string            `json:"id"`
@@ -80,43 +80,43 @@ type Call struct {
 	Plan    tools.Plan        `json:"plan"`
 	Fate    CallFate          `json:"fate,omitempty"`
 	Phase   Phase             `json:"phase,omitempty"`
-	Request permissions.ID    `json:"request,omitempty"` // that allowed it
-	Held    []permissions.Tag `json:"held,omitempty"`    // of what it needs: what was held when it was judged
+	Request permissions.ID    `json:"request,omitempty"` // the approving request
+	Held    []permissions.Tag `json:"held,omitempty"`    // needed tags that were held when it was judged
 	Denied  bool              `json:"denied,omitempty"`  // by a person
-	Text    string            `json:"text,omitempty"`    // what the model is told
+	Text    string            `json:"text,omitempty"`    // for the model
 	Error   bool              `json:"error,omitempty"`
-	Look    string            `json:"look,omitempty"` // what a person looks at before the model is told
+	Look    string            `json:"look,omitempty"` // what a person reviews before the model sees the result
 }
 
-// Run is where the run of a session stands: what is stored between two steps. It is a value.
+// Run is the stored state of a session's run. It is a value.
 type Run struct {
-	N       int               `json:"n,omitempty"`     // counts the runs of the session
-	Step    int               `json:"step,omitempty"`  // counts the steps of the session; names its executions
+	N       int               `json:"n,omitempty"`     // number of the run in its session
+	Step    int               `json:"step,omitempty"`  // number of the step in its session; names its executions
 	Steps   int               `json:"steps,omitempty"` // of this run
-	Given   []permissions.Tag `json:"given,omitempty"` // by whoever started the session; see [turn.given]
-	Where   string            `json:"where,omitempty"` // the workspace of the newest run, and which folder that was
+	Given   []permissions.Tag `json:"given,omitempty"` // by the session that started this one, or for a scheduled run; see [turn.given]
+	Where   string            `json:"where,omitempty"` // the workspace of the latest run; see [agent.where]
 	State   State             `json:"state,omitempty"`
 	Calls   []Call            `json:"calls,omitempty"`
-	Last    bool              `json:"last,omitempty"`    // the model called nothing: this step is the run's last
-	Words   string            `json:"words,omitempty"`   // what it said in this step
-	Request permissions.ID    `json:"request,omitempty"` // that it waits for: of the step in WAIT_ACK, of the call that asks in EXECUTE
-	Shows   bool              `json:"shows,omitempty"`   // the call that asks is done: a person looks at what it brought
+	Last    bool              `json:"last,omitempty"`    // the model called no tool: the run's last step
+	Words   string            `json:"words,omitempty"`   // the model's text in this step
+	Request permissions.ID    `json:"request,omitempty"` // the pending request: of the step in WAIT_ACK, of the asking call in EXECUTE
+	Shows   bool              `json:"shows,omitempty"`   // the asking call has run; a person reviews its result
 	Tags    []permissions.Tag `json:"tags,omitempty"`    // allowed once: held until the run ends
 	Outcome Outcome           `json:"outcome,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
 	Chain   int               `json:"chain,omitempty"` // see [agents.Post]
 
 	Denied Denials         `json:"denials,omitempty"`
-	Known  models.Measured `json:"known,omitzero"` // of the size of the transcript
+	Known  models.Measured `json:"known,omitzero"` // the measured size of the transcript
 }
 
-// Denials counts how often each subject was denied since it was last allowed, by a digest of it.
+// Denials counts how often each subject, by its digest, was denied since it was last allowed.
 type Denials map[string]int
 
-// mostDenied is how often the same may be denied; then it is not asked again until the person writes.
+// mostDenied is how many denials of the same subject end asking for it, until the person writes.
 const mostDenied = 3
 
-// subject is what a call is about, for comparing it with what was denied before.
+// subject identifies a call in [Denials].
 func subject(tool string, input json.RawMessage) string { return tool + " " + string(input) }
 
 func subjectKey(what string) string {
@@ -124,7 +124,7 @@ func subjectKey(what string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// spent reports whether a call asks for what was denied too often.
+// spent reports whether a subject was denied too often.
 func (d Denials) spent(what string) bool { return d[subjectKey(what)] >= mostDenied }
 
 // more counts one denial.
@@ -137,14 +137,14 @@ func (d Denials) more(what string) Denials {
 	return next
 }
 
-// without forgets the denials of what was allowed since.
+// without forgets the denials of a subject that was allowed.
 func (d Denials) without(what string) Denials {
 	next := maps.Clone(d)
 	delete(next, subjectKey(what))
 	return next
 }
 
-// Waits reports whether the run needs nothing but a person's answer to a request that was put.
+// Waits reports whether the run only waits for a person's answer.
 func (r Run) Waits() bool { return r.Request != "" }
 
 // asking is the number of the call that waits for a person; 0 for none.
@@ -157,7 +157,7 @@ func (r Run) asking() int {
 	return 0
 }
 
-// next is the call that is to run next; ok is false when there is none.
+// next is the next call to run; ok is false if there is none.
 func (r Run) next() (c Call, ok bool) {
 	at := slices.IndexFunc(r.Calls, func(c Call) bool { return c.Fate == Runs && c.Phase != Ended })
 	if at < 0 {
@@ -166,7 +166,7 @@ func (r Run) next() (c Call, ok bool) {
 	return r.Calls[at], true
 }
 
-// asked are the calls that people are asked about.
+// asked returns the calls that need approval.
 func (r Run) asked() (calls []Call) {
 	for _, c := range r.Calls {
 		if c.Fate == Asks {
@@ -176,12 +176,12 @@ func (r Run) asked() (calls []Call) {
 	return calls
 }
 
-// open reports whether the model has called something in this step of which it has no results yet.
+// open reports whether the model made calls in this step that have no results yet.
 func (r Run) open() bool {
 	return len(r.Calls) > 0 && slices.Contains([]State{ValidateCalls, WaitAck, Execute, Observe}, r.State)
 }
 
-// results are what the model is told of its calls.
+// results is the message with the results of the step's calls.
 func (r Run) results() models.Message {
 	m := models.Message{Role: models.Results}
 	for _, c := range r.Calls {
@@ -190,13 +190,13 @@ func (r Run) results() models.Message {
 	return m
 }
 
-// unknown is what is told of a call that was begun when the daemon ended.
+// unknown is the result of a call that was running when the daemon ended.
 const unknown = "This was interrupted: the daemon ended while it ran. Its outcome is unknown, and it was not run again. " +
 	"Look at what it did before you go on."
 
 const notRun = "This was not run: the run was stopped before it."
 
-// names are the tools of calls, for people.
+// names lists the tools of calls, for people.
 func names(calls []Call) string {
 	return strings.Join(slices.Compact(wire.Each(calls, func(c Call) string { return c.Tool })), ", ")
 }

@@ -10,71 +10,71 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Event is what happens to a run. The events below are all there are.
+// Event is an input of the state machine. The types below are all of them.
 type Event interface{ event() }
 
 type (
-	// Begin begins a run: a person wrote, unless something else was told.
+	// Begin begins a run; Person says that the person wrote.
 	Begin struct{ Person bool }
-	// Replied is what the model answered.
+	// Replied is the model's reply.
 	Replied struct {
 		Words string
-		Calls []Call // as it wrote them; N is set here
+		Calls []Call // as the model wrote them; Next sets N
 	}
-	// Broke says that the model cannot be asked, or must not any more, and why.
+	// Broke ends the run because the model cannot or must not be called.
 	Broke struct{ Reason string }
-	// Judged is what is to become of each call, in their order.
+	// Judged holds the verdict on each call, in order.
 	Judged struct{ Calls []Verdict }
-	// Posed says which request is waited for now.
+	// Posed names the request that is now pending.
 	Posed struct{ Request permissions.ID }
-	// Refused says that nobody was asked, and what the model is told instead.
+	// Refused says that the request was refused; Text is for the model.
 	Refused struct{ Text string }
-	// Settled is the request that was waited for, settled. Ends says that a denial, or silence, ends the run.
+	// Settled is the settled request. Ends says that a denial or timeout ends the run.
 	Settled struct {
 		Request permissions.Request
 		Ends    bool
-		Voided  string // not empty: the approval may not be used, and why
+		Voided  string // if not empty, why the approval must not be used
 	}
-	// Began says that a call begins to run.
+	// Began says that a call starts to run.
 	Began struct{ N int }
-	// Asked says that a call which has begun waits for a person. With Shows it is done, with this for the model: a person
-	// looks at it.
+	// Asked says that a call which has begun waits for a person. With Shows, the call is done, Text is its result, and a person
+	// reviews it.
 	Asked struct {
 		N     int
 		Shows bool
 		Text  string
 		Error bool
-		Look  string            // what the person looks at
-		Needs []permissions.Tag // of a permission that is asked for: what is not held
+		Look  string            // what the person reviews
+		Needs []permissions.Tag // the requested tags that are not held
 	}
-	// Ran is how a call ended. Denied says that a person said no to what it asked, and Tags what was granted to it.
+	// Ran is the end of a call. Denied says that a person denied its request; Tags were granted to it.
 	Ran struct {
 		N      int
 		Text   string
 		Error  bool
 		Denied bool
-		About  string // what a denial was about
+		About  string // the subject of the denial
 		Tags   []permissions.Tag
-		Stops  string // not empty: the run ends with it, for this reason
+		Stops  string // if not empty, ends the run for this reason
 	}
-	// Resumed says that the daemon was started anew.
+	// Resumed says that the daemon was restarted.
 	Resumed struct{}
 	// Observed says that the results are in the transcript.
 	Observed struct{}
-	// Committed says that the step is done with.
+	// Committed ends the step.
 	Committed struct{}
-	// Stopped ends the run, whatever it does.
+	// Stopped ends the run, whatever its state.
 	Stopped struct{ Reason string }
-	// Finished says that everybody who is told of a run's end was.
+	// Finished is recorded once all end-of-run notifications are sent.
 	Finished struct{}
 )
 
-// Verdict is what is to become of one call.
+// Verdict is the decision about one call.
 type Verdict struct {
 	Fate  CallFate
-	Input json.RawMessage // canonical; empty: as it was
+	Input json.RawMessage // canonical; empty: unchanged
 	Plan  tools.Plan
-	Held  []permissions.Tag // of what the plan needed
+	Held  []permissions.Tag // tags that the plan needed and the session held
 	Text  string            // of a Spared one
 }
 
@@ -94,13 +94,13 @@ func (Committed) event() {}
 func (Stopped) event()   {}
 func (Finished) event()  {}
 
-// ErrStep is what [Next] says of an event that cannot happen in a state. Nothing has changed then.
+// ErrStep is returned by [Next] for an event that cannot occur in a state; the run is unchanged.
 var ErrStep = errors.New("no such step")
 
-// maxSteps is how many steps a run may have.
+// maxSteps is the maximum number of steps of a run.
 const maxSteps = 200
 
-// Next is the state machine: what an event makes of a run. It is pure and total.
+// Next is the transition function: it applies an event to a run. It is pure and total.
 func Next(r Run, e Event) (Run, error) {
 	next := r
 	next.Calls = slices.Clone(r.Calls)
@@ -146,7 +146,7 @@ func Next(r Run, e Event) (Run, error) {
 	return next, nil
 }
 
-// begin begins a run. What was denied too often may be asked again when the person has written since.
+// begin begins a run. If the person wrote, denials are forgotten.
 func (r *Run) begin(e Begin) bool {
 	if r.State != Idle {
 		return false
@@ -198,7 +198,7 @@ func (r *Run) judged(e Judged) bool {
 	return true
 }
 
-// goOn has what may run run, or ends the step.
+// goOn continues with the calls that may run, or ends the step.
 func (r *Run) goOn() {
 	r.State, r.Request, r.Shows = Execute, "", false
 	if _, more := r.next(); !more {
@@ -218,7 +218,7 @@ func (r *Run) refused(e Refused) bool {
 		return true
 	case r.State == Execute && r.Request == "" && r.asking() > 0:
 		c := &r.Calls[r.asking()-1]
-		if r.Shows { // what it did is done; that nobody could look at it ends nothing
+		if r.Shows { // the call is done; a failed review ends nothing
 			c.Text += "\n" + e.Text
 		} else {
 			c.Text, c.Error = e.Text, true
@@ -230,10 +230,10 @@ func (r *Run) refused(e Refused) bool {
 	return false
 }
 
-// spare has a call not run, and says why.
+// spare marks a call as not to be run, with the reason.
 func (c *Call) spare(text string, isError bool) { c.Fate, c.Text, c.Error = Spared, text, isError }
 
-// settled takes what became of the request of the step. That of a call which asks ends with [Ran].
+// settled applies the settled request of the step. A request of an asking call is applied by [Ran] instead.
 func (r *Run) settled(e Settled) bool {
 	q := e.Request
 	if r.State != WaitAck || r.Request == "" || q.ID != r.Request || q.State == permissions.Pending {
@@ -257,7 +257,7 @@ func (r *Run) settled(e Settled) bool {
 	return true
 }
 
-// answers are what was answered to each call that q asks about, in the order of the run's calls.
+// answers matches the decisions of q to the run's calls, in their order.
 func (r Run) answers(q permissions.Request) []permissions.Call {
 	all, given := make([]permissions.Call, len(r.Calls)), q.ToolCalls()
 	for i, c := range r.Calls {
@@ -268,12 +268,12 @@ func (r Run) answers(q permissions.Request) []permissions.Call {
 	return all
 }
 
-// is reports whether a call of a request is that very call.
+// is reports whether a call of a request is identical to this one.
 func (c Call) is(asked permissions.Call) bool {
 	return asked.Tool == c.Tool && string(asked.Input) == string(c.Input)
 }
 
-// answer has one call run or not. It runs only where its own call in the request was allowed, and is that very call.
+// answer decides one call. It runs only if its own entry in the request was approved and is identical to it.
 func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, voided string) {
 	alone := q.Only(answer)
 	told := permissions.Result(alone)
@@ -296,7 +296,7 @@ func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, vo
 	}
 }
 
-// count counts a denial, and says so where it is one too many.
+// count counts a denial, and adds a note to the call's text when the limit is reached.
 func (r *Run) count(c *Call, what string) {
 	r.Denied = r.Denied.more(what)
 	if r.Denied.spent(what) {
@@ -304,7 +304,7 @@ func (r *Run) count(c *Call, what string) {
 	}
 }
 
-// enough is what is told of what was denied too often.
+// enough is added to the last denial that is counted.
 const enough = "This was denied three times and is not asked again. Stop, and tell the person what you cannot do."
 
 func (r *Run) execute(e Event) bool {
@@ -337,7 +337,7 @@ func (r *Run) execute(e Event) bool {
 	return ok
 }
 
-// resume is what a start makes of what was going on: what was begun has ended, nobody knows how.
+// resume marks calls that were running when the daemon ended as interrupted.
 func (r *Run) resume() {
 	if r.State != Execute {
 		return
@@ -361,7 +361,7 @@ func (r *Run) committed() {
 	}
 }
 
-// terminate ends the run. Calls without a result get one: the model is told of each, whenever it is asked again.
+// terminate ends the run. Each call without a result gets one, because models require a result for every call.
 func (r *Run) terminate(o Outcome, reason string) {
 	for i := range r.Calls {
 		c := &r.Calls[i]

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// validate says what the model said, and judges every call: it runs, people are asked, or it is spared.
+// validate sends the person the model's text and judges every call: it runs, needs approval, or is not run.
 func (sh *turn) validate(ctx context.Context) error {
 	if err := sh.say(ctx, "words", sh.run.Words); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (sh *turn) validate(ctx context.Context) error {
 	for _, call := range sh.run.Calls {
 		v, wrong, err := sh.judge(brief, call, held)
 		if brief.Err() != nil {
-			return nil // an order, or the end
+			return nil // an order, or shutdown
 		}
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (sh *turn) validate(ctx context.Context) error {
 	return sh.advance(ctx, c, e)
 }
 
-// judge says what is to become of a call. What is wrong with it is told to the model, and comes back besides.
+// judge decides about a call. A problem with the call becomes its result for the model, and is also returned.
 func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v Verdict, wrong string, err error) {
 	spare := func(text string) (Verdict, string, error) {
 		return Verdict{Fate: Spared, Input: v.Input, Text: text}, text, nil
@@ -55,7 +55,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		return spare("The input of " + call.Tool + " is no JSON object that can be read; write it again, whole.")
 	}
 	v.Input = input
-	if n := len(sh.run.Calls); n > permissions.MaxCalls { // nobody could be asked; and to plan each takes its time
+	if n := len(sh.run.Calls); n > permissions.MaxCalls { // more than fit a request, and planning each takes time
 		return spare(fmt.Sprintf("A step may have at most %d calls, not %d: none of them was run.", permissions.MaxCalls, n))
 	}
 	asks, isAsking := askingTool(call.Tool)
@@ -80,11 +80,11 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		return spare(err.Error())
 	}
 	own, err := sh.ungranted(ctx)
-	if err == nil && !isAsking && len(held) > len(sh.agent.Place.Tags)+len(own) { // something was granted
-		bare, _ := tool.Plan(ctx, sh.place(slices.Concat(sh.agent.Place.Tags, own)), input) // as it would be without grants
+	if err == nil && !isAsking && len(held) > len(sh.agent.Place.Tags)+len(own) { // grants are involved
+		bare, _ := tool.Plan(ctx, sh.place(slices.Concat(sh.agent.Place.Tags, own)), input) // the plan without grants
 		v.Held = permissions.Missing(bare.Needs, v.Plan.Needs)
 	}
-	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from now on: a question stays the same, whatever is held later
+	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from here on the request stays the same, whatever is held later
 	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
 	verdict, err := sh.runtime.desk.Evaluate(ctx, sh.session.Caller(), q)
 	switch r := permissions.AsRefusal(err); {
@@ -106,7 +106,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	return v, "", nil
 }
 
-// held are the tags that the session holds just now.
+// held returns the tags that the session holds now.
 func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {
 	granted, err := sh.runtime.desk.Held(ctx, sh.session.Caller(), string(sh.session.ID))
 	if err != nil {
@@ -116,14 +116,14 @@ func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {
 	return slices.Concat(sh.agent.Place.Tags, own, granted), err
 }
 
-// ungranted are the tags that the session holds neither by the configuration nor by a grant.
+// ungranted returns the tags that the session holds neither by the configuration nor by a grant.
 func (sh *turn) ungranted(ctx context.Context) ([]permissions.Tag, error) {
 	given, err := sh.given(ctx)
 	return slices.Concat(given, sh.run.Tags), err
 }
 
-// given is what holds of what the session was begun with. From people, it is for the run of a schedule, which is the
-// session's first. From the session that started it, it holds for as long as that one holds it itself.
+// given returns the tags in force that the session was started with. Those of a scheduled run end with it, the session's first
+// run. Those of a child are in force while the session that started it holds them itself.
 func (sh *turn) given(ctx context.Context) ([]permissions.Tag, error) {
 	if len(sh.run.Given) == 0 || sh.session.Parent == "" && sh.run.N > 1 {
 		return nil, nil
@@ -140,14 +140,14 @@ func (sh *turn) given(ctx context.Context) ([]permissions.Tag, error) {
 	return slices.DeleteFunc(slices.Clone(sh.run.Given), func(t permissions.Tag) bool { return slices.Contains(lost, t) }), err
 }
 
-// place is where a call is used that holds tags.
+// place is the workspace in which a call with these tags runs.
 func (sh *turn) place(held []permissions.Tag) tools.Workspace {
 	p := sh.agent.Place
 	p.Tags = held
 	return p
 }
 
-// request is how people are asked about calls.
+// request builds the request for calls.
 func (sh *turn) request(calls []Call) permissions.Request {
 	q := permissions.Request{
 		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
@@ -183,7 +183,7 @@ func (sh *turn) request(calls []Call) permissions.Request {
 	return q
 }
 
-// background says whose person is told of what a background agent asks.
+// background sets the foreground agent on a background agent's request.
 func (sh *turn) background(q *permissions.Request) {
 	q.Background = sh.agent.Via == ""
 	if q.Background {
@@ -191,7 +191,7 @@ func (sh *turn) background(q *permissions.Request) {
 	}
 }
 
-// short is text of at most n characters.
+// short trims text to at most n characters.
 func short(text string, n int) string {
 	return permissions.Brief(strings.TrimSpace(text), n)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// await has people asked about the calls of the step, and takes what they answered. Until then it rests: a session that
-// waits costs a row.
+// await requests approval for the step's calls and applies the decision. It rests while the request is pending: a waiting
+// session is only a row.
 func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 	if sh.run.Request == "" {
 		return false, sh.poseStep(ctx)
@@ -34,8 +34,7 @@ func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 	return false, sh.settle(ctx, e)
 }
 
-// poseStep puts the calls of the step to people. What is asked was stored before, so that it is the same question after
-// a restart.
+// poseStep submits the step's calls for approval. They were stored before, so a restart submits the same request.
 func (sh *turn) poseStep(ctx context.Context) error {
 	if _, err := sh.held(ctx); err != nil { // the kill switch
 		return err
@@ -49,18 +48,18 @@ func (sh *turn) poseStep(ctx context.Context) error {
 		return err
 	}
 	c := agents.Commit{}
-	if opening.Request = q.ID; q.DecidedVia == permissions.ViaGrant { // it never waited, and is closed all the same
+	if opening.Request = q.ID; q.DecidedVia == permissions.ViaGrant { // decided by a grant: it never waited, but its record is closed too
 		c.Records = []permissions.Record{opening}
 	}
 	return sh.advance(ctx, c, Posed{q.ID})
 }
 
-// settle takes what became of the request, and tells it: once, since it is told with the step.
+// settle applies the settled request and stores its records in the same commit, so that they are written once.
 func (sh *turn) settle(ctx context.Context, e Settled) error {
 	return sh.advance(ctx, sh.closing(e.Request, e.Voided != "", ""), e)
 }
 
-// closing is what is told of the request of the step, and of each of its calls.
+// closing builds the records and artifacts of a settled request and its calls.
 func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents.Commit {
 	c := agents.Commit{Records: agents.Closing(sh.session, q, void, stopped, sh.runtime.stamp())}
 	for i, answer := range sh.run.answers(q) {
@@ -71,10 +70,10 @@ func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents
 	return c
 }
 
-// isFinal reports whether storing the same again cannot help.
+// isFinal reports whether retrying a commit is pointless.
 func isFinal(err error) bool { return errors.Is(err, agents.ErrStale) || errors.Is(err, ErrStep) }
 
-// finish tells of the end of a run: its person where it did not end by itself, and the agent that started it.
+// finish reports the end of a run: to the person, unless it ended normally, and to the parent agent.
 func (sh *turn) finish(ctx context.Context) error {
 	if err := sh.say(ctx, "end", sh.epilogue()); err != nil {
 		return err
@@ -86,13 +85,13 @@ func (sh *turn) finish(ctx context.Context) error {
 	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{r}}, Finished{})
 }
 
-// isStopped reports whether nothing may go on, because of the kill switch.
+// isStopped reports whether the kill switch caused an error.
 func isStopped(err error) bool { return permissions.CodeOf(err) == permissions.CodeStopped }
 
-// allStopped is what people are told of a run that the kill switch ends.
+// allStopped is the message to the person when the kill switch ends a run.
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
 
-// epilogue is what a person is told of a run that did not end by itself and of which they would not know.
+// epilogue is the message to the person for a run that did not end normally; empty if none is needed.
 func (sh *turn) epilogue() string {
 	switch sh.run.Reason {
 	case ReasonDenied:
@@ -107,7 +106,7 @@ func (sh *turn) epilogue() string {
 	return ""
 }
 
-// obey does what a person ordered.
+// obey executes a person's order.
 func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) error {
 	if err := sh.halt(ctx, sh.session.Person); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) erro
 	return nil
 }
 
-// halt ends the run, with what it asks people.
+// halt ends the run and withdraws its pending request.
 func (sh *turn) halt(ctx context.Context, by string) error {
 	c := agents.Commit{}
 	if err := sh.recall(ctx); err != nil {
@@ -164,7 +163,7 @@ func (sh *turn) halt(ctx context.Context, by string) error {
 	return nil
 }
 
-// recall finds what the run has put to people where the step that says so was not stored any more.
+// recall finds the run's pending request if the daemon ended between submitting it and storing its id.
 func (sh *turn) recall(ctx context.Context) error {
 	key, at := "", sh.run.asking()
 	switch {
@@ -184,7 +183,7 @@ func (sh *turn) recall(ctx context.Context) error {
 	return err
 }
 
-// end ends the session, with what it was granted, and those that it started.
+// end ends the session, its grants, and its children.
 func (sh *turn) end(ctx context.Context) error {
 	if !sh.session.EndedAt.IsZero() {
 		return nil
@@ -199,7 +198,7 @@ func (sh *turn) end(ctx context.Context) error {
 	return sh.advance(ctx, agents.Commit{})
 }
 
-// disown ends a session whose agent is not in the configuration any more.
+// disown ends a session whose agent is no longer configured.
 func (sh *turn) disown(ctx context.Context) error {
 	if !sh.session.EndedAt.IsZero() {
 		return nil

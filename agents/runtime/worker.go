@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// turn is one worker at one session: the row as it was last read or written.
+// turn is a worker's view of its session: the row as last read or written.
 type turn struct {
 	*worker
 	runtime *Runtime
@@ -24,7 +24,7 @@ type turn struct {
 	run     Run
 }
 
-// work works on a session until it waits for a person, or for nothing. What fails is tried again, ever later.
+// work works on a session until it rests. Failures are retried with a growing delay.
 func (rt *Runtime) work(ctx context.Context, w *worker) {
 	defer rt.leave(w)
 	delay := time.Duration(0)
@@ -36,23 +36,23 @@ func (rt *Runtime) work(ctx context.Context, w *worker) {
 		case err == nil:
 			delay = 0
 			continue
-		case errors.Is(err, agents.ErrStale): // somebody else wrote: it is read again
+		case errors.Is(err, agents.ErrStale): // changed concurrently: read it again
 			continue
 		}
 		delay = min(max(2*delay, 100*time.Millisecond), 30*time.Second)
 		if ctx.Err() == nil {
-			rt.log.Error("a session is held up; it is tried again", "session", w.session, "delay", delay, "err", err)
+			rt.log.Error("session failed, retrying", "session", w.session, "delay", delay, "err", err)
 		}
 		rt.rest(ctx, w, delay)
 	}
 }
 
-// turn reads the session and does what is to be done next. It rests when there is nothing to do.
+// turn reads the session and performs its next step. It rests when there is nothing to do.
 func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool, err error) {
 	sh := &turn{worker: w, runtime: rt}
 	o, told := rt.ordered(w.session)
 	sh.session, err = rt.store.AgentSession(ctx, w.session)
-	if permissions.CodeOf(err) == permissions.CodeUnknown { // gone: there is nothing to do
+	if permissions.CodeOf(err) == permissions.CodeUnknown { // the session was deleted
 		rt.obeyed(w.session, o, told)
 		return true, nil
 	}
@@ -67,7 +67,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		return true, err
 	}
 	if sh.agent, err = rt.agent(sh.session); err != nil {
-		rt.log.Warn("a session ends", "session", w.session, "err", err)
+		rt.log.Warn("ending session", "session", w.session, "err", err)
 		if err := sh.disown(ctx); err != nil {
 			return false, err
 		}
@@ -90,14 +90,14 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	if rests {
 		sh.busy(false)
 	}
-	if isStopped(err) { // the kill switch: nothing goes on
+	if isStopped(err) { // the kill switch
 		rt.command(w.session, permissions.OrderStop)
 		return false, nil
 	}
 	return rests, err
 }
 
-// runOf is where the run of a session stands.
+// runOf decodes the run of a session.
 func runOf(s permissions.AgentSession) (run Run, err error) {
 	if err := json.Unmarshal(s.Step, &run); err != nil {
 		return run, fmt.Errorf("read where session %s stands: %w", s.ID, err)
@@ -105,12 +105,13 @@ func runOf(s permissions.AgentSession) (run Run, err error) {
 	return run, nil
 }
 
-// busy shows the person that the agent works, or no longer.
+// busy shows or clears the working indicator.
 func (sh *turn) busy(on bool) {
 	sh.agent.busy(on && !sh.run.Waits() && sh.run.State != Idle)
 }
 
-// resume tells of what was begun when the daemon ended. A session ends whose parent's has, if the order for that was lost.
+// resume handles a session that was open when the daemon ended: it reports interrupted calls, and ends a session whose parent
+// has ended (orphan), since the order to end may have been lost.
 func (sh *turn) resume(ctx context.Context) (orphan bool, err error) {
 	if sh.session.Parent != "" {
 		if _, lives, err := sh.giver(ctx); !lives || err != nil {
@@ -128,7 +129,7 @@ func (sh *turn) resume(ctx context.Context) (orphan bool, err error) {
 	return false, nil
 }
 
-// step does what the state says.
+// step performs the action of the current state.
 func (sh *turn) step(ctx context.Context) (rests bool, err error) {
 	switch sh.run.State {
 	case Idle:
@@ -151,7 +152,7 @@ func (sh *turn) step(ctx context.Context) (rests bool, err error) {
 	return true, fmt.Errorf("session %s is in a state %q that nobody knows", sh.session.ID, sh.run.State)
 }
 
-// advance applies events and stores what they change, with whatever else belongs to it, in one commit.
+// advance applies events and stores their effect, together with c, in one commit.
 func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) error {
 	next, s := sh.run, sh.session
 	var err error
@@ -177,7 +178,7 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 	} else if next.State == WaitAck {
 		s.Tool = names(next.asked())
 	}
-	if next.State != Terminate { // nothing runs any more, and how it ended is told with the end
+	if next.State != Terminate { // after the end, the status changes with Finished
 		s.Status = status(next)
 	}
 	if s.Step, err = agents.Encode(next); err != nil {
@@ -195,7 +196,7 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 		if s.Debug {
 			level = slog.LevelInfo
 		}
-		sh.runtime.log.Log(ctx, level, "a session is in another state", "session", s.ID, "agent", s.Agent, "run", next.N, "step", next.Step,
+		sh.runtime.log.Log(ctx, level, "session state changed", "session", s.ID, "agent", s.Agent, "run", next.N, "step", next.Step,
 			"from", string(sh.run.State), "state", string(next.State), "request", s.Request)
 	}
 	sh.session, sh.run = s, next
@@ -203,8 +204,8 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 	return nil
 }
 
-// rowsOf adds the rows of the calls that next is done with and of which nothing else says so: they did not run, or nobody
-// knows how that went. What a call had brought before a person looked at it, its row says already.
+// rowsOf adds execution rows for calls that ended without one: they were not run, or were interrupted. A call whose result was
+// reviewed has its row already.
 func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 	for i, after := range next.Calls {
 		over := func(c Call) bool { return c.Fate == Spared || c.Phase == Ended }
@@ -218,7 +219,7 @@ func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 	}
 }
 
-// status is a run as front ends are told of it.
+// status maps a run to the activity shown by front ends.
 func status(r Run) permissions.Activity {
 	at := r.asking()
 	switch {
@@ -234,7 +235,7 @@ func status(r Run) permissions.Activity {
 	return permissions.Running
 }
 
-// turnOf is a message as the transcript keeps it.
+// turnOf encodes a message as a turn of the transcript.
 func (sh *turn) turnOf(m models.Message) (agents.Turn, error) {
 	content, err := agents.Encode(m)
 	return agents.Turn{Content: content, At: sh.runtime.stamp()}, err
