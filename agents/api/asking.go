@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// firstWait is doubled from call to call, so that what happens soon is told soon and a long wait costs little.
+	// firstWait doubles with every call, so that an early answer arrives promptly and a long wait costs few calls.
 	firstWait = time.Second
-	// patience is how long a lost connection is tried when the request's deadline was never told.
+	// patience bounds the retries on a lost connection while the request's deadline is unknown.
 	patience = 15 * time.Minute
 )
 
-// asking is one question on its way: the calls that make it look like one.
+// asking is the state of one question: the calls that create and follow its request.
 type asking struct {
 	client *Client
 	body   wire.Ask
-	asked  permissions.Request // what the body asks
+	asked  permissions.Request // sent in the body
 	header http.Header
-	stays  time.Time // the process is there until then; zero: nobody knows
-	until  time.Time // after this a lost connection, or a store that fails, is given up
+	stays  time.Time // until then the process lives; zero: unknown
+	until  time.Time // when to give up on a lost connection or a failing store
 	tries  *backoff.ExponentialBackOff
 
-	row  wire.Request // as last told; its ID is empty before
-	met  bool         // the daemon was there
-	lost bool         // since the row was last told
+	row  wire.Request // the last view received; its ID is empty before the first
+	met  bool         // the daemon has answered before
+	lost bool         // the connection was lost since row was received
 }
 
 func newAsking(c *Client, q permissions.Request) (*asking, error) {
@@ -59,7 +59,7 @@ func newAsking(c *Client, q permissions.Request) (*asking, error) {
 	return a, nil
 }
 
-// run asks until the request is settled. The first call does not wait, so that the id is known from the start.
+// run asks until the request is settled. The first call does not wait, so that the request's id is known early.
 func (a *asking) run(ctx context.Context) error {
 	var file *tokenFileError
 	for wait := time.Duration(0); ; {
@@ -74,15 +74,15 @@ func (a *asking) run(ctx context.Context) error {
 			a.tries.Reset()
 			wait = min(max(firstWait, 2*wait), wire.MaxWait)
 			continue
-		case err == nil: // answered early: the daemon is about to stop
+		case err == nil: // answered early because the daemon stops
 		case wire.SlowDown(err) > 0 && time.Now().Before(a.until):
 			if err := permissions.Pause(ctx, wire.SlowDown(err)); err != nil {
 				return err
 			}
 			continue
-		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // just being replaced, perhaps
+		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // the file is perhaps being replaced
 		case a.row.ID != "" && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until):
-			// What is asked stands, and may yet be answered.
+			// The request is still pending and may yet be answered.
 			a.missing(err)
 			wait = 0
 		case !a.met || !wire.IsConnectionError(err):
@@ -99,7 +99,7 @@ func (a *asking) run(ctx context.Context) error {
 	}
 }
 
-// missing tells once that the daemon, or its store, is not there.
+// missing reports once that the daemon or its store is unavailable.
 func (a *asking) missing(err error) {
 	if !a.lost && a.client.Lost != nil {
 		a.client.Lost(err)
@@ -107,7 +107,7 @@ func (a *asking) missing(err error) {
 	a.lost = true
 }
 
-// post makes one call and tells what is new.
+// post makes one call and reports progress.
 func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	a.body.Wait = wait.String()
 	if left := time.Until(a.stays); !a.stays.IsZero() && left > 0 {

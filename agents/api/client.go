@@ -17,24 +17,24 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
+// ErrUnreachable is matched by errors that mean that no daemon could be reached.
 var ErrUnreachable = wire.ErrUnreachable
 
-// ErrOtherRow is matched by errors that mean the answer is about another request than the one that it was asked for, such as
-// one that a proxy mixed up. Nothing is permitted by it.
+// ErrOtherRow is matched by errors that mean that the answer belongs to another request, for example because a proxy mixed up
+// responses. Such an answer permits nothing.
 var ErrOtherRow = errors.New("the answer is about another request than this one")
 
-// Client asks over agent.sock, or at a URL, as the account that this process runs as, or as whom its token says. It is safe for
+// Client asks over agent.sock or at a URL. The daemon identifies it by the process's account or by its token. It is safe for
 // concurrent use; end it with [Client.Close].
 type Client struct {
-	// TokenFile, if set before the first call, holds the token to present (one line; mode 0600 keeps it from others). A
-	// file that cannot be read, or holds no token, is an error of every call; whoever waits already tries it again.
+	// TokenFile, if set before the first call, is a file with the token to present (one line; mode 0600 keeps it private). It is
+	// read for every call, which fails if the file is unreadable or holds no token; a call that already waits retries.
 	TokenFile string
-	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
-	// somewhere, and when a lost connection is back.
+	// Progress, if set before the first question, is called with each request when it was created, when it was shown, and when a
+	// lost connection was restored.
 	Progress func(permissions.RequestView)
-	// Lost, if set before the first question, is told once when a connection is lost, or when the daemon's store fails while
-	// a question waits, before it is tried again.
+	// Lost, if set before the first question, is called once per outage, before the first retry, when the connection is lost or
+	// the daemon's store fails while a question waits.
 	Lost func(error)
 
 	wire *wire.Client
@@ -42,16 +42,16 @@ type Client struct {
 
 var _ agents.Asker = (*Client)(nil)
 
-// NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet.
-// A token is presented to this account, root, the owner of its file, and whose socket nobody else can have put there.
+// NewClient returns a client for the daemon at a socket path. It does not connect yet. It presents its token only to this
+// account, root, the token file's owner, or the owner of a socket that nobody else can have put there.
 func NewClient(socket string) *Client {
 	c := &Client{}
 	c.wire = wire.NewClient(socket, func(uid int) bool { return wire.Owns(uid, c.TokenFile) || wire.IsTrustedSocket(uid, socket) })
 	return c
 }
 
-// NewRemoteClient makes a client of the daemon at a URL ([wire.NewRemoteClient]), where only a token proves anything. It
-// does not connect yet.
+// NewRemoteClient returns a client for the daemon at a URL ([wire.NewRemoteClient]), where only a token identifies the caller.
+// It does not connect yet.
 func NewRemoteClient(url string, way wire.RemoteOptions) (*Client, error) {
 	c, err := wire.NewRemoteClient(url, way)
 	if err != nil {
@@ -60,19 +60,19 @@ func NewRemoteClient(url string, way wire.RemoteOptions) (*Client, error) {
 	return &Client{wire: c}, nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.wire.Close() }
 
-// Ask is [agents.Asker], by [Client.Put]. The caller is not read: the socket proves it. A connection lost on the way, or a
-// store that fails, is tried again until the request's deadline.
+// Ask implements [agents.Asker] with [Client.Put]. The caller is ignored, because the daemon identifies it by the connection. A
+// lost connection or a failing store is retried until the request's deadline.
 func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	s, err := c.Put(ctx, q)
 	return s.Request, err
 }
 
-// Put asks what q says, whatever its kind, and waits until it is settled. When ctx ends first, or the daemon stays away until
-// the deadline, the error says so and the request is as it was last told. Without a connection to begin with it fails at
-// once with [ErrUnreachable]. What the daemon refuses is a *[permissions.Refusal].
+// Put submits q, of any kind, and waits until it is settled. If ctx ends first, or the daemon stays away until the deadline, it
+// returns an error with the last known state of the request. If there is no connection at the start, it fails at once with
+// [ErrUnreachable]. A refusal by the daemon is a *[permissions.Refusal].
 func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.RequestView, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
@@ -89,8 +89,8 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Re
 	return s, err
 }
 
-// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, if it has one, and the
-// request's id goes on from there.
+// Begin is [Client.Put] without waiting: it returns the request's current state. A later Put with the same Call, if set, and the
+// request's id continues it.
 func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.RequestView, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
@@ -105,8 +105,8 @@ func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.
 	return a.row.Standing()
 }
 
-// Reply answers a request of this caller's by what the dialog of its own editor brought, where it may be answered there
-// ([permissions.RequestView].Editor); shown is the digest of what was shown.
+// Reply answers one of the caller's requests with the result of its editor's dialog, where that is allowed
+// ([permissions.RequestView].Editor); shown is the digest of what the dialog showed.
 func (c *Client) Reply(
 	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.RequestView, error) {
@@ -117,36 +117,35 @@ func (c *Client) Reply(
 	return s, err
 }
 
-// Get reads a request of this caller's, waiting at most wait, which is at most 50 s, for it to be settled.
+// Get returns one of the caller's requests, waiting up to wait (at most 50 s) for it to be settled.
 func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodGet, id, "?wait="+wait.String(), nil, nil, wait)
 }
 
-// Cancel withdraws a pending request of this caller's.
+// Cancel withdraws a pending request of the caller.
 func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
 	return c.cancel(ctx, id, nil)
 }
 
-// Regret withdraws a pending request of this caller's after so long, at most an hour, unless somebody has asked the same again by then,
-// or waits for it.
+// Regret withdraws a pending request of the caller after a delay of at most an hour, unless the same is asked again by then or a
+// call waits for it.
 func (c *Client) Regret(ctx context.Context, id permissions.ID, after time.Duration) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodPost, id, "/cancel?after="+after.String(), nil, nil, 0)
 }
 
-// Forgo withdraws a pending request of this caller's, unless another call than the one of that name waits for it; then
-// it stays as it is.
+// Forgo takes the named call from a pending request of the caller, and withdraws the request unless another call waits for it.
 func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.RequestView, error) {
 	return c.cancel(ctx, id, http.Header{headerCall: {call}})
 }
 
-// Recall withdraws what the caller asked and needs no answer any more, and returns how many requests that was.
+// Recall withdraws the caller's requests that match m, and returns how many there were.
 func (c *Client) Recall(ctx context.Context, m permissions.Recall) (withdrawn int, err error) {
 	var out wire.Recalled
 	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, wire.MootOf(m), 0, &out)
 	return out.Withdrawn, err
 }
 
-// Tell has somebody told something, and returns who that is. An empty name is whoever the caller belongs to.
+// Tell sends a notice to a person and returns their name. An empty name means the person that the caller belongs to.
 func (c *Client) Tell(
 	ctx context.Context, to string, about permissions.About, t permissions.Telling,
 ) (person string, err error) {
@@ -159,7 +158,7 @@ func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Head
 	return c.row(ctx, http.MethodPost, id, "/cancel", header, nil, 0)
 }
 
-// row is one call about a request, which must be answered by its row.
+// row makes a call that must be answered with the row of the given request.
 func (c *Client) row(
 	ctx context.Context, method string, id permissions.ID, rest string, header http.Header, in any, wait time.Duration,
 ) (permissions.RequestView, error) {
@@ -173,12 +172,12 @@ func (c *Client) row(
 	return w.Standing()
 }
 
-// Ready is nil while questions can be stored and answered; the error says what to do.
+// Ready returns nil while the daemon can store and answer questions; otherwise the error says what to do.
 func (c *Client) Ready(ctx context.Context) error {
 	return c.call(ctx, http.MethodGet, "/readyz", nil, nil, 0, nil)
 }
 
-// call is one call, with the token if there is one.
+// call makes one call, presenting the token if there is one.
 func (c *Client) call(
 	ctx context.Context, method, path string, header http.Header, in any, wait time.Duration, out any,
 ) error {
@@ -189,14 +188,14 @@ func (c *Client) call(
 	return c.wire.Call(ctx, method, path, header, in, wait, out)
 }
 
-// maxTokenFile is more than any file with one token has, in bytes.
+// maxTokenFile is the maximum size of a token file, in bytes.
 const maxTokenFile = 4096
 
 var errNoToken = errors.New("there is no token in it; it holds one line, which begins with dcd_a_")
 var errNotRegular = errors.New("it is not a regular file")
 
-// present adds the token to h, if the client has one. The file is read for every call, so that one token can replace
-// another while somebody waits.
+// present adds the token to h, if the client has one. The file is read for every call, so that a token can be replaced while a
+// call waits.
 func (c *Client) present(h http.Header) (http.Header, error) {
 	if c.TokenFile == "" {
 		return h, nil
@@ -212,7 +211,7 @@ func (c *Client) present(h http.Header) (http.Header, error) {
 	return h, nil
 }
 
-// tokenFileError says that there is no token to be had from the file just now.
+// tokenFileError says why no token could be read from a file.
 type tokenFileError struct {
 	file string
 	err  error
@@ -222,10 +221,10 @@ func (e *tokenFileError) Error() string {
 	return fmt.Sprintf("read the token file %s: %v", e.file, e.err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *tokenFileError) Unwrap() error { return e.err }
 
-// readToken reads a token and the line end behind it. No error tells what the file holds.
+// readToken reads a file's only line. No error reveals the content.
 func readToken(file string) (permissions.Secret, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account that asks names its own file
 	if err != nil {

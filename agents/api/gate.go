@@ -9,37 +9,37 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The header in which an agent presents its token, and the one scheme that is understood there.
+// The header in which an agent presents its token, and the only accepted scheme.
 const (
 	headerToken = "Authorization"
 	bearer      = "Bearer"
 )
 
-// gate proves who asks: whom the token says, where a call presents one, and else the account that the kernel says is at
-// the other end of a socket. A call that presents anything is that or nobody: it never falls back to the account.
+// gate authenticates callers: by the token, if the call presents one, otherwise by the peer account of the socket. A call with
+// an invalid token is rejected; it never falls back to the account.
 type gate struct {
 	desk Requests
 	door *wire.Server
 	pace *pace
-	// remote is the gate of the TCP listener, where no account is known and only a token proves anything.
+	// remote marks the gate of the TCP listener, where only a token identifies a caller.
 	remote bool
-	// anonymous lets those in there who present nothing, if they come from this machine.
+	// anonymous admits callers from this machine that present no token over TCP.
 	anonymous bool
 }
 
-// pace is how often calls may come. The buckets are apart, so that looking after the daemon does not cost those who ask
-// their turn, nor one agent another, nor what proves nothing those who do.
+// pace limits how often calls are admitted. The limiters are separate, so that health checks, different agents and
+// unauthenticated calls cannot use up each other's budget.
 type pace struct {
-	peers   *wire.RateLimiter // each connection's other end, whoever it says it is
-	callers *wire.RateLimiter // each proven caller
-	health  *wire.RateLimiter // each who looks after the daemon, by the other end
+	peers   *wire.RateLimiter // per connecting peer, whatever caller it claims to be
+	callers *wire.RateLimiter // per authenticated caller
+	health  *wire.RateLimiter // health checks, per peer
 }
 
-// The paces, in calls a second and at once. They are far from what waiting takes, which is one call in 50 s.
+// The rates, in calls per second, and the bursts. Waiting needs far less: one call in 50 s.
 const (
 	callsPerSecond, callsAtOnce = 500, 2000
 	looksPerSecond, looksAtOnce = 20, 100
-	peersToCallers              = 4 // several callers may come from one place
+	peersToCallers              = 4 // several callers may share a peer address
 )
 
 func newPace(perSecond int) *pace {
@@ -58,7 +58,7 @@ func newPace(perSecond int) *pace {
 
 type callerKey struct{}
 
-// admit proves the caller for everything behind it, but for who only looks whether the daemon is alive.
+// admit authenticates the caller for the routes behind it, except for health checks.
 func (g gate) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
@@ -107,7 +107,7 @@ func (g gate) prove(ctx context.Context, presented []string, looks bool) (permis
 	return g.desk.Prove(ctx, secretOf(presented), uid)
 }
 
-// secretOf is the secret in a header that presents a token; empty, which proves nothing, where there is none.
+// secretOf returns the secret of a header that presents a token; empty, which authenticates nobody, if it presents none.
 func secretOf(presented []string) permissions.Secret {
 	scheme, text, _ := strings.Cut(presented[0], " ")
 	if !strings.EqualFold(scheme, bearer) || len(presented) > 1 {
@@ -116,8 +116,7 @@ func secretOf(presented []string) permissions.Secret {
 	return permissions.Secret(text)
 }
 
-// CallerOf is who makes the call that ctx is of, as this door has proven it; somebody without rights, where nobody has
-// been.
+// CallerOf returns the caller that the server authenticated for the call of ctx; without one, a caller without rights.
 func CallerOf(ctx context.Context) permissions.Caller {
 	if c, ok := ctx.Value(callerKey{}).(permissions.Caller); ok {
 		return c

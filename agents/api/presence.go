@@ -14,33 +14,33 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// presence knows the processes of this machine that wait for an answer and said how long they are there. One that is gone before
-// was ended, and nobody needs its answer: an agent that is interrupted may kill its hook without a word. A daemon that is
-// started anew is told by its desk who waited.
+// presence tracks local processes that wait for an answer and have declared how long they will live. One that disappears earlier
+// was killed, as an interrupted agent may do with its hook, so its request is withdrawn. After a restart, the engine lists the
+// processes that were waiting.
 type presence struct {
 	mu sync.Mutex
 	of map[string]process // by the caller and the call's name
 }
 
-// process is one that waits.
+// process is one waiting process.
 type process struct {
 	caller permissions.Caller
 	id     permissions.ID
 	call   string
 	pid    int
-	start  string // when the process began, as the kernel has it; empty where that is not to be known
+	start  string // its start time as reported by the kernel; empty if unknown
 	until  time.Time
 }
 
 const (
-	// lookEvery is how often it is looked whether they are there.
+	// lookEvery is the interval between checks.
 	lookEvery = 2 * time.Second
-	// early is how much earlier than it said a process may end by itself.
+	// early is the tolerance for processes that exit by themselves before their declared time.
 	early = 2 * time.Second
 )
 
-// note is told how a call ended: q is as it stands. Changed says that w is to be kept, or forgotten where it has no process, beyond
-// a restart; what is settled is forgotten with its request.
+// note records how a call ended, with q as the request's state. It reports in changed whether w must be stored (or deleted, if
+// it has no process), to survive a restart. The store deletes the processes of settled requests with them.
 func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) (w permissions.Wait, changed bool) {
 	pid := wire.PeerPID(ctx)
 	if in.Call == "" || pid == 0 {
@@ -65,7 +65,7 @@ func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Reques
 	return permissions.Wait{Request: q.ID, Call: was.call, PID: pid, Began: was.start, Until: was.until}, changed
 }
 
-// recall takes over those who waited when the daemon ended. While one that is there still waits for the same, the others leave nothing.
+// recall takes over the processes that waited when the daemon ended. A request is kept while any of its processes lives.
 func (p *presence) recall(ctx context.Context, desk Requests) error {
 	kept, callers, err := desk.Processes(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *presence) recall(ctx context.Context, desk Requests) error {
 	return nil
 }
 
-// watch withdraws what those asked that are gone, until ctx ends.
+// watch withdraws the requests of processes that are gone, until ctx ends.
 func (p *presence) watch(ctx context.Context, desk Requests) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
@@ -100,12 +100,12 @@ func (p *presence) watch(ctx context.Context, desk Requests) error {
 		case <-again.C:
 		}
 		for _, gone := range p.gone() {
-			_ = desk.Killed(ctx, gone.caller, gone.id, gone.call) // what cannot be cancelled stands, as it did
+			_ = desk.Killed(ctx, gone.caller, gone.id, gone.call) // on failure the request stays pending
 		}
 	}
 }
 
-// gone are those that are, each once.
+// gone returns and removes the processes that are gone.
 func (p *presence) gone() (all []process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *presence) gone() (all []process) {
 	return all
 }
 
-// over reports whether the process is certainly gone.
+// over reports whether the process has certainly ended.
 func (w process) over() bool {
 	if errors.Is(syscall.Kill(w.pid, 0), syscall.ESRCH) {
 		return true
@@ -132,7 +132,7 @@ func (w process) over() bool {
 
 const zombie = "it has ended, and nobody has noticed"
 
-// began is when a process began, as Linux tells it (proc(5)); empty where that is not to be known.
+// began returns a process's start time as Linux reports it (proc(5)); empty if unknown.
 func began(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" "))

@@ -14,20 +14,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The headers by which a call that asks again finds its place.
+// The headers by which a repeated call finds its request again.
 const (
-	headerCall    = "Daycared-Call"    // the call's own name for itself
-	headerRequest = "Daycared-Request" // the id it was told, or proposes
-	headerStays   = "Daycared-Stays"   // how long the process that asks is there, unless it is ended
+	headerCall    = "Daycared-Call"    // the call's own name
+	headerRequest = "Daycared-Request" // the id that it was given, or proposes
+	headerStays   = "Daycared-Stays"   // how long the asking process lives unless it is killed
 )
 
-// mostRegret is how long after it was cancelled a call's request may be withdrawn at most.
+// mostRegret is the longest allowed delay of a withdrawal.
 const mostRegret = time.Hour
 
-// findWithin bounds the look for where a request was shown, which must not keep back an answer.
+// findWithin bounds the lookup of where a request was shown, so that it cannot delay an answer.
 const findWithin = 500 * time.Millisecond
 
-// routes are what agents may call. Who calls is proven before any of them ([gate.admit]).
+// routes are the calls available to agents. [gate.admit] has authenticated the caller.
 type routes struct {
 	desk    Requests
 	door    *wire.Server
@@ -40,7 +40,7 @@ func (r *routes) register() {
 		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests",
 		Summary:      "Put a question to people",
 		Description:  "Returns the request once it is settled, or as it stands when wait is over. Asking again joins it.",
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the server has read the body already
 	}, r.ask)
 	wire.RegisterDeferred(r.door, huma.Operation{
 		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}",
@@ -91,7 +91,7 @@ func (r *routes) ask(ctx context.Context, in *askInput) (wire.Deferred[wire.Requ
 	}, nil
 }
 
-// kept notes which process waits for q, and keeps it beyond a restart.
+// kept stores which process waits for q, so that it survives a restart.
 func (r *routes) kept(ctx context.Context, in *askInput, q *permissions.Request) {
 	w, changed := r.present.note(ctx, in, q)
 	if !changed {
@@ -100,7 +100,7 @@ func (r *routes) kept(ctx context.Context, in *askInput, q *permissions.Request)
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer done()
 	if err := r.desk.KeepProcess(work, CallerOf(ctx), w); err != nil {
-		r.log.Warn("a hook that ends while the daemon is down may leave its question", "request", q.ID, "err", err)
+		r.log.Warn("store waiting process: its request may outlive it across a restart", "request", q.ID, "err", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (in *askInput) question() (permissions.Request, error) {
 	return q, err
 }
 
-// settled is what is told of a question that was waited for.
+// settled is the response to a call that waited.
 func (r *routes) settled(ctx context.Context, q *permissions.Request, err error) (wire.Request, error) {
 	if err != nil && (q.State != permissions.Pending || !over(err)) {
 		return wire.Request{}, err // an answer that came with an error was not given to this call
@@ -118,9 +118,8 @@ func (r *routes) settled(ctx context.Context, q *permissions.Request, err error)
 	return told(r.around(ctx, *q), nil)
 }
 
-// around is where q was shown and who waits. The row stays the one that this call was given: a later one may have been
-// decided for another call. An answer that this caller does not wait for any more is not looked at, since looking is
-// collecting.
+// around adds where q was shown and who waits. The row stays the one that this call received, because a later one may have been
+// decided for another call. Once ctx has ended, a settled request is not read, because reading collects the answer.
 func (r *routes) around(ctx context.Context, q permissions.Request) permissions.RequestView {
 	if ctx.Err() != nil && q.State != permissions.Pending {
 		return permissions.RequestView{Request: q}
@@ -129,7 +128,7 @@ func (r *routes) around(ctx context.Context, q permissions.Request) permissions.
 	defer cancel()
 	s, err := r.desk.Find(brief, CallerOf(ctx), q.ID)
 	if err != nil {
-		s = permissions.RequestView{} // the answer counts, wherever it was shown
+		s = permissions.RequestView{} // the answer counts even if the lookup fails
 	}
 	s.Request = q
 	return s
@@ -157,12 +156,12 @@ func (r *routes) read(ctx context.Context, in *readInput) (wire.Deferred[wire.Re
 			if err != nil {
 				return wire.Request{}, err
 			}
-			return told(r.desk.Await(limited, CallerOf(ctx), id)) // there is nothing to wait for any more
+			return told(r.desk.Await(limited, CallerOf(ctx), id)) // nothing to wait for any more
 		}
 	}, nil
 }
 
-// told is how a request that stands so is told.
+// told is the response for a request in this state.
 func told(s permissions.RequestView, err error) (wire.Request, error) {
 	if err != nil {
 		return wire.Request{}, err
@@ -240,7 +239,7 @@ func (r *routes) standing(s permissions.RequestView, err error) (*row, error) {
 	return &row{Body: w}, nil
 }
 
-// over reports whether an error only says that the waiting ended.
+// over reports whether an error only says that waiting ended.
 func over(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

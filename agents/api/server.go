@@ -1,14 +1,14 @@
-// Package api is the door of agents that run elsewhere: HTTP on agent.sock and, for those on other
-// machines, over TCP; and the client that speaks to it.
+// Package api serves agents that are separate programs: HTTP on agent.sock and, for those on other machines, over TCP. It also
+// contains the client.
 //
-// The [Server] proves who calls by the account at the other end of the socket, or by the token that a call presents,
-// which then says alone who asks, and over TCP is the only proof; and hands the question to its [Requests], which can put it
-// to people and cannot decide. No route here decides, lists or shows what is another caller's. One takes what the dialog of
-// the caller's own editor brought, for what permits nothing, where that is switched on.
+// The [Server] identifies a caller by the account at the other end of the socket, or by the token that a call presents, which
+// then takes precedence and over TCP is the only way. It passes questions to its [Requests], which can put them to people but
+// cannot decide. No route decides anything, or shows another caller's requests. One route accepts the result of a dialog in the
+// caller's own editor, for requests that grant nothing, if that is enabled.
 //
-// A call waits at most [wire.MaxWait]; the row is the truth, so a caller simply asks again. The [Client] does that: it
-// names its call, and with that name and the id it was told it finds its place again after every wait, after a lost
-// connection and after a restart of the daemon. It is an [agents.Asker] like the engine itself.
+// A call waits at most [wire.MaxWait]; the row is the source of truth, so callers repeat the call. The [Client] does that: with
+// its call's name and the request's id it continues after every wait, a lost connection or a restart of the daemon. It
+// implements [agents.Asker], like the engine.
 package api
 
 import (
@@ -32,40 +32,39 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Options are what a [Server] needs.
+// Options configure a [Server].
 type Options struct {
 	Desk   Requests
 	Socket string // path of agent.sock
-	Group  string // whose members may ask as well; empty: this account and root only
-	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
+	Group  string // whose members may ask too; empty: only this account and root
+	// Connections is the maximum number of connections per account; 0 for the default of 1024.
 	Connections int
-	// CallsPerSecond is how often one caller may call; 0 for the default of 500, and 2000 at once.
+	// CallsPerSecond limits the calls of one caller; 0 for the default of 500 with a burst of 2000.
 	CallsPerSecond int
-	// TCP is a listener for agents that run elsewhere; nil: there is none.
+	// TCP configures the listener for remote agents; nil: none.
 	TCP *TCP
-	// Metrics answers /metrics; nil: nothing does.
+	// Metrics serves /metrics; nil: there is no such route.
 	Metrics http.Handler
-	// Mounts answer besides the door's own routes, each what matches its pattern (as of [http.ServeMux]: "/mcp",
-	// "POST /hook/{dialect}"). They stand behind the same admission and the same proof of the caller ([CallerOf]), and
-	// what they are given to read is JSON within bounds, read whole already. Their answers may go on for as long as they
-	// like ([wire.Stream]); their calls' contexts end when the daemon stops.
+	// Mounts are further handlers by pattern (as of [http.ServeMux]: "/mcp", "POST /hook/{dialect}"). They receive admitted and
+	// authenticated calls ([CallerOf]) whose bodies are size-checked JSON, read completely. Their responses may take any time
+	// ([wire.Stream]); the contexts of their calls end when the daemon stops.
 	Mounts map[string]http.Handler
 	Log    *slog.Logger
 }
 
-// Server is the agents' door.
+// Server serves agents.
 type Server struct {
 	options  Options
 	listener net.Listener
-	remote   *remote // nil without
+	remote   *remote // nil without TCP
 	present  presence
 }
 
-// New makes a server. It does nothing yet.
+// New returns a server. It does no I/O.
 func New(o Options) *Server { return &Server{options: o, present: presence{of: map[string]process{}}} }
 
-// Listen opens the socket, and the TCP listener if there is to be one, so that what is wrong with them is known before
-// anything else is started. Callers wait in the listeners' queues until [Server.Run].
+// Listen opens the socket and the TCP listener, if configured, so that their problems surface before anything else starts.
+// Connections queue until [Server.Run].
 func (s *Server) Listen() error {
 	l, err := wire.Listen(s.options.Socket, s.options.Group)
 	if err != nil {
@@ -80,7 +79,7 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Address is where the TCP listener listens, after [Server.Listen]; nil without one.
+// Address is the address of the TCP listener, after [Server.Listen]; nil without one.
 func (s *Server) Address() net.Addr {
 	if s.remote == nil {
 		return nil
@@ -88,11 +87,11 @@ func (s *Server) Address() net.Addr {
 	return s.remote.listener.Addr()
 }
 
-// Routes are the patterns of everything that agents may reach here, in order: what has none is not there.
+// Routes returns the patterns that agents can reach, sorted.
 func (s *Server) Routes() []string { return s.door().Routes() }
 
-// Run serves until ctx ends, after [Server.Listen] if that was not called. At the end every waiting call is answered
-// with its request as it stands, within a second.
+// Run serves until ctx ends, calling [Server.Listen] if necessary. At the end it answers every waiting call within a second with
+// the current state of its request.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(); err != nil {
@@ -113,7 +112,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// door has all that agents may reach.
+// door builds the HTTP server.
 func (s *Server) door() *wire.Server {
 	door := wire.NewServer("daycared for agents", s.options.Desk.Ready, s.options.Log)
 	(&routes{desk: s.options.Desk, door: door, present: &s.present, log: s.options.Log}).register()
@@ -126,64 +125,62 @@ func (s *Server) door() *wire.Server {
 	return door
 }
 
-// Requests is what this door needs of the engine. It cannot decide what an agent may do.
+// Requests is the part of the engine that this server uses. It cannot decide what an agent may do.
 type Requests interface {
-	// AskDeferred is [agents.Asker.Ask], for thousands who wait: it needs little of a stack, and keeps no request meanwhile.
-	// question says what is asked, again when that has to be asked anew; its error is returned as it is. The answer is
-	// never nil.
+	// AskDeferred is [agents.Asker.Ask] for thousands of waiting calls: while it waits, it needs little stack and holds no
+	// request. question returns the request, again when it must be submitted anew; its error is returned unchanged. The deferred
+	// answer is never nil.
 	AskDeferred(
 		ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
 	) (*permissions.Request, error)
 	agents.Requests
-	// WaitSettled returns when Await would, and needs little of a stack. Another's request is refused as unknown.
+	// WaitSettled returns when Await would, with little stack. A request of another caller is refused as unknown.
 	WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error
-	// LeaveOrCancel takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
+	// LeaveOrCancel removes the named call from a request of the caller, and cancels the request if no other call waits.
 	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
-	// Killed takes a call whose process was ended from a request of this caller's, and cancels that when no other waits.
+	// Killed removes a call whose process was killed from a request of the caller, and cancels it if no other call waits.
 	Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error
-	// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it.
+	// Regret withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
 	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
-	// KeepProcess keeps, beyond a restart, which process of this machine waits for a request of this caller's; one without an id is
-	// forgotten. Processes are those that are kept, with the callers that they ask as.
+	// KeepProcess stores which local process waits for a request of the caller, so that it survives a restart; a process without
+	// an id deletes the entry. Processes returns the stored entries with their callers.
 	KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error
 	Processes(ctx context.Context) ([]permissions.Wait, []permissions.Caller, error)
-	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
+	// Recall withdraws the caller's requests that match m, and returns how many there were.
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error)
-	// Tell has somebody told what this caller says, and returns who that is. An empty name is whoever the caller belongs to.
+	// Tell sends a notice from the caller to a person and returns their name; an empty name means the caller's own person.
 	Tell(
 		ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
 	) (person string, err error)
-	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
+	// Prove returns the caller that a token identifies, over a connection of that account. An invalid token is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
-	// Bear gives the context of a call that presents a token, which ends with a refusal when the token is revoked or expires
-	// meanwhile. The caller calls done after the call.
+	// Bear returns a context for a call with a token. It ends with a refusal when the token is revoked or expires. The caller of
+	// Bear calls done after the call.
 	Bear(ctx context.Context, secret permissions.Secret) (_ context.Context, done func())
-	// Ready is nil while requests can be stored and answered; the error says what to do.
+	// Ready returns nil while requests can be stored and answered; otherwise the error says what to do.
 	Ready(ctx context.Context) error
 }
 
-// TCP is a listener for agents that run elsewhere, who prove themselves by tokens.
+// TCP configures a listener for remote agents, which authenticate with tokens.
 type TCP struct {
-	Address string // host:port, as of [net.Listen]
-	// CertFile and KeyFile hold the certificate and its key; empty: calls come in the clear, from this machine or from
-	// the proxy.
+	Address string // host:port, as for [net.Listen]
+	// CertFile and KeyFile hold the certificate and its key; empty: plain HTTP, only from this machine or from the proxy.
 	CertFile, KeyFile string
-	// BehindProxy says that a proxy makes the connections ([wire.TCP]). Nothing that it says about a caller is believed.
+	// BehindProxy says that a proxy makes the connections ([wire.TCP]). Its claims about the client are ignored.
 	BehindProxy bool
-	// Hosts are the names by which the listener is called, besides those of its certificate, its own address, and
-	// localhost.
+	// Hosts are accepted host names besides those of the certificate, the listener's address, and localhost.
 	Hosts []string
-	// AllowAnonymous lets callers from this machine ask without a token.
+	// AllowAnonymous admits callers from this machine without a token.
 	AllowAnonymous bool
-	// PerAddress and Total are how many connections there may be at a time ([wire.TCP]).
+	// PerAddress and Total limit the number of connections ([wire.TCP]).
 	PerAddress, Total int
 }
 
-// remote is a TCP listener that is open.
+// remote is an open TCP listener.
 type remote struct {
 	TCP
 	listener    net.Listener
-	certificate *certificate // nil without
+	certificate *certificate // nil without TLS
 }
 
 func (s *Server) listenTCP(o TCP) (*remote, error) {
@@ -200,8 +197,8 @@ func (s *Server) listenTCP(o TCP) (*remote, error) {
 	return r, nil
 }
 
-// hosts reports whether a host is one of this listener's. A name that a name server could give to somebody else would let
-// a page from anywhere in, so only those that were named are.
+// hosts reports whether a host name belongs to this listener. Only configured names do: any other could be rebound to this
+// address by a web page.
 func (r *remote) hosts(name string) bool {
 	own, _, _ := net.SplitHostPort(r.Address)
 	ip := net.ParseIP(own)
@@ -226,18 +223,18 @@ func (r *remote) serve(ctx context.Context, door *wire.Server, g gate, o Options
 	return wire.ServeTCP(ctx, r.listener, h, options, o.Log)
 }
 
-// certificate is the listener's, read again when its file has changed, so that a renewed one needs no restart. One that
-// cannot be read leaves the old one in force.
+// certificate is the listener's certificate, reloaded when its file changes, so that a renewal needs no restart. If the new one
+// cannot be read, the old one stays in use.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	written time.Time // when the file was, that was last looked at
+	written time.Time // modification time of the file when last checked
 }
 
-// openCertificate reads the certificate for the first time.
+// openCertificate loads the certificate for the first time.
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	loaded, err := LoadCertificate(certFile, keyFile)
@@ -251,9 +248,9 @@ func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 	return c, nil
 }
 
-// LoadCertificate reads a certificate and its key. The error tells nothing of what the files hold.
+// LoadCertificate loads a certificate and its key. Errors do not reveal the content of the files.
 func LoadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
-	for _, file := range []string{certFile, keyFile} { // a pipe would have us wait for its writer
+	for _, file := range []string{certFile, keyFile} { // opening a pipe would block
 		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("read the certificate %s and its key: %s is not a regular file", certFile, file)
 		}
@@ -265,7 +262,7 @@ func LoadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
 	return &loaded, nil
 }
 
-// get is the certificate in force.
+// get returns the current certificate.
 func (c *certificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,12 +271,12 @@ func (c *certificate) get() *tls.Certificate {
 		return c.current
 	}
 	loaded, err := LoadCertificate(c.certFile, c.keyFile)
-	if err != nil { // its key may still be about to be written, so it is tried again
-		c.log.Warn("the new certificate is refused and the old one stays", "err", err)
+	if err != nil { // retry: the key may not have been written yet
+		c.log.Warn("reload certificate: keeping the old one", "err", err)
 		return c.current
 	}
 	c.current, c.written = loaded, info.ModTime()
-	c.log.Info("the certificate was read again", "not_after", loaded.Leaf.NotAfter)
+	c.log.Info("certificate reloaded", "not_after", loaded.Leaf.NotAfter)
 	return c.current
 }
 
@@ -291,13 +288,13 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// names reports whether the certificate is for a host.
+// names reports whether the certificate is valid for a host.
 func (c *certificate) names(host string) bool {
 	leaf := c.get().Leaf
 	return !strings.Contains(host, "*") && leaf.VerifyHostname(bracketed(host)) == nil
 }
 
-// bracketed is how VerifyHostname wants an address that may be one of IPv6.
+// bracketed formats a host for VerifyHostname, which wants IPv6 addresses in brackets.
 func bracketed(host string) string {
 	if strings.Contains(host, ":") {
 		return "[" + host + "]"
