@@ -12,17 +12,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// largest is how many bytes an input may have that is asked about as it is. A question has 64 KiB in all.
+// largest is the maximum size in bytes of an input that fits a question unchanged. A question has at most 64 KiB in all.
 const largest = 32 << 10
 
-// The members by which tools say what is written to a file, and what replaces what in it.
+// The input members that hold what a tool writes to a file, and what it replaces.
 var (
 	contentMembers = []string{"content", "contents", "file_text", "new_source"}
 	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"oldString", "newString"}, {"oldText", "newText"}}
 )
 
-// changes are what a call does to a file, line by line as people read it; empty where its input does not say so. It
-// leaves nothing out, and what it shows is in the input as well.
+// changes renders what a call does to a file as a line diff; empty if the input does not say so. It is complete, and repeats
+// only what the input contains.
 func changes(path string, m members) string {
 	if patch := m.maybe("command", "patch", "patchText", "input"); strings.HasPrefix(patch, "*** Begin Patch") {
 		return patch
@@ -63,7 +63,7 @@ func edits(out *strings.Builder, m members) {
 	}
 }
 
-// prefixed writes text line by line. A newline at its end begins no other line.
+// prefixed writes text with a prefix on every line. A final newline starts no further line.
 func prefixed(out *strings.Builder, prefix, text string) {
 	if text == "" {
 		return
@@ -73,8 +73,8 @@ func prefixed(out *strings.Builder, prefix, text string) {
 	}
 }
 
-// fit moves an input that is too large for a question into the details, whole, where people are sent it as a file. The
-// question then names it by its hash.
+// fit moves an input that is too large for a question into the details, which people receive as a file. The question then
+// identifies it by its hash.
 func fit(r *permissions.Request) error {
 	if len(r.Input) <= largest {
 		return nil

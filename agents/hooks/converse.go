@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// question is one of those that Claude Code's tool for questions asks.
+// question is one question of Claude Code's AskUserQuestion tool.
 type question struct {
 	Question    string
 	Options     []struct{ Label, Description string }
@@ -18,8 +18,8 @@ type question struct {
 
 var errNoQuestion = errors.New("the input of AskUserQuestion has no questions")
 
-// converse looks for the tools of Claude Code that are a conversation with the person. A plan is shown whole and allowed once,
-// by its own input; questions are asked one by one, and the input is given back with their answers.
+// converse handles the tools by which Claude Code talks to the person. A plan is shown completely and allowed once, for this
+// input only. Questions are asked one by one, and the answers are returned in the input.
 func (c *Call) converse() error {
 	var input members
 	if json.Unmarshal(c.Request.Input, &input) != nil {
@@ -46,7 +46,7 @@ func (c *Call) converse() error {
 	return nil
 }
 
-// asks are what is put to people for a call that asks questions, in order.
+// asks returns the requests for a call that asks questions, in order.
 func (c Call) asks() []permissions.Request {
 	all := make([]permissions.Request, len(c.questions))
 	for i, q := range c.questions {
@@ -70,10 +70,10 @@ func (c Call) asks() []permissions.Request {
 	return all
 }
 
-// answered is the input of a call that asks questions, with what people answered.
+// answered is the input of a call that asks questions, with the answers added.
 func (c Call) answered(answers map[string]string) string {
 	var input members
-	_ = json.Unmarshal(json.RawMessage(c.echo), &input) // an object
+	_ = json.Unmarshal(json.RawMessage(c.echo), &input) // it is an object
 	input["answers"], _ = json.Marshal(answers)
 	return string(input.encode())
 }

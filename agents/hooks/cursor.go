@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// readCursor reads what Cursor gives its hooks, each of which has a shape of its own.
+// readCursor reads the input of Cursor's hooks; each event has its own shape.
 func readCursor(_ Dialect, m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err
@@ -35,7 +35,7 @@ func readCursor(_ Dialect, m members) (c Call, err error) {
 	return c, read(&c, m)
 }
 
-// root is the first of the folders that the editor has open; empty without one.
+// root is the first folder open in the editor; empty if there is none.
 func root(m members) string {
 	var roots []string
 	if json.Unmarshal(m["workspace_roots"], &roots) != nil || len(roots) == 0 {
@@ -49,7 +49,7 @@ func (c *Call) cursorShell(m members) error {
 	if _, err := m.text("command"); err != nil {
 		return err
 	}
-	if held, given := m["sandbox"]; given { // whether Cursor's own sandbox holds the command
+	if held, given := m["sandbox"]; given { // whether the command runs in Cursor's own sandbox
 		asked["sandbox"] = held
 		delete(m, "sandbox")
 	}
@@ -57,8 +57,8 @@ func (c *Call) cursorShell(m members) error {
 	return nil
 }
 
-// cursorMCP names the tool so that one of a server is never taken for one of Cursor's own, and the server with it: two
-// servers may have tools of the same name.
+// cursorMCP qualifies the tool's name, so that a server's tool cannot be taken for one of Cursor's own, and adds the server,
+// because two servers may have tools of the same name.
 func (c *Call) cursorMCP(m members) error {
 	name, input, err := m.tool()
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Call) cursorMCP(m members) error {
 	return nil
 }
 
-// cursorFile leaves out what the file holds: it is what reading it would tell.
+// cursorFile omits the file's content: the question is whether the agent may read it.
 func (c *Call) cursorFile(m members) error {
 	c.use("read_file", members{"file_path": m["file_path"]}.encode())
 	delete(m, "content")

@@ -1,15 +1,14 @@
-// Package hooks is the door of agents that ask by hooks of their own: before they use a tool they run a command, or call
-// an address, and take its output for the verdict.
+// Package hooks serves agents that ask through their own hooks: before using a tool they run a command or call an address, and
+// read the verdict from its output.
 //
-// Each of these programs has its [Dialect]: what it says ([Dialect.Read]: a [permissions.Request] about one call), and
-// what it understands ([Call.Reply]). Both are pure. A dialect is strict about what must be there. What it does not
-// know is shown and asked about with the tool's input, since these programs add members with every version; what it cannot read
-// is never allowed.
+// Each such agent has a [Dialect]: its input ([Dialect.Read] returns a [permissions.Request] for one call) and its output
+// ([Call.Reply]). Both are pure. A dialect is strict about required members. Unknown members are tolerated and shown with the
+// tool's input, since agents add members with every version. Input that cannot be read is never allowed.
 //
-// [Decide] puts a call to a [Requests] and always has a [Verdict] before the agent's patience ends, because nearly all of
-// these programs go on as if allowed when a hook says nothing. A request that is still pending then stands, and the
-// agent's next equal call joins it. Only an agent that ends its hook, as it does when the person answered at its
-// keyboard, has the request cancelled. `daycared hook` does this over agent.sock, [Handler] over HTTP.
+// [Decide] submits a call to a [Requests] and always returns a [Verdict] before the agent's timeout, because most agents proceed
+// as if allowed when a hook says nothing. A request that is still pending then stays open, and the agent's next identical call
+// joins it. It is cancelled only if the agent ends the hook, as it does when the person answers at the keyboard. `daycared hook`
+// does this over agent.sock, [Handler] over HTTP.
 package hooks
 
 import (
@@ -23,28 +22,28 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Dialect is how one agent's hooks speak.
+// Dialect is the hook protocol of one agent.
 type Dialect struct {
-	// Name is what it is called on the command line, in addresses and in [permissions.Request].
+	// Name identifies the dialect on the command line, in URLs and in [permissions.Request].
 	Name string
-	// Within is how long its hooks may take when nobody has told the agent otherwise, with time left to answer.
+	// Within is the agent's default hook timeout, less a margin for the answer.
 	Within time.Duration
 
 	read     func(Dialect, members) (Call, error)
-	silent   bool        // silence lets a call go, under the agent's own rules
-	own      string      // how it begins the names of the tools of a server called daycared
-	talks    string      // its own tool by which the model asks the person at it; empty: none, or it is asked about as what it is
-	keyboard *attendance // nil: it cannot ask there beside people
+	silent   bool        // an empty reply leaves the call to the agent's own rules
+	own      string      // prefix of the names of the tools of a server called daycared
+	talks    string      // the agent's own tool for asking the person; empty: none, or not treated specially
+	keyboard *attendance // nil: it cannot ask at the keyboard while people are asked
 }
 
-// claudeKeyboard was tried in a terminal.
+// claudeKeyboard was verified in a terminal.
 var claudeKeyboard = attendance{
 	environ:  map[string]string{"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"},
 	modes:    []string{"default", "acceptEdits", "plan", "auto"},
 	versions: []string{"2.1.330"},
 }
 
-// dialects are all that are spoken.
+// dialects are all supported dialects.
 var dialects = []Dialect{
 	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", keyboard: &claudeKeyboard},
 	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", talks: "request_user_input"},
@@ -55,7 +54,8 @@ var dialects = []Dialect{
 	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
 }
 
-// spoken is the dialect that an input is of by its members, whichever was named: agents run the hooks in each other's settings.
+// spoken detects the dialect of an input by its members, whatever was named, because agents run the hooks in each other's
+// settings.
 func (d Dialect) spoken(m members) Dialect {
 	name := d.Name
 	alike := name == "claude-code" || name == "codex"
@@ -68,7 +68,7 @@ func (d Dialect) spoken(m members) Dialect {
 		name = "copilot"
 	case name != "codex" && slices.Contains([]string{"PreToolUse", "SessionEnd"}, m.maybe("hook_event_name")) &&
 		m.maybe("timestamp") != "" && m["permission_mode"] == nil && m["prompt_id"] == nil && m["turn_id"] == nil:
-		// an event spelt as Claude Code does
+		// an event spelled as Claude Code spells it
 		name = "copilot"
 	case alike && m["turn_id"] != nil:
 		name = "codex"
@@ -79,7 +79,7 @@ func (d Dialect) spoken(m members) Dialect {
 	return found
 }
 
-// Find gives the dialect of that name.
+// Find returns the dialect of that name.
 func Find(name string) (d Dialect, ok bool) {
 	at := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Name == name })
 	if at < 0 {
@@ -88,13 +88,13 @@ func Find(name string) (d Dialect, ok bool) {
 	return dialects[at], true
 }
 
-// Names are the names of all dialects, in order.
+// Names returns the names of all dialects, sorted.
 func Names() []string {
 	return wire.Each(dialects, func(d Dialect) string { return d.Name })
 }
 
-// Asking are the tools of each dialect that only ask: ours, of a server called daycared, and the agent's own conversation with the
-// person at it.
+// Asking returns, by dialect, the tools that only ask: ours, of a server called daycared, and the agent's own tool for asking
+// the person.
 func Asking(tools []string) map[string][]string {
 	all := map[string][]string{}
 	for _, d := range dialects {
@@ -110,11 +110,11 @@ func Asking(tools []string) map[string][]string {
 	return all
 }
 
-// MaxInput is the most bytes that the input of a hook may have.
+// MaxInput is the maximum size in bytes of a hook's input.
 const MaxInput = 4 << 20
 
-// readCopilot reads what Copilot CLI gives its hooks. It names the event only where that is permissionRequest, or spelt as Claude
-// Code spells it: then all of it is in Claude Code's shape. The end of a session has a reason and no tool.
+// readCopilot reads the input of Copilot CLI's hooks. It names the event only for permissionRequest, or in Claude Code's
+// spelling; then the whole input has Claude Code's shape. The end of a session has a reason and no tool.
 func readCopilot(_ Dialect, m members) (c Call, err error) {
 	if m["hook_event_name"] != nil {
 		return readEvent(m)
@@ -148,7 +148,7 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 	return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for preToolUse or permissionRequest", c.event)
 }
 
-// readLocal reads what the agent in VS Code's own process gives its hooks, and those in Copilot's and Claude Code's settings.
+// readLocal reads the input of hooks of VS Code's local agent, including those in Copilot's and Claude Code's settings.
 func readLocal(_ Dialect, m members) (c Call, err error) {
 	if c.event, err = m.text("hookEventName"); err != nil {
 		return c, err
@@ -160,7 +160,7 @@ func readLocal(_ Dialect, m members) (c Call, err error) {
 	return c, c.common(m, "sessionId", "tool_name", "tool_input")
 }
 
-// decision is the answer of those that take a decision and a reason.
+// decision is the output of dialects with a decision and a reason.
 func decision(_ Call, v Verdict) any {
 	return struct {
 		Decision string `json:"decision"`
@@ -168,13 +168,13 @@ func decision(_ Call, v Verdict) any {
 	}{v.word(), v.Reason}
 }
 
-// readOpencode reads what our plugin gives the hook of opencode.
+// readOpencode reads the input from our plugin for opencode.
 func readOpencode(_ Dialect, m members) (c Call, err error) {
 	c.event, c.answer = "tool.execute.before", decision
 	return c, c.common(m, "sessionID", "tool", "args")
 }
 
-// readGemini reads what Gemini CLI gives its hooks.
+// readGemini reads the input of Gemini CLI's hooks.
 func readGemini(_ Dialect, m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err
@@ -186,8 +186,7 @@ func readGemini(_ Dialect, m members) (c Call, err error) {
 	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
-// Probe is what an agent of this dialect would give its hook about a call of that tool on nothing, so that a connection can
-// be tried.
+// Probe returns the hook input of an empty call of that tool, for testing a connection.
 func (d Dialect) Probe(tool, cwd string) []byte {
 	session, input := "daycared-doctor", map[string]any{"path": os.DevNull}
 	event := map[string]any{"cwd": cwd, "tool_input": input, "tool_name": tool}
@@ -206,13 +205,14 @@ func (d Dialect) Probe(tool, cwd string) []byte {
 		event["hook_event_name"], event["session_id"] = "PreToolUse", session
 	}
 	text, err := json.Marshal(event)
-	if err != nil { // there is nothing in it that has no JSON
+	if err != nil { // every value in it has a JSON form
 		return nil
 	}
 	return text
 }
 
-// Allows reports whether a reply to a [Dialect.Probe] allows: it has one decision, wherever its dialect has that.
+// Allows reports whether a reply to a [Dialect.Probe] allows the call. A reply has one decision, at a place that depends on the
+// dialect.
 func (d Dialect) Allows(body []byte) bool {
 	if d.silent && len(body) == 0 {
 		return true

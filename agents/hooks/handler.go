@@ -13,25 +13,24 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Options are what a [Handler] needs.
+// Options configure a [Handler].
 type Options struct {
 	Desk Requests
-	// CallerOf is who makes the call that a context is of, proven by whoever admits calls.
+	// CallerOf returns the authenticated caller of a call's context.
 	CallerOf func(context.Context) permissions.Caller
-	// Stopping is closed when the daemon stops, before the contexts of calls end: they are then answered, and their
-	// requests stand. Nil: it never does.
+	// Stopping is closed when the daemon stops, before the contexts of calls end: calls are then answered, and their requests
+	// stay open. Nil: never.
 	Stopping <-chan struct{}
 }
 
 const (
-	// spare is left to write an answer, beyond the time that a call may take.
+	// spare is the time for writing an answer after a call's time is over.
 	spare = 5 * time.Second
-	// longest is the most that a call may ask to wait.
+	// longest is the maximum of within.
 	longest = 24 * time.Hour
 )
 
-// Handler answers POST /hook/{dialect}, with ?within=9m for how long the agent waits. An agent that hangs up before that
-// has ended its hook.
+// Handler serves POST /hook/{dialect}; ?within=9m gives the agent's timeout. An agent that hangs up earlier has ended its hook.
 func Handler(o Options) http.Handler {
 	h := http.NewServeMux()
 	h.HandleFunc("POST /hook/{dialect}", o.serve)
@@ -54,7 +53,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a hook sends application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within + spare)) // a writer without deadlines has none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within + spare)) // best effort: test recorders have no deadlines
 	input, err := io.ReadAll(io.LimitReader(r.Body, MaxInput+1))
 	if err != nil {
 		http.Error(w, "read what the hook was given: "+err.Error(), http.StatusBadRequest)
@@ -64,7 +63,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case c.Moot.Via != "":
 		if err == nil {
-			_, _ = o.Desk.Recall(r.Context(), o.CallerOf(r.Context()), c.Moot) // it decides nothing, so it fails for nothing
+			_, _ = o.Desk.Recall(r.Context(), o.CallerOf(r.Context()), c.Moot) // best effort: it decides nothing
 		}
 		answer(w, Reply{})
 		return
@@ -72,14 +71,14 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, c.Reply(Refuse(err)))
 		return
 	}
-	c.Request.Host, _ = os.Hostname() // a host without a name is not told
+	c.Request.Host, _ = os.Hostname() // empty if it fails
 	ctx, done := o.untilHangup(r.Context())
 	defer done()
 	answer(w, c.Reply(Decide(ctx, o.Desk, o.CallerOf(ctx), c, c.Within(within))))
 }
 
-// untilHangup is a call's context, which ends with a cause that tells the daemon's stop ([ErrLeft]) from an agent that
-// hung up: net/http ends the call's own context alike for both.
+// untilHangup derives a context whose cause distinguishes a stop of the daemon ([ErrLeft]) from an agent that hung up; net/http
+// ends the call's context in both cases.
 func (o Options) untilHangup(call context.Context) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(call))
 	over, joined := make(chan struct{}), make(chan struct{})
@@ -104,7 +103,7 @@ func (o Options) untilHangup(call context.Context) (ctx context.Context, done fu
 	}
 }
 
-// waits reads how long a hook may take.
+// waits parses the timeout of a hook.
 func waits(text string, usual time.Duration) (time.Duration, error) {
 	if text == "" {
 		return usual, nil
@@ -116,8 +115,7 @@ func waits(text string, usual time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// answer writes a reply. What would be an exit code is an error here, which agents take for a denial where their settings
-// say so.
+// answer writes a reply. A non-zero exit code becomes an HTTP error, which agents treat as a denial if their settings say so.
 func answer(w http.ResponseWriter, r Reply) {
 	if r.Exit != 0 {
 		http.Error(w, r.Complaint, http.StatusUnprocessableEntity)
@@ -125,5 +123,5 @@ func answer(w http.ResponseWriter, r Reply) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(r.Body) // an agent that has hung up reads nothing
+	_, _ = w.Write(r.Body) // the agent may have hung up
 }

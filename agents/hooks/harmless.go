@@ -10,9 +10,9 @@ import (
 	"github.com/daycared/daycared/permissions/acts"
 )
 
-// known are the tools of agents whose input says all that they do: the dialects and the tool, what it does, the member that says
-// to what, and the members that do not change that. Those of Copilot CLI have two spellings. Commands of Codex run in a folder that
-// hooks are not told, and those of Copilot CLI and Cursor in a shell that keeps what earlier ones did: none of them is here.
+// known lists the tools whose input describes their whole effect: dialects and tool, verb, the member with the object, and
+// members that do not matter. Copilot CLI's tools have two spellings. Commands of Codex are absent, since its hooks do not know
+// their folder, and so are those of Copilot CLI and Cursor, whose shells keep state between commands.
 var known = []string{
 	"claude-code Bash runs command description timeout",
 	"opencode bash runs command description timeout",
@@ -45,12 +45,11 @@ var known = []string{
 	"opencode edit writes filePath oldString newString replaceAll",
 }
 
-// projects are the variables that tell the hooks of a dialect in which folder the session began.
+// projects are the environment variables that give hooks the folder in which the session began, by dialect.
 var projects = map[string]string{"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
 
-// Harmless reports whether the call was read completely and does nothing but what people need not be asked about: reading and
-// editing in the folder that the agent works in, but for what runs later, building and testing. A hook that the agent runs
-// because its own rules ask is about a call that they do ask about.
+// Harmless reports whether the call was read completely and needs no approval: reading and editing in the agent's folder (except
+// files that are executed later), building and testing. It is false for a hook that runs because the agent's own rules ask.
 func (c Call) Harmless(env func(string) string) bool {
 	if c.given == nil || c.questions != nil || strings.EqualFold(c.event, "permissionRequest") {
 		return false
@@ -73,8 +72,8 @@ func (c Call) Harmless(env func(string) string) bool {
 	return false
 }
 
-// narrow reports whether a folder is one to work in: it holds neither the person's home nor a program that commands name, and cd
-// goes where it says.
+// narrow reports whether a folder is a plausible project folder: it contains neither the home folder nor a program on PATH, and
+// CDPATH does not redirect cd.
 func narrow(root string, env func(string) string) bool {
 	holds := func(name string) bool {
 		path, err := filepath.Rel(root, own.Resolve(name))
@@ -87,7 +86,7 @@ func narrow(root string, env func(string) string) bool {
 		})
 }
 
-// does reports whether a tool that is known does something harmless.
+// does reports whether a known tool's call is harmless.
 func (c Call) does(w acts.Workspace, folder, verb string, names []string) bool {
 	var input members
 	if json.Unmarshal(c.given, &input) != nil {
@@ -122,7 +121,7 @@ func (c Call) does(w acts.Workspace, folder, verb string, names []string) bool {
 	return verb == "notes"
 }
 
-// patches reports whether a patch in the shape of Codex only adds and updates files that may be written.
+// patches reports whether a Codex patch only adds and updates writable files.
 func patches(w acts.Workspace, folder, patch string) bool {
 	found := false
 	for line := range strings.Lines(patch) {

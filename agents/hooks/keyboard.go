@@ -14,14 +14,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// attendance is how an agent shows that a person is at its keyboard.
+// attendance describes how an agent shows that a person is at its keyboard.
 type attendance struct {
-	environ  map[string]string // of its hooks
-	modes    []string          // in which it asks where a hook says so
-	versions []string          // with which this was tried
+	environ  map[string]string // environment variables of its hooks
+	modes    []string          // modes in which it asks if a hook says so
+	versions []string          // verified versions
 }
 
-// Attended reports whether it is certain that the agent asks a person at its keyboard when its hook says ask.
+// Attended reports whether the agent certainly asks a person at its keyboard when its hook says ask.
 func (c Call) Attended(env func(string) string) bool {
 	d, known := Find(c.dialect)
 	if !known || c.named != c.dialect || d.keyboard == nil || !slices.Contains(d.keyboard.modes, c.mode) {
@@ -30,7 +30,7 @@ func (c Call) Attended(env func(string) string) bool {
 	return d.keyboard.there(env) && slices.Contains(d.keyboard.versions, versionIn(c.history))
 }
 
-// there reports whether an agent says, in the environment of its hooks, that a person is at its keyboard.
+// there reports whether the hook's environment says that a person is at the keyboard.
 func (a attendance) there(env func(string) string) bool {
 	for name, value := range a.environ {
 		if env(name) != value {
@@ -40,8 +40,8 @@ func (a attendance) there(env func(string) string) bool {
 	return true
 }
 
-// RacedVersions are the versions of an agent that are known to ask a person at the keyboard where its hook says so. In any other
-// version, the hook waits for people and answers itself.
+// RacedVersions returns the versions of an agent that were verified to ask at the keyboard when a hook says so. For other
+// versions, the hook waits for people and answers itself.
 func RacedVersions(name string) []string {
 	if d, known := Find(name); known && d.keyboard != nil {
 		return slices.Clone(d.keyboard.versions)
@@ -49,13 +49,13 @@ func RacedVersions(name string) []string {
 	return nil
 }
 
-// versioned is where the history of a session says which version of the agent wrote it.
+// versioned matches the agent's version in a session history.
 var versioned = regexp.MustCompile(`"version":"([0-9.]+)"`)
 
-// mostHistory is how much of the end of a history is looked through.
+// mostHistory is how many bytes at the end of a history are searched.
 const mostHistory = 256 << 10
 
-// versionIn is the version of the agent that wrote last into a history; empty where that is not known.
+// versionIn is the version of the agent that last wrote to a history; empty if unknown.
 func versionIn(history string) string {
 	if info, err := os.Stat(history); err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -77,17 +77,17 @@ func versionIn(history string) string {
 	return ""
 }
 
-// Beginner is a [Requests] that can ask without waiting, too.
+// Beginner is a [Requests] that can also submit without waiting.
 type Beginner interface {
 	Requests
 	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error)
 }
 
-// raceWithin bounds how long a person at the keyboard waits for the agent's own dialog.
+// raceWithin bounds the delay before the agent's own dialog appears.
 const raceWithin = 2 * time.Second
 
-// Race is [Decide] for a call whose agent asks at its keyboard, too ([Call.Keyboard]): the answer that comes first counts. Before
-// the agent's own dialog is there, people are asked and not waited for; beside it, they are.
+// Race is [Decide] for a call whose agent also asks at its keyboard ([Call.Keyboard]): the first answer counts. Before the
+// agent's dialog appears, people are asked without waiting; while it is shown, the hook waits for them.
 func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	if !c.Keyboard {
 		return Decide(ctx, desk, caller, c, within)
@@ -97,7 +97,7 @@ func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call,
 		given = c.asks()[0]
 	}
 	q := led(given, caller)
-	q.ID, q.Call = permissions.NewID(time.Now()), "" // it keeps no place: whoever waits has a name of its own
+	q.ID, q.Call = permissions.NewID(time.Now()), "" // not a waiter: the process that waits has its own call name
 	limited, over := context.WithTimeout(ctx, within)
 	defer over()
 	brief, done := context.WithTimeout(ctx, raceWithin)
@@ -117,6 +117,6 @@ func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call,
 	default:
 		v = Decide(ctx, desk, caller, c, within)
 	}
-	v.Open = v.Open && s.Keyboard // where others have to agree, the keyboard alone does not decide
+	v.Open = v.Open && s.Keyboard // the keyboard alone cannot decide if others must approve too
 	return v
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// News is what an agent's hook says has happened, which asks nothing.
+// News is a notice from an agent's hook about something that happened; it asks nothing.
 type News struct {
 	About permissions.About
 	permissions.Telling
 }
 
-// happening is what one of an agent's events means.
+// happening describes one kind of agent event.
 type happening struct {
 	about permissions.About
-	text  []string // the members that may have words for it
+	text  []string // the members that may hold its text
 }
 
 var (
@@ -29,8 +29,7 @@ var (
 	failed   = happening{permissions.AboutFailed, []string{"error_details", "error"}}
 )
 
-// happenings are the events of the agents that call a hook about them, by the name of the event, and of a notification by its
-// type besides.
+// happenings are the events that are reported, by event name; notifications additionally by type.
 var happenings = map[string]happening{
 	"Stop": finished, "AfterAgent": finished, "session.idle": finished, "Notification agent_completed": finished,
 	"StopFailure": failed, "session.error": failed,
@@ -38,9 +37,9 @@ var happenings = map[string]happening{
 	"Notification agent_needs_input": waiting, "Notification elicitation_dialog": waiting, "Notification ToolPermission": waiting,
 }
 
-// News is what a hook that decides nothing was told has happened. It is not ok where that is nothing for a person, or cannot be
-// read, and where a person is at the agent's keyboard, who sees for themselves that it has finished. env is the environment of the
-// hook. Where nobody knows whether a person is there, and where one is, it is told without a sound.
+// News returns the notice for a hook event. ok is false if the event is not for a person or cannot be read, or if a person at
+// the agent's keyboard sees for themselves that it has finished. env reads the environment of the hook. The notice is silent if
+// a person is at the keyboard or if that is unknown.
 func (d Dialect) News(input []byte, env func(string) string) (n News, ok bool) {
 	canonical, err := permissions.CanonicalJSON(bytes.TrimPrefix(input, []byte("\ufeff")))
 	var m members
@@ -62,8 +61,8 @@ func (d Dialect) News(input []byte, env func(string) string) (n News, ok bool) {
 	return n, known && n.Session != "" && n.Validate(n.About) == nil
 }
 
-// happened is what the event means that an input is of. What happens in a part of an agent is not news, nor is a turn that ends
-// while something of it still runs.
+// happened returns the event that an input describes. Events of subagents are not reported, nor is the end of a turn while
+// something of it still runs.
 func (d Dialect) happened(m members) (happening, bool) {
 	part := m.maybe("agent_id") != ""
 	runs := !slices.Contains([]string{"", "null", "[]"}, string(m["background_tasks"]))
@@ -75,7 +74,7 @@ func (d Dialect) happened(m members) (happening, bool) {
 	return h, known && !part && (!runs || h.about != permissions.AboutFinished)
 }
 
-// copilotEvent is the event that Copilot CLI does not name in its own spelling.
+// copilotEvent is the name of a Copilot CLI event, which its own spelling leaves out.
 func copilotEvent(d Dialect, m members) string {
 	if d.Name == "copilot" && m["toolName"] == nil && m["stopReason"] != nil {
 		return "Stop"
@@ -83,7 +82,7 @@ func copilotEvent(d Dialect, m members) string {
 	return ""
 }
 
-// titleOf is what the agent calls its session, else the name of its folder.
+// titleOf is the agent's title of the session, otherwise the name of its folder.
 func titleOf(m members) string {
 	if title := strings.TrimSpace(m.maybe("session_title", "title")); title != "" && m["notification_type"] == nil {
 		return title

@@ -14,16 +14,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Verdict is what a hook says of a call, with the words that the model reads. The zero Verdict denies.
+// Verdict is a hook's decision on a call, with the text for the model. The zero Verdict denies.
 type Verdict struct {
 	Allowed bool
-	Unasked bool // it is allowed by policy alone: nobody was asked, and nothing granted
-	Open    bool // nobody has decided yet, and whoever is at the agent's keyboard may
+	Unasked bool // allowed by policy alone: nobody was asked, and nothing was granted
+	Open    bool // undecided, and a person at the agent's keyboard may decide
 	Reason  string
-	Input   string // of an allowed call that is given its input back; empty: it keeps its own
+	Input   string // the input that an allowed call gets; empty: unchanged
 }
 
-// word is the verdict as every dialect has it.
+// word is the verdict as a decision word.
 func (v Verdict) word() string {
 	if v.Allowed {
 		return "allow"
@@ -31,8 +31,8 @@ func (v Verdict) word() string {
 	return "deny"
 }
 
-// Judge is the verdict on a question, by how it stands and by the error that asking ended with. Only the approval of a tool's
-// call that came without an error allows anything.
+// Judge returns the verdict for a request's state and the error of asking. Only an approved tool request without an error allows
+// anything.
 func Judge(r permissions.Request, err error) Verdict {
 	var refusal *permissions.Refusal
 	switch {
@@ -51,7 +51,7 @@ func Judge(r permissions.Request, err error) Verdict {
 	return Verdict{Open: true, Reason: "Not allowed: " + err.Error() + "."}
 }
 
-// undecided reports whether no person and no rule has settled r.
+// undecided reports whether neither a person nor a rule has settled r.
 func undecided(r permissions.Request) bool {
 	switch r.State {
 	case permissions.Pending, permissions.Expired, permissions.Undeliverable:
@@ -62,7 +62,7 @@ func undecided(r permissions.Request) bool {
 	return r.TimedOut
 }
 
-// stillWaiting tells a model what it can do when nobody has answered yet. A question stands once the daemon has said so.
+// stillWaiting tells the model what to do about an unanswered request. A request is open only if the daemon has confirmed it.
 func stillWaiting(r permissions.Request) string {
 	if r.State != permissions.Pending {
 		return "Not allowed: daycared, which asks people, gave no answer in time, and no question is known to stand; try the same call again."
@@ -71,21 +71,21 @@ func stillWaiting(r permissions.Request) string {
 	return "Not allowed yet: still waiting for " + who + "; try the same call again. The question stands and is not asked twice."
 }
 
-// Reply is what a hook hands back to its agent.
+// Reply is a hook's output to its agent.
 type Reply struct {
 	Body      []byte // for standard output: one line of JSON, or nothing
 	Complaint string // for standard error
 	Exit      int    // exit code
 }
 
-// exitBlock is the exit code that every one of these agents takes for a denial.
+// exitBlock is the exit code that all these agents treat as a denial.
 const exitBlock = 2
 
-// Reply is the verdict in the agent's dialect. What cannot be said in the shape of its event is a denial by exit code.
+// Reply encodes the verdict in the agent's dialect. What the event's format cannot express becomes a denial by exit code.
 func (c Call) Reply(v Verdict) Reply {
 	v.Reason = permissions.Harmless(v.Reason) // agents print it in their terminals
 	if !v.Allowed {
-		v.Reason = cmp.Or(v.Reason, "Not allowed.") // Codex goes on after a denial without a reason
+		v.Reason = cmp.Or(v.Reason, "Not allowed.") // Codex proceeds after a denial without a reason
 	}
 	if c.answer == nil {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
@@ -103,31 +103,31 @@ func (c Call) Reply(v Verdict) Reply {
 	return Reply{Body: out.Bytes()}
 }
 
-// Refuse is the verdict on what [Dialect.Read] could not read.
+// Refuse is the verdict on input that [Dialect.Read] rejected.
 func Refuse(err error) Verdict { return Verdict{Reason: "Not allowed: " + err.Error() + "."} }
 
-// Requests is what hooks need of whoever puts questions to people. It cannot decide.
+// Requests is the part of the engine that hooks use. It cannot decide.
 type Requests interface {
-	// Ask puts a question and waits. When ctx ends first, the request is returned as it stands, with the error of ctx.
+	// Ask submits a question and waits. If ctx ends first, it returns the request's current state with the error of ctx.
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
-	// LeaveOrCancel cancels a pending request of this caller's, unless another call than the one of that name (empty for one that has
-	// returned) waits for it.
+	// LeaveOrCancel removes the named call (empty: one that has returned) from a pending request of the caller, and cancels the
+	// request if no other call waits.
 	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
-	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
+	// Recall withdraws the caller's requests that match m, and returns how many there were.
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error)
 }
 
-// ErrLeft is the cause of a context that ended because the process stops, and not because the agent ended its hook: the
-// request stands.
+// ErrLeft is the cause of a context that ended because the process stops; the agent has not ended its hook, so the request stays
+// open.
 var ErrLeft = errors.New("the daemon stops")
 
-// errOther is that an answer belongs to another call.
+// errOther means that an answer belongs to another call.
 var errOther = errors.New("the answer is about another call than this one")
 
-// withdrawWithin bounds how long cancelling takes, when the agent has ended its hook.
+// withdrawWithin bounds the cancellation of a request after the agent ended its hook.
 const withdrawWithin = 3 * time.Second
 
-// led is what a call asks about the folders that its names lead to just now. Those of another machine are not looked at.
+// led returns the paths that a request's names resolve to now. Names on another machine are not resolved.
 func led(r permissions.Request, caller permissions.Caller) permissions.Request {
 	if caller.UID >= 0 {
 		r.Cwd = own.Resolve(r.Cwd)
@@ -138,24 +138,23 @@ func led(r permissions.Request, caller permissions.Caller) permissions.Request {
 	return r
 }
 
-// Decide puts a call to people. It returns at the latest shortly after within, and then the request stands; when ctx
-// ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]), unless another hook waits with
-// the same call. There is a verdict always. What is asked, and granted, is about the folders that names lead to just now, and
-// nothing is allowed once they lead elsewhere.
+// Decide submits a call and always returns a verdict, shortly after within at the latest; the request then stays open. If ctx
+// ends earlier, the agent has ended the hook, and the request is cancelled (see [ErrLeft]) unless another hook waits for it. The
+// request and grants refer to the folders that names resolve to now; nothing is allowed if they resolve elsewhere later.
 func Decide(ctx context.Context, desk Requests, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
 	return hearing{ctx, limited, desk, caller}.all(c, nil)
 }
 
-// hearing is how one hook puts its questions.
+// hearing holds the parameters of one hook's questions.
 type hearing struct {
 	ctx, limited context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
 	desk         Requests
 	caller       permissions.Caller
 }
 
-// all puts whatever a call asks; first, if not nil, is how its first question was settled.
+// all asks everything that a call needs; first, if not nil, is the first question already settled.
 func (h hearing) all(c Call, first *permissions.Request) Verdict {
 	asks := c.asks()
 	if c.questions == nil {
@@ -182,14 +181,14 @@ func (h hearing) all(c Call, first *permissions.Request) Verdict {
 	return Verdict{Allowed: true, Reason: "Answered.", Input: c.answered(answers)}
 }
 
-// one puts one question, unless it is settled already. Where that ended in an answer, the request is beside the verdict.
+// one asks one question, unless settled is given. For a question with an answer it also returns the request.
 func (h hearing) one(given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
 	if settled != nil {
 		return *settled, Judge(*settled, nil)
 	}
 	asked := led(given, h.caller)
 	q := asked
-	q.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
+	q.ID = permissions.NewID(time.Now()) // proposed now, so that it can be cancelled before the first reply
 	if until, bounded := h.limited.Deadline(); bounded {
 		q.Stays = time.Until(until)
 	}
@@ -197,10 +196,10 @@ func (h hearing) one(given permissions.Request, settled *permissions.Request) (p
 	if err == nil && !r.Answers(asked) {
 		err = errOther
 	}
-	over := permissions.CodeOf(err) == permissions.CodeToken // revoked or expired meanwhile: nobody has hung up
+	over := permissions.CodeOf(err) == permissions.CodeToken // revoked or expired, not hung up
 	if err == nil || h.ctx.Err() == nil || over {
 		if err != nil && h.limited.Err() != nil && !over {
-			err = h.limited.Err() // whatever a lost connection was called
+			err = h.limited.Err() // not the error of a lost connection
 		}
 		if now := led(given, h.caller); err == nil && (now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath) {
 			return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
@@ -218,7 +217,7 @@ func (h hearing) one(given permissions.Request, settled *permissions.Request) (p
 	return permissions.Request{}, h.forgo(cmp.Or(r.ID, q.ID), q.Call)
 }
 
-// forgo cancels a question whose hook the agent has ended.
+// forgo cancels the request of a hook that the agent has ended.
 func (h hearing) forgo(id permissions.ID, call string) Verdict {
 	work, finished := context.WithTimeout(context.WithoutCancel(h.ctx), withdrawWithin)
 	defer finished()

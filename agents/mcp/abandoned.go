@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	mostLeft = 10_000        // who left and is remembered
-	keepLeft = 2 * time.Hour // longer than any request waits and its answer is kept
+	mostLeft = 10_000        // the maximum number of remembered calls
+	keepLeft = 2 * time.Hour // longer than a request can wait and its answer is kept
 )
 
-// question is what somebody asks, by which they are known when they ask it again.
+// question identifies what a caller asks, to recognize a repetition.
 type question struct {
 	caller string
 	digest permissions.Digest
@@ -25,25 +25,25 @@ func questionOf(c permissions.Caller, q permissions.Request) question {
 	return question{c.Name, permissions.ComputeDigest(q)}
 }
 
-// abandonedCall is a call that went away, or was answered by somebody who did not hear it.
+// abandonedCall is a call that ended without its client receiving the answer.
 type abandonedCall struct {
 	id      permissions.ID
-	call    string // its name at the desk: an approval that was handed to it is its own
+	call    string // its name in the engine: an approval collected by it belongs to it
 	caller  permissions.Caller
-	message string // the id of its JSON-RPC message; empty where it is not known
+	message string // the id of its JSON-RPC message; empty if unknown
 	at      time.Time
 }
 
-// memory are those who left without an answer.
+// memory remembers abandoned calls.
 type memory struct {
 	mu    sync.Mutex
 	all   map[question][]abandonedCall
-	order []question // one for every leaver ever added and not yet looked at for its age, the oldest first
+	order []question // one entry per added call whose age was not checked yet, oldest first
 }
 
 func newMemory() *memory { return &memory{all: map[question][]abandonedCall{}} }
 
-// add remembers one.
+// add remembers a call.
 func (m *memory) add(about question, l abandonedCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,7 @@ func (m *memory) add(about question, l abandonedCall) {
 	}
 }
 
-// drop forgets the longest gone of those who asked that. The lock is held.
+// drop removes the oldest call of a question. The caller holds the lock.
 func (m *memory) drop(about question) {
 	if rest := m.all[about]; len(rest) > 1 {
 		m.all[about] = rest[1:]
@@ -65,7 +65,7 @@ func (m *memory) drop(about question) {
 	delete(m.all, about)
 }
 
-// take finds the one that went longest ago, for a call that asks the same.
+// take removes and returns the oldest call of a question.
 func (m *memory) take(about question) (abandonedCall, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *memory) take(about question) (abandonedCall, bool) {
 	return abandonedCall{}, false
 }
 
-// forget forgets those who waited for a request whose answer has been given.
+// forget removes the calls that waited for a request whose answer was given.
 func (m *memory) forget(about question, id permissions.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *memory) forget(about question, id permissions.ID) {
 	}
 }
 
-// of finds those who went for the messages of a caller with that id, within so long.
+// of returns the calls abandoned within a duration, by caller and message id.
 func (m *memory) of(caller, message string, within time.Duration) (found []abandonedCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,36 +105,36 @@ func (m *memory) of(caller, message string, within time.Duration) (found []aband
 
 const (
 	storeTime = 10 * time.Second
-	// together is how far apart the two signs of a cancelled call over HTTP may come: the end of its connection, and the
+	// together is the maximum time between the two signs of a cancelled HTTP call: the end of its connection, and the
 	// notification on another.
 	together = 5 * time.Second
 )
 
-// leave remembers a call that went away. One that was cancelled takes its request with it, if nobody comes back.
+// leave remembers an abandoned call. If it was cancelled, its request is withdrawn unless the client asks again.
 func (s *Server) leave(about question, l abandonedCall, cancelled func() bool) {
-	s.left.add(about, l) // first, so that whoever hears of it meanwhile finds it
+	s.left.add(about, l) // first, so that a concurrent cancellation finds it
 	if cancelled() {
 		s.regret(l)
 	}
 }
 
-// regret has the request of a call that was cancelled withdrawn, where nobody comes back for it.
+// regret schedules the withdrawal of a cancelled call's request; a repeated question prevents it.
 func (s *Server) regret(l abandonedCall) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()
 	if _, err := s.o.Desk.Regret(ctx, l.caller, l.id, s.o.Regret); err != nil {
-		s.o.Log.Warn("the request of a cancelled call may stand", "request", l.id, "err", err)
+		s.o.Log.Warn("cancel abandoned request", "request", l.id, "err", err)
 	}
 }
 
-// heard are the messages that were just said to be cancelled, by their callers and ids, and when.
+// heard records recently cancelled messages, by caller and id, with the time.
 type heard struct {
 	mu  sync.Mutex
 	all map[string]time.Time
 }
 
-// hearCancelled hears `cancelled` over HTTP, where it comes as a message of its own. It names a call by an id that other
-// clients of the same caller may use as well, so a call that goes on waiting is not touched by it.
+// hearCancelled handles `cancelled` over HTTP, where it arrives as a separate message. Other clients of the same caller may use
+// the same id, so a call that is still waiting is not affected.
 func (s *Server) hearCancelled(caller, message string) {
 	s.heard.hear(caller, message)
 	for _, l := range s.left.of(caller, message, together) {
@@ -142,7 +142,7 @@ func (s *Server) hearCancelled(caller, message string) {
 	}
 }
 
-// hear notes a message that was just said to be cancelled.
+// hear records a cancelled message.
 func (h *heard) hear(caller, message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +154,7 @@ func (h *heard) hear(caller, message string) {
 	h.all[caller+"\x00"+message] = time.Now()
 }
 
-// justHeard reports whether that message was.
+// justHeard reports whether the message was cancelled recently.
 func (h *heard) justHeard(caller, message string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// asks is the call of a tool that asks.
+// asks returns the handler of a tool that asks.
 func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult {
 	return func(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 		q, err := t.Question(r.Params.Arguments)
@@ -34,7 +34,7 @@ func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) 
 	}
 }
 
-// approve is the call of approve_tool. Whatever happens, its result is a verdict.
+// approve handles approve_tool. Its result is always a verdict.
 func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := schema.Decode[approveInput](approveTool, r.Params.Arguments)
 	if err != nil {
@@ -44,14 +44,14 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if err != nil {
 		return denied(err.Error())
 	}
-	settled, _, err := s.ask(ctx, r, q) // no tool is ever shown in a dialog
+	settled, _, err := s.ask(ctx, r, q) // a dialog never shows a tool request
 	if err != nil {
 		return denied(why(err))
 	}
 	return verdict(settled)
 }
 
-// await is the call of await_request. It reads, and uses nothing.
+// await handles await_request. It only reads; it does not use the approval.
 func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := schema.Decode[awaitInput]("await_request", r.Params.Arguments)
 	if err != nil {
@@ -71,11 +71,10 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 	return told(standing.Request, "")
 }
 
-// errOther is that an answer belongs to another question.
+// errOther means that an answer belongs to another question.
 var errOther = errors.New("the answer is about another request than this one; nothing is granted")
 
-// ask puts q and waits, with the client's own dialog beside it where there is to be one. A call that left before it was
-// answered is found again by its question.
+// ask submits q and waits, beside the client's own dialog if there is one. A repeated question continues the abandoned call.
 func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, *dialog, error) {
 	s.complete(&q, r)
 	if err := q.Validate(); err != nil {
@@ -83,12 +82,12 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	}
 	v, caller := connectionOf(ctx), s.o.CallerOf(ctx)
 	about := questionOf(caller, q)
-	before, again := s.left.take(about) // nobody who is anonymous: they cannot be told apart
+	before, again := s.left.take(about) // not for anonymous callers, who cannot be told apart
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
 	d := s.dialog(r, v, caller, about, q)
 	began, note := time.Now(), ""
-	if q.Patience > 0 && d.back == "" { // the first sign of life says how long people have
-		if begun, err := s.o.Desk.Begin(ctx, caller, q); err == nil { // else Ask tries longer, or says it again
+	if q.Patience > 0 && d.back == "" { // the first progress message says how long people have
+		if begun, err := s.o.Desk.Begin(ctx, caller, q); err == nil { // on failure, Ask retries or reports the error
 			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.Patience)
 		}
 	}
@@ -105,7 +104,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	d.note = cmp.Or(d.note, settled.Shortened(q.Patience))
 	gone := abandonedCall{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
-	case err == nil && d.form != nil: // it comes back
+	case err == nil && d.form != nil: // the client calls again
 		s.left.add(about, gone)
 		s.hold(caller, settled.ID, true)
 	case caller.Name == permissions.Anonymous:
@@ -118,7 +117,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	return settled, d, err
 }
 
-// complete adds where the agent runs, and who it says it is.
+// complete adds the agent's location and its self-reported name.
 func (s *Server) complete(q *permissions.Request, r *mcp.CallToolRequest) {
 	q.Cwd, q.Host = s.o.Cwd, s.o.Host
 	if client := r.ClientInfo(); client != nil && q.Agent == "" {
@@ -127,14 +126,14 @@ func (s *Server) complete(q *permissions.Request, r *mcp.CallToolRequest) {
 	q.Claimed = q.Agent != ""
 }
 
-// clipped is as much of a client's name as a request may have.
+// clipped shortens a client's name to the allowed length.
 func clipped(name string) string {
 	letters := []rune(name)
 	return string(letters[:min(len(letters), permissions.MaxName)])
 }
 
-// stale reports whether a request that was found again ended without anybody's decision before it was: then there is
-// nothing to be collected, and whoever asks again means to ask.
+// stale reports whether a request that was found again had ended undecided before this call: there is nothing to collect, so the
+// question is asked anew.
 func stale(r permissions.Request, began time.Time) bool {
 	switch r.State {
 	case permissions.Expired, permissions.Cancelled, permissions.Undeliverable:
@@ -143,11 +142,11 @@ func stale(r permissions.Request, began time.Time) bool {
 	return false
 }
 
-// left reports whether an error only says that the call ended before its answer came.
+// left reports whether an error only says that the call ended before its answer.
 func left(err error) bool { return errors.Is(err, context.Canceled) }
 
-// attend is ctx until the client is gone, and the signs of life until done is called, which no sign comes after. The first
-// says what there is to note.
+// attend returns a context that ends when the client is gone, and starts progress messages, beginning with the note. None is
+// sent after done was called.
 func (s *Server) attend(ctx context.Context, v *connection, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var works sync.WaitGroup
@@ -165,7 +164,7 @@ func (s *Server) attend(ctx context.Context, v *connection, r *mcp.CallToolReque
 	}
 }
 
-// signs sends signs of life until ctx ends. A client that they do not reach has left.
+// signs sends progress messages until ctx ends. A client that does not receive one has gone.
 func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, note string, lost func()) {
 	began := time.Now()
 	every := time.NewTicker(s.o.Every)
@@ -191,7 +190,7 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, n
 	}
 }
 
-// outcomeOf is what stands beside the sentence.
+// outcomeOf is the structured content beside the sentence.
 type outcomeOf struct {
 	State     permissions.State   `json:"state"`
 	Answer    *permissions.Answer `json:"answer"`
@@ -207,8 +206,8 @@ type outcomeOf struct {
 	Result    string              `json:"result"`
 }
 
-// told is a request's outcome, in the words of the contract, and note in a line of its own. One that is still open says how
-// to come back to it.
+// told formats a request's outcome in the contract's wording, with note on a line of its own. A pending request includes how to
+// continue.
 func told(r permissions.Request, note string) *mcp.CallToolResult {
 	o := permissions.Result(r)
 	if note != "" {
@@ -228,12 +227,12 @@ func told(r permissions.Request, note string) *mcp.CallToolResult {
 	}
 }
 
-// refused is a question that was not put to anybody.
+// refused is the result of a question that was not submitted.
 func refused(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: text(why(err))}
 }
 
-// why is an error in words for models.
+// why formats an error for models.
 func why(err error) string {
 	switch {
 	case wire.IsConnectionError(err):
@@ -246,7 +245,7 @@ func why(err error) string {
 
 func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
 
-// verdict is a tool request's outcome as Claude Code reads it: what was shown is what runs.
+// verdict formats a tool request's outcome for Claude Code. An allowed call runs with the input that was shown.
 func verdict(r permissions.Request) *mcp.CallToolResult {
 	o := permissions.Result(r)
 	if r.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
@@ -261,7 +260,7 @@ func denied(why string) *mcp.CallToolResult {
 
 func said(v map[string]any) *mcp.CallToolResult {
 	line, err := wire.Encode(v)
-	if err != nil { // an input that was canonical a moment ago
+	if err != nil { // the input was canonical before
 		line = []byte(`{"behavior":"deny","message":"the verdict could not be written"}`)
 	}
 	return &mcp.CallToolResult{Content: text(string(line))}

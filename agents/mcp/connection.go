@@ -16,22 +16,22 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// writeWithin is how long a client may take to read what it is written.
+// writeWithin is the time limit for writing one piece of a response.
 const writeWithin = 30 * time.Second
 
-// lastWords is how long a call may take to end once its connection has, or the daemon stops: then whoever waits is told
-// how things stand.
+// lastWords bounds how long a call may run after its connection ended or the daemon began to stop; it then returns the current
+// state.
 const lastWords = 300 * time.Millisecond
 
-// connection is what is known of the connection that a call came over.
+// connection describes the connection of a call.
 type connection struct {
-	gone      func() context.Context // ends when the client has gone; nil where the call's own context says so
-	cancelled func() bool            // whether a call that ended just now was cancelled, and not lost
-	talks     bool                   // the client can be called over the same connection
-	message   string                 // the id of the JSON-RPC message, as JSON; empty where it is not known
+	gone      func() context.Context // ends when the client has gone; nil if the call's context does
+	cancelled func() bool            // whether a call that just ended was cancelled rather than lost
+	talks     bool                   // the client accepts calls on the same connection
+	message   string                 // the id of the JSON-RPC message, as JSON; empty if unknown
 
 	mu      sync.Mutex
-	answers []answer // given, and not known to have arrived
+	answers []answer // sent, delivery not confirmed
 }
 
 type answer struct {
@@ -39,7 +39,7 @@ type answer struct {
 	leaver abandonedCall
 }
 
-// answered notes an answer that is now on its way.
+// answered records an answer that is being sent.
 func (v *connection) answered(about question, l abandonedCall) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,8 +57,8 @@ func connectionOf(ctx context.Context) *connection {
 	return &connection{cancelled: func() bool { return false }}
 }
 
-// Handler answers POST /mcp, for clients of both eras, without sessions. Whoever stands before it has proven the caller;
-// browsers of other sites are refused here as well.
+// Handler serves POST /mcp, for clients of both protocol eras, without sessions. The caller must be authenticated before it; it
+// rejects cross-site browser requests itself.
 func (s *Server) Handler() http.Handler {
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.sdk }, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: mostBody,
@@ -73,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 		if err := wire.CheckMessage(body); err != nil && len(body) > 0 {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(malformed(err)) // a client that has gone reads nothing
+			_, _ = w.Write(malformed(err)) // the client may have gone
 			return
 		}
 		caller := s.o.CallerOf(r.Context()).Name
@@ -97,7 +97,7 @@ func (s *Server) Handler() http.Handler {
 	}))
 }
 
-// undelivered remembers those whose answer nobody was there to read: they find it when they ask again.
+// undelivered remembers calls whose answer was not delivered, so that a repeated question finds it.
 func (s *Server) undelivered(v *connection) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -106,25 +106,25 @@ func (s *Server) undelivered(v *connection) {
 	}
 }
 
-// cancelled is the notification of a client that gives a call up.
+// cancelled is the notification by which a client cancels a call.
 const cancelled = "notifications/cancelled"
 
-// message is as much of a JSON-RPC message as we look at ourselves.
+// message is the part of a JSON-RPC message that this package reads itself.
 type message struct {
 	ID     jsontext.Value `json:"id"` // of a call
 	Method string         `json:"method"`
 	Params struct {
-		Request jsontext.Value `json:"requestId"` // what is cancelled
+		Request jsontext.Value `json:"requestId"` // the cancelled call
 	} `json:"params"`
 }
 
 func messageOf(body []byte) (m message) {
-	_ = json.Unmarshal(body, &m) // what cannot be read is refused by the library
+	_ = json.Unmarshal(body, &m) // the library rejects what cannot be read
 	return m
 }
 
-// slowWriter gives every piece of an answer its own time to be written: the whole may take as long as people do. It knows
-// when nobody was there any more to read a piece. A client that goes once it has read all is not lost.
+// slowWriter sets a new write deadline for each piece of a response, since the whole may take as long as people do. It records
+// whether a write failed. A client that disconnects after the last piece does not count.
 type slowWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -133,7 +133,7 @@ type slowWriter struct {
 }
 
 func (p *slowWriter) Write(b []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(writeWithin)) // a test's recorder has none
+	_ = p.control.SetWriteDeadline(time.Now().Add(writeWithin)) // best effort: test recorders have no deadlines
 	select {
 	case <-p.gone:
 		p.lost.Store(true)
@@ -146,5 +146,5 @@ func (p *slowWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap supports [http.ResponseController].
 func (p *slowWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

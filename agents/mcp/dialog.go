@@ -19,22 +19,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// rounds is the first revision of the protocol in which a client is asked by the result of its call, and calls again with
-// what its person said.
+// rounds is the first protocol revision in which the result of a call asks the client, which then calls again with the answer.
 const rounds = "2026-07-28"
 
-// dialog is one call's question as the client's own dialog, beside the people it is put to. Where the client has no
-// dialogs it only asks. It is shown what permits nothing, when the desk says that it may be answered there.
+// dialog shows one call's question in the client's own dialog while other people are asked. It is used only for requests that
+// grant nothing, if the client has dialogs and the engine allows an answer there.
 type dialog struct {
 	server  *Server
 	request *mcp.CallToolRequest
 	caller  permissions.Caller
 	about   question
 	shows   shows
-	back    permissions.ID // the request that this call comes back to with what its person said; empty: none
+	back    permissions.ID // the request that this call returns to with an answer; empty: none
 
-	form *mcp.ElicitParams // what the client is to be asked now, by the result of this call
-	note string            // what is to be told with the outcome
+	form *mcp.ElicitParams // what the client must ask now, by the result of this call
+	note string            // added to the outcome
 }
 
 // shows is how a client shows dialogs.
@@ -42,11 +41,11 @@ type shows int
 
 const (
 	never     shows = iota
-	byCalling       // it is called meanwhile, over the same connection
-	byResult        // the result of its call says what to ask, see rounds
+	byCalling       // by a request on the same connection during the call
+	byResult        // by the result of its call, see rounds
 )
 
-// dialog is that of a call that asks q.
+// dialog returns the dialog of a call that asks q.
 func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permissions.Caller, about question, q permissions.Request) *dialog {
 	d := &dialog{server: s, request: r, caller: caller, about: about}
 	can := r.ClientCapabilities()
@@ -64,8 +63,8 @@ func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permission
 	return d
 }
 
-// ask is [agents.Asker] with the dialog beside it. Where the client is to be asked by the result of its call, the request
-// comes back as it stands.
+// ask implements [agents.Asker] with the dialog beside it. If the result of the call must ask the client, it returns the pending
+// request.
 func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	desk := d.server.o.Desk
 	if d.shows == never {
@@ -77,7 +76,7 @@ func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Re
 	s, err := desk.Begin(ctx, d.caller, q)
 	q.ID = cmp.Or(s.Request.ID, q.ID)
 	switch {
-	case err != nil: // Ask tries longer, or says it again
+	case err != nil: // Ask retries, or reports the error
 		return desk.Ask(ctx, d.caller, q)
 	case s.Request.State != permissions.Pending:
 		return s.Request, nil
@@ -98,23 +97,23 @@ func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Re
 	return desk.Ask(ctx, d.caller, q)
 }
 
-// show calls the client, until ctx ends, which withdraws the dialog.
+// show sends the dialog to the client, and withdraws it when ctx ends.
 func (d *dialog) show(ctx context.Context, r permissions.Request, form *mcp.ElicitParams) {
 	said, err := d.request.Session.Elicit(withdrawal{ctx}, form)
 	switch {
-	case err == nil: // also when somebody was first in the same moment: then it is told to be late
+	case err == nil: // also if another answer came first: the person is told that it was too late
 		d.take(ctx, r, said)
-	case ctx.Err() == nil: // it stays with the people
+	case ctx.Err() == nil: // the people can still answer
 		d.server.o.Log.Debug("the client shows no dialog", "request", r.ID, "err", err)
 	}
 }
 
-// withdrawal is a context whose end says to the client why its dialog is withdrawn.
+// withdrawal is a context whose error tells the client why its dialog is withdrawn.
 type withdrawal struct{ context.Context } //nolint:containedctx // it is one
 
 var errNoMore = errors.New("the question is not open here any more")
 
-// Err is [context.Context]'s.
+// Err implements [context.Context].
 func (w withdrawal) Err() error {
 	if w.Context.Err() == nil {
 		return nil
@@ -122,8 +121,8 @@ func (w withdrawal) Err() error {
 	return errNoMore
 }
 
-// comeBack is the call after a dialog: what its person said counts, if it is in time, and nothing that was said is kept for
-// another question. When they said nothing it goes on waiting for the others, and there is no second dialog.
+// comeBack handles the call after a dialog. An answer in time counts, and is never applied to another question. Without an
+// answer the call waits for the other people; no second dialog is shown.
 func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	s, err := d.server.o.Desk.Find(ctx, d.caller, d.back)
 	if err != nil {
@@ -136,21 +135,21 @@ func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissio
 		return s.Request, nil
 	}
 	q.ID = d.back
-	d.server.hold(d.caller, d.back, false) // this call takes the place
+	d.server.hold(d.caller, d.back, false) // this call takes over the place
 	return d.server.o.Desk.Ask(ctx, d.caller, q)
 }
 
-// hold keeps the place of a client that shows a dialog, or gives it up. Where that fails people are told that nobody waits, which does
-// no harm.
+// hold marks the request of a client that shows a dialog as waited for, or ends that. On failure, people are only told that
+// nobody waits.
 func (s *Server) hold(caller permissions.Caller, id permissions.ID, held bool) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()
 	if err := s.o.Desk.Hold(ctx, caller, id, held); err != nil {
-		s.o.Log.Debug("a client's place is not kept", "request", id, "err", err)
+		s.o.Log.Debug("hold request for client dialog", "request", id, "err", err)
 	}
 }
 
-// take answers r by what a dialog brought, if that is one of its options. It is seen to its end, whoever leaves.
+// take answers r with the dialog's result, if it is one of the options. It runs to completion even if the client leaves.
 func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.ElicitResult) {
 	a, chosen := chosenOf(r, said)
 	if !chosen {
@@ -162,34 +161,33 @@ func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.Elic
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.note = "In the editor: " + refusal.Text
 	} else if err != nil {
-		d.server.o.Log.Warn("what was answered in an editor is lost; the question stands", "request", r.ID, "err", err)
+		d.server.o.Log.Warn("answer from editor dialog not stored; the question is still pending", "request", r.ID, "err", err)
 	}
 }
 
-// asked is the result that has the client ask its person.
+// asked is the result that makes the client ask its person.
 func (d *dialog) asked(r permissions.Request) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{member: d.form}, RequestState: d.server.seal.of(r.ID, d.about),
 	}
 }
 
-// stateToken makes what a client brings back after a dialog something that only we can have given it, for that question of that
-// caller: a dialog that was never asked for answers nothing. Its key is as old as the process; after a restart the question
-// is simply shown again.
+// stateToken signs dialog state, for one question of one caller, so that a client cannot forge it and answer a dialog that was
+// not requested. The key is per process; after a restart the question is shown again.
 type stateToken struct{ key []byte }
 
 func newStateToken() stateToken {
 	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // never fails
 	return stateToken{key}
 }
 
-// of is the sealed id of a request.
+// of returns the signed id of a request.
 func (s stateToken) of(id permissions.ID, about question) string {
 	return string(id) + "." + base64.RawURLEncoding.EncodeToString(s.sum(id, about))
 }
 
-// open is the id that was sealed for that question; ok is false for anything else.
+// open verifies a token and returns its request id; ok is false for anything not signed for that question.
 func (s stateToken) open(sealed string, about question) (id permissions.ID, ok bool) {
 	name, sum, _ := strings.Cut(sealed, ".")
 	given, err := base64.RawURLEncoding.DecodeString(sum)
@@ -207,14 +205,14 @@ func (s stateToken) sum(id permissions.ID, about question) []byte {
 }
 
 const (
-	member = "answer" // the one thing that a dialog asks for, and the name of the dialog itself
-	// mostShown is how many characters a dialog has at most. What has more is not shown there at all, rather than in part.
+	member = "answer" // the dialog's only field, and the dialog's name
+	// mostShown is the maximum length of a dialog in characters. A longer one is not shown, rather than cut.
 	mostShown = 6000
-	titled    = "2025-11-25" // the first revision in which options have titles
+	titled    = "2025-11-25" // the first revision with titled options
 )
 
-// formOf is a request as a client's dialog; whole is false where it does not fit one. An agent's words are marked line by
-// line, and what cannot be seen in them is spelled out.
+// formOf formats a request as a client's dialog; whole is false if it does not fit. The agent's words are marked line by line,
+// and invisible characters are escaped.
 func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, whole bool) {
 	lines := []string{"daycared: " + spelled(r.Who()) + " asks you"}
 	lines = append(lines, quoted(r.Message)...)
@@ -234,7 +232,7 @@ func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, who
 	return form, utf8.RuneCountInString(form.Message) <= mostShown
 }
 
-// options is the schema of the choice between those of r, by their ids, with their words as the revision has them.
+// options is the schema of the choice between r's options, by id, with labels if the revision supports them.
 func options(r permissions.Request, revision string) map[string]any {
 	var ids, words []string
 	var both []map[string]any
@@ -251,8 +249,8 @@ func options(r permissions.Request, revision string) map[string]any {
 	return property
 }
 
-// chosenOf is the option that a dialog brought; ok is false where its person declined or closed it, or it brought anything
-// else than one of the options of r.
+// chosenOf returns the chosen option; ok is false if the person declined or closed the dialog, or the result is not one of the
+// options.
 func chosenOf(r permissions.Request, said *mcp.ElicitResult) (a permissions.Answer, ok bool) {
 	text, _ := said.Content[member].(string)
 	if said.Action != "accept" || len(said.Content) != 1 {
@@ -266,7 +264,7 @@ func chosenOf(r permissions.Request, said *mcp.ElicitResult) (a permissions.Answ
 	return "", false
 }
 
-// quoted are the lines of an agent's words.
+// quoted marks the lines of an agent's words.
 func quoted(words string) []string {
 	lines := strings.Split(words, "\n")
 	for i, line := range lines {
@@ -275,8 +273,8 @@ func quoted(words string) []string {
 	return lines
 }
 
-// spelled is a line of text in which everything is seen: letters, marks, numbers, punctuation, symbols and plain spaces
-// stay, and whatever else is there becomes its number, as in \u{202E}.
+// spelled makes a line's content visible: letters, marks, numbers, punctuation, symbols and plain spaces stay; any other
+// character is written as its code point, such as \u{202E}.
 func spelled(line string) string {
 	var b strings.Builder
 	for _, c := range line {

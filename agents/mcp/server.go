@@ -1,21 +1,21 @@
-// Package mcp is the door of agents that speak MCP: the tools request_permission, ask_user, pause, await_request and
-// approve_tool, over HTTP ([Server.Handler], for /mcp) and over stdio ([Server.Serve], for `daycared mcp`).
+// Package mcp serves agents that speak MCP, with the tools request_permission, ask_user, pause, await_request and approve_tool,
+// over HTTP ([Server.Handler], for /mcp) and over stdio ([Server.Serve], for `daycared mcp`).
 //
-// A call blocks until people have answered. While it does, a client that gave a progress token is sent a sign of life at
-// once and then every ten seconds, by which clients hold their own timeouts off. The result is the sentence of the
-// contract as text, and the same as JSON beside it, since some agents show their model only one of the two.
+// A call blocks until people have answered. Meanwhile a client that gave a progress token receives a progress message at once
+// and then every ten seconds, which keeps its timeout from expiring. The result is the contract's sentence as text, and the same
+// as JSON, since some agents show their model only one of the two.
 //
-// Leaving cancels nothing. A client that drops a call and asks the same again finds its place, and the decision taken
-// meanwhile: the door remembers who left without an answer (abandoned.go). A client that said `cancelled` and does not come
-// back within a minute takes its request with it (abandoned.go); one whose connection was lost never does.
+// A disconnected call cancels nothing: the server remembers it (abandoned.go), and a client that asks the same again continues
+// it and gets the decision taken meanwhile. A call ended with `cancelled` withdraws its request after one minute, unless it is
+// asked again.
 //
-// What permits nothing, a clarification and a pause that continues, is shown as the client's own dialog as well, where it
-// declares elicitation and the desk says that it may be (dialog.go): over stdio the client is called meanwhile, and
-// the dialog is withdrawn when somebody else was first; since the revision of 2026-07-28 the result of the call asks, and
-// the client calls again with a sealed id, while the door keeps its place.
+// Questions that grant nothing (a clarification, and a pause that continues) also appear in the client's own dialog, if it
+// declares elicitation and the engine allows it (dialog.go). Over stdio, the client is called during the call, and the dialog is
+// withdrawn when somebody else answers first. Since revision 2026-07-28 the result of the call asks, and the client calls again
+// with a signed id; meanwhile its request counts as waited for.
 //
-// There are no sessions: every call is whole in itself, in both eras of the protocol, and the caller is proven by what
-// stands before this door. Nothing here decides what an agent may do.
+// There are no sessions: every call is self-contained, in both protocol eras, and authenticated before it arrives here. Nothing
+// here decides what an agent may do.
 package mcp
 
 import (
@@ -39,40 +39,40 @@ import (
 )
 
 const (
-	signsEvery  = 10 * time.Second // between two signs of life
-	cancelAfter = time.Minute      // a cancelled call that nobody has joined again cancels its request
+	signsEvery  = 10 * time.Second // between progress messages
+	cancelAfter = time.Minute      // before the request of a cancelled call is withdrawn
 )
 
-// Requests is what this door needs of the engine. It cannot decide what an agent may do.
+// Requests is the part of the engine that this server uses. It cannot decide what an agent may do.
 type Requests interface {
 	agents.Asker
 	agents.Requests
-	// Begin is Ask that does not wait: the request as it stands. An Ask with the same Call and its id goes on from there.
+	// Begin is Ask without waiting: it returns the current state. An Ask with the same Call and id continues it.
 	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error)
-	// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it.
+	// Regret withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
 	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
-	// Hold has a request of this caller's count as waited for, or no longer: its client shows a dialog, and comes back.
+	// Hold marks a request of the caller as waited for, or ends that, while its client shows a dialog and will call again.
 	Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error
 }
 
-// Options are what a [Server] needs.
+// Options configure a [Server].
 type Options struct {
 	Desk Requests
-	// CallerOf is who makes a call, as what stands before this door has proven; nil where the desk itself knows.
+	// CallerOf returns the authenticated caller of a call; nil if Desk identifies the caller itself.
 	CallerOf func(context.Context) permissions.Caller
-	// Version is the daemon's, as clients are told it.
+	// Version is the daemon's version, as reported to clients.
 	Version string
-	// Cwd and Host are where the agent runs, if that is known; people see them on the card.
+	// Cwd and Host are the agent's location, if known; cards show them.
 	Cwd, Host string
-	// BehindProxy has calls taken whose Host is not this machine's: somebody else has looked at it.
+	// BehindProxy accepts calls for any host name, because a server in front has checked it.
 	BehindProxy bool
-	// Every is how often a waiting client gets a sign of life, and Regret how long after its `cancelled` a request that
-	// nobody has joined again is cancelled; 0 for the ten seconds and the minute of the contract.
+	// Every is the interval between progress messages, and Regret the delay before a cancelled call's request is withdrawn; 0
+	// for the contract's ten seconds and one minute.
 	Every, Regret time.Duration
 	Log           *slog.Logger
 }
 
-// Server answers calls of MCP clients.
+// Server serves MCP clients.
 type Server struct {
 	o     Options
 	sdk   *mcp.Server
@@ -81,7 +81,7 @@ type Server struct {
 	seal  stateToken
 }
 
-// New makes a server. It starts nothing.
+// New returns a server. It starts nothing.
 func New(o Options) *Server {
 	if o.CallerOf == nil {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
@@ -105,7 +105,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve answers one client over in and out until in ends or ctx does; both are closed then. What waits is left standing.
+// Serve serves one client over in and out until in or ctx ends, and closes both. Pending requests stay open.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -117,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		}
 		err := wire.CheckMessage(text)
 		if err != nil {
-			_, _ = locked.Write(malformed(err)) // a client that has gone reads nothing
+			_, _ = locked.Write(malformed(err)) // the client may have gone
 		}
 		return err == nil, nil
 	})
@@ -126,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
-			defer context.AfterFunc(running, end)() // the library would wait for what waits
+			defer context.AfterFunc(running, end)() // the library would wait for pending calls
 			return next(context.WithValue(ctx, connectionKey{}, visit), method, r)
 		}
 	})
@@ -138,16 +138,16 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return nil
 }
 
-// malformed is the answer to a message that is none.
+// malformed is the response to an unreadable message.
 func malformed(err error) []byte {
-	line, _ := json.Marshal(map[string]any{ // it always can be written
+	line, _ := json.Marshal(map[string]any{ // cannot fail
 		"jsonrpc": "2.0", "id": nil,
 		"error": map[string]any{"code": jsonrpc.CodeInvalidRequest, "message": "not a JSON-RPC message: " + err.Error()},
 	})
 	return append(line, '\n')
 }
 
-// lockedWriter is written by several, one message at a time.
+// lockedWriter serializes concurrent writes of messages.
 type lockedWriter struct {
 	io.WriteCloser
 	mu sync.Mutex
@@ -159,7 +159,7 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 	return w.WriteCloser.Write(p)
 }
 
-// line is what a client writes, which knows when it has ended: from then on, no call that ends was cancelled.
+// line is a client's input; it records its end, after which a call that ends was not cancelled.
 type line struct {
 	io.ReadCloser
 	messages *wire.Lines
@@ -174,7 +174,7 @@ func (l *line) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Greet starts a server that talks over its standard streams, ends it again, and returns the name by which it answered.
+// Greet starts a stdio server, initializes a session, ends it again, and returns the server's name.
 func Greet(ctx context.Context, server *exec.Cmd, version string) (name string, err error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "daycared doctor", Version: version}, nil)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: server}, nil)

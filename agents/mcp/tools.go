@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What models read is here and in agents/schema. It says when to use a tool, what its outcomes mean, and that a timeout of
-// their own is no answer.
+// The texts that models read are here and in agents/schema. They say when to use a tool, what its outcomes mean, and that a
+// client timeout is not an answer.
 
 const instructions = `daycared asks the people answerable for you, in the chat they have open, and waits for their answer.
 Ask with request_permission before you do something that needs their consent, ask_user when a choice is theirs, and pause
@@ -27,11 +27,11 @@ No answer is never a yes. A denial is final: read its reason, and do something e
 type tool struct {
 	name, title, says string
 	schema            []byte
-	free              bool // of the shape of results that the others promise
+	free              bool // its results have a shape of their own
 	call              func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult
 }
 
-// tools are those that ask, which every door has, and this door's own.
+// tools returns the asking tools, which all servers share, and the ones of this package.
 func tools() (all []tool) {
 	for _, t := range schema.AskingTools {
 		all = append(all, tool{name: t.Name, title: t.Title, says: t.Says, schema: t.Schema(), call: asks(t)})
@@ -50,10 +50,11 @@ func tools() (all []tool) {
 	})
 }
 
-// askPerson is ask_user for clients that have a tool of that name and hide ours: Gemini CLI refuses any, where nobody sits at it.
+// askPerson is the alias of ask_user for clients that hide ours behind a tool of the same name: without a person at it, Gemini
+// CLI refuses any tool of that name.
 const askPerson = "ask_person"
 
-// called lists that tool by the name that the client does not hide, and names it so.
+// called lists ask_user under a name that the client does not hide, and maps it back.
 func called(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
@@ -73,7 +74,7 @@ func called(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// ToolNames are the names of all tools. Each only asks, or waits for what was asked.
+// ToolNames returns the names of all tools. Each of them only asks or waits for an answer.
 func ToolNames() []string {
 	return wire.Each(tools(), func(t tool) string { return t.name })
 }
@@ -85,7 +86,7 @@ const approveTool = "approve_tool"
 //go:embed outcome.json
 var outcome []byte
 
-// mostBody is the most bytes of one message: details of [permissions.MaxDetails], escaped, and all else.
+// mostBody is the maximum size of a message in bytes: details of [permissions.MaxDetails], escaped, and everything else.
 const mostBody = 2*permissions.MaxDetails + 2*wire.MaxBody
 
 type awaitInput struct {
@@ -95,7 +96,7 @@ type awaitInput struct {
 type approveInput struct {
 	Tool  string          `json:"tool_name" need:"yes" size:"1..200" say:"the tool that is to run"`
 	Input json.RawMessage `json:"input" need:"yes" say:"its input, which people are shown whole"`
-	Use   string          `json:"tool_use_id" say:"the caller's own id of the call"` // it means nothing to us
+	Use   string          `json:"tool_use_id" say:"the caller's own id of the call"` // unused
 }
 
 func (in approveInput) question() (q permissions.Request, err error) {
