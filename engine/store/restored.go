@@ -65,10 +65,7 @@ func (s *Store) start(ctx context.Context) error {
 			return unreadable("what the store knows of itself", err)
 		}
 		said, all, err := s.hearGates(ctx, t)
-		if err == nil {
-			err = s.sealPersons(ctx, t, said)
-		}
-		if err != nil {
+		if err := cmp.Or(err, s.sealPersons(ctx, t, said)); err != nil {
 			return err
 		}
 		why, err := s.restoreReason(ctx, t, l, m, text)
