@@ -17,17 +17,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// agentHost is what the engine does for one agent of our own: it hands over what its person writes, sends what it says, and
-// shows that it works. Each is a worker of its own, so that neither a slow agent nor a slow channel holds up the other,
-// nor anybody else. The rows say what there is to do, so a crash loses nothing.
+// agentHost connects one of the daemon's own agents with its person: it delivers the person's messages, sends the
+// agent's, and shows when the agent works. Each runs as a worker of its own, so that a slow agent or channel delays
+// nothing else. It works from the rows, so a crash loses nothing.
 type agentHost struct {
 	engine   *Engine
 	resident agents.Resident
 	bond     permissions.Binding
-	written  permissions.Signal // there is something to hear
-	said     permissions.Signal // there is something to send
-	works    permissions.Signal // working has changed
-	working  atomic.Int64       // grows with each change; odd while it works
+	written  permissions.Signal // a message was written
+	said     permissions.Signal // the agent said something
+	works    permissions.Signal // working changed
+	working  atomic.Int64       // incremented by each change; odd while the agent works
 	log      *slog.Logger
 }
 
@@ -41,7 +41,7 @@ func (h *agentHost) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// runAgent has the agent work until ctx ends. One that ends before is started again, ever later: nothing else ends with it.
+// runAgent runs the agent until ctx ends and restarts it with growing delays. Nothing else ends with it.
 func (h *agentHost) runAgent(ctx context.Context) error {
 	for delay := time.Duration(0); ctx.Err() == nil; {
 		began := h.engine.clock.Elapsed()
@@ -52,15 +52,15 @@ func (h *agentHost) runAgent(ctx context.Context) error {
 		}
 		delay = min(max(2*delay, retryFirst), retryMost)
 		if ctx.Err() == nil {
-			h.log.Error("an agent has ended; it is started again", "delay", delay, "err", err)
+			h.log.Error("agent ended: restarting", "delay", delay, "err", err)
 		}
-		_ = permissions.Pause(ctx, delay) // the loop looks at ctx
+		_ = permissions.Pause(ctx, delay) // the loop checks ctx
 	}
 	return nil
 }
 
-// work does what there is to do, whenever the bell rings. What fails is tried again when the channel says so, or ever
-// later. That somebody is away is no failure: as soon as they are back, it is tried.
+// work calls do after each wake-up. Failures are retried when the channel says so, or with growing delays. An
+// unreachable person is no failure: the retry follows as soon as they are back.
 func (h *agentHost) work(ctx context.Context, wake permissions.Signal, do func(context.Context) error) error {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
@@ -77,10 +77,10 @@ func (h *agentHost) work(ctx context.Context, wake permissions.Signal, do func(c
 		if ctx.Err() == nil {
 			delay = min(max(2*delay, retryFirst), retryMost)
 			level := slog.LevelDebug
-			if delay > retryFirst && back == nil { // the first failure is often mended by the second try
+			if delay > retryFirst && back == nil { // the first failure is often fixed by the retry
 				level = slog.LevelWarn
 			}
-			h.log.Log(ctx, level, "what an agent and its person say is held up; it is tried again", "delay", delay, "err", err)
+			h.log.Log(ctx, level, "chat delivery failed, retrying", "delay", delay, "err", err)
 		}
 		select {
 		case <-back:
@@ -92,10 +92,10 @@ func (h *agentHost) work(ctx context.Context, wake permissions.Signal, do func(c
 	return nil
 }
 
-// atATime is how many messages are read from the store at a time.
+// atATime bounds how many messages are read from the store at once.
 const atATime = 10
 
-// deliverMessages hands the agent what its person wrote, in order.
+// deliverMessages delivers the person's messages to the agent, in order.
 func (h *agentHost) deliverMessages(ctx context.Context) error {
 	for {
 		messages, err := h.engine.store.UndeliveredMessages(ctx, h.bond.Agent, atATime)
@@ -104,9 +104,9 @@ func (h *agentHost) deliverMessages(ctx context.Context) error {
 		}
 		for _, m := range messages {
 			from, _ := h.engine.settings.Load().person(m.From)
-			if m.From == h.bond.Person && from.Locked == "" { // else the agent was somebody else's when it was written
+			if m.From == h.bond.Person && from.Locked == "" { // else the message was written for another owner's agent
 				if err := h.resident.Hear(ctx, m); err != nil {
-					return fmt.Errorf("have it hear: %w", err)
+					return fmt.Errorf("deliver message to agent: %w", err)
 				}
 			}
 			if err := h.engine.store.MarkDelivered(ctx, m.Number, h.engine.stamp()); err != nil {
@@ -116,7 +116,7 @@ func (h *agentHost) deliverMessages(ctx context.Context) error {
 	}
 }
 
-// sendMessages sends the agent's person what it said, in order.
+// sendMessages sends the agent's messages to its person, in order.
 func (h *agentHost) sendMessages(ctx context.Context) error {
 	for {
 		all, err := h.engine.store.UnsentAgentMessages(ctx, h.bond.Agent, atATime)
@@ -131,20 +131,20 @@ func (h *agentHost) sendMessages(ctx context.Context) error {
 	}
 }
 
-// send sends what is still to be sent of an utterance, one message after the other, each noted before the next.
+// send sends the remaining parts of a message, each stored as sent before the next.
 func (h *agentHost) send(ctx context.Context, u permissions.AgentMessage) error {
 	e := h.engine
 	for {
 		ref, more, err := h.talk(ctx, u)
 		if errors.Is(err, connectors.ErrUnreachable) {
-			h.log.Info("what an agent says reaches nobody", "to", u.Bond.Person, "err", err)
+			h.log.Info("agent message undeliverable", "to", u.Bond.Person, "err", err)
 			return e.store.MarkAgentMessageSent(ctx, u, "", true, e.stamp())
 		}
 		if err != nil {
 			return err
 		}
 		u.Sent++
-		noting, done := noting(ctx) // what was sent is noted, also while stopping
+		noting, done := noting(ctx) // store it even while stopping
 		err = e.store.MarkAgentMessageSent(noting, u, ref, !more, e.stamp())
 		done()
 		if err != nil || !more {
@@ -153,7 +153,7 @@ func (h *agentHost) send(ctx context.Context, u permissions.AgentMessage) error 
 	}
 }
 
-// talk sends the next message of an utterance.
+// talk sends the next part of a message.
 func (h *agentHost) talk(ctx context.Context, u permissions.AgentMessage) (ref string, more bool, err error) {
 	e := h.engine
 	talker, to, err := h.listener(u.Bond)
@@ -169,11 +169,11 @@ func (h *agentHost) talk(ctx context.Context, u permissions.AgentMessage) (ref s
 	})
 }
 
-// listener is whom a bond is with, and the channel to them.
+// listener returns the person of a binding and the channel to them.
 func (h *agentHost) listener(b permissions.Binding) (talker connectors.MessageSender, to connectors.Person, err error) {
 	to, known := h.engine.settings.Load().person(b.Person)
 	if !known {
-		return nil, to, &connectors.UnreachableError{Reason: b.Person + " is nobody here"}
+		return nil, to, &connectors.UnreachableError{Reason: b.Person + " is not configured"}
 	}
 	c, on := h.engine.connector(b.Via)
 	talker, talks := c.(connectors.MessageSender)
@@ -184,13 +184,13 @@ func (h *agentHost) listener(b permissions.Binding) (talker connectors.MessageSe
 }
 
 const (
-	// typingEvery is how often it is shown that an agent works: channels forget it after about five seconds.
+	// typingEvery is the interval of the typing indicator: channels drop it after about five seconds.
 	typingEvery = 4 * time.Second
-	// typingTime bounds how long that takes.
+	// typingTime bounds one call of the typing indicator.
 	typingTime = 3 * time.Second
 )
 
-// show shows the person that the agent works, until it no longer does.
+// show keeps the typing indicator on while the agent works.
 func (h *agentHost) show(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var next <-chan time.Time
@@ -203,7 +203,7 @@ func (h *agentHost) show(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				same = false
-			case <-h.works: // perhaps of what was seen above
+			case <-h.works: // may be a wake-up for the state seen above
 				same = h.working.Load() == now
 			case <-next:
 				same = false
@@ -213,7 +213,7 @@ func (h *agentHost) show(ctx context.Context) error {
 	return nil
 }
 
-// typing shows once that the agent works. Nothing is lost where that fails.
+// typing shows the typing indicator once. Failures are ignored.
 func (h *agentHost) typing(ctx context.Context) {
 	c, _ := h.engine.connector(h.bond.Via)
 	typer, types := c.(connectors.TypingIndicator)
@@ -224,17 +224,17 @@ func (h *agentHost) typing(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, typingTime)
 	defer done()
 	if err := typer.ShowTyping(ctx, to); err != nil {
-		h.log.Debug("that an agent works was not shown", "err", err)
+		h.log.Debug("show typing indicator", "err", err)
 	}
 }
 
-// agentSpeaker is how an agent speaks: to its own person, as itself.
+// agentSpeaker implements [agents.Speaker]: the agent speaks to its own person, as itself.
 type agentSpeaker struct{ *agentHost }
 
-// mostUnsaid is how much of what an agent said may still be to be sent.
+// mostUnsaid bounds the unsent messages of an agent.
 const mostUnsaid = 100
 
-// Say is [agents.Speaker].
+// Say implements [agents.Speaker].
 func (v agentSpeaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
@@ -247,7 +247,7 @@ func (v agentSpeaker) Say(ctx context.Context, key, text string) error {
 	return nil
 }
 
-// Working is [agents.Speaker].
+// Working implements [agents.Speaker].
 func (v agentSpeaker) Working(on bool) {
 	for n := v.working.Load(); (n%2 != 0) != on; n = v.working.Load() {
 		if v.working.CompareAndSwap(n, n+1) {

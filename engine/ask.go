@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// lease is how long a call that was told "still pending" keeps its place until it asks again.
+	// lease is how long a call that received "still pending" keeps its place until it asks again.
 	lease = 10 * time.Second
-	// leaveGrace is how long a call that went away has to come back before people are told that nobody waits.
+	// leaveGrace is how long a disconnected call may take to return before prompts show that nobody waits.
 	leaveGrace = time.Second
-	// storeTime bounds one piece of work at the store, whoever has left meanwhile.
+	// storeTime bounds one unit of work at the store, even after its caller has left.
 	storeTime = 10 * time.Second
-	// mostBegun is how many calls begin at a time, the others after them: thousands that come at once would each hold what
-	// it takes to store a question, and the store does not write more of them together.
+	// mostBegun bounds how many calls begin at once. Thousands would each hold the memory to store a question, and the
+	// store would not write any more of them together.
 	mostBegun = 256
 )
 
-// Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
+// Ask implements [agents.Asker]: it opens the request, or joins an equal pending one, and waits for the answer.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	r, err := e.AskDeferred(ctx, caller, func() (permissions.Request, error) { return q, nil })
 	return *r, err
 }
 
-// AskDeferred is [Engine.Ask] for doors at which thousands wait. Requests are large and storing them goes deep, so while it waits
-// there is none in memory and next to nothing on the stack: what else there is to do is done aside, and question says what
-// is asked, again when that has to be asked anew. Its error is returned as it is. The answer is never nil.
+// AskDeferred is [Engine.Ask] for servers with thousands of waiting calls. Requests are large and storing them needs a
+// deep stack, so while a call waits it holds no request and almost no stack: everything else runs off the stack. The
+// function question builds the question, again whenever it has to be asked again; its error is returned unchanged. The
+// answer is never nil.
 func (e *Engine) AskDeferred(
 	ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
@@ -40,24 +41,24 @@ func (e *Engine) AskDeferred(
 		if err := c.once(ctx); !errors.Is(err, permissions.ErrUsedElsewhere) {
 			return c.answer, err
 		}
-		c.anew = true // the approval went to another call, or is over
+		c.anew = true // the approval was used by another call, or is over
 	}
 	return new(permissions.Request), permissions.Limit(time.Second)
 }
 
-// mostAnew bounds how often one call asks anew because what it found was another's.
+// mostAnew bounds how often one call asks again because another call used the answer.
 const mostAnew = 100
 
-// call is one call that asks.
+// call is one asking call.
 type call struct {
 	engine   *Engine
 	caller   permissions.Caller
 	question func() (permissions.Request, error)
-	anew     bool // the request that it named is not the one to wait for
+	anew     bool // do not look for the request by its id
 	name     string
-	before   *decisionKey         // what a hook asks that comes before another of the same call
-	waiter   *permissions.Waiter  // nil: it was answered at once
-	answer   *permissions.Request // in the end
+	before   *decisionKey         // set for a hook that runs before another hook of the same call
+	waiter   *permissions.Waiter  // nil: answered at once
+	answer   *permissions.Request // set at the end
 }
 
 // once asks and waits.
@@ -137,7 +138,7 @@ func (c *call) end(ctx context.Context) error {
 	return err
 }
 
-// runOffStack ends the waiting of a call whose ctx is over, and tells it how things stand.
+// runOffStack ends the waiting of a call whose ctx is over and returns the request as it is.
 func (e *Engine) runOffStack(ctx context.Context, w *permissions.Waiter, name string, cause error) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
@@ -147,7 +148,7 @@ func (e *Engine) runOffStack(ctx context.Context, w *permissions.Waiter, name st
 	case err != nil:
 		w.LeaveSoon(leaveGrace)
 		return r, broken(err)
-	case r.State != permissions.Pending && late: // settled in the very moment, so it rings
+	case r.State != permissions.Pending && late: // settled at this very moment, so the waiter is woken
 		r, err = w.Wait(work)
 		w.LeaveSoon(0)
 		if err != nil {
@@ -162,14 +163,14 @@ func (e *Engine) runOffStack(ctx context.Context, w *permissions.Waiter, name st
 	return r, cause
 }
 
-// place is where a call waits: the place that it left parked, or at the request that it named (it was told of it, or
-// proposed its id and never heard the reply), or at the one that it now opens.
+// place returns the waiter of a call: its own parked one, one at the request whose id it named (which it was told, or
+// proposed without seeing the reply), or one at a new request.
 func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
 	if w, parked := e.registry.Rejoin(q.Call); parked {
 		if r, err := e.store.Read(ctx, w.ID()); err == nil && asksTheSame(caller, q, r) {
 			return w, nil
 		}
-		w.LeaveSoon(leaveGrace) // another question under the same name is another call
+		w.LeaveSoon(leaveGrace) // a different question under the same name is a different call
 	}
 	if q.ID == "" {
 		return e.open(ctx, caller, q)
@@ -192,23 +193,23 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 	return w, broken(err)
 }
 
-// past reports whether an answer is too old to be found by its request's id. One that was given in the future, by a clock
-// that was wrong, is.
+// past reports whether an answer is too old to be found by its request's id. An answer dated in the future, by a wrong
+// clock, is.
 func (e *Engine) past(r permissions.Request) bool {
 	age := e.clock.Now().Sub(r.DecidedAt)
 	return r.State != permissions.Pending &&
 		(age >= e.settings.Load().Approvals.RedeemWindow || age < -time.Minute || !r.LapsedAt.IsZero())
 }
 
-// asksTheSame reports whether q is the question of row r.
+// asksTheSame reports whether q asks the same as row r.
 func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 	q.Caller, q.Version = caller, r.Version
 	return q.Normalize() == nil && permissions.ComputeDigest(q) == r.Digest
 }
 
-// redeem hands a settled request to its call. An approval is used by that, once, unless it was used for it already;
-// when another call has used it, the error is [permissions.ErrUsedElsewhere]. A call that has left uses nothing: the answer
-// is kept for it.
+// redeem hands a settled request to its call. The call uses an approval, once, unless it has used it already; when
+// another call has used it, the error is [permissions.ErrUsedElsewhere]. A call that has left uses nothing, and the
+// answer is kept for it.
 func (e *Engine) redeem(
 	ctx context.Context, w *permissions.Waiter, name string, r permissions.Request,
 ) (permissions.Request, error) {
@@ -230,18 +231,18 @@ func (e *Engine) redeem(
 	switch {
 	case err == nil && c.After.VoidAt.IsZero():
 		return c.After, nil
-	case err == nil: // what it rested on is over
+	case err == nil: // its basis has ended
 		return e.collect(ctx, c.After), nil
 	case errors.Is(err, permissions.ErrNoUse) && c.Before.VoidAt.IsZero():
 		return r, permissions.ErrUsedElsewhere
 	case errors.Is(err, permissions.ErrNoUse):
-		return e.collect(ctx, c.Before), nil // taken back a moment ago
+		return e.collect(ctx, c.Before), nil // revoked meanwhile
 	}
 	return permissions.Request{}, broken(err)
 }
 
-// collect notes that an asker was told how r ended, so that asking the same again puts it to people again. Where that
-// cannot be noted, the asker is told once more instead.
+// collect records that the asker was told how r ended, so that an equal question is put to people again. If that fails,
+// the asker may be told once more.
 func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions.Request {
 	if !r.CollectedAt.IsZero() {
 		return r
@@ -255,8 +256,8 @@ func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions
 	return c.After
 }
 
-// stillAllowed looks once more before an approval is handed over: what was shown is what the row says, and policy may
-// have changed since.
+// stillAllowed checks an approval again before it is handed over: the row must be what was shown, and policy may have
+// changed since.
 func (e *Engine) stillAllowed(r permissions.Request) error {
 	s := e.settings.Load()
 	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see unshown
@@ -269,10 +270,10 @@ func (e *Engine) stillAllowed(r permissions.Request) error {
 	return err
 }
 
-// stamp is the time of an event, in the unit that the store keeps.
+// stamp is the current time in the unit that the store keeps.
 func (e *Engine) stamp() time.Time { return e.clock.Now().UTC().Truncate(time.Microsecond) }
 
-// broken turns a store's failure into the refusal that the asker reads; anything else stays as it is.
+// broken turns a store failure into the refusal that the asker reads; other errors are returned unchanged.
 func broken(err error) error {
 	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
 		return permissions.Broken(err.Error())
@@ -280,7 +281,7 @@ func broken(err error) error {
 	return unread(err)
 }
 
-// unread is broken for whoever only reads.
+// unread is broken for read operations.
 func unread(err error) error {
 	if errors.Is(err, permissions.ErrBroken) {
 		return permissions.Unreadable(err.Error())
@@ -288,8 +289,8 @@ func unread(err error) error {
 	return err
 }
 
-// Begin is [Engine.Ask] that does not wait: the request as it stands. The call keeps its place for a moment, for an Ask
-// with the same Call and the request's id.
+// Begin is [Engine.Ask] without waiting: it returns the request as it is. The call keeps its place for a moment, for an
+// Ask with the same Call and the request's id.
 func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	now, done := context.WithTimeout(ctx, 0)
 	defer done()
@@ -300,10 +301,10 @@ func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permiss
 	return e.View(ctx, r)
 }
 
-// Reply answers a request of this caller's by what the dialog of the caller's own editor brought: shown is the digest of
-// what it showed. It comes through the asker's side and proves nobody, so it counts where the settings allow it, and only
-// for what permits nothing; [permissions.Step] holds that as well. One that is settled stays as it is, and the error says
-// how it ended.
+// Reply answers a request of this caller through the dialog of the caller's own editor; shown is the digest of what the
+// dialog showed. It arrives from the asker's side and proves no identity, so it counts only where the settings allow it,
+// and only for answers that permit nothing; [permissions.Step] enforces that too. A settled request stays as it is, and
+// the error says how it ended.
 func (e *Engine) Reply(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.RequestView, error) {
@@ -329,17 +330,17 @@ func (e *Engine) Reply(
 	if err != nil {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, broken(permissions.Refused(err)))
 	}
-	return e.View(ctx, e.collect(ctx, c.After)) // whoever replies asked, and knows by now
+	return e.View(ctx, e.collect(ctx, c.After)) // whoever replies is the asker and knows the outcome
 }
 
-// editable is why r may not be answered in the editor of whoever asks; nil if it may.
+// editable returns why r may not be answered in the asker's editor, or nil.
 func (s *Settings) editable(r permissions.Request) error {
 	switch {
 	case !r.TakesReplies():
 		return permissions.AskersSide()
 	case !s.Editor || r.Caller.Ours():
 		return permissions.EditorOff()
-	case r.Caller.Name == permissions.Anonymous: // another of them could answer for this one
+	case r.Caller.Name == permissions.Anonymous: // another anonymous caller could answer for this one
 		return permissions.TokenNeeded()
 	}
 	return nil

@@ -17,24 +17,24 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// dispatcher brings the copies of one connector up to date: it shows what was never shown, and edits what is older than
-// its request. Each chat has a lane of its own, so that one that is slow or hangs holds up no other; the dispatcher sorts
-// requests into them. It works from the rows alone, so changes coalesce by themselves and a crash loses nothing.
+// dispatcher keeps the prompts of one connector up to date: it sends new ones and edits outdated ones. Each chat has its
+// own lane, so that a slow or hanging chat delays no other. It works from the rows alone, so changes coalesce and a
+// crash loses nothing.
 type dispatcher struct {
 	*workQueue
 	engine    *Engine
 	connector connectors.Connector
 
-	ahead atomic.Int64 // nanoseconds that the channel's clock is ahead of the machine's, as far as its last card shows
+	ahead atomic.Int64 // nanoseconds that the channel's clock is ahead of the machine's, by its last prompt
 
 	mu    sync.Mutex
 	lanes map[chat]*lane
 }
 
-// chat is where requests are shown: to a person, or in a place.
+// chat is where prompts appear: with a person, or in a group.
 type chat struct{ person, place string }
 
-// chatOf is where a copy is shown: those in one place are one message.
+// chatOf returns the chat of a copy. All copies in one group are one message.
 func chatOf(cp permissions.Copy) chat {
 	if cp.Group != "" {
 		return chat{place: cp.Group}
@@ -42,21 +42,21 @@ func chatOf(cp permissions.Copy) chat {
 	return chat{person: cp.Person}
 }
 
-// lane is what one chat of a connector is still to be shown, one after the other: cards before edits (see rank), and of
-// each rank what was shown least recently, but of what is settled the newest.
+// lane is the work queue of one chat of a connector. New prompts precede edits (see rank); within a rank the least
+// recently shown goes first, but of settled requests the newest.
 type lane struct {
 	*workQueue
 	*dispatcher
 	chat    chat
-	unnoted map[permissions.ID]sending // messages that were sent, which the store could not be told yet; the worker's own
+	unnoted map[permissions.ID]sending // sent messages that could not be stored yet; used by the worker only
 
-	mu      sync.Mutex                  // guards what is below
-	seen    map[permissions.ID]look     // of what is pending
-	unshown map[permissions.ID]*attempt // cards of what is pending
+	mu      sync.Mutex                  // guards the fields below
+	seen    map[permissions.ID]look     // of pending requests
+	unshown map[permissions.ID]*attempt // prompts of pending requests
 }
 
-// sending is a message that was sent, or edited: its copy as it is then, by which name it was known before, and, as they
-// were before, how often everything was to be brought up to date and what was told of its chat by [Engine.ChatLost].
+// sending is a message that was sent or edited: the copy afterwards, its former message id, and, read before sending,
+// the count of refreshes and what [Engine.ChatLost] had recorded for the chat.
 type sending struct {
 	permissions.Copy
 	was     string
@@ -64,29 +64,29 @@ type sending struct {
 	lost    any
 }
 
-// look is what a card was last edited to, but for who waits.
+// look is the content of a prompt's last edit, without its waiters.
 type look struct {
 	at                     time.Duration
 	votes, asked, answered int
 	deadline               time.Time
 }
 
-// attempt is a card that was never shown.
+// attempt is a prompt that was never shown.
 type attempt struct {
-	since time.Duration // it is to be shown, by the time that passes
-	why   string        // it is not shown yet
-	late  bool          // it was so at the last look
-	began time.Time     // it went out: since then it may be on the phone; zero before
-	named bool          // by this process, so that it did not go out before began
-	stop  func()        // ends the call that sends it; nil while there is none
+	since time.Duration // when it became due, monotonic
+	why   string        // the last error
+	late  bool          // it was overdue at the last check
+	began time.Time     // when it was sent: it may be on the phone since; zero before
+	named bool          // this process allocated the message id, so it was not sent before began
+	stop  func()        // cancels the call that sends it; nil without one
 }
 
 const (
-	// presenceEvery is how often at most a card is edited only because somebody began to wait, or left.
+	// presenceEvery is the shortest time between edits that only show who waits.
 	presenceEvery = 5 * time.Second
-	// lateEvery is how often it is looked for cards that were to be shown within a time that is over.
+	// lateEvery is the interval of the check for prompts that were not delivered in time.
 	lateEvery = 500 * time.Millisecond
-	// lastWord is how long the call that sends a card goes on once its request is over: other cards wait for it.
+	// lastWord is how long a call may go on sending a prompt after its request has ended: others wait for it.
 	lastWord = 3 * time.Second
 )
 
@@ -96,7 +96,7 @@ func newDispatcher(e *Engine, c connectors.Connector) *dispatcher {
 	}
 }
 
-// run shows and edits until ctx ends.
+// run sends and edits until ctx ends.
 func (c *dispatcher) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -106,18 +106,18 @@ func (c *dispatcher) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// read gives a request with its copies, as a queue needs them: there is false for one that is gone, or was not opened.
+// read returns a request with its copies; there is false if the row is gone, was never opened, or is unreadable.
 func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Request, copies []permissions.Copy, there bool, err error) {
 	if r, err = e.store.Read(ctx, id); err == nil {
 		copies, err = e.store.Copies(ctx, id)
 	}
 	if permissions.AsRefusal(err) != nil || errors.Is(err, permissions.ErrRow) {
-		return r, nil, false, nil //nolint:nilerr // it is gone, was not opened, or is not used
+		return r, nil, false, nil //nolint:nilerr // gone, never opened, or unreadable
 	}
 	return r, copies, err == nil, err
 }
 
-// sort puts a request into the lanes whose copies of it are not up to date, and starts those that are new.
+// sort puts a request into the lanes of its outdated copies, and starts new lanes.
 func (c *dispatcher) sort(ctx context.Context, id permissions.ID, group *errgroup.Group) error {
 	r, copies, _, err := c.engine.read(ctx, id)
 	for _, cp := range copies {
@@ -140,12 +140,12 @@ func (c *dispatcher) sort(ctx context.Context, id permissions.ID, group *errgrou
 	return err
 }
 
-// lags reports whether a copy is one of this connector's that is not up to date.
+// lags reports whether a copy belongs to this connector and is outdated.
 func (c *dispatcher) lags(r permissions.Request, cp permissions.Copy) bool {
 	return cp.Connector == c.connector.Name() && cp.Failed == "" && cp.Shown < r.Revision
 }
 
-// take puts a request among those to be shown here.
+// take enqueues a request in this lane.
 func (l *lane) take(r permissions.Request, cp permissions.Copy) {
 	as := pendingEdit
 	l.mu.Lock()
@@ -166,7 +166,7 @@ func (l *lane) take(r permissions.Request, cp permissions.Copy) {
 	l.put(r.ID, as)
 }
 
-// lookOf is what there is to see of a pending request, but for who waits.
+// lookOf returns the visible content of a pending request, without its waiters.
 func lookOf(r permissions.Request) look {
 	l := look{votes: len(r.Votes), asked: len(r.Asked), deadline: r.Deadline}
 	for _, c := range r.Calls {
@@ -183,10 +183,10 @@ func (l look) same(r permissions.Request) bool {
 	return is == l
 }
 
-// deliver brings this lane's copy of one request up to date. An error means that it should be tried again.
+// deliver brings this lane's copy of one request up to date. An error means that it should be retried.
 func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	if s, sent := l.unnoted[id]; sent {
-		if err := l.note(ctx, s); err != nil && permissions.AsRefusal(err) == nil { // which is of a row that is gone
+		if err := l.note(ctx, s); err != nil && permissions.AsRefusal(err) == nil { // a refusal: the row is gone
 			return err
 		}
 		delete(l.unnoted, id)
@@ -214,11 +214,11 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	return nil
 }
 
-// errEarly is why a copy is not up to date that is held back.
+// errEarly is the error of a copy that is held back (see hold).
 var errEarly = errors.New("kept from a phone for now")
 
-// early is how long a copy is still held back (see hold). One that lies further ahead than its person wants was planned
-// before the clock was set back, and is shown.
+// early returns how long a copy is still held back (see hold). A copy that is due later than hold allows was planned
+// before the clock was set back, and is sent.
 func (c *dispatcher) early(r permissions.Request, cp permissions.Copy) time.Duration {
 	ahead := cp.Since.Sub(c.engine.clock.Now())
 	person, _ := c.engine.settings.Load().person(cp.Person)
@@ -228,7 +228,7 @@ func (c *dispatcher) early(r permissions.Request, cp permissions.Copy) time.Dura
 	return max(ahead, retryLeast)
 }
 
-// background is how long an edit is still held back that would only show who waits.
+// background returns how long an edit that would only show who waits is held back.
 func (l *lane) background(r permissions.Request, cp permissions.Copy) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,12 +240,12 @@ func (l *lane) background(r permissions.Request, cp permissions.Copy) time.Durat
 	return max(0, was.at+presenceEvery-l.elapsed())
 }
 
-// bringUpToDate shows one copy: the error is why it is not up to date. Where the channel wants to be left alone, so it is, by what
-// failed and what is less urgent; cards that were never shown are not held up by an edit.
+// bringUpToDate sends or edits one copy. When the channel asks to slow down, the rank that failed and everything less
+// urgent pauses; new prompts are not delayed by an edit.
 func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
 	err := l.show(ctx, r, cp, copies)
 	if err == nil && r.State == permissions.Pending {
-		l.dispatcher.Enqueue(r.ID) // the copy may have been given up meanwhile, and not been looked at when the request was settled
+		l.dispatcher.Enqueue(r.ID) // the copy may have failed meanwhile and missed the settlement
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,8 +267,8 @@ func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp perm
 	return err
 }
 
-// watch gives up, until ctx ends, the cards that were not shown within the time that they had, whatever their lane does
-// meanwhile. After a time in which the machine slept, each is tried before that.
+// watch fails the prompts that were not delivered in time, whatever their lane does meanwhile, until ctx ends. After the
+// machine slept, each is tried once more before that.
 func (c *dispatcher) watch(ctx context.Context) error {
 	for permissions.Pause(ctx, lateEvery) == nil {
 		c.mu.Lock()
@@ -277,7 +277,7 @@ func (c *dispatcher) watch(ctx context.Context) error {
 		for _, l := range lanes {
 			for id, why := range l.overdue() {
 				if err := l.giveUp(ctx, id, why); err != nil && ctx.Err() == nil {
-					c.log.Warn("a card that was not shown in time cannot be given up just now", "request", id, "err", err)
+					c.log.Warn("fail overdue prompt: retrying", "request", id, "err", err)
 				}
 			}
 		}
@@ -285,7 +285,7 @@ func (c *dispatcher) watch(ctx context.Context) error {
 	return nil
 }
 
-// overdue are the cards that have been late since the last look, with why they were not shown.
+// overdue returns the prompts that were overdue at the last check too, with the reason.
 func (l *lane) overdue() map[permissions.ID]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -300,7 +300,7 @@ func (l *lane) overdue() map[permissions.ID]string {
 	return over
 }
 
-// giveUp fails the copy of a card that is late, unless it was shown meanwhile.
+// giveUp fails the copy of an overdue prompt, unless it was shown meanwhile.
 func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error {
 	r, copies, _, err := l.engine.read(ctx, id)
 	if err != nil {
@@ -311,7 +311,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 			if err := l.fail(ctx, r, cp, why); err != nil {
 				return err
 			}
-			break // of a place, it was all of them
+			break // in a group, this was all of them
 		}
 	}
 	l.mu.Lock()
@@ -320,7 +320,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 	return nil
 }
 
-// patience is for how long a copy that was never shown is still tried, by the clock that has less of it.
+// patience is how long a copy that was never shown is still tried, by the stricter clock.
 func (l *lane) patience(cp permissions.Copy) time.Duration {
 	within := l.engine.settings.Load().Approvals.DeliverWithin
 	byWall, passing := cp.Since.Add(within).Sub(l.engine.clock.Now()), within
@@ -332,7 +332,7 @@ func (l *lane) patience(cp permissions.Copy) time.Duration {
 	return min(byWall, passing)
 }
 
-// eldest is the copy in the place of cp that was shown, if one was: they are one message, which somebody may have joined.
+// eldest returns the shown copy in the group of cp, if any: they are one message, which a new recipient joins.
 func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 	for _, other := range copies {
 		if cp.Group != "" && other.Connector == cp.Connector && other.Group == cp.Group && !other.SentAt.IsZero() {
@@ -355,7 +355,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if !known && cp.Group == "" && left {
 		return l.orphaned(ctx, r, cp)
 	}
-	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // that it can no longer be answered
+	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
 	if why := suspended(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
@@ -370,7 +370,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		prompt.Ref, s.was = cp.Ref, cp.Ref
 		l.attempted(cp, func(a *attempt) { a.named = true })
 	}
-	began := e.stamp() // a quick answer is dated before the channel says that the card was sent, never before this
+	began := e.stamp() // before sending: a quick answer may be dated before the send returns
 	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
@@ -380,18 +380,18 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	case edits:
 		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrResend) {
 			under := cp
-			under.Ref, under.Shown = "", 0 // what is pressed or written before the channel answers finds that a card is on its way
+			under.Ref, under.Shown = "", 0 // an answer that arrives before the channel replies then finds a prompt on its way
 			if err := e.store.MarkShown(ctx, under, cp.Ref); err != nil {
 				return err
 			}
 			s.was, prompt.Ref = "", ""
 			cp.Ref, err = l.connector.Send(ctx, prompt)
 		}
-	case r.State != permissions.Pending: // a channel that cannot edit is told the end in a message of its own
+	case r.State != permissions.Pending: // a channel that cannot edit sends the outcome as a message of its own
 		_, err = l.connector.Send(ctx, prompt)
 	}
 	if renamed := (*connectors.GroupRenamedError)(nil); errors.As(err, &renamed) {
-		return errors.Join(err, e.RenameGroup(ctx, prompt.Group, renamed.Now)) // and is tried again by that name
+		return errors.Join(err, e.RenameGroup(ctx, prompt.Group, renamed.Now)) // the retry uses the new id
 	}
 	if errors.Is(err, connectors.ErrUnreachable) || (err != nil && cp.SentAt.IsZero() && l.tooLate(cp)) {
 		return l.fail(ctx, r, cp, err.Error())
@@ -404,22 +404,22 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	return l.note(ctx, s)
 }
 
-// send sends a card, at most until its request has been over for some time.
+// send sends a prompt. The call is cancelled some time after its request has ended.
 func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Prompt, began time.Time) (ref string, err error) {
 	call, stop := context.WithCancel(ctx)
 	defer stop()
 	_, dates := l.connector.(connectors.MessageDater)
 	l.attempted(cp, func(a *attempt) {
-		if a.stop = stop; !dates { // else it says itself when it goes out
+		if a.stop = stop; !dates { // else it reports itself when it sends
 			a.began = cmp.Or(a.began, began)
 		}
 	})
 	return l.connector.Send(call, p)
 }
 
-// note tells the store what was sent or edited, also while stopping, and makes up for what happened meanwhile. When
-// another message was taken for the card, since somebody pressed its buttons, the new one is it, and the other says so; a
-// place may be called something else by now, and somebody may have another account, or one that is suspended.
+// note stores what was sent or edited, even while stopping, and applies what happened meanwhile. When another message
+// was taken for the prompt because somebody pressed its buttons, the new one becomes the prompt and the other says so.
+// The group may have been renamed, and the person's account changed or suspended.
 func (l *lane) note(ctx context.Context, s sending) error {
 	e := l.engine
 	ctx, done := noting(ctx)
@@ -428,7 +428,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	switch is := errors.As(err, &other); {
 	case is && s.Ref != s.was:
 		err = l.replace(ctx, s.Copy, other.Ref)
-	case is: // an edit of what was a card
+	case is: // an edit of a former prompt
 		return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
 	case err != nil && s.Ref != s.was:
 		l.unnoted[s.Request] = s
@@ -450,7 +450,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
 }
 
-// replace has what was just sent be the card, where another message is known as that.
+// replace makes the message that was just sent the prompt, where another message is stored as that.
 func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) error {
 	if err := l.engine.store.MarkShown(ctx, cp, other); err != nil {
 		return err
@@ -464,16 +464,16 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 		err = editor.Edit(ctx, other, l.engine.prompt(r, cp, person, nil))
 	}
 	if err != nil {
-		l.log.Warn("a card that was sent twice is not up to date; whoever presses its buttons is told", "request", r.ID, "err", err)
+		l.log.Warn("edit duplicate prompt: its buttons will report that it is outdated", "request", r.ID, "err", err)
 	}
 	return nil
 }
 
-// errOver is why a card is not sent whose turn it is: what becomes of it is looked at anew.
+// errOver is the error of a prompt that must not be sent when its turn comes: the request is looked at again.
 var errOver = &unfinished{errors.New("it is not to be sent any more"), retryLeast}
 
-// refresh has the prompt made anew when it is the turn of its card, unless the request has ended or its person may be sent
-// nothing any more. It notes the request as it is by then, and when that was.
+// refresh lets the connector rebuild the prompt right before sending it, unless the request has ended or the person may
+// no longer be sent anything. It records the request and the time as they are then.
 func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissions.Copy, began *time.Time) {
 	p.Refresh = func(ctx context.Context) (connectors.Prompt, error) {
 		is, copies, there, err := l.engine.read(ctx, r.ID)
@@ -494,8 +494,8 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 	}
 }
 
-// dated is a copy with when it was sent first: when its channel answered, if that dates it by itself, so that quick answers are
-// compared with that; else when it went out.
+// dated returns a copy with its first send time: the time of the channel's reply if the channel dates messages itself,
+// since quick answers are compared with that; else the time of the send.
 func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Copy {
 	if !cp.SentAt.IsZero() {
 		return cp
@@ -511,15 +511,15 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 	return cp
 }
 
-// mostSkew is how much the clocks of a channel and of the machine may differ before it is said.
+// mostSkew is the clock difference between channel and machine above which it is reported.
 const mostSkew = 5 * time.Second
 
-// compareClocks notes how much the channel's clock is ahead of the machine's: it dated, in whole seconds, a card that was sent
-// between began and now.
+// compareClocks records how far the channel's clock is ahead of the machine's. The channel dated, in whole seconds, a
+// prompt that was sent between began and now.
 func (l *lane) compareClocks(dated, began time.Time) {
 	ahead := time.Duration(0)
 	switch now := l.engine.clock.Now(); {
-	case dated.IsZero(): // it said nothing
+	case dated.IsZero(): // no date
 		return
 	case dated.After(now.Add(time.Second)):
 		ahead = dated.Sub(now)
@@ -529,7 +529,7 @@ func (l *lane) compareClocks(dated, began time.Time) {
 	l.ahead.Store(int64(ahead))
 }
 
-// skew is what there is to say of the channel's clock; nil: it agrees with the machine's, or has not shown.
+// skew returns the report on the channel's clock; nil: it agrees with the machine's, or is unknown.
 func (c *dispatcher) skew() error {
 	ahead, than := time.Duration(c.ahead.Load()).Round(time.Second), "behind"
 	if ahead < 0 {
@@ -542,7 +542,7 @@ func (c *dispatcher) skew() error {
 		ahead.Abs(), than, c.connector.Name())
 }
 
-// attempted notes something of a card that was never shown.
+// attempted records something about a prompt that was never shown.
 func (l *lane) attempted(cp permissions.Copy, note func(*attempt)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -551,12 +551,12 @@ func (l *lane) attempted(cp permissions.Copy, note func(*attempt)) {
 	}
 }
 
-// went is since when a card that was named may have arrived; zero if it has not.
+// went returns since when a prompt with an allocated id may have arrived; zero if it cannot have.
 func (l *lane) went(cp permissions.Copy) (at time.Time) {
 	if cp.Ref == "" {
 		return at
 	}
-	at = cp.Since // where an earlier process may have sent it
+	at = cp.Since // an earlier process may have sent it
 	l.attempted(cp, func(a *attempt) {
 		if a.named {
 			at = a.began
@@ -565,8 +565,8 @@ func (l *lane) went(cp permissions.Copy) (at time.Time) {
 	return at
 }
 
-// begun is when the first card of a copy went out whose channel has not said yet that it took it: it may be on the phone.
-// It is zero for any other copy, one that was named before included, which a life before this may have sent.
+// begun returns when the first prompt of a copy was sent that the channel has not confirmed yet: it may be on the phone.
+// It is zero for any other copy, including one whose id was allocated before, which an earlier process may have sent.
 func (e *Engine) begun(cp permissions.Copy) (at time.Time) {
 	if cp.Ref != "" {
 		return at
@@ -587,10 +587,10 @@ func (e *Engine) begun(cp permissions.Copy) (at time.Time) {
 	return at
 }
 
-// orphaned leaves the copy of somebody who is not in the configuration as it is, if they saw nothing of it, if they voted, or if
-// it is to be sent anew: they are soon asked no longer, and when they are put back, even now, it is theirs again.
+// orphaned keeps the copy of a person who is not configured if they saw nothing of it, if they voted, or if it is to be
+// sent again. Soon they are no longer asked; if they are configured again first, it is still theirs.
 func (c *dispatcher) orphaned(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
-	why := cp.Person + " is nobody here"
+	why := cp.Person + " is not configured"
 	switch {
 	case !cp.SentAt.IsZero():
 		return c.fail(ctx, r, cp, why)
@@ -600,22 +600,21 @@ func (c *dispatcher) orphaned(ctx context.Context, r permissions.Request, cp per
 	return nil
 }
 
-// tooLate reports whether a channel that is away has been tried long enough, by either clock: the one on the wall may be
-// set.
+// tooLate reports whether an unreachable channel was tried long enough, by either clock: the wall clock may be set.
 func (l *lane) tooLate(cp permissions.Copy) bool { return l.patience(cp) <= 0 }
 
-// fail gives a copy up for good, and looks who else can be reached. What was shown once counts as reached, whatever
-// happens to its channel; but those who were to answer in a place where nobody can any more are asked by themselves.
+// fail gives a copy up for good and looks for other recipients. A prompt that was shown counts as reached, whatever
+// happens to its channel; but the recipients in a group that can no longer be used are asked individually.
 func (c *dispatcher) fail(ctx context.Context, r permissions.Request, cp permissions.Copy, why string) error {
 	e := c.engine
 	if !cp.SentAt.IsZero() && (cp.Group == "" || r.State != permissions.Pending) {
-		cp.Shown = r.Revision // seen once; it will not be edited any more
+		cp.Shown = r.Revision // shown once; it is not edited any more
 		return e.store.MarkShown(ctx, cp, cp.Ref)
 	}
 	cp.Failed = why
 	err := e.store.MarkFailed(ctx, cp)
 	if r.State == permissions.Pending {
-		e.reconciler.Enqueue(r.ID) // also where the store failed: it may have noted it
+		e.reconciler.Enqueue(r.ID) // also after a store failure: the write may have succeeded
 	}
 	return err
 }

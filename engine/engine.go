@@ -1,18 +1,19 @@
-// Package engine joins those who ask with those who are asked. It is an [agents.Asker] and a [connectors.Handler], and
-// the desk at which the sockets ask how things stand.
+// Package engine coordinates permission requests. It implements [agents.Asker] for agents and [connectors.Handler] for
+// chat channels, and answers the queries of both sockets (operations.go).
 //
-// A request goes through it once: Ask (ask.go) drafts the row (draft.go) by policy and routes (route.go), registers the
-// waiter and opens the row; dispatchers (dispatcher.go) bring every copy up to date; a person's answer comes in through
-// OnPermission (permission.go), is checked against the row and committed, and the registry rings whoever waits.
-// recover.go puts things right after a stop, in this order: what is overdue expires before anything old can be
-// answered, then copies are brought up to date, then the doors open. engine/store keeps the rows.
+// A request passes through the engine once. Ask (ask.go) builds the request from policy and routes (draft.go, route.go),
+// registers a waiter and inserts the row. The dispatchers (dispatcher.go) then send a prompt to every recipient and keep
+// all prompts up to date; the reconciler (reconciler.go) decides who still needs one. An answer arrives in OnPermission
+// (permission.go), which validates it against the row, commits it, and wakes the waiter.
 //
-// Beside that way: reconciler.go sees that everybody who is asked has a copy, notifier.go tells people what is no
-// copy's business, groups.go knows where several people are asked at once, reroute.go asks anew when the settings change,
-// pairing.go gives accounts to people, and suspend.go takes them away, as lock.go does all of a person's. What is asked and
-// steered at the sockets is in operations.go.
-// What people and agents of our own tell each other goes through chat.go and agenthost.go, and decides nothing. Those agents
-// ask without waiting (residents.go), and are told what became of it (eventrelay.go).
+// After a restart, recover.go expires overdue requests before it accepts any answer, then refreshes the prompts, then
+// lets the servers accept connections. The rows are kept by engine/store.
+//
+// The notifier (notifier.go) sends everything that is not a prompt. Changed settings re-route pending requests
+// (reroute.go). Accounts are paired with people in pairing.go, suspended in suspend.go, and locked in lock.go.
+//
+// Messages between people and the daemon's own agents pass through chat.go and agenthost.go and decide nothing. These
+// agents ask without waiting (residents.go) and learn the outcome from the event relay (eventrelay.go).
 package engine
 
 import (
@@ -31,37 +32,37 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Engine routes, shows, settles and tells. It is safe for concurrent use.
+// Engine routes requests, delivers prompts, settles answers and sends notices. It is safe for concurrent use.
 type Engine struct {
 	store       Store
 	registry    *permissions.Registry
 	dispatchers []*dispatcher
-	hosts       []*agentHost // of our own agents
+	hosts       []*agentHost // for the daemon's own agents
 	reconciler  *reconciler
-	eventRelay  *eventRelay              // nil: nobody is told
-	settings    atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
-	base        atomic.Pointer[Settings] // as the configuration has them
+	eventRelay  *eventRelay              // nil: nobody handles events
+	settings    atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
+	base        atomic.Pointer[Settings] // as configured
 	stopped     atomic.Pointer[string]   // who stopped everything, or empty
-	changed     permissions.Signal       // the settings have
-	moved       atomic.Bool              // somebody's account is another one by them
-	redrawn     atomic.Int64             // how often everything that was shown was to be brought up to date
-	unsaved     permissions.Signal       // a lock, or a stop, could not be stored
-	regretted   permissions.Signal       // there is one more in regrets
+	changed     permissions.Signal       // the settings changed
+	moved       atomic.Bool              // the changed settings gave a person another account
+	redrawn     atomic.Int64             // counts the refreshes of all prompts
+	unsaved     permissions.Signal       // a lock or a stop could not be stored
+	regretted   permissions.Signal       // regrets has a new entry
 	clock       permissions.Clock
 	pruning     time.Duration                     // see Options.PruneEvery
 	steering    sync.Mutex                        // one stop or resume at a time
-	stopping    func(context.Context) error       // stores a stop that is not yet; steering guards it
+	stopping    func(context.Context) error       // stores a stop that is not stored yet; guarded by steering
 	pairing     sync.Mutex                        // one pairing at a time
 	locking     sync.Mutex                        // one lock or unlocking at a time
-	deciding    sync.RWMutex                      // held to read by what is decided, so that a lock comes before it or after
-	moves       atomic.Pointer[map[string]string] // places that go by another name now
-	lost        sync.Map                          // by channelChat: why nothing can be written there, a *string of each call of Lost
+	deciding    sync.RWMutex                      // read-locked by each decision, so that a lock is ordered before or after it
+	moves       atomic.Pointer[map[string]string] // groups that have another id now
+	lost        sync.Map                          // by channelChat: why a chat cannot be written to, one *string per call of ChatLost
 	away        time.Duration                     // see Away
 	reminded    sync.Map                          // by person: the last [reminder]
-	doubt       bool                              // the clock had been set back when the daemon started: older grants are not relied on
+	doubt       bool                              // the clock had been set back at startup: older grants are not used
 	log         *slog.Logger
 
-	beginning chan struct{} // holds one for each call that begins
+	beginning chan struct{} // a semaphore for calls that begin
 
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
@@ -73,12 +74,12 @@ type Engine struct {
 	prompts   map[string]*rate.Limiter    // by caller
 	auto      map[[2]string]*rate.Limiter // by caller and pattern; see tooOften
 	tellings  map[[2]string]*rate.Limiter // by caller and kind; see [Engine.Tell]
-	rows      map[string]*rate.Limiter    // that are stored for a caller
-	bytes     map[string]*rate.Limiter    // of what is stored for a caller
+	rows      map[string]*rate.Limiter    // stored for a caller
+	bytes     map[string]*rate.Limiter    // stored for a caller
 	refusals  map[connectors.Identity]*rate.Limiter
 	recent    recentDecisions
-	unrouted  map[string]bool              // callers whom no route matches, as the log says
-	regrets   map[permissions.ID]time.Time // when to withdraw what a cancelled call asked; see Regret
+	unrouted  map[string]bool              // callers without a route that have been logged
+	regrets   map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see Regret
 }
 
 var (
@@ -86,20 +87,20 @@ var (
 	_ connectors.Handler = (*Engine)(nil)
 )
 
-// Options are the parts of an engine. All but Residents, Witness, Elapsed and PruneEvery are required.
+// Options are the parts of an engine. All but Residents, EventHandler, Elapsed and PruneEvery are required.
 type Options struct {
 	Store        Store
 	Connectors   []connectors.Connector
 	Residents    []agents.Resident
-	EventHandler agents.EventHandler // of what agents of ours ask at the [Engine.Approvals]; nil: nobody
+	EventHandler agents.EventHandler // for requests and approvals of the daemon's own agents; nil: none
 	Settings     Settings
 	Now          func() time.Time
 	Elapsed      func() time.Duration // see [permissions.Clock]; nil: the machine's own
-	PruneEvery   time.Duration        // how often what is too old is deleted, for the first time after as long; 0: an hour
+	PruneEvery   time.Duration        // the interval of deleting expired rows, and the delay of the first run; 0: an hour
 	Log          *slog.Logger
 }
 
-// New joins the parts. It starts nothing: call [Engine.Recover], then [Engine.Run].
+// New connects the parts. It starts nothing: call [Engine.Recover], then [Engine.Run].
 func New(o Options) *Engine {
 	clock := permissions.Clock{Now: o.Now, Elapsed: o.Elapsed}
 	if clock.Elapsed == nil {
@@ -124,7 +125,7 @@ func New(o Options) *Engine {
 	e.settings.Store(&o.Settings) // Recover reads the pairings
 	e.moves.Store(&map[string]string{})
 	e.noteStop("")
-	e.changed.Notify() // since the daemon was here last, perhaps
+	e.changed.Notify() // they may have changed while the daemon was down
 	e.reconciler = newReconciler(e)
 	for _, c := range o.Connectors {
 		e.dispatchers = append(e.dispatchers, newDispatcher(e, c))
@@ -136,8 +137,8 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Configure swaps the settings. Requests that are pending keep what they were opened with, but for who is asked: people
-// who are gone are asked no longer, and people whom the routes ask now are asked as well.
+// Configure replaces the settings. Pending requests keep everything except their recipients: people who are gone are no
+// longer asked, and people whom the routes name now are added.
 func (e *Engine) Configure(s Settings) {
 	if was := e.base.Swap(&s); was != nil && readdressed(was.People, s.People) {
 		e.moved.Store(true)
@@ -154,7 +155,7 @@ func (e *Engine) Configure(s Settings) {
 	e.realignSoon()
 }
 
-// Run keeps deadlines and shows what is to be shown, until ctx ends.
+// Run enforces deadlines and delivers prompts and notices until ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.registry.Run(ctx) })
@@ -179,7 +180,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow tells the dispatchers and the reconciler of every change. When it falls behind, the rows say what was missed.
+// follow passes every change to the dispatchers and the reconciler. After an overflow of the feed it rescans the rows.
 func (e *Engine) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		feed := e.registry.Subscribe(feedBuffer)
@@ -189,22 +190,22 @@ func (e *Engine) follow(ctx context.Context) error {
 		}
 		feed.Close()
 		if err != nil && ctx.Err() == nil {
-			e.log.Error("copies cannot be listed just now", "err", err)
-			_ = permissions.Pause(ctx, retryDelay) // ctx is looked at above
+			e.log.Error("list stale prompts: retrying", "err", err)
+			_ = permissions.Pause(ctx, retryDelay) // the loop checks ctx
 		}
 	}
 	return nil
 }
 
-// retryDelay is how long after a failure of the store the same is tried once more.
+// retryDelay is the delay before a failed store operation is retried.
 const retryDelay = time.Second
 
-// noting is for what is to be noted about a caller or a chat, whether or not they are still there.
+// noting returns a context for writing something down about a caller or a chat that may have disconnected.
 func noting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 }
 
-// feedBuffer is how many changes may come while the dispatchers are being told of others.
+// feedBuffer is how many changes a feed holds before it overflows.
 const feedBuffer = 4096
 
 func (e *Engine) relay(ctx context.Context, feed *permissions.Feed) {
@@ -217,14 +218,14 @@ func (e *Engine) relay(ctx context.Context, feed *permissions.Feed) {
 				return
 			}
 			e.enqueue(r.ID)
-			if r.State == permissions.Pending && r.Revision > 1 { // perhaps others are asked now
+			if r.State == permissions.Pending && r.Revision > 1 { // the recipients may have changed
 				e.reconciler.Enqueue(r.ID)
 			}
 		}
 	}
 }
 
-// limiter is the bucket of one key, which holds n and is filled in the time per; it is made when it is first needed.
+// limiter returns the bucket of a key, which holds n tokens and refills within per. It is created on first use.
 func limiter[K comparable](e *Engine, buckets map[K]*rate.Limiter, key K, n int, per time.Duration) *rate.Limiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()

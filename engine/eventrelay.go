@@ -9,23 +9,23 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// eventRelay tells the witness what becomes of what agents of ours asked. How far it came is a row: whatever happens while
-// nobody runs is told later, and what was told in the moment of a kill is told again.
+// eventRelay passes the events of requests by the daemon's own agents to the event handler. Its position is stored:
+// events from downtime are delivered later, and an event that was delivered right before a crash is delivered again.
 type eventRelay struct {
 	engine  *Engine
 	witness agents.EventHandler
 	placed  bool  // seq was read
-	seq     int64 // the last entry that was told, or was nothing to tell
-	kept    int64 // as the store has it
+	seq     int64 // the last event that was delivered or needed no delivery
+	kept    int64 // as stored
 }
 
 // eventRelayName is the name of the cursor.
 const eventRelayName = "witness"
 
-// run tells until ctx ends. What fails is tried again, ever later, and before anything after it.
+// run delivers events until ctx ends. A failed event is retried with growing delays, before any later event.
 func (p *eventRelay) run(ctx context.Context) error {
 	for delay := time.Duration(0); ctx.Err() == nil; {
-		changed := p.engine.store.Changed() // taken before looking, so that nothing falls between
+		changed := p.engine.store.Changed() // before reading, so that no change is missed
 		err := p.catchUp(ctx)
 		if err == nil {
 			delay = 0
@@ -37,14 +37,14 @@ func (p *eventRelay) run(ctx context.Context) error {
 		}
 		delay = min(max(2*delay, retryFirst), retryMost)
 		if ctx.Err() == nil {
-			p.engine.log.Warn("agents are not told just now what became of what they asked", "delay", delay, "err", err)
+			p.engine.log.Warn("deliver agent events, retrying", "delay", delay, "err", err)
 		}
-		_ = permissions.Pause(ctx, delay) // the loop looks at ctx
+		_ = permissions.Pause(ctx, delay) // the loop checks ctx
 	}
 	return nil
 }
 
-// catchUp tells everything up to the newest entry.
+// catchUp delivers everything up to the newest event.
 func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 	if !p.placed {
 		if p.seq, err = p.engine.store.Cursor(ctx, eventRelayName); err != nil {
@@ -65,7 +65,7 @@ func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 			}
 			told, p.seq = told || tells, h.Seq
 		}
-		if told || p.seq-p.kept >= page { // what was nothing to tell may well be looked at again
+		if told || p.seq-p.kept >= page { // events without delivery may be read again
 			if err := p.engine.store.SetCursor(ctx, eventRelayName, p.seq); err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 	}
 }
 
-// tell has the witness see one happening, if it is about what an agent of ours asked or is told of, or stops them all.
+// tell delivers one event if it concerns a request of the daemon's own agents, or stops everything.
 func (p *eventRelay) tell(ctx context.Context, h permissions.Event) (tells bool, err error) {
 	switch {
 	case h.Type == permissions.AllStopped:
@@ -87,7 +87,7 @@ func (p *eventRelay) tell(ctx context.Context, h permissions.Event) (tells bool,
 	}
 	r, err := p.engine.store.Read(ctx, h.Request)
 	switch {
-	case permissions.CodeOf(err) == permissions.CodeUnknown, errors.Is(err, permissions.ErrRow): // it is not kept any more, or not used
+	case permissions.CodeOf(err) == permissions.CodeUnknown, errors.Is(err, permissions.ErrRow): // no longer stored, or unreadable
 		return false, nil
 	case err != nil:
 		return false, err

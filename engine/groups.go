@@ -11,8 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Groups are where several people are asked at once: those that routes name, and those where something still waits that
-// was sent there under other settings.
+// Groups returns the groups that routes name, and those that still have pending prompts from earlier settings.
 func (e *Engine) Groups(ctx context.Context) ([]connectors.Group, error) {
 	waiting, err := e.store.Groups(ctx)
 	if err != nil {
@@ -33,8 +32,8 @@ func (e *Engine) Groups(ctx context.Context) ([]connectors.Group, error) {
 	return places, nil
 }
 
-// RenameGroup notes that a place goes by another name, also for routes that still have the old one, and has what waits there
-// shown by that.
+// RenameGroup records that a group has another id now, which also applies to routes with the old one, and refreshes its
+// prompts.
 func (e *Engine) RenameGroup(ctx context.Context, was, now string) error {
 	hall, via := connectors.GroupChannel(nil), ""
 	for _, c := range e.dispatchers {
@@ -57,7 +56,7 @@ func (e *Engine) RenameGroup(ctx context.Context, was, now string) error {
 	if !news {
 		return nil
 	}
-	e.log.Warn("a group has another id now, and is asked by that; put it into the configuration", "was", was, "now", now)
+	e.log.Warn("group migrated to a new id; update the configuration", "was", was, "now", now)
 	_, err = e.Refresh(ctx, via)
 	return err
 }
@@ -75,10 +74,10 @@ func (e *Engine) readMoves(ctx context.Context) error {
 	return nil
 }
 
-// mostMoves bounds how often a place is followed.
+// mostMoves bounds how many renames of one group are followed.
 const mostMoves = 10
 
-// groupNow is by what name a place goes.
+// groupNow returns the current id of a group.
 func (e *Engine) groupNow(name string) string {
 	moves := *e.moves.Load()
 	for range mostMoves {
@@ -91,10 +90,10 @@ func (e *Engine) groupNow(name string) string {
 	return name
 }
 
-// quiet reports whether somebody is not to be disturbed just now.
+// quiet reports whether a person has quiet hours now.
 func (e *Engine) quiet(p connectors.Person) bool { return p.Quiet.Hold(e.wall(p)) }
 
-// audience is the first person whom r asks, and whether all of them are not to be disturbed.
+// audience returns the first recipient of r, and whether all of them have quiet hours.
 func (e *Engine) audience(r permissions.Request) (first connectors.Person, quiet bool) {
 	quiet = true
 	s := e.settings.Load()
@@ -111,7 +110,7 @@ func (e *Engine) audience(r permissions.Request) (first connectors.Person, quiet
 	return first, quiet && first.Name != ""
 }
 
-// stands is the copy of r in its place that can be answered there; ok is false when there is none, or none yet.
+// stands returns the copy of r in its group that can be answered there; ok is false when there is none, or none yet.
 func (e *Engine) stands(ctx context.Context, r permissions.Request, who string) (cp permissions.Copy, ok bool, err error) {
 	if r.Group == "" {
 		return cp, false, nil
@@ -126,7 +125,8 @@ func (e *Engine) stands(ctx context.Context, r permissions.Request, who string) 
 	return copies[i], true, nil
 }
 
-// remindIn reminds all who are asked in a place of what waits there, in one message, unless all of them have quiet hours.
+// remindIn reminds all recipients of a group of what is pending there, in one message, unless all of them have quiet
+// hours.
 func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
 	notice := connectors.Notice{About: n.About, Group: e.groupNow(n.Group)}
 	rows, err := e.store.PendingInGroup(ctx, n.Group, "", page)
@@ -172,7 +172,7 @@ func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time
 	return 0, e.store.DeleteNotice(ctx, n.ID)
 }
 
-// chatKey is a chat of a channel's, by the name that it has there now.
+// chatKey is a chat of a channel, with its current group id.
 type chatKey struct {
 	via string
 	chat
@@ -184,8 +184,8 @@ func (e *Engine) chatAt(cp permissions.Copy) chatKey {
 	return chatKey{cp.Connector, at}
 }
 
-// ChatLost notes that a channel can write to nobody in a place any more, or, without a place, not to that person, and why.
-// What waits there has failed, also what is just being sent, and others are asked at once.
+// ChatLost records why a channel can no longer write to a group or, without a group, to a person. Its pending prompts
+// fail, including those being sent, and others are asked at once.
 func (e *Engine) ChatLost(ctx context.Context, via, person, place, why string) error {
 	e.lost.Store(chatKey{via, chat{person, place}}, &why)
 	return broken(e.everyPending(ctx, func(r permissions.Request) error {
@@ -197,8 +197,8 @@ func (e *Engine) ChatLost(ctx context.Context, via, person, place, why string) e
 	}))
 }
 
-// ChatRecovered has a person asked again by a channel that could write nothing to them. In a place where it could not, what was
-// shown is kept up to date again; its people have been asked by themselves meanwhile.
+// ChatRecovered makes a channel ask a person again to whom it could not write. In a recovered group the prompts are kept
+// up to date again; its people have been asked individually meanwhile.
 func (e *Engine) ChatRecovered(ctx context.Context, via, person, place string) error {
 	e.lost.Delete(chatKey{via, chat{person, place}})
 	return broken(e.everyPending(ctx, func(r permissions.Request) error {
@@ -209,7 +209,7 @@ func (e *Engine) ChatRecovered(ctx context.Context, via, person, place string) e
 	}))
 }
 
-// revive has the copies of r that were given up and are like that be shown after all.
+// revive restores the failed copies of r for which is returns true.
 func (e *Engine) revive(ctx context.Context, r permissions.Request, is func(permissions.Copy) bool) error {
 	copies, err := e.store.Copies(ctx, r.ID)
 	for _, cp := range copies {
@@ -223,7 +223,7 @@ func (e *Engine) revive(ctx context.Context, r permissions.Request, is func(perm
 	return err
 }
 
-// abandon gives up copies in a place where nothing can be written any more: their people are asked by themselves.
+// abandon fails copies in a chat that can no longer be written to; in a group, the recipients are asked individually.
 func (e *Engine) abandon(ctx context.Context, copies []permissions.Copy, why string) error {
 	for _, cp := range copies {
 		cp.Failed = why

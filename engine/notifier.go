@@ -12,18 +12,18 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ranMost is how many of the requests that ran under a grant are listed.
+// ranMost bounds how many of the requests that ran under a grant are listed.
 const ranMost = 100
 
-// sendNotices sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
-// What fails for now is tried again, when its channel says so or a little later.
+// sendNotices sends the stored notices until ctx ends: at once, or after the quiet hours of their person. Failures are
+// retried when the channel says so, or a little later.
 func (e *Engine) sendNotices(ctx context.Context) error {
 	t := &noticeSender{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: permissions.NewSignal()}
 	defer t.work.Wait()
 	for ctx.Err() == nil {
 		wait, err := t.sendDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			e.log.Warn("notices cannot be sent just now", "err", err)
+			e.log.Warn("send notices: retrying", "err", err)
 			wait = min(wait, retryMost)
 		}
 		select {
@@ -36,7 +36,7 @@ func (e *Engine) sendNotices(ctx context.Context) error {
 	return nil
 }
 
-// noticeSender tell what is noticed, one notice after the other in each chat, so that one that hangs holds up no other.
+// noticeSender sends notices, one after the other in each chat, so that a hanging chat delays no other.
 type noticeSender struct {
 	e    *Engine
 	work sync.WaitGroup
@@ -44,20 +44,20 @@ type noticeSender struct {
 
 	mu    sync.Mutex
 	busy  map[chat]bool
-	rests map[permissions.ID]time.Duration // until when, by the time that passes, a notice is to wait
+	rests map[permissions.ID]time.Duration // when a deferred notice is due, monotonic
 }
 
-// tellTime bounds how long one channel keeps a person from their next notice.
+// tellTime bounds one call of a channel.
 const tellTime = 10 * time.Second
 
-// quietStep bounds how long the notifier sleeps while somebody has quiet hours, since the clock may be set meanwhile.
+// quietStep bounds the notifier's sleep during quiet hours, since the clock may be set meanwhile.
 const quietStep = time.Second
 
-// sendDue begins to send what may be sent now, and says how long to wait for the rest.
+// sendDue starts sending what is due and returns how long to wait for the rest.
 func (t *noticeSender) sendDue(ctx context.Context) (wait time.Duration, err error) {
 	wait = idle
 	t.mu.Lock()
-	busy := maps.Clone(t.busy) // before they are listed: what is told meanwhile is not told again
+	busy := maps.Clone(t.busy) // before listing: what is sent meanwhile is not sent again
 	t.mu.Unlock()
 	var all []permissions.Notice
 	for after := permissions.ID(""); ; {
@@ -95,10 +95,10 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 	for _, n := range notices {
 		later, err := t.e.tell(ctx, n)
 		if again := connectors.RetryAfter(err); again > 0 {
-			t.e.log.Info("a notice has to wait", "about", n.About, "delay", again, "err", err)
+			t.e.log.Info("notice deferred", "about", n.About, "delay", again, "err", err)
 			later = again
 		} else if err != nil && ctx.Err() == nil {
-			t.e.log.Warn("a notice cannot be sent just now", "about", n.About, "err", err)
+			t.e.log.Warn("send notice: retrying", "about", n.About, "err", err)
 			later = retryMost
 		}
 		if later > 0 {
@@ -113,7 +113,7 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 	t.wake.Notify()
 }
 
-// tell sends one notice, or says how long it has to wait. What has become pointless, or can reach nobody, is struck out.
+// tell sends one notice, or returns how long it has to wait. A notice that is pointless or undeliverable is deleted.
 func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
 	if n.Group != "" {
 		return e.remindIn(ctx, n)
@@ -124,7 +124,7 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	}
 	now := e.wall(person)
 	if person.Quiet.Hold(now) && !n.Urgent {
-		return quietStep, nil // the clock may be set, and hours are short or long when clocks change
+		return quietStep, nil // the clock may be set, and hours change length with daylight saving
 	}
 	if n.About == permissions.AboutUnknownSenders {
 		return e.tellOfStrangers(ctx, n, person)
@@ -147,17 +147,17 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	return 0, e.store.DeleteNotice(ctx, n.ID)
 }
 
-// remindEvery is how long a reminder stands for what it named, and keeps its person's next one back.
+// remindEvery is the shortest time between two reminders of one person.
 const remindEvery = time.Minute
 
-// reminder is the last that somebody was sent: when, by the time that passes, and of what.
+// reminder is the last reminder of a person: when, monotonic, and of what.
 type reminder struct {
 	at time.Duration
 	of []connectors.Prompt
 }
 
-// reminds says how long a notice has to wait if it is a reminder whose person was sent another a moment ago; news is false
-// if that one named all that still waits.
+// reminds returns how long a reminder has to wait for the previous one; news is false if that one named everything that
+// is still pending. Other notices never wait.
 func (e *Engine) reminds(n connectors.Notice) (later time.Duration, news bool) {
 	was, sent := e.reminded.Load(n.To.Name)
 	last, _ := was.(reminder)
@@ -169,7 +169,7 @@ func (e *Engine) reminds(n connectors.Notice) (later time.Duration, news bool) {
 	})
 }
 
-// announce says a notice, if anybody can hear it. An error means that it should be tried again.
+// announce sends a notice if anybody can receive it. An error means that it should be retried.
 func (e *Engine) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
 	err := e.say(ctx, notice)
 	if err == nil && n.About == permissions.AboutWaiting {
@@ -178,11 +178,11 @@ func (e *Engine) announce(ctx context.Context, n permissions.Notice, notice conn
 	if err == nil || !errors.Is(err, connectors.ErrUnreachable) {
 		return err
 	}
-	e.log.Info("a notice reaches nobody", "about", n.About, "to", n.To)
+	e.log.Info("notice undeliverable", "about", n.About, "to", n.To)
 	return nil
 }
 
-// fill adds what a notice is about, as the rows are now; there is false when there is nothing left to say.
+// fill adds the notice's subject from the current rows; there is false when nothing is left to say.
 func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connectors.Notice) (there bool, err error) {
 	switch n.About {
 	case permissions.AboutWaiting:
@@ -191,7 +191,7 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 	case permissions.AboutEnded, permissions.AboutRevoked:
 		notice.Grant, err = e.store.Grant(ctx, n.Subject)
 		if permissions.AsRefusal(err) != nil {
-			return false, nil //nolint:nilerr // it is no longer kept
+			return false, nil //nolint:nilerr // no longer stored
 		}
 		if err == nil && n.About == permissions.AboutRevoked {
 			notice.Ran, err = e.store.Ran(ctx, n.Subject, ranMost)
@@ -205,22 +205,22 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 	return true, err
 }
 
-// told reports whether a notice is what a caller has a person told.
+// told reports whether a notice was sent by a caller.
 func told(n permissions.Notice) bool { return slices.Contains(permissions.Tellings(), n.About) }
 
 const (
-	// tellingsPerMinute and tellingsPerHour are how many notices a caller may have sent, of what its agents' hooks say and of
-	// what it says itself each.
+	// tellingsPerMinute and tellingsPerHour limit the notices of a caller, separately for hook events and for its own
+	// messages.
 	tellingsPerMinute, tellingsPerHour = 10, 60
-	// mostUntold is how many notices of a caller may be still to be sent.
+	// mostUntold bounds the unsent notices of a caller.
 	mostUntold = 20
 )
 
-// Tell has somebody told what a caller says, and returns who that is. It asks nothing and decides nothing. With an empty name
-// whoever the caller belongs to is told, else that person, where it is the caller's owner or somebody whom routes ask for it.
-// That an agent waits is not told while a request of its session does: its card says so.
+// Tell stores a caller's message to a person and returns that person's name. It asks nothing and decides nothing. An
+// empty name means the caller's owner; another person must be the owner or be named by a route for the caller. A notice
+// that an agent waits is dropped while a request of its session is pending, since the prompt says so.
 //
-// What is accepted is stored, and sent as soon as a channel takes it and the person's quiet hours are over.
+// The notice is sent as soon as a channel accepts it and the person's quiet hours are over.
 func (e *Engine) Tell(
 	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
 ) (person string, err error) {
@@ -256,12 +256,12 @@ func (e *Engine) Tell(
 	if err != nil {
 		return "", broken(err)
 	}
-	e.log.Info("a caller has a person told something", "caller", caller.Name, "to", p.Name, "about", about)
+	e.log.Info("notice accepted from a caller", "caller", caller.Name, "to", p.Name, "about", about)
 	e.registry.NotifyNotices()
 	return p.Name, nil
 }
 
-// tellsTooMuch takes one notice out of what a caller may have sent; where there is none left, it is how long until there is.
+// tellsTooMuch takes one token from the caller's limits, or returns how long until there is one.
 func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
 	kind := "events"
 	if about == permissions.AboutSays {
@@ -282,7 +282,7 @@ func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About
 	return 0
 }
 
-// hearing is why somebody would not hear of a notice; nil where a channel may take it, if not just now.
+// hearing returns why a person cannot receive a notice; nil if a channel may accept it, now or later.
 func (e *Engine) hearing(p connectors.Person) error {
 	why := p.Name + " has no channel that takes notices"
 	for _, name := range e.channels(p) {
@@ -299,7 +299,7 @@ func (e *Engine) hearing(p connectors.Person) error {
 	return permissions.Untellable(why)
 }
 
-// codes are those of all requests that are pending.
+// codes returns the codes of all pending requests.
 func (e *Engine) codes(ctx context.Context) (map[string]bool, error) {
 	numbers, err := e.store.PendingNumbers(ctx)
 	if err != nil {
@@ -312,7 +312,7 @@ func (e *Engine) codes(ctx context.Context) (map[string]bool, error) {
 	return codes, nil
 }
 
-// waitingFor is what waits for one person's answer, but for what they are reminded of in a place, with others.
+// waitingFor returns what awaits one person's answer, except for what a group is reminded of.
 func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
 	rows, err := e.store.Pending(ctx, to.Name, "", page)
 	if err != nil {
@@ -332,8 +332,8 @@ func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connec
 	return waiting, nil
 }
 
-// say sends a notice through the first channel of its person that takes it, and on every screen besides. Without any
-// the error matches [connectors.ErrUnreachable]; one that is only away counts while nobody else took it.
+// say sends a notice through the person's first channel that accepts it, and on every screen as well. If there is none,
+// the error matches [connectors.ErrUnreachable]; a temporary failure counts only while nobody else accepted it.
 func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 	said, away := false, error(nil)
 	for _, name := range e.channels(n.To) {
@@ -363,7 +363,7 @@ func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 	return &connectors.UnreachableError{Reason: n.To.Name + " has no channel that takes notices"}
 }
 
-// aim notes where each request of a reminder was shown in that channel, so that the reminder can point there.
+// aim adds the message id of each request of a reminder in that channel, so that the reminder can point there.
 func (e *Engine) aim(ctx context.Context, n *connectors.Notice, connector string) error {
 	n.Waiting = slices.Clone(n.Waiting)
 	for i := range n.Waiting {
@@ -382,7 +382,7 @@ func (e *Engine) aim(ctx context.Context, n *connectors.Notice, connector string
 	return nil
 }
 
-// channels are the names of the channels of a person, in order: those that they named, then every screen; or all.
+// channels returns the channel names of a person in order: those that they named, then every screen; without names, all.
 func (e *Engine) channels(p connectors.Person) []string {
 	names := slices.Clone(p.Via)
 	for _, c := range e.dispatchers {
@@ -394,7 +394,7 @@ func (e *Engine) channels(p connectors.Person) []string {
 	return names
 }
 
-// wall is what the clock on the wall says where a person lives.
+// wall is the wall clock in the person's time zone.
 func (e *Engine) wall(p connectors.Person) time.Time {
 	if p.Location == nil {
 		return e.clock.Now()

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Find gives a request of this caller's, as it stands; another's is unknown to it. Reading never uses an approval.
+// Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval.
 func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
@@ -29,7 +29,7 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 	return e.View(ctx, r)
 }
 
-// Await is [Engine.Find] once the request is settled, or, when ctx ends first, as it stands then.
+// Await is [Engine.Find] once the request is settled, or as it is when ctx ends first.
 func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	if err := e.WaitSettled(ctx, caller, id); err != nil {
 		return permissions.RequestView{}, err
@@ -37,7 +37,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 	late, done := noting(ctx)
 	defer done()
 	if errors.Is(ctx.Err(), context.Canceled) {
-		r, err := e.own(late, caller, id) // nobody reads this answer: it is not collected
+		r, err := e.own(late, caller, id) // nobody reads this answer: do not collect it
 		if err != nil {
 			return permissions.RequestView{}, err
 		}
@@ -46,7 +46,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 	return e.Find(late, caller, id)
 }
 
-// WaitSettled returns when [Engine.Await] would. It needs little of a stack, as [Engine.AskDeferred] does.
+// WaitSettled returns when [Engine.Await] would. It needs little stack, as [Engine.AskDeferred] does.
 func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
 	var w *permissions.Waiter
 	var err error
@@ -59,7 +59,7 @@ func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id 
 	return unborne(ctx)
 }
 
-// attach makes this caller a reader who waits.
+// attach registers this caller as a waiting reader.
 func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*permissions.Waiter, error) {
 	work, done := noting(ctx)
 	defer done()
@@ -70,7 +70,7 @@ func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permi
 	return w, broken(err)
 }
 
-// Withdraw cancels a request of this caller's. One that is settled stays as it is, and the error says how it ended.
+// Withdraw cancels a request of this caller. A settled one stays as it is, and the error says how it ended.
 func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 	return e.withdraw(ctx, r, "", "")
 }
 
-// LeaveOrCancel takes one call of this caller's from a request, by the call's own name for itself (empty once it has left), and
+// LeaveOrCancel removes one call of this caller from a request, by the call's own name (empty once it has left), and
 // cancels the request when no other call waits for it. See [permissions.Registry.LeaveOrCancel].
 func (e *Engine) LeaveOrCancel(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
@@ -91,7 +91,7 @@ func (e *Engine) LeaveOrCancel(
 	return e.View(ctx, r)
 }
 
-// Killed is Forgo for a call whose process was ended.
+// Killed is LeaveOrCancel for a call whose process was ended.
 func (e *Engine) Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error {
 	_, err := e.leaveOrCancel(ctx, caller, id, call, permissions.ViaInterrupt)
 	return err
@@ -113,9 +113,9 @@ func (e *Engine) leaveOrCancel(
 	return r, err
 }
 
-// Recall withdraws what a caller says needs no answer any more, with its reason, and returns how many requests that was.
+// Recall withdraws the requests that a caller says need no answer any more, with its reason, and returns how many.
 func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error) {
-	if caller.Name == permissions.Anonymous { // another of them could withdraw what this one asks
+	if caller.Name == permissions.Anonymous { // it could withdraw the request of another anonymous caller
 		return 0, permissions.TokenNeeded()
 	}
 	pending, err := e.store.PendingOfSession(ctx, caller.Name, m.Session)
@@ -139,7 +139,7 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 	return withdrawn, broken(err)
 }
 
-// nameOf is a call's name here: callers choose their own.
+// nameOf qualifies a call's name with its caller: callers choose their own names.
 func nameOf(caller permissions.Caller, call string) string { return caller.Name + "/" + call }
 
 func (e *Engine) own(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
@@ -158,7 +158,7 @@ func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via st
 	return e.View(ctx, c.After)
 }
 
-// sees is whose requests an identity sees; empty, everybody's, for the operator.
+// sees returns whose requests an identity may see; empty, everybody's, for the operator.
 func (e *Engine) sees(id connectors.Identity) (who string, err error) {
 	if who, err = e.Who(id); id.Operator {
 		who = ""
@@ -166,13 +166,13 @@ func (e *Engine) sees(id connectors.Identity) (who string, err error) {
 	return who, err
 }
 
-// Who is the name of the person that an identity is, or a refusal.
+// Who returns the name of the person behind an identity, or a refusal.
 func (e *Engine) Who(id connectors.Identity) (string, error) {
 	p, err := e.Person(id)
 	return p.Name, err
 }
 
-// Person is who an identity is, or a refusal.
+// Person returns the person behind an identity, or a refusal.
 func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
 	p, known := e.settings.Load().identify(id)
 	switch {
@@ -184,7 +184,7 @@ func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
 	return p, nil
 }
 
-// Pending lists what waits for an identity's answer, the operator everything, oldest first.
+// Pending lists what awaits an identity's answer, for the operator everything, oldest first.
 func (e *Engine) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
 ) ([]permissions.RequestView, error) {
@@ -203,14 +203,14 @@ func (e *Engine) Pending(
 			return nil, err
 		}
 		for i, cp := range standing.Copies {
-			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, e.begun(cp)) // a code may be answered before its card is confirmed
+			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, e.begun(cp)) // a code may be answered before its prompt is confirmed
 		}
 		list = append(list, standing)
 	}
 	return list, nil
 }
 
-// Show gives one request by its id or its code, to those it was put to and to the operator.
+// Show returns one request by its id or its code, to its recipients and to the operator.
 func (e *Engine) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	r, _, err := e.visible(ctx, id, name)
 	if err != nil {
@@ -244,7 +244,7 @@ func (e *Engine) visible(ctx context.Context, id connectors.Identity, name strin
 	return r, who, err
 }
 
-// Audit lists entries of the daemon's own chain, for the operator.
+// Audit lists entries of the audit chain of the daemon, for the operator.
 func (e *Engine) Audit(
 	ctx context.Context, id connectors.Identity, after int64, limit int,
 ) ([]permissions.Entry, error) {
@@ -255,7 +255,7 @@ func (e *Engine) Audit(
 	return entries, unread(err)
 }
 
-// Verify checks every audit chain, for the operator, and returns their heads.
+// Verify checks every audit chain, for the operator, and returns the heads.
 func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error) {
 	if !id.Operator {
 		return nil, permissions.OperatorOnly()
@@ -267,7 +267,7 @@ func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissi
 // Subscribe follows every committed change.
 func (e *Engine) Subscribe(buffer int) *permissions.Feed { return e.registry.Subscribe(buffer) }
 
-// View is a row with its code, its copies and who waits.
+// View returns a row with its code, its copies and its waiters.
 func (e *Engine) View(ctx context.Context, r permissions.Request) (permissions.RequestView, error) {
 	copies, err := e.store.Copies(ctx, r.ID)
 	if err != nil {
@@ -283,7 +283,7 @@ func (e *Engine) View(ctx context.Context, r permissions.Request) (permissions.R
 // Ready is nil while requests can be stored and answered; the error says what to do.
 func (e *Engine) Ready(ctx context.Context) error { return broken(e.store.Health(ctx)) }
 
-// Events lists at most limit events after seq that this identity may see, and how far it looked: where to go on.
+// Events lists at most limit events after seq that this identity may see, and the position from which to continue.
 func (e *Engine) Events(
 	ctx context.Context, id connectors.Identity, after int64, limit int,
 ) (list []permissions.Event, seen int64, err error) {
@@ -317,8 +317,8 @@ func (e *Engine) events(
 	return list, seen, nil
 }
 
-// EventsFor is Happenings for a caller, while it holds [permissions.Events] in that session: what those may see who granted it,
-// and of what the operator granted, those who were asked.
+// EventsFor is Events for a caller that holds a grant of [permissions.Events] in that session: what the grantors may
+// see, and for a grant by the operator, what the recipients may see.
 func (e *Engine) EventsFor(
 	ctx context.Context, caller permissions.Caller, session, agent string, after int64, limit int,
 ) (list []permissions.Event, seen int64, err error) {
@@ -349,7 +349,8 @@ func (e *Engine) EventsFor(
 	return e.events(ctx, after, limit, func(h permissions.Event) bool { return slices.ContainsFunc(people, h.VisibleTo) })
 }
 
-// CountFollow has a row for a stream that a caller opens under its grants of [permissions.Events], which count it as a use.
+// CountFollow inserts a row for a stream that a caller opens under its grants of [permissions.Events]; it counts as a
+// use.
 func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, session, agent string) error {
 	o, err := e.prepare(ctx, caller, permissions.Request{
 		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Events}, Session: session,
@@ -358,7 +359,7 @@ func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, ses
 	switch {
 	case err != nil:
 		return err
-	case o.Request.State == permissions.Pending: // the grant has ended in this very moment
+	case o.Request.State == permissions.Pending: // the grant has ended at this very moment
 		o.prompt.giveBack()
 		giveBack(o.room)
 		return permissions.NotHeld(permissions.Events)
@@ -372,7 +373,7 @@ func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, ses
 	return err
 }
 
-// about is the request in whose words h is told, if it is; without an ID where that is not kept any more.
+// about returns the request that h describes, if any; without an ID where it is no longer stored.
 func (e *Engine) about(ctx context.Context, h permissions.Event) (permissions.Request, error) {
 	if !h.Type.HasWords() || h.Request == "" {
 		return permissions.Request{}, nil
@@ -384,10 +385,10 @@ func (e *Engine) about(ctx context.Context, h permissions.Event) (permissions.Re
 	return r, err
 }
 
-// Changed is closed when there may be new ones.
+// Changed is closed when there may be new events.
 func (e *Engine) Changed() <-chan struct{} { return e.store.Changed() }
 
-// Grants lists the grants in force that came of what was put to this person, and of everything for the operator.
+// Grants lists the grants in force from requests that this person received, and all of them for the operator.
 func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error) {
 	who, err := e.sees(id)
 	if err != nil {
@@ -397,7 +398,7 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissi
 	return e.relied(grants), unread(err)
 }
 
-// Revoke takes a grant back and tells what ran under it.
+// Revoke revokes a grant and returns what ran under it.
 func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
 	who, err := e.Who(id)
 	if err != nil {
@@ -422,8 +423,8 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 	return revoked, broken(err)
 }
 
-// Void takes an approval that was not used back, with the grants that it left behind, by its id or its code. Whoever
-// asked may do so too: taking back allows nothing.
+// Void takes back an unused approval, with the grants that it left, by its id or its code. The asker may do so too:
+// taking back allows nothing.
 func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	r, who, err := e.visible(ctx, id, name)
 	if err != nil {
@@ -436,8 +437,8 @@ func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) 
 	return e.View(ctx, c.After)
 }
 
-// StopAll cancels everything that is pending, suspends every grant and refuses everything new until Resume. Every
-// person may do that.
+// StopAll cancels everything pending, suspends every grant and refuses everything new until Resume. Every person may do
+// that.
 func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
 	who, err := e.Who(id)
 	if err != nil {
@@ -445,16 +446,16 @@ func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled
 	}
 	e.steering.Lock()
 	defer e.steering.Unlock()
-	return e.stopAll(context.WithoutCancel(ctx), who, id.Via) // who has begun to stop has stopped
+	return e.stopAll(context.WithoutCancel(ctx), who, id.Via) // once begun, a stop completes
 }
 
-// stopAll stops everything. Where that cannot be stored it holds all the same, and keepLocks tries again. The caller holds
+// stopAll stops everything. If it cannot be stored it holds nevertheless, and keepLocks retries. The caller holds
 // e.steering.
 func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
 	if e.StoppedBy() == "" || who == OperatorName {
-		e.noteStop(who) // from the start: whoever learns of it from the audit finds it so, and what waits may be much
+		e.noteStop(who) // first: readers of the audit must find it stopped, and cancelling may take long
 	}
-	who = e.StoppedBy() // whoever stops after somebody else finishes their stop
+	who = e.StoppedBy() // a second stop completes the first one
 	cancelled, err = e.registry.StopAll(ctx, who, via)
 	e.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
 	e.stopping = func(context.Context) error { return nil }
@@ -472,7 +473,7 @@ func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, e
 	return cancelled, permissions.StopUnsaved(err.Error())
 }
 
-// Resume ends what StopAll began. It is for the operator and for whoever stopped.
+// Resume ends a stop. It is for the operator and for whoever stopped.
 func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	who, err := e.Who(id)
 	if err != nil {
@@ -492,17 +493,17 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	}
 	e.registry.Halt("")
 	e.noteStop("")
-	e.log.Warn("everything goes on", "by", who, "via", id.Via)
+	e.log.Warn("resumed", "by", who, "via", id.Via)
 	return nil
 }
 
-// StoppedBy is who stopped everything, or empty.
+// StoppedBy returns who stopped everything, or empty.
 func (e *Engine) StoppedBy() string { return *e.stopped.Load() }
 
 func (e *Engine) noteStop(by string) { e.stopped.Store(&by) }
 
-// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
-// ever. The secret is told this once.
+// CreateToken creates a token for an agent of a person, or of nobody in particular if person is empty. It expires after
+// expires; 0: never. The secret is returned only here.
 func (e *Engine) CreateToken(
 	ctx context.Context, id connectors.Identity, name, person string, expires time.Duration,
 ) (permissions.Secret, permissions.Token, error) {
@@ -534,7 +535,7 @@ func (e *Engine) CreateToken(
 	if expires > 0 {
 		t.ExpiresAt = now.Add(expires)
 	}
-	if err := e.vacate(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also where the last one expired
+	if err := e.vacate(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also if the last one expired
 		return "", permissions.Token{}, broken(err)
 	}
 	if err := e.store.AddToken(ctx, t, who, id.Via); err != nil {
@@ -543,7 +544,7 @@ func (e *Engine) CreateToken(
 	return secret, t, broken(e.readOwners(ctx))
 }
 
-// whose is the person of a new token: the one that is named, else the one of the tokens of that name that there are.
+// whose returns the person of a new token: the named one, else the person of the existing tokens of that name.
 func (e *Engine) whose(ctx context.Context, name, person string) (string, error) {
 	if _, known := e.settings.Load().person(person); person != "" && (!known || person == OperatorName) {
 		return "", permissions.Invalid(fmt.Errorf("nobody in people is called %q", person))
@@ -565,7 +566,7 @@ func (e *Engine) whose(ctx context.Context, name, person string) (string, error)
 	return person, nil
 }
 
-// readOwners takes over whose the tokens are.
+// readOwners reads the owners of all tokens.
 func (e *Engine) readOwners(ctx context.Context) error {
 	tokens, err := e.store.Tokens(ctx)
 	if err != nil {
@@ -593,7 +594,7 @@ func (e *Engine) Tokens(ctx context.Context, id connectors.Identity) ([]permissi
 	return tokens, unread(err)
 }
 
-// RevokeToken revokes one token by its id, or all of a name.
+// RevokeToken revokes one token by its id, or all tokens of a name.
 func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name string) ([]permissions.Token, error) {
 	if !id.Operator {
 		return nil, permissions.OperatorOnly()
@@ -619,8 +620,8 @@ func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	return tokens, broken(errors.Join(e.readOwners(ctx), e.vacate(ctx, tokens[0].Name, who, id.Via)))
 }
 
-// vacate leaves nothing to whoever gets a name that no token proves: what waits under it is withdrawn, and grants and approvals
-// that were not used are taken back. The caller holds e.steering.
+// vacate clears a name that no token proves any more, for its next holder: it withdraws pending requests and revokes
+// grants and unused approvals. The caller holds e.steering.
 func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 	tokens, err := e.store.Tokens(ctx)
 	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name }) {
@@ -641,7 +642,7 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 	for _, id := range left {
 		r, failed := e.store.Read(ctx, id)
 		switch {
-		case errors.Is(failed, permissions.ErrRow): // which opens nothing
+		case errors.Is(failed, permissions.ErrRow): // it grants nothing
 			continue
 		case failed != nil:
 		case r.State == permissions.Pending:
@@ -649,7 +650,7 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 		case r.State == permissions.Approved:
 			_, failed = e.registry.Resolve(ctx, id, permissions.Void{By: who, Via: via, At: now})
 		}
-		if failed == nil { // how it ended is not kept for who asks the same
+		if failed == nil { // an equal question by the next holder does not find the outcome
 			_, failed = e.registry.Resolve(ctx, id, permissions.Collect{At: now})
 		}
 		if !errors.Is(failed, permissions.ErrSettled) && !errors.Is(failed, permissions.ErrLate) && !errors.Is(failed, permissions.ErrNoUse) {
@@ -660,7 +661,7 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 	return err
 }
 
-// Prove is who asks with a token, over a connection of that account.
+// Prove returns the caller that a token proves, over a connection of that account.
 func (e *Engine) Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error) {
 	hash, ok := secret.Hash()
 	if !ok {
@@ -677,18 +678,19 @@ func (e *Engine) Prove(ctx context.Context, secret permissions.Secret, uid int) 
 	return t.Caller(uid), nil
 }
 
-// bearer is a call under way that presents a token.
+// bearer is a running call that presents a token.
 type bearer struct {
 	context.Context //nolint:containedctx // of the call, which it is a value of
 
 	end     context.CancelCauseFunc
-	expires *time.Timer // nil: not while it lasts
+	expires *time.Timer // nil: the token does not expire
 }
 
 type bearerKey struct{}
 
-// Bear gives the context of a call that presents a token, for [Engine.Prove] and whatever the call does. It ends with a refusal
-// when the token is revoked or expires meanwhile: the call is told nothing more then. The caller calls done after the call.
+// Bear returns the context of a call that presents a token, for [Engine.Prove] and everything the call does. It ends
+// with a refusal when the token is revoked or expires: the call then receives nothing more. The caller calls done after
+// the call.
 func (e *Engine) Bear(ctx context.Context, secret permissions.Secret) (_ context.Context, done func()) {
 	hash, _ := secret.Hash()
 	b := &bearer{}
@@ -712,7 +714,7 @@ func (e *Engine) Bear(ctx context.Context, secret permissions.Secret) (_ context
 	}
 }
 
-// unborne is the refusal of a call whose token was revoked or expired since it was proven; nil: it was not.
+// unborne returns the refusal of a call whose token was revoked or has expired since it was proven, or nil.
 func unborne(ctx context.Context) error {
 	b, borne := ctx.Value(bearerKey{}).(*bearer)
 	if !borne || permissions.CodeOf(context.Cause(b)) != permissions.CodeToken {

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// reconciler sees to it that everybody who is asked has a copy, or that it is known why not: after an escalation, after a
-// change of the configuration, and when a channel failed for good. It works from the rows alone.
+// reconciler ensures that every recipient has a prompt or a recorded failure: after an escalation, after a change of the
+// configuration, and when a channel failed for good. It works from the rows alone.
 type reconciler struct {
 	*workQueue
 	engine *Engine
@@ -22,8 +22,8 @@ func newReconciler(e *Engine) *reconciler {
 	return &reconciler{engine: e, workQueue: newWorkQueue(e.clock.Elapsed, e.log)}
 }
 
-// reconcile looks at one request. When too few people can be reached, those of the escalation are asked at once; when
-// there are none, the request is undeliverable.
+// reconcile examines one request. When too few people can be reached, it escalates at once; without anybody to escalate
+// to, the request is undeliverable.
 func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 	e := u.engine
 	for {
@@ -38,7 +38,7 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 		more, why := e.plan(s, r, copies)
 		if len(more) > 0 {
 			err := e.store.AddCopies(ctx, more)
-			e.enqueue(id) // also where the store failed: it may have added them
+			e.enqueue(id) // also after a store failure: the write may have succeeded
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 	}
 }
 
-// plan is the copies that r still lacks, beside those that it has, and in words why nobody else can be reached.
+// plan returns the copies that r lacks, given those that it has, and the reasons why nobody else can be reached.
 func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
 	if r.State != permissions.Pending {
 		return nil, ""
@@ -71,7 +71,7 @@ func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Cop
 	for _, name := range r.Asked {
 		person, ok := s.person(name)
 		if !ok {
-			reasons = append(reasons, name+" is nobody here")
+			reasons = append(reasons, name+" is not configured")
 			continue
 		}
 		copies, unreachable := e.planFor(person, r, have)
@@ -89,7 +89,7 @@ func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Cop
 	return more, strings.Join(slices.Compact(reasons), "; ")
 }
 
-// asOne gives copies the button of those in the same place.
+// asOne gives copies the button of the others in the same group.
 func asOne(copies, others []permissions.Copy) []permissions.Copy {
 	for i, c := range copies {
 		same := slices.IndexFunc(others, func(o permissions.Copy) bool { return o.Group == c.Group && o.Connector == c.Connector })
@@ -100,14 +100,14 @@ func asOne(copies, others []permissions.Copy) []permissions.Copy {
 	return copies
 }
 
-// planFor is the copies that one person lacks. Somebody who named channels gets one copy in the first of them that
-// works, and one on every screen; else there is a copy for every channel that may reach them. Where the request has a
-// place, whoever can be reached there sees it there, and is sent none of their own by that channel while that holds.
+// planFor returns the copies that one person lacks. A person who named channels gets one copy in the first of them that
+// works, and one on every screen; without names, one in every channel that may reach them. A person who can be reached
+// in the request's group sees it there, and that channel sends them none of their own while this holds.
 func (e *Engine) planFor(
 	p connectors.Person, r permissions.Request, have []permissions.Copy,
 ) (more []permissions.Copy, why []string) {
 	had := map[string]permissions.Copy{}
-	live := map[string]bool{} // that work, as far as is known
+	live := map[string]bool{} // that work, as far as known
 	for _, c := range have {
 		if c.Person == p.Name && c.Group == "" {
 			had[c.Connector], live[c.Connector] = c, c.Failed == ""
@@ -148,7 +148,7 @@ func (e *Engine) planFor(
 		}
 	}
 	if len(p.Via) > 0 && (len(had) > 0 || hall != "" && !first) {
-		return more, why // screens were given theirs
+		return more, why // only the screens were served
 	}
 	for _, c := range e.dispatchers {
 		_, screen := c.connector.(connectors.Screen)
@@ -159,8 +159,8 @@ func (e *Engine) planFor(
 	return more, why
 }
 
-// groupChannel is the channel that has the place of r, where p can be reached by that channel at all; there reports whether they see
-// r in that place, and first that they are yet to be given a copy there. The place is given up for good once it failed.
+// groupChannel returns the channel of r's group, where p can be reached by that channel at all; there reports whether
+// they see r in the group, and first whether they still need a copy there. A group that failed once is not used again.
 func (e *Engine) groupChannel(p connectors.Person, r permissions.Request, have []permissions.Copy) (name string, there, first bool) {
 	if r.Group == "" {
 		return "", false, false
@@ -182,16 +182,16 @@ func (e *Engine) groupChannel(p connectors.Person, r permissions.Request, have [
 	return "", false, false
 }
 
-// copyFor is a copy that is still to be shown.
+// copyFor returns a copy that is still to be shown.
 func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, place string) permissions.Copy {
 	return permissions.Copy{
 		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: e.stamp(),
 	}
 }
 
-// hold is how long a copy is kept from somebody's phone: what a hook asks is often answered where its agent runs, which for
-// agents that the daemon runs is nowhere. It is never more than half of the request's time, and a screen or a place that
-// others see is not kept waiting.
+// hold is how long a copy is kept from a phone: a hook's question is often answered where its agent runs, which does not
+// apply to agents that the daemon runs. It is at most half of the request's time; screens and groups that others see get
+// no delay.
 func hold(c connectors.Connector, p connectors.Person, r permissions.Request) time.Duration {
 	if _, screen := c.(connectors.Screen); screen || r.Hook == "" || r.Caller.Ours() {
 		return 0
@@ -199,7 +199,7 @@ func hold(c connectors.Connector, p connectors.Person, r permissions.Request) ti
 	return max(0, min(p.PhoneAfter, r.Timeout()/2))
 }
 
-// reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot, or their account is
+// reach asks a connector whether a person can be reached; nil unless it knows that they cannot, or their account is
 // suspended.
 func reach(c connectors.Connector, p connectors.Person) error {
 	err := reachNow(c, p)
@@ -218,21 +218,21 @@ func (e *Engine) connector(name string) (connectors.Connector, bool) {
 	return nil, false
 }
 
-// enqueue has every dispatcher look at a request.
+// enqueue enqueues a request in every dispatcher.
 func (e *Engine) enqueue(id permissions.ID) {
 	for _, c := range e.dispatchers {
 		c.Enqueue(id)
 	}
 }
 
-// isLost reports whether somebody cannot be reached by themselves until they do something.
+// isLost reports whether a person cannot be reached individually until they act.
 func isLost(err error) bool {
 	gone := (*connectors.UnreachableError)(nil)
 	return errors.As(err, &gone) && gone.Lost
 }
 
-// reached counts the people asked who have a copy that was shown, whatever became of it, or may still be. Who lost their
-// account since, or left, counts only if they had said all that they can.
+// reached counts the recipients with a copy that was shown, or may still be. People who have lost their account or left
+// count only if they have voted on everything.
 func (e *Engine) reached(s *Settings, r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
@@ -247,13 +247,13 @@ func (e *Engine) reached(s *Settings, r permissions.Request, copies []permission
 	return len(people)
 }
 
-// prompt is a request as one person is to see it in one place, or as all do who are asked there.
+// prompt builds the request as one person sees it in one chat, or as everybody in a group does.
 func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
 	p := connectors.Prompt{
 		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
 		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
-	if to.Name == "" && cp.Group == "" { // who is nobody any more does not see how it ends
+	if to.Name == "" && cp.Group == "" { // a person who is not configured does not see the outcome
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if cp.Group != "" {
@@ -265,11 +265,11 @@ func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connector
 	return p
 }
 
-// others are who was asked before a copy was to be shown and has not answered, and who is asked since it was.
+// others returns who was asked before a copy was due and has not answered, and who was asked since.
 func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
 	for _, name := range r.Asked {
 		is := connectors.Asked{Name: name}
-		planned := e.stamp() // whose copy is not there yet
+		planned := e.stamp() // for people without a copy yet
 		for _, c := range copies {
 			if c.Person != name {
 				continue

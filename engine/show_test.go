@@ -59,7 +59,7 @@ func TestShowNobodyIsHere(t *testing.T) {
 	s.Routes[0].Ask = []string{"kim"}
 	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	// Whoever opens it and whoever looks, at the start, who is still in the configuration may be the first to see that.
-	whys := []string{"kim is nobody here", "too few of the people who were asked are left in the configuration"}
+	whys := []string{"kim is not configured", "too few of the people who were asked are left in the configuration"}
 	if r := st.get(st.ask(t.Context(), network("x"))); !slices.Contains(whys, r.Failure) {
 		t.Errorf("%s: %s", r.State, r.Failure)
 	}

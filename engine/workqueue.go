@@ -13,40 +13,40 @@ import (
 const (
 	retryFirst = 500 * time.Millisecond
 	retryMost  = 30 * time.Second
-	// retryLeast is the shortest time after which something is tried again, whatever a channel says.
+	// retryLeast is the shortest retry delay, whatever a channel says.
 	retryLeast = 20 * time.Millisecond
-	// idle is how long a queue without work sleeps, unless it is kicked.
+	// idle is how long a queue without work sleeps, unless it is woken.
 	idle = time.Hour
 )
 
-// rank is how urgent a request is in its queue.
+// rank is the urgency of a request in its queue; lower is more urgent.
 type rank int
 
 const (
-	firstCard rank = iota // pending, and never shown there
+	firstCard rank = iota // pending, never shown in the chat
 	pendingEdit
 	settledEdit
-	presenceEdit // pending, and nothing has changed but who waits
+	presenceEdit // pending, only its waiters changed
 	ranks
 )
 
-// workQueue is the requests that one worker has to look at, each at most once at a time. What fails is tried again, ever
-// later, or when the error says so (see unfinished). It is lost with the process: whoever fills it can do so again from the rows.
+// workQueue holds the requests that one worker has to process, each at most once at a time. Failures are retried with
+// growing delays, or when the error says so (see unfinished). It is not stored: it can be refilled from the rows.
 type workQueue struct {
 	elapsed func() time.Duration // see [permissions.Clock]
 	log     *slog.Logger
 	wake    permissions.Signal
 
 	mu    sync.Mutex
-	ready [ranks][]permissions.ID          // whose turn it is: the longest waiting first; of settledEdit the newest, which people see
-	in    map[permissions.ID]rank          // what ready holds, and where: an entry elsewhere was moved, and counts no more
-	rests [ranks]time.Duration             // until when nothing of a rank is worked on, by elapsed
-	later map[permissions.ID]retry         // what is to be tried again
+	ready [ranks][]permissions.ID          // the longest waiting first; of settledEdit the newest, which people see
+	in    map[permissions.ID]rank          // the rank of each request in ready; other entries are stale
+	rests [ranks]time.Duration             // until when a rank is paused, by elapsed
+	later map[permissions.ID]retry         // to be retried
 	first time.Duration                    // no later than any of later
-	tries map[permissions.ID]time.Duration // the last delay of those that failed for now
+	tries map[permissions.ID]time.Duration // the last delay of each failed request
 }
 
-// retry is when to try a request again, by the time that passes, and as what.
+// retry is when to retry a request, monotonic, and with which rank.
 type retry struct {
 	at time.Duration
 	as rank
@@ -63,10 +63,10 @@ func newWorkQueue(elapsed func() time.Duration, log *slog.Logger) *workQueue {
 	return q
 }
 
-// Enqueue says that a request may have changed.
+// Enqueue reports that a request may have changed.
 func (q *workQueue) Enqueue(id permissions.ID) { q.put(id, firstCard) }
 
-// put is kick of a request that is less urgent than others.
+// put is Enqueue with a rank.
 func (q *workQueue) put(id permissions.ID, as rank) {
 	q.mu.Lock()
 	q.add(id, as)
@@ -74,7 +74,7 @@ func (q *workQueue) put(id permissions.ID, as rank) {
 	q.wake.Notify()
 }
 
-// run works until ctx ends. An error of work means that it should be tried again.
+// run works until ctx ends. An error of work means that it should be retried.
 func (q *workQueue) run(ctx context.Context, work func(context.Context, permissions.ID) error) error {
 	for ctx.Err() == nil {
 		id, as, wait := q.next()
@@ -91,7 +91,7 @@ func (q *workQueue) run(ctx context.Context, work func(context.Context, permissi
 	return nil
 }
 
-// add puts a request behind those of its rank whose turn it is. The lock is held.
+// add appends a request to its rank. The lock is held.
 func (q *workQueue) add(id permissions.ID, as rank) {
 	delete(q.later, id)
 	if was, there := q.in[id]; !there || was != as {
@@ -100,7 +100,7 @@ func (q *workQueue) add(id permissions.ID, as rank) {
 	}
 }
 
-// next takes the request whose turn it is, or says how long to wait.
+// next takes the next request, or returns how long to wait.
 func (q *workQueue) next() (id permissions.ID, as rank, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +139,7 @@ func (q *workQueue) next() (id permissions.ID, as rank, wait time.Duration) {
 	return "", 0, max(wait, time.Millisecond)
 }
 
-// rest leaves everything of a rank, and what is less urgent, alone for a while.
+// rest pauses a rank and everything less urgent.
 func (q *workQueue) rest(from rank, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,7 +148,7 @@ func (q *workQueue) rest(from rank, d time.Duration) {
 	}
 }
 
-// finish forgets the request, or plans the next try.
+// finish forgets a request, or schedules its retry.
 func (q *workQueue) finish(ctx context.Context, id permissions.ID, as rank, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -165,13 +165,13 @@ func (q *workQueue) finish(ctx context.Context, id permissions.ID, as rank, err 
 		q.later[id] = again
 	}
 	level := slog.LevelDebug
-	if delay > retryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often mended by the second try
+	if delay > retryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often fixed by the retry
 		level = slog.LevelWarn
 	}
-	q.log.Log(ctx, level, "a request is not up to date; it is tried again", "request", id, "delay", delay, "err", err)
+	q.log.Log(ctx, level, "update prompts of a request: retrying", "request", id, "delay", delay, "err", err)
 }
 
-// delay is how long to wait with the next try. The lock is held.
+// delay returns the delay of the next try. The lock is held.
 func (q *workQueue) delay(id permissions.ID, err error) time.Duration {
 	if u := (*unfinished)(nil); errors.As(err, &u) {
 		return max(u.after, retryLeast)
@@ -180,7 +180,7 @@ func (q *workQueue) delay(id permissions.ID, err error) time.Duration {
 	return q.tries[id]
 }
 
-// unfinished is an error that says when it makes sense to try again. Nothing is wrong.
+// unfinished is an error that says when to retry. Nothing is wrong.
 type unfinished struct {
 	error
 	after time.Duration
