@@ -16,13 +16,14 @@ import (
 var _ connectors.Listener = (*Engine)(nil)
 
 const (
-	// mostUnheard is how many messages may wait for one agent.
+	// mostUnheard bounds the undelivered messages of one agent.
 	mostUnheard = 100
-	// orderTime bounds how long an agent takes to obey: the channel hears nothing else meanwhile.
+	// orderTime bounds one call of an agent's Obey: the channel delivers nothing else meanwhile.
 	orderTime = 3 * time.Second
 )
 
-// OnMessage is [connectors.Listener]. A reply goes to the author of what it replies to, whoever is in the foreground.
+// OnMessage implements [connectors.Listener]. A reply goes to the author of the message that it replies to, whichever
+// agent is in the foreground.
 func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 	person, mine, err := e.bound(m.From)
 	if err != nil {
@@ -56,7 +57,7 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 	return nil
 }
 
-// Agents are those of an identity's in the chat that it came from, in the order in which they were given.
+// Agents lists an identity's agents in the chat that it came from, in configured order.
 func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error) {
 	person, mine, err := e.bound(id)
 	if err != nil {
@@ -79,7 +80,7 @@ func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissi
 	return all, nil
 }
 
-// Use has an identity's messages go to the agent of that name, in the chat that it came from, and returns its name.
+// Use directs an identity's messages to the named agent, in the chat that it came from, and returns its name.
 func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error) {
 	person, mine, err := e.bound(id)
 	if err != nil {
@@ -97,8 +98,8 @@ func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (
 	return agent, broken(e.store.SetForeground(ctx, permissions.Binding{Agent: agent, Person: person.Name, Via: id.Via}))
 }
 
-// Order has the agent in the foreground of an identity's chat obey at once, and returns its name. The same key again
-// changes nothing: it was obeyed before what came since.
+// Order gives an order to the agent in the foreground of an identity's chat, at once, and returns the agent's name. A
+// repeated key changes nothing: the order preceded what came since.
 func (e *Engine) Order(
 	ctx context.Context, id connectors.Identity, o permissions.Order, key string,
 ) (agent string, err error) {
@@ -116,8 +117,8 @@ func (e *Engine) Order(
 	}
 	brief, done := context.WithTimeout(ctx, orderTime)
 	defer done()
-	if err := to.resident.Obey(brief, o); err != nil { // which is no reason for the channel to wait
-		to.log.Warn("an agent does not obey", "order", o, "err", err)
+	if err := to.resident.Obey(brief, o); err != nil { // the channel does not wait for a slow agent
+		to.log.Warn("order failed", "order", o, "err", err)
 		return "", permissions.OrderNotTaken(to.bond.Agent)
 	}
 	now := e.stamp()
@@ -126,7 +127,8 @@ func (e *Engine) Order(
 	}, mostUnheard))
 }
 
-// bound is who an identity is, and their agents in the chat that it came from, in order. None is a refusal.
+// bound returns the person of an identity and their agents in the chat that it came from, in order. Having none is a
+// refusal.
 func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine []*agentHost, err error) {
 	person, err = e.Person(id)
 	if err != nil {
@@ -138,7 +140,7 @@ func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine [
 	return person, mine, nil
 }
 
-// agentsOf are a person's agents in a channel, in order.
+// agentsOf returns a person's agents in a channel, in order.
 func (e *Engine) agentsOf(person, via string) (mine []*agentHost) {
 	for _, h := range e.hosts {
 		if h.bond.Person == person && h.bond.Via == via {
@@ -148,7 +150,7 @@ func (e *Engine) agentsOf(person, via string) (mine []*agentHost) {
 	return mine
 }
 
-// front is the agent in the foreground of the first of those people who talks to one; empty: nobody does.
+// front returns the foreground agent of the first of these people who has one; empty: none has.
 func (e *Engine) front(ctx context.Context, people []string) (agent string, err error) {
 	for _, name := range people {
 		for _, h := range e.hosts {
@@ -165,7 +167,7 @@ func (e *Engine) front(ctx context.Context, people []string) (agent string, err 
 	return "", nil
 }
 
-// foreground is the agent that somebody chose, or else the first that they were given.
+// foreground returns the agent that a person chose, or else their first.
 func (e *Engine) foreground(
 	ctx context.Context, person connectors.Person, via string, mine []*agentHost,
 ) (*agentHost, error) {
@@ -181,7 +183,7 @@ func (e *Engine) foreground(
 	return mine[0], nil
 }
 
-// newAgentHosts are the agents of our own, in the order given.
+// newAgentHosts returns a host for each of the daemon's own agents, in order.
 func newAgentHosts(e *Engine, residents []agents.Resident) (hosts []*agentHost) {
 	for _, r := range residents {
 		hosts = append(hosts, &agentHost{

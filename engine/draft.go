@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// draft turns what a caller asks into the row to be opened, or refuses it. A request that needs nobody's answer comes
-// back approved, via grant.
+// draft builds the row of a caller's request, or refuses it. A request that needs no answer is returned approved, via
+// grant.
 func (e *Engine) draft(
 	s *Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant, counts bool,
 ) (permissions.Request, error) {
@@ -38,11 +38,11 @@ func (e *Engine) draft(
 		return r, err
 	}
 	policy := s.policy(caller)
-	if slices.Contains(s.Asking[r.Hook], r.Tool) { // to ask about asking tells people nothing; docs/hooks.md has the reasons
+	if slices.Contains(s.Asking[r.Hook], r.Tool) { // a prompt about asking would tell people nothing; docs/hooks.md has the reasons
 		policy.Auto = append(slices.Clone(policy.Auto), r.Tool)
 	}
 	verdict := policy.Evaluate(r, grants, now)
-	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
+	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run without asking
 		policy.Auto, r.Harmless = nil, false
 		if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
 			r.Beyond = s.Limits.AutoPerMinute
@@ -54,7 +54,7 @@ func (e *Engine) draft(
 	}
 	r.Held = verdict.Held
 	r.HighRisk = policy.HighRisk(r)
-	if !caller.Ours() { // only those whom we run know which of them is in the foreground; see front
+	if !caller.Ours() { // only the daemon's own agents know which of them is in the foreground; see front
 		r.Background, r.Foreground = true, ""
 	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
@@ -68,7 +68,7 @@ func (e *Engine) draft(
 	return r, s.direct(&r)
 }
 
-// unshown is what is kept of details that nobody is shown: no more than is needed to recognize them.
+// unshown returns what is stored of details that nobody is shown: just enough to recognize them.
 func unshown(details string) string {
 	short := fmt.Sprintf("%d bytes that nobody was shown, sha256 %x", len(details), sha256.Sum256([]byte(details)))
 	if len(short) < len(details) {
@@ -77,11 +77,11 @@ func unshown(details string) string {
 	return details
 }
 
-// direct sets who is asked and until when.
+// direct sets the recipients and the deadline.
 func (s *Settings) direct(r *permissions.Request) error {
 	route, found := s.route(*r)
 	asker := *r
-	if asker.Claimed { // routes go by what is proven
+	if asker.Claimed { // routes match proven names
 		asker.Agent = ""
 	}
 	switch {
@@ -101,7 +101,7 @@ func (s *Settings) direct(r *permissions.Request) error {
 			usual = route.Timeout
 		}
 	}
-	if r.Caller.Ours() && r.Session == "" { // what a run that is still to come will need: its schedule says for how long
+	if r.Caller.Ours() && r.Session == "" { // for a future run; the schedule sets the time
 		most = max(most, longestPatience)
 	}
 	wait := min(cmp.Or(r.Patience, usual), most)
@@ -113,7 +113,7 @@ func (s *Settings) direct(r *permissions.Request) error {
 	return nil
 }
 
-// pace sets what happens while r waits, and when.
+// pace schedules reminders and the escalation of r.
 func (s *Settings) pace(r *permissions.Request, route Route) {
 	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
 		r.Quorum = 1 // the first answer counts
@@ -127,7 +127,7 @@ func (s *Settings) pace(r *permissions.Request, route Route) {
 		r.EscalateAt = route.Escalate.Moment.of(r)
 	}
 	if r.Mode == permissions.ModeContinue {
-		return // it goes on by itself
+		return // it continues without an answer
 	}
 	for _, m := range s.Approvals.Remind {
 		if at := m.of(r); at.Before(r.Deadline) {
@@ -142,13 +142,13 @@ func (s *Settings) pace(r *permissions.Request, route Route) {
 }
 
 const (
-	// leastReminded is the shortest time of a request that people are reminded of.
+	// leastReminded is the shortest time of a request with reminders.
 	leastReminded = 3 * time.Second
 	// leastApart is the shortest time between two reminders of a request.
 	leastApart = 10 * time.Second
 )
 
-// spaced are the times that are not too soon after the one before, in order.
+// spaced returns the times that are not too soon after the previous one, in order.
 func spaced(all []time.Time) (kept []time.Time) {
 	for _, at := range all {
 		if n := len(kept); n == 0 || at.Sub(kept[n-1]) >= leastApart {
@@ -158,8 +158,8 @@ func spaced(all []time.Time) (kept []time.Time) {
 	return kept
 }
 
-// ownFiles refuses what reaches the daemon's own: by a tag, or by a path that the tool of a program that we do not run is given
-// (those of ours cannot reach it). around reports whether what the tool is given may lead there.
+// ownFiles refuses access to the daemon's own files: by a tag, or by a path in the input of a tool that is not ours (our
+// own agents cannot reach them). around reports whether the input may lead there.
 func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
 	for _, t := range r.Tags {
 		if t.Path() == "" {
@@ -169,7 +169,7 @@ func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
 			return false, permissions.OwnFiles(t.String() + " covers")
 		}
 	}
-	// Gemini CLI says beside the input of our own tools how their server was started, and that names our socket.
+	// Gemini CLI adds to the input of our own tools how their server was started, which names our socket.
 	if r.Kind != permissions.KindTool || r.Caller.Ours() || slices.Contains(s.Asking[r.Hook], r.Tool) {
 		return false, nil
 	}
@@ -181,7 +181,7 @@ func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
 		if reaches || meets && c.AffectedPath != "" {
 			return false, permissions.OwnFiles("Tool " + c.Tool + " reaches")
 		}
-		around = around || meets || may || strings.HasPrefix(string(c.Input), `{"input_bytes":`) // only the hash of what a hook was given
+		around = around || meets || may || strings.HasPrefix(string(c.Input), `{"input_bytes":`) // only a hash of the hook's input
 	}
 	return around, nil
 }

@@ -4,8 +4,7 @@ package engine
 
 import "time"
 
-// elapsed is the time since this process began, by the clock that cannot be set. It may not count a suspended machine's
-// sleep; the clock on the wall does.
+// elapsed is the monotonic time since this process began. It may exclude suspension, which the wall clock includes.
 func elapsed() time.Duration { return time.Since(began) }
 
 var began = time.Now()

@@ -10,8 +10,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Health is what is wrong with each connector that knows, with its clock or the machine's, and with the accounts of people there,
-// by the connector's name; nil for one that is well.
+// Health returns the problem of each connector that reports one, with its clock or the machine's, or with accounts
+// there, by the connector's name; nil for a healthy one.
 func (e *Engine) Health() map[string]error {
 	health := map[string]error{}
 	for _, c := range e.dispatchers {
@@ -40,7 +40,7 @@ func (e *Engine) Health() map[string]error {
 	return health
 }
 
-// joined is what is wrong with a channel with one thing more.
+// joined adds a problem to a channel's problems.
 func joined(before, why error) error {
 	if before == nil {
 		return why
@@ -48,7 +48,8 @@ func joined(before, why error) error {
 	return fmt.Errorf("%w; %w", before, why)
 }
 
-// ReachableVia are the channels by which each person can be reached, as far as these know; screens are not among them.
+// ReachableVia returns the channels by which each person can be reached, as far as the channels know; screens are not
+// included.
 func (e *Engine) ReachableVia() map[string][]string {
 	ways := map[string][]string{}
 	for _, p := range e.settings.Load().People {
@@ -62,8 +63,8 @@ func (e *Engine) ReachableVia() map[string][]string {
 	return ways
 }
 
-// Contacts are all channels that are switched on, with whom each can reach just now: everybody in the configuration, or,
-// without anybody, the operator.
+// Contacts returns all enabled channels with the people whom each can reach now: everybody configured or, without
+// people, the operator.
 func (e *Engine) Contacts() []connectors.Contact {
 	s := e.settings.Load()
 	people := s.People
@@ -87,7 +88,7 @@ func (e *Engine) Contacts() []connectors.Contact {
 	return contacts
 }
 
-// reachNow is nil where somebody can be reached at a connector at this moment. Unlike [reach] it also counts what may pass.
+// reachNow returns nil if a person can be reached at a connector now. Unlike [reach] it includes temporary problems.
 func reachNow(c connectors.Connector, p connectors.Person) error {
 	if err := suspended(p, c.Name()); err != nil {
 		return err
@@ -98,8 +99,8 @@ func reachNow(c connectors.Connector, p connectors.Person) error {
 	return nil
 }
 
-// Waiting is how many requests wait for an identity's answer, for the operator all that wait, and since when the oldest
-// does; zero where none waits.
+// Waiting returns how many requests await an identity's answer, for the operator all of them, and since when the oldest
+// does; zero if none does.
 func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
 	who, err := e.sees(id)
 	if err != nil {
@@ -126,7 +127,7 @@ func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int
 	}
 }
 
-// CountPending is how many requests wait for an answer.
+// CountPending returns how many requests are pending.
 func (e *Engine) CountPending(ctx context.Context) (int, error) {
 	n, err := e.store.CountPending(ctx)
 	return n, broken(err)

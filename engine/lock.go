@@ -14,11 +14,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Lock locks a person: nothing that comes from their accounts counts until they are unlocked, those of the configuration
-// included. Their votes on pending requests are dropped, their pairing links end, and their cards can no longer be answered.
-// An empty name is the caller's own. With since, what they have given since then and is not used, and the grants, are taken
-// back. Everybody who is not locked may lock. Where the store fails the person is locked, too, and that is stored as soon as
-// it can be. Locking again only adds accounts that the person got since.
+// Lock locks a person: nothing from their accounts counts until they are unlocked, including accounts in the
+// configuration. Their votes on pending requests are dropped, their pairing links end, and their prompts can no longer
+// be answered. An empty name is the caller's own. With since, the unused approvals that they gave since then are voided,
+// and grants revoked. Everybody who is not locked may lock. If the store fails the person is locked nevertheless, and
+// the lock is stored as soon as possible. Locking again only adds accounts that the person got since.
 func (e *Engine) Lock(
 	ctx context.Context, id connectors.Identity, name string, since time.Time,
 ) (done permissions.Locked, err error) {
@@ -45,9 +45,9 @@ func (e *Engine) Lock(
 		l.Accounts = accounts
 		entry := l.Record(permissions.PersonLocked, who, id.Via, now)
 		l.Unsaved = &entry
-		e.deciding.Lock() // what is being decided is decided before
+		e.deciding.Lock() // decisions in progress are ordered before the lock
 		e.setLock(l, true)
-		for _, other := range all { // what a locked person said of other locks does not count any more
+		for _, other := range all { // their votes on other locks no longer count
 			at := slices.IndexFunc(other.Unlocking, func(said string) bool { return strings.HasPrefix(said, name+" (") })
 			if at >= 0 && other.Person != name {
 				other.Unlocking = slices.Delete(slices.Clone(other.Unlocking), at, at+1)
@@ -57,14 +57,14 @@ func (e *Engine) Lock(
 			}
 		}
 		e.deciding.Unlock()
-		e.log.Warn("a person was locked", "person", name, "by", who, "via", id.Via)
+		e.log.Warn("person locked", "person", name, "by", who, "via", id.Via)
 		e.realignSoon()
 	}
 	done.Lock = l
 	noting, end := noting(ctx)
 	defer end()
 	if err := e.saveLocks(noting); err != nil {
-		e.log.Error("a lock cannot be saved just now", "person", name, "err", err)
+		e.log.Error("save lock: retrying", "person", name, "err", err)
 		return done, permissions.LockUnsaved(name, err.Error())
 	}
 	done.Unsaved = nil
@@ -74,7 +74,7 @@ func (e *Engine) Lock(
 	return done, e.takeBack(context.WithoutCancel(ctx), &done, since)
 }
 
-// saveLocks stores the locks that are not yet, or has keepLocks try again. The caller holds e.locking.
+// saveLocks stores the unsaved locks, or makes keepLocks retry. The caller holds e.locking.
 func (e *Engine) saveLocks(ctx context.Context) error {
 	for _, l := range e.Locks() {
 		if l.Unsaved == nil {
@@ -90,24 +90,24 @@ func (e *Engine) saveLocks(ctx context.Context) error {
 	return nil
 }
 
-// keepLocks stores the locks and the stop that could not be at once, as soon as they can be, and tries once more at the end.
+// keepLocks stores the locks and the stop that could not be stored at once, and tries once more at shutdown.
 func (e *Engine) keepLocks(ctx context.Context) error {
 	for over := false; !over; {
 		select {
 		case <-ctx.Done():
 		case <-e.unsaved:
-			_ = permissions.Pause(ctx, retryDelay) // at the end of ctx at once
+			_ = permissions.Pause(ctx, retryDelay) // returns at once when ctx ends
 		}
 		over = ctx.Err() != nil
 		e.locking.Lock()
 		noting, end := noting(ctx)
 		if err := e.saveLocks(noting); err != nil && over {
-			e.log.Error("a lock could not be saved, and the next start does not know of it", "err", err)
+			e.log.Error("save lock: lost at the next start", "err", err)
 		}
 		e.locking.Unlock()
 		e.steering.Lock()
 		if err := e.stopping(noting); err != nil && over {
-			e.log.Error("a stop of everything could not be saved, and the next start does not know of it", "err", err)
+			e.log.Error("save stop: lost at the next start", "err", err)
 		}
 		e.steering.Unlock()
 		end()
@@ -115,7 +115,8 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 	return nil
 }
 
-// setLock puts a lock into force in place of the person's earlier one, and ends their pairing links; without on it removes it.
+// setLock puts a lock into force, replacing the person's earlier one, and ends their pairing links; with on false it
+// removes it.
 func (e *Engine) setLock(l permissions.Lock, on bool) {
 	e.mu.Lock()
 	e.locks = slices.DeleteFunc(slices.Clone(e.locks), func(o permissions.Lock) bool { return o.Person == l.Person })
@@ -132,7 +133,7 @@ func (e *Engine) setLock(l permissions.Lock, on bool) {
 	e.refill()
 }
 
-// accountsOf are all that a person has, or had when they were locked before; known is false for nobody's name.
+// accountsOf returns all accounts of a person, including those from an earlier lock; known is false for an unknown name.
 func (e *Engine) accountsOf(name string) (all []string, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,7 +151,7 @@ func (e *Engine) accountsOf(name string) (all []string, known bool) {
 	return slices.Compact(all), known
 }
 
-// accounts are those of a person, as the audit names them.
+// accounts returns the accounts of a person, as the audit names them.
 func accounts(p connectors.Person) []string {
 	all := []string{
 		accountOf(connectors.Identity{Telegram: p.Telegram, UID: permissions.NoUID}),
@@ -159,8 +160,8 @@ func accounts(p connectors.Person) []string {
 	return slices.DeleteFunc(all, func(account string) bool { return account == "" })
 }
 
-// shut marks the people who are locked, by their name or by an account, and notes in each lock under which other names. The
-// lock is held.
+// shut marks the people who are locked, by name or by account, and records in each lock the other names. The lock is
+// held.
 func (e *Engine) shut(people []connectors.Person) {
 	for j, l := range e.locks {
 		e.locks[j].Holds = nil
@@ -179,7 +180,7 @@ func (e *Engine) shut(people []connectors.Person) {
 // mostTaken bounds how many approvals are taken back in one call.
 const mostTaken = 10000
 
-// takeBack takes back what a person has given since a time: approvals that were not used, and grants.
+// takeBack takes back what a person has given since a time: unused approvals, and grants.
 func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since time.Time) error {
 	given, err := e.store.ApprovedBy(ctx, done.Person, since, mostTaken)
 	if err != nil {
@@ -189,7 +190,7 @@ func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since t
 	if err != nil {
 		return broken(err)
 	}
-	for _, g := range grants { // before their approvals, so that it is known what ran under them
+	for _, g := range grants { // before their approvals, to list what ran under them
 		helped := slices.ContainsFunc(given, func(r permissions.Request) bool { return r.ID == g.Request })
 		if !helped && (g.By != done.Person || g.CreatedAt.Before(since)) {
 			continue
@@ -213,14 +214,15 @@ func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since t
 		}
 	}
 	e.registry.NotifyNotices()
-	if _, err := e.store.Verify(ctx); err != nil { // a row that was changed may not have been found
+	if _, err := e.store.Verify(ctx); err != nil { // a modified row may have been missed
 		return permissions.LockIncomplete(done.Person, len(done.Voided), len(done.Revoked), err.Error())
 	}
 	return nil
 }
 
-// Unlock ends a lock, by the name that the person had when they were locked, or has now: for the operator at once, else when a
-// second person says it. It returns the lock as it stands, and whether it is over. Whoever is locked unlocks nobody.
+// Unlock ends a lock, by the person's name when they were locked or their current one: at once for the operator,
+// otherwise when a second person agrees. It returns the lock as it is, and whether it is over. A locked person unlocks
+// nobody.
 func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, over bool, err error) {
 	e.locking.Lock()
 	defer e.locking.Unlock()
@@ -241,7 +243,7 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 	}
 	whole := context.WithoutCancel(ctx)
 	if err := e.everyPending(whole, func(r permissions.Request) error { return e.realign(whole, r) }); err != nil {
-		return all[i], false, broken(err) // what they said before the lock would count again
+		return all[i], false, broken(err) // else their earlier votes would count again
 	}
 	noting, end := noting(ctx)
 	defer end()
@@ -259,19 +261,19 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 		return l, false, broken(err)
 	}
 	e.setLock(l, false)
-	e.log.Warn("a person was unlocked", "person", l.Person, "by", who, "via", id.Via)
+	e.log.Warn("person unlocked", "person", l.Person, "by", who, "via", id.Via)
 	e.realignSoon()
-	if err := e.catchUp(noting); err != nil { // what was asked of them meanwhile was not shown them
-		e.log.Error("copies cannot be listed just now", "err", err)
+	if err := e.catchUp(noting); err != nil { // prompts were withheld meanwhile
+		e.log.Error("list stale prompts", "err", err)
 	}
 	return l, true, nil
 }
 
-// unlockers is how many people unlock somebody, where the operator does not.
+// unlockers is how many people it takes to unlock somebody without the operator.
 const unlockers = 2
 
-// agree notes that one more person says that a lock is to end. Votes of people who are locked by now, or no longer configured,
-// are dropped, and those from accounts that are not theirs any more.
+// agree adds a vote to end a lock. Votes of people who are locked by now or no longer configured are dropped, and votes
+// from accounts that are no longer theirs.
 func (e *Engine) agree(ctx context.Context, l permissions.Lock, who string, id connectors.Identity) (permissions.Lock, error) {
 	var others, theirs []string
 	for _, p := range e.settings.Load().People {
@@ -296,7 +298,7 @@ func (e *Engine) agree(ctx context.Context, l permissions.Lock, who string, id c
 	return l, broken(err)
 }
 
-// Locks are the people who are locked, in no particular order.
+// Locks returns the locks, in no particular order.
 func (e *Engine) Locks() []permissions.Lock {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -315,7 +317,7 @@ func (e *Engine) readLocks(ctx context.Context) error {
 	return nil
 }
 
-// lockedOut says that a person is locked, and what ends that; nil where they are not.
+// lockedOut returns the error for a locked person, which says how to unlock them; nil if they are not locked.
 func lockedOut(p connectors.Person) error {
 	if p.Locked == "" {
 		return nil

@@ -12,14 +12,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// coolDown is how long what was denied twice is not asked again.
+// coolDown is how long a question that was denied twice is not asked again.
 const coolDown = 10 * time.Minute
 
-// mostUnrouted bounds how many callers the log names whom no route matches.
+// mostUnrouted bounds how many callers without a route are logged.
 const mostUnrouted = 1000
 
-// open is where a new question waits. When a grant that it was to run under is taken back in that very moment, it is
-// drafted anew.
+// open registers a waiter for a new question. When a grant that it was to run under is revoked at that very moment, it
+// is drafted again.
 func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
 	for range mostAnew {
 		w, err := e.tryOpen(ctx, caller, q)
@@ -30,16 +30,16 @@ func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissi
 	return nil, permissions.Limit(time.Second)
 }
 
-// anew reports whether a grant that what was drafted rests on was taken back in that very moment.
+// anew reports whether a grant that the draft rests on was revoked at that very moment.
 func anew(err error) bool { return permissions.CodeOf(err) == permissions.CodeUnknown }
 
-// opening is a drafted row that is about to be inserted, with what that needs.
+// opening is a drafted row that is about to be inserted.
 type opening struct {
 	permissions.Opening
 	settings    *Settings
 	prompt      reservation
 	room        []reservation // in the store
-	unreachable string        // why people cannot be reached, where they cannot
+	unreachable string        // why people cannot be reached, if too few can
 }
 
 // tryOpen drafts the row, registers the waiter and inserts the row.
@@ -59,7 +59,7 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 	return w, nil
 }
 
-// prepare drafts the row and finds who can be reached.
+// prepare drafts the row and plans its copies.
 func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permissions.Request) (opening, error) {
 	s := e.settings.Load()
 	grants, err := e.grants(ctx, caller)
@@ -86,7 +86,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	prompt, exhausted := e.reserve(s, r)
 	exhausted = max(exhausted, full)
 	copies, unreachable := e.plan(s, r, nil)
-	if e.reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // then there is no point in waiting
+	if e.reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.plan(s, r, nil)
 	}
@@ -101,7 +101,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	}}, nil
 }
 
-// noteUnrouted tells the operator of a caller that no route asks anybody for: once, until the configuration changes.
+// noteUnrouted logs a caller without a route, once until the configuration changes.
 func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
 	if permissions.CodeOf(err) != permissions.CodeNoRoute {
 		return
@@ -113,11 +113,12 @@ func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
 	}
 	e.mu.Unlock()
 	if !told {
-		e.log.Warn("no route of the configuration asks anybody for this caller", "caller", caller.Name)
+		e.log.Warn("request refused: no route for this caller", "caller", caller.Name)
 	}
 }
 
-// opened does what is left once the row stored is there, and returns it as it is then: one that reaches too few is over.
+// opened completes the opening of the stored row and returns it as it is then: a request that reaches too few people
+// ends.
 func (e *Engine) opened(
 	ctx context.Context, o opening, stored permissions.Request, created bool,
 ) (permissions.Request, error) {
@@ -125,7 +126,7 @@ func (e *Engine) opened(
 		giveBack(o.room)
 	}
 	if !created || stored.State != permissions.Pending {
-		o.prompt.giveBack() // nobody is prompted for it
+		o.prompt.giveBack() // nobody is prompted
 		return stored, nil
 	}
 	if e.reached(o.settings, stored, o.Copies) >= stored.Quorum {
@@ -138,7 +139,8 @@ func (e *Engine) opened(
 	return c.After, nil
 }
 
-// notOpened is why a row was not inserted. Where the store failed it may be there all the same, and reach too few.
+// notOpened returns why a row was not inserted. After a store failure it may exist nevertheless, and reach too few
+// people.
 func (e *Engine) notOpened(o opening, err error) error {
 	o.prompt.giveBack()
 	giveBack(o.room)
@@ -148,10 +150,10 @@ func (e *Engine) notOpened(o opening, err error) error {
 	return broken(err)
 }
 
-// reservation is what was taken out of a bucket of a caller's. The zero reservation took nothing.
+// reservation is what was taken from a caller's bucket. The zero reservation took nothing.
 type reservation struct {
 	taken *rate.Reservation
-	at    time.Time // a reservation is only given back at the time it was made for
+	at    time.Time // it can only be given back as of this time
 }
 
 func (r reservation) giveBack() {
@@ -166,7 +168,7 @@ func giveBack(all []reservation) {
 	}
 }
 
-// take takes n out of a bucket. When there is less left, exhausted is how long until there is as much.
+// take takes n tokens from a bucket. If fewer are left, exhausted is how long until there are enough.
 func (e *Engine) take(bucket *rate.Limiter, n int) (taken reservation, exhausted time.Duration) {
 	taken = reservation{at: e.clock.Now()}
 	taken.taken = bucket.ReserveN(taken.at, n)
@@ -177,8 +179,8 @@ func (e *Engine) take(bucket *rate.Limiter, n int) (taken reservation, exhausted
 	return taken, 0
 }
 
-// reserve takes a prompt, where r would prompt anybody. When there is none left, exhausted is how long until there is
-// one: until then, r may still join what waits, or find its answer.
+// reserve takes a prompt token if r would prompt anybody. If none is left, exhausted is how long until there is one:
+// until then, r may still join a pending request, or find its answer.
 func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation, exhausted time.Duration) {
 	if r.State != permissions.Pending || s.Limits.PromptsPerMinute <= 0 {
 		return reservation{}, 0
@@ -186,8 +188,8 @@ func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation,
 	return e.take(limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute, time.Minute), 1)
 }
 
-// tooOften takes one call out of what a caller may run unasked in a minute by each of the patterns, and reports whether one of
-// them has none left. A pattern counts, not the tools that it matches, so that no caller has more by inventing names.
+// tooOften takes a token for one unasked call from the caller's bucket of each pattern, and reports whether one is
+// empty. The pattern counts, not the matching tools, so that inventing names gains nothing.
 func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []string) bool {
 	if s.Limits.AutoPerMinute <= 0 {
 		return false
@@ -204,7 +206,7 @@ func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []string)
 	return false
 }
 
-// makeRoom takes the room that r needs in the store out of what its caller has in an hour, whatever settles it.
+// makeRoom takes the room that r needs in the store from the caller's hourly limits, whatever settles it.
 func (e *Engine) makeRoom(s *Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
 	size := len(r.Input) + len(r.Details) + len(r.Message) + len(r.Reason)
 	for _, c := range r.Calls {
@@ -227,7 +229,8 @@ func (e *Engine) makeRoom(s *Settings, r permissions.Request) (taken []reservati
 	return taken, 0
 }
 
-// whole is whose prompts those of a caller count as: an agent of ours does not get more of them by starting others.
+// whole returns the name under which a caller's prompts are counted: an agent of ours does not get more by starting
+// others.
 func whole(c permissions.Caller) string {
 	if c.Ours() {
 		name, _, _ := strings.Cut(c.Name, "/")
@@ -236,25 +239,25 @@ func whole(c permissions.Caller) string {
 	return c.Name
 }
 
-// grants are those of a caller that may be relied on: not those that only a clock that was set back keeps in force.
+// grants returns a caller's grants that may be used, without those that only a clock that was set back keeps in force.
 func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permissions.Grant, error) {
 	all, err := e.store.Grants(ctx, caller.Name, e.clock.Now())
 	return e.relied(all), err
 }
 
-// ofAgent leaves out what was granted in a session to another agent of the same caller: an agent of others says itself in
-// which session it asks.
+// ofAgent leaves out the session grants of other agents of the same caller: agents that are not ours name their session
+// themselves.
 func (e *Engine) ofAgent(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
 ) (own []permissions.Grant, err error) {
 	q.Caller = caller
-	_ = q.Normalize() // which refuses an input when it is drafted
+	_ = q.Normalize() // an invalid input is refused by draft
 	for _, g := range grants {
 		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
 			r, err := e.store.Read(ctx, g.Request)
 			switch {
 			case errors.Is(err, permissions.ErrRow):
-				continue // nobody knows whose it is
+				continue // its agent is unknown
 			case err != nil:
 				return nil, err
 			case r.Agent != q.Agent:

@@ -12,16 +12,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// invited is whom a link is for, and on which channel.
+// invited is the person and the channel of a link.
 type invited struct {
 	name string
 	door connectors.Pairer
 	via  string
-	ends func() bool // the link's time is over
+	ends func() bool // stops the timer of the link
 }
 
-// Invite makes a link by which somebody brings the account that is to answer as the person of that name. It is for the
-// operator, as is all about pairings.
+// Invite creates a link by which somebody brings the account that will answer as the named person. Like all pairing
+// operations it is for the operator.
 func (e *Engine) Invite(
 	ctx context.Context, id connectors.Identity, name, via string,
 ) (connectors.Invitation, error) {
@@ -50,7 +50,8 @@ func (e *Engine) Invite(
 	return i, nil
 }
 
-// Guest waits until somebody has come by an invitation's link. Whoever answers as another person already is sent away.
+// Guest waits until somebody has followed an invitation's link. An account that already answers as another person is
+// rejected.
 func (e *Engine) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	in, err := e.invitation(id, code)
 	if err != nil {
@@ -72,8 +73,8 @@ func (e *Engine) Guest(ctx context.Context, id connectors.Identity, code string)
 	return g, nil
 }
 
-// Pair has the guest of an invitation answer as its person from now on; address says which guest is meant. It returns
-// the account that did before, if another one.
+// Pair makes the guest's account answer as the invited person; address says which guest is meant. It returns the
+// previous account, if it is another one.
 func (e *Engine) Pair(
 	ctx context.Context, id connectors.Identity, code, address string,
 ) (now, was permissions.Pairing, err error) {
@@ -110,7 +111,7 @@ func (e *Engine) Pair(
 		e.moved.Store(true)
 		e.realignSoon()
 	} else if err := e.ChatRecovered(context.WithoutCancel(ctx), in.via, in.name, ""); err != nil {
-		e.log.Error("what waits for somebody who was paired cannot be shown just now", "person", in.name, "err", err)
+		e.log.Error("show pending requests to a paired person", "person", in.name, "err", err)
 	}
 	if was.Address != "" && !e.isSuspended(in.via, was.Address) {
 		in.door.Release(was.Address, in.name)
@@ -119,10 +120,10 @@ func (e *Engine) Pair(
 	return now, was, nil
 }
 
-// guest is who came by the link with that code, if that is the account that is meant.
+// guest returns who followed the link with that code, if it is the expected account.
 func (in invited) guest(ctx context.Context, code, address string) (connectors.PairingCandidate, error) {
 	present, cancel := context.WithCancel(ctx)
-	cancel() // whoever is meant has come already
+	cancel() // the expected guest is there already
 	g, err := in.door.AwaitCandidate(present, code)
 	switch {
 	case errors.Is(err, connectors.ErrNoInvitation):
@@ -133,7 +134,7 @@ func (in invited) guest(ctx context.Context, code, address string) (connectors.P
 	return g, nil
 }
 
-// mayBring refuses an account that the invited person may not answer with. The configuration may have changed since.
+// mayBring refuses an account that the invited person may not use. The configuration may have changed since.
 func (e *Engine) mayBring(id connectors.Identity, in invited, address string) error {
 	_, person, err := e.pairable(id, in.name, in.via)
 	if err != nil {
@@ -148,7 +149,7 @@ func (e *Engine) mayBring(id connectors.Identity, in invited, address string) er
 	return nil
 }
 
-// paired is the pairing of that person and channel as it is kept; p itself where there is none.
+// paired returns the stored pairing of that person and channel, or p itself without one.
 func (e *Engine) paired(p permissions.Pairing) permissions.Pairing {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,8 +171,8 @@ func (e *Engine) Dismiss(_ context.Context, id connectors.Identity, code string)
 	return nil
 }
 
-// Unpair takes the account away that somebody was paired with. One that the configuration names stays, and one that is
-// suspended stays suspended, should the configuration name it next.
+// Unpair removes a paired account from a person. An account in the configuration stays, and a suspended one stays
+// suspended even if the configuration names it next.
 func (e *Engine) Unpair(
 	ctx context.Context, id connectors.Identity, name, via string,
 ) (was permissions.Pairing, err error) {
@@ -206,11 +207,10 @@ func (e *Engine) Unpair(
 	return was, nil
 }
 
-// People is everybody of the configuration, with the accounts that they were paired with, without those that are
-// suspended.
+// People returns everybody in the configuration with their paired accounts, without the suspended ones.
 func (e *Engine) People() []connectors.Person { return slices.Clone(e.settings.Load().People) }
 
-// pairable is the channel and, as the configuration has them, the person of a pairing to be.
+// pairable returns the channel and the configured person of a new pairing.
 func (e *Engine) pairable(
 	id connectors.Identity, name, via string,
 ) (door connectors.Pairer, person connectors.Person, err error) {
@@ -233,7 +233,7 @@ func (e *Engine) pairable(
 	return nil, person, unknownPerson(name, people)
 }
 
-// unknownPerson refuses a name that is nobody's, and says which there are.
+// unknownPerson refuses an unknown name and lists the known ones.
 func unknownPerson(name string, people []connectors.Person) error {
 	names := make([]string, len(people))
 	for i, p := range people {
@@ -249,7 +249,7 @@ func unknownPerson(name string, people []connectors.Person) error {
 	return permissions.NoPerson(name, known)
 }
 
-// door is the channel of that name, if people can be enrolled there.
+// door returns the channel of that name, if people can be paired there.
 func (e *Engine) door(via string) connectors.Pairer {
 	for _, c := range e.dispatchers {
 		if door, can := c.connector.(connectors.Pairer); can && c.connector.Name() == via {
@@ -259,7 +259,7 @@ func (e *Engine) door(via string) connectors.Pairer {
 	return nil
 }
 
-// owner is who answers with an account, or did until it was suspended; empty for nobody's.
+// owner returns who answers with an account, or did until it was suspended; empty for nobody.
 func (e *Engine) owner(door connectors.Pairer, address string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -290,7 +290,7 @@ func (e *Engine) forget(code string) {
 	delete(e.invited, code)
 }
 
-// readPairings puts what is paired into force.
+// readPairings puts the stored pairings into force.
 func (e *Engine) readPairings(ctx context.Context) error {
 	pairings, err := e.store.Pairings(ctx)
 	if err != nil {
@@ -303,7 +303,7 @@ func (e *Engine) readPairings(ctx context.Context) error {
 	return nil
 }
 
-// refill lays the pairings over what the configuration says, and takes the accounts out that are suspended.
+// refill applies the pairings to the configuration and removes the suspended accounts.
 func (e *Engine) refill() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -320,7 +320,7 @@ func (e *Engine) refill() {
 	e.settings.Store(&s)
 }
 
-// filled is everybody of the configuration, with the accounts that they were paired with. The lock is held.
+// filled returns everybody in the configuration, with their paired accounts. The lock is held.
 func (e *Engine) filled() []connectors.Person {
 	people := slices.Clone(e.base.Load().People)
 	for _, p := range e.pairings {
@@ -331,8 +331,8 @@ func (e *Engine) filled() []connectors.Person {
 	return people
 }
 
-// fill gives a person the account that they were paired with, unless they have one by the configuration, or it is
-// another's by the configuration: the file wins. What the channel called the account besides holds for it either way.
+// fill gives a person their paired account, unless the configuration gives them one, or gives it to another person: the
+// file wins. The account's alias on the channel applies either way.
 func fill(people []connectors.Person, door connectors.Pairer, p permissions.Pairing) {
 	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return door.Address(o) == p.Address })
 	for i, o := range people {
@@ -356,10 +356,10 @@ func inFile(name, via string) error {
 	return permissions.Invalid(fmt.Errorf("%s's %s account stands in the configuration, which wins; change it there", name, via))
 }
 
-// NoteUnknownSender notes that an account of nobody here wrote, so that the owner hears of it: at once, or with others a day after
-// the owner heard of some.
+// NoteUnknownSender records that an unknown account wrote, so that the owner is told: at once, or a day after the last
+// such notice.
 func (e *Engine) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
-	if e.enrolled(s) { // and locked
+	if e.enrolled(s) { // also if locked
 		return nil
 	}
 	s.At = e.stamp()
@@ -372,7 +372,7 @@ func (e *Engine) NoteUnknownSender(ctx context.Context, s permissions.UnknownSen
 	return nil
 }
 
-// tellOfStrangers tells the owner of the strangers there are by then, or says how long that has to wait.
+// tellOfStrangers sends the owner the notice of unknown senders, or returns how long it has to wait.
 func (e *Engine) tellOfStrangers(
 	ctx context.Context, n permissions.Notice, owner connectors.Person,
 ) (later time.Duration, err error) {
@@ -396,7 +396,7 @@ func (e *Engine) tellOfStrangers(
 	return 0, e.store.MarkUnknownSendersTold(ctx, n, met, now)
 }
 
-// enrolled reports whether a stranger is somebody by now.
+// enrolled reports whether an unknown sender is a known person by now.
 func (e *Engine) enrolled(s permissions.UnknownSender) bool {
 	door := e.door(s.Via)
 	return door != nil && slices.ContainsFunc(e.settings.Load().People, func(p connectors.Person) bool {

@@ -16,13 +16,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// refusalsPerMinute is how many refused decisions of one identity are audited in a minute; the others are only refused.
+// refusalsPerMinute bounds the audited refusals of one identity; the others are not audited.
 const refusalsPerMinute = 10
 
-// OnPermission is [connectors.Handler]: it checks the finger, not the chat, and commits what it did. The door says who
-// and what; everything else is read from the row.
+// OnPermission implements [connectors.Handler]: it checks the identity that acted, not the chat, and commits the
+// decision. The connector says who and what; everything else is read from the row.
 func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
-	ctx, done := noting(ctx) // what somebody did counts, and is audited, though they do not wait to hear of it
+	ctx, done := noting(ctx) // a decision counts and is audited even if its sender does not wait
 	defer done()
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
@@ -44,7 +44,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())
 	}
 	if r.State == permissions.Pending {
-		if err := e.realign(ctx, r); err != nil { // nobody's vote counts who is no person any more
+		if err := e.realign(ctx, r); err != nil { // votes of people who are gone do not count
 			return permissions.Request{}, broken(err)
 		}
 	}
@@ -55,7 +55,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	return c.After, nil
 }
 
-// whole reports whether a decision may allow what it does, as far as its channel can have shown it whole.
+// whole reports whether a decision may allow what it does, given that its channel can have shown all of it.
 func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors.Decision) bool {
 	c, _ := e.connector(d.From.Via)
 	wholer, knows := c.(connectors.FitChecker)
@@ -64,8 +64,8 @@ func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors
 		wholer.Fits(connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
 }
 
-// Preview is the request that a decision would be about, as its person is shown it, without deciding anything; refused as
-// the decision would be, also when it is settled. The prompt is returned beside a refusal where they may see it.
+// Preview returns the request of a decision as its person is shown it, without deciding anything. It refuses like the
+// decision would, also when the request is settled; the prompt is returned beside a refusal where the person may see it.
 func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {
 	r, person, refused := e.entitled(ctx, d)
 	if r.ID == "" {
@@ -82,7 +82,8 @@ func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors
 	return p, refused
 }
 
-// seenBy is the copy that a decision is about: the one of its Ref, or else the one that its person can still answer.
+// seenBy returns the copy that a decision is about: the one of its Ref, or else the one that the person can still
+// answer.
 func seenBy(p connectors.Person, copies []permissions.Copy, d connectors.Decision) (seen permissions.Copy) {
 	for _, cp := range copies {
 		switch mine := cp.Connector == d.From.Via && (cp.Person == p.Name || cp.Group != ""); {
@@ -96,8 +97,8 @@ func seenBy(p connectors.Person, copies []permissions.Copy, d connectors.Decisio
 	return seen
 }
 
-// entitled finds the request of a decision and who decides, and refuses whoever may not. The request is returned beside
-// a refusal where they may see it.
+// entitled finds the request and the person of a decision, and refuses people who may not decide. The request is
+// returned beside a refusal where they may see it.
 func (e *Engine) entitled(
 	ctx context.Context, d connectors.Decision,
 ) (permissions.Request, connectors.Person, error) {
@@ -109,7 +110,7 @@ func (e *Engine) entitled(
 	if person.Locked != "" {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
 	}
-	others := d.Button != "" && pressed.Group == "" && pressed.Person != person.Name // in a place it is everybody's who is asked
+	others := d.Button != "" && pressed.Group == "" && pressed.Person != person.Name // in a group the buttons are for all recipients
 	if !known || !slices.Contains(r.Asked, person.Name) || others {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
 	}
@@ -126,7 +127,7 @@ func (e *Engine) entitled(
 	return r, person, nil
 }
 
-// saw notes that somebody has seen a card of theirs that is just being sent: they named its code.
+// saw records that a person has seen a prompt that is being sent: they named its code.
 func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string) error {
 	if _, on := e.connector(via); !on {
 		return nil
@@ -141,8 +142,8 @@ func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string
 	return broken(err)
 }
 
-// learn notes where a copy is that was sent without its being noted: its answer was pressed or written before the channel
-// confirmed it, or the daemon was killed in that moment.
+// learn records the message id of a copy that was sent but not recorded: its answer arrived before the channel confirmed
+// it, or the daemon was killed at that moment.
 func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) error {
 	was := cp.Ref
 	cp.Ref = ref
@@ -152,14 +153,15 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	noting, done := noting(ctx)
 	defer done()
 	err := e.store.MarkShown(noting, cp, was)
-	if errors.As(err, new(*permissions.ElsewhereError)) { // which was noted in this moment
+	if errors.As(err, new(*permissions.ElsewhereError)) { // recorded meanwhile
 		err = nil
 	}
-	e.enqueue(cp.Request) // also where the store failed: it may have noted it
+	e.enqueue(cp.Request) // also after a store failure: the write may have succeeded
 	return broken(err)
 }
 
-// event is what a decision does to r. An approval is used with it, by whoever waits: one commit instead of two.
+// event returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
+// of two.
 func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) permissions.Transition {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.stamp()}
@@ -174,7 +176,7 @@ func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) 
 	return cast
 }
 
-// aimed finds the request that a decision is about, and the copy whose button was pressed, if it was one.
+// aimed finds the request of a decision, and the copy whose button was pressed, if one was.
 func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permissions.Request, pressed permissions.Copy, err error) {
 	if d.Button == "" {
 		r, err = e.named(ctx, d.Request, d.Code)
@@ -196,8 +198,8 @@ func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permission
 	return permissions.Request{}, pressed, permissions.Unknown("button")
 }
 
-// button is what the buttons of a copy carry: the number of its request, by which it is found without an index of random
-// values, and its own random value.
+// button is the button data of a copy: the number of its request, which avoids an index of random values, and the copy's
+// own random value.
 func button(r permissions.Request, cp permissions.Copy) string {
 	return strconv.FormatInt(r.Number, numberBase) + "-" + cp.Button
 }
@@ -210,7 +212,7 @@ func cutButton(text string) (number int64, random string, ok bool) {
 	return number, random, found && err == nil && random != ""
 }
 
-// named finds a request by its id, or else by its code.
+// named finds a request by its id or by its code.
 func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (permissions.Request, error) {
 	if id == "" {
 		r, err := e.store.ByCode(ctx, code)
@@ -220,7 +222,7 @@ func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (per
 	return r, broken(err)
 }
 
-// accountOf is the account that an identity acts by: the operator, and whoever sits at the console, by that of the daemon.
+// accountOf returns the account that an identity acts by; for the operator and the console, the daemon's.
 func (s *Settings) accountOf(id connectors.Identity) string {
 	if id.Console || id.Operator {
 		id = connectors.Identity{UID: s.UID}
@@ -228,7 +230,7 @@ func (s *Settings) accountOf(id connectors.Identity) string {
 	return accountOf(id)
 }
 
-// accountOf is the account that a door proved, as the audit names it; empty where it proved none.
+// accountOf returns the account that a connection proved, as the audit names it; empty if it proved none.
 func accountOf(id connectors.Identity) string {
 	switch {
 	case id.Telegram != 0:
@@ -241,9 +243,8 @@ func accountOf(id connectors.Identity) string {
 	return ""
 }
 
-// refused audits a decision that was not taken and returns why. A store that cannot take the audit row changes nothing
-// about the refusal; one that could not take the decision is not tried again, since that may take as long once more, and
-// whoever decides does not wait that long to be told.
+// refused audits a rejected decision and returns the reason. A failed audit write does not change the refusal. If the
+// store failed to take the decision, no audit write is tried: it might take as long again while the person waits.
 func (e *Engine) refused(ctx context.Context, r permissions.Request, d connectors.Decision, who string, why error) error {
 	code := cmp.Or(permissions.CodeOf(why), permissions.CodeBroken)
 	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code, "err", why)
@@ -260,7 +261,7 @@ func (e *Engine) refused(ctx context.Context, r permissions.Request, d connector
 		Type: permissions.DecisionRefused, At: e.stamp(), Request: r.ID, Actor: who, Via: d.From.Via, Detail: detail,
 	})
 	if err != nil {
-		e.log.Error("a refused decision cannot be audited", "request", r.ID, "err", err)
+		e.log.Error("audit refused decision", "request", r.ID, "err", err)
 	}
 	return why
 }

@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	// pruneEvery is how often what is too old is looked for.
+	// pruneEvery is the interval of pruning.
 	pruneEvery = time.Hour
-	// pruneAtOnce is how much is deleted in one transaction, so that nobody waits long for theirs.
+	// pruneAtOnce bounds what is deleted in one transaction, so that others do not wait long.
 	pruneAtOnce = 500
-	// mostAstray is how far the two clocks may go apart before nothing is deleted any more: the one on the wall was set,
-	// and nobody knows which of its times was right.
+	// mostAstray is how far the wall and the monotonic clock may diverge before pruning stops: the wall clock was set,
+	// and either of its times may have been wrong.
 	mostAstray = 30 * time.Minute
 )
 
-// prune deletes what is older than the settings say, until ctx ends. A clock that is wrong at the start, and set right
-// later, deletes nothing.
+// prune deletes what is older than the settings allow, until ctx ends. A clock that is wrong at the start and corrected
+// later deletes nothing.
 func (e *Engine) prune(ctx context.Context) error {
 	wall, passed := e.clock.Now().Round(0), e.clock.Elapsed()
 	for permissions.Pause(ctx, e.pruning) == nil {
 		now := e.clock.Now().Round(0)
 		if astray := now.Sub(wall) - (e.clock.Elapsed() - passed); astray.Abs() > mostAstray {
-			e.log.Warn("the clock was set: nothing is deleted until the next start", "by", astray)
+			e.log.Warn("clock jumped; pruning paused until restart", "by", astray)
 			return nil
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = e.store.Prune(ctx, e.settings.Load().Keep, now, pruneAtOnce); err != nil && ctx.Err() == nil {
-				e.log.Error("what is too old cannot be deleted just now", "err", err)
+				e.log.Error("prune", "err", err)
 				break
 			}
 		}
@@ -39,23 +39,23 @@ func (e *Engine) prune(ctx context.Context) error {
 	return nil
 }
 
-// heartbeatEvery is how often the daemon notes that it runs, so that the next start knows for how long it did not.
+// heartbeatEvery is the interval of the heartbeat, from which the next start computes the downtime.
 const heartbeatEvery = 30 * time.Second
 
-// heartbeat notes that the daemon runs, until ctx ends. What cannot be noted once is noted the next time.
+// heartbeat records that the daemon runs, until ctx ends. A failure waits for the next interval.
 func (e *Engine) heartbeat(ctx context.Context) error {
 	for wait := retryDelay; permissions.Pause(ctx, wait) == nil; wait = heartbeatEvery {
 		if _, err := e.store.Heartbeat(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
-			e.log.Debug("that the daemon runs cannot be noted just now", "err", err)
+			e.log.Debug("write heartbeat", "err", err)
 		}
 	}
 	last, done := noting(ctx)
 	defer done()
-	_, _ = e.store.Heartbeat(last, e.heard(true)) // a stop that cannot be noted looks longer than it was
+	_, _ = e.store.Heartbeat(last, e.heard(true)) // after a failure the downtime looks longer than it was
 	return nil
 }
 
-// heard is until when everything that people did has arrived; zero while a channel does not know that.
+// heard returns until when everything that people did has arrived; zero while a channel does not know.
 func (e *Engine) heard(stops bool) time.Time {
 	at := e.clock.Now()
 	for _, c := range e.dispatchers {
@@ -68,6 +68,6 @@ func (e *Engine) heard(stops bool) time.Time {
 	return at
 }
 
-// Downtime is for how long the daemon did not run before this start, or had no contact with a channel in which that loses what
-// people do, to about a minute and a half; 0 when it never ran.
+// Downtime is how long the daemon did not run before this start, or had no contact with a channel that loses messages
+// meanwhile, to about a minute and a half; 0 if it never ran.
 func (e *Engine) Downtime() time.Duration { return e.away }

@@ -12,14 +12,14 @@ import (
 const (
 	// page is how many rows are read at a time.
 	page = 500
-	// returnGrace is how long after a start callers have to come back before people are told that nobody waits.
+	// returnGrace is how long after a start callers may take to return before prompts show that nobody waits.
 	returnGrace = time.Minute
 )
 
-// Recover puts the rows right after a stop, before any door opens: what is overdue expires first, so that no old button
-// is read against it; then what forgetful connectors showed is prepared to be shown again. A restart makes nothing
-// undeliverable. When the clock is behind what the store knows to have happened, it was set back, and nobody can tell
-// by how much: grants of before are not relied on.
+// Recover repairs the rows after a stop, before any server accepts connections. Overdue requests expire first, so that
+// no old button is checked against them; then the prompts of connectors that forget are prepared to be sent again. A
+// restart makes nothing undeliverable. When the clock is behind the newest entry of the store, it was set back by an
+// unknown amount, and earlier grants are not used.
 func (e *Engine) Recover(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{
 		e.readOwners, e.readPairings, e.readSuspensions, e.readLocks, e.readMoves, e.readWaits,
@@ -33,9 +33,9 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	e.noteStop(by)
-	if by != "" { // what a stop that was cut short left pending
+	if by != "" { // finish an interrupted stop
 		if _, err := e.registry.StopAll(ctx, by, ""); err != nil {
-			e.log.Error("not everything could be stopped", "err", err)
+			e.log.Error("finish interrupted stop: some requests stay pending", "err", err)
 		}
 	}
 	granted, err := e.store.GrantsInForce(ctx, "", e.clock.Now())
@@ -43,7 +43,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	e.registry.MeasureGrants(granted)
-	if e.eventRelay != nil { // whatever is asked from now on is told
+	if e.eventRelay != nil { // from here on, no event is missed
 		if _, err := e.store.Cursor(ctx, eventRelayName); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	}
 	if behind := newest.Sub(e.clock.Now()); behind > 0 {
 		e.doubt = true
-		e.log.Warn("the clock is behind the newest entry of the audit: what was granted before is asked again", "behind", behind)
+		e.log.Warn("clock is behind the audit; earlier grants are not used", "behind", behind)
 	}
 	if _, err := e.registry.Sweep(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// catchUp kicks the dispatchers for every copy that is not up to date, and the reconciler for everybody without one.
+// catchUp enqueues every outdated copy in its dispatcher, and every request without copies in the reconciler.
 func (e *Engine) catchUp(ctx context.Context) error {
 	for _, c := range e.dispatchers {
 		err := each(func(after permissions.ID) ([]permissions.ID, error) {
@@ -92,7 +92,7 @@ func (e *Engine) catchUp(ctx context.Context) error {
 	}, e.reconciler.Enqueue)
 }
 
-// each hands over what a listing has, page by page.
+// each calls do for everything that a paged listing returns.
 func each(list func(after permissions.ID) ([]permissions.ID, error), do func(permissions.ID)) error {
 	for after := permissions.ID(""); ; {
 		ids, err := list(after)
@@ -109,25 +109,25 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 	}
 }
 
-// noteAbsence tells people of the pending requests whose callers have not come back after a start.
+// noteAbsence updates the prompts of pending requests whose callers have not returned after a start.
 func (e *Engine) noteAbsence(ctx context.Context) error {
 	for wait := returnGrace; permissions.Pause(ctx, wait) == nil; wait = retryDelay {
 		err := e.everyPending(ctx, func(r permissions.Request) error {
 			e.registry.Measure(r)
 			if r.LeftAt.IsZero() && e.waits(r) == 0 {
-				_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
+				_, _ = e.registry.NotePresence(ctx, r.ID) // it may be settled meanwhile
 			}
 			return nil
 		})
 		if err == nil {
 			return nil
 		}
-		e.log.Error("pending requests cannot be listed just now", "err", err)
+		e.log.Error("list pending requests: retrying", "err", err)
 	}
 	return nil
 }
 
-// everyPending hands over what is pending, oldest first, until ctx ends.
+// everyPending calls do for each pending request, oldest first, until ctx ends.
 func (e *Engine) everyPending(ctx context.Context, do func(permissions.Request) error) error {
 	for after := permissions.ID(""); ctx.Err() == nil; {
 		pending, err := e.store.Pending(ctx, "", after, page)
@@ -147,7 +147,7 @@ func (e *Engine) everyPending(ctx context.Context, do func(permissions.Request) 
 	return ctx.Err()
 }
 
-// Suspended lists what opens nothing since the store was restored, for the operator.
+// Suspended lists what has been suspended since the store was restored, for the operator.
 func (e *Engine) Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error) {
 	if !id.Operator {
 		return permissions.Suspended{}, permissions.OperatorOnly()
@@ -156,8 +156,8 @@ func (e *Engine) Suspended(ctx context.Context, id connectors.Identity) (permiss
 	return all, broken(err)
 }
 
-// Reinstate has what is suspended open again what it opened, and returns it: what the names mean, or everything without
-// names. It is for the operator.
+// Reinstate ends the suspension of what the names denote, or of everything without names, and returns it. It is for the
+// operator.
 func (e *Engine) Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error) {
 	if !id.Operator {
 		return permissions.Suspended{}, permissions.OperatorOnly()
@@ -181,23 +181,23 @@ func (e *Engine) Reinstate(ctx context.Context, id connectors.Identity, names []
 	return back, nil
 }
 
-// extension is what a request whose caller waits has left, at least, after a time in which nobody could answer it.
+// extension is the least time that a request with a waiting caller has left after an outage.
 const extension = 5 * time.Minute
 
-// ShowAgain has every pending request that was shown through a connector shown anew there, since what people did on the
-// old cards may not have arrived; it returns the prompts as they were, each with its Ref. A request that has less than
-// five minutes left and whose caller still waits gets five, within its maximum.
+// ShowAgain sends the prompts of every pending request that was shown through a connector again, since answers to the
+// old ones may be lost; it returns the old prompts, each with its Ref. A request that has less than five minutes left
+// and whose caller still waits gets five, within its maximum.
 func (e *Engine) ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error) {
 	return e.showPrompts(ctx, connector, func(r permissions.Request) error { return e.extend(ctx, r) }, true)
 }
 
-// Refresh has every pending request that was shown through a connector brought up to date there, as after a stop during
-// which its cards said that the daemon does not run.
+// Refresh edits the prompts of every pending request that was shown through a connector, as after a stop during which
+// they said that the daemon was not running.
 func (e *Engine) Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error) {
 	return e.showPrompts(ctx, connector, func(permissions.Request) error { return nil }, false)
 }
 
-// LivePrompts is what people see through a connector of the newest pending requests, so many of them at most.
+// LivePrompts returns the prompts of a connector for at most limit of the newest pending requests.
 func (e *Engine) LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error) {
 	copies, err := e.store.LiveCopies(ctx, connector, limit)
 	if err != nil {
@@ -209,7 +209,7 @@ func (e *Engine) LivePrompts(ctx context.Context, connector string, limit int) (
 func (e *Engine) showPrompts(
 	ctx context.Context, connector string, also func(permissions.Request) error, anew bool,
 ) ([]connectors.Prompt, error) {
-	e.redrawn.Add(1) // before: what is noted after that write is shown again
+	e.redrawn.Add(1) // first: what is stored after that write is refreshed again
 	copies, err := e.store.ShowAgain(ctx, connector, anew)
 	if err != nil {
 		return nil, broken(err)
@@ -221,21 +221,21 @@ func (e *Engine) showPrompts(
 	return prompts, err
 }
 
-// promptsOf are the messages that copies stand in; also is done for the request of each.
+// promptsOf returns the messages of copies; it calls also for the request of each.
 func (e *Engine) promptsOf(
 	ctx context.Context, copies []permissions.Copy, also func(permissions.Request) error,
 ) ([]connectors.Prompt, error) {
 	prompts := make([]connectors.Prompt, 0, len(copies))
 	seen := map[string]bool{} // messages
 	for _, cp := range copies {
-		if cp.Group != "" && seen[cp.Ref] { // several people's
+		if cp.Group != "" && seen[cp.Ref] { // one message for several people
 			continue
 		}
 		seen[cp.Ref] = true
 		r, err := e.store.Read(ctx, cp.Request)
 		switch {
 		case errors.Is(err, permissions.ErrRow):
-			continue // nothing happens to it any more, and others wait
+			continue // settled: nothing changes any more
 		case err != nil:
 			return nil, broken(err)
 		}
@@ -248,7 +248,7 @@ func (e *Engine) promptsOf(
 	return prompts, nil
 }
 
-// extend gives a request some time, where its caller waits.
+// extend gives a request more time if its caller waits.
 func (e *Engine) extend(ctx context.Context, r permissions.Request) error {
 	now := e.stamp()
 	until := now.Add(extension)

@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// reroute brings the pending requests in line with the settings, at the start and whenever there are new ones, until
-// ctx ends. What cannot be done is tried again soon; until then whoever is no person any more is refused all the same.
+// reroute applies the settings to the pending requests, at the start and after every change, until ctx ends. Failures
+// are retried; meanwhile people who are gone are refused anyway.
 func (e *Engine) reroute(ctx context.Context) error {
 	for {
 		select {
@@ -43,21 +43,21 @@ func (e *Engine) reroute(ctx context.Context) error {
 			e.moved.Store(true)
 		}
 		if err != nil && ctx.Err() == nil {
-			e.log.Error("who is asked cannot be brought in line with the configuration just now", "err", err)
-			_ = permissions.Pause(ctx, retryDelay) // ctx is looked at above
+			e.log.Error("re-route pending requests: retrying", "err", err)
+			_ = permissions.Pause(ctx, retryDelay) // the loop checks ctx
 			e.realignSoon()
 		}
 	}
 }
 
-// answers reports whether the person of a copy of their own can answer by its channel, as far as that knows.
+// answers reports whether the person of a copy can answer through its channel, as far as it knows.
 func (e *Engine) answers(cp permissions.Copy) bool {
 	p, known := e.settings.Load().person(cp.Person)
 	c, on := e.connector(cp.Connector)
 	return known && on && cp.Group == "" && reach(c, p) == nil
 }
 
-// refreshAll has every card of what is pending brought up to date, which finds those that are at an account of before.
+// refreshAll refreshes the prompts of all pending requests, which finds those at a former account.
 func (e *Engine) refreshAll(ctx context.Context) error {
 	for _, c := range e.dispatchers {
 		if _, err := e.Refresh(ctx, c.connector.Name()); err != nil {
@@ -67,7 +67,7 @@ func (e *Engine) refreshAll(ctx context.Context) error {
 	return nil
 }
 
-// readdressed reports whether somebody has another account than before.
+// readdressed reports whether a person has another account than before.
 func readdressed(before, now []connectors.Person) bool {
 	return slices.ContainsFunc(now, func(p connectors.Person) bool {
 		return slices.ContainsFunc(before, func(o connectors.Person) bool {
@@ -76,10 +76,10 @@ func readdressed(before, now []connectors.Person) bool {
 	})
 }
 
-// realignSoon has reroute look at everything that is pending.
+// realignSoon makes reroute examine all pending requests.
 func (e *Engine) realignSoon() { e.changed.Notify() }
 
-// realign has a pending request asked of whom the settings say.
+// realign applies the settings to a pending request.
 func (e *Engine) realign(ctx context.Context, r permissions.Request) error {
 	asks := e.settings.Load().asks(r, e.stamp())
 	if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) && len(asks.Moved) == 0 {
@@ -92,9 +92,9 @@ func (e *Engine) realign(ctx context.Context, r permissions.Request) error {
 	return err
 }
 
-// asks is who r is put to by these settings: whoever was asked, still is a person and is not locked, and whom the route of such a
-// request asks now. Who waits for an escalation goes on waiting. The implicit operator, whom no route names, is not put in
-// the place of people who were asked.
+// asks returns the recipients of r under these settings: the current ones who are still configured and not locked, and
+// those whom the route of r names now. People who wait for an escalation keep waiting. The implicit operator, whom no
+// route names, does not replace people who were asked.
 func (s *Settings) asks(r permissions.Request, at time.Time) permissions.Reroute {
 	gone := func(name string) bool {
 		p, known := s.person(name)
@@ -120,8 +120,8 @@ func (s *Settings) asks(r permissions.Request, at time.Time) permissions.Reroute
 	return e
 }
 
-// moved reports whether a vote that allows came from an account that is its person's no longer: it may be anybody's by now, who
-// could vote once more. One that is suspended is still theirs.
+// moved reports whether an allowing vote came from an account that is no longer its person's: whoever has it now could
+// vote again. A suspended account is still theirs.
 func (s *Settings) moved(v permissions.Vote) bool {
 	p, _ := s.person(v.By)
 	channel, _, _ := strings.Cut(v.Account, ":")
@@ -129,7 +129,7 @@ func (s *Settings) moved(v permissions.Vote) bool {
 	return allows && v.Account != "" && !slices.Contains(p.Suspended, channel) && !slices.Contains(accounts(p), v.Account)
 }
 
-// Wider says, in the names of the configuration, what next allows that old does not, or asks of other people.
+// Wider lists, in the configuration's names, what next allows that old does not, or asks other people about.
 func Wider(old, next Settings) (all []string) {
 	all = append(all, widerPolicy("", old.Policy, next.Policy)...)
 	for _, name := range slices.Sorted(maps.Keys(next.Policies)) {
@@ -168,7 +168,7 @@ func widerPolicy(of string, old, next permissions.Policy) []string {
 	)
 }
 
-// widerPeople names whoever can decide now and could not before, and by which account.
+// widerPeople names the people who can decide now and could not before, and their accounts.
 func widerPeople(old, next Settings) (all []string) {
 	for _, p := range next.People {
 		before, known := old.person(p.Name)
@@ -183,7 +183,7 @@ func widerPeople(old, next Settings) (all []string) {
 	return all
 }
 
-// widerRoutes names the routes that are gone, and those of the same requests that ask fewer or other people.
+// widerRoutes names the routes that are gone, and those that ask fewer or other people about the same requests.
 func widerRoutes(old, next []Route) (all []string) {
 	conditions := func(t Route) []any { return []any{t.Agents, t.Tags, t.Tools, t.Kinds} }
 	for i, before := range old {

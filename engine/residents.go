@@ -11,15 +11,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// approvals is where agents of our own ask: the engine without anything that decides.
+// approvals is the side of the engine for our own agents, without anything that decides.
 type approvals struct{ engine *Engine }
 
 var _ agents.Approvals = approvals{}
 
-// Approvals is where agents of our own ask without waiting.
+// Approvals returns the interface through which our own agents ask without waiting.
 func (e *Engine) Approvals() agents.Approvals { return approvals{e} }
 
-// longestPatience is how long an agent of ours may have people asked for what it will need later.
+// longestPatience bounds how long before it is needed one of our own agents may ask for a permission.
 const longestPatience = 24 * time.Hour
 
 var (
@@ -28,7 +28,7 @@ var (
 	errNoSession = errors.New("there is no session without a name")
 )
 
-// Evaluate is [agents.Approvals].
+// Evaluate implements [agents.Approvals].
 func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error) {
 	if by := c.engine.StoppedBy(); by != "" {
 		return permissions.Verdict{}, permissions.Stopped(by)
@@ -50,20 +50,20 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 	return v, nil
 }
 
-// Forbids is [agents.Approvals].
+// Forbids implements [agents.Approvals].
 func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.settings.Load().policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
 }
 
-// OverRate is [agents.Approvals].
+// OverRate implements [agents.Approvals].
 func (c approvals) OverRate(caller permissions.Caller, tool string) bool {
 	s := c.engine.settings.Load()
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.tooOften(s, caller, s.policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto)
 }
 
-// Held is [agents.Approvals].
+// Held implements [agents.Approvals].
 func (c approvals) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
 	e := c.engine
 	if by := e.StoppedBy(); by != "" {
@@ -82,7 +82,7 @@ func (c approvals) Held(ctx context.Context, caller permissions.Caller, session 
 	return held, nil
 }
 
-// Submit is [agents.Approvals].
+// Submit implements [agents.Approvals].
 func (c approvals) Submit(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record,
 ) (permissions.Request, error) {
@@ -125,19 +125,19 @@ func (c approvals) pose(
 	return e.opened(ctx, o, r, created)
 }
 
-// Posed is [agents.Approvals].
+// Posed implements [agents.Approvals].
 func (c approvals) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
 	r, found, err := c.engine.store.Keyed(ctx, caller.Name, key)
 	return r, found, broken(err)
 }
 
-// Read is [agents.Approvals]. The answer counts as collected: the session goes on with it.
+// Read implements [agents.Approvals]. The answer counts as collected: the session continues with it.
 func (c approvals) Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
 	s, err := c.engine.Find(ctx, caller, id)
 	return s.Request, err
 }
 
-// Use is [agents.Approvals]. Of a step, one call stands for all that it uses.
+// Use implements [agents.Approvals]. One call stands for all calls of a step.
 func (c approvals) Use(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
 ) (permissions.Request, error) {
@@ -158,13 +158,13 @@ func (c approvals) Use(
 		return permissions.Request{}, permissions.Refused(permissions.ErrNoUse)
 	}
 	change, err := e.registry.Resolve(ctx, id, permissions.Use{Call: call, At: e.stamp()})
-	if err == nil && usedByAnother(change.After, call) { // it came a moment before
+	if err == nil && usedByAnother(change.After, call) { // another call was faster
 		err = permissions.ErrNoUse
 	}
 	if err != nil {
 		return permissions.Request{}, broken(permissions.Refused(err))
 	}
-	if !change.After.VoidAt.IsZero() { // what it rested on is over, and so is it
+	if !change.After.VoidAt.IsZero() { // its basis has ended
 		return permissions.Request{}, permissions.RevokedBasis()
 	}
 	return change.After, nil
@@ -175,8 +175,8 @@ func usedByAnother(r permissions.Request, call string) bool {
 	return !r.UsedAt.IsZero() && r.Scope == permissions.Once && r.UsedCall != call
 }
 
-// stillHeld looks once more before an approval is used: see stillAllowed; and what nobody was asked about, because it
-// was held, is held now.
+// stillHeld checks an approval again before its use: see stillAllowed; and permissions that were held, so that nobody
+// was asked, must still be held.
 func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 	e := c.engine
 	if err := e.stillAllowed(r); err != nil {
@@ -194,7 +194,7 @@ func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 	return nil
 }
 
-// Withdraw is [agents.Approvals].
+// Withdraw implements [agents.Approvals].
 func (c approvals) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error {
 	if _, err := c.engine.own(ctx, caller, id); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (c approvals) Withdraw(ctx context.Context, caller permissions.Caller, id p
 	return c.cancel(ctx, id, by)
 }
 
-// cancel ends what is still pending.
+// cancel cancels a request that is still pending.
 func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) error {
 	_, err := c.engine.registry.Cancel(ctx, id, by, "")
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {
@@ -211,13 +211,14 @@ func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) err
 	return broken(err)
 }
 
-// Tell is [agents.Approvals].
+// Tell implements [agents.Approvals].
 func (c approvals) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error {
 	_, err := c.engine.Tell(ctx, caller, "", about, t)
 	return err
 }
 
-// EndSession is [agents.Approvals]. What waits is cancelled first, so that nothing more can be granted for the session.
+// EndSession implements [agents.Approvals]. Pending requests are cancelled first, so that nothing more is granted for
+// the session.
 func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
 	if session == "" || !caller.Ours() {
 		return permissions.Invalid(errNoSession)
@@ -239,7 +240,7 @@ func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, se
 	return broken(err)
 }
 
-// waits is how many wait for r. A session of ours does, wherever it rests.
+// waits returns how many callers wait for r. A session of ours always counts, even while it rests.
 func (e *Engine) waits(r permissions.Request) int {
 	n := e.registry.Waiting(r.ID)
 	if r.State == permissions.Pending && r.Caller.Ours() {
@@ -248,8 +249,8 @@ func (e *Engine) waits(r permissions.Request) int {
 	return n
 }
 
-// Sessions lists at most limit sessions of agents of ours that this identity may see, after the one named (empty: from
-// the first), by id: its own, the operator everybody's. Only with ended also those that have.
+// Sessions lists at most limit sessions of our own agents that this identity may see, by id, after the one named (empty:
+// from the first): its own, for the operator everybody's. Ended ones are included only with ended.
 func (e *Engine) Sessions(
 	ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
 ) ([]permissions.SessionView, error) {
@@ -277,7 +278,7 @@ func (e *Engine) Sessions(
 	return list, nil
 }
 
-// openSessions are those of somebody's (empty: everybody's) that go on.
+// openSessions lists a person's sessions (empty: everybody's) that have not ended.
 func (e *Engine) openSessions(
 	ctx context.Context, who string, after permissions.ID, limit int,
 ) (mine []permissions.AgentSession, err error) {
@@ -301,7 +302,7 @@ func (e *Engine) openSessions(
 	}
 }
 
-// Session gives one session, to its person and to the operator.
+// Session returns one session, to its person and to the operator.
 func (e *Engine) Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.SessionView, error) {
 	who, err := e.Who(id)
 	if err != nil {
@@ -317,7 +318,7 @@ func (e *Engine) Session(ctx context.Context, id connectors.Identity, session pe
 	return e.sessionView(ctx, s)
 }
 
-// Debug switches whether each state of a session's run is logged, for its person and for the operator.
+// Debug switches the logging of each state of a session's run, for its person and for the operator.
 func (e *Engine) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.SessionView, error) {
 	if _, err := e.Session(ctx, id, session); err != nil {
 		return permissions.SessionView{}, err
@@ -339,8 +340,8 @@ func (e *Engine) Executions(
 	return all, broken(err)
 }
 
-// Artifacts lists at most limit artifacts of a session after the one with that ID, to its person and to the operator: those of
-// one execution, or of the whole session where that is 0.
+// Artifacts lists at most limit artifacts of a session after the one with that ID, to its person and to the operator:
+// those of one execution, or of the whole session if that is 0.
 func (e *Engine) Artifacts(
 	ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
 ) ([]permissions.Artifact, error) {

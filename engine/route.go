@@ -12,10 +12,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// OperatorName is the person who runs the daemon when the configuration names nobody by that account.
+// OperatorName is the person who runs the daemon when the configuration names nobody with that account.
 const OperatorName = permissions.OperatorName
 
-// Settings are what the configuration decides. They are swapped whole and never changed in place.
+// Settings are the configuration as the engine uses it. They are replaced as a whole and never changed in place.
 type Settings struct {
 	UID           int // the account that runs the daemon
 	People        []connectors.Person
@@ -26,19 +26,19 @@ type Settings struct {
 	Keep          permissions.Keep
 	AllowSameUser bool
 	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
-	Asking        map[string][]string // by the dialect of a hook, the names of tools that only ask
+	Asking        map[string][]string // by hook dialect, the names of tools that only ask
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
-	// Of agents of ours, by the caller's name ("agent:helper"); see also [Settings.policy].
-	Bonds    map[string]permissions.Binding // whose they are: who is asked where no route says it
+	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.policy].
+	Bonds    map[string]permissions.Binding // their persons: who is asked if no route says it
 	Policies map[string]permissions.Policy  // instead of Policy
-	Holdings map[string][]permissions.Tag   // what the configuration gives them
+	Holdings map[string][]permissions.Tag   // granted by the configuration
 
-	owners map[string]string // people by the names of the callers whose tokens are theirs; the engine fills it in
+	owners map[string]string // persons by the caller names of their tokens; the engine fills it in
 }
 
-// policy is what rules a caller, with what the configuration gives it. An agent that one of ours has made is ruled by the
-// policy of that one, and is given nothing.
+// policy returns the policy of a caller, with the holdings from the configuration. An agent started by one of ours has
+// the policy of that one and no holdings.
 func (s *Settings) policy(c permissions.Caller) permissions.Policy {
 	p, found := inherited(s.Policies, c)
 	if !found {
@@ -50,7 +50,8 @@ func (s *Settings) policy(c permissions.Caller) permissions.Policy {
 	return p
 }
 
-// inherited is what there is of an agent of ours: its own, or else that of the one that made it, whose name begins its.
+// inherited returns the value for an agent of ours: its own, or else that of the agent that started it, whose name is
+// its prefix.
 func inherited[T any](all map[string]T, c permissions.Caller) (v T, found bool) {
 	if !c.Ours() {
 		return v, false
@@ -70,20 +71,20 @@ func inherited[T any](all map[string]T, c permissions.Caller) (v T, found bool) 
 // Approvals are the times and the scopes on offer.
 type Approvals struct {
 	Timeout, MaxTimeout, ClarificationTimeout time.Duration
-	DeliverWithin                             time.Duration // how long a channel that is away is tried
+	DeliverWithin                             time.Duration // how long an unreachable channel is tried
 	RedeemWindow                              time.Duration
 	Scopes                                    []permissions.Scope
 	Remind                                    []Moment
 	AskRefused                                bool // people are asked, once, about what an agent's own judgement has refused
 }
 
-// Moment is a point in the time that a request has: after a share of it, or after so long.
+// Moment is a point in a request's time: after a share of it, or after a duration.
 type Moment struct {
 	Percent int
-	After   time.Duration // when Percent is 0
+	After   time.Duration // if Percent is 0
 }
 
-// of is the moment in the time of r.
+// of returns the moment in the time of r.
 func (m Moment) of(r *permissions.Request) time.Time {
 	if m.Percent == 0 {
 		return r.CreatedAt.Add(m.After)
@@ -91,36 +92,36 @@ func (m Moment) of(r *permissions.Request) time.Time {
 	return r.CreatedAt.Add(r.Timeout() / 100 * time.Duration(m.Percent))
 }
 
-// Limits bound what callers may have pending, how often they may have people prompted, and what is stored for them. Zero is
-// no bound.
+// Limits bound a caller's pending requests, prompts, and stored data. Zero is no bound.
 type Limits struct {
 	PendingPerCaller, PromptsPerMinute, PendingTotal int
-	AutoPerMinute                                    int // calls of each caller by each pattern of tools.auto; more are asked about
-	RequestsPerHour, BytesPerHour                    int // of each caller, whatever settles what it asks
+	AutoPerMinute                                    int // unasked calls of each caller by each pattern of tools.auto; more are asked about
+	RequestsPerHour, BytesPerHour                    int // of each caller, whatever settles its requests
 }
 
 // Route says who is asked. Patterns are globs; an empty list matches everything. A request matches when its proven name
-// matches Agents (a claimed name matches only `*`), every permission it asks is covered by one of Tags, and every tool
-// matches Tools.
+// matches Agents (a claimed name matches only `*`), every permission it asks for is covered by one of Tags, and every
+// tool matches Tools.
 type Route struct {
 	Agents []string
 	Tags   []permissions.Tag
 	Tools  []string
 	Kinds  []permissions.Kind
-	Ask    []string // people; permissions.OwnerName stands for whoever the asking agent belongs to
+	Ask    []string // people; permissions.OwnerName stands for the agent's owner
 	// NoKeyboard keeps the dialogs of agents' own programs from answering before people do.
 	NoKeyboard bool
-	Quorum     int // how many have to allow; of a clarification and a pause that continues, the first answer counts
-	// Escalate asks more people when nobody has settled it by Moment, or at once when those of Ask cannot be reached.
+	Quorum     int // how many have to allow; for a clarification or a pause that continues, the first answer counts
+	// Escalate asks more people when nobody has settled the request by Moment, or at once when those in Ask cannot be
+	// reached.
 	Escalate struct {
 		Moment Moment
 		To     []string
 	}
-	// Group is where the request is shown once for all who are asked and can be reached there, instead of to each in that
+	// Group is where the request is shown once to all recipients who can be reached there, instead of to each in that
 	// channel; see [connectors.GroupChannel]. Empty: nowhere.
 	Group string
-	// Timeout is instead of the default, and the most a caller may wait; 0: the default. What goes on by itself keeps its own
-	// unless Kinds names it.
+	// Timeout replaces the default and is the most a caller may wait; 0: the default. A pause that continues keeps its
+	// own unless Kinds names it.
 	Timeout time.Duration
 }
 
@@ -133,8 +134,8 @@ func (t Route) matches(r permissions.Request) bool {
 		})))
 }
 
-// routed is the name of a caller for a pattern. What agents of ours start is under the routes of those that the
-// configuration names: what comes after the slash a model made up, and it is looked at only where a pattern has one, too.
+// routed returns the caller's name that a pattern is matched with. Agents started by ours follow the routes of the
+// configured agent: the part after the slash was chosen by a model, and counts only if the pattern has a slash too.
 func routed(pattern string, c permissions.Caller) string {
 	name := c.Proven()
 	if c.Ours() && !strings.Contains(pattern, "/") {
@@ -150,7 +151,7 @@ func glob(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// owner is whose agent a caller is: its token's person, else the one whose account it runs as; empty: nobody's.
+// owner returns the owner of a caller: its token's person, else the person of the account it runs as; empty: nobody.
 func (s *Settings) owner(c permissions.Caller) string {
 	if bond, found := inherited(s.Bonds, c); found {
 		return bond.Person
@@ -165,8 +166,8 @@ func (s *Settings) owner(c permissions.Caller) string {
 	return name
 }
 
-// owned is a route with the owner's name where it asks the owner. Where nobody owns the agent, those of Escalate are asked at
-// once, and none is nobody.
+// owned returns a route with the owner's name where it asks the owner. If the agent has no owner, those of Escalate are
+// asked at once; without them, nobody is.
 func (t Route) owned(owner string) Route {
 	if !slices.Contains(t.Ask, permissions.OwnerName) && !slices.Contains(t.Escalate.To, permissions.OwnerName) {
 		return t
@@ -193,8 +194,8 @@ func (t Route) owned(owner string) Route {
 	return t
 }
 
-// route is the first that matches, else of an agent of ours its own person; without people, everything goes to the
-// operator. One that asks an owner whom there is not asks nobody.
+// route returns the first matching route, else for an agent of ours one to its own person; without people, everything
+// goes to the operator. A route to a missing owner asks nobody.
 func (s *Settings) route(r permissions.Request) (Route, bool) {
 	if len(s.People) == 0 {
 		return Route{Ask: []string{OperatorName}, Quorum: 1}, true
@@ -211,15 +212,16 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 	return Route{}, false
 }
 
-// sameRoute reports whether two requests are asked about in the same way.
+// sameRoute reports whether two requests have the same route.
 func (s *Settings) sameRoute(a, b permissions.Request) bool {
 	one, found := s.route(a)
 	other, too := s.route(b)
 	return found && too && reflect.DeepEqual(one, other)
 }
 
-// listener is the person of that name if a caller may tell them something: its owner, or somebody whom a route may ask for it.
-// An empty name is the owner's. Nobody else is known to it, and the callers of an owner who is locked tell nothing.
+// listener returns the person of that name if a caller may send them notices: its owner, or a person whom one of its
+// routes may ask. An empty name is the owner. Other people are unknown to it, and the callers of a locked owner send
+// nothing.
 func (s *Settings) listener(c permissions.Caller, name string) (connectors.Person, error) {
 	owner := s.owner(c)
 	if len(s.People) == 0 {
@@ -242,7 +244,7 @@ func (s *Settings) listener(c permissions.Caller, name string) (connectors.Perso
 	return p, nil
 }
 
-// tellable are the people whom a caller may tell something: its owner first, and then those of every route that may be its.
+// tellable returns the people whom a caller may notify: its owner first, then those of every route that may match it.
 func (s *Settings) tellable(c permissions.Caller, owner string) (people []string) {
 	add := func(names ...string) {
 		for _, name := range names {
@@ -265,8 +267,8 @@ func (s *Settings) tellable(c permissions.Caller, owner string) (people []string
 	return people
 }
 
-// keyboard reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks about,
-// or a question, while it is open.
+// keyboard reports whether the dialog of the asker's own program may answer r before people do: an open call that its
+// hook asks about, or an open question.
 func (s *Settings) keyboard(r permissions.Request) bool {
 	if r.State != permissions.Pending || r.Hook == "" && r.Kind != permissions.KindClarification {
 		return false
@@ -275,7 +277,7 @@ func (s *Settings) keyboard(r permissions.Request) bool {
 	return found && !t.NoKeyboard && r.Quorum <= 1 && t.Quorum <= 1
 }
 
-// person is somebody by name. The implicit operator is nobody once there are people.
+// person returns the person of a name. The implicit operator exists only without people.
 func (s *Settings) person(name string) (connectors.Person, bool) {
 	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Name == name }); i >= 0 {
 		return s.People[i], true
@@ -294,8 +296,8 @@ func (s *Settings) Operator() connectors.Person {
 	return connectors.Person{Name: OperatorName, UID: s.UID, Location: time.Local}
 }
 
-// Owner is the person who hears of what is nobody's in particular: the one whose account runs the daemon, else the first
-// of the configuration, of those who are not locked; else the implicit operator.
+// Owner is the person who receives what concerns nobody in particular: the one whose account runs the daemon, else the
+// first in the configuration, of those who are not locked; else the implicit operator.
 func (s *Settings) Owner() connectors.Person {
 	operator := s.Operator()
 	free := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Locked == "" })
@@ -305,12 +307,11 @@ func (s *Settings) Owner() connectors.Person {
 	return operator
 }
 
-// sameAccount reports whether what a channel calls an account besides, then and now, speaks for one account: where either
-// is unknown, nothing speaks against it.
+// sameAccount reports whether two aliases on a channel may belong to one account: an unknown one does not contradict.
 func sameAccount(then, now string) bool { return then == "" || now == "" || then == now }
 
-// identify is the person that a door's proof stands for. Whoever is locked is told beside false. The operator goes on as
-// nobody in particular where the person is locked whose account runs the daemon: who unlocks, and decides nothing.
+// identify returns the person whom an identity proves. A locked person is returned with false. If the person whose
+// account runs the daemon is locked, the operator has a name without a person: it can unlock, and decides nothing.
 func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	if id.Console || id.Operator {
 		p := s.Operator()

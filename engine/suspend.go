@@ -9,9 +9,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Suspend notes that an account may be somebody else's by now, as when its keys have changed: it is nobody's, and nothing
-// is sent there, until it is paired again. Its person is asked elsewhere; what they voted before stays. An account that
-// is nobody's here changes nothing. While the error is not nil it is suspended, but a restart would forget it: try again.
+// Suspend suspends an account that may belong to somebody else, for example since its keys have changed: it answers for
+// nobody and receives nothing until it is paired again. Its person is asked elsewhere; earlier votes stay. An unknown
+// account changes nothing. After an error the account is suspended until a restart: try again.
 func (e *Engine) Suspend(ctx context.Context, via, address string) error {
 	door := e.door(via)
 	if door == nil {
@@ -25,7 +25,7 @@ func (e *Engine) Suspend(ctx context.Context, via, address string) error {
 	}
 	s := permissions.Suspension{Via: via, Address: address, At: e.stamp()}
 	if !e.isSuspended(via, address) {
-		e.log.Warn("an account may be somebody else's by now, and is nobody's until it is enrolled again", "via", via, "person", who)
+		e.log.Warn("account suspended: its keys changed; pair it again", "via", via, "person", who)
 		e.mu.Lock()
 		e.suspended = append(e.suspended, s)
 		e.mu.Unlock()
@@ -37,14 +37,14 @@ func (e *Engine) Suspend(ctx context.Context, via, address string) error {
 	return broken(e.store.Suspend(noting, via, address, who, s.At))
 }
 
-// isSuspended reports whether an account is.
+// isSuspended reports whether an account is suspended.
 func (e *Engine) isSuspended(via, address string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.ContainsFunc(e.suspended, func(s permissions.Suspension) bool { return s.Via == via && s.Address == address })
 }
 
-// lift has an account be its person's again.
+// lift ends the suspension of an account.
 func (e *Engine) lift(via, address string) {
 	e.mu.Lock()
 	e.suspended = slices.DeleteFunc(e.suspended, func(s permissions.Suspension) bool { return s.Via == via && s.Address == address })
@@ -64,8 +64,8 @@ func (e *Engine) readSuspensions(ctx context.Context) error {
 	return nil
 }
 
-// unconfirmed takes the accounts away that were paired before the store was restored, but where the configuration names
-// them too.
+// unconfirmed removes the accounts that were paired before the store was restored, unless the configuration names them
+// too.
 func (e *Engine) unconfirmed(people []connectors.Person) {
 	for _, p := range e.pairings {
 		door := e.door(p.Via)
@@ -80,7 +80,7 @@ func (e *Engine) unconfirmed(people []connectors.Person) {
 	}
 }
 
-// empty takes a suspended account away from whoever has it, by the configuration as well, and says from whom.
+// empty removes a suspended account from everybody who has it, including by the configuration, and returns whose it was.
 func empty(people []connectors.Person, door connectors.Pairer, s permissions.Suspension) (whose []int) {
 	for i, p := range people {
 		if door.Address(p) == s.Address {
@@ -92,7 +92,7 @@ func empty(people []connectors.Person, door connectors.Pairer, s permissions.Sus
 	return whose
 }
 
-// suspended says that somebody's account at a channel is, or that they are locked, and what to do; nil where it is not.
+// suspended returns the error for a suspended account or a locked person, which says what to do; nil if neither.
 func suspended(p connectors.Person, via string) error {
 	if err := lockedOut(p); err != nil {
 		return err
@@ -108,8 +108,8 @@ func suspended(p connectors.Person, via string) error {
 		"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s", p.Name, via, p.Name, via)}
 }
 
-// barred says why what was sent to somebody by a channel can be answered by nobody: the account is suspended, they are
-// locked, or they have no account there any more; nil where it is not so.
+// barred returns why nobody can answer what was sent to a person by a channel: the account is suspended, they are
+// locked, or they have no account there any more; nil if they can.
 func (e *Engine) barred(p connectors.Person, via string) error {
 	why := suspended(p, via)
 	if door := e.door(via); why == nil && door != nil && p.Name != "" && door.Address(p) == "" {
@@ -119,7 +119,7 @@ func (e *Engine) barred(p connectors.Person, via string) error {
 	return why
 }
 
-// suspends reports whether somebody whom r asks has lost an account.
+// suspends reports whether a recipient of r has lost an account.
 func (s *Settings) suspends(r permissions.Request) bool {
 	return slices.ContainsFunc(r.Asked, func(name string) bool {
 		p, _ := s.person(name)
@@ -127,13 +127,13 @@ func (s *Settings) suspends(r permissions.Request) bool {
 	})
 }
 
-// withhold gives up the copies that went to an account that is suspended by now, or its person's no longer. What stands in
-// a place is not the account's own.
+// withhold fails the copies that were sent to an account that is suspended by now or no longer its person's. Copies in a
+// group are kept.
 func (e *Engine) withhold(ctx context.Context, s *Settings, copies []permissions.Copy) error {
 	for i, cp := range copies {
 		p, _ := s.person(cp.Person)
 		why := e.barred(p, cp.Connector)
-		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // whoever is locked sees that
+		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // a locked person's copy says so
 			continue
 		}
 		copies[i].Failed = why.Error()

@@ -10,8 +10,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it: a call
-// for it was cancelled. It outlives the daemon.
+// Regret withdraws a request of this caller after a delay, because a call for it was cancelled, unless the same is asked
+// again or somebody waits for it by then. It survives a restart.
 func (e *Engine) Regret(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration,
 ) (permissions.RequestView, error) {
@@ -32,8 +32,8 @@ func (e *Engine) Regret(
 	return e.View(ctx, r)
 }
 
-// Hold keeps the place of a client that shows a dialog of its own about a request of this caller's, or gives it up: until the client
-// is back, people are not told that nobody waits. It outlives the daemon.
+// Hold keeps the place of a client that shows a dialog of its own about a request of this caller, or releases it: until
+// the client returns, prompts do not say that nobody waits. It survives a restart.
 func (e *Engine) Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
 	r, err := e.own(ctx, caller, id)
 	if err != nil {
@@ -47,13 +47,14 @@ func (e *Engine) Hold(ctx context.Context, caller permissions.Caller, id permiss
 	if err := e.store.KeepWait(ctx, w); err != nil {
 		return broken(err)
 	}
-	if r, err = e.store.Read(ctx, id); err != nil || r.State != permissions.Pending { // settled in the very moment
+	if r, err = e.store.Read(ctx, id); err != nil || r.State != permissions.Pending { // settled at this very moment
 		e.registry.Hold(id, false)
 	}
 	return broken(err)
 }
 
-// KeepProcess keeps which process of this machine waits for a request of this caller's, or forgets it where that has no id.
+// KeepProcess records which process of this machine waits for a request of this caller, or deletes the record if the PID
+// is 0.
 func (e *Engine) KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error {
 	if _, err := e.own(ctx, caller, w.Request); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (e *Engine) KeepProcess(ctx context.Context, caller permissions.Caller, w p
 	return broken(e.store.KeepWait(ctx, w))
 }
 
-// Processes are those that waited when the daemon ended, with the callers that they ask as.
+// Processes returns the processes that waited when the daemon stopped, with their callers.
 func (e *Engine) Processes(ctx context.Context) (all []permissions.Wait, callers []permissions.Caller, err error) {
 	kept, err := e.store.Waits(ctx)
 	for _, w := range kept {
@@ -80,7 +81,7 @@ func (e *Engine) Processes(ctx context.Context) (all []permissions.Wait, callers
 	return all, callers, broken(err)
 }
 
-// readWaits recalls who waited when the daemon ended. Whoever cancelled a call has as long to come back as all others.
+// readWaits restores who waited when the daemon stopped. Cancelled calls get the same grace to return as all others.
 func (e *Engine) readWaits(ctx context.Context) error {
 	kept, err := e.store.Waits(ctx)
 	soonest := e.clock.Now().Add(returnGrace)
@@ -93,13 +94,13 @@ func (e *Engine) readWaits(ctx context.Context) error {
 			}
 		case permissions.WaitDialog:
 			e.registry.Hold(w.Request, true)
-		case permissions.WaitProcess: // the door of their calls asks for them
+		case permissions.WaitProcess: // the hook server fetches them
 		}
 	}
 	return err
 }
 
-// rejoined forgets that a call for a request was cancelled: somebody asks the same again.
+// rejoined deletes the record of a cancelled call, since the same is asked again.
 func (e *Engine) rejoined(ctx context.Context, id permissions.ID) {
 	e.mu.Lock()
 	_, regretted := e.regrets[id]
@@ -109,11 +110,11 @@ func (e *Engine) rejoined(ctx context.Context, id permissions.ID) {
 		return
 	}
 	if err := e.store.DropWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled}); err != nil {
-		e.log.Warn("a request may be withdrawn after a restart, although its caller came back", "request", id, "err", err)
+		e.log.Warn("drop pending cancel: the request may be withdrawn after a restart", "request", id, "err", err)
 	}
 }
 
-// carryOut withdraws what was cancelled as its time comes, until ctx ends.
+// carryOut withdraws the requests of cancelled calls when their time comes, until ctx ends.
 func (e *Engine) carryOut(ctx context.Context) error {
 	for ctx.Err() == nil {
 		nap := retryDelay
@@ -127,7 +128,7 @@ func (e *Engine) carryOut(ctx context.Context) error {
 				continue
 			}
 			if err := e.withdrawRegretted(ctx, id); err != nil {
-				e.log.Warn("the request of a cancelled call may stand", "request", id, "err", err)
+				e.log.Warn("withdraw request of a cancelled call: retrying", "request", id, "err", err)
 			}
 		}
 		select {
@@ -139,7 +140,7 @@ func (e *Engine) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// withdrawRegretted withdraws a request whose call was cancelled, where nobody waits for it. What fails is tried again.
+// withdrawRegretted withdraws the request of a cancelled call if nobody waits for it. Failures are retried.
 func (e *Engine) withdrawRegretted(ctx context.Context, id permissions.ID) (err error) {
 	work, done := context.WithTimeout(ctx, storeTime)
 	defer done()
