@@ -33,7 +33,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// walls are those of all that agents of ours run. What the daemon itself is stays out of their reach.
+// walls returns the sandbox for everything that the daemon's agents run. The daemon's own files are out of its reach.
 func walls(cfg *config.Config, s engine.Settings) *sandbox.Sandbox {
 	mode := sandbox.On
 	if !cfg.Sandbox {
@@ -42,7 +42,7 @@ func walls(cfg *config.Config, s engine.Settings) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{Own: s.Own, Mode: mode})
 }
 
-// ownAgents makes the runtime of the agents of our own that think with a model.
+// ownAgents builds the runtime of the agents that use a model.
 func (c *CLI) ownAgents(
 	cfg *config.Config, s engine.Settings, walls *sandbox.Sandbox, rows runtime.Store, log *slog.Logger,
 ) (own *runtime.Runtime, servers []*remote.Server, err error) {
@@ -67,7 +67,7 @@ func (c *CLI) ownAgents(
 	return runtime.New(runtime.Options{Agents: all, Others: others, Store: rows, Now: time.Now, Log: log}), servers, nil
 }
 
-// server is an MCP server of an agent's, in walls of its own: it reaches what its entry names, and no more.
+// server is an agent's MCP server, in a sandbox of its own that reaches only what its entry names.
 func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, log *slog.Logger) *remote.Server {
 	reach := sandbox.Policy{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
 	return remote.New(remote.Options{
@@ -76,7 +76,7 @@ func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, l
 	})
 }
 
-// ownAgent is one agent, with its model and its tools.
+// ownAgent builds one agent with its model and tools.
 func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbox, log *slog.Logger) (runtime.Agent, error) {
 	model, err := c.model(a, log)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbo
 	return one, nil
 }
 
-// model is what an agent thinks with.
+// model builds an agent's model.
 func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	m := a.Model
 	if m.Provider == config.Script {
@@ -123,7 +123,7 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	})
 }
 
-// ruleAgents says in the settings of the engine whose the agents of our own are, what they hold, and what they may run.
+// ruleAgents adds the agents' owners, permissions and policies to the engine's settings.
 func ruleAgents(cfg *config.Config, s *engine.Settings) {
 	s.Bonds, s.Holdings = map[string]permissions.Binding{}, map[string][]permissions.Tag{}
 	s.Policies = map[string]permissions.Policy{}
@@ -137,9 +137,8 @@ func ruleAgents(cfg *config.Config, s *engine.Settings) {
 	}
 }
 
-// keepAgents has agents of our own stay whose they are, and hold what they held, while the daemon runs: they are those of
-// the start. What they may run is what the configuration says now; who is no longer in it keeps to what it said before.
-// What the daemon began with stays its own.
+// keepAgents keeps the agents, their owners and permissions as they were at the start, since a reload does not change them.
+// Policies change; an agent that the new configuration no longer has keeps its old one. Own files of the start stay protected.
 func keepAgents(next *engine.Settings, began engine.Settings) {
 	next.Bonds, next.Holdings = began.Bonds, began.Holdings
 	for caller, p := range began.Policies {
@@ -150,8 +149,7 @@ func keepAgents(next *engine.Settings, began engine.Settings) {
 	next.Own = slices.Compact(slices.Sorted(slices.Values(slices.Concat(next.Own, began.Own))))
 }
 
-// agentFolders refuses what agents of ours are given of the daemon's own files, or around them. A link counts as what it
-// leads to.
+// agentFolders rejects agent folders that contain the daemon's own files or lie among them. Links are resolved.
 func agentFolders(cfg *config.Config, files []string) error {
 	for i, a := range cfg.Agents {
 		at := fmt.Sprintf("agents.%d", i)
@@ -170,7 +168,7 @@ func agentFolders(cfg *config.Config, files []string) error {
 		for _, l := range given {
 			for _, folder := range l.folders {
 				if cfg.Sandbox && folder == "/proc" && strings.HasSuffix(l.key, "read") {
-					continue // what is the daemon's there, the kernel keeps from whoever is in the sandbox
+					continue // the sandbox's kernel rules protect the daemon's files there
 				}
 				if touched, ok := own.Find(files, folder); ok {
 					return fmt.Errorf("%s: agents.%s: %s covers or lies in daycared's own %s, which %s is not given; name another folder",
@@ -182,7 +180,7 @@ func agentFolders(cfg *config.Config, files []string) error {
 	return nil
 }
 
-// atConsole refuses agents that are talked to in the terminal by somebody whose terminal it is not.
+// atConsole rejects agents that chat in a terminal which belongs to another person.
 func atConsole(cfg *config.Config, s engine.Settings) error {
 	operator := s.Operator().Name
 	for i, a := range cfg.Agents {
@@ -194,8 +192,8 @@ func atConsole(cfg *config.Config, s engine.Settings) error {
 	return nil
 }
 
-// agentKey reads the key of an agent's model from its file, or from the service's credentials; empty where it needs none.
-// No error holds any of it.
+// agentKey reads the key of an agent's model from its file, or from the service's credentials; empty if it needs none. Errors do
+// not reveal it.
 func (c *CLI) agentKey(a config.Agent) (models.Key, error) {
 	file := a.Model.APIKeyFile
 	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" && a.Model.Provider != config.Script {
@@ -224,10 +222,10 @@ func (c *CLI) agentKey(a config.Agent) (models.Key, error) {
 	return models.Key(key), nil
 }
 
-// maxAgentFile is how much of a file of instructions or of a script is read, in bytes.
+// maxAgentFile is the maximum size of an instructions or script file, in bytes.
 const maxAgentFile = 64 << 20
 
-// agentInstructions are what an agent's model is told first.
+// agentInstructions is the system prompt of an agent.
 func agentInstructions(a config.Agent) (string, error) {
 	if a.InstructionsFile == "" {
 		return a.Instructions, nil
@@ -242,7 +240,7 @@ func agentInstructions(a config.Agent) (string, error) {
 	return string(text), nil
 }
 
-// acpAgents makes the agents that are programs of their own.
+// acpAgents builds the agents that are separate programs.
 func (c *CLI) acpAgents(
 	cfg *config.Config, s engine.Settings, walls *sandbox.Sandbox, rows agents.SessionStore, log *slog.Logger,
 ) (all []*acp.Agent) {
@@ -261,12 +259,12 @@ func (c *CLI) acpAgents(
 	return all
 }
 
-// toolsOf are the tools of our own that there are by the configuration.
+// toolsOf returns the built-in tools that the configuration enables.
 func toolsOf(cfg *config.Config, walls *sandbox.Sandbox) []tools.Tool {
 	return slices.DeleteFunc(tools.All(walls), func(t tools.Tool) bool { return cfg.WebSearch.URL == "" && t.Spec().Name == "web_search" })
 }
 
-// kitOf are the tools of our own, by their names.
+// kitOf returns the built-in tools by name.
 func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
 	all := map[string]tools.Tool{}
 	for _, t := range tools.All(walls) {
@@ -275,12 +273,12 @@ func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
 	return all
 }
 
-// placeOf is where the tools of an agent are used.
+// placeOf is the workspace in which an agent's tools run.
 func placeOf(a config.Agent, cfg *config.Config) tools.Workspace {
 	return tools.Workspace{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
 }
 
-// program is how the program of an agent is started: in walls of its own, of what its entry names.
+// program describes how an agent's program is started: in a sandbox that reaches what its entry names.
 func (c *CLI) program(a config.Agent, place tools.Workspace, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
 	return acp.Program{
 		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Mode: a.Mode, Version: version,
@@ -300,7 +298,7 @@ func (c *CLI) program(a config.Agent, place tools.Workspace, walls *sandbox.Sand
 	}
 }
 
-// handedOn are the variables of those names, as far as they are set.
+// handedOn returns the given environment variables that are set.
 func (c *CLI) handedOn(names []string) (environ []string) {
 	for _, name := range names {
 		if value := c.env(name); value != "" {
@@ -310,8 +308,8 @@ func (c *CLI) handedOn(names []string) (environ []string) {
 	return environ
 }
 
-// homeOf is where a program looks for what is its own: the home of the daemon's account, if its entry names something
-// there, else its workspace.
+// homeOf is the HOME of an agent's program: that of the daemon's account, if the agent's entry names something in it, otherwise
+// its workspace.
 func (c *CLI) homeOf(a config.Agent, work string) string {
 	home := c.env("HOME")
 	within, err := permissions.ParseTag("@read:" + home)
@@ -328,10 +326,10 @@ func (c *CLI) homeOf(a config.Agent, work string) string {
 	return work
 }
 
-// eventHandlers are told, each, what becomes of what agents of ours asked.
+// eventHandlers calls each handler for every event of requests that agents made.
 type eventHandlers []agents.EventHandler
 
-// HandleEvent is [agents.EventHandler].
+// HandleEvent implements [agents.EventHandler].
 func (all eventHandlers) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) (err error) {
 	for _, w := range all {
 		err = errors.Join(err, w.HandleEvent(ctx, h, r))

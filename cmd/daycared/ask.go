@@ -21,15 +21,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// question is what the commands that ask have in common.
+// question holds what all asking commands share.
 type question struct {
 	request permissions.Request
 	details string // a file, or - for standard input
 	scope   string
 	timeout time.Duration
-	timed   func() bool // reports whether a flag gave the timeout; nil where there is none
+	timed   func() bool // reports whether a flag set the timeout; nil if there is no such flag
 	asJSON  bool
-	began   time.Time // when it was put
+	began   time.Time // when it was submitted
 }
 
 func (q *question) flags(c *CLI, cmd *cobra.Command) {
@@ -123,7 +123,7 @@ func (c *CLI) chooseCommand() *cobra.Command {
 	return cmd
 }
 
-// ask puts the question, waits, and prints the outcome. Ctrl-C cancels; SIGTERM leaves the request standing.
+// ask submits the question, waits, and prints the outcome. Ctrl-C cancels it; after SIGTERM the request stays pending.
 func (c *CLI) ask(ctx context.Context, q *question) error {
 	if err := c.complete(q); err != nil {
 		return err
@@ -140,12 +140,12 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 			why = strings.TrimSuffix(refusal.Error(), ".")
 		}
 		stands := ""
-		if progress.told != "" { // nothing is known to stand before
+		if progress.told != "" { // without progress, no request is known to exist
 			stands = "stands and "
 		}
 		c.say("%s; the question %sis asked again until its time is over", why, stands)
 	}
-	if ctx.Err() != nil { // the signal came before anything was asked
+	if ctx.Err() != nil { // the signal came before the question was submitted
 		return endedBefore()
 	}
 	defer asks.Close()
@@ -162,7 +162,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	return c.outcome(q, progress, r)
 }
 
-// put asks, and with --timeout again where too much of the caller's waits already, as long as that reaches.
+// put submits the question. With --timeout it waits and retries when the caller has too many pending requests.
 func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permissions.RequestView, error) {
 	for told := false; ; told = true {
 		s, err := asks.Put(ctx, q.request)
@@ -180,14 +180,14 @@ func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permis
 	}
 }
 
-// complete fills in where this process runs and what the files hold.
+// complete adds where this process runs and the content of files.
 func (c *CLI) complete(q *question) (err error) {
 	r := &q.request
 	r.Claimed = r.Agent != ""
 	if r.Cwd, err = os.Getwd(); err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	r.Host, _ = os.Hostname() // a host without a name is not told
+	r.Host, _ = os.Hostname() // empty if it fails
 	if q.timed != nil && q.timed() && q.timeout < time.Second {
 		return usage("--timeout %s is too short; it is at least 1s", q.timeout)
 	}
@@ -199,8 +199,8 @@ func (c *CLI) complete(q *question) (err error) {
 		if err != nil {
 			return usage("read --details %s: %s", q.details, err)
 		}
-		if r.Details = text; len(text) <= permissions.MaxDetails { // it is whole
-			r.Details = strings.TrimSuffix(text, "\n") // which ends the last line; on a card it would begin another
+		if r.Details = text; len(text) <= permissions.MaxDetails { // not cut
+			r.Details = strings.TrimSuffix(text, "\n") // it would start another line on a card
 		}
 	}
 	if err := q.checkText(); err != nil {
@@ -212,7 +212,7 @@ func (c *CLI) complete(q *question) (err error) {
 	return nil
 }
 
-// checkText refuses what is not UTF-8 by the name that whoever asks knows it by.
+// checkText rejects invalid UTF-8, naming the flag or argument that has it.
 func (q *question) checkText() error {
 	r := q.request
 	for _, text := range [][2]string{
@@ -223,7 +223,7 @@ func (q *question) checkText() error {
 			return usage("%s is not UTF-8", text[0])
 		}
 	}
-	if len(r.Details) <= permissions.MaxDetails && !utf8.ValidString(r.Details) { // a longer one was not read whole
+	if len(r.Details) <= permissions.MaxDetails && !utf8.ValidString(r.Details) { // a longer one is not read to its end
 		return usage("what --details names is not UTF-8")
 	}
 	return nil
@@ -284,7 +284,7 @@ func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling, asJS
 	return nil
 }
 
-// read is what a file holds, or standard input.
+// read reads a file or standard input.
 func (c *CLI) read(file string) (string, error) {
 	in := io.Reader(c.In)
 	if file != "-" {
@@ -302,8 +302,8 @@ func (c *CLI) read(file string) (string, error) {
 	return string(text), err
 }
 
-// cancelOwn withdraws the request after Ctrl-C. When a person was faster, their answer stands; one that was never
-// stored is not there to be cancelled.
+// cancelOwn withdraws the request after Ctrl-C. An answer that came first stays valid, and a request that was never stored needs
+// no withdrawal.
 func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions.ID) (permissions.RequestView, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
@@ -319,7 +319,7 @@ func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions
 	return cancelled, ended(permissions.ExitCancelled, "the request %s could not be cancelled and may stand: %s", id, err)
 }
 
-// ended is a question that a signal ended here, without an outcome.
+// ended is the error of a question that a signal ended without an outcome.
 func ended(exit int, format string, args ...any) error {
 	return &problem{fmt.Sprintf(format, args...), codeEnded, exit}
 }
@@ -328,7 +328,7 @@ func endedBefore() error {
 	return ended(permissions.ExitCancelled, "ended before the question was asked")
 }
 
-// left tells how to come back to a request that SIGTERM left standing; id is empty where no daemon has confirmed one.
+// left says how to return to a request that stayed pending after SIGTERM; id is empty if no daemon has confirmed one.
 func (c *CLI) left(q *question, id permissions.ID) error {
 	if id == "" {
 		return ended(permissions.ExitOther, "ended before the daemon confirmed the question; it is not known to stand")
@@ -348,7 +348,7 @@ func (c *CLI) left(q *question, id permissions.ID) error {
 		"the request %s stands, and nobody waits for its answer; ask the same again to join it, or cancel it with: %s", id, cancel)
 }
 
-// outcome prints the sentence, or the JSON object, and gives the exit code.
+// outcome prints the outcome as a sentence or a JSON object, and returns the exit code.
 func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView) error {
 	result := permissions.Result(s.Request)
 	progress.again(s.Request)
@@ -360,7 +360,7 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView
 			return fmt.Errorf("print the request: %w", err)
 		}
 	} else {
-		text := result.Text // as it is for programs, whose words these may be
+		text := result.Text // unescaped, for programs that compare it
 		if out, isFile := c.Out.(*os.File); !isFile || terminal.IsTerminal(out) {
 			text = card.Spell(permissions.Harmless(text))
 		}
@@ -372,15 +372,15 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView
 	return nil
 }
 
-// progress tells people, on stderr, what happens to their question.
+// progress reports on stderr what happens to a question.
 type progress struct {
 	cli    *CLI
-	wanted time.Duration // to wait; 0: nothing was said
-	told   string        // the request, and to whom it was delivered
-	anew   bool          // it was told that an earlier answer is over
+	wanted time.Duration // how long to wait; 0: unknown
+	told   string        // the request and its recipients
+	anew   bool          // the notice about an earlier answer was printed
 }
 
-// again tells, once, that the question was answered before, and asked again since that answer is over.
+// again says, once, that an earlier answer has expired and the question is asked again.
 func (p *progress) again(r permissions.Request) {
 	if r.EarlierAt.IsZero() || p.anew {
 		return
@@ -393,7 +393,7 @@ func (p *progress) tell(s permissions.RequestView) {
 	r, told := s.Request, string(s.Request.ID)
 	line := []string{"asked " + strings.Join(r.Asked, ", ")}
 	for _, d := range s.Copies {
-		if slices.Contains(r.Asked, d.Person) { // else it was taken back
+		if slices.Contains(r.Asked, d.Person) { // otherwise it was taken back
 			told += " " + d.Person + " " + d.Connector
 			line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
 		}

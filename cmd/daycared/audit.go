@@ -26,13 +26,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// auditFilter is which entries of the audit are listed.
+// auditFilter selects entries of the audit.
 type auditFilter struct {
 	listing
 	agent, request string
 }
 
-// auditRow is an entry for people: of a fixed width, so that a long chain need not be in memory whole.
+// auditRow formats an entry in columns of a fixed width, so that a long chain need not fit in memory.
 const auditRow = "%-6v  %-24s  %-20s  %-5s  %-26s  %-16s  %s\n"
 
 func (c *CLI) auditCommand() *cobra.Command {
@@ -59,10 +59,10 @@ func (c *CLI) auditCommand() *cobra.Command {
 	return cmd
 }
 
-// mostTold is how many requests the audit remembers while it is listed.
+// mostTold is how many requests a listing caches.
 const mostTold = 4096
 
-// audit prints the entries as they come, so that a long chain is never in memory whole.
+// audit prints entries as they arrive, so that a long chain need not fit in memory.
 func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) error {
 	zone := here(ctx, client).Location
 	since, err := f.begin(zone)
@@ -78,7 +78,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 		return err
 	}
 	l := auditList{CLI: c, client: client, asJSON: f.asJSON, headed: f.asJSON, zone: zone, told: told}
-	var last []permissions.Entry // of those that are listed, where --limit says how many
+	var last []permissions.Entry // the last matching entries, with --limit
 	err = eachEntry(ctx, client, func(e permissions.Entry) error {
 		l.head()
 		if e.Hash == (permissions.Digest{}) {
@@ -116,7 +116,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	return nil
 }
 
-// auditList is what is printed of the audit, and what of it could not be read.
+// auditList is the state of a listing: what is printed, and what could not be read.
 type auditList struct {
 	*CLI
 	client         *admin.Client
@@ -126,7 +126,7 @@ type auditList struct {
 	unread         []string
 }
 
-// head prints the names of the columns, once something was heard of the daemon.
+// head prints the column names, once the daemon has answered.
 func (l *auditList) head() {
 	if !l.headed {
 		fmt.Fprintf(l.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
@@ -134,7 +134,7 @@ func (l *auditList) head() {
 	l.headed = true
 }
 
-// request is what an entry is about. Where the row is not used, that is noted; where nothing can be read, the next page fails.
+// request returns the request of an entry. An unusable row is noted and skipped; if nothing can be read, the next page fails.
 func (l *auditList) request(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
 	s, err := lookUp(ctx, l.client, l.told, id)
 	if permissions.CodeOf(err) == permissions.CodeBroken {
@@ -157,7 +157,7 @@ func (l *auditList) list(ctx context.Context, e permissions.Entry) error {
 	return err
 }
 
-// idOf is the id of a request that is named by it or by its code; empty where none is named.
+// idOf resolves a request's id or code; empty without a name.
 func idOf(ctx context.Context, client *admin.Client, name string) (permissions.ID, error) {
 	if name == "" {
 		return "", nil
@@ -169,7 +169,7 @@ func idOf(ctx context.Context, client *admin.Client, name string) (permissions.I
 	return s.Request.ID, nil
 }
 
-// lookUp is the request of an id, zero where there is none or it is no longer kept; told remembers it.
+// lookUp returns a request, zero if it does not exist or is no longer kept. told caches it.
 func lookUp(
 	ctx context.Context, client *admin.Client, told *lru.Cache[permissions.ID, permissions.RequestView], id permissions.ID,
 ) (s permissions.RequestView, err error) {
@@ -189,12 +189,12 @@ func lookUp(
 	return s, err
 }
 
-// asks reports whether r is asked by an agent of that name, or by the account or the token of that name.
+// asks reports whether r was made by an agent, account or token of that name.
 func asks(r permissions.Request, name string) bool {
 	return r.ID != "" && (r.Agent == name || r.Caller.Name == name || strings.HasSuffix(r.Caller.Name, ":"+name))
 }
 
-// dash stands for what there is none of in a table.
+// dash replaces empty table cells.
 func dash(text string) string {
 	if text == "" {
 		return "-"
@@ -202,7 +202,7 @@ func dash(text string) string {
 	return text
 }
 
-// eachEntry hands over the daemon's chain from its first entry.
+// eachEntry yields the daemon's chain from its first entry.
 func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.Entry) error) error {
 	after := int64(0)
 	for {
@@ -219,7 +219,7 @@ func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.
 	}
 }
 
-// verifyCommand checks the chains; --head says which entry somebody remembers, so that a cut-off end is noticed.
+// verifyCommand checks the chains; --head gives a remembered entry, so that a truncated chain is detected.
 func (c *CLI) verifyCommand() *cobra.Command {
 	head, key, asJSON := "", "", false
 	cmd := &cobra.Command{
@@ -275,7 +275,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 	return cmd
 }
 
-// printHeads prints the heads of chains that were found sound.
+// printHeads prints the heads of verified chains.
 func (c *CLI) printHeads(heads []permissions.Head, asJSON bool) error {
 	sound := make([]soundChain, 0, len(heads))
 	for _, e := range heads {
@@ -294,7 +294,7 @@ func (c *CLI) printHeads(heads []permissions.Head, asJSON bool) error {
 	return nil
 }
 
-// newKeyCommand is for a key that is lost, or that others know.
+// newKeyCommand replaces a lost or exposed key.
 func (c *CLI) newKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "new-key",
@@ -317,7 +317,7 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = dir.Close() }() // it ends with the process, too
+			defer func() { _ = dir.Close() }() // it is released when the process ends
 			o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 			o.NewKey = true
 			rows, err := store.Open(cmd.Context(), o)
@@ -335,14 +335,14 @@ func (c *CLI) newKeyCommand() *cobra.Command {
 	}
 }
 
-// soundChain is a chain that was verified, as programs read it.
+// soundChain is a verified chain in JSON.
 type soundChain struct {
 	Chain string `json:"chain"`
 	First int64  `json:"first"`
 	Last  int64  `json:"last"`
-	Count int    `json:"count"` // there are gaps where the store was restored
+	Count int    `json:"count"` // a restore leaves gaps in the numbers
 	Hash  string `json:"hash"`  // of the last entry
-	// Unkeyed is the last entry that the audit key did not key, but seals as it was then; 0: there is none.
+	// Unkeyed is the last entry that is sealed but not keyed with the audit key; 0: there is none.
 	Unkeyed int64 `json:"unkeyed"`
 }
 
@@ -350,8 +350,7 @@ func chainOf(e permissions.Head) soundChain {
 	return soundChain{e.Chain, e.First, e.Seq, e.Entries, e.Hash.String(), e.Unkeyed}
 }
 
-// entries says how many entries of a chain there are, and from which to which, where its start was deleted or the store was
-// restored.
+// entries describes the number and range of a chain's entries; its start may have been deleted, or the store restored.
 func entries(first, last int64, count int) string {
 	if int64(count) == last {
 		return fmt.Sprintf("%d entries", last)
@@ -359,7 +358,7 @@ func entries(first, last int64, count int) string {
 	return fmt.Sprintf("%d entries (%d to %d)", count, first, last)
 }
 
-// remembered tells what became of the entry that somebody remembers. The chain was found to be sound.
+// remembered reports what happened to a remembered entry of a verified chain.
 func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) error {
 	if head == "" {
 		return nil
@@ -390,17 +389,17 @@ func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) 
 	return nil
 }
 
-// publisher tells of the newest entry of the audit where the daemon's account may not change it afterwards, so that whoever
-// remembers it notices an audit that was cut off or written anew.
+// publisher publishes the newest entry of the audit to a place that the daemon's account cannot change afterwards, so that
+// truncation or rewriting of the audit can be detected.
 type publisher struct {
 	to    string // log, a file or an address
 	every time.Duration
 	head  func(context.Context) (chain string, seq int64, hash permissions.Digest, err error)
 	log   *slog.Logger
-	told  int64 // the newest entry that was published
+	told  int64 // the newest published entry
 }
 
-// newPublisher is nil where no head is to be published.
+// newPublisher returns nil if heads are not published.
 func newPublisher(
 	h config.Heads, head func(context.Context) (string, int64, permissions.Digest, error), log *slog.Logger,
 ) *publisher {
@@ -410,25 +409,25 @@ func newPublisher(
 	return &publisher{to: h.To, every: h.Every, head: head, log: log}
 }
 
-// publishWithin bounds one try to publish a head, and publishAtStop what a stop waits for it.
+// publishWithin bounds one attempt to publish a head, publishAtStop the one at shutdown.
 const (
 	publishWithin = 10 * time.Second
 	publishAtStop = time.Second
 )
 
-// run publishes a head at the start, and then one that is new each time that the interval has passed, until ctx ends.
+// run publishes the head at the start, and then a new one after each interval, until ctx ends.
 func (p *publisher) run(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
 	for ctx.Err() == nil {
 		p.try(ctx, publishWithin)
-		_ = permissions.Pause(ctx, p.every) // the loop looks at ctx
+		_ = permissions.Pause(ctx, p.every) // the loop checks ctx
 	}
 	return nil
 }
 
-// last publishes the head at the end, when nothing more is written.
+// last publishes the head at shutdown, after the last write.
 func (p *publisher) last() {
 	if p != nil {
 		p.try(context.Background(), publishAtStop)
@@ -443,12 +442,12 @@ func (p *publisher) try(ctx context.Context, within time.Duration) {
 	}
 }
 
-// published is a head as it is written to a file or sent to an address, one JSON object a line.
+// published is a head as written to a file or sent to an address: one JSON object per line.
 type published struct {
 	Time  time.Time `json:"time"`
 	Chain string    `json:"chain"`
 	Seq   int64     `json:"seq"`
-	Head  string    `json:"head"` // SEQ:HASH, as audit verify --head takes it
+	Head  string    `json:"head"` // SEQ:HASH, the argument of audit verify --head
 }
 
 func (p *publisher) publish(ctx context.Context, now time.Time) error {
@@ -475,7 +474,7 @@ func (p *publisher) publish(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// appendLine adds a line to a file, whole or not at all. A pipe without a reader would keep it waiting, so it takes none.
+// appendLine appends a whole line to a file, or nothing. It rejects pipes, which would block without a reader.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -487,7 +486,7 @@ func appendLine(path string, line []byte) error {
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", path)
 	default:
-		if _, err = f.Write(line); err != nil { // as on a full disk
+		if _, err = f.Write(line); err != nil { // for example because the disk is full
 			err = errors.Join(err, f.Truncate(info.Size()))
 		}
 		err = errors.Join(err, f.Sync())
@@ -505,7 +504,7 @@ func post(ctx context.Context, address string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	_ = answer.Body.Close() // nothing in it matters
+	_ = answer.Body.Close() // the body is unused
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %s", answer.Status)
 	}

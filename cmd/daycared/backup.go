@@ -46,14 +46,14 @@ func (c *CLI) backupCommand() *cobra.Command {
 	return cmd
 }
 
-// storeCopy is a copy of a store that was verified, as programs read it.
+// storeCopy is a verified copy of a store in JSON.
 type storeCopy struct {
 	File     string       `json:"file"`
 	Bytes    int64        `json:"bytes"`
 	Requests int          `json:"requests"`
 	Grants   int          `json:"grants"`
 	Chains   []soundChain `json:"chains"`
-	// Unchecked is what could not be checked without the audit key.
+	// Unchecked lists what could not be checked without the audit key.
 	Unchecked []string `json:"unchecked"`
 }
 
@@ -65,11 +65,11 @@ func copyOf(s store.Summary) storeCopy {
 	return all
 }
 
-// backup copies the store of a data directory to a file, or to one named after the time, and prints what the copy holds.
+// backup copies the store of a data directory to the given file, or one named after the time, and prints a summary of the copy.
 func (c *CLI) backup(ctx context.Context, paths config.Paths, to string, asJSON bool) error {
 	dataDir, from := paths.DataDir, filepath.Join(paths.DataDir, storeName)
 	if to == "" {
-		if _, err := os.Stat(from); err != nil { // a folder for backups of nothing is not made
+		if _, err := os.Stat(from); err != nil { // do not create a folder for nothing
 			return fmt.Errorf("back up the store: %w", err)
 		}
 		if err := owns(dataDir, c.UID); err != nil {

@@ -39,21 +39,21 @@ func (c *CLI) checkCommand() *cobra.Command {
 	return cmd
 }
 
-// checkReport is what config check prints as JSON.
+// checkReport is the JSON output of config check.
 type checkReport struct {
-	OK       bool      `json:"ok"`   // it would be served, as far as can be seen
+	OK       bool      `json:"ok"`   // no errors were found
 	File     string    `json:"file"` // empty: the defaults
-	For      string    `json:"for"`  // the account that will serve
+	For      string    `json:"for"`  // the account that runs the daemon
 	Findings []checked `json:"findings"`
 	Blind    []string  `json:"not_looked_at"`
 }
 
-// checked is one thing that was found.
+// checked is one finding.
 type checked struct {
 	Severity string `json:"severity"` // error or warning
-	Key      string `json:"key"`      // as in people.0.user; empty: no key in particular
-	Where    string `json:"where"`    // the file, or the variable
-	Line     int    `json:"line"`     // 0 of a variable
+	Key      string `json:"key"`      // such as people.0.user; empty: no particular key
+	Where    string `json:"where"`    // the file or the variable
+	Line     int    `json:"line"`     // 0 for a variable
 	Cause    string `json:"cause"`
 	Remedy   string `json:"remedy"`
 }
@@ -65,7 +65,7 @@ func (r *checkReport) add(severity string, all ...config.Problem) {
 	}
 }
 
-// checkConfig checks a configuration for the account that will serve.
+// checkConfig checks a configuration for the account that runs the daemon.
 func (c *CLI) checkConfig(ctx context.Context, as string, asJSON bool) error {
 	r := checkReport{OK: true, Findings: []checked{}, Blind: []string{}}
 	r.File, _ = config.Find(c.configFlag, c.Environ, exists)
@@ -106,7 +106,7 @@ func (c *CLI) checkConfig(ctx context.Context, as string, asJSON bool) error {
 	return nil
 }
 
-// lookFor inspects the machine for an account, or for the one that will serve.
+// lookFor inspects the machine for the given account, otherwise for the one that runs the daemon.
 func (c *CLI) lookFor(ctx context.Context, cfg *config.Config, name string) (*inspection, error) {
 	paths := cfg.Paths(c.UID, c.Environ)
 	if _, err := settings(cfg, paths, c.UID); err != nil {
@@ -128,7 +128,7 @@ func (c *CLI) lookFor(ctx context.Context, cfg *config.Config, name string) (*in
 	return c.inspect(cfg, paths, as, running), nil
 }
 
-// callRight prints that a configuration is right, as far as that was seen.
+// callRight prints that no errors were found, and what was not checked.
 func (c *CLI) callRight(cfg *config.Config, in *inspection) {
 	if cfg.File == "" {
 		fmt.Fprintln(c.Out, "no configuration file: the defaults are in force")
@@ -148,7 +148,7 @@ func (c *CLI) callRight(cfg *config.Config, in *inspection) {
 	}
 }
 
-// nobodyNamed is what a configuration without people means.
+// nobodyNamed explains a configuration without people.
 const nobodyNamed = `It names nobody, so the operator is asked: the account that runs the daemon. To name people, write for each
 
   people:

@@ -55,7 +55,7 @@ func (c *CLI) configShowCommand() *cobra.Command {
 	return cmd
 }
 
-// showKey prints what is in force for one key.
+// showKey prints the effective value of one key.
 func (c *CLI) showKey(key string, asJSON bool) error {
 	cfg, _, err := c.load()
 	if err != nil && !c.hidden(err) {
@@ -82,7 +82,7 @@ func (c *CLI) showKey(key string, asJSON bool) error {
 		return err
 	}
 	told := config.Setting{Key: key, Value: text, From: "default"}
-	if err == nil { // else it is hidden from this account
+	if err == nil { // otherwise this account may not read it
 		for _, s := range cfg.Settings() {
 			if s.Key == key {
 				told.Value, told.From = s.Value, s.From
@@ -95,7 +95,7 @@ func (c *CLI) showKey(key string, asJSON bool) error {
 	return c.json(told)
 }
 
-// check is load that also asks which accounts the machine knows.
+// check is load that also verifies that the named accounts exist.
 func (c *CLI) check() (*config.Config, error) {
 	path, _ := config.Find(c.configFlag, c.Environ, exists)
 	cfg, err := config.Check(path, c.Environ, config.Accounts{
@@ -105,7 +105,7 @@ func (c *CLI) check() (*config.Config, error) {
 	return cfg, c.misnamed(err)
 }
 
-// count is a number of things, in words.
+// count formats a number of things.
 func count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one

@@ -85,7 +85,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 	return cmd
 }
 
-// toConnect is the agent of that name, with that gate, or the one that whoever is at the terminal says.
+// toConnect returns the agent of that name with that gate, or asks at the terminal.
 func (c *CLI) toConnect(cmd *cobra.Command, place connect.Target, name, gate string, asks bool) (a connect.Agent, err error) {
 	a, known := place.Find(name)
 	if known && asks && a.Dialect != "" && !cmd.Flags().Changed("gate") {
@@ -104,7 +104,7 @@ func (c *CLI) toConnect(cmd *cobra.Command, place connect.Target, name, gate str
 	return a, nil
 }
 
-// askGate asks whoever is at a terminal what an agent is to ask about; elsewhere it is everything.
+// askGate asks at the terminal which calls need approval; without a terminal, all do.
 func (c *CLI) askGate(ctx context.Context) (gate string, err error) {
 	if !terminal.IsTerminal(c.In) || widthOf(c.Out) == 0 {
 		return connect.GateAll, nil
@@ -114,28 +114,28 @@ func (c *CLI) askGate(ctx context.Context) (gate string, err error) {
 		connect.GateAll)
 }
 
-// connection is what connect did, or would do, as programs read it.
+// connection is what connect did or would do, in JSON.
 type connection struct {
 	Agent    string          `json:"agent"`
 	Files    []connectedFile `json:"files"`
 	Enforces string          `json:"enforces"`
 	Advises  string          `json:"advises"`
-	Reads    []string        `json:"reads"` // its tools that only read, and are asked about too
+	Reads    []string        `json:"reads"` // read-only tools that are asked about too
 	Notes    []string        `json:"notes"`
-	Skips    *string         `json:"skips"`  // why it does not run the hook just now; null where it does, or was not asked
-	Asks     []string        `json:"asks"`   // by whom it is answered just now; null where that was not looked at or is not to be known
-	Denied   *string         `json:"denied"` // why all that it asks is denied just now
+	Skips    *string         `json:"skips"`  // why the agent does not run the hook now; null if it does, or if that is unknown
+	Asks     []string        `json:"asks"`   // who can answer now; null if unknown
+	Denied   *string         `json:"denied"` // why all its requests are denied now
 }
 
-// connectedFile is one file of an agent's settings.
+// connectedFile is one settings file of an agent.
 type connectedFile struct {
 	Path  string  `json:"path"`
-	State string  `json:"state"`         // printed, written, unchanged, removed, or restored: it is as it was before
-	Text  string  `json:"text,omitzero"` // of one that was printed
-	Was   *string `json:"was"`           // where it is as it was before
+	State string  `json:"state"`         // printed, written, unchanged, removed, or restored (to its earlier content)
+	Text  string  `json:"text,omitzero"` // of a printed file
+	Was   *string `json:"was"`           // the backup of its earlier content
 }
 
-// here is this account's home, and how its agents start this very program.
+// here is this account's home, and the command by which agents start this program.
 func (c *CLI) here() (connect.Target, error) {
 	home := c.env("HOME")
 	if !filepath.IsAbs(home) {
@@ -162,15 +162,15 @@ func (c *CLI) here() (connect.Target, error) {
 	}, err
 }
 
-// asksRefused reports whether people are asked about what an agent's own judgement has refused, as far as the configuration is to be
-// read.
+// asksRefused reports whether the configuration, if readable, makes people decide on calls that an agent's own judgement has
+// refused.
 func (c *CLI) asksRefused() bool {
 	cfg, _, err := c.load()
 	return err == nil && c.urlFlag == "" && cfg.Approvals.AskRefused
 }
 
-// keyboardAnswers reports whether no route of a caller from here keeps an agent's keyboard from answering. Whose configuration
-// is not to be read may have such a route.
+// keyboardAnswers reports whether an agent's keyboard may answer: no route of a local caller forbids it. An unreadable
+// configuration might have such a route.
 func (c *CLI) keyboardAnswers() bool {
 	cfg, _, err := c.load()
 	if err != nil || cfg.File == "" || c.urlFlag != "" {
@@ -186,7 +186,7 @@ func (c *CLI) keyboardAnswers() bool {
 	})
 }
 
-// pinned is how that program is started so that it asks where this command would, whatever its environment says.
+// pinned returns the command that starts binary against the same daemon as this command, whatever its environment says.
 func (c *CLI) pinned(binary string) ([]string, error) {
 	o, err := c.asksAt()
 	if err == nil {
@@ -228,7 +228,7 @@ func (c *CLI) printConnection(_ context.Context, a connect.Agent, told *connecti
 	return nil
 }
 
-// tellConnection says what a connection is worth.
+// tellConnection prints what a connection enforces.
 func (c *CLI) tellConnection(a connect.Agent) {
 	fmt.Fprintf(c.Out, "enforces  %s.\nadvises   %s.\n", a.Enforces, a.Advises)
 	for _, note := range a.Notes {
@@ -241,21 +241,21 @@ func (c *CLI) tellConnection(a connect.Agent) {
 	fmt.Fprintln(c.Out, "note      an agent that runs as the account that answers is held by its hook alone: it could change these settings.")
 }
 
-// settingsFile is one file of an agent as it is.
+// settingsFile is one settings file of an agent as it is on disk.
 type settingsFile struct {
 	connect.File
-	path  string // what it is after symbolic links
+	path  string // with symbolic links resolved
 	there bool
 	text  string
 	mode  os.FileMode
 }
 
-// maxSettings is more than any agent's settings have, in bytes.
+// maxSettings is the maximum size of a settings file, in bytes.
 const maxSettings = 64 << 20
 
 var errTooLarge = errors.New("it is too large for a file of settings")
 
-// look reads one file of an agent. One that is not there is empty.
+// look reads a settings file of an agent; a missing one is empty.
 func look(f connect.File) (settingsFile, error) {
 	s := settingsFile{File: f, path: f.Path, mode: 0o600}
 	if f.Or != "" && exists(f.Or) && !exists(f.Path) {
@@ -284,10 +284,10 @@ func look(f connect.File) (settingsFile, error) {
 	return s, nil
 }
 
-// backup is where a file as it was before us is kept.
+// backup is the path of the backup.
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
-// connectTo writes what belongs into an agent's settings. Every file is looked at before the first is changed.
+// connectTo installs the settings of an agent. All files are checked before the first is written.
 func (c *CLI) connectTo(ctx context.Context, a connect.Agent, told *connection) error {
 	var changes []func() (connectedFile, error)
 	for _, f := range a.Files {
@@ -316,7 +316,7 @@ func (c *CLI) connectTo(ctx context.Context, a connect.Agent, told *connection) 
 	return nil
 }
 
-// tellSkipped says why an agent that was connected just now does not run the hook, by what it says itself.
+// tellSkipped prints why an agent that was just connected does not run the hook, if it says so itself.
 func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection) {
 	h := c.runsHook(ctx, a, c.managed(a).verdict != "")
 	if h.why != "" {
@@ -328,7 +328,8 @@ func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection
 	}
 }
 
-// tellReach says whom an agent that was connected just now can ask. What reaches nobody is denied, so it warns.
+// tellReach prints whom an agent that was just connected can ask. It warns if that is nobody, since all requests are then
+// denied.
 func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) {
 	s, err := c.status(ctx)
 	var reached []string
@@ -340,7 +341,7 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 	why := ""
 	switch {
 	case errors.Is(err, fs.ErrPermission), permissions.CodeOf(err) == permissions.CodeNotYours, c.socketFlag != "", c.urlFlag != "":
-		// not for this account to know
+		// this account may not read it
 		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
 		return
 	case err != nil:
@@ -376,7 +377,7 @@ func (c *CLI) install(s settingsFile, next string) (done connectedFile, err erro
 		return done, fmt.Errorf("make the folder of %s: %w", s.path, permissions.Cause(err))
 	}
 	as := ""
-	if clean, err := s.Remove(s.text); s.there && err == nil && clean == s.text { // nothing of ours was in it
+	if clean, err := s.Remove(s.text); s.there && err == nil && clean == s.text { // it contained nothing of ours
 		if err := writeWhole(s.backup(), []byte(s.text), s.mode); err != nil {
 			return done, err
 		}
@@ -390,10 +391,10 @@ func (c *CLI) install(s settingsFile, next string) (done connectedFile, err erro
 	return done, nil
 }
 
-// disconnect takes out what is ours. A file that nobody has changed since becomes again what it was, byte by byte.
+// disconnect removes our settings. A file that has not changed since is restored byte by byte.
 func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) error {
 	if a.Loaded != "" {
-		_ = os.Remove(a.Loaded) // it may never have been loaded
+		_ = os.Remove(a.Loaded) // it may not exist
 	}
 	for _, f := range a.Files {
 		s, err := look(f)
@@ -418,7 +419,7 @@ func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) e
 	return nil
 }
 
-// uninstall returns what became of the file.
+// uninstall returns the file's new state.
 func (c *CLI) uninstall(s settingsFile, next string) (state string, err error) {
 	was, err := os.ReadFile(s.backup())
 	known := err == nil

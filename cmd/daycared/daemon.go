@@ -33,45 +33,44 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// daemon is the real parts, joined. It starts in this order: data directory (locked), store, engine, recovery, sockets;
-// what has been started is undone when a later step fails. It stops in the reverse order: the doors close first, the
-// store last.
+// daemon wires the parts together. It starts the data directory (locked), store, engine, recovery, and sockets, in this order,
+// and undoes completed steps if a later one fails. It stops in reverse order: servers first, the store last.
 type daemon struct {
 	cfg      *config.Config
 	paths    config.Paths
 	log      *slog.Logger
 	engine   *engine.Engine
-	own      *runtime.Runtime // agents of our own
-	servers  []*remote.Server // whose tools they have
+	own      *runtime.Runtime // agents that use a model
+	servers  []*remote.Server // their MCP servers
 	parts    []connectors.Connector
 	agents   *api.Server
-	bot      *telegram.Connector // nil where it is switched off
+	bot      *telegram.Connector // nil if disabled
 	zones    zones
-	began    engine.Settings    // those of the start
-	inForce  engine.Settings    // those of the last reload; of one goroutine
-	gauges   http.Handler       // of the engine, once it is there
+	began    engine.Settings    // as of the start
+	inForce  engine.Settings    // as of the last reload; used by one goroutine
+	gauges   http.Handler       // of the engine, once it exists
 	stopping chan struct{}      // closed when the daemon stops, before any call ends
-	console  *terminal.Terminal // nil where it is switched off
-	self     admin.Daemon       // as it was at the start
-	heads    *publisher         // of the audit; nil: none are published
+	console  *terminal.Terminal // nil if disabled
+	self     admin.Daemon       // as of the start
+	heads    *publisher         // of the audit; nil: none
 	ending   chan struct{}      // closed by end
 	endOnce  sync.Once
 	dir      *dataDir
-	key      string // of the operator
-	excused  func() // ends what answers agents while the start waits
+	key      string // the operator's
+	excused  func() // stops answering agents during the start
 
 	mu      sync.Mutex // guards what follows
-	read    time.Time  // when the configuration was read last
-	refused string     // why it was not, since
+	read    time.Time  // when the configuration was last read
+	refused string     // why the last reload was refused; empty: it was not
 
 	closers []func() error
 	once    sync.Once
 }
 
-// residents are agents of our own that are not in the configuration: those that tests put here.
+// residents are agents that are not in the configuration; only tests set it.
 var residents = func() []agents.Resident { return nil }
 
-// newDaemon makes everything ready to run: when it returns, the sockets listen. It closes dir.
+// newDaemon starts all parts; when it returns, the sockets listen. The daemon closes dir, also on error.
 func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal,
 	dir *dataDir,
@@ -88,7 +87,7 @@ func newDaemon(
 		}
 		return err
 	}, func(err error) {
-		log.Error("the daemon waits until there is room on the disk", "err", err)
+		log.Error("disk full, retrying the start", "err", err)
 		d.excused = d.excuse(err)
 	})
 	d.excused()
@@ -98,7 +97,7 @@ func newDaemon(
 	return d, nil
 }
 
-// start makes the parts, each on what is there already. What it has started is for Close to undo.
+// start starts the parts in order. Close undoes what was started.
 func (d *daemon) start(ctx context.Context, c *CLI) error {
 	cfg, paths, log := d.cfg, d.paths, d.log
 	if err := d.identify(); err != nil {
@@ -153,11 +152,11 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}
 	d.agents = d.forAgents()
-	d.excused() // it listens where agents are to be answered
+	d.excused() // the server needs the socket
 	return errors.Join(door.Listen(), d.agents.Listen())
 }
 
-// identify has the lock say who holds it, where there was no room for that, and finds the operator's key.
+// identify writes the lock's owner, if there was no disk space for that before, and reads the operator's key.
 func (d *daemon) identify() error {
 	if !d.dir.signed {
 		if err := d.dir.sign(d.dir.self); err != nil {
@@ -172,14 +171,14 @@ func (d *daemon) identify() error {
 	return err
 }
 
-// storeOptions are those of the store of a data directory.
+// storeOptions are the options of a data directory's store.
 func storeOptions(paths config.Paths, log *slog.Logger) store.Options {
 	return store.Options{
 		Path: filepath.Join(paths.DataDir, storeName), Now: hookNow, Log: log, KeyFile: paths.AuditKey,
 	}
 }
 
-// forAgents is the door of agents that run elsewhere.
+// forAgents builds the server for agents.
 func (d *daemon) forAgents() *api.Server {
 	tools := mcp.New(mcp.Options{
 		Desk: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,
@@ -194,7 +193,7 @@ func (d *daemon) forAgents() *api.Server {
 	})
 }
 
-// follow is what an agent may see of the events, which holds them.
+// follow returns the events that the calling agent may see.
 func (d *daemon) follow(r *http.Request) admin.Look {
 	caller, query, counted := api.CallerOf(r.Context()), r.URL.Query(), false
 	session, agent := query.Get("session"), query.Get("agent")
@@ -207,7 +206,7 @@ func (d *daemon) follow(r *http.Request) admin.Look {
 	}
 }
 
-// overTCP is the listener for agents elsewhere; nil where none is configured.
+// overTCP configures the listener for remote agents; nil without one.
 func overTCP(a config.API) *api.TCP {
 	if a.Listen == "" {
 		return nil
@@ -218,7 +217,7 @@ func overTCP(a config.API) *api.TCP {
 	}
 }
 
-// employ makes the agents of our own, and has the engine know them. They are to be told where they ask before it runs.
+// employ creates the daemon's agents and adds them to the engine's options. They must be bound to the engine before they run.
 func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind func(agents.Approvals), err error) {
 	held := walls(d.cfg, o.Settings)
 	if d.own, d.servers, err = c.ownAgents(d.cfg, o.Settings, held, rows, d.log); err != nil {
@@ -229,7 +228,7 @@ func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind fun
 	for _, a := range others {
 		o.Residents, told = append(o.Residents, a), append(told, a)
 	}
-	if len(d.cfg.Agents) > 0 { // else there is nobody to tell, and every change would be looked at for nothing
+	if len(d.cfg.Agents) > 0 { // without agents, handling every event is wasted work
 		o.EventHandler = told
 	}
 	return func(desk agents.Approvals) {
@@ -240,10 +239,10 @@ func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind fun
 	}, nil
 }
 
-// measure answers /metrics. The doors open once the gauges are there.
+// measure serves /metrics. The gauges exist before the servers start.
 func (d *daemon) measure(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }
 
-// run serves until ctx ends, or end is called, then closes everything.
+// run serves until ctx ends or end is called, then closes everything.
 func (d *daemon) run(ctx context.Context) error {
 	ctx, stopNow := context.WithCancel(ctx)
 	defer stopNow()
@@ -275,7 +274,7 @@ func (d *daemon) run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	context.AfterFunc(ctx, func() {
-		close(d.stopping) // before calls end, so that none of them takes the stop for its caller's going
+		close(d.stopping) // before calls end, so that a stop is not mistaken for a client that left
 		stop()
 	})
 	group.Go(func() error { return d.agents.Run(serving) })
@@ -287,7 +286,7 @@ func (d *daemon) run(ctx context.Context) error {
 	return errors.Join(err, d.Close())
 }
 
-// end has the daemon stop in order. It may be called more than once, and returns at once.
+// end stops the daemon in order. It may be called more than once, and does not wait.
 func (d *daemon) end(why string) {
 	d.endOnce.Do(func() {
 		d.log.Info("stopping", "why", why)
@@ -295,12 +294,12 @@ func (d *daemon) end(why string) {
 	})
 }
 
-// errNobodyLeft refuses a configuration that would make the operator the one who is asked.
+// errNobodyLeft refuses a configuration after which the operator would be asked everything.
 var errNobodyLeft = errors.New("it names nobody any more, and then everything would be the operator's to decide; " +
 	"to run without people, start the daemon again")
 
-// reload reads the configuration again and swaps it; a bad one changes nothing, nor does one that others may have
-// written or that leaves nobody.
+// reload reads the configuration and swaps it in. An invalid one changes nothing, nor does one that other accounts can write or
+// that names nobody.
 func (d *daemon) reload(c *CLI) {
 	cfg, err := config.Load(d.cfg.File, c.Environ)
 	var next engine.Settings
@@ -317,7 +316,7 @@ func (d *daemon) reload(c *CLI) {
 	}
 	d.noteReload(err)
 	if err != nil {
-		d.log.Error("the new configuration is refused and the old one stays", "err", err)
+		d.log.Error("reload configuration: keeping the old one", "err", err)
 		return
 	}
 	keepAgents(&next, d.began)
@@ -332,7 +331,7 @@ func (d *daemon) reload(c *CLI) {
 	d.renewToken(c)
 }
 
-// renewToken reads the file again in which the bot's token is. One that is no good leaves the old one in use.
+// renewToken reads the bot's token file again. An invalid token leaves the old one in use.
 func (d *daemon) renewToken(c *CLI) {
 	if d.bot == nil {
 		return
@@ -342,17 +341,17 @@ func (d *daemon) renewToken(c *CLI) {
 		err = d.bot.Renew(token)
 	}
 	if err != nil {
-		d.log.Error("the token of the bot is not renewed and the old one stays", "err", err)
+		d.log.Error("reload bot token: keeping the old one", "err", err)
 	}
 }
 
-// Close undoes what was started, the last first. It may be called more than once.
+// Close undoes the start in reverse order. It may be called more than once.
 func (d *daemon) Close() (err error) {
 	d.once.Do(func() { err = d.undo(0) })
 	return err
 }
 
-// undo calls all closers but the first few, the last first.
+// undo runs all closers except the first keep, in reverse order.
 func (d *daemon) undo(keep int) (err error) {
 	for len(d.closers) > keep {
 		last := len(d.closers) - 1
@@ -362,17 +361,17 @@ func (d *daemon) undo(keep int) (err error) {
 	return err
 }
 
-// roomAgain is how often a step of the start is tried for which the disk has no room.
+// roomAgain is the interval of retries while the disk is full.
 const roomAgain = time.Second
 
-// awaitRoom does a step of the start, again and again while the disk is too full for it. full is told the first time.
+// awaitRoom retries a step of the start while the disk is full. full is called the first time.
 func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 	for first := true; ; first = false {
 		err := step()
 		if !store.IsFull(err) {
 			return err
 		}
-		if !errors.Is(err, permissions.ErrBroken) { // else it says so
+		if !errors.Is(err, permissions.ErrBroken) { // otherwise the text says so
 			err = fmt.Errorf("%w; free some space, nothing needs a restart", err)
 		}
 		if first {
@@ -384,11 +383,11 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 	}
 }
 
-// excuse answers everybody at the agents' socket with why the daemon is not ready, until end is called.
+// excuse serves the agents' socket with the reason why the daemon is not ready, until end is called.
 func (d *daemon) excuse(why error) (end func()) {
 	l, err := wire.Listen(d.paths.AgentSocket, d.cfg.API.AgentGroup)
 	if err != nil {
-		return func() {} // the log says it
+		return func() {} // it is logged
 	}
 	door := wire.NewServer("daycared, not ready", func(context.Context) error { return why }, d.log)
 	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { door.Reject(w, permissions.Broken(why.Error())) })
@@ -397,7 +396,7 @@ func (d *daemon) excuse(why error) (end func()) {
 	go func() {
 		defer close(done)
 		h := door.Handler(wire.Listener{Guard: func(http.Handler) http.Handler { return turned }})
-		_ = wire.Serve(ctx, l, h, 0, d.log) // the log says the same already
+		_ = wire.Serve(ctx, l, h, 0, d.log) // it is logged already
 	}()
 	return func() {
 		d.excused = func() {}
@@ -406,10 +405,10 @@ func (d *daemon) excuse(why error) (end func()) {
 	}
 }
 
-// filesAgain is how often the files are looked at by which the daemon is found, and others are kept away.
+// filesAgain is the interval between checks of the lock, the admin key and the sockets.
 const filesAgain = 5 * time.Second
 
-// watchFiles looks at these files until ctx ends.
+// watchFiles checks these files until ctx ends.
 func (d *daemon) watchFiles(ctx context.Context) {
 	missing := map[string]bool{}
 	for permissions.Pause(ctx, filesAgain) == nil {
@@ -417,8 +416,8 @@ func (d *daemon) watchFiles(ctx context.Context) {
 	}
 }
 
-// keepFiles puts back what was deleted of the lock and the admin key, and logs of a socket once that it is missing. Where
-// another daemon has the lock by now, this one ends.
+// keepFiles restores a deleted lock or admin key, and logs once per socket that it was deleted. If another daemon holds the lock
+// by now, this one stops.
 func (d *daemon) keepFiles(missing map[string]bool) {
 	switch anew, err := d.dir.keepLock(); {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -443,7 +442,7 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 	}
 }
 
-// Each part passes one of these before it is used. They return what they are given; crash tests set others.
+// Each part passes one of these before use. They return their argument; crash tests replace them.
 var (
 	hookNow      = time.Now
 	hookStore    = func(s engine.Store) engine.Store { return s }

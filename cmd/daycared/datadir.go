@@ -23,13 +23,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// dataDir is a daemon's folder, locked: one daemon per data directory.
+// dataDir is a locked data directory: it has one daemon at a time.
 type dataDir struct {
 	path   string
-	folder *os.File // locked as well, since the file of the lock can be deleted
+	folder *os.File // locked as well, since the lock file can be deleted
 	lock   *os.File
-	self   holder // who holds it
-	signed bool   // that is written into the lock's file
+	self   holder // this daemon
+	signed bool   // self was written to the lock file
 }
 
 const (
@@ -37,8 +37,8 @@ const (
 	storeName = "daycared.db"
 )
 
-// makeDataDir makes the folder (0700) if need be, and refuses one that is open to others or belongs to another account
-// than uid, which could not use what is put there.
+// makeDataDir creates the folder (0700) if needed. It rejects a folder that other accounts can access, or that belongs to
+// another account than uid, which could not use the files created there.
 func makeDataDir(path string, uid int) error {
 	if err := owns(path, uid); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -56,7 +56,7 @@ func makeDataDir(path string, uid int) error {
 	return nil
 }
 
-// owns refuses the data directory of another account.
+// owns rejects the data directory of another account.
 func owns(dir string, uid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -68,8 +68,8 @@ func owns(dir string, uid int) error {
 	return nil
 }
 
-// notOwnDir says whose the data directory is. systemd takes the name of a dynamic user away when its service stops, and
-// then nobody can become that account.
+// notOwnDir says who owns the data directory. The owner may be a dynamic user of systemd, which exists only while its service
+// runs, so that nobody can become that account.
 func notOwnDir(dir string, owner int) error {
 	if _, err := user.LookupId(strconv.Itoa(owner)); err != nil {
 		return fmt.Errorf("the data directory %s is of uid %d, which exists only while its service runs; "+
@@ -79,7 +79,7 @@ func notOwnDir(dir string, owner int) error {
 		dir, accountName(owner))
 }
 
-// ownerOf is the account that a file belongs to; [permissions.NoUID] where that is not known.
+// ownerOf is the uid that owns a file; [permissions.NoUID] if unknown.
 func ownerOf(info fs.FileInfo) int {
 	if s, known := info.Sys().(*syscall.Stat_t); known {
 		return int(s.Uid)
@@ -87,7 +87,7 @@ func ownerOf(info fs.FileInfo) int {
 	return permissions.NoUID
 }
 
-// groupOf is the group that a file belongs to; -1 where that is not known.
+// groupOf is the gid of a file; -1 if unknown.
 func groupOf(info fs.FileInfo) int {
 	if s, known := info.Sys().(*syscall.Stat_t); known {
 		return int(s.Gid)
@@ -95,7 +95,7 @@ func groupOf(info fs.FileInfo) int {
 	return -1
 }
 
-// accountName is an account for people: "uid 1000 (fay)", or without the name where the machine knows none.
+// accountName formats an account: "uid 1000 (fay)", without a name if it has none.
 func accountName(uid int) string {
 	text := "uid " + strconv.Itoa(uid)
 	if known, err := user.LookupId(strconv.Itoa(uid)); err == nil {
@@ -104,12 +104,12 @@ func accountName(uid int) string {
 	return text
 }
 
-// holder is the daemon that holds the lock, as it wrote itself down in the lock's file. What stands there is only to be
-// believed while somebody holds the lock: a daemon that was killed leaves it behind.
+// holder describes the daemon that holds the lock, as written in the lock file. It is valid only while the lock is held: a
+// killed daemon leaves it behind.
 type holder struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
-	Console string    `json:"console"` // the terminal that it was started in; empty: none
+	Console string    `json:"console"` // the terminal in which it was started; empty: none
 }
 
 func (h holder) String() string {
@@ -123,8 +123,8 @@ func (h holder) String() string {
 	return fmt.Sprintf("pid %d, since %s, %s", h.PID, stamp(h.Since, time.Local), at)
 }
 
-// openDataDir makes the folder (0700) if need be and takes its lock for this process, which ends with it. console is the
-// terminal that the process was started in, if any.
+// openDataDir creates the folder (0700) if needed and locks it until this process ends. console is the terminal in which the
+// process was started, if any.
 func openDataDir(path string, uid int, console string) (*dataDir, error) {
 	if err := makeDataDir(path, uid); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func openDataDir(path string, uid int, console string) (*dataDir, error) {
 	d := &dataDir{
 		path: path, folder: folder, lock: lock, self: holder{PID: os.Getpid(), Since: time.Now().UTC(), Console: console},
 	}
-	if err = flock(folder); !errors.Is(err, unix.EWOULDBLOCK) { // some file systems lock no folders
+	if err = flock(folder); !errors.Is(err, unix.EWOULDBLOCK) { // some file systems cannot lock folders
 		err = flock(lock)
 	}
 	if err != nil {
@@ -158,13 +158,13 @@ func openDataDir(path string, uid int, console string) (*dataDir, error) {
 		}
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	if err := d.sign(d.self); err != nil && !store.IsFull(err) { // the start tries it again
+	if err := d.sign(d.self); err != nil && !store.IsFull(err) { // the start retries it
 		return nil, errors.Join(fmt.Errorf("write the lock of the data directory: %w", err), d.Close())
 	}
 	return d, nil
 }
 
-// notOwnLock says whose the lock is that this account may not open.
+// notOwnLock explains a lock file that this account may not open.
 func notOwnLock(path string, uid int, err error) error {
 	file := filepath.Join(path, lockName)
 	info, failed := os.Stat(file)
@@ -175,8 +175,7 @@ func notOwnLock(path string, uid int, err error) error {
 		file, accountName(ownerOf(info)), uid, path)
 }
 
-// heldBy is the daemon that holds the lock of a data directory; nobody does where held is false, or as far as this account
-// can tell.
+// heldBy returns the daemon that holds the lock of a data directory; held is false if none does, or if this account cannot tell.
 func heldBy(path string) (by holder, held bool) {
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
 	if err != nil {
@@ -189,7 +188,7 @@ func heldBy(path string) (by holder, held bool) {
 	return (&dataDir{lock: lock}).holder(), true
 }
 
-// sign writes down who holds the lock.
+// sign writes the holder to the lock file.
 func (d *dataDir) sign(h holder) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -203,8 +202,8 @@ func (d *dataDir) sign(h holder) error {
 	return err
 }
 
-// keepLock takes the lock anew where its file was deleted or replaced, since another daemon could take that one. The error
-// matches [unix.EWOULDBLOCK] where one has.
+// keepLock locks again if the lock file was deleted or replaced, since another daemon could lock a new file. The error matches
+// [unix.EWOULDBLOCK] if one has.
 func (d *dataDir) keepLock() (anew bool, err error) {
 	path := filepath.Join(d.path, lockName)
 	own, err := d.lock.Stat()
@@ -221,13 +220,13 @@ func (d *dataDir) keepLock() (anew bool, err error) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return false, errors.Join(err, lock.Close())
 	}
-	_ = d.lock.Close() // nobody can find its file any more
+	_ = d.lock.Close() // its file is gone
 	d.lock = lock
 	return true, d.sign(d.self)
 }
 
-// holder is who holds the lock, which is known to be held. It is the zero holder where what stands there cannot be its
-// doing: it was never written, or its process is no more.
+// holder returns the holder of a lock that is held. It is zero if the file's content cannot be that process's: it was never
+// written, or its process has ended.
 func (d *dataDir) holder() (h holder) {
 	text := make([]byte, 4096)
 	n, err := d.lock.ReadAt(text, 0)
@@ -240,8 +239,8 @@ func (d *dataDir) holder() (h holder) {
 	return h
 }
 
-// lockWithin is how long the lock is waited for. A child of a daemon that was killed while it started one holds the lock
-// as well, until it has become what it was started for.
+// lockWithin is how long to wait for the lock. A child that a killed daemon was just starting still holds it until it calls
+// exec.
 const lockWithin = 2 * time.Second
 
 func flock(f *os.File) error {
@@ -255,14 +254,14 @@ func flock(f *os.File) error {
 	}
 }
 
-// Close gives the lock back.
+// Close releases the lock.
 func (d *dataDir) Close() error {
-	_ = d.lock.Truncate(0) // who comes next writes its own
+	_ = d.lock.Truncate(0) // the next holder writes its own
 	return errors.Join(d.lock.Close(), d.folder.Close())
 }
 
-// adminKey reads the key that the daemon's own account and root present at the admin socket, or makes it (0600). One that is
-// broken, as by a power cut, is replaced: nobody keeps it but the file.
+// adminKey reads or creates (0600) the key with which the daemon's account and root authenticate at the admin socket. A damaged
+// one, as after a power cut, is replaced: no other copy of it exists.
 func adminKey(path string) (key string, replaced bool, err error) {
 	was, err := config.ReadFile(path, maxSecret)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -280,7 +279,7 @@ func adminKey(path string) (key string, replaced bool, err error) {
 	return key, err == nil, nil
 }
 
-// isAdminKey reports whether a text is a key as adminKey makes it.
+// isAdminKey reports whether text has the form of a key.
 func isAdminKey(text []byte) bool {
 	secret, err := hex.DecodeString(string(text))
 	return err == nil && len(secret) == 32
@@ -288,8 +287,8 @@ func isAdminKey(text []byte) bool {
 
 var errNoFile = errors.New("it is not a regular file")
 
-// openFile opens a regular file for reading, and nothing that could keep whoever opens or reads it waiting. The errors
-// do not name it.
+// openFile opens a regular file for reading, and rejects anything whose opening or reading could block. Errors do not contain
+// its name.
 func openFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -305,8 +304,8 @@ func openFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// readSecret reads a file that holds one secret, without the space around it; what is in it, in words, is what. The error
-// says what would be right, and holds nothing of the secret.
+// readSecret reads a file that holds one secret and trims the space around it; what describes it. Errors say what would be
+// right, and do not reveal the secret.
 func readSecret(file, what string) (string, error) {
 	text, err := config.ReadFile(file, maxSecret+1)
 	switch {
@@ -324,11 +323,11 @@ func readSecret(file, what string) (string, error) {
 	return secret, nil
 }
 
-// maxSecret is the longest secret, in bytes: beyond it, it is some other file.
+// maxSecret is the maximum length of a secret, in bytes; a larger file is something else.
 const maxSecret = 4096
 
-// exposed says that others may read a file which holds a secret, and what to do about it; empty where they may not, or
-// where the file cannot be looked at.
+// exposed returns a warning, with a fix, if other accounts can read a secret's file; empty if not, or if that cannot be
+// determined.
 func exposed(file string) string {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {

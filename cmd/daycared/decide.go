@@ -93,11 +93,11 @@ func (c *CLI) answerCommand() *cobra.Command {
 	return cmd
 }
 
-// option is the answer that a word gives to the request of that name: the option that it names, else itself.
+// option resolves a word to an option of the request, otherwise it returns the word itself.
 func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer {
 	if client, err := c.adminClient(); err == nil {
 		defer client.Close()
-		s, _ := client.Show(ctx, name) // one that cannot be seen is refused with the decision
+		s, _ := client.Show(ctx, name) // if this fails, so does the decision
 		if meant := reply.Chosen(word, s.Request); len(meant) == 1 {
 			return permissions.Choose(meant[0])
 		}
@@ -134,16 +134,16 @@ func (c *CLI) cancelCommand() *cobra.Command {
 	return cmd
 }
 
-// mayBeOwn reports whether what a person's door refused to cancel may be this account's own question: its asker knows it
-// by its id.
+// mayBeOwn reports whether a request that the admin socket refused to cancel may be this account's own question, which its asker
+// knows by id.
 func mayBeOwn(name string, err error) bool {
 	code := permissions.CodeOf(err)
 	kept := code == permissions.CodeNotYours || code == permissions.CodeUnknown
 	return len(name) != permissions.CodeLength && (kept || errors.Is(err, admin.ErrUnreachable))
 }
 
-// cancelAsked withdraws what this account, or its token, asked itself. Where it may not ask, or asked nothing of that
-// name, the error is what it was told as a person, if it was told anything.
+// cancelAsked withdraws a request of this account or its token. If it may not ask, or has no such request, it returns the
+// refusal given to the person, if there was one.
 func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (permissions.RequestView, error) {
 	client, err := c.agentClient()
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (p
 	return s, err
 }
 
-// decide sends one person's answer and prints what came of it.
+// decide sends a person's answer and prints the result.
 func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision, asJSON bool) error {
 	client, err := c.adminClient()
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision, asJ
 	return c.settled(cmd.Context(), client, s, asJSON)
 }
 
-// withOffer lists below a refused answer what the request offers instead, and how it is said.
+// withOffer adds the request's options, and how to give them, to the refusal of an answer.
 func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
 	refusal := permissions.AsRefusal(err)
 	if refusal == nil || refusal.Code != permissions.CodeNoAnswer || refusal.Exit != permissions.ExitUsage ||

@@ -26,7 +26,7 @@ import (
 const demoIntro = `daycared demo · everything in a scratch folder · no account, no network · q quits
 An agent, scribe, has a job: publish the release notes. It must ask. You are the person it asks.`
 
-// demoQuestions is how many questions the job has when a person denies the first command.
+// demoQuestions is how many questions the job asks if the person denies the first command.
 const demoQuestions = 5
 
 func (c *CLI) demoCommand() *cobra.Command {
@@ -55,24 +55,24 @@ func (c *CLI) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// demo is the stage: a scratch folder, the daemon with its agent as a child process, and the person's terminal.
+// demo is a scratch folder, the daemon with its agent as a child process, and the person's terminal.
 type demo struct {
 	cli    *CLI
 	folder string
-	child  *child        // the terminal's goroutine replaces it
+	child  *child        // replaced by the terminal's goroutine
 	people *admin.Client // for the inbox
-	watch  *admin.Client // for what happens
+	watch  *admin.Client // for events
 	scene  *scene
 	script *script // nil: a person types
 	quit   func()
 	kills  int
 
-	finished bool // the job has ended as it was answered: what it wrote is kept
+	finished bool // the job ended normally: its output is kept
 }
 
 func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
-	// A closed terminal ends the demo, and its daemon and folder with it. The signal may come after the keyboard's end
-	// has: it is caught until the folder is gone.
+	// A closed terminal ends the demo, its daemon and its folder. The signal may arrive after the end of input, so it is caught
+	// until the folder is gone.
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer release()
 	folder, err := os.MkdirTemp("", "daycared-demo-")
@@ -101,7 +101,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	if d.child, err = startChild(ctx, d); err != nil {
 		return err
 	}
-	defer func() { d.child.stop() }() // whichever it is by then
+	defer func() { d.child.stop() }() // the current one
 	d.scene = &scene{ran: d.ran, failed: d.quit}
 	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
@@ -114,12 +114,12 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	return d.play(ctx)
 }
 
-// print writes a row or several, wrapped at words where the terminal is narrow.
+// print writes rows, wrapped at words on a narrow terminal.
 func (d *demo) print(format string, args ...any) {
 	fmt.Fprintln(d.cli.Out, card.Wrap(fmt.Sprintf(format, args...), d.columns(), 0))
 }
 
-// rule draws a line across the person's terminal, or the start of a wide one.
+// rule draws a line, at most as wide as the terminal.
 func (d *demo) rule() {
 	most := 52
 	if columns := d.columns(); columns > 0 {
@@ -128,15 +128,15 @@ func (d *demo) rule() {
 	fmt.Fprintln(d.cli.Out, strings.Repeat("─", most))
 }
 
-// columns is how many cells a row of the person's terminal has, 0 where there is none.
+// columns is the width of the terminal in cells, 0 without one.
 func (d *demo) columns() int { return widthOf(d.cli.In) }
 
-// client is a client of the demo's daemon, as its operator.
+// client returns a client of the demo's daemon, as its operator.
 func (d *demo) client() *admin.Client {
 	return admin.NewClient(d.path("admin.sock"), d.path("data", "admin.key"))
 }
 
-// play has the person's terminal run until the job has ended that they gave their agent.
+// play runs the terminal until the agent's job has ended.
 func (d *demo) play(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	stage, end := context.WithCancel(ctx)
@@ -176,7 +176,7 @@ func (d *demo) play(ctx context.Context) error {
 	return d.sum()
 }
 
-// demoJob is what the person tells their agent.
+// demoJob is the person's message to the agent.
 const demoJob = "Publish the release notes."
 
 // heading numbers the questions.
@@ -188,7 +188,7 @@ func (d *demo) path(names ...string) string {
 	return filepath.Join(append([]string{d.folder}, names...)...)
 }
 
-// ran tells, from what the command left on disk, that it ran exactly once.
+// ran verifies, by what the command left on disk, that it ran exactly once.
 func (d *demo) ran(r permissions.Request) (string, error) {
 	ledger, err := os.ReadFile(d.path("work", "ledger"))
 	if err != nil {
@@ -204,13 +204,13 @@ func (d *demo) ran(r permissions.Request) (string, error) {
 	return fmt.Sprintf("%sran exactly once, as shown (sha256 %s)", across, r.Digest.Short()), nil
 }
 
-// sum prints the last lines and checks that nothing was lost.
+// sum prints the summary and checks that no answer was lost.
 func (d *demo) sum() error {
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
 	settled, rows := 0, 0
 	err := eachEntry(ctx, d.people, func(e permissions.Entry) error {
-		if rows++; e.Type == permissions.RequestSettled && e.Via != permissions.ViaGrant { // which nobody was asked
+		if rows++; e.Type == permissions.RequestSettled && e.Via != permissions.ViaGrant { // nobody was asked about a grant's use
 			settled++
 		}
 		return nil
@@ -241,7 +241,7 @@ func (d *demo) sum() error {
 	return nil
 }
 
-// next says where the files are, and what to do next: a table, or on a narrow terminal each command above what it is for.
+// next prints where the files are, and what to do next; on a narrow terminal each command is above its purpose.
 func (d *demo) next() {
 	rows, lead := "kept    "+d.folder+", until you delete it\n", "next"
 	for _, row := range [][2]string{
@@ -259,13 +259,13 @@ func (d *demo) next() {
 	fmt.Fprint(d.cli.Out, wrapRows(rows, d.columns()))
 }
 
-// clean removes what the demo made. Once the job has ended, its site and what it published stay; the daemon's files go.
+// clean removes the demo's files. If the job has ended, the site and what it published stay.
 func (d *demo) clean() {
 	if !d.finished {
 		os.RemoveAll(d.folder)
 		return
 	}
-	_ = os.Rename(d.path("work", "published"), d.path("published")) // if anything was published
+	_ = os.Rename(d.path("work", "published"), d.path("published")) // it exists only if something was published
 	entries, _ := os.ReadDir(d.folder)
 	for _, e := range entries {
 		if name := e.Name(); name != "site" && name != "published" {
@@ -274,7 +274,7 @@ func (d *demo) clean() {
 	}
 }
 
-// files says what the job left behind, as it is on disk.
+// files describes the job's result on disk.
 func (d *demo) files() string {
 	var found []string
 	if exists(d.path("site", "notes.md")) {

@@ -15,28 +15,28 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// scene is the demo's screen. What scribe says and what it asks reach it by two ways, so it puts them in order: words come
-// before the question that they lead to, and after the answer that they follow from.
+// scene is the demo's screen. The agent's messages and its questions arrive separately, so scene orders them: a message precedes
+// the question that it leads to, and follows the answer that caused it.
 type scene struct {
 	screen
-	ran    func(permissions.Request) (string, error) // what to say of a command that was allowed and has run
-	failed func()                                    // called when something is wrong
+	ran    func(permissions.Request) (string, error) // what to print about an allowed command that has run
+	failed func()                                    // called on an error
 	over   func()                                    // called at the end of the job
 
 	mu       sync.Mutex
 	counted  tally
-	asks     permissions.ID // the question on the screen; empty while there is none
-	spoke    bool           // something was said since the last answer
-	words    []string       // to be said
+	asks     permissions.ID // the question on the screen; empty if none
+	spoke    bool           // a message was shown since the last answer
+	words    []string       // messages not yet shown
 	heard    map[string]bool
-	card     *connectors.Prompt   // to be asked
-	allowed  *permissions.Request // a command whose effect was not looked at yet
-	finished bool                 // the job
-	done     bool                 // and all of it was shown
+	card     *connectors.Prompt   // the next question
+	allowed  *permissions.Request // an allowed command whose effect was not checked yet
+	finished bool                 // the job has ended
+	done     bool                 // and everything was shown
 	wrong    error
 }
 
-// tally is what the last lines count.
+// tally counts for the summary.
 type tally struct {
 	asked                                           int // and answered
 	allowed, denied, chosen, continued, interrupted int
@@ -49,28 +49,28 @@ func (s *scene) tally() tally {
 	return s.counted
 }
 
-// ended reports whether the job has come to its end, on the screen as well.
+// ended reports whether the job has ended and everything was shown.
 func (s *scene) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done
 }
 
-// fault is what went wrong first.
+// fault returns the first error.
 func (s *scene) fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wrong
 }
 
-// fail ends the demo.
+// fail ends the demo with an error.
 func (s *scene) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broke(err)
 }
 
-// broke notes what went wrong first. The lock is held.
+// broke records the first error. The caller holds the lock.
 func (s *scene) broke(err error) {
 	if s.wrong == nil {
 		s.wrong = err
@@ -78,7 +78,7 @@ func (s *scene) broke(err error) {
 	s.failed()
 }
 
-// Send is [connectors.Connector]: the card is shown when it is its turn.
+// Send implements [connectors.Connector]: it queues the card.
 func (s *scene) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *scene) Send(_ context.Context, p connectors.Prompt) (ref string, err er
 	return string(p.Request.ID), nil
 }
 
-// said takes what the agent says. After a kill -9 it may come again, and is not said twice.
+// said queues an agent's message. One that is repeated after a kill -9 is shown once.
 func (s *scene) said(m admin.Said) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *scene) said(m admin.Said) {
 	s.turn()
 }
 
-// staged is what an agent says as a row of the play: "scribe: Done." or "scribe is done".
+// staged formats a message: "scribe: Done." or "scribe is done".
 func staged(m admin.Said) string {
 	text := strings.TrimPrefix(m.Text, m.Agent+": ")
 	if first, _ := utf8.DecodeRuneInString(text); unicode.IsLower(first) {
@@ -113,14 +113,14 @@ func staged(m admin.Said) string {
 	return "   " + strings.ReplaceAll(text, "\n", "\n   ")
 }
 
-// told is called when the end of a request has been told.
+// told is called when a request's end was shown.
 func (s *scene) told(r permissions.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asks != r.ID {
 		return
 	}
-	s.asks, s.spoke = "", len(s.words) > 0 // which follow from the answer, and were faster
+	s.asks, s.spoke = "", len(s.words) > 0 // messages that already arrived follow from the answer
 	s.counted.count(r)
 	if r.Kind == permissions.KindTool && r.State == permissions.Approved {
 		s.allowed = &r
@@ -145,7 +145,7 @@ func (t *tally) count(r permissions.Request) {
 	}
 }
 
-// happened follows the job to its end.
+// happened watches for the end of the job.
 func (s *scene) happened(e wire.Event) error {
 	if e.Type != permissions.RunFinished {
 		return nil
@@ -160,7 +160,8 @@ func (s *scene) happened(e wire.Event) error {
 	return nil
 }
 
-// turn shows what is next, unless a question is open. The lock is held. A screen that is gone has nobody before it.
+// turn shows what is next, unless a question is open. The caller holds the lock. Errors of a closed screen are ignored: nobody
+// sees it.
 func (s *scene) turn() {
 	if s.asks != "" {
 		return
@@ -178,19 +179,18 @@ func (s *scene) turn() {
 		s.asks = s.card.Request.ID
 		_, _ = s.screen.Send(context.Background(), *s.card)
 		s.card = nil
-	case s.finished && s.spoke && s.card == nil: // its last words have come
+	case s.finished && s.spoke && s.card == nil: // its last message was shown
 		s.done = true
 		s.over()
 	}
 }
 
-// speaks reports whether a request comes with words that its agent says besides: they stand as its reason. What is asked
-// for by request_permission has a reason of its own.
+// speaks reports whether the agent also sends a request's reason as a message. A request_permission has a reason of its own.
 func speaks(r permissions.Request) bool {
 	return r.Kind != permissions.KindPermission && r.Reason != ""
 }
 
-// looked says what the command did that was allowed last. The lock is held.
+// looked prints the effect of the last allowed command. The caller holds the lock.
 func (s *scene) looked() {
 	words, err := s.ran(*s.allowed)
 	s.allowed = nil

@@ -24,22 +24,22 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// quiet is a log for commands whose only words are those on the screen.
+// quiet is a log that discards everything, for commands that print to the screen.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// child is the daemon, in a process of its own.
+// child is a daemon in a separate process.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
 	log  *os.File
 }
 
-// startChild starts the daemon of the demo and waits until its sockets answer.
+// startChild starts the demo's daemon and waits until its sockets answer.
 func startChild(ctx context.Context, d *demo) (*child, error) {
 	return startDaemon(ctx, d.path("config.yaml"), d.environ(), d.path("daemon.log"), nil, d.people.Ready)
 }
 
-// startDaemon starts the daemon of a configuration, with its words in a log, and waits until it is ready.
+// startDaemon starts the daemon of a configuration, logging to a file, and waits until it is ready.
 func startDaemon(
 	ctx context.Context, file string, environ []string, logFile string, how *syscall.SysProcAttr,
 	ready func(context.Context) error,
@@ -59,7 +59,7 @@ func startDaemon(
 	}
 	c := &child{cmd: cmd, done: make(chan struct{}), log: log}
 	go func() {
-		_ = cmd.Wait() // how it ended is told by who ended it
+		_ = cmd.Wait() // whoever ends it reports how it ended
 		close(c.done)
 	}()
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
@@ -78,7 +78,7 @@ func startDaemon(
 	return c, nil
 }
 
-// environ is the environment without what would lead the demo's daemon out of its scratch folder.
+// environ is the environment without variables that would move the demo's daemon out of its scratch folder.
 func (d *demo) environ() []string {
 	return slices.DeleteFunc(slices.Clone(d.cli.Environ), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -86,15 +86,15 @@ func (d *demo) environ() []string {
 	})
 }
 
-// kill is kill -9, and the wait for its effect.
+// kill sends SIGKILL and waits for the process's end.
 func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it may have ended by itself
+	_ = c.cmd.Process.Kill() // it may have ended
 	<-c.done
 }
 
 // stop asks the daemon to end and waits for it.
 func (c *child) stop() {
-	_ = c.cmd.Process.Signal(os.Interrupt) // it may have ended already
+	_ = c.cmd.Process.Signal(os.Interrupt) // it may have ended
 	select {
 	case <-c.done:
 	case <-time.After(5 * time.Second):
@@ -103,8 +103,8 @@ func (c *child) stop() {
 	c.log.Close()
 }
 
-// asking is called when a question is on the screen: the third time the daemon is killed and started again while the
-// person thinks, and a scripted person answers. Only the terminal's goroutine calls it, so the screen is ours meanwhile.
+// asking is called when a question is on the screen. It kills and restarts the daemon during the third question, and lets a
+// scripted person answer. It is called by the terminal's goroutine, which is blocked meanwhile.
 func (d *demo) asking(p connectors.Prompt) {
 	err := error(nil)
 	if d.scene.tally().asked == killAfter && d.kills == 0 {
@@ -135,15 +135,15 @@ func (d *demo) killAndRestart() (err error) {
 	return err
 }
 
-// demoTurns are what scribe's model says, with $SITE where the site is.
+// demoTurns is the script of scribe's model; $SITE is replaced by the site's path.
 //
 //go:embed demo_turns.yaml
 var demoTurns string
 
 const (
 	demoPublish = "#!/bin/sh\nset -e\nmkdir -p published\ncp -r site/. published/\necho published >> ledger\n"
-	// demoConfig is the daemon's configuration. The site is not in the workspace, so that to write there is asked for; what
-	// is asked for once is not asked again for each file. The person comes back after the kill -9, however long that takes.
+	// demoConfig is the daemon's configuration. The site is outside the workspace, so that writing to it needs approval, which
+	// is asked for once, not per file. The person's timeout is long enough for the restart after kill -9.
 	demoConfig = `connectors: {terminal: {enabled: false}}
 api: {agent_socket: %q, admin_socket: %q, admin_reachable: true}
 high_risk: {tools: []}
@@ -158,8 +158,8 @@ data_dir: %q
 `
 )
 
-// furnish makes the site, the old pages, the agent's workspace with the script that publishes, what the agent's model
-// says, and the daemon's configuration, with walls around what the agent runs or without.
+// furnish creates the site, the old pages, the workspace with the publishing script, the model's script, and the daemon's
+// configuration, with or without a sandbox.
 func (d *demo) furnish(walls bool) (err error) {
 	if d.folder, err = filepath.EvalSymlinks(d.folder); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (d *demo) furnish(walls bool) (err error) {
 	if !walls {
 		box = "off"
 	}
-	site, err := json.Marshal(d.path("site")) // as it is written between quotes
+	site, err := json.Marshal(d.path("site")) // as written between quotes
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (d *demo) furnish(walls bool) (err error) {
 	)
 }
 
-// unheld are the promises that do not hold, in words; empty where all do.
+// unheld lists the sandbox promises that do not hold; empty if all do.
 func unheld(all []sandbox.Promise) string {
 	var broken []string
 	for _, p := range all {
@@ -199,8 +199,7 @@ func unheld(all []sandbox.Promise) string {
 	return strings.Join(broken, "; ")
 }
 
-// script is a person whose answers are given beforehand: each is typed, through a pipe, when its question is on the
-// screen.
+// script is a person whose answers are given in advance. Each is typed, through a pipe, when its question is on the screen.
 type script struct {
 	reader, writer *os.File
 	lines          []string
@@ -215,14 +214,14 @@ func newScript(lines []string) (*script, error) {
 	return &script{reader: reader, writer: writer, lines: lines}, nil
 }
 
-// Close takes the keyboard away.
+// Close closes the pipe.
 func (s *script) Close() {
 	s.writer.Close()
 	s.reader.Close()
 }
 
-// answer types the next line, and shows on screen what a terminal would echo, after checking that it answers this question;
-// otherwise nothing would ever happen.
+// answer types the next answer and echoes it on the screen. It first checks that it answers the question, since the demo would
+// otherwise wait forever.
 func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
 	if s.next == len(s.lines) {
 		return usage("--answer has %d answers, and there is one more question: %s", len(s.lines), p.Request.Kind)
@@ -230,7 +229,7 @@ func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
 	line := s.lines[s.next]
 	s.next++
 	if line == "a" && !p.Request.Offers(permissions.Allow(permissions.Session)) {
-		line = "t" // the narrower scope for a session
+		line = "t" // the narrower scope
 	}
 	if reply.Parse(line, p.Request, p.Code).Meaning != reply.Decides {
 		return usage("--answer: number %d does not answer a question of the kind %s", s.next, p.Request.Kind)
@@ -242,7 +241,7 @@ func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
 	return err
 }
 
-// unused refuses answers to questions that were never asked.
+// unused rejects answers to questions that were never asked.
 func (s *script) unused() error {
 	if left := len(s.lines) - s.next; left > 0 {
 		return usage("--answer has %d answers more than there were questions", left)
@@ -250,7 +249,7 @@ func (s *script) unused() error {
 	return nil
 }
 
-// parseScript turns option words into what a person would type.
+// parseScript converts option words to the lines that a person would type.
 func parseScript(text string) ([]string, error) {
 	var lines []string
 	for word := range strings.SplitSeq(text, ",") {
@@ -263,12 +262,12 @@ func parseScript(text string) ([]string, error) {
 	return lines, nil
 }
 
-// typed is the line for one word: an option word, or what the screen offers to type.
+// typed is the line for an option word; other words are checked as the screen offers them.
 func typed(word string) (string, error) {
 	if reason, reasoned := strings.CutPrefix(word, "deny:"); reasoned {
 		return "r " + reason, nil
 	}
-	for _, begins := range []string{"r ", "o ", "other:"} { // a reason, and words of one's own
+	for _, begins := range []string{"r ", "o ", "other:"} { // a reason, and free text
 		if rest, found := strings.CutPrefix(word, begins); found && strings.TrimSpace(rest) != "" {
 			return word, nil
 		}
@@ -293,5 +292,5 @@ func typed(word string) (string, error) {
 	return "", usage("--answer %q is none of %s", word, answerWords)
 }
 
-// answerWords are what --answer takes.
+// answerWords lists the words of --answer.
 const answerWords = "allow (y), session (a), 15m, deny (n), deny:why, a number, other:words, continue, interrupt"

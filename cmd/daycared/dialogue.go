@@ -21,13 +21,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// dialogue is a conversation on a terminal, question by question. Its errors are those of being left.
+// dialogue asks questions on a terminal. Its methods return [errLeft] if the input ends.
 type dialogue struct {
 	in  *os.File
 	out io.Writer
 }
 
-// errLeft is the error of a question whose input ended before the answer.
+// errLeft is returned when the input ends before an answer.
 var errLeft = &problem{Text: "left before the end", Code: codeEnded, Exit: permissions.ExitCancelled}
 
 // say writes a row.
@@ -35,7 +35,7 @@ func (d dialogue) say(format string, args ...any) {
 	fmt.Fprintln(d.out, wrapRows(card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))), widthOf(d.out)))
 }
 
-// ask asks for a line; Enter alone takes what is usual.
+// ask reads a line; an empty one means usual.
 func (d dialogue) ask(ctx context.Context, question, usual string) (string, error) {
 	if usual != "" {
 		question += " [" + usual + "]"
@@ -44,7 +44,7 @@ func (d dialogue) ask(ctx context.Context, question, usual string) (string, erro
 	return cmp.Or(line, usual), err
 }
 
-// yes asks a question that only y or yes answers with yes, and Enter alone as usual says.
+// yes asks a yes-or-no question; y and yes mean yes, and an empty line means usual.
 func (d dialogue) yes(ctx context.Context, question string, usual bool) (bool, error) {
 	hint := " [y/N] "
 	if usual {
@@ -61,7 +61,7 @@ func (d dialogue) yes(ctx context.Context, question string, usual bool) (bool, e
 	return false, err
 }
 
-// secret asks for a line that is not shown.
+// secret reads a line without echo.
 func (d dialogue) secret(ctx context.Context, question string) (string, error) {
 	line, err := d.line(ctx, question, true)
 	d.say("")
@@ -80,17 +80,17 @@ func (d dialogue) line(ctx context.Context, question string, hidden bool) (strin
 	return "", fmt.Errorf("read the answer: %w", err)
 }
 
-// quietZone is how many modules of light a QR code has around it; the standard has four, and readers do with two.
+// quietZone is the width in modules of the light margin of a QR code; the standard says four, but readers need two.
 const quietZone = 2
 
-// qrCode draws a text as a QR code, two modules to a character, for light letters on a dark ground. It is empty where
-// there is no room for it.
+// qrCode draws text as a QR code, two modules per character, for light text on a dark background. It is empty if there is no
+// room.
 func qrCode(text string, columns int) string {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil || code.Size+2*quietZone > columns {
 		return ""
 	}
-	light := func(x, y int) bool { return y < code.Size+quietZone && !code.Black(x, y) } // beyond its edge nothing is black
+	light := func(x, y int) bool { return y < code.Size+quietZone && !code.Black(x, y) } // outside the code nothing is black
 	var b strings.Builder
 	for y := -quietZone; y < code.Size+quietZone; y += 2 {
 		for x := -quietZone; x < code.Size+quietZone; x++ {
@@ -110,7 +110,7 @@ func qrCode(text string, columns int) string {
 	return b.String()
 }
 
-// link shows an address, and as a QR code where that fits.
+// link prints an address, and its QR code if that fits.
 func (d dialogue) link(address string) {
 	d.say("\n  %s\n", address)
 	columns, _, err := term.GetSize(int(d.in.Fd()))
@@ -122,14 +122,12 @@ func (d dialogue) link(address string) {
 	}
 }
 
-// withOwnRows are the commands whose output is not for a reader of rows: they have a screen of their own, or print what
-// is pasted or read by a program.
+// withOwnRows are commands whose output is not wrapped: they have their own screen, or print what is pasted or read by programs.
 var withOwnRows = []string{
 	"serve", "inbox", "demo", "setup", "pair", "link", "mcp", "hook", "run", "connect", "completion", "reference", "config show",
 }
 
-// fit has what a command says to a terminal wrapped at words; flush writes what is left in the end. Nothing is wrapped
-// where it goes to a file or a pipe.
+// fit wraps a command's terminal output at words; flush writes an incomplete last row. Output to files and pipes is not wrapped.
 func (c *CLI) fit(cmd *cobra.Command, args []string) (flush func()) {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	if slices.Contains(withOwnRows, path) || slices.Contains(args, "--json") {
@@ -152,20 +150,20 @@ func (c *CLI) fit(cmd *cobra.Command, args []string) (flush func()) {
 	}
 }
 
-// widthOf is how many cells a row of a terminal has, 0 of anything else.
+// widthOf is the width of a terminal in cells, 0 for anything else.
 func widthOf(w io.Writer) int {
 	f, isFile := w.(*os.File)
 	if !isFile {
 		return 0
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width < 10 { // one that small does not say what it is
+	if err != nil || width < 10 { // a smaller width means that it is unknown
 		return 0
 	}
 	return width
 }
 
-// width is how many cells a row on standard output has, 0 where that is no terminal.
+// width is the width of standard output in cells, 0 if it is not a terminal.
 func (c *CLI) width() int {
 	if f, wrapped := c.Out.(*fitted); wrapped {
 		return f.width
@@ -178,8 +176,8 @@ type fitted struct {
 	to    io.Writer
 	width int
 
-	mu    sync.Mutex // a command may say that it waits while it prints
-	begun []byte     // of a row whose end has not come
+	mu    sync.Mutex // output and progress are written concurrently
+	begun []byte     // an incomplete row
 }
 
 func (f *fitted) Write(p []byte) (int, error) {
@@ -198,9 +196,9 @@ func (f *fitted) Write(p []byte) (int, error) {
 func (f *fitted) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, _ = io.WriteString(f.to, wrapRows(string(f.begun), f.width)) // whoever closed the terminal reads nothing
+	_, _ = io.WriteString(f.to, wrapRows(string(f.begun), f.width)) // the terminal may be closed
 	f.begun = nil
 }
 
-// wrapRows wraps rows for a terminal, as all commands do.
+// wrapRows wraps rows for a terminal.
 func wrapRows(text string, width int) string { return card.Wrap(text, width, 2) }

@@ -20,11 +20,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// finding is one thing that doctor looked at.
+// finding is one result of doctor.
 type finding struct {
 	level string // ok, note, wrong
 	what  string
-	mend  string // what to do about it; empty when nothing is to be done
+	mend  string // how to fix it; empty if nothing is to be done
 	at    config.Problem
 }
 
@@ -83,7 +83,7 @@ func (c *CLI) printFindings(findings []finding) {
 	}
 }
 
-// MarshalJSON tells a finding to programs.
+// MarshalJSON encodes a finding for programs.
 func (f finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Level  string `json:"level"`
@@ -95,10 +95,10 @@ func (f finding) MarshalJSON() ([]byte, error) {
 	}{f.level, f.what, f.mend, f.at.Key, f.at.Where, f.at.Line})
 }
 
-// saw is a finding that no key of the configuration is behind.
+// saw returns a finding without a configuration key.
 func saw(level, what, mend string) finding { return finding{level: level, what: what, mend: mend} }
 
-// examine looks at everything that can keep a question from being answered, from the inside out, and adds the agents of this
+// examine checks everything that can prevent a question from being answered, innermost first, and adds the agents of this
 // account and of the configuration to the table.
 func (c *CLI) examine(ctx context.Context, table *[]bound) []finding {
 	findings := []finding{saw("ok", "daycared "+version+", SQLite "+store.LibraryVersion(), "")}
@@ -141,13 +141,13 @@ func (c *CLI) examine(ctx context.Context, table *[]bound) []finding {
 	findings = append(findings, in.examineServices(ctx)...)
 	connections, rows := c.examineConnections(ctx, cfg, up)
 	findings, *table = append(findings, connections...), append(*table, rows...)
-	if both && !cfg.API.AllowSameUser { // else a warning has said more
+	if both && !cfg.API.AllowSameUser { // otherwise a warning has said more
 		findings = append(findings, c.examineAccount())
 	}
 	return findings
 }
 
-// refused is what doctor says of a configuration that is not served.
+// refused returns the findings for a configuration that cannot be served.
 func refused(err error) (findings []finding) {
 	var all config.Problems
 	if !errors.As(err, &all) {
@@ -159,26 +159,26 @@ func refused(err error) (findings []finding) {
 	return findings
 }
 
-// found is a problem of the configuration as a finding.
+// found converts a configuration problem to a finding.
 func found(level string, p config.Problem) finding {
 	remedy := p.Remedy()
 	p.Text = p.Cause()
 	return finding{level, p.String(), remedy, p}
 }
 
-// door is what doctor found at one of the two sockets.
+// door is the result of connecting to one of the two sockets.
 type door struct {
-	err  error    // nil: this account is let in
-	shut bool     // the daemon is there, and this account is not for it
+	err  error    // nil: this account has access
+	shut bool     // the daemon runs but refuses this account
 	me   admin.Me // of a person
 	open int      // how many requests wait for them
 
 	channels []admin.Channel
-	people   []admin.Person // only the operator is told
+	people   []admin.Person // only the operator gets these
 }
 
-// examineDaemon asks the running daemon at both doors, and by which channels people can be reached; up reports whether it takes
-// questions, and both whether this account asks and decides, or may once the daemon runs.
+// examineDaemon queries the running daemon at both sockets, and which channels reach people. up reports whether it accepts
+// questions; both reports whether this account asks and decides, or may do so once the daemon runs.
 func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []admin.Person, up, both bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
@@ -207,16 +207,16 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 		var list []permissions.RequestView
 		list, d.err = client.List(ctx, "", 0)
 		d.open = len(list)
-		d.channels, _ = client.Health(ctx) // an older daemon does not tell
+		d.channels, _ = client.Health(ctx) // an older daemon does not have it
 		d.people, _ = client.People(ctx)
 	}
 	d.shut = errors.Is(d.err, fs.ErrPermission) || permissions.CodeOf(d.err) == permissions.CodeNotYours
 	return d
 }
 
-// atDoors says what two doors mean for an account. That it comes in at only one of them is as it should be.
+// atDoors describes the account's access to the sockets. Access to only one of them is normal.
 func atDoors(asks, decides door, uid int) (findings []finding) {
-	var other *wire.Problem // no refusal
+	var other *wire.Problem // not a refusal
 	switch {
 	case asks.shut && decides.shut:
 		return []finding{saw("wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
@@ -259,8 +259,8 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 	return findings
 }
 
-// examinePeople says how people can be reached: as the running daemon has it, if it tells, else by the configuration alone,
-// which does not know who was paired.
+// examinePeople says how people can be reached: according to the running daemon, otherwise to the configuration, which does not
+// know who was paired.
 func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.Person) []finding {
 	var findings []finding
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
@@ -285,7 +285,7 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 	return findings
 }
 
-// examineAccount says what the machine cannot enforce where this account decides.
+// examineAccount says what the machine cannot enforce if this account decides.
 func (c *CLI) examineAccount() finding {
 	return saw("note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
 		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),

@@ -17,13 +17,13 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/connect"
 )
 
-// tryWithin bounds the round trip of one hook.
+// tryWithin bounds the test call of one hook.
 const tryWithin = 5 * time.Second
 
-// examineConnections looks which agents of this account are connected, asks each that can be asked whether it runs the hook, and
-// tries the hook of each that does.
+// examineConnections finds the connected agents of this account, queries whether they run the hook, if they can be queried, and
+// tests the hook of each that does.
 func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding, table []bound) {
-	if c.env("HOME") != "" { // an account without a home has no agents
+	if c.env("HOME") != "" { // without a home there are no agents
 		place, err := c.here()
 		if err != nil {
 			findings = append(findings, saw("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it"))
@@ -43,7 +43,7 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 	return findings, table
 }
 
-// boundByACP is the row of an agent of the configuration that another program is.
+// boundByACP is the table row of a configured agent that is a separate program.
 func boundByACP(a config.Agent) bound {
 	row := bound{Agent: a.Name, Mode: a.Mode, Verdict: connect.BindsUnless,
 		Note: "the daemon sets it before each prompt; what the program's own settings allow, it does not ask about"}
@@ -57,7 +57,7 @@ func boundByACP(a config.Agent) bound {
 	return row
 }
 
-// examineConnection looks at one agent. What keeps it from asking is said once, with what to do.
+// examineConnection checks one agent. Each problem is reported once, with a fix.
 func (c *CLI) examineConnection(
 	ctx context.Context, cfg *config.Config, place connect.Target, name string, up bool,
 ) (findings []finding, rows []bound) {
@@ -82,7 +82,7 @@ func (c *CLI) examineConnection(
 		return wrong(": "+err.Error(), "mend that file by hand")
 	case loose:
 		return wrong(" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again)
-	case has == 0: // but by root
+	case has == 0: // only root's files have it
 	case stale && !place.Keyboard && says(a, " --keyboard"):
 		return wrong(" is connected so that its keyboard answers, too, and a route says that people do", again)
 	case has < len(a.Files), stale:
@@ -95,7 +95,7 @@ func (c *CLI) examineConnection(
 	switch {
 	case h.why != "":
 		findings = append(findings, saw("wrong", name+" is connected, and "+h.why, h.mend))
-	case !up: // which has been said
+	case !up: // reported already
 		findings = append(findings, saw("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
 	case a.Dialect == "":
 		findings = append(findings, c.tryTools(ctx, place, a))
@@ -108,7 +108,7 @@ func (c *CLI) examineConnection(
 	return findings, rows
 }
 
-// says reports whether what an agent has of ours says one of these.
+// says reports whether our entries of an agent contain one of these words.
 func says(a connect.Agent, these ...string) bool {
 	return slices.ContainsFunc(a.Files, func(f connect.File) bool {
 		s, err := look(f)
@@ -116,8 +116,8 @@ func says(a connect.Agent, these ...string) bool {
 	})
 }
 
-// connected reports in how many files an agent has something of ours, whether that is not what it should be, and whether it
-// does not name the daemon.
+// connected returns how many of an agent's files have entries of ours, whether any are outdated (stale), and whether any do not
+// name the daemon (loose).
 func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 	for _, f := range a.Files {
 		s, err := look(f)
@@ -145,7 +145,7 @@ func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 	return has, stale, loose, nil
 }
 
-// loaded reports whether the agent has loaded what was written for it, where it would leave a mark of that.
+// loaded reports whether the agent has loaded our entries, for agents that leave a mark when they do.
 func loaded(a connect.Agent) bool {
 	if a.Loaded == "" {
 		return true
@@ -155,7 +155,7 @@ func loaded(a connect.Agent) bool {
 	return err == nil && none == nil && !mark.ModTime().Before(written.ModTime())
 }
 
-// tryHook has the hook answer as the agent would, about a tool that runs by itself, so that nobody is asked.
+// tryHook runs the hook as the agent would, for a tool that needs no approval, so that nobody is asked.
 func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Target, a connect.Agent) finding {
 	d, known := hooks.Find(a.Dialect)
 	tool := ""
@@ -188,7 +188,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Tar
 		a.Name, time.Since(began).Milliseconds(), gate), "")
 }
 
-// tryTools starts the MCP server as the agent would, and greets it.
+// tryTools starts the MCP server as the agent would, and initializes a session.
 func (c *CLI) tryTools(ctx context.Context, place connect.Target, a connect.Agent) finding {
 	name, err := c.greet(ctx, place)
 	if err != nil || name != "daycared" {
@@ -198,7 +198,7 @@ func (c *CLI) tryTools(ctx context.Context, place connect.Target, a connect.Agen
 	return saw("ok", a.Name+" is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", "")
 }
 
-// greet gives the name by which the MCP server answers.
+// greet returns the MCP server's name.
 func (c *CLI) greet(ctx context.Context, place connect.Target) (name string, err error) {
 	limited, done := context.WithTimeout(ctx, tryWithin)
 	defer done()

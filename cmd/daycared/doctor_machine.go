@@ -22,7 +22,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// findings are what was seen on the machine: wrong where this account will serve and could not, else a note.
+// findings returns the results of the inspection: wrong if they prevent this account from serving, otherwise notes.
 func (in *inspection) findings() (all []finding) {
 	for _, o := range in.found {
 		level := "note"
@@ -39,10 +39,10 @@ func (in *inspection) findings() (all []finding) {
 	return all
 }
 
-// storeTime bounds how long the store is read.
+// storeTime bounds the reading of the store.
 const storeTime = 20 * time.Second
 
-// examineData looks into the data directory as far as this account may; that it is as it should be was looked at.
+// examineData checks the content of the data directory as far as this account may read it. Its modes were checked before.
 func (in *inspection) examineData(ctx context.Context) []finding {
 	dir := in.paths.DataDir
 	_, err := os.ReadDir(dir)
@@ -52,7 +52,7 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	case errors.Is(err, fs.ErrPermission):
 		return []finding{saw("note", "the data directory "+dir+" cannot be looked at from this account", "")}
 	case err != nil, in.badData():
-		return nil // which was said
+		return nil // reported already
 	}
 	var unwell *store.Error
 	file := filepath.Join(dir, storeName)
@@ -72,8 +72,8 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	return []finding{saw("ok", "data directory "+dir, "")}
 }
 
-// examineAdminKey looks whether the file of the admin key holds one: with another key, or none, the daemon's account is not known
-// to be the operator's. Whoever may not read it is not told.
+// examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the
+// operator's. It reports nothing to an account that may not read the file.
 func (in *inspection) examineAdminKey() []finding {
 	text, err := config.ReadFile(in.paths.AdminKey, maxSecret)
 	if err != nil || isAdminKey(text) {
@@ -83,12 +83,12 @@ func (in *inspection) examineAdminKey() []finding {
 		"start the daemon again; it replaces the key and logs that")}
 }
 
-// badData reports whether something of the data directory was found wrong.
+// badData reports whether a problem with the data directory was found.
 func (in *inspection) badData() bool {
 	return slices.ContainsFunc(in.found, func(o observation) bool { return o.Key == "data_dir" })
 }
 
-// examineListener says whether agents elsewhere are answered. What is wrong with the port was looked at.
+// examineListener says whether remote agents are served. Problems with the port were reported before.
 func (in *inspection) examineListener() []finding {
 	listen := in.cfg.API.Listen
 	switch {
@@ -106,7 +106,7 @@ func (in *inspection) examineListener() []finding {
 	return []finding{saw("ok", "agents elsewhere are answered at "+scheme+listen, "")}
 }
 
-// examineReach says whom the running daemon can reach now. That of one person who cannot be is for examinePeople to say.
+// examineReach says whom the running daemon can reach now. An unreachable person is reported by examinePeople.
 func examineReach(running *admin.Status) []finding {
 	if running == nil || running.Reachable {
 		return nil
@@ -126,7 +126,7 @@ func examineReach(running *admin.Status) []finding {
 		"open daycared inbox, or pair a phone with: daycared pair NAME, or let requests wait for somebody with api.admin_reachable")}
 }
 
-// examineLocks says who is locked, and takes them out of those of whom it is said whether they can be reached.
+// examineLocks says who is locked, and removes them from the people whose reachability is reported.
 func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
 	if running == nil {
 		return nil
@@ -142,8 +142,8 @@ func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
 // callTime bounds each call to a service.
 const callTime = 3 * time.Second
 
-// examineServices calls those that the daemon would call: Telegram while no daemon does, and the models. No key is sent to
-// a model, and nothing is asked of it.
+// examineServices calls the services that the daemon would call: Telegram, unless a daemon is connected, and the models. A model
+// receives neither a key nor a question.
 func (in *inspection) examineServices(ctx context.Context) (all []finding) {
 	on := in.cfg.Connectors.Telegram
 	if token, err := in.cli.telegramToken(on.TokenFile); on.Enabled && in.running == nil && err == nil {
@@ -167,7 +167,7 @@ func (in *inspection) examineServices(ctx context.Context) (all []finding) {
 	return all
 }
 
-// examineModel tries whether anything answers where a model is said to be.
+// examineModel checks whether a model's address answers.
 func (in *inspection) examineModel(ctx context.Context, key, address string) finding {
 	limited, done := context.WithTimeout(ctx, callTime)
 	defer done()
@@ -183,13 +183,13 @@ func (in *inspection) examineModel(ctx context.Context, key, address string) fin
 		config.KeyName(key), address, wire.Plain(err)))
 }
 
-// examineSandbox says which promises of the sandbox this kernel holds, and whether anything can be run in it. Where the
-// operator wants no walls, the configuration's warning has said all.
+// examineSandbox says which promises of the sandbox this kernel keeps, and whether anything can run in it. If the sandbox is
+// disabled, the configuration's warning covers it.
 func examineSandbox(cfg *config.Config, own []string) []finding {
 	if !cfg.Sandbox {
 		return nil
 	}
-	level := "note" // until somebody needs it
+	level := "note" // unless it is needed
 	if len(cfg.Agents) > 0 {
 		level = "wrong"
 	}
@@ -200,7 +200,7 @@ func examineSandbox(cfg *config.Config, own []string) []finding {
 	return findings
 }
 
-// promised tells the promises that hold in one line, and each of the others in one of its own.
+// promised lists the promises that hold in one finding, and each other one in its own.
 func promised(promises []sandbox.Promise, level string) (findings []finding) {
 	var held []string
 	for _, p := range promises {

@@ -1,10 +1,9 @@
-// Package connect knows where the agents that people already run keep their settings, and what has to stand there so that
-// they ask daycared: an MCP server, and hooks with timeouts that are longer than daycared's own and with the flags that
-// deny where a hook fails.
+// Package connect edits the settings of agents that people already use so that they ask daycared: it adds an MCP server, and
+// hooks whose timeouts exceed daycared's own and that deny when they fail.
 //
-// An [Agent] has [File]s. A file is changed as text, and purely: [File.Install] and [File.Remove] take what it holds and
-// give what it is to hold, keeping the person's own settings, their order and their comments. What is ours is recognised
-// by its name, so that installing twice changes nothing and removing takes out what was installed.
+// An [Agent] has [File]s. Edits are pure functions on text: [File.Install] and [File.Remove] return the new content, and keep
+// the person's own settings with their order and comments. Our entries are recognized by name, so installing twice changes
+// nothing, and removing takes out what was installed.
 package connect
 
 import (
@@ -17,49 +16,48 @@ import (
 )
 
 const (
-	// waits is how long an agent is told to wait for a hook or a tool, and within, how long daycared takes at most.
+	// waits is the timeout of hooks and tools in an agent's settings; within is the shorter one that daycared is given.
 	waits  = time.Hour
 	within = "59m"
-	// tells is how long an agent is told to wait for a hook that only tells us something, in seconds.
+	// tells is the timeout of hooks that only notify, in seconds.
 	tells = 10
-	// ours is what our entries are called where they have a name.
+	// ours is the name of our entries, where entries have names.
 	ours = "daycared"
 )
 
 // Agent is a program that can be connected.
 type Agent struct {
 	Name    string
-	Dialect string // of its hooks; empty: it has none that are known
+	Dialect string // of its hooks; empty: it has no known hooks
 	Files   []File
-	Loaded  string // what the agent leaves when it has loaded the last of Files; empty: it leaves nothing
-	// Enforces and Advises say what the connection keeps the agent from, and what it only tells its model.
+	Loaded  string // a file that the agent creates when it has loaded the last of Files; empty: none
+	// Enforces and Advises describe what the connection blocks, and what it only tells the model.
 	Enforces, Advises string
-	// Reads are its tools that only read, which tools.auto may let go without asking.
+	// Reads are its read-only tools, which tools.auto may allow without asking.
 	Reads []string
-	// Notes are what the person has to do besides.
+	// Notes are further steps for the person.
 	Notes []string
 	Binding
 }
 
-// Target is the machine that agents are connected on.
+// Target is the machine on which agents are connected.
 type Target struct {
 	Home    string
 	GOOS    string
-	Command []string // daycared, by its path, with the flags that stand before every command
-	// Keyboard says that whoever is at an agent's keyboard may answer before people do, where that is certain to be asked.
+	Command []string // daycared's path and global flags
+	// Keyboard lets a person at an agent's keyboard answer first, for agents that are certain to ask there.
 	Keyboard bool
-	// Refused says that people are asked about what an agent's own judgement has refused.
+	// Refused makes people decide on calls that the agent's own judgement has refused.
 	Refused bool
-	// Gate is what the hooks ask about, one of [Gates]; empty: all.
+	// Gate is which calls the hooks ask about, one of [Gates]; empty: all.
 	Gate string
-	// Moved are the folders where agents were told to look instead of in Home, by the variables that tell them; absolute.
-	// See [Movers].
+	// Moved holds the absolute folders in which agents look instead of Home, by environment variable. See [Movers].
 	Moved map[string]string
-	// Etc is where the machine keeps settings that root owns; empty: /etc.
+	// Etc is the folder of machine-wide settings that root owns; empty: /etc.
 	Etc string
 }
 
-// Gates are what hooks may ask about: every call, or those that are not harmless.
+// Gates are the values of Target.Gate: ask about every call, or about those that are not harmless.
 var Gates = []string{GateAll, GateRisky}
 
 // The gates.
@@ -68,29 +66,29 @@ const (
 	GateRisky = "risky"
 )
 
-// leaves is what a person has to know of [GateRisky].
+// leaves explains [GateRisky].
 const leaves = "--gate risky: what was read completely and only reads, edits, builds or tests in the agent's folder is left to the " +
 	"agent's own mode, and what it builds or tests there runs; commands of Codex, Copilot CLI and Cursor are asked about; tools.gated, " +
 	"tools.forbidden and high_risk hold all the same"
 
-// Movers are the variables by which agents are told where their settings are.
+// Movers returns the environment variables that move agents' settings.
 func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
 
-// docs/tried.md names those that were tried; Cursor and VS Code are as their documentation has it.
+// docs/tried.md says which were verified; Cursor and VS Code follow their documentation.
 const (
-	claudeHome  = "CLAUDE_CONFIG_DIR" // in place of ~/.claude, and .claude.json is in it as well
-	codexHome   = "CODEX_HOME"        // in place of ~/.codex
-	copilotHome = "COPILOT_HOME"      // in place of ~/.copilot
-	geminiHome  = "GEMINI_CLI_HOME"   // in place of ~: .gemini is in it
-	xdgConfig   = "XDG_CONFIG_HOME"   // in place of ~/.config; opencode's and, but for macOS, VS Code's are in it
+	claudeHome  = "CLAUDE_CONFIG_DIR" // replaces ~/.claude; .claude.json is in it too
+	codexHome   = "CODEX_HOME"        // replaces ~/.codex
+	copilotHome = "COPILOT_HOME"      // replaces ~/.copilot
+	geminiHome  = "GEMINI_CLI_HOME"   // replaces ~: .gemini is in it
+	xdgConfig   = "XDG_CONFIG_HOME"   // replaces ~/.config, with opencode's settings and, except on macOS, VS Code's
 )
 
-// Names are the agents that can be connected.
+// Names returns the agents that can be connected.
 func Names() []string {
 	return []string{"claude-code", "codex", "gemini", "opencode", "copilot", "cursor", "vscode"}
 }
 
-// Find gives the agent of that name.
+// Find returns the agent of that name.
 func (p Target) Find(name string) (a Agent, ok bool) {
 	a, ok = p.find(name)
 	a.Binding = p.bindings()[name]
@@ -141,7 +139,7 @@ func (p Target) claude() Agent {
 		every(telling, "PostToolUseFailure"), element(map[string]any{"hooks": telling}, "claude-code", "hooks", "SessionEnd"),
 		element(notices, "claude-code", "hooks", "Stop"), element(notices, "claude-code", "hooks", "StopFailure"),
 		element(notices, "claude-code", "hooks", "Notification"))
-	refused := entry{dialect: "claude-code", path: []string{"hooks", "PermissionDenied"}} // an earlier one is taken out
+	refused := entry{dialect: "claude-code", path: []string{"hooks", "PermissionDenied"}} // an earlier one is removed
 	if p.Refused {
 		refused = every(waiting, "PermissionDenied")
 	}
@@ -162,7 +160,7 @@ func (p Target) claude() Agent {
 	}
 }
 
-// keyboard says what whoever is at Claude Code's keyboard may do.
+// keyboard describes what a person at Claude Code's keyboard may do.
 func (p Target) keyboard() string {
 	if !p.Keyboard {
 		return "Its keyboard does not answer: a route has a quorum or keyboard: false, or which routes there are is not to be known here"
@@ -203,7 +201,7 @@ func (p Target) gemini() Agent {
 	}
 }
 
-// plugged is opencode's plugin, in which COMMAND stands for how its hook is started.
+// plugged is the plugin for opencode; COMMAND is replaced by the command that starts its hook.
 //
 //go:embed opencode.js
 var plugged string
@@ -216,7 +214,7 @@ func (p Target) opencode() Agent {
 	settings := file(filepath.Join(folder, "opencode.json"), member(server, "mcp", ours))
 	settings.Or = filepath.Join(folder, "opencode.jsonc")
 	plugin := filepath.Join(folder, "plugin", "daycared.js")
-	command, _ := json.Marshal(p.words("opencode")) // texts have JSON
+	command, _ := json.Marshal(p.words("opencode")) // strings have a JSON form
 	return Agent{
 		Name: "opencode", Dialect: "opencode",
 		Files:  []File{settings, {Path: plugin, whole: strings.Replace(plugged, "COMMAND", string(command), 1)}},
@@ -279,7 +277,7 @@ func (p Target) vscode() Agent {
 	}
 }
 
-// codeUser is where VS Code keeps the settings of an account.
+// codeUser is the folder of an account's VS Code settings.
 func (p Target) codeUser() string {
 	folder := p.folder(xdgConfig, ".config")
 	if p.GOOS == "darwin" {
@@ -288,7 +286,7 @@ func (p Target) codeUser() string {
 	return filepath.Join(folder, "Code", "User")
 }
 
-// folder is where an agent was told to look, else the one of that name in the home.
+// folder is the agent's folder: as moved, otherwise its usual one in the home.
 func (p Target) folder(mover, usually string) string {
 	if moved := p.Moved[mover]; moved != "" {
 		return moved
@@ -298,7 +296,7 @@ func (p Target) folder(mover, usually string) string {
 
 func file(path string, entries ...entry) File { return File{Path: path, entries: entries} }
 
-// server is how `daycared mcp` is started, in the shape that most agents share.
+// server is the entry that starts `daycared mcp`, in the form that most agents share.
 func (p Target) server(more ...any) map[string]any {
 	return with(map[string]any{
 		"command": p.Command[0], "args": append(slices.Clone(p.Command[1:]), "mcp"),
@@ -324,11 +322,11 @@ func (p Target) hook(dialect string) string {
 	return strings.Join(words, " ")
 }
 
-// notice is the command line of a hook that only has a person told what has happened. Agents take an exit code other than 0 for an
-// order to go on, which would hold up their end.
+// notice is the command line of a hook that only notifies a person. It always exits with 0, because agents treat another exit
+// code as an instruction to continue instead of stopping.
 func (p Target) notice(dialect string) string { return p.hook(dialect) + " --notice || true" }
 
-// words are those of a hook's command line.
+// words are the arguments of a hook's command line.
 func (p Target) words(dialect string) []string {
 	words := append(slices.Clone(p.Command), "hook", dialect, "--within", within)
 	if p.Gate == GateRisky {
@@ -337,7 +335,7 @@ func (p Target) words(dialect string) []string {
 	return words
 }
 
-// quoted is a word as a shell reads it.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:@%,=", c)

@@ -11,10 +11,10 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Verdict is how strongly the answers of people bind an agent.
+// Verdict is how strongly people's answers bind an agent.
 type Verdict string
 
-// The verdicts, the weakest first.
+// The verdicts, weakest first.
 const (
 	Nothing     Verdict = "nothing"
 	Advises     Verdict = "advises"
@@ -22,30 +22,30 @@ const (
 	Binds       Verdict = "binds"
 )
 
-// Binding is what is known of how an agent is bound, and how to find out whether it is.
+// Binding describes how an agent is bound, and how to check it.
 type Binding struct {
-	Modes   []Mode    // the default one first
-	Off     []Setting // with any of them, the agent runs none of its hooks
-	Unset   []string  // environment variables that have it run none
+	Modes   []Mode    // the default first
+	Off     []Setting // any of these disables all its hooks
+	Unset   []string  // environment variables that disable its hooks
 	Managed Managed
-	Listing Listing // the zero value: it cannot be asked
+	Listing Listing // the zero value: it cannot be queried
 }
 
-// Mode is one way to run an agent, and the verdict in it while the agent runs its hook.
+// Mode is one way to run an agent, and the verdict in it if the agent runs its hook.
 type Mode struct {
 	Name    string
 	Verdict Verdict
-	Note    string // what the verdict leaves out; may be empty
+	Note    string // the verdict's limits; may be empty
 }
 
-// Setting is one value in a file of settings.
+// Setting is one value in a settings file.
 type Setting struct {
-	Path  string   // of a file of JSON, with or without comments, or of TOML if it is named so
-	Key   []string // $FOLDER stands for the folder where the agent is started
-	Value any      // the value, or an element of the list that is there
+	Path  string   // a JSON file, with or without comments, or TOML by its extension
+	Key   []string // $FOLDER stands for the folder in which the agent is started
+	Value any      // the value, or an element of the list there
 }
 
-// In reports whether the text of the file has the setting.
+// In reports whether the file's text has the setting.
 func (s Setting) In(text, folder string) bool {
 	key := slices.Clone(s.Key)
 	for i := range key {
@@ -58,8 +58,8 @@ func (s Setting) In(text, folder string) bool {
 
 func (s Setting) String() string { return fmt.Sprintf("%s = %v", strings.Join(s.Key, "."), s.Value) }
 
-// valueAt is what stands at a place of a file; nil where there is nothing, and in a file that cannot be read. A list of values is
-// compared by its elements, which are texts.
+// valueAt returns the value at a key of a file; nil if there is none or the file is unreadable. Lists are compared by their
+// elements, which must be strings.
 func valueAt(path, text string, key []string) (found any) {
 	if filepath.Ext(path) == ".toml" {
 		var table map[string]any
@@ -76,25 +76,24 @@ func valueAt(path, text string, key []string) (found any) {
 	}
 	switch found.(type) {
 	case map[string]any:
-		return nil // which cannot be compared
+		return nil // not comparable
 	default:
 		return found
 	}
 }
 
-// Managed is where a machine keeps settings of an agent that its own account cannot change.
+// Managed is a machine-wide settings file of an agent, which the agent's account cannot change.
 type Managed struct {
-	Path    string // with * in its last part, each file that it matches; empty: nowhere that is known
+	Path    string // * in the last element matches several files; empty: none is known
 	Hooks   []string
-	Verdict Verdict // while it has daycared's hook
+	Verdict Verdict // while it contains daycared's hook
 	Note    string
-	// Pins are the variables that its "env" has to set, lest settings of the agent's own account put something between the agent
-	// and the hook.
+	// Pins are variables that its "env" must set, because settings of the agent's account could otherwise put something between
+	// the agent and the hook.
 	Pins []string
 }
 
-// Commands are the command lines of daycared's hooks for every tool in the text of a managed file, and missing are the pins that
-// it does not set.
+// Commands returns the command lines of daycared's hooks for all tools in a managed file, and the pins that it does not set.
 func (m Managed) Commands(text, dialect string) (commands, missing []string) {
 	list, _ := valueAt(m.Path, text, m.Hooks).([]any)
 	for _, one := range list {
@@ -126,7 +125,7 @@ func (m Managed) Commands(text, dialect string) (commands, missing []string) {
 
 var shellWord = regexp.MustCompile(`(?:'[^']*'|[^\s'])+`)
 
-// Words are those of a hook's command line as [Target] writes one; ok is false for any other, which a shell may read otherwise.
+// Words parses a hook's command line as written by [Target]; ok is false for any other, which a shell may read differently.
 func Words(command string) (words []string, ok bool) {
 	again := []string{}
 	for _, word := range shellWord.FindAllString(command, -1) {
@@ -136,47 +135,47 @@ func Words(command string) (words []string, ok bool) {
 	return words, strings.Join(again, " ") == command
 }
 
-// Listing is how an agent is asked which hooks it has: a program that reads lines of JSON and answers with lines of JSON.
+// Listing describes how to query an agent's hooks: a program that reads and writes lines of JSON.
 type Listing struct {
-	Program string // by its name; empty: the agent cannot be asked
+	Program string // a command name; empty: the agent cannot be queried
 	Title   string
 	Args    []string
 	Says    []string // $FOLDER stands for the folder, as JSON
-	// Trusted is the setting with which a person lets the agent use the settings of a folder.
+	// Trusted is the setting by which a person trusts a folder's settings.
 	Trusted Setting
-	// Opt reports that the agent runs no hook until a person says so.
+	// Opt says that the agent runs no hook until a person enables it.
 	Opt bool
-	// On is where a person switches a hook on.
+	// On says where a person enables a hook.
 	On   string
 	read func(line []byte) (Hooks, bool, error)
 }
 
-// Lines are what the program is told.
+// Lines are the program's input.
 func (l Listing) Lines(folder string) string {
-	name, _ := json.Marshal(folder) // texts have JSON
+	name, _ := json.Marshal(folder) // strings have a JSON form
 	return strings.ReplaceAll(strings.Join(l.Says, "\n")+"\n", "$FOLDER", string(name))
 }
 
-// Read reads one line of the program's. It is done with the one that answers.
+// Read parses one line of output; done is true for the answer.
 func (l Listing) Read(line []byte) (h Hooks, done bool, err error) { return l.read(line) }
 
-// Hooks are what an agent says of its hooks.
+// Hooks is an agent's answer about its hooks.
 type Hooks struct {
 	All         []Hook
-	ManagedOnly bool   // it runs those alone that the machine has for it, which it may not list
-	Off         string // what switched off all others than those; empty: nothing
-	AllOff      bool   // that switched off those as well
+	ManagedOnly bool   // only the machine's managed hooks run; they may not be listed
+	Off         string // what disabled all other hooks; empty: nothing
+	AllOff      bool   // managed hooks are disabled too
 	Errors      []string
 }
 
-// Hook is one hook that an agent lists.
+// Hook is one listed hook.
 type Hook struct {
 	Event, Command string
 	Skipped        string // why the agent does not run it; empty: it does
 }
 
-// Skipped says why the agent does not run daycared's hook, by what it says of its hooks, and what to do; both are empty where it
-// all that it lists. Runs reports whether it runs the one that decides. Managed reports that a managed file has that.
+// Skipped returns why the agent does not run daycared's hooks, by its own answer, and how to fix it; both are empty if it runs
+// all of them. Runs reports whether it runs the deciding one. managed says that a managed file contains that hook.
 func (a Agent) Skipped(h Hooks, managed bool) (why, mend string, runs bool) {
 	skipped := map[string][]string{}
 	for _, one := range h.All {
@@ -213,7 +212,7 @@ func (a Agent) Skipped(h Hooks, managed bool) (why, mend string, runs bool) {
 	return "it does not list daycared's hook", on, false
 }
 
-// readClaude reads the answer of Claude Code to get_hooks_listing.
+// readClaude parses Claude Code's answer to get_hooks_listing.
 func readClaude(line []byte) (h Hooks, done bool, err error) {
 	var told struct {
 		Type     string
@@ -226,7 +225,7 @@ func readClaude(line []byte) (h Hooks, done bool, err error) {
 				}
 				Policy   struct{ DisabledByPolicy, ManagedOnly, PluginOnly, AllDisabled bool }
 				SafeMode *struct{ ExitHint string }
-				BareMode *struct{} // of our own asking, which disables each hook that it lists
+				BareMode *struct{} // caused by our own query, in which every listed hook is disabled
 				Errors   []struct{ File, Message string }
 			}
 		}
@@ -262,10 +261,10 @@ func readClaude(line []byte) (h Hooks, done bool, err error) {
 	return h, true, nil
 }
 
-// isJSON reads a line, and reports whether it has that shape; programs may say other things as well.
+// isJSON parses a line, and reports whether it has that shape; programs may print other lines.
 func isJSON(line []byte, shape any) bool { return json.Unmarshal(line, shape) == nil }
 
-// readCodex reads the answer of Codex to hooks/list.
+// readCodex parses Codex's answer to hooks/list.
 func readCodex(line []byte) (h Hooks, done bool, err error) {
 	var told struct {
 		ID     any
@@ -310,7 +309,7 @@ func readCodex(line []byte) (h Hooks, done bool, err error) {
 	return h, true, nil
 }
 
-// bindings are those of all agents, by their names. docs/agents.md says which of it was tried.
+// bindings returns the bindings of all agents by name. docs/agents.md says what was verified.
 func (p Target) bindings() map[string]Binding {
 	copilot := p.folder(copilotHome, ".copilot")
 	return map[string]Binding{
@@ -369,7 +368,7 @@ func (p Target) claudeBinding() Binding {
 		},
 		Listing: Listing{
 			Program: "claude", Title: "Claude Code",
-			// --bare: neither hooks nor helpers of the settings are run, and yet all of them are listed.
+			// --bare runs neither hooks nor helpers of the settings, but lists all hooks.
 			Args: []string{"-p", "--bare", "--strict-mcp-config", "--no-session-persistence", "--input-format", "stream-json",
 				"--output-format", "stream-json", "--verbose"},
 			Says: []string{`{"type":"control_request","request_id":"daycared","request":{"subtype":"get_hooks_listing"}}`},
@@ -404,12 +403,12 @@ func (p Target) codexBinding() Binding {
 	}
 }
 
-// both are two modes in which the same holds.
+// both returns two modes with the same verdict.
 func both(usual, most, note string) []Mode {
 	return []Mode{{usual, BindsUnless, note}, {most, BindsUnless, note}}
 }
 
-// etc is where the machine keeps settings.
+// etc is the folder of machine-wide settings.
 func (p Target) etc() string {
 	if p.Etc != "" {
 		return p.Etc

@@ -13,14 +13,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// editor changes a JSON document in place and leaves everything else in it as it was written.
+// editor changes a JSON document in place and preserves the formatting of everything else.
 type editor struct {
 	root    *hujson.Value
 	indent  string
 	changed bool
 }
 
-// newEditor takes the indentation from the first member.
+// newEditor derives the indentation from the first member.
 func newEditor(root *hujson.Value) *editor {
 	e := &editor{root: root, indent: "  "}
 	if o, ok := root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
@@ -32,7 +32,7 @@ func newEditor(root *hujson.Value) *editor {
 	return e
 }
 
-// text is the document, or what it was read from where nothing has changed.
+// text is the edited document, or was if nothing changed.
 func (e *editor) text(was string) string {
 	if !e.changed {
 		return was
@@ -42,7 +42,7 @@ func (e *editor) text(was string) string {
 
 func (e *editor) margin(depth int) string { return "\n" + strings.Repeat(e.indent, depth) }
 
-// value is v as it stands at that depth.
+// value formats v for a nesting depth.
 func (e *editor) value(v any, depth int) (hujson.Value, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -59,7 +59,7 @@ func (e *editor) value(v any, depth int) (hujson.Value, error) {
 	return parsed, nil
 }
 
-// put sees to it that an entry is there, or, where it has no value, that it is not.
+// put adds or updates an entry, or removes one without a value.
 func (e *editor) put(n entry) error {
 	if n.value == nil {
 		return e.take(n)
@@ -133,7 +133,7 @@ func (e *editor) putElement(at *hujson.Value, n entry) error {
 	return nil
 }
 
-// insert adds a member behind the others. A comment behind them stays before it.
+// insert appends a member to an object. A comment after the last member stays before it.
 func (e *editor) insert(object *hujson.Object, name string, value any, depth int) error {
 	v, err := e.value(value, depth)
 	if err != nil {
@@ -149,15 +149,15 @@ func (e *editor) insert(object *hujson.Object, name string, value any, depth int
 	return nil
 }
 
-// after is what stands before something that is added behind everything else: what stood before the closing bracket, which
-// is then on a line of its own.
+// after returns the whitespace and comments for an appended element: those before the closing bracket, which moves to a line of
+// its own.
 func (e *editor) after(closing *hujson.Extra, depth int) hujson.Extra {
 	before := strings.TrimRight(string(*closing), " \t\r\n") + e.margin(depth)
 	*closing = hujson.Extra(e.margin(depth - 1))
 	return hujson.Extra(before)
 }
 
-// replace gives a value another content, unless it has it.
+// replace sets a value, unless it is equal already.
 func (e *editor) replace(at *hujson.Value, value any, depth int) error {
 	v, err := e.value(value, depth)
 	if err != nil {
@@ -170,7 +170,7 @@ func (e *editor) replace(at *hujson.Value, value any, depth int) error {
 	return nil
 }
 
-// take takes an entry out, and what is empty then.
+// take removes an entry, and the containers that are empty then.
 func (e *editor) take(n entry) error {
 	if n.usual {
 		return nil
@@ -209,7 +209,7 @@ func (e *editor) take(n entry) error {
 	return nil
 }
 
-// takeElements takes our hooks out of a list, and reports whether nothing is left of it.
+// takeElements removes our hooks from a list, and reports whether the list is empty.
 func (e *editor) takeElements(at *hujson.Value, dialect string) (empty bool) {
 	list, ok := at.Value.(*hujson.Array)
 	if !ok {
@@ -230,7 +230,7 @@ func (e *editor) takeElements(at *hujson.Value, dialect string) (empty bool) {
 	return len(list.Elements) == 0
 }
 
-// drop takes a member out. A comment before it stays.
+// drop removes a member. A comment before it stays.
 func (e *editor) drop(object *hujson.Object, i int) {
 	e.changed = true
 	last := len(object.Members) - 1
@@ -249,7 +249,7 @@ func (e *editor) drop(object *hujson.Object, i int) {
 	}
 }
 
-// commaAfter is what stands behind the last of several: a comma follows it exactly where it is not nil.
+// commaAfter sets or removes the trailing comma of the last element: there is one if extra is not nil.
 func commaAfter(extra hujson.Extra, comma bool) hujson.Extra {
 	switch {
 	case !comma && strings.TrimSpace(string(extra)) == "":
@@ -260,7 +260,7 @@ func commaAfter(extra hujson.Extra, comma bool) hujson.Extra {
 	return extra
 }
 
-// memberOf is where a member of that name stands; -1 without one.
+// memberOf is the index of a member; -1 if there is none.
 func memberOf(object *hujson.Object, name string) int {
 	return slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool {
 		l, ok := m.Name.Value.(hujson.Literal)
@@ -268,7 +268,7 @@ func memberOf(object *hujson.Object, name string) int {
 	})
 }
 
-// The lines between which our part of a TOML file stands.
+// The first and last line of our block in a TOML file.
 const (
 	blockBegin = "# daycared: begin; daycared connect writes this, and takes it out with --remove"
 	blockEnd   = "# daycared: end"
@@ -276,7 +276,7 @@ const (
 
 var errBlock = errors.New("our part of it begins and does not end; take it out by hand")
 
-// codexBlock is our part of Codex's configuration. Tables may stand anywhere in it, so ours stand at its end.
+// codexBlock is our part of Codex's configuration. TOML tables may be anywhere, so ours come last.
 func (p Target) codexBlock() string {
 	args := append(slices.Clone(p.Command[1:]), "mcp")
 	for i, a := range args {
@@ -308,7 +308,7 @@ func (p Target) codexBlock() string {
 	return strings.Join(append(lines, blockEnd, ""), "\n")
 }
 
-// installBlock puts the block at the end of a file. What would not be TOML any more is not written.
+// installBlock appends the block to a file. It fails if the result would not be valid TOML.
 func installBlock(text, block string) (string, error) {
 	if strings.Contains(text, block) {
 		return text, nil
@@ -334,7 +334,7 @@ func readsAsTOML(text string) error {
 	return toml.Unmarshal([]byte(text), &tables)
 }
 
-// removeBlock takes the block out, and the empty line before it.
+// removeBlock removes the block and the empty line before it.
 func removeBlock(text string) (string, error) {
 	before, after, found := strings.Cut(text, blockBegin)
 	if !found {

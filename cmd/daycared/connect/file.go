@@ -13,25 +13,25 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// File is one file of an agent's settings, and what is ours in it.
+// File is one settings file of an agent, and our entries in it.
 type File struct {
 	Path    string
-	Or      string  // where it is instead, if that is there and Path is not; empty: nowhere
-	entries []entry // of JSON, with or without comments
-	block   string  // of TOML
-	whole   string  // all of it, which is ours by how it begins
-	strict  string  // the agent that reads plain JSON here and ignores a file with a comment or a comma too many; empty: none
+	Or      string  // the path used instead if it exists and Path does not; empty: none
+	entries []entry // in JSON, with or without comments
+	block   string  // in TOML
+	whole   string  // the whole file, recognized as ours by its beginning
+	strict  string  // an agent that reads plain JSON here and ignores a file with comments or trailing commas; empty: none
 }
 
-// mark is a byte order mark, with which a file may begin.
+// mark is a byte order mark, which may start a file.
 const mark = "\ufeff"
 
-// entry is one thing of ours in a JSON file.
+// entry is one entry of ours in a JSON file.
 type entry struct {
 	path    []string
 	value   any
-	dialect string // of a hook, which is one element of the list at path; else it is the member at path
-	usual   bool   // only if nothing is there, and left there
+	dialect string // of a hook, an element of the list at path; empty: the member at path
+	usual   bool   // set only if nothing is there, and never removed
 }
 
 func member(value any, path ...string) entry { return entry{path: path, value: value} }
@@ -40,7 +40,7 @@ func element(value any, dialect string, path ...string) entry {
 	return entry{path: path, value: value, dialect: dialect}
 }
 
-// Install is text with what is ours in it, in place of an older version of it. Text that has it comes back as it is.
+// Install returns text with our entries added or updated. It returns text unchanged if they are up to date.
 func (f File) Install(text string) (string, error) {
 	if f.whole != "" {
 		if clean, err := f.Remove(text); err != nil || strings.TrimSpace(clean) != "" {
@@ -57,7 +57,7 @@ func (f File) Install(text string) (string, error) {
 	return f.edit(text, (*editor).put)
 }
 
-// Remove is text without what is ours. Text that has nothing of it comes back as it is.
+// Remove returns text without our entries. It returns text unchanged if there are none.
 func (f File) Remove(text string) (string, error) {
 	if f.whole != "" {
 		if first, _, _ := strings.Cut(f.whole, "\n"); strings.HasPrefix(text, first+"\n") {
@@ -71,7 +71,7 @@ func (f File) Remove(text string) (string, error) {
 	return f.edit(text, (*editor).take)
 }
 
-// edit changes text by each entry, behind a byte order mark.
+// edit applies change for each entry, keeping a byte order mark.
 func (f File) edit(text string, change func(*editor, entry) error) (string, error) {
 	text, marked := strings.CutPrefix(text, mark)
 	root, err := parse(text)
@@ -90,14 +90,14 @@ func (f File) edit(text string, change func(*editor, entry) error) (string, erro
 	return e.text(text), nil
 }
 
-// ignored says why the agent ignores a file with this text, nil if it reads it.
+// ignored returns why the agent ignores a file with this text, nil if it reads it.
 func (f File) ignored(text string) error {
 	text = strings.TrimPrefix(text, mark)
 	plain, err := hujson.Parse([]byte(text))
 	if f.strict == "" || err != nil || plain.IsStandard() {
 		return nil //nolint:nilerr // what is no JSON at all is said by parse
 	}
-	plain.Standardize() // which puts spaces in place of what is no plain JSON
+	plain.Standardize() // replaces comments and trailing commas by spaces
 	at := 0
 	for standard := plain.Pack(); at < len(text) && at < len(standard) && text[at] == standard[at]; {
 		at++
@@ -109,7 +109,7 @@ func (f File) ignored(text string) error {
 	return fmt.Errorf("%s ignores all of it, since line %d has %s; take that out first", f.strict, 1+strings.Count(text[:at], "\n"), what)
 }
 
-// Pinned reports whether every command of ours in text names the daemon that it asks, so that no environment does.
+// Pinned reports whether every command of ours in text names its daemon, so that the environment cannot.
 func (f File) Pinned(text string) bool {
 	if f.block != "" {
 		_, block, _ := strings.Cut(text, blockBegin)
@@ -145,16 +145,15 @@ func (f File) Pinned(text string) bool {
 	return true
 }
 
-// hookOf is what the command line of our hook has in it.
+// hookOf is a substring that identifies the command line of our hook.
 func hookOf(dialect string) string { return " hook " + dialect + " --within " }
 
-// decides reports whether a command line is that of our hook, and of one that decides: with --notice it never does.
+// decides reports whether a command line is our deciding hook; one with --notice decides nothing.
 func decides(command, dialect string) bool {
 	return strings.Contains(command, hookOf(dialect)) && !strings.Contains(command, " --notice")
 }
 
-// Empty reports whether text holds nothing but what Install leaves in a file that was not there before, and Remove does
-// not take out.
+// Empty reports whether text contains only what Remove leaves of a file that Install created.
 func (f File) Empty(text string) bool {
 	fresh, err := f.Install("")
 	if err != nil {
@@ -173,7 +172,7 @@ func same(a, b string) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// standard is JSON with comments as JSON without, in its one form.
+// standard converts JSON with comments to canonical JSON.
 func standard(text []byte) ([]byte, error) {
 	plain, err := hujson.Standardize(bytes.TrimPrefix(text, []byte(mark)))
 	if err != nil {
@@ -184,7 +183,7 @@ func standard(text []byte) ([]byte, error) {
 
 var errShape = errors.New("is something else there than expected")
 
-// parse reads a file of settings; nothing at all is an empty one.
+// parse parses a settings file; empty text is an empty object.
 func parse(text string) (hujson.Value, error) {
 	if strings.TrimSpace(text) == "" {
 		text = "{}\n"
@@ -196,13 +195,13 @@ func parse(text string) (hujson.Value, error) {
 	if _, ok := root.Value.(*hujson.Object); !ok {
 		return root, fmt.Errorf("it holds no JSON object")
 	}
-	if _, err := standard([]byte(text)); err != nil { // a member that is there twice could be changed in the wrong place
+	if _, err := standard([]byte(text)); err != nil { // rejects duplicate members, of which the wrong one could be changed
 		return root, err
 	}
 	return root, nil
 }
 
-// mine reports whether an element of a list is our hook.
+// mine reports whether a list element is our hook.
 func mine(v *hujson.Value, dialect string) bool {
 	packed, err := standard(v.Pack())
 	if err != nil {
