@@ -60,21 +60,21 @@ func (c *CLI) eventsCommand() *cobra.Command {
 				return err
 			})
 			if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) {
-				return nil // Ctrl-C is how it ends
+				return nil // Ctrl-C is the normal end
 			}
 			return err
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
-	cmd.Flags().Lookup("after").DefValue = "0" // said in words
+	cmd.Flags().Lookup("after").DefValue = "0" // hides the default in the help
 	l.flags(cmd, "print one JSON object a line")
 	cmd.Flags().Lookup("limit").Usage = "end after so many (default: go on until Ctrl-C)"
 	return cmd
 }
 
-var errEnough = errors.New("as many as were to be told")
+var errEnough = errors.New("event limit reached")
 
-// eventLine is an event for people: when, what, of which request, by whom, and the rest of what is told with it.
+// eventLine formats an event: time, type, request, actor, and the rest of its payload.
 func eventLine(e wire.Event, zone *time.Location) string {
 	words := []string{fmt.Sprint(e.Seq), stamp(e.At, zone), spelled(string(e.Type))}
 	if e.Request != nil {
@@ -91,13 +91,13 @@ func eventLine(e wire.Event, zone *time.Location) string {
 	return strings.Join(words, "  ")
 }
 
-// said is a member of a payload in a line: text as it is, and anything else as JSON.
+// said formats a payload member: strings as they are, anything else as JSON.
 func said(value any) string {
 	if text, ok := value.(string); ok {
 		return text
 	}
 	text, err := wire.Encode(value)
-	if err != nil { // it was JSON a moment ago
+	if err != nil { // it was decoded from JSON
 		return fmt.Sprint(value)
 	}
 	return string(text)

@@ -23,7 +23,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// pinnedHelp is what [CLI.pin] does, in words.
+// pinnedHelp describes [CLI.pin].
 const pinnedHelp = "With --socket or --url, where it asks and as whom stands on its command line alone: neither DAYCARED_ variables\n" +
 	"nor those of proxies and certificates are looked at."
 
@@ -77,8 +77,8 @@ func (c *CLI) hookCommand() *cobra.Command {
 	return cmd
 }
 
-// notice has the person whose agent it is told what its hook says has happened. Nothing that goes wrong is said, and nothing is
-// printed: agents take what a hook prints, and an exit code other than 0, for orders.
+// notice reports an event of an agent's hook to the agent's person. It prints nothing and ignores all errors, because agents
+// interpret a hook's output and a non-zero exit code.
 func (c *CLI) notice(ctx context.Context, d hooks.Dialect) {
 	c.Out, c.Err = io.Discard, io.Discard
 	ctx, done := context.WithTimeout(ctx, recallWithin)
@@ -99,7 +99,7 @@ func (c *CLI) notice(ctx context.Context, d hooks.Dialect) {
 	_, _ = asks.Tell(ctx, "", n.About, n.Telling)
 }
 
-// gateFlag is how much of what an agent does is asked about.
+// gateFlag adds --gate.
 func gateFlag(cmd *cobra.Command, gate *string) {
 	cmd.Flags().StringVar(gate, "gate", connect.GateAll,
 		"what to ask about: `all`, or risky, which leaves harmless calls to the agent's own mode")
@@ -109,14 +109,14 @@ func unknownGate(gate string) error {
 	return usage("there is no --gate %q; %s", gate, meant(gate, connect.Gates, "there are all and risky"))
 }
 
-// hook answers one call, before deadline. Every way out of it is a verdict.
+// hook handles one call, before deadline. Every path returns a verdict.
 func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, keyboard bool, gate string) error {
 	if c.unheard() {
 		nothing, _ := d.Read(nil)
 		deaf := nothing.Reply(hooks.Refuse(errors.New("standard output is closed or /dev/null, so no verdict can be read from it")))
 		return c.reply(deaf)
 	}
-	signal.Ignore(syscall.SIGPIPE) // who is gone cannot read the verdict, but what was asked is still to be cancelled
+	signal.Ignore(syscall.SIGPIPE) // even if nobody reads the verdict, the request must be cancelled
 	if terminal.IsTerminal(c.In) {
 		c.say("this reads an agent's call as JSON from standard input, so the agent is to start it; daycared connect AGENT tells one to; " +
 			"Ctrl-D ends it")
@@ -127,14 +127,14 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 		if err == nil {
 			c.recall(ctx, call.Moot)
 		}
-		return nil // whatever became of that: this hook decides nothing
+		return nil // this hook decides nothing
 	case err != nil:
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
 	if own := time.Now().Add(call.Within(time.Until(deadline))); own.Before(deadline) {
 		deadline = own
 	}
-	call.Request.Host, _ = os.Hostname() // a host without a name is not told
+	call.Request.Host, _ = os.Hostname() // empty if it fails
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()
@@ -142,17 +142,17 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 		return c.reply(call.Reply(hooks.Judge(permissions.Request{}, err)))
 	}
 	defer asks.Close()
-	call.Request.Call = rand.Text() // by which this hook alone is forgone
+	call.Request.Call = rand.Text() // names this hook's wait, so that only it is ended
 	ctx, over := c.untilHangup(ctx)
 	verdict := hooks.Race(ctx, remoteRequests{client: asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
 }
 
-// recallWithin bounds how long an agent is kept by a hook that decides nothing.
+// recallWithin bounds how long a hook that decides nothing delays its agent.
 const recallWithin = 2 * time.Second
 
-// recall withdraws what needs no answer any more.
+// recall withdraws requests that need no answer any more.
 func (c *CLI) recall(ctx context.Context, m permissions.Recall) {
 	asks, err := c.agentClient()
 	if err != nil {
@@ -164,8 +164,8 @@ func (c *CLI) recall(ctx context.Context, m permissions.Recall) {
 	_, _ = asks.Recall(limited, m)
 }
 
-// unheard reports whether whatever is written to standard output is lost: it is a device but no terminal, such as /dev/null,
-// which Go also opens in place of a descriptor that is closed.
+// unheard reports whether standard output discards everything: it is a device other than a terminal, such as /dev/null, which Go
+// also opens in place of a closed descriptor.
 func (c *CLI) unheard() bool {
 	out, isFile := c.Out.(*os.File)
 	if !isFile {
@@ -177,7 +177,7 @@ func (c *CLI) unheard() bool {
 
 var errNoInput = errors.New("nothing came on standard input in time")
 
-// hookCall reads the call, before deadline.
+// hookCall reads and parses the call, before deadline.
 func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time) (hooks.Call, error) {
 	limited, done := context.WithDeadline(ctx, deadline)
 	defer done()
@@ -189,8 +189,8 @@ func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time)
 	return call, err
 }
 
-// hookInput is what a hook was given, before ctx ends. Whoever keeps standard input open is not waited for for ever; then the
-// reading is abandoned, and ends with the process.
+// hookInput reads standard input until ctx ends. If the other side keeps it open, the read is abandoned and ends with the
+// process.
 func (c *CLI) hookInput(ctx context.Context) ([]byte, error) {
 	type read struct {
 		text []byte
@@ -212,7 +212,7 @@ func (c *CLI) hookInput(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// reply prints a verdict. One that nobody reads any more is a denial by exit code.
+// reply prints a verdict. If it cannot be written, the exit code denies.
 func (c *CLI) reply(r hooks.Reply) error {
 	if r.Complaint != "" {
 		fmt.Fprintln(c.Err, card.Spell(permissions.Harmless(r.Complaint)))

@@ -55,19 +55,19 @@ func (c *CLI) inboxCommand() *cobra.Command {
 	}
 }
 
-// inbox shows on a terminal what the daemon says is waiting, and sends back what the person does: the terminal
-// connector, in another process than the daemon.
+// inbox is the terminal connector outside the daemon's process: it shows pending requests from the daemon, and sends the
+// person's answers to it.
 type inbox struct {
 	client  *admin.Client
-	handler connectors.Handler // of what the person does: the client, or what else there is for them to do
+	handler connectors.Handler // receives the person's actions; usually the client
 	screen  screen
 	person  connectors.Person
 	opened  func()                    // called when the person can be reached, before anything is shown; may be nil
-	said    func(admin.Said)          // what agents say; nil: it is shown as it comes
-	shown   map[permissions.ID]string // the screen's names of what waits
+	said    func(admin.Said)          // handles agents' messages; nil: they are shown at once
+	shown   map[permissions.ID]string // the screen's message ids of pending requests
 }
 
-// screen is a connector that can edit and say something of its own, as the terminal is.
+// screen is a connector that can edit messages and print text, like the terminal.
 type screen interface {
 	connectors.Connector
 	connectors.Editor
@@ -106,7 +106,7 @@ func (i *inbox) run(ctx context.Context) error {
 	return nil // left
 }
 
-// update shows a request that is new here, and edits one that has changed.
+// update shows a new request, or edits one that has changed.
 func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	r := s.Request
 	ref, known := i.shown[r.ID]
@@ -125,14 +125,14 @@ func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	return err
 }
 
-// say shows a message that asks nothing, whole. On a screen that has closed there is nobody to read it.
+// say shows the lines of a message. Errors of a closed screen are ignored.
 func (i *inbox) say(lines []string) {
-	row := func(line string) string { return card.Spell(permissions.Harmless(line)) } // they were rendered for a chat
+	row := func(line string) string { return card.Spell(permissions.Harmless(line)) } // they were formatted for a chat
 	_ = i.screen.Say(strings.Join(wire.Each(lines, row), "\n"))
 }
 
-// inboxInbound is the daemon's desk as the terminal of an inbox needs it, so that agents are talked to there as they are on
-// the daemon's own console. Who its person is, the socket has proved: identities are not read.
+// inboxInbound adapts the admin client for the inbox's terminal, so that people can chat with agents there as on the daemon's
+// console. The socket identifies the person, so identities are ignored.
 type inboxInbound struct {
 	*admin.Client
 	person connectors.Person
@@ -140,10 +140,10 @@ type inboxInbound struct {
 
 var _ conversation.Desk = inboxInbound{}
 
-// Person is the one who this account is.
+// Person returns the person of this account.
 func (d inboxInbound) Person(connectors.Identity) (connectors.Person, error) { return d.person, nil }
 
-// Pending is what waits for this account. What the inbox was shown, this terminal was.
+// Pending returns the requests pending for this account. Everything that the inbox received is shown on this terminal.
 func (d inboxInbound) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
 ) ([]permissions.RequestView, error) {
@@ -158,7 +158,7 @@ func (d inboxInbound) Pending(
 	return all, err
 }
 
-// StoppedBy is who stopped everything, as far as the daemon says so in time.
+// StoppedBy returns who stopped everything; empty if nobody did, or if the daemon does not answer in time.
 func (d inboxInbound) StoppedBy() string {
 	ctx, done := context.WithTimeout(context.Background(), askTime)
 	defer done()
@@ -169,5 +169,5 @@ func (d inboxInbound) StoppedBy() string {
 	return *me.StoppedBy
 }
 
-// askTime bounds how long the daemon is asked that.
+// askTime bounds a query of the daemon.
 const askTime = 3 * time.Second

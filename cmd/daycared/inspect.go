@@ -19,31 +19,31 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// observation is something on the machine that is not as the configuration needs it.
+// observation is a property of the machine that does not fit the configuration.
 type observation struct {
 	config.Problem
-	fatal bool // the daemon would not start with it
+	fatal bool // it prevents the daemon from starting
 }
 
-// inspection looks at what a configuration names on this machine, for the account that will serve: files, folders, ports
-// and programs. It changes nothing and calls nobody.
+// inspection checks the files, folders, ports and programs that a configuration names, for the account that runs the daemon. It
+// changes nothing and makes no network calls.
 type inspection struct {
 	cli     *CLI
 	cfg     *config.Config
 	paths   config.Paths
 	as      account
-	running *admin.Status // the daemon of this configuration, where it runs and says how it stands
+	running *admin.Status // the status of the running daemon of this configuration, if it reports one
 	owner   func(fs.FileInfo) int
 	found   []observation
-	blind   []string // what only the unit of a service gives, and was not looked at
+	blind   []string // what only a service's unit provides, so that it was not checked
 }
 
-// inspection is one that has looked at nothing yet.
+// inspection returns an inspection that has checked nothing yet.
 func (c *CLI) inspection(cfg *config.Config, paths config.Paths, as account) *inspection {
 	return &inspection{cli: c, cfg: cfg, paths: paths, as: as, owner: ownerOf}
 }
 
-// inspect looks at everything that a daemon of this configuration needs before it starts.
+// inspect checks everything that a daemon of this configuration needs at its start.
 func (c *CLI) inspect(cfg *config.Config, paths config.Paths, as account, running *admin.Status) *inspection {
 	in := c.inspection(cfg, paths, as)
 	in.running = running
@@ -60,7 +60,7 @@ func (c *CLI) inspect(cfg *config.Config, paths config.Paths, as account, runnin
 	return in
 }
 
-// refusal is all that keeps the daemon from starting, nil where nothing does.
+// refusal returns all problems that prevent the daemon from starting, nil if there are none.
 func (in *inspection) refusal() error {
 	var all config.Problems
 	for _, o := range in.found {
@@ -74,8 +74,8 @@ func (in *inspection) refusal() error {
 	return all
 }
 
-// verdict is [inspection.refusal] where this account will serve. What is found for another one is in doubt: modes do not
-// tell all that an account may.
+// verdict is [inspection.refusal] if this account runs the daemon. For another account, problems are only doubts, since modes do
+// not show everything that an account may do.
 func (in *inspection) verdict() error {
 	if in.as.self() {
 		return in.refusal()
@@ -83,7 +83,7 @@ func (in *inspection) verdict() error {
 	return nil
 }
 
-// doubts are what does not keep this account from serving.
+// doubts are the problems that do not prevent this account from serving.
 func (in *inspection) doubts() (all config.Problems) {
 	for _, o := range in.found {
 		if !o.fatal || !in.as.self() {
@@ -93,7 +93,7 @@ func (in *inspection) doubts() (all config.Problems) {
 	return all
 }
 
-// scope says for whom it was looked, and at what it was not.
+// scope says for which account the checks were made, and what was not checked.
 func (in *inspection) scope() string {
 	text := "looked at for " + in.as.String()
 	if !in.as.self() {
@@ -105,17 +105,17 @@ func (in *inspection) scope() string {
 	return text
 }
 
-// fails notes what the daemon would not start with.
+// fails adds a problem that prevents the daemon from starting.
 func (in *inspection) fails(key, format string, args ...any) {
 	in.found = append(in.found, observation{in.cfg.Problem(key, format, args...), true})
 }
 
-// warns notes what the daemon would start with, all the same.
+// warns adds a problem with which the daemon still starts.
 func (in *inspection) warns(key, format string, args ...any) {
 	in.found = append(in.found, observation{in.cfg.Problem(key, format, args...), false})
 }
 
-// data looks at the data directory.
+// data checks the data directory.
 func (in *inspection) data() {
 	const key = "data_dir"
 	dir := in.paths.DataDir
@@ -128,7 +128,7 @@ func (in *inspection) data() {
 		}
 	case errors.Is(err, unix.ENOTDIR) || err == nil && !info.IsDir():
 		in.fails(key, "%s: %s is a file, or lies in one; name a folder", key, dir)
-	case err != nil: // this account cannot look
+	case err != nil: // this account may not check it
 	case owns(dir, in.as.uid) != nil:
 		in.fails(key, "%s: %s is of another account, %s; run this as that account, or set another data_dir", key, dir, accountName(ownerOf(info)))
 	case info.Mode().Perm()&0o077 != 0:
@@ -136,7 +136,7 @@ func (in *inspection) data() {
 	}
 }
 
-// telegram looks at the bot's token.
+// telegram checks the bot's token.
 func (in *inspection) telegram() {
 	const key = "connectors.telegram.token_file"
 	on := in.cfg.Connectors.Telegram
@@ -149,7 +149,7 @@ func (in *inspection) telegram() {
 	}
 }
 
-// secret looks at a file that holds one, which read reads as the daemon does.
+// secret checks a file that holds a secret; read reads it as the daemon would.
 func (in *inspection) secret(key, file string, read func() error) {
 	if file != "" && in.unreadable(key, file) {
 		return
@@ -163,7 +163,7 @@ func (in *inspection) secret(key, file string, read func() error) {
 	}
 }
 
-// unreadable notes that the daemon's account cannot read a file, or that this one cannot look for it.
+// unreadable adds a problem if the daemon's account cannot read a file, or if this account cannot check that.
 func (in *inspection) unreadable(key, file string) bool {
 	part, info, err := in.as.keptOut(file, mayRead)
 	switch {
@@ -178,14 +178,14 @@ func (in *inspection) unreadable(key, file string) bool {
 	return true
 }
 
-// whatsapp looks whether an account is linked.
+// whatsapp checks whether an account is linked.
 func (in *inspection) whatsapp() {
 	if _, err := os.Stat(filepath.Join(in.paths.DataDir, whatsappName)); in.cfg.Connectors.WhatsApp.Enabled && errors.Is(err, fs.ErrNotExist) {
 		in.warns("connectors.whatsapp.enabled", "no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp")
 	}
 }
 
-// agent looks at the files, folders and programs of an agent of ours.
+// agent checks an agent's files, folders and programs.
 func (in *inspection) agent(a config.Agent, path string) {
 	if a.Workspace != "" && a.Parent == "" {
 		in.workspace(a, path+".workspace")
@@ -199,7 +199,7 @@ func (in *inspection) agent(a config.Agent, path string) {
 	}
 	key := path + ".model.api_key_file"
 	switch m := a.Model; {
-	case m.Credential != "agent."+a.Name+".key": // its parent's, which is looked at there
+	case m.Credential != "agent."+a.Name+".key": // its parent's, which is checked there
 	case m.Provider == config.Script:
 		if !in.unreadable(path+".model.file", m.File) {
 			if _, err := in.cli.model(a, nil); err != nil {
@@ -218,7 +218,7 @@ func (in *inspection) agent(a config.Agent, path string) {
 	}
 }
 
-// workspace looks at the folder that an agent works in.
+// workspace checks an agent's workspace.
 func (in *inspection) workspace(a config.Agent, key string) {
 	info, err := os.Stat(a.Workspace)
 	switch {
@@ -234,7 +234,7 @@ func (in *inspection) workspace(a config.Agent, key string) {
 	}
 }
 
-// program looks for what is to be started.
+// program checks that a program can be found.
 func (in *inspection) program(key, name string) {
 	found, err := findProgram(name)
 	part := ""
@@ -247,13 +247,13 @@ func (in *inspection) program(key, name string) {
 	}
 }
 
-// account is who will serve.
+// account is an account that may run the daemon.
 type account struct {
 	uid  int
 	gids []int
 }
 
-// accountOf is an account of this machine, with its groups.
+// accountOf returns an account of this machine with its groups.
 func accountOf(uid int) account {
 	a := account{uid: uid}
 	if uid == os.Geteuid() {
@@ -272,21 +272,21 @@ func accountOf(uid int) account {
 	return a
 }
 
-// String is the account for people.
+// String formats the account for people.
 func (a account) String() string { return accountName(a.uid) }
 
-// self reports whether this process is of the account.
+// self reports whether this process runs as the account.
 func (a account) self() bool { return a.uid == os.Geteuid() }
 
-// What an account may do with a file or a folder, as in the last digit of a mode.
+// Permissions on a file or folder, as in the last digit of a mode.
 const (
 	mayEnter fs.FileMode = 1 << iota
 	mayWrite
 	mayRead
 )
 
-// may reports whether the account may do something with what lies at a path, by its mode, or as the kernel says it of this
-// account itself.
+// may reports whether the account has a permission on a path, according to its mode; for this account itself, according to the
+// kernel.
 func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 	if a.self() {
 		return unix.Access(path, uint32(what)) == nil
@@ -303,13 +303,13 @@ func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 	return mode&what == what
 }
 
-// keptOut is the first part of a path that keeps the account from doing something with what lies there; empty where
-// nothing does. The error is that of looking.
+// keptOut returns the first part of a path that denies the account a permission on it; empty if none does. The error is that of
+// checking.
 func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.FileInfo, err error) {
 	switch whole, err := filepath.EvalSymlinks(path); {
 	case err == nil:
 		path = whole
-	case !errors.Is(err, fs.ErrPermission): // else a folder on the way keeps this account out
+	case !errors.Is(err, fs.ErrPermission): // otherwise a folder on the way denies access to this account
 		return "", nil, err
 	}
 	for _, folder := range folders(path) {
@@ -326,8 +326,8 @@ func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.Fi
 	return "", info, err
 }
 
-// cannotMake is the folder in which the account cannot make what is missing of a path; empty where it can, or where this
-// account cannot look.
+// cannotMake returns the folder in which the account cannot create the missing part of a path; empty if it can, or if this
+// account cannot check.
 func (a account) cannotMake(path string) string {
 	above := filepath.Dir(path)
 	for _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) && above != "/"; _, err = os.Stat(above) {
@@ -342,7 +342,7 @@ func (a account) cannotMake(path string) string {
 	return ""
 }
 
-// folders are those that a path leads through, from the root.
+// folders returns the folders on the way to a path, from the root.
 func folders(path string) (all []string) {
 	for path != filepath.Dir(path) {
 		path = filepath.Dir(path)
@@ -352,7 +352,7 @@ func folders(path string) (all []string) {
 	return all
 }
 
-// serves is the account that will serve, as far as it can be known: the one whose the data directory is, else this one.
+// serves returns the account that runs the daemon, as far as that is known: the data directory's owner, otherwise this account.
 func (c *CLI) serves(paths config.Paths, running *admin.Status) account {
 	if running != nil {
 		return accountOf(running.UID)
@@ -363,8 +363,8 @@ func (c *CLI) serves(paths config.Paths, running *admin.Status) account {
 	return accountOf(c.UID)
 }
 
-// daemonOf asks the daemon of a configuration how it stands; nil where none answers, only that of another one, or one that
-// this account is nobody to: then its sockets and its port are left out of what is looked at.
+// daemonOf returns the status of this configuration's daemon; nil if none answers, if the one that does has another
+// configuration, or if it refuses this account. In the last case its sockets and port are not checked.
 func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 	s, err := c.status(ctx)
 	c.stranger = errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours
@@ -374,11 +374,11 @@ func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 	return &s
 }
 
-// guarded looks whether anybody but root and the daemon's account can change what the daemon believes: its configuration,
-// its data, secrets, certificates and instructions, and the folders of its sockets.
+// guarded checks whether accounts other than root and the daemon's can change what the daemon trusts: its configuration, data,
+// secrets, certificates and instructions, and the folders of its sockets.
 func (in *inspection) guarded() {
 	in.keeps("", in.cfg.File)
-	in.keepsFolder("data_dir", filepath.Dir(in.paths.DataDir)) // of what is in it, see [inspection.data]
+	in.keepsFolder("data_dir", filepath.Dir(in.paths.DataDir)) // for its content, see [inspection.data]
 	if info, err := os.Stat(in.paths.AdminKey); err == nil && in.keepsOne("data_dir", in.paths.AdminKey, info, false) &&
 		info.Mode().Perm()&0o077 != 0 {
 		in.fails("data_dir", "data_dir: others may read %s (%#o); run: chmod 600 %[1]s", in.paths.AdminKey, info.Mode().Perm())
@@ -395,20 +395,20 @@ func (in *inspection) guarded() {
 	for i, a := range in.cfg.Agents {
 		path := "agents." + strconv.Itoa(i)
 		in.keeps(path+".instructions_file", a.InstructionsFile)
-		if a.Model.Credential == "agent."+a.Name+".key" { // else its parent's
+		if a.Model.Credential == "agent."+a.Name+".key" { // otherwise its parent's
 			in.keeps(path+".model.api_key_file", a.Model.APIKeyFile)
 			in.keeps(path+".model.file", a.Model.File)
 		}
 	}
 }
 
-// keeps looks at a file and at its folder, also at that of the file that a link leads to.
+// keeps checks a file and its folder, and for a link also the target's folder.
 func (in *inspection) keeps(key, file string) {
 	if file == "" {
 		return
 	}
 	resolved, err := filepath.EvalSymlinks(file)
-	if err != nil { // it is missing, or kept from this account; that is said elsewhere
+	if err != nil { // missing or unreadable, which is reported elsewhere
 		return
 	}
 	above, folder := filepath.Dir(file), filepath.Dir(resolved)
@@ -418,13 +418,13 @@ func (in *inspection) keeps(key, file string) {
 	}
 }
 
-// keepsFolder looks at a folder. In one with the sticky bit, as /tmp has, others do not touch what is not theirs.
+// keepsFolder checks a folder. A sticky bit, as on /tmp, protects files from other accounts.
 func (in *inspection) keepsFolder(key, folder string) bool {
 	info, err := os.Stat(folder)
 	return err != nil || in.keepsOne(key, folder, info, info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0)
 }
 
-// keepsOne says what is wrong with one file or folder, and reports whether nothing is.
+// keepsOne adds a problem with one file or folder, and reports whether there is none.
 func (in *inspection) keepsOne(key, path string, info os.FileInfo, open bool) bool {
 	owner := in.owner(info)
 	if !open && (owner <= 0 || owner == in.as.uid) || errors.Is(unix.Access(path, unix.W_OK), unix.EROFS) { // as in a container
@@ -444,7 +444,7 @@ func (in *inspection) keepsOne(key, path string, info os.FileInfo, open bool) bo
 	return false
 }
 
-// unguarded is what of the configuration somebody else may have written, for a daemon that runs.
+// unguarded returns the configuration's files that other accounts may have written, for a running daemon.
 func (in *inspection) unguarded() (all config.Problems) {
 	in.guarded()
 	for _, o := range in.found {

@@ -25,7 +25,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// listener looks at the certificate and the port of the listener for agents elsewhere.
+// listener checks the certificate and the port of the listener for remote agents.
 func (in *inspection) listener() {
 	a := in.cfg.API
 	if a.Listen == "" {
@@ -35,7 +35,7 @@ func (in *inspection) listener() {
 		in.certificate(a.TLSCertFile, a.TLSKeyFile)
 	}
 	if in.running != nil && wire.Value(in.running.Listen) == a.Listen {
-		return // our own daemon has it
+		return // our own daemon listens there
 	}
 	l, err := net.Listen("tcp", a.Listen) //nolint:noctx // it is closed at once
 	if err == nil {
@@ -44,7 +44,7 @@ func (in *inspection) listener() {
 	in.listened(a.Listen, err)
 }
 
-// listened notes why the daemon could not listen at an address, if it could not.
+// listened adds a problem if the daemon could not listen at an address.
 func (in *inspection) listened(address string, err error) {
 	const key = "api.listen"
 	host, port, _ := net.SplitHostPort(address)
@@ -62,8 +62,8 @@ func (in *inspection) listened(address string, err error) {
 	}
 }
 
-// locked reports whether there is a daemon that does not say how it stands: another process holds this data directory, or
-// this account is nobody to it.
+// locked reports whether a daemon runs that does not report its status: another process holds this data directory, or the daemon
+// refuses this account.
 func (in *inspection) locked() bool {
 	if in.cli.stranger {
 		return true
@@ -72,12 +72,12 @@ func (in *inspection) locked() bool {
 	return held && by.PID != os.Getpid()
 }
 
-// listening is the program that has a port of this machine: its process, where this account may see what that has open.
+// listening describes the process that listens on a local port, if this account may see the process's open files.
 func listening(host, port string) string {
 	number, _ := net.LookupPort("tcp", port) //nolint:noctx // it is a number, or in a file
 	mine := net.ParseIP(host)
 	sockets := map[string]bool{}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} { // proc(5); nothing where there is none
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} { // proc(5); they may not exist
 		text, _ := os.ReadFile(table)
 		for row := range strings.Lines(string(text)) {
 			const local, state, inode, listens = 1, 3, 9, "0A"
@@ -107,7 +107,7 @@ func listening(host, port string) string {
 	return "another program"
 }
 
-// addresses are those of this machine.
+// addresses are the addresses of this machine.
 func addresses() (all []string) {
 	found, _ := net.InterfaceAddrs()
 	for _, a := range found {
@@ -118,7 +118,7 @@ func addresses() (all []string) {
 	return all
 }
 
-// certificate looks at a certificate and its key.
+// certificate checks a certificate and its key.
 func (in *inspection) certificate(certFile, keyFile string) {
 	const cert, key = "api.tls_cert_file", "api.tls_key_file"
 	text, ok := in.pem(cert, certFile, "CERTIFICATE", "a certificate")
@@ -138,7 +138,7 @@ func (in *inspection) certificate(certFile, keyFile string) {
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {
-		return // the pair was read, so this one is
+		return // it parsed already, as part of the pair
 	}
 	const again = "; renew it: it is read again by itself"
 	switch left := time.Until(leaf.NotAfter); {
@@ -149,10 +149,10 @@ func (in *inspection) certificate(certFile, keyFile string) {
 	}
 }
 
-// expiresSoon is how long before its end a certificate is worth a note: a renewal that works is long done by then.
+// expiresSoon is how long before its expiry a certificate is reported: an automatic renewal would have happened by then.
 const expiresSoon = 7 * 24 * time.Hour
 
-// pem reads a file that holds something of a sort in PEM.
+// pem reads a PEM file with a block of the given sort.
 func (in *inspection) pem(key, file, sort, what string) (text []byte, ok bool) {
 	if in.unreadable(key, file) {
 		return nil, false
@@ -173,7 +173,7 @@ func (in *inspection) pem(key, file, sort, what string) (text []byte, ok bool) {
 	return nil, false
 }
 
-// pemSorts are the sorts of what a text holds in PEM.
+// pemSorts lists the block types in PEM text.
 func pemSorts(text []byte) (all []string) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		all = append(all, block.Type)
@@ -181,7 +181,7 @@ func pemSorts(text []byte) (all []string) {
 	return all
 }
 
-// contents is what a file holds, in a few words that tell nothing of a secret.
+// contents describes a file's content in a few words, without revealing secrets.
 func contents(text []byte) string {
 	all := pemSorts(text)
 	switch {
@@ -193,7 +193,7 @@ func contents(text []byte) string {
 	return strings.ToLower(strings.Join(slices.Compact(all), ", "))
 }
 
-// socket looks whether the daemon can make a socket, and whether the group that it is for can come to it.
+// socket checks whether the daemon can create a socket, and whether the socket's group can reach it.
 func (in *inspection) socket(key, path, groupKey, group string) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 		in.fails(key, "%s: there is something else at %s, which is not a socket; take it away, or write another path", key, path)
@@ -224,15 +224,15 @@ func (in *inspection) socket(key, path, groupKey, group string) {
 	}
 }
 
-// answers reports whether somebody answers at a socket. The socket of a program that is just being killed still takes
-// connections, and then ends them: there it is tried again.
+// answers reports whether a process listens at a socket. A process that is just being killed may still accept connections and
+// then close them; in that case it tries again.
 func answers(path string) bool {
 	for range 5 {
 		c, err := net.DialTimeout("unix", path, time.Second) //nolint:noctx // it is bounded
 		if err != nil {
 			return false
 		}
-		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // which a connection always takes
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // a socket supports deadlines
 		_, err = c.Read(make([]byte, 1))
 		_ = c.Close()
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -242,11 +242,11 @@ func answers(path string) bool {
 	return true
 }
 
-// group looks whether the daemon can give a socket to a group, and whether its members can come to it.
+// group checks whether the daemon can give a socket to a group, and whether the group's members can reach it.
 func (in *inspection) group(key, group, path string) {
 	gid, err := wire.GroupID(group)
 	if err != nil {
-		return // the configuration is refused for that
+		return // an error of the configuration, reported there
 	}
 	if in.as.uid != 0 && !slices.Contains(in.as.gids, gid) {
 		in.fails(key, "%s: %s is not in the group %s, so it cannot give the socket to it; as root, run: usermod -aG %s %s",
@@ -270,10 +270,10 @@ func (in *inspection) group(key, group, path string) {
 	}
 }
 
-// nobodyUID is an account that owns nothing.
+// nobodyUID is the uid of an account that owns nothing.
 const nobodyUID = -2
 
-// loginOf is the name of an account, or its number where it has none.
+// loginOf is an account's name, or its number without one.
 func loginOf(uid int) string {
 	name := accountName(uid)
 	if _, login, named := strings.Cut(name, "("); named {
@@ -282,7 +282,7 @@ func loginOf(uid int) string {
 	return strings.TrimPrefix(name, "uid ")
 }
 
-// findProgram finds a program as those of agents are found.
+// findProgram finds a program in the same way as for agents.
 func findProgram(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		info, err := os.Stat(name)

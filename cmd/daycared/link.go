@@ -66,7 +66,7 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 	return nil
 }
 
-// linkAccount links an account, whose keys are kept in the data directory, and returns its number.
+// linkAccount links an account, stores its keys in the data directory, and returns its number.
 func (c *CLI) linkAccount(ctx context.Context, dir string, o whatsapp.Linking, g *linkGuide) (number string, err error) {
 	if err := makeDataDir(dir, c.UID); err != nil {
 		return "", err
@@ -76,8 +76,8 @@ func (c *CLI) linkAccount(ctx context.Context, dir string, o whatsapp.Linking, g
 	return linkWhenFree(ctx, o, g)
 }
 
-// linkTries is how often an account is tried that is in use: a daemon that has none looks every other second whether there
-// is one, for a moment.
+// linkTries is how often to try an account that is in use: a daemon without a linked account opens it briefly every other second
+// to check.
 const linkTries = 10
 
 func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (number string, err error) {
@@ -92,11 +92,11 @@ func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (nu
 	return number, err
 }
 
-// linkRisks is what somebody is to know before they link an account.
+// linkRisks is what a person must know before linking an account.
 const linkRisks = `This is no official client. Its use is against WhatsApp's terms, and WhatsApp may ban the account, for a time ` +
 	`or for good. Link a number of its own, never the one that you live with; Telegram has no such risk.`
 
-// notLinked says why there is no new link; number is that of the account which is linked already, if one is.
+// notLinked says why no account was linked; number is that of the account linked already, if any.
 func notLinked(ctx context.Context, dataDir, number string, err error) error {
 	switch {
 	case errors.Is(err, whatsapp.ErrLinked):
@@ -114,10 +114,10 @@ func notLinked(ctx context.Context, dataDir, number string, err error) error {
 	return err
 }
 
-// linkGuide shows in a terminal what linking needs.
+// linkGuide guides through linking on a terminal.
 type linkGuide struct{ dialogue }
 
-// Scan is [whatsapp.Guide].
+// Scan implements [whatsapp.Guide].
 func (g *linkGuide) Scan(code string, life time.Duration) {
 	g.say("\nOn the phone of the account: Settings, Linked devices, Link a device. Scan this within %d s:", int(life.Seconds()))
 	columns, _, err := term.GetSize(int(g.in.Fd()))
@@ -131,12 +131,12 @@ func (g *linkGuide) Scan(code string, life time.Duration) {
 	g.say("\n  %s\n", code)
 }
 
-// Type is [whatsapp.Guide].
+// Type implements [whatsapp.Guide].
 func (g *linkGuide) Type(code string) {
 	g.say("\nOn the phone of the account: Settings, Linked devices, Link a device, Link with phone number instead. Type\n\n  %s\n", code)
 }
 
-// Passkey is [whatsapp.Guide].
+// Passkey implements [whatsapp.Guide].
 func (g *linkGuide) Passkey(ctx context.Context, request string) (string, error) {
 	if !terminal.IsTerminal(g.in) {
 		return "", errors.New("WhatsApp asks for the account's passkey, which takes a terminal; run daycared link whatsapp in one")
@@ -147,14 +147,14 @@ func (g *linkGuide) Passkey(ctx context.Context, request string) (string, error)
 	g.say("\nWhatsApp asks for the passkey of this account, which only a browser of its owner can answer. In a browser that has it, " +
 		"open https://web.whatsapp.com, and run in its developer console:\n")
 	fmt.Fprintf(g.out, "  navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(%s)})"+
-		".then(c => console.log(JSON.stringify(c)))\n\n", strings.TrimSpace(request)) // not wrapped: it is copied
+		".then(c => console.log(JSON.stringify(c)))\n\n", strings.TrimSpace(request)) // not wrapped, because it is copied
 	return g.ask(ctx, "Then paste the line that it prints", "")
 }
 
-// Compare is [whatsapp.Guide].
+// Compare implements [whatsapp.Guide].
 func (g *linkGuide) Compare(ctx context.Context, code string) (bool, error) {
 	return g.yes(ctx, "Does the phone show "+code+"?", false)
 }
 
-// Say is [whatsapp.Guide].
+// Say implements [whatsapp.Guide].
 func (g *linkGuide) Say(text string) { g.say("%s", text) }

@@ -78,11 +78,11 @@ func (c *CLI) pendingCommand() *cobra.Command {
 	return cmd
 }
 
-// listing is what every command that lists takes.
+// listing holds the flags of the commands that list.
 type listing struct {
 	asJSON bool
 	limit  int
-	capped func() bool // reports whether the limit was given
+	capped func() bool // reports whether --limit was given
 	since  string
 }
 
@@ -92,10 +92,10 @@ func (l *listing) flags(cmd *cobra.Command, asJSON string) {
 	f.IntVar(&l.limit, "limit", 0, "list at most so many, the newest (default: all)")
 	f.StringVar(&l.since, "since", "", "list what is not older: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
 	l.capped = func() bool { return f.Changed("limit") }
-	f.Lookup("limit").DefValue = "0" // said in words
+	f.Lookup("limit").DefValue = "0" // hides the default in the help
 }
 
-// begin is when what is listed begins, the zero time where it is not limited.
+// begin parses --since; the zero time means no limit.
 func (l *listing) begin(zone *time.Location) (time.Time, error) {
 	if l.capped() && l.limit < 1 {
 		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
@@ -106,8 +106,8 @@ func (l *listing) begin(zone *time.Location) (time.Time, error) {
 	return parseSince(l.since, time.Now(), zone)
 }
 
-// newest is what of list is not older than since, at most limit of the newest; 0 is all. It is in the order of list,
-// oldest first.
+// newest returns the items that are not older than since, at most the limit newest ones (0: all), in the order of list, oldest
+// first.
 func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) []T {
 	list = slices.DeleteFunc(list, func(v T) bool { return at(v).Before(since) })
 	if limit > 0 {
@@ -116,7 +116,7 @@ func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) [
 	return list
 }
 
-// objectFlag adds --json to a command that prints one object, also of what goes wrong.
+// objectFlag adds --json to a command that prints one object, including its errors.
 func objectFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON object")
 	cmd.Annotations = map[string]string{oneObject: "yes"}
@@ -141,7 +141,7 @@ func (c *CLI) showCommand() *cobra.Command {
 				return c.json(wire.From(s, true))
 			}
 			options := here(cmd.Context(), client)
-			options.Reveal, options.Width = reveal, cmp.Or(c.width(), math.MaxInt) // a pager is a terminal, too
+			options.Reveal, options.Width = reveal, cmp.Or(c.width(), math.MaxInt) // output to a pager is for a terminal too
 			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}, options))
 			if s.Request.State != permissions.Pending {
 				fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, options)))
@@ -154,7 +154,7 @@ func (c *CLI) showCommand() *cobra.Command {
 	return cmd
 }
 
-// quorum is how many of the people needed have allowed, as one more cell, where more than one is needed.
+// quorum is a table cell with the number of approvals and of those needed, if more than one is needed.
 func quorum(r permissions.Request) string {
 	if r.Quorum < 2 {
 		return ""
@@ -162,9 +162,9 @@ func quorum(r permissions.Request) string {
 	return fmt.Sprintf("\t%d of %d", len(card.Allowing(r)), r.Quorum)
 }
 
-const longestRow = 60 // characters of a text that a list shows
+const longestRow = 60 // maximum length of a text in a list, in characters
 
-// oneRow is the first row of a text, or its beginning with …, and how many follow. The whole is what show shows.
+// oneRow is the first row of a text, shortened with …, and the number of further rows. The show command prints it all.
 func oneRow(text string) string {
 	first, rest, more := strings.Cut(card.Spell(text), "\n")
 	end := ""
@@ -177,7 +177,7 @@ func oneRow(text string) string {
 	return first + end
 }
 
-// pages reads a listing to its end; place is where the next page goes on after the last item of one.
+// pages reads all pages of a listing; place returns the cursor after an item.
 func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, error) {
 	var all []T
 	var after P
@@ -191,10 +191,10 @@ func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, err
 	}
 }
 
-// mostNear is among how many requests that wait the nearest one is looked for.
+// mostNear is how many pending requests are searched for a similar code or id.
 const mostNear = 1000
 
-// nearRequest adds to a refusal of an unknown code or id the nearest one of what waits.
+// nearRequest adds the most similar pending request to the refusal of an unknown code or id.
 func nearRequest(ctx context.Context, client *admin.Client, name string, refused error) error {
 	if permissions.CodeOf(refused) != permissions.CodeUnknown {
 		return refused
@@ -217,7 +217,7 @@ func nearRequest(ctx context.Context, client *admin.Client, name string, refused
 	return adding(refused, near+" ("+spelled(r.Who())+" wants "+oneRow(card.Wants(r))+")")
 }
 
-// adding adds to a refused name the one that may be meant, if there is one.
+// adding adds a suggestion to the refusal of a name, if there is one.
 func adding(refused error, near string) error {
 	var refusal *permissions.Refusal
 	if near == "" || !errors.As(refused, &refusal) {
@@ -228,12 +228,12 @@ func adding(refused error, near string) error {
 	return &with
 }
 
-// unknown refuses a name as the daemon does.
+// unknown returns the refusal that the daemon uses for an unknown name.
 func unknown(format string, args ...any) error {
 	return &permissions.Refusal{Code: permissions.CodeUnknown, Exit: permissions.ExitUnknown, Text: fmt.Sprintf(format, args...)}
 }
 
-// settled tells on stdout how a request stands now.
+// settled prints a request's current state on stdout.
 func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.RequestView, asJSON bool) error {
 	if asJSON {
 		return c.json(wire.From(s, true))
@@ -242,15 +242,15 @@ func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.R
 	return err
 }
 
-// here is how a card is written for whoever runs this command: in their time zone, and in this machine's where the
-// daemon does not know who that is.
+// here returns the card options for the person who runs this command: their time zone, or this machine's if the daemon does not
+// know the person.
 func here(ctx context.Context, client *admin.Client) card.Options {
 	me, _ := client.WhoAmI(ctx)
 	return card.Options{Now: time.Now(), Location: me.Location()}
 }
 
-// json prints a value for programs, on one row. What others wrote is in it as they did, but nothing that controls a terminal:
-// JSON writes such characters as \u0085.
+// json prints a value for programs, on one row. Control characters in other people's text are escaped (as in \u0085), so that
+// they cannot control a terminal.
 func (c *CLI) json(v any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -262,7 +262,7 @@ func (c *CLI) json(v any) error {
 	return err
 }
 
-// harmlessJSON is JSON whose control and format characters are escaped; those of ASCII are already.
+// harmlessJSON escapes control and format characters in JSON; ASCII ones are escaped already.
 func harmlessJSON(text []byte) []byte {
 	controls := func(c rune) bool { return c > '~' && unicode.In(c, unicode.Cc, unicode.Cf) }
 	if bytes.IndexFunc(text, controls) < 0 {
@@ -316,7 +316,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, g := range list {
-				s, _ := client.Show(cmd.Context(), string(g.Request)) // one that is no longer kept has no code
+				s, _ := client.Show(cmd.Context(), string(g.Request)) // no code if the request is no longer kept
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID, dash(s.Code), covers(g, s), spelled(g.Caller),
 					lasts(g, me.Location()), g.Used, spelled(g.By), sinceRestored(!g.SuspendedAt.IsZero()))
 			}
@@ -364,7 +364,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 	return cmd
 }
 
-// usedAlready says which grants stand of an approval that cannot be taken back as one, and how they can.
+// usedAlready lists the grants of an approval that cannot be revoked as a whole, and how to revoke them.
 func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string, refused error) error {
 	s, err := client.Show(ctx, name)
 	if err != nil {
@@ -384,7 +384,7 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 	return exitCode(permissions.ExitOther)
 }
 
-// tookBack tells of a grant that is no more, and of what ran under it.
+// tookBack prints a revoked grant, and what ran under it.
 func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) error {
 	if asJSON {
 		ran := wire.Each(took.Ran, func(r permissions.Request) wire.Request {
@@ -398,7 +398,7 @@ func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) er
 	return nil
 }
 
-// covers is what a grant covers, in words; an exact call as the request has it that the grant comes from, if that is known.
+// covers describes what a grant covers; for an exact call, as shown in the request that the grant comes from, if it is known.
 func covers(g permissions.Grant, from permissions.RequestView) string {
 	words := spelled(permissions.DescribeTags(g.Tags))
 	switch {
@@ -425,7 +425,7 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 	return words
 }
 
-// lasts is how long a grant lasts, in words.
+// lasts describes how long a grant lasts.
 func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
 	case !g.Until.IsZero():

@@ -69,7 +69,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 	return cmd
 }
 
-// locked tells of a lock, what it took back that was given since a time (zero: nothing), and what had run.
+// locked prints a lock, the approvals given since a time (zero: none) that it revoked, and what had run.
 func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 	name, already := spelled(l.Person), ""
 	if l.Already {
@@ -106,7 +106,7 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 	return nil
 }
 
-// lockedSince says since when somebody is locked, by whom, and who agreed that it ends.
+// lockedSince says when and by whom a person was locked, and who agreed to unlock them.
 func lockedSince(l admin.Lock) string {
 	text := fmt.Sprintf("since %s by %s (%s)", stamp(l.LockedAt, time.Local), spelled(l.LockedBy), spelled(l.Via))
 	if len(l.Holds) > 0 {

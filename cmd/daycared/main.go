@@ -1,8 +1,8 @@
-// Command daycared stands between AI agents and the people answerable for them. This package picks the real parts and
-// joins them; everything it says on stdout is meant for programs, everything on stderr for people.
+// Command daycared lets people decide what AI agents may do. This package wires the parts together. Output on stdout is for
+// programs, on stderr for people.
 //
-// How we talk: one short sentence says what happened, a second one what to do about it. No exclamation marks, no "please",
-// no stack traces. A refusal is told in the same words everywhere; exit codes are those of the contract.
+// Wording of messages: one short sentence says what happened, a second one what to do. No exclamation marks, no "please", no
+// stack traces. Refusals have the same wording everywhere; exit codes are those of the contract.
 package main
 
 import (
@@ -25,11 +25,11 @@ import (
 )
 
 func main() {
-	sandbox.Main(tools.Operations()) // where this process is one of ours before a command
+	sandbox.Main(tools.Operations()) // does not return in a helper process of the sandbox or the tools
 	os.Exit(run(os.Args[1:]))
 }
 
-// run executes one command line with the process's own streams and signals and returns its exit code.
+// run executes one command line with the process's streams and signals and returns its exit code.
 func run(args []string) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
@@ -37,7 +37,7 @@ func run(args []string) int {
 	return cli.Run(ctx, args)
 }
 
-// CLI is the command line with what it touches, so that tests can run it.
+// CLI is the command line with its environment, so that tests can replace it.
 type CLI struct {
 	In       *os.File
 	Out, Err io.Writer
@@ -47,9 +47,9 @@ type CLI struct {
 	configFlag, socketFlag, tokenFlag string // of the command being run
 	urlFlag, proxyFlag, caFlag        string
 
-	whence   map[string]string // what says where a socket is, by its path; see places
-	warned   bool              // the configuration is refused, and that was said
-	stranger bool              // the daemon that was asked how it stands says nothing to this account
+	whence   map[string]string // what determined a socket's path, by path; see places
+	warned   bool              // the error of the configuration was printed
+	stranger bool              // the daemon's status was refused to this account
 }
 
 // Run executes one command line and returns its exit code.
@@ -66,7 +66,7 @@ func (c *CLI) Run(ctx context.Context, args []string) int {
 	return c.exit(err, printsObject(cmd, args))
 }
 
-// exit tells people about an error, once, and turns it into an exit code. With asJSON, programs are told, too.
+// exit prints an error, also as JSON with asJSON, and returns its exit code.
 func (c *CLI) exit(err error, asJSON bool) int {
 	var code exitCode
 	switch {
@@ -87,12 +87,12 @@ func (c *CLI) exit(err error, asJSON bool) int {
 		c.say("%s", permissions.OwnAskElsewhere)
 	}
 	if asJSON {
-		_ = c.json(p) // whoever closed the output reads the exit code
+		_ = c.json(p) // if it cannot be written, the exit code remains
 	}
 	return p.Exit
 }
 
-// whyThere says of the socket that an error is about what named it; it is empty where no client looked for one.
+// whyThere says what determined the path of the socket that an error mentions; empty if none is mentioned.
 func (c *CLI) whyThere(text string) string {
 	for socket, why := range c.whence {
 		if strings.Contains(text, " at "+socket+": ") {
@@ -102,26 +102,26 @@ func (c *CLI) whyThere(text string) string {
 	return ""
 }
 
-// spelled is a text that others wrote, in a row of ours on a terminal: nothing in it is hidden, or moves what is beside it.
+// spelled formats other people's text for a row on a terminal: nothing in it is hidden, or moves the text beside it.
 func spelled(text string) string { return card.Spell(card.Visible(text)) }
 
-// say tells people one line. It may quote what others wrote, so nothing in it controls their terminal.
+// say prints one line to stderr. Control characters are neutralized, since it may quote other people's text.
 func (c *CLI) say(format string, args ...any) {
 	text := card.Spell(permissions.Harmless(fmt.Sprintf(format, args...)))
 	fmt.Fprint(c.Err, wrapRows("daycared: "+text+"\n", widthOf(c.Err)))
 }
 
-// print writes to standard output what may name files or quote what others wrote, so nothing in it controls a terminal.
+// print writes to stdout. Control characters are neutralized, since the text may contain file names or other people's text.
 func (c *CLI) print(format string, args ...any) {
 	fmt.Fprint(c.Out, card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))))
 }
 
-// exitCode ends a command that has said everything already.
+// exitCode ends a command that has printed everything already.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// problem is why a command has no result, as programs read it. It is an error that people read as Text.
+// problem is an error in JSON form. As a Go error it reads as Text.
 type problem struct {
 	Text string `json:"error"`
 	Code string `json:"code"`
@@ -130,14 +130,14 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Text }
 
-// The codes of problems that the daemon did not refuse: the others are those of refusals.
+// The codes of problems that are not refusals by the daemon, which have codes of their own.
 const (
 	codeUnreachable = "unreachable"
 	codeEnded       = "ended" // by a signal
 	codeOther       = "other"
 )
 
-// explain says what an error means for whoever called.
+// explain converts an error to a problem.
 func explain(err error) *problem {
 	var told *problem
 	var fault *wire.Problem
@@ -156,10 +156,10 @@ func explain(err error) *problem {
 	return &problem{err.Error(), codeOther, permissions.ExitOther}
 }
 
-// errUsage is matched by errors of wrong usage: exit code 2.
+// errUsage is matched by errors of wrong usage (exit code 2).
 var errUsage = errors.New("wrong usage")
 
-// usage is an error that matches errUsage and reads as it is written.
+// usage returns an error that matches errUsage; its text is only the given one.
 func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
 type usageError struct{ text string }
@@ -167,14 +167,14 @@ type usageError struct{ text string }
 func (e *usageError) Error() string   { return e.text }
 func (e *usageError) Is(t error) bool { return t == errUsage }
 
-// What [context.Cause] says of a context that a signal ended.
+// The causes ([context.Cause]) of a context that a signal ended.
 var (
 	errInterrupted = errors.New("interrupted")
 	errTerminated  = errors.New("terminated")
 )
 
-// untilSignal is ctx until the first SIGINT or SIGTERM, which is the cause and has the process drain. The second one
-// kills: signals are no longer caught before anybody can know that the context has ended.
+// untilSignal returns a context that ends, with a cause, at the first SIGINT or SIGTERM, so that the process drains. A second
+// signal kills the process: signals are no longer caught once the context has ended.
 func untilSignal(ctx context.Context) (ended context.Context, stop func()) {
 	ended, cancel := context.WithCancelCause(ctx)
 	signals, over := make(chan os.Signal, 2), make(chan struct{})
@@ -194,9 +194,9 @@ func untilSignal(ctx context.Context) (ended context.Context, stop func()) {
 			cancel(errInterrupted)
 		}
 		select {
-		case second := <-signals: // it came before they were let go
+		case second := <-signals: // it arrived before signal.Stop
 			if number, ok := second.(syscall.Signal); ok && first != nil {
-				_ = syscall.Kill(os.Getpid(), number) // it can only fail for a process that is not there
+				_ = syscall.Kill(os.Getpid(), number) // it fails only if the process does not exist
 			}
 		default:
 		}

@@ -40,7 +40,7 @@ func (c *CLI) mcpCommand() *cobra.Command {
 	return cmd
 }
 
-// mcp serves one agent until it closes our standard input, or a signal comes. What waits then is left standing.
+// mcp serves one agent until it closes standard input, or a signal arrives. Pending requests stay open.
 func (c *CLI) mcp(ctx context.Context) error {
 	asks, err := c.agentClient()
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *CLI) mcp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	host, _ := os.Hostname() // a host without a name is not told
+	host, _ := os.Hostname() // empty if it fails
 	server := mcp.New(mcp.Options{
 		Desk: remoteRequests{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -62,20 +62,20 @@ func (c *CLI) mcp(ctx context.Context) error {
 	return server.Serve(ctx, c.In, unclosed{c.Out})
 }
 
-// unclosed is an output that is not ours to close.
+// unclosed is an output whose Close does nothing to the process's own stream.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// remoteRequests is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
+// remoteRequests implements mcp.Requests over agent.sock. The socket or the token identifies the caller.
 type remoteRequests struct {
 	client *client.Client
-	held   *sync.Map // what ends each [remoteRequests.Hold], by its request
+	held   *sync.Map // cancels each [remoteRequests.Hold], by request
 }
 
 var _ mcp.Requests = remoteRequests{}
 
-// Ask is [agents.Asker]. The id is proposed, so that the question is found again even if no reply came.
+// Ask implements [agents.Asker]. It proposes the id, so that the question can be found again even if no reply arrived.
 func (d remoteRequests) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
 	s, err := d.client.Put(ctx, q)
@@ -90,7 +90,7 @@ func (d remoteRequests) Find(ctx context.Context, _ permissions.Caller, id permi
 	return d.client.Get(ctx, id, 0)
 }
 
-// Await reads a request until it is settled. A connection that is lost meanwhile is tried again until its time is over.
+// Await reads a request until it is settled, and retries lost connections until its time is over.
 func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	last, err := d.client.Get(ctx, id, 0)
 	tries := wire.NewTries()
@@ -100,9 +100,9 @@ func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id perm
 		case lost == nil:
 			last = next
 			tries.Reset()
-		case ctx.Err() != nil: // as it stood
+		case ctx.Err() != nil: // the last known state
 		case wire.IsConnectionError(lost) && time.Now().Before(last.Request.Deadline):
-			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 		default:
 			err = lost
 		}
@@ -110,19 +110,19 @@ func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id perm
 	return last, err
 }
 
-// LeaveOrCancel cancels a request that no other call waits for.
+// LeaveOrCancel removes a call from a request, and cancels the request if no other call waits.
 func (d remoteRequests) LeaveOrCancel(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, call string,
 ) (permissions.RequestView, error) {
 	return d.client.Forgo(ctx, id, call)
 }
 
-// Recall cancels what needs no answer any more.
+// Recall withdraws the requests that need no answer any more.
 func (d remoteRequests) Recall(ctx context.Context, _ permissions.Caller, m permissions.Recall) (int, error) {
 	return d.client.Recall(ctx, m)
 }
 
-// Regret has a request withdrawn later. A daemon that is just being started anew is waited for.
+// Regret schedules the withdrawal of a request. It retries while a daemon restarts.
 func (d remoteRequests) Regret(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, after time.Duration,
 ) (permissions.RequestView, error) {
@@ -135,7 +135,7 @@ func (d remoteRequests) Regret(
 	}
 }
 
-// Hold waits in the place of a client that shows a dialog, for as long as this process runs.
+// Hold waits in place of a client that shows a dialog, for as long as this process runs.
 func (d remoteRequests) Hold(_ context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
 	if was, found := d.held.LoadAndDelete(id); found {
 		if end, is := was.(context.CancelFunc); is {
@@ -147,7 +147,7 @@ func (d remoteRequests) Hold(_ context.Context, caller permissions.Caller, id pe
 		d.held.Store(id, end)
 		go func() {
 			defer end()
-			_, _ = d.Await(ctx, caller, id) // the client itself is told how it ends
+			_, _ = d.Await(ctx, caller, id) // the client learns the outcome from its own call
 		}()
 	}
 	return nil
@@ -158,7 +158,7 @@ func (d remoteRequests) Withdraw(ctx context.Context, _ permissions.Caller, id p
 	return d.client.Cancel(ctx, id)
 }
 
-// Begin asks without waiting. The id is proposed, as by Ask.
+// Begin submits without waiting. It proposes the id, as Ask does.
 func (d remoteRequests) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
 	s, err := d.client.Begin(ctx, q)
@@ -168,7 +168,7 @@ func (d remoteRequests) Begin(ctx context.Context, _ permissions.Caller, q permi
 	return s, err
 }
 
-// Reply is what the editor's dialog brought.
+// Reply submits the result of the editor's dialog.
 func (d remoteRequests) Reply(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.RequestView, error) {

@@ -15,10 +15,10 @@ import (
 	"github.com/daycared/daycared/engine"
 )
 
-// scrapeTime bounds how long the store is asked for one scrape.
+// scrapeTime bounds the store queries of one scrape.
 const scrapeTime = 5 * time.Second
 
-// gauges tell how the daemon stands at the moment of a scrape. Nothing that people or agents wrote is in them.
+// gauges report the daemon's state at the time of a scrape. They contain no text from people or agents.
 type gauges struct {
 	engine *engine.Engine
 	log    *slog.Logger
@@ -26,7 +26,7 @@ type gauges struct {
 	up, state, ready, reachable, stopped, pending *prometheus.Desc
 }
 
-// metrics is what /metrics serves.
+// metrics serves /metrics.
 func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -49,14 +49,14 @@ func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// Describe is [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{g.up, g.state, g.ready, g.reachable, g.stopped, g.pending} {
 		out <- d
 	}
 }
 
-// Collect is [prometheus.Collector]. What cannot be told just now is left out.
+// Collect implements [prometheus.Collector]. It omits what cannot be read now.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	ctx, done := context.WithTimeout(context.Background(), scrapeTime)
 	defer done()
@@ -83,7 +83,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	if n, err := g.engine.CountPending(ctx); err == nil {
 		say(g.pending, float64(n))
 	} else {
-		g.log.Warn("what is pending cannot be counted", "err", err)
+		g.log.Warn("count pending requests", "err", err)
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	if err != nil || !yes {
 		last, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer done()
-		_ = client.Dismiss(last, i.Code) // it works no more by then, or soon
+		_ = client.Dismiss(last, i.Code) // it would expire soon anyway
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -85,7 +85,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	return nil
 }
 
-// knows shows who came by a link, and asks whether it is the person who was meant; sure is the id of a right one.
+// knows shows who used a pairing link, and asks whether that is the right person; sure is the id of a confirmed one.
 func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (bool, error) {
 	d.say("Somebody came:")
 	d.say("  id         %s", spelled(g.Address))

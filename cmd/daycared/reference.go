@@ -17,8 +17,8 @@ import (
 
 //go:generate go test . -run ^TestReference$ -reference
 
-// referenceCommand writes what the other commands say of themselves: the man pages that make install puts beside the binary.
-// What is in docs/cli.md is of the same.
+// referenceCommand writes man pages from the commands' help, which make install puts beside the binary. docs/cli.md is generated
+// from the same text.
 func (c *CLI) referenceCommand() *cobra.Command {
 	man := ""
 	cmd := &cobra.Command{
@@ -53,7 +53,7 @@ func writePage(name string, about *cobra.Command) error {
 	return cmp.Or(w.Flush(), f.Close())
 }
 
-// documented are a command and all below it that are not hidden.
+// documented returns a command and its subcommands, without hidden ones.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for cmd := range commandsBelow(root) {
@@ -64,7 +64,7 @@ func documented(root *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// flagsOf are the flags of a command as they are typed, and what each says.
+// flagsOf returns a command's flags, as typed, with their descriptions.
 func flagsOf(cmd *cobra.Command) (flags [][2]string) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" {
@@ -83,7 +83,7 @@ func flagsOf(cmd *cobra.Command) (flags [][2]string) {
 	return flags
 }
 
-// paragraphs are those of a command's long text. One that begins with white space is to stay as it is set.
+// paragraphs splits a command's long text. A paragraph that begins with white space is preformatted.
 func paragraphs(cmd *cobra.Command) (all []string) {
 	for line := range strings.SplitSeq(cmp.Or(cmd.Long, cmd.Short), "\n") {
 		set, last := strings.HasPrefix(line, " "), len(all)-1
@@ -97,7 +97,7 @@ func paragraphs(cmd *cobra.Command) (all []string) {
 	return all
 }
 
-// examplesOf are a command's, without what indents them in its help.
+// examplesOf returns a command's examples without their indentation.
 func examplesOf(cmd *cobra.Command) []string {
 	return wire.Each(strings.Split(cmd.Example, "\n"), func(line string) string { return strings.TrimPrefix(line, "  ") })
 }

@@ -39,7 +39,7 @@ func (c *CLI) restoreCommand() *cobra.Command {
 			if err != nil {
 				return usage("restore the store from %s: %s", args[0], err)
 			}
-			_ = from.Close() // before the store opens it: closing it later would end the store's locks
+			_ = from.Close() // before the store opens it: closing it later would release the store's locks
 			return c.restore(cmd.Context(), paths, args[0], key, asJSON)
 		},
 	}
@@ -48,13 +48,13 @@ func (c *CLI) restoreCommand() *cobra.Command {
 	return cmd
 }
 
-// restored is what a restore did, as programs read it.
+// restored is the result of a restore in JSON.
 type restored struct {
 	storeCopy
-	BackTo     *string `json:"back_to"`     // SEQ:HASH of the newest entry of the audit that the copy has
-	Was        *string `json:"was"`         // the same of the store that was replaced; null: there was none, or it is not known
-	Kept       *string `json:"kept"`        // where the replaced store is
-	NotCarried *string `json:"not_carried"` // why it is not known what was taken back since the backup
+	BackTo     *string `json:"back_to"`     // SEQ:HASH of the newest audit entry in the copy
+	Was        *string `json:"was"`         // the same of the replaced store; null: there was none, or it is unknown
+	Kept       *string `json:"kept"`        // the path of the replaced store
+	NotCarried *string `json:"not_carried"` // why revocations since the backup are unknown
 	Suspended  struct {
 		Grants   int `json:"grants"`
 		Tokens   int `json:"tokens"`
@@ -76,8 +76,8 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = dir.Close() }()                                              // it ends with the process, too
-	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError}) // all else is printed here
+	defer func() { _ = dir.Close() }()                                              // it is released when the process ends
+	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError}) // the rest is printed here
 	o := storeOptions(paths, slog.New(log))
 	o.CopyKey = key
 	r, err := store.Restore(ctx, o, from)
@@ -115,14 +115,14 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string,
 	return notChecked(r.Verified)
 }
 
-// printNewLife says what the new life of a store began with, and what to do.
+// printNewLife prints what is suspended after a restore, and what to do.
 func (c *CLI) printNewLife(now permissions.Suspended) {
 	fmt.Fprintf(c.Out, "suspended: %s, %s, %s\n", count(len(now.Grants), "grant", "grants"),
 		count(len(now.Tokens), "token", "tokens"), count(len(now.Pairings), "pairing", "pairings"))
 	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all")
 }
 
-// notChecked is the error of what could not be checked, if anything could not.
+// notChecked is the error of a verification that was incomplete; nil if it was complete.
 func notChecked(v store.Verified) error {
 	if len(v.Unchecked) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 			}
 			list = newest(list, since, l.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
 			if l.asJSON {
-				return c.json(append([]admin.Suspended{}, list...)) // [] where there is none
+				return c.json(append([]admin.Suspended{}, list...)) // [] if empty
 			}
 			if len(list) == 0 {
 				c.say("nothing is suspended")
@@ -223,7 +223,7 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 	return cmd
 }
 
-// sinceRestored is what lists of what opens something add to what is suspended.
+// sinceRestored is a note for lists of suspended things.
 func sinceRestored(suspended bool) string {
 	if !suspended {
 		return ""
@@ -231,7 +231,7 @@ func sinceRestored(suspended bool) string {
 	return "\tsuspended"
 }
 
-// verbs are words that somebody takes for commands below backup, and what they are called.
+// verbs maps words that people mistake for subcommands of backup to the right commands.
 var verbs = map[string]string{
 	"restore": "daycared restore FILE", "verify": "daycared backup, which verifies what it writes, or daycared audit verify",
 	"list": "ls on the folder backups of the data directory", "create": "daycared backup", "make": "daycared backup",
@@ -239,7 +239,7 @@ var verbs = map[string]string{
 	"help": "daycared backup --help",
 }
 
-// checkBackupName refuses a word that is no file's name to whoever typed it.
+// checkBackupName rejects such a word as a file name when it was typed.
 func checkBackupName(name string) error {
 	if strings.ContainsAny(name, `/.`) {
 		return nil

@@ -18,10 +18,10 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 )
 
-// systemRun is where a system service has its sockets; tests have one of their own.
+// systemRun is the folder of a system service's sockets; tests replace it.
 var systemRun = "/run/daycared"
 
-// root is the tree of commands.
+// root builds the command tree.
 func (c *CLI) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "daycared",
@@ -44,7 +44,7 @@ func (c *CLI) root() *cobra.Command {
 		SilenceErrors:         true,
 		DisableFlagsInUseLine: true,
 	}
-	// Not a Version with a template of ours: templates call methods by name, for which the linker keeps them all.
+	// No Version with a template: templates call methods by name, so the linker would keep them all.
 	root.Flags().BoolP("version", "v", false, "version for daycared")
 	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(wrongFlag)
@@ -77,7 +77,7 @@ func (c *CLI) root() *cobra.Command {
 	return root
 }
 
-// commandsBelow are the commands of a tree, but cobra's own.
+// commandsBelow yields the commands of a tree, without cobra's own.
 func commandsBelow(root *cobra.Command) iter.Seq[*cobra.Command] {
 	return func(yield func(*cobra.Command) bool) {
 		for _, cmd := range root.Commands() {
@@ -93,8 +93,8 @@ func commandsBelow(root *cobra.Command) iter.Seq[*cobra.Command] {
 	}
 }
 
-// Where a flag that several commands share has no meaning, and the commands that a token has one for. A command
-// refuses what it does not use.
+// The commands that do not accept a shared flag, and the commands that accept a token. A command rejects flags that it does not
+// use.
 var (
 	withoutConfig = []string{"demo", "version", "completion", "reference"}
 	withoutSocket = []string{
@@ -103,7 +103,7 @@ var (
 	withToken = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "tell", "cancel", "connect", "doctor"}
 )
 
-// sharedFlags are the flags that several commands have, as far as cmd uses them.
+// sharedFlags adds the shared flags that cmd uses.
 func (c *CLI) sharedFlags(cmd *cobra.Command) {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	f := cmd.Flags()
@@ -122,7 +122,7 @@ func (c *CLI) sharedFlags(cmd *cobra.Command) {
 	c.completeArguments(cmd, path)
 }
 
-// unused says why a command has no flag that others have; empty for any other flag.
+// unused explains why a command does not accept a shared flag; empty for any other flag.
 func unused(flag string) string {
 	switch flag {
 	case "config":
@@ -135,7 +135,7 @@ func unused(flag string) string {
 	return ""
 }
 
-// load reads the configuration that this command line and environment name, or the defaults when there is none.
+// load reads the configuration given by the command line and environment, or returns the defaults if there is none.
 func (c *CLI) load() (*config.Config, config.Paths, error) {
 	path, _ := config.Find(c.configFlag, c.Environ, exists)
 	cfg, err := config.Load(path, c.Environ)
@@ -145,7 +145,7 @@ func (c *CLI) load() (*config.Config, config.Paths, error) {
 	return cfg, cfg.Paths(c.UID, c.Environ), nil
 }
 
-// misnamed makes an error of reading a configuration wrong usage where the command line names the file.
+// misnamed turns an error of reading the configuration into a usage error if the command line names the file.
 func (c *CLI) misnamed(err error) error {
 	var problems config.Problems
 	if err == nil || c.configFlag == "" || errors.As(err, &problems) {
@@ -154,9 +154,9 @@ func (c *CLI) misnamed(err error) error {
 	return usage("%s", err)
 }
 
-// places is where a client finds the daemon whose socket that variable may name. The configuration of the machine's service is
-// none to an account that may not read it. Of one that is refused only the places count: the daemon may run with what the file
-// said before.
+// places finds the daemon for a client; variable is the environment variable for its socket. A service configuration that this
+// account may not read is ignored. From an invalid configuration only the paths are used, since the daemon may still run with an
+// earlier version.
 func (c *CLI) places(variable string) (config.Paths, error) {
 	cfg, paths, err := c.load()
 	var refused config.Problems
@@ -187,18 +187,17 @@ func (c *CLI) places(variable string) (config.Paths, error) {
 	return paths, nil
 }
 
-// hidden reports whether err says that this account may not read the configuration of the machine's service, which nobody
-// named.
+// hidden reports whether err means that this account may not read the service's configuration, which was found by default.
 func (c *CLI) hidden(err error) bool {
 	path, _ := config.Find(c.configFlag, c.Environ, exists)
 	return errors.Is(err, fs.ErrPermission) && path == config.SystemFile && c.configFlag == "" && c.env("DAYCARED_CONFIG") == ""
 }
 
-// emptied is what else there is to say of a configuration file that says nothing.
+// emptied explains an empty configuration file.
 const emptied = " says nothing; a daemon that runs with what it said before is found at its socket: --socket PATH"
 
-// socket is where one of the two sockets is, and notes for errors what says so. Only where nothing but the built-in default
-// does, that of the machine's service is taken in its place: whatever names a daemon means that one, running or not.
+// socket returns the path of one of the two sockets, and records for errors what determined it. The service's socket replaces
+// only the built-in default: an explicitly named daemon is used whether it runs or not.
 func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) string {
 	if c.whence == nil {
 		c.whence = map[string]string{}
@@ -229,7 +228,7 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 	return path
 }
 
-// urlFlags adds the flags of the commands that agents elsewhere use.
+// urlFlags adds the flags of the commands for remote agents.
 func (c *CLI) urlFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.urlFlag, "url", "",
 		"URL of a daemon on another machine, which only knows agents by their tokens (default: DAYCARED_URL, else the socket)")
@@ -238,20 +237,20 @@ func (c *CLI) urlFlags(cmd *cobra.Command) {
 		"certificates that are trusted for --url instead of the machine's (default: SSL_CERT_FILE)")
 }
 
-// pin has a command whose own line names the daemon take nothing about the way there from the environment: agents may have
-// that from the files of a project.
+// pin makes a command whose command line names the daemon ignore connection settings in the environment, which agents may have
+// from a project's files.
 func (c *CLI) pin() {
 	if c.socketFlag == "" && c.urlFlag == "" {
 		return
 	}
 	c.Environ = slices.DeleteFunc(slices.Clone(c.Environ), func(pair string) bool { return strings.HasPrefix(pair, "DAYCARED_") })
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG"} {
-		_ = os.Unsetenv(name) // the process's own, where the libraries look
+		_ = os.Unsetenv(name) // libraries read the process's environment
 		_ = os.Unsetenv(strings.ToLower(name))
 	}
 }
 
-// asksAt is the daemon that is asked, and as whom: the one at the URL, if one is named, else the one at the socket.
+// asksAt returns the daemon to ask and the credentials: at the URL, if one is given, otherwise at the socket.
 func (c *CLI) asksAt() (client.Options, error) {
 	o := client.Options{
 		URL: c.urlFlag, TokenFile: cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE")), Proxy: c.proxyFlag, CAFile: c.caFlag,
@@ -263,7 +262,7 @@ func (c *CLI) asksAt() (client.Options, error) {
 	case o.URL != "" && c.socketFlag != "":
 		return o, usage("--url and --socket name two places to ask at; give one")
 	case o.URL != "":
-	case c.socketFlag != "": // whatever a configuration says
+	case c.socketFlag != "": // takes precedence over the configuration
 		o.Socket = c.socketFlag
 		c.whence = map[string]string{o.Socket: "--socket names it"}
 	default:
@@ -276,7 +275,7 @@ func (c *CLI) asksAt() (client.Options, error) {
 	return o, nil
 }
 
-// agentClient is a client of the daemon that is asked.
+// agentClient returns a client of that daemon.
 func (c *CLI) agentClient() (*client.Client, error) {
 	o, err := c.asksAt()
 	if err != nil {
@@ -292,7 +291,7 @@ func (c *CLI) agentClient() (*client.Client, error) {
 	if text := exposed(o.TokenFile); text != "" {
 		c.say("%s", text)
 	}
-	file, err := openFile(o.TokenFile) // once, so that what is wrong with its name is said before anything is asked
+	file, err := openFile(o.TokenFile) // once now, so that errors are reported before anything is asked
 	if err != nil {
 		return nil, usage("read the token file %s: %s", o.TokenFile, err)
 	}
@@ -307,7 +306,7 @@ func (c *CLI) adminClient() (*admin.Client, error) {
 	return admin.NewClient(paths.AdminSocket, paths.AdminKey), nil
 }
 
-// atDesk is a command's run with a client of the admin socket, which is closed when it ends.
+// atDesk wraps a command that needs a client of the admin socket, and closes the client when it ends.
 func (c *CLI) atDesk(run func(*cobra.Command, []string, *admin.Client) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client, err := c.adminClient()
@@ -319,7 +318,7 @@ func (c *CLI) atDesk(run func(*cobra.Command, []string, *admin.Client) error) fu
 	}
 }
 
-// env is the value of an environment variable, or empty.
+// env returns an environment variable, or empty.
 func (c *CLI) env(name string) string {
 	for _, pair := range c.Environ {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

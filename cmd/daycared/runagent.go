@@ -41,7 +41,7 @@ func (c *CLI) runCommand() *cobra.Command {
 	}
 }
 
-// runAgent does one errand.
+// runAgent runs an agent for one prompt.
 func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	cfg, paths, err := c.load()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 		return err
 	}
 	defer asks.Close()
-	if err := asks.Ready(ctx); err != nil { // before anything is started that would find nobody to ask
+	if err := asks.Ready(ctx); err != nil { // before anything starts that could not ask
 		return err
 	}
 	asks.Progress = (&progress{cli: c}).tell
@@ -78,7 +78,7 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	}, prompt)
 	switch {
 	case errors.Is(err, acp.ErrUndone):
-		return exitCode(permissions.ExitOther) // why was said
+		return exitCode(permissions.ExitOther) // the reason was printed
 	case ctx.Err() != nil:
 		return ended(permissions.ExitCancelled, "%s was interrupted", name)
 	case err != nil:
@@ -87,7 +87,7 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	return nil
 }
 
-// acpAgent finds an agent that is a program of its own.
+// acpAgent finds a configured agent that is a separate program.
 func acpAgent(cfg *config.Config, name string) (config.Agent, error) {
 	i := slices.IndexFunc(cfg.Agents, func(a config.Agent) bool { return a.Name == name })
 	switch {
@@ -101,7 +101,7 @@ func acpAgent(cfg *config.Config, name string) (config.Agent, error) {
 	return cfg.Agents[i], nil
 }
 
-// hear prints what an agent says. None of it moves the cursor.
+// hear prints an agent's message, without control characters.
 func (c *CLI) hear(text string) error {
 	for line := range strings.Lines(text) {
 		if _, err := fmt.Fprintln(c.Out, card.Visible(strings.TrimRight(line, "\r\n"))); err != nil {
@@ -111,11 +111,11 @@ func (c *CLI) hear(text string) error {
 	return nil
 }
 
-// atSocket asks at the socket for agents, and withdraws what nobody waits for any more.
+// atSocket asks at the agents' socket, and withdraws requests whose call has ended.
 type atSocket struct{ *client.Client }
 
 func (s atSocket) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	q.Host, _ = os.Hostname() // a host without a name is not told
+	q.Host, _ = os.Hostname() // empty if it fails
 	q.ID = permissions.NewID(time.Now())
 	q.Claimed = true
 	got, err := s.Put(ctx, q)
@@ -123,7 +123,7 @@ func (s atSocket) Ask(ctx context.Context, _ permissions.Caller, q permissions.R
 	if ctx.Err() != nil {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer done()
-		_, _ = s.Cancel(late, cmp.Or(r.ID, q.ID)) // one that is settled stays as it is, and one that was never stored is not there
+		_, _ = s.Cancel(late, cmp.Or(r.ID, q.ID)) // fails if the request is settled or was never stored
 		return r, ctx.Err()
 	}
 	return r, err

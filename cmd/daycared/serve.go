@@ -42,15 +42,15 @@ func (c *CLI) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := settings(cfg, paths, c.UID); err != nil { // what is wrong in the file is said whoever runs on it
+	if _, err := settings(cfg, paths, c.UID); err != nil { // errors in the file are reported to any account
 		return err
 	}
-	hangup := make(chan os.Signal, 1) // one that comes during the start has the configuration read after it
+	hangup := make(chan os.Signal, 1) // a SIGHUP during the start causes a reload after it
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	var dir *dataDir
 	err = awaitRoom(ctx, func() (err error) {
-		dir, err = openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is made
+		dir, err = openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is created
 		return err
 	}, c.sayFull)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}
-	defer func() { _ = closeLog() }() // nothing is written after it
+	defer func() { _ = closeLog() }() // nothing is logged after it
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "warning", w.String())
 	}
@@ -83,7 +83,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	}
 	d, err := newDaemon(ctx, c, cfg, paths, log, console, dir)
 	if err != nil {
-		if store.IsFull(err) && ctx.Err() != nil { // it was ended while it waited
+		if store.IsFull(err) && ctx.Err() != nil { // it was stopped while it waited
 			return nil
 		}
 		return err
@@ -97,10 +97,10 @@ func (c *CLI) serve(ctx context.Context) error {
 	return d.serve(ctx, c, hangup, closed)
 }
 
-// sayFull says that a start waits, before there is a log.
+// sayFull reports, before there is a log, that the start waits for disk space.
 func (c *CLI) sayFull(err error) { c.say("%v; waiting for that", err) }
 
-// serve runs the daemon, and acts on SIGHUP and on the end of the console meanwhile.
+// serve runs the daemon, and handles SIGHUP and the end of the console.
 func (d *daemon) serve(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) error {
 	watching, over := context.WithCancel(ctx)
 	defer over()
@@ -110,26 +110,26 @@ func (d *daemon) serve(ctx context.Context, c *CLI, hangup <-chan os.Signal, clo
 		d.heed(watching, c, hangup, closed)
 	}()
 	err := d.run(ctx)
-	over() // a part that failed ends the daemon, too
+	over() // also if a part failed
 	<-heeded
 	return err
 }
 
-// welcome says to whoever sits at the console how to ask, what comes here and how to leave.
+// welcome says at the console how to ask, what appears there and how to leave.
 func (c *CLI) welcome() {
 	c.say("questions appear here, with the keys that answer them; ask from another shell: daycared%s ask @network --reason test",
 		c.sameConfig())
 	c.say("/help says more; Ctrl-C ends the daemon, and so does, from another shell: daycared%s stop", c.sameConfig())
 }
 
-// hangupEcho is how long after its terminal was taken away a SIGHUP is taken for a part of that: the kernel sends one, and
-// many shells send another.
+// hangupEcho is how long after the loss of its terminal a SIGHUP counts as part of that: the kernel sends one, and many shells
+// send another.
 const hangupEcho = 2 * time.Second
 
-// heed acts on SIGHUP and on the end of the console, until ctx ends. The signal has the configuration read again, unless it
-// comes because the terminal was taken away: the kernel cuts that off first, and sends the signal after it.
+// heed handles SIGHUP and the end of the console, until ctx ends. The signal causes a reload, unless the terminal was closed:
+// the kernel first detaches it and then sends the signal.
 func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) {
-	var taken time.Time // when the terminal was found to have been
+	var taken time.Time // when the terminal was found closed
 	for {
 		select {
 		case <-ctx.Done():
@@ -138,7 +138,7 @@ func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, clos
 			return
 		case <-closed:
 			closed = nil
-			if terminal.IsTerminal(c.In) { // it is still there
+			if terminal.IsTerminal(c.In) { // it still exists
 				d.withoutConsole("the console was closed with Ctrl-D")
 				continue
 			}
@@ -155,12 +155,12 @@ func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, clos
 	}
 }
 
-// withoutConsole decides what becomes of a daemon whose terminal is gone: it goes on where anybody can still be reached, and
-// ends in order where the terminal was the only way to anybody.
+// withoutConsole handles the loss of the daemon's terminal: the daemon continues if people can be reached in other ways,
+// otherwise it stops.
 func (d *daemon) withoutConsole(why string) {
 	ways := map[string][]string{}
 	for _, contact := range d.engine.Contacts() {
-		for name, gone := range contact.People { // a channel that is only away may come back
+		for name, gone := range contact.People { // a channel that is disconnected may recover
 			if gone == nil && contact.Channel != terminal.Name {
 				ways[name] = append(ways[name], contact.Channel)
 			}
@@ -170,10 +170,10 @@ func (d *daemon) withoutConsole(why string) {
 		d.end(why + ", and nobody can be reached another way")
 		return
 	}
-	d.log.Warn("the console is gone; the daemon goes on, since people can be reached another way", "why", why, "people", ways)
+	d.log.Warn("console closed: continuing, other channels reach people", "why", why, "people", ways)
 }
 
-// consoleName is the terminal that in is; empty where it is none.
+// consoleName is the terminal's name; empty if in is not a terminal.
 func consoleName(in *os.File) string {
 	if !terminal.IsTerminal(in) {
 		return ""
@@ -184,12 +184,12 @@ func consoleName(in *os.File) string {
 	return "of its account"
 }
 
-// logsToFile reports whether the log goes to a file, as the terminal belongs to prompts.
+// logsToFile reports whether the log goes to a file, because the terminal shows prompts.
 func (c *CLI) logsToFile(cfg *config.Config) bool {
 	return cfg.Connectors.Terminal.Enabled && terminal.IsConsole(c.In)
 }
 
-// daemonLog is the log: on stderr, or in a file where the terminal belongs to prompts.
+// daemonLog opens the log: stderr, or a file if the terminal shows prompts.
 func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, func() error, error) {
 	options := &slog.HandlerOptions{Level: cfg.Log.Level, ReplaceAttr: withoutNil}
 	to, closeLog := c.Err, func() error { return nil }
@@ -208,7 +208,7 @@ func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, f
 	return slog.New(calm{handler, &outage{}}), closeLog, nil
 }
 
-// withoutNil leaves out an error that there is not.
+// withoutNil omits nil errors from log lines.
 func withoutNil(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == "err" && a.Value.Any() == nil {
 		return slog.Attr{}
@@ -216,7 +216,7 @@ func withoutNil(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// console is the daemon's own terminal, or nil when it is switched off. closed is called once it has closed.
+// console opens the daemon's own terminal; nil if it is disabled. closed is called when it has closed.
 func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger, closed func()) (*terminal.Terminal, error) {
 	if !cfg.Connectors.Terminal.Enabled {
 		return nil, nil
@@ -231,8 +231,8 @@ func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger, 
 	}), nil
 }
 
-// untilHangup is ctx until nobody reads standard output any more, where that is a pipe or a socket: an agent that was
-// killed, or that closed its end, is told nothing. over ends the watching and joins it.
+// untilHangup returns a context that ends when standard output, if it is a pipe or a socket, has no reader any more: the agent
+// was killed or closed its end. over ends the watching and joins it.
 func (c *CLI) untilHangup(ctx context.Context) (watched context.Context, over func()) {
 	watched, end := context.WithCancel(ctx)
 	out, isFile := c.Out.(*os.File)
@@ -248,14 +248,14 @@ func (c *CLI) untilHangup(ctx context.Context) (watched context.Context, over fu
 		}
 	}()
 	return watched, func() {
-		_ = stop.Close() // wakes the one that watches
+		_ = stop.Close() // wakes the watching goroutine
 		<-joined
 		_ = wake.Close()
 		end()
 	}
 }
 
-// hangsUp waits until nobody reads fd any more, or until something happens to wake; it reports whether it was the former.
+// hangsUp waits until fd has no reader any more or wake becomes ready; it reports whether it was the former.
 func hangsUp(fd, wake int) bool {
 	watched := []unix.PollFd{{Fd: int32(fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
 	for {
@@ -271,15 +271,15 @@ func hangsUp(fd, wake int) bool {
 	}
 }
 
-// calm is a log that does not repeat itself: while the store cannot be used, everything fails for the same reason, so that
-// reason is logged once, then once a minute how often it was met, and once that it is over (see [outage.watch]). What ends
-// because whoever waited for it left, or because the daemon stops, is logged for those alone who look for faults.
+// calm is a log handler that suppresses repetitions: while the store is unavailable, everything fails for the same reason, so
+// that reason is logged once, then once a minute with a count, and once when it is over (see [outage.watch]). Errors of ended
+// contexts, because a caller left or the daemon stops, are logged at debug level.
 type calm struct {
 	slog.Handler
 	outage *outage
 }
 
-// Handle is that of a [slog.Handler].
+// Handle implements [slog.Handler].
 func (c calm) Handle(ctx context.Context, r slog.Record) error {
 	switch err := errorIn(r); {
 	case errors.Is(err, context.Canceled) && r.Level > slog.LevelDebug:
@@ -292,15 +292,15 @@ func (c calm) Handle(ctx context.Context, r slog.Record) error {
 	return c.Handler.Handle(ctx, r)
 }
 
-// WithAttrs is that of a [slog.Handler].
+// WithAttrs implements [slog.Handler].
 func (c calm) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return calm{c.Handler.WithAttrs(attrs), c.outage}
 }
 
-// WithGroup is that of a [slog.Handler].
+// WithGroup implements [slog.Handler].
 func (c calm) WithGroup(name string) slog.Handler { return calm{c.Handler.WithGroup(name), c.outage} }
 
-// errorIn is the error that a record is about, nil where it is about none.
+// errorIn is a record's error, nil if it has none.
 func errorIn(r slog.Record) (found error) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, is := a.Value.Any().(error)
@@ -316,14 +316,14 @@ func isBroken(err error) bool {
 	return errors.Is(err, permissions.ErrBroken) || permissions.CodeOf(err) == permissions.CodeBroken
 }
 
-// outage is a time in which the store cannot be used. It is safe for concurrent use.
+// outage is a period in which the store is unavailable. It is safe for concurrent use.
 type outage struct {
 	mu    sync.Mutex
-	since time.Time // zero: there is none
-	lines int       // that were not logged
+	since time.Time // zero: none
+	lines int       // suppressed lines
 }
 
-// repeated notes that something failed because of the store, and reports whether that has been logged.
+// repeated records a failure of the store, and reports whether one was logged already.
 func (o *outage) repeated() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -336,11 +336,11 @@ func (o *outage) repeated() bool {
 }
 
 const (
-	// outageLook is how often it is looked whether an outage is over, outageTold how often it is logged that it is not.
+	// outageLook is the interval of checks during an outage, outageTold the interval of log lines.
 	outageLook, outageTold = time.Second, time.Minute
 )
 
-// watch logs the outages, until ctx ends. ready is nil once the store can be used again.
+// watch logs outages until ctx ends. ready returns nil once the store is available again.
 func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context.Context) error) {
 	for told := time.Now(); permissions.Pause(ctx, outageLook) == nil; {
 		o.mu.Lock()
@@ -364,9 +364,9 @@ func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context
 		o.mu.Unlock()
 		after := time.Since(since).Round(time.Second)
 		if err == nil {
-			log.Info("the store can be used again", "after", after, "more_failures", lines)
+			log.Info("store available again", "after", after, "more_failures", lines)
 		} else if ctx.Err() == nil {
-			log.Warn("the store can still not be used", "after", after, "more_failures", lines, "why", err)
+			log.Warn("store still unavailable", "after", after, "more_failures", lines, "why", err)
 		}
 	}
 }

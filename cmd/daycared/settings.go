@@ -24,8 +24,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// settings is what a configuration means to the engine on this machine: accounts become uids, and the daemon's own
-// files are named.
+// settings converts a configuration to the engine's settings on this machine: it resolves accounts to uids and adds the daemon's
+// own files.
 func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings, error) {
 	if len(cfg.Faults) > 0 {
 		return engine.Settings{}, cfg.Faults
@@ -85,7 +85,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	return s, nil
 }
 
-// people are those of the configuration, with the uids of their accounts, which lookup gives.
+// people converts the configured people; lookup resolves their accounts to uids.
 func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([]connectors.Person, error) {
 	var all []connectors.Person
 	for i, p := range cfg.People {
@@ -111,8 +111,8 @@ func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([
 	return all, nil
 }
 
-// ownFiles are the daemon's data, sockets and binary, its configuration, and every file that this names, by their names and
-// by what these resolve to.
+// ownFiles lists the daemon's data, sockets, binary, configuration, and every file that the configuration names, both as named
+// and with links resolved.
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	own := []string{
 		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.AuditKey, cfg.Audit.KeyFile, paths.Credentials,
@@ -121,7 +121,7 @@ func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	if filepath.IsAbs(cfg.Audit.Heads.To) {
 		own = append(own, cfg.Audit.Heads.To)
 	}
-	for _, a := range cfg.Agents { // whoever writes what an agent is told, or what its script says, is that agent
+	for _, a := range cfg.Agents { // whoever can write an agent's instructions or script controls the agent
 		own = append(own, a.Model.APIKeyFile, a.Model.File, a.InstructionsFile)
 	}
 	own = slices.DeleteFunc(own, func(p string) bool { return p == "" })
@@ -144,10 +144,10 @@ func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	return slices.Compact(own)
 }
 
-// botToken is what BotFather gives out.
+// botToken matches the tokens of BotFather.
 var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{20,100}$`)
 
-// telegramConnector makes the connector that the configuration asks for, or none.
+// telegramConnector builds the Telegram connector; nil if it is disabled.
 func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram.Connector, error) {
 	if !cfg.Connectors.Telegram.Enabled {
 		return nil, nil
@@ -159,7 +159,7 @@ func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram
 	return newBot(token, cfg.Connectors.Telegram.APIURL, log.With("connector", telegram.Name)), nil
 }
 
-// notToken says what keeps a text from being a bot token, and nothing of what it holds.
+// notToken says why a text is not a bot token, without revealing it.
 func notToken(text string) string {
 	number, secret, _ := strings.Cut(text, ":")
 	_, err := strconv.ParseUint(number, 10, 64)
@@ -173,13 +173,13 @@ func notToken(text string) string {
 	return "what follows the colon is 35 letters, digits, - and _"
 }
 
-// newBot makes the connector of a bot.
+// newBot builds the connector of a bot.
 func newBot(token telegram.Token, address string, log *slog.Logger) *telegram.Connector {
-	host, _ := os.Hostname() // without it, people are told "here"
+	host, _ := os.Hostname() // empty: people read "here"
 	return telegram.New(telegram.Options{Token: token, APIURL: address, Host: host, Now: time.Now, Log: log})
 }
 
-// telegramToken reads the bot's token from its file, or from the service's credentials. No error holds any of it.
+// telegramToken reads the bot's token from its file, or from the service's credentials. Errors do not reveal it.
 func (c *CLI) telegramToken(file string) (telegram.Token, error) {
 	const key = "connectors.telegram.token_file: "
 	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" {
@@ -199,19 +199,19 @@ func (c *CLI) telegramToken(file string) (telegram.Token, error) {
 	return telegram.Token(token), nil
 }
 
-// whatsappName is the file of the linked account, in the data directory.
+// whatsappName is the file of the linked account in the data directory.
 const whatsappName = "whatsapp.db"
 
-// whatsappHTTP leads to WhatsApp; nil is the way that everybody goes. Builds for tests lead elsewhere.
+// whatsappHTTP returns the HTTP client for WhatsApp; nil is the default one. Test builds replace it.
 var whatsappHTTP = func() *http.Client { return nil }
 
-// whatsappConnector makes the connector that the configuration asks for, or none.
+// whatsappConnector builds the WhatsApp connector; nil if it is disabled.
 func whatsappConnector(cfg *config.Config, paths config.Paths, log *slog.Logger) *whatsapp.Connector {
 	on := cfg.Connectors.WhatsApp
 	if !on.Enabled {
 		return nil
 	}
-	host, _ := os.Hostname() // without it, people are told "here"
+	host, _ := os.Hostname() // empty: people read "here"
 	client := whatsappHTTP()
 	c := whatsapp.New(whatsapp.Options{
 		Path: filepath.Join(paths.DataDir, whatsappName), Number: on.Phone, AutoVersion: on.AutoVersion, Host: host, HTTP: client, Now: time.Now,

@@ -44,31 +44,31 @@ func (c *CLI) setupCommand() *cobra.Command {
 	return cmd
 }
 
-// steps are the five acts. Until the fourth it only asks; what it has learnt is in the draft.
+// steps runs the five steps of setup. Before the fourth it only asks, and collects the answers in the draft.
 type steps struct {
 	cli     *CLI
 	talk    dialogue
-	file    string // the configuration, absolute
+	file    string // the configuration file, absolute
 	cfg     *config.Config
 	draft   *config.Draft
 	address string // of the Bot API
-	running bool   // a daemon is there already
-	number  int    // of the step
-	via     string // by which channel the first question goes: telegram, whatsapp or terminal
-	linked  string // the WhatsApp account that was linked just now
+	running bool   // a daemon runs already
+	number  int    // the current step
+	via     string // the channel of the first question: telegram, whatsapp or terminal
+	linked  string // the WhatsApp account linked just now
 
-	name      string // who answers
+	name      string // the person who answers
 	token     telegram.Token
 	tokenFile string
 	newToken  bool // to be written
 	bot       *telegram.Connector
-	guest     string // the account that pressed Start; empty where nobody had to
-	code      string // of the link that it came by
+	guest     string // the account that pressed Start; empty if none had to
+	code      string // of its pairing link
 	written   bool
 }
 
 func (c *CLI) setup(ctx context.Context, address string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a closed terminal ends it like Ctrl-C
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // closing the terminal ends setup like Ctrl-C
 	defer stop()
 	s := &steps{cli: c, talk: dialogue{in: c.In, out: c.Out}}
 	if err := s.open(ctx, address); err != nil {
@@ -89,7 +89,7 @@ func (c *CLI) setup(ctx context.Context, address string) error {
 	return err
 }
 
-// open finds the configuration, which has to be right if it is there, and looks whether a daemon runs.
+// open finds the configuration, which must be valid if it exists, and checks whether a daemon runs.
 func (s *steps) open(ctx context.Context, address string) (err error) {
 	c := s.cli
 	file, found := config.Find(c.configFlag, c.Environ, exists)
@@ -104,7 +104,7 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 		return fmt.Errorf("find the configuration: %w", err)
 	}
 	if resolved, err := filepath.EvalSymlinks(file); err == nil {
-		file = resolved // what is written takes the place of the file, not of a link to it
+		file = resolved // a link's target is written, not the link
 	}
 	s.file = file
 	there := ""
@@ -119,7 +119,7 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 	}
 	s.address = cmp.Or(address, s.cfg.Connectors.Telegram.APIURL)
 	if err := owns(s.cfg.Paths(c.UID, c.Environ).DataDir, c.UID); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // the daemon could not run on it
+		return err // the daemon could not run with it
 	}
 	people := c.people(s.cfg)
 	defer people.Close()
@@ -151,7 +151,7 @@ func (s *steps) play(ctx context.Context) (err error) {
 	return s.first(ctx)
 }
 
-// byTelegram are the third and fourth step where people are asked on Telegram.
+// byTelegram runs steps three and four for Telegram.
 func (s *steps) byTelegram(ctx context.Context) (err error) {
 	receiving, hangUp := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -183,22 +183,22 @@ func (s *steps) byTelegram(ctx context.Context) (err error) {
 	return err
 }
 
-// act begins one of the five.
+// act prints the title of the next step.
 func (s *steps) act(title string) {
 	s.number++
 	s.talk.say("\n%d/5  %s", s.number, title)
 }
 
-// kept tells of what is right already.
+// kept prints what is already right.
 func (s *steps) kept(format string, args ...any) { s.talk.say("  ✓ "+format, args...) }
 
-// inTheWay refuses to change what a daemon runs on.
+// inTheWay refuses to change a running daemon's configuration.
 func (s *steps) inTheWay() error {
 	return errors.New("daycared is running here, and would not see what setup changes: end it with daycared stop, and run setup again " +
 		"(to enrol somebody else while it runs: daycared pair NAME)")
 }
 
-// short is a path below the home folder as people write it.
+// short abbreviates a path below the home folder with ~.
 func (s *steps) short(path string) string {
 	if rest, err := filepath.Rel(s.cli.env("HOME"), path); err == nil && filepath.IsLocal(rest) {
 		return filepath.Join("~", rest)
@@ -206,7 +206,7 @@ func (s *steps) short(path string) string {
 	return path
 }
 
-// writeWhole writes a file so that there is the old one or the new one, and never half of it.
+// writeWhole replaces a file atomically.
 func writeWhole(path string, text []byte, mode os.FileMode) error {
 	if err := store.WriteFile(path, text, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, permissions.Cause(err))

@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// findChannel is the second act: the bot and its token, or another channel.
+// findChannel is step two: the bot and its token, or another channel.
 func (s *steps) findChannel(ctx context.Context) error {
 	s.act("The bot")
 	s.via = telegram.Name
@@ -72,7 +72,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 	}
 }
 
-// meet makes the bot of a token, and asks Telegram who it is.
+// meet creates the bot of a token, and asks Telegram for its name.
 func (s *steps) meet(ctx context.Context, token telegram.Token) (telegram.Bot, error) {
 	bot := newBot(token, s.address, quiet())
 	b, err := bot.Bot(ctx)
@@ -82,7 +82,7 @@ func (s *steps) meet(ctx context.Context, token telegram.Token) (telegram.Bot, e
 	return b, err
 }
 
-// connect switches the bot on in the draft.
+// connect enables the bot in the draft.
 func (s *steps) connect() {
 	s.draft.Set("connectors.telegram.enabled", true, "people are asked there")
 	s.draft.Set("connectors.telegram.token_file", s.tokenFile, "the token stays out of the configuration")
@@ -91,10 +91,10 @@ func (s *steps) connect() {
 	}
 }
 
-// needsPhone reports whether nobody is enrolled yet.
+// needsPhone reports whether nobody is paired yet.
 func (s *steps) needsPhone() bool { return s.draft.Person(s.name, "telegram") == "" }
 
-// phone is the third act: Start on the phone that is to be asked, and a yes here.
+// phone is step three: Start on the person's phone, and a confirmation here.
 func (s *steps) phone(ctx context.Context) error {
 	s.act("The phone")
 	if !s.needsPhone() {
@@ -136,7 +136,7 @@ func (s *steps) phone(ctx context.Context) error {
 	}
 }
 
-// meetGuest waits for somebody behind a link, and asks whether it is the right one.
+// meetGuest waits for somebody to use the pairing link, and asks whether it is the right person.
 func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes bool, err error) {
 	waiting, done := context.WithCancel(ctx)
 	defer done()
@@ -161,7 +161,7 @@ func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes boo
 	return s.talk.knows(ctx, admin.Guest{Address: g.Address, Name: g.Name, Language: g.Language}, s.name, "")
 }
 
-// worry says once what keeps Telegram from bringing anybody, while that is waited for.
+// worry prints, once per cause, why Telegram cannot be reached while setup waits.
 func (s *steps) worry(ctx context.Context) {
 	for permissions.Pause(ctx, 5*time.Second) == nil {
 		if err := s.bot.Health(); err != nil {

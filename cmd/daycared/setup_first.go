@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// firstTime is how long the first card waits.
+	// firstTime is the timeout of the first card.
 	firstTime = 10 * time.Minute
-	// lastEdit is how long the daemon has to say on the card that the question was taken back, before it ends.
+	// lastEdit is how long the daemon has to update the card after the question was withdrawn, before it is stopped.
 	lastEdit = 2 * time.Second
 )
 
-// first is the fifth act: a card that is really tapped, by a daemon of the configuration as it is now.
+// first is step five: a card that is really answered, from a daemon with the new configuration.
 func (s *steps) first(ctx context.Context) error {
 	cfg, err := config.Load(s.file, s.cli.Environ)
 	if err != nil {
@@ -51,7 +51,8 @@ func (s *steps) first(ctx context.Context) error {
 			return fmt.Errorf("make a folder for the log: %w", err)
 		}
 		defer os.RemoveAll(folder)
-		// A group of its own: Ctrl-C is for this process, which takes the question back before the daemon ends.
+		// In a process group of its own, because Ctrl-C must reach only this process, which withdraws the question before it
+		// stops the daemon.
 		own := &syscall.SysProcAttr{Setpgid: true}
 		daemon, err = startDaemon(ctx, s.file, s.cli.Environ, filepath.Join(folder, "daemon.log"), own, people.Ready)
 		if err != nil {
@@ -87,7 +88,7 @@ func (s *steps) first(ctx context.Context) error {
 	return err
 }
 
-// put asks the first question and tells where it was shown. When this process is ended, the question is taken back.
+// put asks the first question and prints where it was shown. If this process is ended, the question is withdrawn.
 func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Request, error) {
 	q := &question{timeout: firstTime, request: permissions.Request{
 		Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Agent: "daycared setup",
@@ -111,7 +112,7 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	standing, err := asks.Put(ctx, q.request)
 	if ctx.Err() != nil {
 		if _, err := s.cli.cancelOwn(ctx, asks, q.request.ID); err == nil {
-			_ = permissions.Pause(context.WithoutCancel(ctx), lastEdit) // it was tried; else the next start of the daemon does it
+			_ = permissions.Pause(context.WithoutCancel(ctx), lastEdit) // best effort: the daemon's next start would do it
 		}
 		return permissions.Request{}, errLeft
 	}
@@ -121,7 +122,7 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	return standing.Request, err
 }
 
-// people is a client of the daemon of a configuration, as whoever decides.
+// people returns a client of a configuration's daemon, as the person who decides.
 func (c *CLI) people(cfg *config.Config) *admin.Client {
 	paths := cfg.Paths(c.UID, c.Environ)
 	return admin.NewClient(paths.AdminSocket, paths.AdminKey)

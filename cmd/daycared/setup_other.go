@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What setup does for those who have no Telegram.
+// Setup for people without Telegram.
 
 const otherChannels = "  Without Telegram, people can be asked\n" +
 	"    terminal   in the terminal where daycared serve runs\n" +
@@ -22,7 +22,7 @@ const otherChannels = "  Without Telegram, people can be asked\n" +
 	"so your own number could not answer itself; and WhatsApp may ban the account.\n" +
 	"    telegram   there after all"
 
-// withoutTelegram asks by which channel people are asked instead.
+// withoutTelegram asks for another channel.
 func (s *steps) withoutTelegram(ctx context.Context) (via string, err error) {
 	s.talk.say("%s", otherChannels)
 	for {
@@ -37,7 +37,7 @@ func (s *steps) withoutTelegram(ctx context.Context) (via string, err error) {
 	}
 }
 
-// byTerminal are the third and fourth step where people are asked at the daemon's own console alone.
+// byTerminal runs steps three and four if people are only asked at the daemon's own console.
 func (s *steps) byTerminal(ctx context.Context) error {
 	s.act("The phone")
 	s.kept("none: %s is asked in the terminal of daycared serve", spelled(s.name))
@@ -78,7 +78,7 @@ func (s *steps) byWhatsApp(ctx context.Context) error {
 	return s.write(ctx)
 }
 
-// pairWhatsApp has whoever answers write the first message, unless they are paired already.
+// pairWhatsApp has the person write the first message, unless they are paired already.
 func (s *steps) pairWhatsApp(ctx context.Context, people *admin.Client) error {
 	s.act("The phone")
 	if err := s.connected(ctx, people); err != nil {
@@ -107,7 +107,7 @@ func (s *steps) pairWhatsApp(ctx context.Context, people *admin.Client) error {
 	}
 }
 
-// connectTime is how long the daemon may take until WhatsApp answers.
+// connectTime is how long the daemon may take to connect to WhatsApp.
 const connectTime = time.Minute
 
 // connected waits until the daemon is connected to WhatsApp.
@@ -133,7 +133,7 @@ func (s *steps) connected(ctx context.Context, people *admin.Client) error {
 	}
 }
 
-// inTerminal is the fifth step where nobody has a phone: a question in a second terminal.
+// inTerminal is step five without a phone: a question in a second terminal.
 func (s *steps) inTerminal() {
 	s.talk.say("  It takes two terminals. In this one, which is then where %s is asked:", spelled(s.name))
 	s.talk.say("    daycared serve --config %s", s.short(s.file))
@@ -142,12 +142,12 @@ func (s *steps) inTerminal() {
 	s.talk.say("  The card appears here; y and Enter allow it, n denies it.")
 }
 
-// next says what to do after setup.
+// next prints what to do after setup.
 func (s *steps) next() {
 	s.talk.say("\nNext, once the daemon runs, have an agent that you already run ask here, as in:\n  daycared connect claude-code --write")
 }
 
-// onPhone says that the first card has arrived, and how it is answered there.
+// onPhone says that the first card has arrived, and how to answer it.
 func (s *steps) onPhone() {
 	how := "Press ✅ or ⛔ there."
 	if s.via == whatsapp.Name {

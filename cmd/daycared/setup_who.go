@@ -18,7 +18,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// who is the first act: who answers, and in which time zone.
+// who is step one: who answers, and in which time zone.
 func (s *steps) who(ctx context.Context) error {
 	s.act("Who answers")
 	account := ""
@@ -76,7 +76,7 @@ func (s *steps) zone(ctx context.Context) error {
 	}
 }
 
-// route has whoever answers asked, if no route does.
+// route adds a route to the person who answers, if no route names them.
 func (s *steps) route() error {
 	asked := func(r config.Route) bool {
 		return slices.Contains(r.Ask, s.name) || slices.Contains(r.Escalate.To, s.name)
@@ -95,7 +95,7 @@ func (s *steps) route() error {
 	return nil
 }
 
-// machineZone is the name of the machine's time zone, UTC where it cannot be found.
+// machineZone is the name of the machine's time zone, UTC if unknown.
 func machineZone(variable string) string {
 	if zone := strings.TrimPrefix(variable, ":"); config.IsZone(zone) {
 		return zone
@@ -111,8 +111,8 @@ func machineZone(variable string) string {
 	return "UTC"
 }
 
-// write is the fourth act: every change with its reason, a yes, and the files. The token comes first, and then the
-// configuration that names it; each is there whole or not at all.
+// write is step four: it lists every change with its reason, asks for confirmation, and writes the files, each atomically: first
+// the token, then the configuration that names it.
 func (s *steps) write(ctx context.Context) error {
 	s.act("The configuration")
 	edits := s.draft.Edits()
@@ -155,7 +155,7 @@ func (s *steps) write(ctx context.Context) error {
 	return s.save()
 }
 
-// sectionOf is where in the file an edit stands: people, routes, the rest.
+// sectionOf is the position of an edit's section in the file: people, routes, the rest.
 func sectionOf(e config.Edit) int {
 	return slices.IndexFunc([]string{"people", "routes", ""}, func(name string) bool { return strings.HasPrefix(e.Key, name) })
 }
@@ -202,7 +202,7 @@ func (s *steps) save() error {
 	return nil
 }
 
-// unit is a service of the user's own systemd.
+// unit is a user service for systemd.
 const unit = `[Unit]
 Description=daycared: people answer for their AI agents
 StartLimitIntervalSec=0
@@ -230,7 +230,7 @@ const plist = `<?xml version="1.0" encoding="UTF-8"?>
 </plist>
 `
 
-// service offers a file that has the daemon run whenever its user is there. It starts nothing.
+// service offers to write a file that runs the daemon while its user is logged in. It starts nothing.
 func (s *steps) service(ctx context.Context) error {
 	file, text, start := s.serviceFile()
 	if file == "" {
@@ -260,7 +260,7 @@ func (s *steps) service(ctx context.Context) error {
 	return nil
 }
 
-// serviceFile is where the service of this machine's kind is described, how, and what starts it.
+// serviceFile returns the service file for this machine, its content, and the command that starts the service.
 func (s *steps) serviceFile() (file, text, start string) {
 	binary, err := os.Executable()
 	home := s.cli.env("HOME")
@@ -282,7 +282,7 @@ func (s *steps) serviceFile() (file, text, start string) {
 	return "", "", ""
 }
 
-// unitWord is a path as systemd reads one word of a command: in quotes, with its own signs doubled.
+// unitWord quotes a path as one word of a systemd command, and escapes systemd's special characters.
 func unitWord(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(path) + `"`
 }

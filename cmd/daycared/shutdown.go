@@ -44,7 +44,7 @@ func (c *CLI) stopCommand() *cobra.Command {
 	return cmd
 }
 
-// stop ends the daemon at the other end, or the one that holds the data directory and does not answer.
+// stop ends the daemon, or the process that holds the data directory and does not answer.
 func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration, asJSON bool) error {
 	ended, err := desk.Shutdown(ctx)
 	switch {
@@ -85,34 +85,34 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 	return err
 }
 
-// terminate sends SIGTERM to the daemon that holds the data directory and does not answer at its socket: it is just
-// starting, or its socket was removed. What its lock says is only acted on where the kernel says the same.
+// terminate sends SIGTERM to the daemon that holds the data directory but does not answer at its socket, because it is starting
+// or its socket was removed. It acts on the lock file only if the kernel confirms its content.
 func (c *CLI) terminate(unreachable error) (admin.Ended, error) {
 	paths, err := c.places("DAYCARED_ADMIN_SOCKET")
 	if err != nil {
 		return admin.Ended{}, err
 	}
 	by, held := heldBy(paths.DataDir)
-	if held && by.PID == 0 { // perhaps there was no room to write it down
+	if held && by.PID == 0 { // perhaps the disk was full
 		by.PID = locker(filepath.Join(paths.DataDir, lockName))
 	}
 	if !held || by.PID == 0 {
 		return admin.Ended{}, c.notRunning(unreachable)
 	}
-	process, err := os.FindProcess(by.PID) // opened before it is checked: by then its number cannot become another's
+	process, err := os.FindProcess(by.PID) // opened before the check, so that a reused pid cannot be signalled
 	if err != nil || !locks(by.PID, paths.DataDir) {
 		return admin.Ended{}, c.notRunning(unreachable)
 	}
-	defer func() { _ = process.Release() }() // it ends with this process, too
+	defer func() { _ = process.Release() }() // it is released when the process ends
 	if err := process.Signal(syscall.SIGTERM); err != nil {
 		return admin.Ended{}, fmt.Errorf("end pid %d: %w", by.PID, err)
 	}
 	return admin.Ended{Daemon: admin.Daemon{PID: by.PID, Since: by.Since, DataDir: paths.DataDir}}, nil
 }
 
-// locks reports whether a process holds the lock of a data directory: it belongs to the directory's owner, took the lock
-// and has its file open. The kernel goes on to list who took a lock after that process is gone, as long as a child of it
-// has the file open, and by then its number may be another's.
+// locks reports whether a process holds the lock of a data directory: it runs as the directory's owner, took the lock and has
+// the file open. The kernel lists who took a lock even after that process has ended, as long as a child has the file open, and
+// the pid may be reused by then.
 func locks(pid int, dir string) bool {
 	process := filepath.Join("/proc", strconv.Itoa(pid))
 	of, err := os.Stat(process)
@@ -127,14 +127,14 @@ func locks(pid int, dir string) bool {
 	if err != nil || locker(filepath.Join(dir, lockName)) != pid {
 		return false
 	}
-	open, _ := filepath.Glob(filepath.Join(process, "fd", "*")) // its pattern is a right one
+	open, _ := filepath.Glob(filepath.Join(process, "fd", "*")) // the pattern is valid
 	return slices.ContainsFunc(open, func(fd string) bool {
 		file, err := os.Stat(fd)
 		return err == nil && os.SameFile(file, lock)
 	})
 }
 
-// locker is the process that took the lock of a file, as the kernel lists it; 0 where it lists none.
+// locker is the process that took the lock of a file, as the kernel lists it; 0 if none is listed.
 func locker(path string) int {
 	var stat unix.Stat_t
 	list, err := os.ReadFile("/proc/locks")
@@ -154,14 +154,14 @@ func locker(path string) int {
 }
 
 const (
-	// lookAfter is how often it is looked whether a daemon has ended.
+	// lookAfter is the interval of checks whether a daemon has ended.
 	lookAfter = 20 * time.Millisecond
-	// sayAfter is how long that may take before people are told that it does.
+	// sayAfter is the delay before people are told to wait.
 	sayAfter = 2 * time.Second
 )
 
-// waitForEnd waits until a daemon that was ended is gone: nobody answers at its socket, and its data directory is free, or
-// held by the one that comes after it.
+// waitForEnd waits until a stopped daemon is gone: its socket does not answer, and its data directory is free or held by a
+// successor.
 func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon, within time.Duration) error {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
@@ -176,7 +176,7 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 		case !held && errors.Is(desk.Ready(limited), client.ErrUnreachable):
 			return nil
 		}
-		_ = permissions.Pause(limited, lookAfter) // both contexts are looked at below
+		_ = permissions.Pause(limited, lookAfter) // both contexts are checked below
 		switch {
 		case ctx.Err() != nil:
 			return &problem{Text: fmt.Sprintf("pid %d was told to end, and has not yet", d.PID), Code: codeEnded, Exit: permissions.ExitCancelled}
@@ -247,7 +247,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 	return cmd
 }
 
-// stopNote says that everything is stopped, and by whom; it is empty while nothing is.
+// stopNote says that everything is stopped, and by whom; empty if nothing is.
 func stopNote(me admin.Me) string {
 	if me.StoppedBy == nil {
 		return ""

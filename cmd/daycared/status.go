@@ -22,7 +22,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// describe is what a daemon's process knows of itself at its start.
+// describe is what a daemon's process knows about itself at its start.
 func (c *CLI) describe(cfg *config.Config, paths config.Paths) admin.Daemon {
 	d := admin.Daemon{
 		PID: os.Getpid(), UID: c.UID, Version: version, Since: time.Now().UTC(), DataDir: paths.DataDir,
@@ -39,7 +39,7 @@ func (c *CLI) describe(cfg *config.Config, paths config.Paths) admin.Daemon {
 	return d
 }
 
-// describe is what the daemon says of itself now.
+// describe is the daemon's current description of itself.
 func (d *daemon) describe() admin.Daemon {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func (d *daemon) describe() admin.Daemon {
 	return self
 }
 
-// noteReload notes that the configuration was read again, or why it was refused.
+// noteReload records a reload, or why it was refused.
 func (d *daemon) noteReload(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *daemon) noteReload(err error) {
 	d.read, d.refused = time.Now().UTC(), ""
 }
 
-// absolute is a path from the root, as far as that can be found out; empty stays empty.
+// absolute returns an absolute path if possible; empty stays empty.
 func absolute(path string) string {
 	if path == "" {
 		return ""
@@ -73,7 +73,7 @@ func absolute(path string) string {
 	return path
 }
 
-// statusTime bounds how long the daemon is asked how it stands.
+// statusTime bounds the query for the status.
 const statusTime = 5 * time.Second
 
 func (c *CLI) statusCommand() *cobra.Command {
@@ -92,7 +92,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 			if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
 				return c.statusOutside(cmd.Context(), err, asJSON)
 			}
-			if errors.Is(err, client.ErrUnreachable) { // one at its start says to agents what it waits for
+			if errors.Is(err, client.ErrUnreachable) { // a starting daemon tells agents what it waits for
 				if why := c.agentsDoor(cmd.Context()).err; isBroken(why) {
 					return &problem{"daycared runs, and is not ready: " + explain(why).Text, string(permissions.CodeBroken), permissions.ExitOther}
 				}
@@ -115,8 +115,8 @@ func (c *CLI) statusCommand() *cobra.Command {
 	return cmd
 }
 
-// status asks the daemon how it stands: its process and files, its channels, and whom it can reach just now. Where there is
-// none the error matches [client.ErrUnreachable]; an account that is not configured gets a refusal.
+// status queries the daemon's process, files, channels, and whom it can reach. Without a daemon the error matches
+// [client.ErrUnreachable]; an account that is not configured gets a refusal.
 func (c *CLI) status(ctx context.Context) (admin.Status, error) {
 	desk, err := c.adminClient()
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *CLI) status(ctx context.Context) (admin.Status, error) {
 	return s, err
 }
 
-// statusOutside prints only whether the daemon is ready; refused is why this account may see no more.
+// statusOutside prints only whether the daemon is ready; refused is why this account may not see more.
 func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) error {
 	asks, err := c.agentClient()
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) err
 	return nil
 }
 
-// notRunning says that no daemon answers, and what to do about it.
+// notRunning says that no daemon answers, and what to do.
 func (c *CLI) notRunning(err error) error {
 	if !errors.Is(err, client.ErrUnreachable) {
 		return err
@@ -175,7 +175,7 @@ func (c *CLI) notRunning(err error) error {
 	return p
 }
 
-// sameConfig is what else a command line needs to name the configuration of this one.
+// sameConfig returns the flags with which another command uses this configuration.
 func (c *CLI) sameConfig() string {
 	if c.configFlag == "" {
 		return ""
@@ -237,7 +237,7 @@ func (c *CLI) printStatus(s admin.Status) error {
 	return table.Flush()
 }
 
-// suspendedRows says what of a status decides and opens nothing for now.
+// suspendedRows lists what is suspended.
 func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	for _, l := range s.Locked {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
@@ -251,7 +251,7 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	}
 }
 
-// elsewhere says that the daemon which answers is not the one of the configuration here; empty where it is.
+// elsewhere says that the answering daemon has another configuration; empty if it has this one.
 func (c *CLI) elsewhere(s admin.Status) string {
 	cfg, paths, err := c.load()
 	if err != nil || serves(s, cfg, paths) {
@@ -261,8 +261,8 @@ func (c *CLI) elsewhere(s admin.Status) string {
 		cmp.Or(absolute(cfg.File), "none"), paths.DataDir)
 }
 
-// serves reports whether a daemon is the one of a configuration. The machine's service has a data directory of its own, and
-// each account another by default.
+// serves reports whether a daemon has this configuration. The machine's service and each account have different data directories
+// by default.
 func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
 	return wire.Value(s.Config) == absolute(cfg.File) && (s.DataDir == paths.DataDir || cfg.File == config.SystemFile)
 }
@@ -315,7 +315,7 @@ func (c *CLI) agentsCommand() *cobra.Command {
 	return cmd
 }
 
-// waitingOn is in a few words what a session waits for.
+// waitingOn describes what a session waits for.
 func waitingOn(s wire.Session) string {
 	w := s.WaitingOn
 	if w == nil {
@@ -331,7 +331,7 @@ func waitingOn(s wire.Session) string {
 	return strings.Join(append(words, string(w.Request)), " ")
 }
 
-// cost is an amount in millionths, in the currency of the configured prices.
+// cost formats millionths of the currency of the configured prices.
 func cost(millionths int64) string {
 	if millionths == 0 {
 		return "-"
@@ -339,7 +339,7 @@ func cost(millionths int64) string {
 	return fmt.Sprintf("%d.%04d", millionths/1_000_000, millionths%1_000_000/100)
 }
 
-// since is when a session was changed last.
+// since is when a session last changed.
 func since(s wire.Session, zone *time.Location) string {
 	if s.Changed == nil {
 		return "-"

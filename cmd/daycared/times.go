@@ -9,14 +9,14 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-// Times that people read name their zone, and their date unless that is today's. JSON has RFC 3339 in UTC instead.
+// Times for people include their zone, and their date unless it is today. JSON has RFC 3339 in UTC.
 const (
 	timeOfDay = "15:04 MST"
 	dateTime  = "2006-01-02 15:04 MST"
 	seconds   = "2006-01-02 15:04:05 MST"
 )
 
-// when is a time in a sentence or a table.
+// when formats a time for a sentence or a table.
 func when(t time.Time, zone *time.Location) string { return whenAt(time.Now(), t, zone) }
 
 func whenAt(now, t time.Time, zone *time.Location) string {
@@ -26,13 +26,13 @@ func whenAt(now, t time.Time, zone *time.Location) string {
 	return t.Format(dateTime)
 }
 
-// stamp is a time in a record of what happened: always whole, so that rows can be compared.
+// stamp formats a time in full for a log of events, so that rows can be compared.
 func stamp(t time.Time, zone *time.Location) string { return t.In(zone).Format(seconds) }
 
-// maxSpan is longer than anybody keeps anything.
+// maxSpan is longer than any retention.
 const maxSpan = 100 * 365 * 24 * time.Hour
 
-// parseSpan reads how long something lasts: whole days such as 90d, or a duration such as 720h.
+// parseSpan parses a duration: whole days such as 90d, or Go's form such as 720h.
 func parseSpan(text string) (time.Duration, bool) {
 	span, err := time.ParseDuration(text)
 	if digits, isDays := strings.CutSuffix(text, "d"); isDays {
@@ -43,8 +43,8 @@ func parseSpan(text string) (time.Duration, bool) {
 	return span, err == nil && span >= time.Second && span <= maxSpan
 }
 
-// parseSince reads the beginning of a time that lasts until now: a duration back from now, a date, a time of day (the
-// last one, so 23:00 is yesterday's at noon), or both.
+// parseSince parses the start of a period until now: a duration back from now, a date, a time of day (its last occurrence: at
+// noon, 23:00 is yesterday's), or both.
 func parseSince(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if span, ok := parseSpan(text); ok {
 		return now.Add(-span), nil
@@ -70,15 +70,14 @@ func parseSince(text string, now time.Time, zone *time.Location) (time.Time, err
 		"both as in 2026-11-20T14:00, not %q", text)
 }
 
-// zones is where the people of the configuration in force live. It is safe for concurrent use; the zero value knows
-// nobody.
+// zones holds the time zones of the people in the current configuration. It is safe for concurrent use; the zero value is empty.
 type zones struct {
 	people atomic.Pointer[[]connectors.Person]
 }
 
 func (z *zones) set(people []connectors.Person) { z.people.Store(&people) }
 
-// of is the zone of a person by name, nil where none is known.
+// of returns a person's zone, nil if unknown.
 func (z *zones) of(name string) *time.Location {
 	people := z.people.Load()
 	if people == nil {

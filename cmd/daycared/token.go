@@ -68,16 +68,16 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// newToken is a token to be made.
+// newToken is a token to create.
 type newToken struct {
 	name   string
-	person string // whose agent it is; empty: nobody's in particular
+	person string // the owner of the agent; empty: none
 	span   time.Duration
-	file   string // that it is written to; empty: it is printed
+	file   string // where it is written; empty: it is printed
 	asJSON bool
 }
 
-// createToken makes a token and says what to do with it.
+// createToken creates a token and says what to do with it.
 func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken) error {
 	var token admin.Token
 	var secret permissions.Secret
@@ -111,7 +111,7 @@ func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken)
 	return nil
 }
 
-// printToken prints a token that was made: its secret, unless that is in a file.
+// printToken prints a new token, with its secret unless that was written to a file.
 func (c *CLI) printToken(n newToken, token admin.Token, secret permissions.Secret) error {
 	told := map[string]any{"token": token, "file": n.file}
 	if n.file == "" {
@@ -133,8 +133,8 @@ func (c *CLI) printToken(n newToken, token admin.Token, secret permissions.Secre
 	return fmt.Errorf("print the token %s, which is in %s: %w", token.ID, n.file, err)
 }
 
-// writeSecret writes a secret to a new file that only this account can read. An empty file is there before the secret is
-// made, so that none is made that cannot be kept; the whole one takes its place, and without a secret there is no file.
+// writeSecret writes a new secret to a new file that only this account can read. It creates the file before the secret, so that
+// no secret is created that cannot be stored, and replaces it atomically. On failure the file is removed.
 func writeSecret(name string, create func() (permissions.Secret, error)) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -156,10 +156,10 @@ func writeSecret(name string, create func() (permissions.Secret, error)) error {
 	return nil
 }
 
-// tellOthers says which other tokens prove the same name.
+// tellOthers lists the other tokens for the same name.
 func (c *CLI) tellOthers(ctx context.Context, client *admin.Client, made admin.Token) {
 	list, err := client.Tokens(ctx)
-	if err != nil { // the new one is there, whatever others are
+	if err != nil { // the new token exists in any case
 		return
 	}
 	var others []string
@@ -173,7 +173,7 @@ func (c *CLI) tellOthers(ctx context.Context, client *admin.Client, made admin.T
 	}
 }
 
-// used is when a token was used last, in words.
+// used describes when a token was last used.
 func used(t admin.Token) string {
 	if t.UsedAt == nil {
 		return "never used"
@@ -252,7 +252,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 	return cmd
 }
 
-// nearToken adds to a refused name the nearest name of a token.
+// nearToken adds the most similar token name to the refusal of a name.
 func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, refused error) error {
 	list, err := client.Tokens(ctx)
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, 
 	return adding(refused, permissions.Nearest(name, names))
 }
 
-// valid is how long a token is valid, in words.
+// valid describes how long a token is valid.
 func valid(t admin.Token) string {
 	switch {
 	case t.ExpiresAt == nil:
@@ -273,7 +273,7 @@ func valid(t admin.Token) string {
 	return "no more since " + when(*t.ExpiresAt, time.Local)
 }
 
-// parseExpires reads how long a token is valid; empty is for ever.
+// parseExpires parses a token's lifetime; empty means forever.
 func parseExpires(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -22,7 +22,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// knownCommand refuses a word that is no command, and names the nearest.
+// knownCommand rejects an unknown command, and suggests the most similar one.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usage("there is no command %q; %s", args[0], meant(args[0], names, "see: "+cmd.CommandPath()+" --help"))
 }
 
-// meant says which of known was probably meant by a word that is none of them, and otherwise what to do.
+// meant suggests the known word most similar to an unknown one, otherwise returns the given text.
 func meant(word string, known []string, otherwise string) string {
 	if near := permissions.Nearest(word, known); near != "" {
 		return "did you mean " + near + "?"
@@ -44,7 +44,7 @@ func meant(word string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// helpCommand is cobra's, but that a word that is no command is wrong usage.
+// helpCommand is cobra's, except that an unknown command is wrong usage.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -66,11 +66,11 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// theRequest is what most commands of people take.
+// theRequest describes the argument of most commands for people.
 const theRequest = "the id or the code of a request"
 
-// arguments refuses a wrong number of arguments as wrong usage. what they are is said in words; empty: as the usage of
-// the command has them.
+// arguments rejects a wrong number of arguments as wrong usage. what describes the arguments; empty: the command's usage line
+// does.
 func arguments(check cobra.PositionalArgs, what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {
@@ -117,7 +117,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	return usage("a flag is --name or --name=value; %s", see)
 }
 
-// sortOf is what a flag takes, in words.
+// sortOf describes the values of a flag.
 func sortOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int64":
@@ -130,16 +130,16 @@ func sortOf(f *pflag.Flag) string {
 	return "something else"
 }
 
-// oneObject marks the commands that print one JSON object, whatever comes of them.
+// oneObject marks the commands that always print one JSON object.
 const oneObject = "one-object"
 
-// printsObject reports whether a command line is to print one JSON object.
+// printsObject reports whether a command line asks for one JSON object.
 func printsObject(cmd *cobra.Command, args []string) bool {
 	if cmd == nil || cmd.Annotations[oneObject] == "" {
 		return false
 	}
 	asked, err := cmd.Flags().GetBool("json")
-	return (err == nil && asked) || slices.Contains(args, "--json") // what stands behind a wrong flag is not parsed
+	return (err == nil && asked) || slices.Contains(args, "--json") // arguments after an invalid flag are not parsed
 }
 
 func (c *CLI) completionCommand() *cobra.Command {
@@ -167,13 +167,13 @@ func (c *CLI) completionCommand() *cobra.Command {
 	}
 }
 
-// source gives the words that can stand in a place of a command line, each with a tab and what it is, if that helps.
+// source returns the words for a place on a command line, optionally each with a tab and a description.
 type source func(context.Context) []string
 
-// completeWithin bounds how long somebody who presses Tab waits for a daemon.
+// completeWithin bounds the query of a daemon during completion.
 const completeWithin = time.Second
 
-// argumentWords are the words of the arguments, by the path of the command.
+// argumentWords are the sources of arguments, by command path.
 func (c *CLI) argumentWords() map[string]source {
 	return map[string]source{
 		"approve": c.codes, "deny": c.codes, "answer": c.codes, "cancel": c.codes, "show": c.codes, "revoke": c.grantIDs,
@@ -184,7 +184,7 @@ func (c *CLI) argumentWords() map[string]source {
 	}
 }
 
-// completeArguments names the words that a command takes as its arguments, and as values of its flags.
+// completeArguments sets the completion of a command's arguments and flag values.
 func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	flags := map[string]source{
 		"scope":   fixed([]string{"once", "session_tool", "session", "15m", "always"}),
@@ -198,7 +198,7 @@ func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	}
 	for name, words := range flags {
 		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, words.complete) // it is there
+			_ = cmd.RegisterFlagCompletionFunc(name, words.complete) // the flag exists
 		}
 	}
 	for _, name := range []string{"config", "token-file", "details", "out", "socket"} {
@@ -208,7 +208,7 @@ func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	}
 }
 
-// complete gives cobra the words. What goes wrong meanwhile is not said: somebody is typing.
+// complete adapts the source for cobra. Errors are suppressed, because the user is typing.
 func (s source) complete(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	ctx, done := context.WithTimeout(cmd.Context(), completeWithin)
 	defer done()
@@ -217,7 +217,7 @@ func (s source) complete(cmd *cobra.Command, _ []string, _ string) ([]string, co
 
 func fixed(words []string) source { return func(context.Context) []string { return words } }
 
-// configured are names of the configuration, none where it cannot be read.
+// configured returns names from the configuration, none if it cannot be read.
 func (c *CLI) configured(names func(*config.Config) []string) source {
 	return func(context.Context) []string {
 		cfg, _, err := c.load()
@@ -236,9 +236,9 @@ func agentNames(cfg *config.Config) []string {
 	return wire.Each(cfg.Agents, func(a config.Agent) string { return a.Name })
 }
 
-// atDaemon asks the daemon for words, and has none where there is no daemon.
+// atDaemon returns words from the daemon, none if it is not running.
 func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
-	c.warned = true // somebody is typing
+	c.warned = true // suppresses warnings, because the user is typing
 	client, err := c.adminClient()
 	if err != nil {
 		return nil
@@ -248,7 +248,7 @@ func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
 	return list
 }
 
-// codes are those of what waits.
+// codes are the codes of pending requests.
 func (c *CLI) codes(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.List(ctx, "", 0)

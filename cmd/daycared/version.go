@@ -14,22 +14,22 @@ import (
 )
 
 var (
-	// linked is the version that the linker set (-X main.linked=…), as make does.
+	// linked is the version set by the linker (-X main.linked=…), as make does.
 	linked string
 
-	// archived is filled in by git archive: a line with what git describe says, if there is a tag, and one with the commit.
+	// archived is filled in by git archive: a line with the output of git describe, if there is a tag, and one with the commit.
 	//go:embed archive.txt
 	archived string
 
-	// version is that of this binary.
+	// version is this binary's version.
 	version = func() string {
 		info, _ := debug.ReadBuildInfo()
 		return versionOf(linked, info, archived)
 	}()
 )
 
-// versionOf is the version that make linked in; else that of the module, as go install and go build know it; else that of
-// the archive which was unpacked.
+// versionOf returns the version set by make, otherwise the module version as recorded by go install and go build, otherwise that
+// of the unpacked archive.
 func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 	var module, commit, dirty string
 	if info != nil {
@@ -48,7 +48,7 @@ func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 	}
 	archive := ""
 	for line := range strings.Lines(archived) {
-		if !strings.Contains(line, "%") { // one that git archive filled in
+		if !strings.Contains(line, "%") { // git archive filled it in
 			archive = cmp.Or(archive, strings.TrimSpace(line))
 		}
 	}
@@ -78,7 +78,7 @@ func (c *CLI) versionCommand() *cobra.Command {
 	return cmd
 }
 
-// versionLine is what version and --version print.
+// versionLine is the output of version and --version.
 func versionLine() string {
 	return fmt.Sprintf("daycared %s · %s · SQLite %s · %s/%s", version, runtime.Version(), store.LibraryVersion(), runtime.GOOS,
 		runtime.GOARCH)
