@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// tick bounds how late a deadline is noticed after a suspend or a clock jump.
+	// tick bounds how late a deadline is noticed after a suspension or a clock jump.
 	tick = time.Second
 	// dueBatch is how many due events are read at a time.
 	dueBatch = 500
 )
 
-// Run keeps the deadlines until ctx ends: what is due expires, an approval that nobody comes for lapses, a place that
-// was kept for too long is given up. A store that cannot be read is tried again at the next tick.
+// Run enforces the deadlines until ctx ends: overdue requests expire, approvals that nobody collects lapse, and expired
+// leases of waiters end. Store failures are retried at the next tick.
 func (g *Registry) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.endLeases(ctx)
 		g.reread(ctx)
 		next, err := g.Sweep(ctx)
 		if err != nil && ctx.Err() == nil {
-			g.log.Error("deadlines cannot be kept just now", "err", err)
+			g.log.Error("process due deadlines", "err", err)
 		}
 		g.sleep(ctx, next, err != nil)
 	}
 	return nil
 }
 
-// sleep returns when next has come on the wall clock, when a deadline may have been added, when a lease is over, or,
-// after a failure, at the next tick.
+// sleep returns when next has come on the wall clock, when an earlier deadline may have been added, when a lease is
+// over, or, after a failure, at the next tick.
 func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 	for {
 		nap := tick
@@ -52,8 +52,8 @@ func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 	}
 }
 
-// Sweep settles everything that is due now and says when something will be next (zero: nothing). One request that
-// cannot be settled, or read, does not keep the others from it.
+// Sweep settles everything that is due now and returns when the next event will be (zero: never). A request that cannot
+// be settled or read does not block the others.
 func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
 	next, failed := g.settleDue(ctx)
 	if ctx.Err() != nil || errors.Is(failed, errDown) {
@@ -69,13 +69,13 @@ func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
 	return next, cmp.Or(failed, err)
 }
 
-// errDown says that the store cannot be used at all, and not only for one row.
+// errDown says that the store is unusable, not only for one row.
 var errDown = errors.New("the store is down")
 
-// downAfter is how many requests in a row that the store cannot settle mean that it can settle none.
+// downAfter is how many failures in a row mean that the store is unusable.
 const downAfter = 3
 
-// settleDue applies the events whose time has come.
+// settleDue applies the due events.
 func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error) {
 	for {
 		g.mu.Lock()
@@ -84,27 +84,27 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		now := g.stamp()
 		due, next, err := g.store.Due(ctx, now, redeem, dueBatch)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("list what is due: %w: %w", errDown, err)
+			return time.Time{}, fmt.Errorf("list due events: %w: %w", errDown, err)
 		}
 		if g.stamp().Before(now) {
-			continue // the clock was set back meanwhile, and by what it says now, what has just been asked is not due
+			continue // the clock was set back meanwhile: a new request is not due by its current time
 		}
 		failed, broken := error(nil), 0
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
-			switch { // somebody, or the deadline, may have been faster
+			switch { // a person, or the deadline, may have been faster
 			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate), errors.Is(err, ErrRow),
-				CodeOf(err) == CodeUnknown: // its id cannot be read
+				CodeOf(err) == CodeUnknown: // unreadable id
 				broken = 0
 				continue
 			case ctx.Err() != nil:
-				return time.Time{}, fmt.Errorf("settle what is due: %w", err)
+				return time.Time{}, fmt.Errorf("apply due events: %w", err)
 			case errors.Is(err, ErrBroken):
 				broken++
 			}
-			failed = cmp.Or(failed, fmt.Errorf("settle request %s, which is due: %w", d.ID, err))
+			failed = cmp.Or(failed, fmt.Errorf("apply due event of request %s: %w", d.ID, err))
 			if broken == downAfter {
-				return time.Time{}, fmt.Errorf("settle what is due: %w: %w", errDown, err)
+				return time.Time{}, fmt.Errorf("apply due events: %w: %w", errDown, err)
 			}
 		}
 		if failed != nil || len(due) < dueBatch {
@@ -113,21 +113,21 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 	}
 }
 
-// expireSpent does what is due by the time that has passed although the clock on the wall, set back, says otherwise.
+// expireSpent settles what is overdue by the monotonic clock although the wall clock, which was set back, disagrees.
 func (g *Registry) expireSpent(ctx context.Context) error {
 	over, more, grants := g.overdue()
 	for _, id := range over {
 		end := g.measuredEnd(id)
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
 		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown { // never opened
-			return fmt.Errorf("settle what is over: %w", err)
+			return fmt.Errorf("expire overdue request: %w", err)
 		}
 		g.forgetIf(id, end)
 	}
 	for _, id := range more {
 		_, err := g.Resolve(ctx, id, Escalate{At: g.stamp()})
 		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown {
-			return fmt.Errorf("ask more people: %w", err)
+			return fmt.Errorf("escalate: %w", err)
 		}
 		g.mu.Lock()
 		delete(g.deadlines.more, id)
@@ -139,7 +139,7 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	ended, err := g.store.EndGrantsNow(ctx, grants, g.stamp())
 	if err != nil {
 		g.noteIndeterminate(err)
-		return fmt.Errorf("end what was granted: %w", err)
+		return fmt.Errorf("end expired grants: %w", err)
 	}
 	for _, id := range grants {
 		g.ForgetGrant(id)
@@ -150,13 +150,13 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	return nil
 }
 
-// endGrants notes which grants are over, and returns when the next one will be (zero: none).
+// endGrants ends the expired grants, and returns when the next one will expire (zero: none).
 func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	for {
 		ended, next, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
 		if err != nil {
 			g.noteIndeterminate(err)
-			return time.Time{}, fmt.Errorf("end what was granted: %w", err)
+			return time.Time{}, fmt.Errorf("end expired grants: %w", err)
 		}
 		if len(ended) > 0 {
 			g.forgetGrants(ended)
@@ -168,8 +168,8 @@ func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// leaseOver reports whether some waiter was parked, or absent, for too long. Leases are a matter of the monotonic clock,
-// not of what the wall clock was set to.
+// leaseOver reports whether a waiter was parked, or a request without waiters, for too long. Leases use the monotonic
+// clock.
 func (g *Registry) leaseOver() bool {
 	now := time.Now()
 	g.mu.Lock()
@@ -187,7 +187,8 @@ func (g *Registry) leaseOver() bool {
 	return false
 }
 
-// endLeases takes out the waiters that were parked for too long, and has people told where nobody has come back.
+// endLeases removes the waiters that were parked for too long, and updates the prompts of requests to which nobody has
+// returned.
 func (g *Registry) endLeases(ctx context.Context) {
 	now := time.Now()
 	var left []ID

@@ -131,7 +131,7 @@ func TestGrantsEnd(t *testing.T) {
 		t.Error("nobody is told to look for notices")
 	}
 	m.store.brokenGrants = ErrBroken
-	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end what was granted") {
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end expired grants") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
 		m.store.breakDown(fmt.Errorf("disk full: %w", ErrBroken))
 		pass(time.Hour)
 		silent(t, w)
-		if log := m.log.String(); !strings.Contains(log, "deadlines cannot be kept just now") || !strings.Contains(log, "disk full") {
+		if log := m.log.String(); !strings.Contains(log, "process due deadlines") || !strings.Contains(log, "disk full") {
 			t.Errorf("logged %s", log)
 		}
 		m.store.breakDown(nil)
@@ -204,11 +204,11 @@ func TestAStoreThatBreaksInTheMiddleOfASweep(t *testing.T) {
 		m.store.rows[a.ID] = a
 	}
 	m.store.beforeApply = func(ID, Transition) error { return fmt.Errorf("disk full: %w", ErrBroken) }
-	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is due") {
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "apply due events") {
 		t.Errorf("got %v", err)
 	}
 	m.store.breakDown(ErrBroken)
-	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "list what is due") {
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "list due events") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// codeAlphabet has no character that can be taken for another (no 0 O 1 I L).
+// codeAlphabet has no characters that look alike (no 0 O 1 I L).
 const codeAlphabet = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 
 // CodeLength is the number of characters in a code.
@@ -17,13 +17,13 @@ const CodeLength = 5
 // second for thirty days).
 const CodeCount = 31 * 31 * 31 * 31 * 31
 
-// Coder gives each request a code that people can type: five unambiguous characters that do not betray the next one. A
+// Coder gives each request a code that people can type: five unambiguous characters that do not reveal the next one. A
 // code is a keyed permutation of the request's number, so it needs no index of its own. The zero key is valid.
 type Coder struct{ Key [32]byte }
 
-// Encode is the code of the n-th request.
+// Encode returns the code of the n-th request.
 func (c Coder) Encode(n int64) string {
-	x := uint32((n%CodeCount + CodeCount) % CodeCount) // of a number below 0, too, for which no cycle would end
+	x := uint32((n%CodeCount + CodeCount) % CodeCount) // also for negative numbers, for which no cycle would end
 	for ok := false; !ok; ok = x < CodeCount {         // cycle walking: 2²⁶ down to 31⁵
 		x = c.permute(x, [4]byte{0, 1, 2, 3})
 	}
@@ -35,8 +35,7 @@ func (c Coder) Encode(n int64) string {
 	return string(code[:])
 }
 
-// Decode is the number, modulo [CodeCount], that has this code; case does not matter. ok is false for what is not a
-// code.
+// Decode returns the number, modulo [CodeCount], with this code; case does not matter. ok is false for malformed codes.
 func (c Coder) Decode(code string) (n int64, ok bool) {
 	if len(code) != CodeLength {
 		return 0, false
@@ -44,7 +43,7 @@ func (c Coder) Decode(code string) (n int64, ok bool) {
 	var x uint32
 	for i := range len(code) {
 		ch := code[i]
-		if 'a' <= ch && ch <= 'z' { // by hand: Unicode's upper case makes letters of other characters, as S of ſ
+		if 'a' <= ch && ch <= 'z' { // by hand: Unicode's upper case turns other characters into letters, as ſ into S
 			ch -= 'a' - 'A'
 		}
 		digit := strings.IndexByte(codeAlphabet, ch)
@@ -65,8 +64,8 @@ const (
 	halfMask = 1<<halfBits - 1
 )
 
-// permute is a Feistel network of four rounds over 26 bits. Run over swapped halves with the rounds reversed, it is its
-// own inverse.
+// permute is a Feistel network of four rounds over 26 bits. With swapped halves and reversed rounds it is its own
+// inverse.
 func (c Coder) permute(x uint32, rounds [4]byte) uint32 {
 	left, right := x>>halfBits, x&halfMask
 	for _, round := range rounds {

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// Clock is where time comes from.
+// Clock is the source of time.
 type Clock struct {
-	// Now is the time on the wall, by which people live. It can be set.
+	// Now is the wall clock. It can be set.
 	Now func() time.Time
-	// Elapsed is how much time has passed since some start. It cannot be set, and counts a suspended machine's sleep.
+	// Elapsed is the monotonic time since some start. It cannot be set, and includes suspension of the machine.
 	Elapsed func() time.Duration
 }
 
-// deadlines measures how long what was asked or granted has been there, so that a clock that is set back prolongs nothing.
-// Whichever is earlier counts: the deadline on the wall, or the time that has passed. The registry's lock guards it.
+// deadlines enforces deadlines on wall and monotonic time, so that a clock that is set back prolongs nothing; the
+// earlier wins. The registry's lock guards it.
 type deadlines struct {
 	clock  Clock
-	ends   map[ID]time.Duration // of pending requests, on the clock that cannot be set
-	more   map[ID]time.Duration // when more people are to be asked, on the same
+	ends   map[ID]time.Duration // of pending requests, monotonic
+	more   map[ID]time.Duration // the escalations, monotonic
 	grants map[ID]measured
-	wall   time.Time // when both clocks were last compared
+	wall   time.Time // the wall clock at the last comparison
 	passed time.Duration
-	back   bool // the clock on the wall was set back since the start
+	back   bool // the wall clock was set back since the start
 }
 
-// measured is a grant's end.
+// measured is the end of a grant.
 type measured struct {
-	end time.Duration // on the clock that cannot be set
-	old bool          // it was given before the start
+	end time.Duration // monotonic
+	old bool          // granted before this process started
 }
 
-// setBackBy is how much the wall's clock may lose between two looks without having been set back.
+// setBackBy is how far the wall clock may fall behind between two comparisons without counting as set back.
 const setBackBy = 500 * time.Millisecond
 
 func newDeadlines(c Clock) deadlines {
@@ -42,9 +42,9 @@ func newDeadlines(c Clock) deadlines {
 	}
 }
 
-// compare looks at both clocks: whenever a time on the wall begins to be measured, since a clock that was set forward
-// before that and back after it may in the end have lost nothing. It looks in this order, so that what lies between makes
-// an end later, never too early.
+// compare compares both clocks. It runs whenever a wall time begins to be measured, since a clock that is set forward
+// before that and back after it may have lost nothing in the end. The order of reading makes a delay between the two
+// extend an end, never shorten it.
 func (s *deadlines) compare() (wall time.Time, passed time.Duration) {
 	wall, passed = s.clock.Now().Round(0), s.clock.Elapsed()
 	if lost := (passed - s.passed) - wall.Sub(s.wall); lost > setBackBy {
@@ -54,8 +54,8 @@ func (s *deadlines) compare() (wall time.Time, passed time.Duration) {
 	return wall, passed
 }
 
-// remaining is how much of a whole time is left at most, where the clock on the wall says that some of it is. Where it says
-// more than the whole, it was set back before this process began.
+// remaining returns how much of whole is left at most, given what the wall clock says. If that is more than the whole,
+// the clock was set back before this process began.
 func (s *deadlines) remaining(says, whole time.Duration) time.Duration {
 	if says > whole+setBackBy {
 		s.back = true
@@ -63,8 +63,8 @@ func (s *deadlines) remaining(says, whole time.Duration) time.Duration {
 	return min(says, whole)
 }
 
-// Measure begins to measure a pending request's time, unless that was begun before. Of one that was asked before this
-// process began, it is at most the whole.
+// Measure starts measuring a pending request, unless it is measured already. For a request from before this process, the
+// remaining time is at most the whole.
 func (g *Registry) Measure(r Request) (began bool) {
 	if r.State != Pending {
 		return false
@@ -82,7 +82,7 @@ func (g *Registry) Measure(r Request) (began bool) {
 	return !known
 }
 
-// MeasureGrants begins to measure grants that were given before this process began: at most their whole time again.
+// MeasureGrants starts measuring grants from before this process: each has at most its whole time again.
 func (g *Registry) MeasureGrants(old []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *Registry) MeasureGrants(old []Grant) {
 	}
 }
 
-// grant begins to measure one.
+// grant starts measuring one grant.
 func (s *deadlines) grant(grant Grant, old bool) {
 	m := measured{end: math.MaxInt64, old: old}
 	if !grant.Until.IsZero() {
@@ -101,7 +101,7 @@ func (s *deadlines) grant(grant Grant, old bool) {
 	s.grants[grant.ID] = m
 }
 
-// ForgetGrant ends the measuring of a grant that was taken back.
+// ForgetGrant stops measuring a revoked grant.
 func (g *Registry) ForgetGrant(id ID) { g.forgetGrants([]Grant{{ID: id}}) }
 
 func (g *Registry) measureGrants(grants []Grant) {
@@ -127,15 +127,15 @@ func (g *Registry) forget(id ID) {
 	delete(g.deadlines.more, id)
 }
 
-// measuredEnd is when a request's time is measured to be over; 0 where it is not measured.
+// measuredEnd returns the monotonic end of a request; 0 if it is not measured.
 func (g *Registry) measuredEnd(id ID) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.deadlines.ends[id]
 }
 
-// forgetIf forgets what was measured so far of a request that is not there, and not what is measured since it was opened
-// in this very moment.
+// forgetIf forgets the measured end of a request that does not exist, but not a newer one, from a request opened at this
+// very moment.
 func (g *Registry) forgetIf(id ID, end time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +145,7 @@ func (g *Registry) forgetIf(id ID, end time.Duration) {
 	}
 }
 
-// isOver reports whether a request's time was measured to be over.
+// isOver reports whether a request is over by monotonic time.
 func (g *Registry) isOver(id ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,8 +153,8 @@ func (g *Registry) isOver(id ID) bool {
 	return known && g.clock.Elapsed() >= end
 }
 
-// InForce reports whether a grant may be relied on as far as the clocks go: its time was not measured to be over, and,
-// with doubt (the clock was found to be wrong at the start), it was given since then.
+// InForce reports whether a grant may be used as far as the clocks go: it is not over by monotonic time and, with doubt
+// (the clock was wrong at the start), it was given since then.
 func (g *Registry) InForce(id ID, doubt bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,15 +165,15 @@ func (g *Registry) InForce(id ID, doubt bool) bool {
 	return !known || g.clock.Elapsed() < m.end
 }
 
-// setBack compares the clocks, and reports whether the wall's was ever set back and something is due by the other.
+// setBack compares the clocks, and reports whether the wall clock was ever set back while something is due by the
+// monotonic one.
 func (g *Registry) setBack() bool {
 	over, more, grants := g.overdue()
 	return len(over)+len(more)+len(grants) > 0
 }
 
-// overdue are the requests that are over by the clock that cannot be set, those of which more people are to be asked,
-// and the grants that are over. As long as the other clock was not set back it has told of them itself, and they are
-// not looked for.
+// overdue returns, by monotonic time, the overdue requests, those that are to be escalated, and the expired grants.
+// Unless the wall clock was set back, it has found them itself, and this is not called.
 func (g *Registry) overdue() (over, more, grants []ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -236,7 +236,7 @@ func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 		m.jump.Store(int64(-time.Hour))
 		pass(16 * time.Minute)
 		m.store.beforeApply = func(ID, Transition) error { return fmt.Errorf("disk full: %w", ErrBroken) }
-		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is over") {
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "expire overdue request") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := m.Resolve(t.Context(), r.ID, Leave{At: m.wall()}); !errors.Is(err, ErrBroken) {
@@ -373,12 +373,12 @@ func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
 		pass(6 * time.Minute)
 		full := fmt.Errorf("disk full: %w", ErrBroken)
 		m.store.beforeApply = func(ID, Transition) error { return full }
-		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "ask more people") {
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "escalate") {
 			t.Errorf("got %v", err)
 		}
 		m.store.beforeApply = nil
 		m.store.brokenGrants = full
-		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end what was granted") {
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end expired grants") {
 			t.Errorf("got %v", err)
 		}
 		m.store.brokenGrants = nil

@@ -26,16 +26,16 @@ type Digest [sha256.Size]byte
 
 const digestPrefix = "sha256:"
 
-// String is the digest as `sha256:` and hexadecimal digits.
+// String formats the digest as `sha256:` and hexadecimal digits.
 func (d Digest) String() string { return digestPrefix + hex.EncodeToString(d[:]) }
 
-// Short is enough of the digest for a person to compare: 4f3a…91.
+// Short returns enough of the digest for a person to compare: 4f3a…91.
 func (d Digest) Short() string {
 	h := hex.EncodeToString(d[:])
 	return h[:4] + "…" + h[len(h)-2:]
 }
 
-// ParseDigest reads what [Digest.String] wrote.
+// ParseDigest parses the output of [Digest.String].
 func ParseDigest(text string) (d Digest, err error) {
 	digits, found := strings.CutPrefix(text, digestPrefix)
 	b, err := hex.DecodeString(digits)
@@ -45,9 +45,9 @@ func ParseDigest(text string) (d Digest, err error) {
 	return Digest(b), nil
 }
 
-// CanonicalJSON is the one form in which an input is stored, shown, hashed and run: members in order, no space, strings
-// unescaped where they can be, numbers as written (RFC 8785 would round them, and two different inputs could meet).
-// It refuses duplicate members and invalid UTF-8. Empty input is null.
+// CanonicalJSON returns the one form in which an input is stored, shown, hashed and run: members sorted, no space,
+// strings unescaped where possible, numbers as written (RFC 8785 would round them, and two different inputs could become
+// equal). It refuses duplicate members and invalid UTF-8. Empty input is null.
 func CanonicalJSON(input json.RawMessage) (json.RawMessage, error) {
 	if len(input) == 0 {
 		return json.RawMessage("null"), nil
@@ -65,8 +65,8 @@ func CanonicalJSON(input json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(v), nil
 }
 
-// Answerable refuses JSON that cannot be written into an answer and read there: what is none, has a name twice in an object, or
-// could not be read that much deeper in another value.
+// Answerable refuses JSON that cannot be embedded in an answer and parsed there: invalid JSON, duplicate names in an
+// object, or nesting that is too deep inside that many levels more.
 func Answerable(text string, deeper int) error {
 	valid := func(text string) bool { return jsontext.Value(text).IsValid(jsontext.AllowInvalidUTF8(true)) }
 	if !valid(text) || strings.Count(text, "[")+strings.Count(text, "{") > 10_000-deeper &&
@@ -76,7 +76,7 @@ func Answerable(text string, deeper int) error {
 	return nil
 }
 
-// PlainJSON says what is wrong with JSON to whoever wrote it: a model and a person know nothing of our types.
+// PlainJSON explains a JSON error to a model or a person, without naming Go types.
 func PlainJSON(err error) error {
 	broken, unread := errors.AsType[*jsontext.SyntacticError](err)
 	odd, unfit := errors.AsType[*typed.SemanticError](err)
@@ -93,8 +93,8 @@ func PlainJSON(err error) error {
 	return err
 }
 
-// ComputeDigest is the digest of what r asks, in the version that r carries. Every field is preceded by its length, so
-// no two different requests have the same bytes. Id, key, code and times are left out.
+// ComputeDigest returns the digest of what r asks, in the version that r carries. Every field is preceded by its length,
+// so that different requests have different bytes. Id, key, code and times are left out.
 func ComputeDigest(r Request) Digest {
 	w := &fields{}
 	w.number(r.Version)
@@ -121,14 +121,14 @@ func ComputeDigest(r Request) Digest {
 	w.number(len(r.Choices))
 	w.text(r.Choices...)
 	w.text(r.Widest.String())
-	if r.Folder != "" { // which requests before it had not
+	if r.Folder != "" { // requests of older versions have none
 		w.text(r.Folder)
 	}
 	return sha256.Sum256(w.b)
 }
 
-// CallDigest is the digest of one exact call of r: what it does, and where. The same words in another folder, or by the hook of
-// another agent, are another call.
+// CallDigest returns the digest of one exact call of r: what it does, and where. The same words in another folder, or by
+// the hook of another agent, are another call.
 func CallDigest(r Request, c Call) Digest {
 	w := &fields{}
 	w.number(DigestVersion)
@@ -141,8 +141,8 @@ func CallDigest(r Request, c Call) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// Normalize gives r the name that its caller proves, if any, tool inputs their one form, and calls their numbers: the shape
-// in which a question is digested. A proven name needs no claim, and a claim that repeats it is none.
+// Normalize sets the name that r's caller proves, if any, the canonical tool inputs, and the numbers of calls: the form
+// that is digested. A proven name needs no claim, so a claim that repeats it is dropped.
 func (r *Request) Normalize() (err error) {
 	if proven := r.Caller.Proven(); proven != r.Caller.Name && (r.Agent == "" || r.Agent == proven) {
 		r.Agent, r.Claimed = proven, false
@@ -164,14 +164,14 @@ func (r *Request) Normalize() (err error) {
 	return err
 }
 
-// Answers reports whether r, as somebody told it, is the row of question q: by its digest, in which all but the caller's name
-// is q's own, and by what it shows of what is asked. A row that answers another question permits nothing.
+// Answers reports whether r is the row of question q: by its digest, which includes everything but the caller's name,
+// and by what it shows. A row of another question permits nothing.
 func (r Request) Answers(q Request) bool {
 	q.Caller = r.Caller
 	if q.Normalize() != nil || r.Normalize() != nil || !r.shows(q) {
 		return false
 	}
-	for q.Version = DigestVersion; q.Version > 0; q.Version-- { // a row that is joined may be older than this program
+	for q.Version = DigestVersion; q.Version > 0; q.Version-- { // a row that is joined may have an older version
 		if ComputeDigest(q) == r.Digest {
 			return true
 		}
@@ -187,8 +187,8 @@ func (r Request) shows(q Request) bool {
 		slices.EqualFunc(r.Calls, q.Calls, func(a, b Call) bool { return a.Tool == b.Tool && string(a.Input) == string(b.Input) })
 }
 
-// ActionDigest is the digest of what r is about, whatever is said or claimed beside it: who it is that asks, and the tags,
-// the calls or the question. What differs in nothing else is the same to those who denied it.
+// ActionDigest returns the digest of the action of r, without explanations and claims: the caller, and the tags, the
+// calls or the question. Requests that differ in nothing else are the same to a person who denied one.
 func ActionDigest(r Request) Digest {
 	w := &fields{}
 	w.text(r.Caller.Name, string(r.Kind), string(r.Mode), r.Message)
@@ -206,7 +206,7 @@ func ActionDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// act is the input of c without what a shell's agent only says of its command.
+// act returns the input of c without the description that a shell tool's agent adds to its command.
 func (c Call) act() string {
 	var input map[string]json.RawMessage
 	if !runsCode(c.Tool) || json.Unmarshal(c.Input, &input) != nil || input["description"] == nil {
@@ -220,7 +220,7 @@ func (c Call) act() string {
 	return string(text)
 }
 
-// fields is a byte string in which every field is preceded by its length.
+// fields builds a byte string in which every field is preceded by its length.
 type fields struct{ b []byte }
 
 func (f *fields) number(n int) { f.b = binary.BigEndian.AppendUint64(f.b, uint64(n)) }
@@ -232,10 +232,10 @@ func (f *fields) text(texts ...string) {
 	}
 }
 
-// Type names what a record or an event of the daemon is about.
+// Type is the type of an audit record or an event.
 type Type string
 
-// The types that this package writes. They are the words of the audit and of the event stream.
+// The types that this package writes. The audit and the event stream use these words.
 const (
 	RequestCreated   Type = "REQUEST_CREATED"
 	RequestShown     Type = "REQUEST_SHOWN"
@@ -257,24 +257,24 @@ const (
 	TokenRevoked     Type = "TOKEN_REVOKED"
 	Paired           Type = "PAIRED"
 	Unpaired         Type = "UNPAIRED"
-	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may be somebody else's by now
+	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may belong to somebody else
 	PersonLocked     Type = "PERSON_LOCKED"
 	PersonUnlocked   Type = "PERSON_UNLOCKED"
-	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people that it takes
+	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people needed
 	GroupRenamed     Type = "PLACE_MOVED"   // a group has another id
-	AuditPruned      Type = "AUDIT_PRUNED"  // what came before was deleted, and this signs it off
+	AuditPruned      Type = "AUDIT_PRUNED"  // signs off the deleted entries before it
 	RowsPruned       Type = "ROWS_PRUNED"   // old requests or tokens were deleted
-	RowSuspended     Type = "ROW_SUSPENDED" // again: by hand it was put back to before a restore
-	AuditKeyed       Type = "AUDIT_KEYED"   // from here on entries are keyed, and what came before is sealed as it was
-	// StoreRestored begins the life of a store that was put back from a copy. Its seq lies above a gap, in which the entries
-	// are that were lost; its detail names the entry before the gap and why the store counts as restored.
+	RowSuspended     Type = "ROW_SUSPENDED" // again: it was restored by hand to before a restore
+	AuditKeyed       Type = "AUDIT_KEYED"   // entries are keyed from here on, and the earlier ones sealed as they were
+	// StoreRestored begins the life of a store that was restored from a copy. Its seq leaves a gap for the lost entries;
+	// its detail names the entry before the gap and why the store counts as restored.
 	StoreRestored     Type = "STORE_RESTORED"
 	GrantReinstated   Type = "GRANT_REINSTATED"
 	TokenReinstated   Type = "TOKEN_REINSTATED"
 	PairingReinstated Type = "PAIRING_REINSTATED"
 )
 
-// The types of what sessions of agents of ours do. Their records name the session in the detail "session" and the person
+// The types of events of our own agents' sessions. Their records name the session in the detail "session" and the person
 // who may see it in "person".
 const (
 	SessionStatus      Type = "SESSION_STATUS"
@@ -283,11 +283,11 @@ const (
 	WaitAckEnter       Type = "WAIT_ACK_ENTER"
 	AckApproved        Type = "ACK_APPROVED"
 	AckRejected        Type = "ACK_REJECTED"
-	ToolFinished       Type = "TOOL_FINISHED"        // once for each call, also one that did not run
-	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for the calls that were allowed, and once for those denied
+	ToolFinished       Type = "TOOL_FINISHED"        // once for each call, even one that did not run
+	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for the allowed calls, and once for the denied ones
 )
 
-// Record is one row of the audit before the store chains it.
+// Record is one audit entry before the store chains it.
 type Record struct {
 	Type    Type
 	At      time.Time
@@ -297,8 +297,8 @@ type Record struct {
 	Detail  map[string]string
 }
 
-// Entry is a record in its audit chain. Each writing daemon has a chain of its own, so that none queues for another's
-// head; within a chain every entry holds the hash of the one before, so none can be changed or taken out unseen.
+// Entry is a record in its audit chain. Each writing daemon has its own chain, so that none waits for another; each
+// entry contains the hash of the previous one, so that changes and removals are detected.
 type Entry struct {
 	Chain string
 	Seq   int64 // 1, 2, 3 … within the chain
@@ -307,17 +307,17 @@ type Entry struct {
 	Record
 }
 
-// Head is the last entry of a chain, and what is kept of that chain.
+// Head is the last entry of a chain, with its extent.
 type Head struct {
 	Entry
 	First   int64 // the seq of the first entry that is kept
-	Entries int   // so many are kept; there are gaps where the store was restored
-	// Unkeyed is the last entry that was not checked with the audit key: the one after it seals those before it as they were
-	// then. 0: all were.
+	Entries int   // how many are kept; a restored store has gaps
+	// Unkeyed is the last entry that was not checked with the audit key: the next one seals the earlier ones as they
+	// were. 0: all were checked.
 	Unkeyed int64
 }
 
-// ComputeHash is the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
+// ComputeHash returns the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
 // microseconds.
 func (e Entry) ComputeHash() Digest {
 	w := &fields{}

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// AllTools as a grant's tool opens every gated tool but high risk, shells and interpreters. No tool may have this name itself.
+// AllTools as a grant's tool opens every gated tool but high risk, shells and interpreters. No tool may have this name
+// itself.
 const AllTools = "*"
 
-// Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool,
-// or all gated tools, or one exact call; for a session, until a time, or until it is revoked.
+// Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool, or
+// all gated tools, or one exact call; for a session, until a time, or until it is revoked.
 type Grant struct {
 	ID        ID
 	Caller    string // its proven name
-	Session   string // empty: whatever session
+	Session   string // empty: any session
 	Tags      []Tag
 	Tool      string
 	Call      Digest // of the one call it covers; zero: every call of Tool
@@ -24,7 +25,7 @@ type Grant struct {
 	By        string
 	CreatedAt time.Time
 	RevokedAt time.Time
-	// SuspendedAt is since when the grant opens nothing, because the store was restored; the operator may reinstate it.
+	// SuspendedAt is since when the grant is suspended because the store was restored; the operator may reinstate it.
 	SuspendedAt time.Time
 	Used        int
 }
@@ -37,7 +38,7 @@ func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
 }
 
-// Scope is for how long a grant was given.
+// Scope returns how long the grant was given for.
 func (g Grant) Scope() Scope {
 	switch {
 	case g.Session != "" && g.Tool != "" && g.Tool != AllTools:
@@ -50,8 +51,8 @@ func (g Grant) Scope() Scope {
 	return For(g.Until.Sub(g.CreatedAt))
 }
 
-// Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the gate
-// of high risk.
+// Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the
+// gate of high risk.
 func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 	r.Kind, r.Tool, r.Calls = KindTool, c.Tool, nil
 	switch {
@@ -65,8 +66,8 @@ func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 	return g.Call == CallDigest(r, c) || g.Call == Digest{} && !r.callByCall()
 }
 
-// leaves is the grant, still without an id, that approving call of r (any call, where r is not about tools) leaves
-// behind. Once leaves none, nor does a session where there is none.
+// leaves returns the grant, still without an id, that approving call of r (any call, if r is not about tools) leaves
+// behind. Once leaves none, nor does a session scope without a session.
 func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, ok bool) {
 	g = Grant{Caller: r.Caller.Name, Request: r.ID, By: by, CreatedAt: at}
 	switch {
@@ -94,14 +95,14 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 	return g, true
 }
 
-// Exact reports whether s covers nothing but the exact calls of r: always does, and whatever is wider than once where one
-// call says nothing of the next.
+// Exact reports whether s covers only the exact calls of r: true for always, and for everything wider than once if one
+// call says nothing about the next.
 func (r Request) Exact(s Scope) bool {
 	return r.Kind == KindTool && s != Once && s != Session && (s == Always || r.callByCall())
 }
 
-// callByCall reports whether each call of r is to be asked about by itself: those of shells and interpreters, and those
-// of a program that is not the daemon's own, which says of each call what it is.
+// callByCall reports whether each call of r needs its own approval: calls of shells and interpreters, and those of
+// programs that are not the daemon's own, which describe their calls themselves.
 func (r Request) callByCall() bool {
 	return r.Hook != "" || !r.Caller.Ours() || slices.ContainsFunc(r.ToolNames(), runsCode)
 }
@@ -111,7 +112,7 @@ func (g Grant) same(o Grant) bool {
 	return g.Tool == o.Tool && g.Call == o.Call && g.Session == o.Session && g.Until.Equal(o.Until)
 }
 
-// grantID names the n-th grant that r leaves behind. It follows from r, so that [Step] is a function.
+// grantID returns the id of the n-th grant that r leaves behind. It is derived from r, so that [Step] is a function.
 func (r Request) grantID(at time.Time, n int) ID {
 	w := &fields{}
 	w.text(string(r.ID))
@@ -120,7 +121,7 @@ func (r Request) grantID(at time.Time, n int) ID {
 	return newID(at, bytes.NewReader(sum[:]))
 }
 
-// Revoked is a grant that was taken back, and what had run under it.
+// Revoked is a revoked grant, with what had run under it.
 type Revoked struct {
 	Grant Grant
 	Ran   []Request

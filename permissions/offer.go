@@ -15,8 +15,8 @@ const (
 	Deny      Answer = "deny"
 	Continue  Answer = "continue"
 	Interrupt Answer = "interrupt"
-	// Other answers a clarification in the person's own words, which are the comment. It is none of the options of a
-	// request and never allows anything.
+	// Other answers a clarification in the person's own words, which are the comment. It is never one of the offered
+	// options and never allows anything.
 	Other Answer = "other"
 )
 
@@ -25,13 +25,13 @@ const (
 	optionPrefix = "option_"
 )
 
-// Allow is the answer that approves within s.
+// Allow returns the answer that approves within s.
 func Allow(s Scope) Answer { return Answer(allowPrefix + s.String()) }
 
-// Choose is the answer that takes the k-th option of a clarification, counted from 1.
+// Choose returns the answer that takes the k-th option of a clarification, counted from 1.
 func Choose(k int) Answer { return Answer(optionPrefix + strconv.Itoa(k)) }
 
-// Scope is what an approving answer allows; ok is false for every other answer.
+// Scope returns what an approving answer allows; ok is false for every other answer.
 func (a Answer) Scope() (s Scope, ok bool) {
 	text, found := strings.CutPrefix(string(a), allowPrefix)
 	if !found {
@@ -41,14 +41,14 @@ func (a Answer) Scope() (s Scope, ok bool) {
 	return s, err == nil
 }
 
-// Option is one answer that a request offers, and the words on its button.
+// Option is one answer that a request offers, with the label of its button.
 type Option struct {
 	ID    Answer `json:"id"`
 	Label string `json:"label"`
 }
 
-// Offer is the list of options for r: every scope of configured that means something for this request and is not wider
-// than widest (zero: no bound), once first, then deny.
+// Offer lists the options for r: every configured scope that makes sense for this request and is not wider than widest
+// (zero: no bound), once first, then deny.
 func Offer(r Request, configured []Scope, widest Scope) []Option {
 	switch r.Kind {
 	case KindClarification:
@@ -72,7 +72,7 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 	return append(options, Option{Deny, "Deny"})
 }
 
-// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed once and no further.
+// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed only once.
 func offers(r Request, s Scope) bool {
 	tool := r.Kind == KindTool
 	switch {
@@ -88,7 +88,7 @@ func offers(r Request, s Scope) bool {
 	return true
 }
 
-// label says what the grant of s will cover, no more and no less.
+// label describes exactly what the grant of s will cover.
 func label(r Request, s Scope) string {
 	what, exact := "Allow", "this exact call"
 	if len(r.Calls) > 1 {
@@ -113,8 +113,8 @@ func label(r Request, s Scope) string {
 	return what + " for " + SayDuration(s.span)
 }
 
-// runsCode reports, by its name, whether a tool is a shell or an interpreter: what one call of it does says nothing of the
-// next. In doubt it is one.
+// runsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
+// When in doubt it is.
 func runsCode(tool string) bool {
 	lower := strings.ToLower(tool)
 	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter", "notebook"} {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Outcome is how a settled request is told: the same words in tools, hooks, the command line and transcripts.
+// Outcome is how a settled request is reported: with the same words in tools, hooks, the command line and transcripts.
 type Outcome struct {
 	Text  string
 	Error bool // an error result to the model; a denial is a normal one
@@ -23,7 +23,7 @@ const (
 	ExitOther         = 1
 	ExitUsage         = 2
 	ExitNo            = 3
-	ExitNobody        = 4 // nobody in time
+	ExitNobody        = 4 // nobody answered in time
 	ExitCancelled     = 5 // or interrupted
 	ExitUndeliverable = 6
 	ExitUnreachable   = 7 // the daemon
@@ -51,8 +51,8 @@ const (
 )
 
 // outcomes is the table of the contract. In the texts, {L} is what was asked for, {until} when a grant ends, {reason}
-// the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tool, {option} the
-// option, {words} those of the person.
+// the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tool, {option} the option,
+// {words} those of the person.
 var outcomes = []struct {
 	kind Kind
 	mode Mode
@@ -104,8 +104,8 @@ var outcomes = []struct {
 	{KindClarification, "", endWithdrawn, "Question cancelled.", true, ExitCancelled},
 }
 
-// Result is the outcome of r. A request that is still pending, or in a state that its kind cannot have, is not
-// granted: its outcome is an error. Of a step of which people answered anything, every call is told in a line of its own.
+// Result returns the outcome of r. A request that is still pending, or in a state that its kind cannot have, is not
+// granted: its outcome is an error. For a step with any answers, every call has its own line.
 func Result(r Request) Outcome {
 	end, ok := r.ending()
 	for _, row := range outcomes {
@@ -129,7 +129,7 @@ func Result(r Request) Outcome {
 			}
 			o.Text = cmp.Or(strings.Join(lines, "\n"), o.Text)
 			if end != endLate && slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Answer == Deny }) {
-				o.Exit = ExitNo // whoever reads nothing else does not take it for a yes to all of them
+				o.Exit = ExitNo // a reader of the exit code alone must not take it for a yes to all
 			}
 		}
 		return o
@@ -137,7 +137,7 @@ func Result(r Request) Outcome {
 	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
 }
 
-// follows is what an approval of [Events] does not open; empty where it opens the stream.
+// follows returns what an approval of [Events] does not open; empty if it opens the stream.
 func (r Request) follows() string {
 	switch {
 	case r.Caller.Ours():
@@ -148,8 +148,8 @@ func (r Request) follows() string {
 	return ""
 }
 
-// Only is r as if it had asked about one of its calls alone. A request without calls is as it was. Where r ended before each
-// call was answered, one that was denied is denied; one that was allowed has the answer and its time, and ended like r.
+// Only returns r as if it had asked about one of its calls alone; without calls, r itself. If r ended before each call
+// was answered, a denied call is denied, and an allowed one has its answer and time but ended like r.
 func (r Request) Only(c Call) Request {
 	switch {
 	case len(r.Calls) == 0:
@@ -165,7 +165,7 @@ func (r Request) Only(c Call) Request {
 
 func (c Call) answered() bool { return c.Answer != "" }
 
-// alone is one call of an answered step, as if it had been asked by itself.
+// alone returns one call of an answered step, as if it had been asked by itself.
 func (r Request) alone(c Call) Request {
 	r.Calls, r.Tool, r.Answer, r.Comment = nil, c.Tool, c.Answer, c.Comment
 	r.State = Approved
@@ -177,8 +177,8 @@ func (r Request) alone(c Call) Request {
 	return r
 }
 
-// Outcome is r as it is told to whoever asks how it stands: an approval that was taken back is cancelled, one that nobody
-// came for in time is expired, and neither has an answer any more. The row keeps both.
+// Outcome returns r as it is reported to the asker: an approval that was taken back is cancelled, an uncollected one is
+// expired, and neither has an answer any more. The row keeps both.
 func (r Request) Outcome() Request {
 	switch {
 	case r.State != Approved:
@@ -197,10 +197,10 @@ func (r Request) Outcome() Request {
 	return r
 }
 
-// lapsed reports whether nobody came for an approval in time. With a key it may have been used all the same.
+// lapsed reports whether nobody collected an approval in time. With a key it may have been used nevertheless.
 func (r Request) lapsed() bool { return !r.LapsedAt.IsZero() && r.UsedAt.IsZero() }
 
-// ending is how r ended; ok is false while it is pending.
+// ending returns how r ended; ok is false while it is pending.
 func (r Request) ending() (end ending, ok bool) {
 	switch r = r.Outcome(); r.State {
 	case Approved:
@@ -260,7 +260,7 @@ func (r Request) fill(text string) string {
 	).Replace(text)
 }
 
-// Shortened says, of a request whose people have less time than its caller wanted, how much less; else it is empty.
+// Shortened says how much less time people have than the caller of a request wanted; empty if they have as much.
 func (r Request) Shortened(wanted time.Duration) string {
 	if wanted <= r.Timeout() || r.DecidedVia == ViaGrant {
 		return ""
@@ -268,8 +268,8 @@ func (r Request) Shortened(wanted time.Duration) string {
 	return "the timeout was shortened from " + SayDuration(wanted) + " to " + SayDuration(r.Timeout().Round(time.Second))
 }
 
-// Harmless is text whose control and format characters are escaped, as in \u{1B}, so that none of them changes what a terminal
-// does or in which order it shows the rest. Newlines and tabs stay, and so does all else: what was escaped is not escaped again.
+// Harmless escapes control and format characters, as in \u{1B}, so that none of them affects a terminal or reorders the
+// text. Newlines and tabs are kept, and so is text that was escaped before.
 func Harmless(text string) string {
 	var b strings.Builder
 	for i, c := range text {
@@ -290,7 +290,7 @@ func (r Request) Unasked() bool {
 	return r.State == Approved && r.DecidedVia == ViaGrant && len(r.Under) == 0
 }
 
-// Choice is the option of a clarification that was taken, in the asker's own words; empty when none was.
+// Choice returns the chosen option of a clarification, in the asker's own words; empty if none was.
 func (r Request) Choice() string {
 	for i, c := range r.Choices {
 		if r.Answer == Choose(i+1) {

@@ -5,70 +5,70 @@ import (
 	"time"
 )
 
-// Pairing is an account of a channel that proved to be a person's, so that no configuration has to name it. A person has
-// at most one on each channel, and an account is one person's.
+// Pairing is an account of a channel that was proven to be a person's, so that the configuration need not name it. A
+// person has at most one on each channel, and an account belongs to one person.
 type Pairing struct {
 	Person   string
 	Via      string // the channel
-	Address  string // as the channel knows the account for good: at Telegram, the numeric id
-	Alias    string // another name that the channel has for the same account, at WhatsApp its LID; empty where there is none
+	Address  string // the permanent id of the account: at Telegram, the numeric id
+	Alias    string // another id of the same account, at WhatsApp its LID; empty without one
 	PairedAt time.Time
-	// SuspendedAt is since when the account answers for nobody, because the store was restored; the operator may reinstate
-	// it, or pair it again.
+	// SuspendedAt is since when the account answers for nobody because the store was restored; the operator may
+	// reinstate it, or pair it again.
 	SuspendedAt time.Time
 }
 
-// Name is what commands call the pairing.
+// Name is how commands refer to the pairing.
 func (p Pairing) Name() string { return p.Person + "/" + p.Via }
 
-// OperatorName is who decides where nobody is configured, and whoever holds admin.key without being a person of the
+// OperatorName decides if nobody is configured, and is the name of a holder of admin.key who is not in the
 // configuration.
 const OperatorName = "operator"
 
-// OwnerName stands in a route for the person whose agent asks. Nobody is called that.
+// OwnerName stands in a route for the owner of the asking agent. No person may have this name.
 const OwnerName = "owner"
 
-// Suspended is everything that opens nothing since the store was restored.
+// Suspended is everything that has been suspended since the store was restored.
 type Suspended struct {
 	Grants   []Grant
 	Tokens   []Token
 	Pairings []Pairing
 }
 
-// Count is how many there are.
+// Count returns how many entries there are.
 func (s Suspended) Count() int { return len(s.Grants) + len(s.Tokens) + len(s.Pairings) }
 
-// Suspension says that an account may be somebody else's since a time, though the channel calls it as before. It is
-// nobody's until it is paired again.
+// Suspension says that an account may belong to somebody else since a time, though the channel calls it as before. It
+// answers for nobody until it is paired again.
 type Suspension struct {
 	Via     string // the channel
 	Address string // see [Pairing]
 	At      time.Time
 }
 
-// Lock says that nothing that comes from a person's accounts counts, until somebody else unlocks them.
+// Lock says that nothing from a person's accounts counts until others unlock them.
 type Lock struct {
 	Person string
-	// Accounts are those that the person had, as the audit names them: telegram:ID, whatsapp:NUMBER, uid:N. They stay locked
-	// whoever the configuration gives them to.
+	// Accounts are the person's accounts at the time, as the audit names them: telegram:ID, whatsapp:NUMBER, uid:N. They
+	// stay locked even if the configuration gives them to others.
 	Accounts  []string
 	At        time.Time
 	By, Via   string
-	Unlocking []string // who has said that the lock may end, each with the account that said it: sam (uid:1001)
-	Holds     []string // other names under which the configuration has now whoever is locked by it; not stored
-	Unsaved   *Record  // what the audit is to say of it, while it could not be stored; nil once it is
+	Unlocking []string // who has agreed to end the lock, each with the account: sam (uid:1001)
+	Holds     []string // other names that the configuration now gives to the locked accounts; not stored
+	Unsaved   *Record  // the audit record to store with it; nil once it is stored
 }
 
-// Locked is what locking a person did, with what was taken back of all that they had given since a time.
+// Locked is the result of locking a person, with what was taken back since a time.
 type Locked struct {
 	Lock
-	Already bool      // they were locked before, and nothing is new
-	Voided  []Request // approvals that were not used
-	Used    []Request // approvals that were, and what they allowed ran
-	Revoked []Revoked // grants, and what ran under them
+	Already bool      // they were locked before, and nothing changed
+	Voided  []Request // unused approvals, taken back
+	Used    []Request // used approvals; what they allowed has run
+	Revoked []Revoked // grants, with what ran under them
 }
 
-// Record is what the audit says of a lock.
+// Record returns the audit record of a lock.
 func (l Lock) Record(what Type, by, via string, at time.Time) Record {
 	return Record{Type: what, At: at, Actor: by, Via: via, Detail: map[string]string{
 		"person": l.Person, "accounts": strings.Join(l.Accounts, ", "), "unlocking": strings.Join(l.Unlocking, ", "),
@@ -110,27 +110,27 @@ func NoPerson(name, known string) *Refusal {
 }
 
 const (
-	// MaxUnknownSenders is how many strangers are kept by name for the owner to hear of; of more it is only counted how many.
+	// MaxUnknownSenders bounds the unknown senders that are stored by name for the owner; more are only counted.
 	MaxUnknownSenders = 100
-	// UnknownSendersEvery is how often the owner hears of strangers, at most.
+	// UnknownSendersEvery is the shortest time between two notices of unknown senders.
 	UnknownSendersEvery = 24 * time.Hour
 )
 
-// UnknownSender is an account of nobody here that wrote. Nothing that it wrote is kept.
+// UnknownSender is an account that wrote and belongs to nobody. Its messages are not stored.
 type UnknownSender struct {
 	Via     string // the channel
-	Account string // as the channel proves it
-	Name    string // what they claim to be called: anything, at most [MaxName] characters
+	Account string // as proven by the channel
+	Name    string // a claimed name: any text of at most [MaxName] characters
 	At      time.Time
 }
 
-// UnknownSenders are those whom the owner was not told of yet.
+// UnknownSenders are those that the owner was not told of yet.
 type UnknownSenders struct {
-	List   []UnknownSender // at most [MaxUnknownSenders], the first that wrote first
-	More   int             // how many more were met; one that is met again counts again
+	List   []UnknownSender // at most [MaxUnknownSenders], oldest first
+	More   int             // how many more messages of others; repeated senders count again
 	UpTo   int64           // the store's number of the last
-	ToldAt time.Time       // when the owner was told last, if that is not longer ago than [UnknownSendersEvery]
+	ToldAt time.Time       // when the owner was last told, within [UnknownSendersEvery]
 }
 
-// Count is how many there are.
+// Count returns how many there are.
 func (s UnknownSenders) Count() int { return len(s.List) + s.More }

@@ -12,8 +12,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Refusal is why a question was not asked, or an answer not taken: nothing was stored, and nothing was granted. Its
-// text is meant for whoever tried.
+// Refusal is why a question was not asked, or an answer not taken: nothing was stored, and nothing was granted. Its text
+// is for the person or program that tried.
 type Refusal struct {
 	Code  Code
 	Text  string
@@ -23,7 +23,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Code names a refusal for programs.
+// Code identifies a refusal for programs.
 type Code string
 
 // The refusals.
@@ -53,13 +53,13 @@ const (
 	CodeLocked    Code = "locked"
 )
 
-// AsRefusal is the refusal that an error is or wraps, nil for any other.
+// AsRefusal returns the refusal that an error is or wraps, nil for any other.
 func AsRefusal(err error) *Refusal {
 	refusal, _ := errors.AsType[*Refusal](err)
 	return refusal
 }
 
-// CodeOf is the code of the refusal that an error is or wraps, empty for any other.
+// CodeOf returns the code of the refusal that an error is or wraps, empty for any other.
 func CodeOf(err error) Code {
 	if refusal := AsRefusal(err); refusal != nil {
 		return refusal.Code
@@ -71,7 +71,7 @@ func refuse(code Code, exit int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Exit: exit, Text: fmt.Sprintf(format, args...)}
 }
 
-// Invalid refuses what was asked wrongly.
+// Invalid refuses an invalid request.
 func Invalid(err error) *Refusal { return refuse(CodeInvalid, ExitUsage, "%s", err) }
 
 // Forbidden refuses a tool that policy never allows.
@@ -79,41 +79,41 @@ func Forbidden(tool string) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
 }
 
-// NotHeld refuses a caller that uses what nobody granted it, or not any more.
+// NotHeld refuses a caller that uses a permission it does not hold, or no longer.
 func NotHeld(t Tag) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "You do not hold %s: ask for it, for a time or for your session.", t)
 }
 
-// OwnFiles refuses what reaches the daemon itself: "@write:/var/lib/daycared covers", "Tool read_file reaches".
+// OwnFiles refuses access to the daemon's own files: "@write:/var/lib/daycared covers", "Tool read_file reaches".
 func OwnFiles(what string) *Refusal {
 	return refuse(CodeOwnFiles, ExitOther, "%s daycared's own files and cannot be granted.", what)
 }
 
-// KeyTaken refuses other content under a key in use.
+// KeyTaken refuses different content under a key in use.
 func KeyTaken() *Refusal {
 	return refuse(CodeKeyTaken, ExitOther, "This key belongs to another request.")
 }
 
-// NoRoute refuses what no route of the configuration puts to anybody; asker is who would ask.
+// NoRoute refuses a request without a route; asker is who would ask.
 func NoRoute(asker string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "No route asks anybody for %s.", asker)
 }
 
-// NoOwner refuses what would be put to whoever the asking agent belongs to, where that is nobody.
+// NoOwner refuses a request to the owner of an agent that has none.
 func NoOwner(asker string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "The route for %s asks its owner, and it has none; make its token with --person.", asker)
 }
 
-// OwnAsk refuses an account that would decide what it asked itself.
+// OwnAsk refuses an account that would decide its own request.
 func OwnAsk(uid int) *Refusal {
 	return refuse(CodeOwnAsk, ExitOther,
 		"You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
 }
 
-// OwnAskElsewhere says where whoever got [OwnAsk] may answer instead.
+// OwnAskElsewhere says where a person refused with [OwnAsk] may answer instead.
 const OwnAskElsewhere = "From your account, the terminal of daycared serve or a phone can allow it; here it can be denied."
 
-// Limit refuses one request too many, by the limits of those keys; after is rounded up to whole seconds.
+// Limit refuses a request beyond the limits of those keys; after is rounded up to whole seconds.
 func Limit(after time.Duration, keys ...string) *Refusal {
 	after = (max(after, time.Second) + time.Second - 1).Truncate(time.Second)
 	wait := plural(int64(after/time.Second), "second")
@@ -126,7 +126,7 @@ func Limit(after time.Duration, keys ...string) *Refusal {
 	return r
 }
 
-// Rest refuses to ask once more what was denied again and again; after is rounded up to whole seconds.
+// Rest refuses to ask again what was denied repeatedly; after is rounded up to whole seconds.
 func Rest(after time.Duration) *Refusal {
 	r := Limit(after)
 	r.Code, r.Exit = CodeRest, ExitNo
@@ -134,24 +134,24 @@ func Rest(after time.Duration) *Refusal {
 	return r
 }
 
-// TooMuchTold refuses one notice too many; after is rounded up to whole seconds.
+// TooMuchTold refuses a notice beyond the limit; after is rounded up to whole seconds.
 func TooMuchTold(after time.Duration) *Refusal {
 	r := Limit(after)
 	r.Text = strings.Replace(r.Text, "requests", "notices", 1)
 	return r
 }
 
-// Untellable refuses a notice to somebody who can be reached on no channel, and says why.
+// Untellable refuses a notice to a person who cannot be reached on any channel, and says why.
 func Untellable(why string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "Notice could not be delivered: %s.", why)
 }
 
-// NobodyOwns refuses what is told to whoever a caller belongs to, where that is nobody.
+// NobodyOwns refuses a notice to the owner of a caller that has none.
 func NobodyOwns(caller string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "%s belongs to nobody, so there is nobody to tell; make its token with --person.", caller)
 }
 
-// NobodyToTell refuses a name that is none of the people whom a caller may tell something.
+// NobodyToTell refuses a person whom the caller may not notify.
 func NobodyToTell(name string, people []string) *Refusal {
 	meant := "you may tell nobody here anything"
 	if len(people) > 0 {
@@ -168,26 +168,26 @@ func Stopped(by string) *Refusal {
 	return refuse(CodeStopped, ExitOther, "Stopped by %s; nothing is asked until resume.", by)
 }
 
-// StopUnsaved says that everything is stopped, that this could not be stored, and why.
+// StopUnsaved says that everything is stopped, but that this could not be stored, and why.
 func StopUnsaved(why string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "Everything is stopped now: nothing is asked, allowed or used until resume. But that is not "+
 		"saved yet: %s; it is saved as soon as that is possible, and what waits is cancelled then. A restart before it is saved forgets it.", why)
 }
 
-// StopLeft says that everything is stopped, and what that could not cancel.
+// StopLeft says that everything is stopped, and what could not be cancelled.
 func StopLeft(what string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "Everything is stopped: nothing is asked, allowed or used until resume. But %s.", what)
 }
 
-// RevokedBasis refuses an approval that rests on what is not granted any more.
+// RevokedBasis refuses an approval that depends on a revoked permission.
 func RevokedBasis() *Refusal {
 	return refuse(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")
 }
 
-// NotYours refuses somebody who was not asked.
+// NotYours refuses a person who was not asked.
 func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
 
-// NotConfigured refuses an account that is no person of the configuration and did not prove to be the operator's.
+// NotConfigured refuses an account that is no configured person's and has not proven to be the operator's.
 func NotConfigured(uid int) *Refusal {
 	return refuse(CodeNotYours, ExitOther,
 		"Nobody here has the account with uid %d; set people[].user, or use the daemon's own account, with its "+
@@ -199,7 +199,7 @@ func OperatorOnly() *Refusal {
 	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach.")
 }
 
-// Moved refuses a button on a card that was sent again since.
+// Moved refuses a button on a prompt that was sent again since.
 func Moved() *Refusal {
 	return refuse(CodeMoved, ExitOther, "This card was shown again below; please answer there.")
 }
@@ -209,29 +209,29 @@ func TooBig() *Refusal {
 	return refuse(CodeTooBig, ExitOther, "This is too big to be shown here whole, so it cannot be allowed here. It can be denied.")
 }
 
-// OtherShown refuses an answer to something else than what is asked.
+// OtherShown refuses an answer to something other than what is asked.
 func OtherShown() *Refusal {
 	return refuse(CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again.")
 }
 
-// EditorOff refuses what an editor's dialog brought, where that is not switched on.
+// EditorOff refuses an answer from an editor's dialog if that is not enabled.
 func EditorOff() *Refusal {
 	return refuse(CodeEditor, ExitOther,
 		"Answers from editors are not taken here; whoever runs the daemon allows them with connectors.editor.enabled.")
 }
 
-// AskersSide refuses an answer through the asker's own side to what permits something.
+// AskersSide refuses an answer through the asker's own side that would permit something.
 func AskersSide() *Refusal {
 	return refuse(CodeEditor, ExitOther,
 		"Only a clarification, or a pause that continues, may be answered in the asker's editor; this is for people.")
 }
 
-// Unknown refuses an id, code or button that names nothing (or nothing of this caller's).
+// Unknown refuses an id, code or button that denotes nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))
 }
 
-// bare is a name that anybody may have written: as it is, where that cannot be taken for anything else.
+// bare returns a user-supplied name unquoted if it cannot be misread.
 func bare(name string) string {
 	for _, c := range name {
 		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_' && c != '.' {
@@ -241,22 +241,22 @@ func bare(name string) string {
 	return cmp.Or(name, `""`)
 }
 
-// UnknownGrant refuses an id that names no grant (or none of this person's).
+// UnknownGrant refuses an id that denotes no grant (or none of this person's).
 func UnknownGrant(id ID) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "There is no grant %s.", bare(string(id)))
 }
 
-// UnknownSession refuses an id that names no session (or none of this person's, or one that has ended).
+// UnknownSession refuses an id that denotes no session (or none of this person's, or an ended one).
 func UnknownSession(id string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "There is no session %s.", bare(id))
 }
 
-// NoToken refuses an id or a name that names no token.
+// NoToken refuses an id or a name that denotes no token.
 func NoToken(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "There is no token %s.", bare(name))
 }
 
-// NoPairing refuses to unpair whoever is not paired.
+// NoPairing refuses to unpair a person who is not paired.
 func NoPairing(person, via string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "%s has no account at %s that was paired.", person, via)
 }
@@ -266,7 +266,7 @@ func OthersAccount(address, person string) *Refusal {
 	return refuse(CodeNotYours, ExitOther, "The account %s is %s's; no two people share one.", address, person)
 }
 
-// UnknownToken refuses a token that is not known, not any more, or not yet.
+// UnknownToken refuses a token that is unknown, revoked or expired.
 func UnknownToken() *Refusal {
 	return refuse(CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked.")
 }
@@ -282,13 +282,13 @@ func NotSuspended(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "Nothing that is suspended is called %s; daycared suspended lists what is.", name)
 }
 
-// TokenNeeded refuses whoever presents no token where only that proves anything.
+// TokenNeeded refuses a caller without a token where only a token proves anything.
 func TokenNeeded() *Refusal {
 	return refuse(CodeToken, ExitOther,
 		"Only a token proves here who asks; whoever runs the daemon makes one with: daycared token create NAME")
 }
 
-// KeyWithoutName refuses a key of callers who cannot be told apart: it would find what another of them asked.
+// KeyWithoutName refuses a key of anonymous callers: it would find the request of another one.
 func KeyWithoutName() *Refusal {
 	return refuse(CodeInvalid, ExitUsage, "A key needs somebody whose it is; present a token, or ask without a key.")
 }
@@ -298,12 +298,12 @@ func Pruned(first int64) *Refusal {
 	return refuse(CodeGone, ExitOther, "What happened before seq %d is no longer kept; read what is there and go on from it.", first)
 }
 
-// NoAgent refuses what is for an agent, where none is bound.
+// NoAgent refuses a message for an agent if none is bound.
 func NoAgent() *Refusal {
 	return refuse(CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this.")
 }
 
-// UnknownAgent refuses a name that is none of this person's agents', and names the one that may be meant.
+// UnknownAgent refuses a name that none of this person's agents has, and suggests the likely one.
 func UnknownAgent(name string, agents []string) *Refusal {
 	meant := "."
 	if near := Nearest(name, agents); near != "" {
@@ -312,7 +312,7 @@ func UnknownAgent(name string, agents []string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "None of your agents here is called %q%s See /agents.", name, meant)
 }
 
-// InboxFull refuses one message more to an agent that does not take those that wait.
+// InboxFull refuses another message to an agent with too many undelivered ones.
 func InboxFull(agent string) *Refusal {
 	return refuse(CodeLimit, ExitOther, "Too many messages wait for %s; this one was not taken. Write again later.", agent)
 }
@@ -329,7 +329,7 @@ func OutboxFull(after time.Duration) *Refusal {
 	return r
 }
 
-// Broken refuses because the store cannot be trusted or reached just now; advice says what to do.
+// Broken refuses because the store is unusable now; advice says what to do.
 func Broken(advice string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
 }
@@ -339,10 +339,10 @@ func Unreadable(why string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
 }
 
-// Refused puts what [Step] refused into words, for programs. Any other error is returned as it is.
+// Refused turns an error of [Step] into a refusal for programs. Any other error is returned unchanged.
 func Refused(err error) error { return RefusedIn(nil, err) }
 
-// RefusedIn is Refused for somebody in a zone; nil: for programs.
+// RefusedIn is Refused for a person in a zone; nil: for programs.
 func RefusedIn(zone *time.Location, err error) error {
 	var settled *SettledError
 	var none noCall
@@ -374,7 +374,8 @@ func RefusedIn(zone *time.Location, err error) error {
 	return err
 }
 
-// SayLate tells somebody in a zone whose answer came too late how the request ended; without one, times have an offset.
+// SayLate tells a person in a zone whose answer came too late how the request ended; without a zone, times have an
+// offset.
 func SayLate(r Request, zone *time.Location) string {
 	at := r.DecidedAt.UTC().Format(time.RFC3339)
 	if zone != nil {
@@ -393,9 +394,9 @@ func SayLate(r Request, zone *time.Location) string {
 	return fmt.Sprintf("Too late: %s at %s. Nothing was changed.", r.State, at)
 }
 
-// Nearest is the one of known that a mistyped word was probably meant to be, or empty when none is near: one letter
-// was mistyped, left out, added or swapped with its neighbour, in a word of five letters or more also two. Case does
-// not count. A prefix alone is not near: nobody who types stop means stop-all.
+// Nearest returns the one of known that a mistyped word was probably meant to be, or empty if none is near: one letter
+// was mistyped, left out, added or swapped with its neighbour, in a word of five letters or more also two. Case does not
+// count. A prefix alone is not near: a person who types stop does not mean stop-all.
 func Nearest(word string, known []string) string {
 	word = strings.ToLower(word)
 	best, least := "", 2
@@ -410,14 +411,14 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance is how many letters of a have to change to give b. Two neighbours that were swapped are one.
+// distance returns how many letters of a have to change to give b. Two swapped neighbours count as one.
 func distance(a, b string) int {
 	d := levenshtein.ComputeDistance(a, b)
 	if d != 2 || len(a) != len(b) {
 		return d
 	}
 	i := 0
-	for a[i] == b[i] { // they differ, and not in the last alone
+	for a[i] == b[i] { // they differ, and not only at the end
 		i++
 	}
 	if a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
@@ -426,7 +427,7 @@ func distance(a, b string) int {
 	return d
 }
 
-// Cause is a file's error without its path, which the sentence around it names already.
+// Cause returns a file error without its path, which the surrounding sentence names already.
 func Cause(err error) error {
 	if of, is := errors.AsType[*fs.PathError](err); is {
 		return of.Err

@@ -14,45 +14,45 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// ErrBroken is matched by errors that mean the store cannot be read or written just now.
+// ErrBroken matches errors that mean the store cannot be read or written now.
 var ErrBroken = errors.New("store unusable")
 
-// ErrRow is matched, besides [ErrBroken], by errors of one row that is not used, while all others are.
+// ErrRow matches, in addition to [ErrBroken], errors of one unreadable row; the other rows are usable.
 var ErrRow = errors.New("row unusable")
 
-// ErrUsedElsewhere is what [Waiter.Wait] returns when an approval for once went to a call that waited longer: ask anew.
+// ErrUsedElsewhere is returned by [Waiter.Wait] when an approval for once went to a call that waited longer: ask again.
 var ErrUsedElsewhere = errors.New("approved once, for another call")
 
-// Registry keeps those who wait for an answer, and the deadlines. The row is the truth: a waiter is registered before
-// the row is inserted and rings only with what was committed. A Registry is safe for concurrent use; nobody waits
-// holding its lock.
+// Registry keeps the waiters and the deadlines of requests. The row is the source of truth: a waiter is registered
+// before the row is inserted, and is woken only after a commit. A Registry is safe for concurrent use; its lock is never
+// held while waiting.
 type Registry struct {
 	store           Store
 	clock           Clock
 	log             *slog.Logger
-	earlierDeadline Signal // an earlier deadline may have come
+	earlierDeadline Signal // an earlier deadline may have been added
 	noticed         Signal // there are new notices
 
-	stopping *semaphore.Weighted // one is held by each of what a stop keeps from happening, and all by the stop
-	stopper  string              // who stopped everything, while that could not be stored; empty: nobody
+	stopping *semaphore.Weighted // one unit for each operation that a stop prevents, all units for the stop
+	stopper  string              // who stopped everything while that could not be stored; empty: nobody
 
 	mu            sync.Mutex
 	deadlines     deadlines
 	redeem        time.Duration
-	waiters       map[ID][]*Waiter // who waits, longest first
+	waiters       map[ID][]*Waiter // by request, oldest first
 	calls         map[string]*Waiter
-	parked        map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
-	absent        map[ID]time.Time      // when to tell that nobody waits
-	held          map[ID]struct{}       // what somebody waits for who is not here; see Hold
+	parked        map[*Waiter]time.Time // disconnected waiters, until their place expires
+	absent        map[ID]time.Time      // when to record that nobody waits
+	held          map[ID]struct{}       // requests with a waiting asker elsewhere; see Hold
 	feeds         map[*Feed]struct{}
-	indeterminate map[ID]struct{} // see unsureOf
-	overflowed    bool            // there may be more to tell than is known
+	indeterminate map[ID]struct{} // commits whose outcome is unknown; reread before use
+	overflowed    bool            // a reread is due, perhaps only of notices
 }
 
-// mostAtOnce is more than can ever be done at once.
+// mostAtOnce exceeds the number of concurrent operations.
 const mostAtOnce = math.MaxInt64
 
-// NewRegistry makes a registry over a store. redeem is how long an unused approval is kept.
+// NewRegistry creates a registry over a store. redeem is how long an unused approval is kept.
 func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
 		store: store, clock: clock, log: log, redeem: redeem, earlierDeadline: NewSignal(), noticed: NewSignal(),
@@ -71,9 +71,9 @@ func (g *Registry) SetRedeemWindow(d time.Duration) {
 	g.earlierDeadline.Notify()
 }
 
-// Register registers a waiter, then opens the request or joins the one it equals. The request's Call, if any, is what
-// its own retry finds this waiter by ([Registry.Rejoin]). created says that the request is new and has to be shown. The
-// waiter must be ended with [Waiter.Leave] or [Waiter.Park].
+// Register adds a waiter and inserts the request, or joins an equal pending one. A retry with the same Call finds this
+// waiter again ([Registry.Rejoin]). created says that the request is new and has to be shown. The waiter must be ended
+// with [Waiter.Leave] or [Waiter.Park].
 func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Request, created bool, err error) {
 	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, wake: make(chan wakeup, 1)}
 	g.addWaiter(w)
@@ -82,12 +82,12 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 		return nil, Request{}, false, err
 	}
 	if created {
-		if r.State != Pending { // held already
+		if r.State != Pending { // granted already
 			g.wakeAll(r, nil, nil)
 		}
 		return w, r, true, nil
 	}
-	// Between Open's commit and this move the request may have been settled: the row is read again after it.
+	// The request may have been settled between Open's commit and addWaiter's move, so the row is read again.
 	g.dropWaiter(w)
 	w.id = r.ID
 	g.addWaiter(w)
@@ -98,7 +98,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	return w, r, false, nil
 }
 
-// Open is Register for somebody who does not wait: the row is what there is of it.
+// Open is Register without a waiter.
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
 	if err := g.stopping.Acquire(ctx, 1); err != nil {
 		return Request{}, false, err
@@ -111,10 +111,10 @@ func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool
 	r, created, err = g.store.Open(ctx, o)
 	unsure := g.noteIndeterminate(err, o.Request.ID)
 	switch {
-	case unsure: // it may be there, and its time passes
+	case unsure: // the row may exist, so its time runs
 	case began && (err != nil || r.ID != o.Request.ID || r.State != Pending):
 		g.forget(o.Request.ID)
-	case created && !began: // the same call proposed the id before, with an earlier deadline, and its row came too late
+	case created && !began: // the same call proposed the id before, with an earlier deadline, and its row appeared late
 		g.forget(r.ID)
 		g.Measure(r)
 	}
@@ -125,7 +125,7 @@ func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool
 	return r, created, err
 }
 
-// Rejoin finds the waiter that a call left parked. ok is false when there is none.
+// Rejoin returns the parked waiter of a call. ok is false without one.
 func (g *Registry) Rejoin(call string) (w *Waiter, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,12 +137,12 @@ func (g *Registry) Rejoin(call string) (w *Waiter, ok bool) {
 	return w, true
 }
 
-// Join waits on a request that exists, for a call that was told its id before.
+// Join adds a waiter to an existing request, for a call that knows its id.
 func (g *Registry) Join(ctx context.Context, id ID, call string) (*Waiter, Request, error) {
 	return g.attach(ctx, &Waiter{registry: g, id: id, call: call, wake: make(chan wakeup, 1)})
 }
 
-// Attach waits on a request that exists, as a reader: it rings like a waiter, but no approval is ever its own.
+// Attach adds a reader to an existing request: it is woken like a waiter, but never receives an approval.
 func (g *Registry) Attach(ctx context.Context, id ID) (*Waiter, Request, error) {
 	return g.attach(ctx, &Waiter{registry: g, id: id, reader: true, wake: make(chan wakeup, 1)})
 }
@@ -157,9 +157,9 @@ func (g *Registry) attach(ctx context.Context, w *Waiter) (*Waiter, Request, err
 	return w, r, nil
 }
 
-// refresh reads the row for a waiter that came late, rings if it is settled, and notes that somebody waits again. An
-// approval that is used already may have been handed, a moment ago, to a call that is about to be told so: that one is
-// not told here.
+// refresh reads the row for a late waiter, wakes it if the row is settled, and records that somebody waits again. An
+// approval that is used already may have just been handed to a call that is about to be told so; this waiter is not told
+// here.
 func (g *Registry) refresh(ctx context.Context, w *Waiter) (Request, error) {
 	r, err := g.store.Read(ctx, w.id)
 	switch {
@@ -175,9 +175,9 @@ func (g *Registry) refresh(ctx context.Context, w *Waiter) (Request, error) {
 	return r, nil
 }
 
-// Resolve applies an event and, once it is committed, rings whoever waits. A request whose time was measured to be over
-// expires first, whatever the clock on the wall says. The error is that of the store or of [Step]. A [Cast] that brings a
-// Use hands the approval, in the same commit, to the call that waits longest, if that is there.
+// Resolve applies an event and wakes the waiters once it is committed. A request that is over by monotonic time expires
+// first, whatever the wall clock says. The error is that of the store or of [Step]. A [Cast] with a Use hands the
+// approval, in the same commit, to the call that has waited longest, if it is connected.
 func (g *Registry) Resolve(ctx context.Context, id ID, e Transition) (Change, error) {
 	spent := g.isOver(id)
 	if spent {
@@ -191,7 +191,7 @@ func (g *Registry) Resolve(ctx context.Context, id ID, e Transition) (Change, er
 		return g.apply(ctx, id, e, nil)
 	}
 	var taker *Waiter
-	if !spent { // else whoever waited was told so, and is just leaving
+	if !spent { // else its waiters were just told so and are leaving
 		taker = g.oldestWaiter(id)
 	}
 	if taker == nil {
@@ -202,8 +202,8 @@ func (g *Registry) Resolve(ctx context.Context, id ID, e Transition) (Change, er
 	return g.apply(ctx, id, cast, taker)
 }
 
-// oldestWaiter is the call that waits longest, nil when there is none or it is away. It may leave before the approval that
-// it is handed is committed, as it may a moment after: its own retry finds that.
+// oldestWaiter returns the call that has waited longest, nil if there is none or it is disconnected. It may leave before
+// or after the commit that hands it the approval: its own retry finds that.
 func (g *Registry) oldestWaiter(id ID) *Waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,7 +249,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Transition, taker *Waiter
 			taker = nil
 		}
 		g.settled(c.After, taker)
-		runtime.Gosched() // whoever was rung goes first: what is done here besides would hold them up
+		runtime.Gosched() // woken calls run first: the rest here would delay them
 		g.earlierDeadline.Notify()
 	}
 	if c.Before.Revision != c.After.Revision {
@@ -258,15 +258,15 @@ func (g *Registry) apply(ctx context.Context, id ID, e Transition, taker *Waiter
 	return c, nil
 }
 
-// settled tells whoever waits, and stops measuring. An approval that was used already is the taker's.
+// settled wakes the waiters and stops measuring. An approval that was used already is the taker's.
 func (g *Registry) settled(r Request, taker *Waiter) {
 	g.forget(r.ID)
 	g.Hold(r.ID, false)
 	g.wakeAll(r, taker, nil)
 }
 
-// StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were. Where the
-// store fails, nothing is opened, answered or used all the same, until [Registry.Halt] by nobody.
+// StopAll calls [Store.Stop] and wakes the waiters of the cancelled requests, whose number it returns. If the store
+// fails, nothing is opened, answered or used nevertheless, until Halt("").
 func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 	cancelled, err := g.store.Stop(ctx, by, via, g.stamp())
 	if err == nil {
@@ -282,9 +282,9 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 	return len(cancelled), err
 }
 
-// Halt has nothing opened, answered or used, once what is being done is done; by nobody (empty) ends that.
+// Halt prevents opening, answering and using, after operations in progress; an empty by ends that.
 func (g *Registry) Halt(by string) {
-	if g.stopping.Acquire(context.Background(), mostAtOnce) == nil { // nothing ends that context
+	if g.stopping.Acquire(context.Background(), mostAtOnce) == nil { // this context never ends
 		g.stopper = by
 		g.stopping.Release(mostAtOnce)
 	}
@@ -293,7 +293,7 @@ func (g *Registry) Halt(by string) {
 // Noticed has a value when there are new notices to be sent.
 func (g *Registry) Noticed() <-chan struct{} { return g.noticed }
 
-// NotifyNotices says that there are.
+// NotifyNotices says that there are new notices.
 func (g *Registry) NotifyNotices() { g.noticed.Notify() }
 
 // Cancel withdraws a pending request.
@@ -301,13 +301,13 @@ func (g *Registry) Cancel(ctx context.Context, id ID, by, via string) (Change, e
 	return g.Resolve(ctx, id, Withdraw{By: by, Via: via, At: g.stamp()})
 }
 
-// LeaveOrCancel ends the waiting of a call for good, by its own name for itself, and withdraws the request when no other call waits
-// for it; who keeps a place waits. The call may be gone by then, and needs no name in that case. Via is as in [Withdraw].
+// LeaveOrCancel ends the waiting of a call for good, by the call's own name, and withdraws the request when no other
+// call waits for it; a parked call counts as waiting. A call that has left needs no name. Via is as in [Withdraw].
 func (g *Registry) LeaveOrCancel(ctx context.Context, id ID, call, via string) (Request, error) {
 	g.mu.Lock()
 	others := slices.ContainsFunc(g.waiters[id], func(w *Waiter) bool { return !w.reader && (call == "" || w.call != call) })
 	if w := g.calls[call]; others && w != nil && w.id == id {
-		g.removeWaiter(w) // of two that are forgone at once, the second finds none
+		g.removeWaiter(w) // of two concurrent callers, the second finds none
 	}
 	g.mu.Unlock()
 	if others {
@@ -317,8 +317,8 @@ func (g *Registry) LeaveOrCancel(ctx context.Context, id ID, call, via string) (
 	return c.After, err
 }
 
-// NotePresence writes on a pending request whether anybody waits for it. Somebody may come or go while that is being
-// stored, so it looks again afterwards: whoever writes last has seen the last change.
+// NotePresence records on a pending request whether anybody waits. A waiter may come or go while that is being stored,
+// so it checks again afterwards: the last writer has seen the last change.
 func (g *Registry) NotePresence(ctx context.Context, id ID) (Request, error) {
 	for {
 		waiting := g.Waiting(id) > 0
@@ -333,7 +333,7 @@ func (g *Registry) NotePresence(ctx context.Context, id ID) (Request, error) {
 	}
 }
 
-// Waiting is how many wait for a request.
+// Waiting returns how many wait for a request.
 func (g *Registry) Waiting(id ID) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -343,8 +343,8 @@ func (g *Registry) Waiting(id ID) int {
 	return len(g.waiters[id])
 }
 
-// Hold has a pending request count as waited for, or no longer, without a waiter: its asker is elsewhere and comes back. What is
-// settled is not held.
+// Hold makes a pending request count as waited for without a waiter, or no longer: its asker is elsewhere and will
+// return. A settled request cannot be held.
 func (g *Registry) Hold(id ID, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -354,9 +354,9 @@ func (g *Registry) Hold(id ID, held bool) {
 	}
 }
 
-// wakeAll tells everybody who waits, or only one of them, and may tell them again. An approval for once that was asked
-// without a key goes to the taker, for whom it was used in the commit that approved it, or else to the call that waited
-// longest; the other calls are told to ask anew.
+// wakeAll wakes all waiters of a request, or only one, possibly again. An approval for once that was asked without a key
+// goes to the taker, for whom the commit used it, or else to the call that has waited longest; the other calls are told
+// to ask again.
 func (g *Registry) wakeAll(r Request, taker, only *Waiter) {
 	exclusive := r.State == Approved && r.Scope == Once && r.Key == ""
 	g.mu.Lock()
@@ -365,7 +365,7 @@ func (g *Registry) wakeAll(r Request, taker, only *Waiter) {
 	if len(hall) == 0 {
 		return
 	}
-	row := new(Request) // one for all of them: nobody changes it
+	row := new(Request) // shared by all: nobody changes it
 	*row = r
 	first := taker
 	for _, w := range hall {
@@ -384,7 +384,7 @@ func (g *Registry) wakeAll(r Request, taker, only *Waiter) {
 		}
 		select {
 		case w.wake <- message:
-		default: // it rang already
+		default: // woken before
 		}
 	}
 }
@@ -404,7 +404,7 @@ func (g *Registry) dropWaiter(w *Waiter) {
 	g.removeWaiter(w)
 }
 
-// removeWaiter takes w out for good, and reports whether nobody waits for its request now. The lock is held.
+// removeWaiter removes w for good, and reports whether nobody waits for its request now. The lock is held.
 func (g *Registry) removeWaiter(w *Waiter) (last bool) {
 	delete(g.parked, w)
 	if g.calls[w.call] == w {
@@ -417,21 +417,21 @@ func (g *Registry) removeWaiter(w *Waiter) (last bool) {
 	return last
 }
 
-// noteAbsence is NotePresence for somebody who has left and can do nothing about an error.
+// noteAbsence is NotePresence for a caller that has left and cannot handle an error.
 func (g *Registry) noteAbsence(ctx context.Context, id ID) {
 	if _, err := g.NotePresence(ctx, id); err != nil && ctx.Err() == nil {
-		g.log.Error("nobody waits, and that cannot be stored", "request", id, "err", err)
+		g.log.Error("record that the last waiter left", "request", id, "err", err)
 	}
 }
 
-// stamp is the time of an event, in the unit in which times are kept.
+// stamp is the current time in the unit that the store keeps.
 func (g *Registry) stamp() time.Time { return g.clock.Now().UTC().Truncate(time.Microsecond) }
 
 // Feed carries every committed change of every request. Two changes of one request may arrive in either order: the
-// higher revision is the newer. A reader that falls behind is cut off: C is closed and [Feed.Overflowed] says so; it reads
-// the rows again and subscribes anew.
+// higher revision is the newer. A reader that falls behind is cut off: C is closed and [Feed.Overflowed] is true; it
+// then subscribes again and rereads the rows.
 type Feed struct {
-	C          <-chan *Request // nobody changes what comes
+	C          <-chan *Request // shared: do not modify
 	c          chan *Request
 	overflowed atomic.Bool
 	registry   *Registry
@@ -465,7 +465,7 @@ func (f *Feed) end() {
 	}
 }
 
-// publish hands a committed row to every feed without waiting for any.
+// publish sends a committed row to every feed without blocking.
 func (g *Registry) publish(r Request) {
 	row := &r
 	g.mu.Lock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Scope is how far an approval reaches. The zero Scope is none, and as a bound it bounds nothing. Scopes are comparable
-// values; make them with [ParseScope] or [For].
+// values; create them with [ParseScope] or [For].
 type Scope struct {
 	name string
 	span time.Duration
@@ -25,10 +25,10 @@ var (
 // MaxSpan is the longest duration a scope may have.
 const MaxSpan = 30 * 24 * time.Hour
 
-// For is the scope that lasts for d, in whole seconds, from the decision on.
+// For returns the scope that lasts for d, in whole seconds, from the decision on.
 func For(d time.Duration) Scope { return Scope{name: "for", span: d} }
 
-// ParseScope reads once, session_tool, session, always, or a duration of whole seconds from 1s to [MaxSpan].
+// ParseScope parses once, session_tool, session, always, or a duration of whole seconds from 1s to [MaxSpan].
 func ParseScope(text string) (Scope, error) {
 	if s := (Scope{name: text}); slices.Contains([]Scope{Once, SessionTool, Session, Always}, s) {
 		return s, nil
@@ -48,7 +48,7 @@ func ParseScope(text string) (Scope, error) {
 	return For(d), nil
 }
 
-// String formats a scope so that [ParseScope] gives it back.
+// String formats a scope for [ParseScope].
 func (s Scope) String() string {
 	switch {
 	case s.span == 0:
@@ -64,8 +64,8 @@ func (s Scope) String() string {
 // Span is how long a duration scope lasts, 0 for the others.
 func (s Scope) Span() time.Duration { return s.span }
 
-// Narrowest is the scope that both a and b allow: once < session_tool < session, shorter < longer < always; what
-// cannot be compared gives once. The zero Scope gives the other.
+// Narrowest returns the widest scope that both a and b allow: once < session_tool < session, shorter < longer < always;
+// once if they cannot be compared. With a zero Scope it returns the other.
 func Narrowest(a, b Scope) Scope {
 	session := []Scope{Once, SessionTool, Session}
 	ia, ib := slices.Index(session, a), slices.Index(session, b)
@@ -86,8 +86,8 @@ func Narrowest(a, b Scope) Scope {
 	return For(min(a.span, b.span))
 }
 
-// SayDuration is a duration in words, whole minutes where it is some: "15 minutes", "1 minute", "90 seconds". A part of
-// a second counts as a whole one.
+// SayDuration formats a duration in words, in whole minutes if possible: "15 minutes", "1 minute", "90 seconds". A
+// fraction of a second is rounded up.
 func SayDuration(d time.Duration) string {
 	if d >= time.Minute && d%time.Minute == 0 {
 		return plural(int64(d/time.Minute), "minute")

@@ -5,104 +5,105 @@ import (
 	"time"
 )
 
-// AgentSession is one conversation of an agent of ours, from one /new to the next, as front ends see it. Its grants end with
-// it. It is a value.
+// AgentSession is one conversation with one of our own agents, from one /new to the next, as front ends see it. Its
+// grants end with it. It is a value.
 type AgentSession struct {
 	ID        ID
-	Agent     string // its name: the caller that asks is "agent:" and this
-	Person    string // whose it is: the person of its bond, or of the agent that started it
+	Agent     string // its name: the caller is "agent:" and this
+	Person    string // its person: that of its binding, or of the agent that started it
 	Parent    ID     // the session that started it; empty: a foreground agent's
 	Status    Activity
 	Model     string
 	Tokens    int64  // used so far, read and written
 	Cost      int64  // so far, in millionths of the currency of the configured prices; 0 without prices
 	Version   int64  // grows with every change, from 1
-	Request   ID     // what it waits for; empty: nothing
-	Tool      string // the tool that waits, where one does
+	Request   ID     // the request it waits for; empty: none
+	Tool      string // the waiting tool, if one waits
 	CreatedAt time.Time
 	ChangedAt time.Time
-	EndedAt   time.Time // zero: it goes on
-	Debug     bool      // each state of its run is logged; it is switched beside the versions
+	EndedAt   time.Time // zero: it has not ended
+	Debug     bool      // each state of its run is logged; changing it does not change Version
 
-	// Step is where its run stands, in the words of whoever runs it; nothing else reads it.
+	// Step is the state of its run, in the format of the runtime; nothing else reads it.
 	Step json.RawMessage
 }
 
-// Caller is who asks when the session does.
+// Caller returns the caller of the session's requests.
 func (s AgentSession) Caller() Caller { return AgentCaller(s.Agent) }
 
-// AgentCaller is the caller that an agent of ours is.
+// AgentCaller returns the caller of one of our own agents.
 func AgentCaller(agent string) Caller { return Caller{Name: "agent:" + agent, UID: NoUID} }
 
-// Execution is one tool call of a session as it went: a denied one has a row as well. Step and Call name it within its session.
+// Execution is one tool call of a session; denied calls have a row as well. Step and Call identify it within its
+// session.
 type Execution struct {
-	ID           int64 // the store's
+	ID           int64 // assigned by the store
 	Session      ID
 	Step, Call   int // from 1
 	Tool         string
 	Arguments    json.RawMessage // canonical
 	AffectedPath string          // the one file or folder that it changes or reads; empty: none
 	Began        time.Time
-	Ended        time.Time // zero: it has not, or nobody knows how
+	Ended        time.Time // zero: it has not, or the outcome is unknown
 	Success      bool
 	Exit         *int   // of a command
-	Error        string // why there was no success
+	Error        string // why it failed
 }
 
-// ArtifactType is what an artifact is.
+// ArtifactType is the type of an artifact.
 type ArtifactType string
 
-// Artifact is something that came of a session.
+// Artifact is a result of a session.
 type Artifact struct {
-	ID         int64 // the store's
-	Execution  int64 // the ID of the execution that it came of, 0 for none; it is only read
-	Step, Call int   // Call is the one of the step that it came of, 0 for none
+	ID         int64 // assigned by the store
+	Execution  int64 // the ID of the execution that produced it, 0 for none; read only
+	Step, Call int   // Call is the call of the step that produced it, 0 for none
 	Type       ArtifactType
 	Content    json.RawMessage
 }
 
-// SessionView is a session of an agent of ours as people are told of it: with the request that it waits for, if it does.
+// SessionView is a session of one of our own agents with the request that it waits for, if any.
 type SessionView struct {
 	Session AgentSession
-	// WaitsOn is the request as it stands; without an ID where the session waits for nothing, or that is no longer kept.
+	// WaitsOn is the current request; without an ID if the session waits for nothing, or it is no longer stored.
 	WaitsOn Request
 }
 
-// The most that is kept of what people and agents of ours tell each other, in bytes.
+// Limits of the messages between people and our own agents, in bytes.
 const (
 	MaxWritten      = 16 << 10
 	MaxAgentMessage = 64 << 10
 )
 
-// Binding is whose agent one of ours is, and where the two talk.
+// Binding says whose agent one of ours is, and in which channel the two talk.
 type Binding struct {
 	Agent  string // its name
 	Person string
 	Via    string // the channel
 }
 
-// Message is what a person wrote to an agent of ours. Its words are kept until the agent has them, its key for longer.
+// Message is a person's message to one of our own agents. Its text is kept until the agent has it, its key for longer.
 type Message struct {
-	Number    int64 // the store's, in the order in which they came
+	Number    int64 // assigned by the store, in order of arrival
 	Key       string
 	Agent     string
 	From      string // the person
 	Text      string
 	CreatedAt time.Time
-	HeardAt   time.Time // the agent has it; zero: not yet
+	HeardAt   time.Time // when the agent received it; zero: not yet
 }
 
-// AgentMessage is what an agent of ours says to its person. Its words are kept until all of it was sent.
+// AgentMessage is a message of one of our own agents to its person. Its text is kept until all of it was sent.
 type AgentMessage struct {
-	Number    int64 // the store's, in the order in which they were said
+	Number    int64 // assigned by the store, in order
 	Key       string
 	Bond      Binding
 	Text      string
-	Sent      int // so many of the messages that it is were sent
+	Sent      int // how many of its parts were sent
 	CreatedAt time.Time
 }
 
-// Order is what a person tells an agent of ours to do at once, whatever it does.
+// Order is an order to one of our own agents that is carried out at once, whatever it does.
 type Order string
 
 // The orders.
@@ -112,10 +113,10 @@ const (
 	OrderNew  Order = "new"  // and begin another one
 )
 
-// Activity is what an agent of ours does just now.
+// Activity is what one of our own agents is doing.
 type Activity string
 
-// The activities, as the session's status has them.
+// The activities, as in the session's status.
 const (
 	Idle         Activity = "idle"
 	Running      Activity = "running"
@@ -124,15 +125,15 @@ const (
 	Interrupted  Activity = "interrupted"
 )
 
-// Presence is an agent of ours as its person sees it.
+// Presence is one of our own agents as its person sees it.
 type Presence struct {
 	Agent      string
-	Foreground bool // messages go to it
+	Foreground bool // it receives its person's messages
 	Activity   Activity
-	Unheard    int // messages that it does not have yet
+	Unheard    int // undelivered messages
 }
 
-// Rests reports whether the agent works on nothing, and has nothing to begin.
+// Rests reports whether the agent works on nothing and has nothing to begin.
 func (p Presence) Rests() bool {
 	return (p.Activity == Idle || p.Activity == Interrupted) && p.Unheard == 0
 }

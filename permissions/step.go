@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// What [Step] refuses. A refused event changes nothing.
+// Errors of [Step]. A refused event changes nothing.
 var (
-	ErrSettled  = errors.New("already settled")          // carried by a *SettledError, which says by whom
-	ErrLate     = errors.New("the time is over")         // the deadline has passed, whether or not Expire came yet
+	ErrSettled  = errors.New("already settled")          // wrapped by a *SettledError, which says by whom
+	ErrLate     = errors.New("the time is over")         // the deadline has passed, whether or not it has expired yet
 	ErrNotDue   = errors.New("not due yet")              // Expire or Lapse before its time
 	ErrNotAsked = errors.New("not yours to decide")      // the voter is not among the asked
 	ErrNoOption = errors.New("not one of the answers")   // the answer or the call is not offered
-	ErrWords    = errors.New("no words to answer with")  // Other without any, with too many, or with what cannot be seen
+	ErrWords    = errors.New("no words to answer with")  // Other without words, with too many, or with invisible ones
 	ErrAsker    = errors.New("not for the asker's side") // a [Reply] to what permits something, or a vote by way of an editor
 	ErrCall     = errors.New("that call is answered")    // of a step whose other calls are still open
 	ErrReally   = errors.New("high risk: needs a second yes")
@@ -24,7 +24,7 @@ var (
 	ErrEvent    = errors.New("no such event")                    // or one without a time
 )
 
-// SettledError says how a request was settled before the refused event came. It matches [ErrSettled].
+// SettledError says how a request was settled before the refused event. It matches [ErrSettled].
 type SettledError struct{ Request Request }
 
 func (e *SettledError) Error() string {
@@ -41,8 +41,8 @@ func (e *SettledError) Error() string {
 // Is matches [ErrSettled].
 func (e *SettledError) Is(target error) bool { return target == ErrSettled }
 
-// Step is the life of a request: what an event does to r, or why it does nothing. It is pure and total. The votes so
-// far are r.Votes.
+// Step is the life of a request: it returns what an event does to r, or why it does nothing. It is pure and total. The
+// votes so far are r.Votes.
 func Step(r Request, e Transition) (Change, error) {
 	next, err := step(r, e)
 	if err != nil {
@@ -60,7 +60,7 @@ func step(r Request, e Transition) (Change, error) {
 	if e.at().IsZero() {
 		return Change{}, ErrEvent
 	}
-	if via(e) == ViaEditor { // whoever answers there is nobody's person
+	if via(e) == ViaEditor { // an editor proves no person
 		return Change{}, ErrAsker
 	}
 	switch e := e.(type) {
@@ -80,7 +80,7 @@ func step(r Request, e Transition) (Change, error) {
 	return decide(r, e)
 }
 
-// decide is what an event does that only a pending request knows, and that its deadline ends.
+// decide applies an event that only a pending request accepts, before its deadline.
 func decide(r Request, e Transition) (Change, error) {
 	end, expires := e.(Expire)
 	switch over := !e.at().Before(r.Deadline) || end.Spent; {
@@ -134,7 +134,7 @@ func settle(r Request, s State, by, via string, at time.Time) Change {
 		[]Record{record(RequestSettled, r, by, via, at, "state", string(s))}, closing(after, by, via, at)...)}
 }
 
-// closing tells that a clarification is over, which [Opened] opened; nothing else has a dialog.
+// closing returns the record that ends the dialog of a clarification, which [Opened] began; nothing else has one.
 func closing(r Request, by, via string, at time.Time) []Record {
 	switch {
 	case r.Kind != KindClarification || r.State == Pending:
@@ -147,7 +147,7 @@ func closing(r Request, by, via string, at time.Time) []Record {
 	return []Record{record(DialogResponded, r, by, via, at, "reason", string(r.State))}
 }
 
-// Opened is what the audit says of a new request, and of one that needed nobody's answer.
+// Opened returns the audit records of a new request, including one that needed no answer.
 func Opened(r Request) []Record {
 	all := []Record{record(RequestCreated, r, r.Caller.Name, "", r.CreatedAt, "kind", string(r.Kind))}
 	if r.Kind == KindClarification {
@@ -192,8 +192,8 @@ func takeDefault(r Request, e Default) (Change, error) {
 	return c, nil
 }
 
-// present notes since when nobody waits for an answer; the zero time says that somebody does. An agent of ours always
-// does: its session rests, and goes on with the answer.
+// present records since when nobody waits for an answer; the zero time means that somebody does. Our own agents always
+// wait: the session rests, and continues with the answer.
 func present(r Request, since time.Time) Change {
 	after := r
 	if r.State == Pending && !r.Caller.Ours() && r.LeftAt.IsZero() != since.IsZero() {
@@ -203,7 +203,7 @@ func present(r Request, since time.Time) Change {
 	return Change{Before: r, After: after}
 }
 
-// use hands over an approval. One that was asked with a key, or that reaches wider than once, may be handed over again.
+// use hands over an approval. One that was asked with a key, or is wider than once, may be handed over again.
 func use(r Request, e Use) (Change, error) {
 	lapsed := r.Key == "" && !r.LapsedAt.IsZero() // a key finds its answer for as long as the store says
 	if r.State != Approved || !r.VoidAt.IsZero() || lapsed {
@@ -261,14 +261,14 @@ func lapse(r Request, e Lapse) (Change, error) {
 // tooFew is why a request ends when the configuration leaves fewer people than its quorum.
 const tooFew = "too few of the people who were asked are left in the configuration"
 
-// tooFewUnlocked is why it ends when people are locked, before their names.
+// tooFewUnlocked is the same when people are locked, followed by their names.
 const tooFewUnlocked = "too few of the people who were asked may still answer; locked: "
 
-// reroute replaces the people who are asked, now and on escalation. The undecisive votes of those who are no longer
-// asked drop; the request stays pending, since only a vote decides, unless too few are left for any decision. Whoever is
-// asked still, and whose vote dropped with its account, is told that it waits for them.
+// reroute replaces the people who are asked, now and on escalation. Undecisive votes of people who are no longer asked
+// are dropped; the request stays pending, since only a vote decides, unless too few people are left for any decision. A
+// person who is still asked and whose vote was dropped with its account is notified that the request awaits them.
 func reroute(r Request, e Reroute) Change {
-	if r.EscalateAt.IsZero() { // the escalation came meanwhile, or there was none: who was to wait for it does not
+	if r.EscalateAt.IsZero() { // the escalation came meanwhile, or there was none: it is not scheduled again
 		for _, p := range e.EscalateTo {
 			if slices.Contains(r.Asked, p) && !slices.Contains(e.Asked, p) {
 				e.Asked = append(slices.Clone(e.Asked), p)
@@ -290,7 +290,7 @@ func reroute(r Request, e Reroute) Change {
 		return moved(v) || !slices.Contains(e.Asked, v.By) && (len(r.open(v)) > 0 || slices.Contains(e.Locked, v.By))
 	})
 	after.Calls = slices.Clone(r.Calls)
-	for i, c := range r.Calls { // what a locked person decided of single calls is open again, and what a moved account did
+	for i, c := range r.Calls { // calls decided by locked people, or from moved accounts, are open again
 		over := func(v Vote) bool { return v.covers(c.N) && (slices.Contains(e.Locked, v.By) || moved(v)) }
 		if verdict := after.verdict(c.N); slices.ContainsFunc(r.Votes, over) && verdict != c.Answer {
 			after.Calls[i] = Call{N: c.N, Tool: c.Tool, Input: c.Input, AffectedPath: c.AffectedPath, Answer: verdict, Ends: c.Ends}
@@ -317,7 +317,7 @@ func reroute(r Request, e Reroute) Change {
 	return c
 }
 
-// escalate asks those who were to be asked later. Whoever is asked already stays so; there is no second escalation.
+// escalate asks the people of the escalation as well; there is no second one.
 func escalate(r Request, e Escalate) Change {
 	if len(r.EscalateTo) == 0 {
 		return Change{Before: r, After: r}
@@ -330,7 +330,7 @@ func escalate(r Request, e Escalate) Change {
 	return Change{Before: r, After: after, Records: []Record{told}, Notices: after.inGroup(e.At)}
 }
 
-// inGroup reminds those who are asked in the place where r is shown to all of them: an edit makes no sound.
+// inGroup reminds the recipients in the group that shows r: an edit makes no sound.
 func (r Request) inGroup(at time.Time) []Notice {
 	if r.Group == "" {
 		return nil
@@ -338,8 +338,7 @@ func (r Request) inGroup(at time.Time) []Notice {
 	return []Notice{{Group: r.Group, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: at}}
 }
 
-// remind tells those who have not answered, each and where they are asked together, and strikes out the reminders whose
-// time has come.
+// remind notifies those who have not answered, individually and in their group, and removes the reminders that are due.
 func remind(r Request, e Remind) Change {
 	after := r
 	after.Reminders = slices.DeleteFunc(slices.Clone(r.Reminders), func(at time.Time) bool { return !at.After(e.At) })

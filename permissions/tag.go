@@ -15,13 +15,13 @@ import (
 const MaxTagPath = 4096
 
 // Tag is one thing an agent may be allowed to do, as in `@network` or `@write:/srv/www`. The zero Tag covers nothing.
-// Tags are comparable values; make them with [ParseTag].
+// Tags are comparable values; create them with [ParseTag].
 type Tag struct {
 	verb string
 	path string
 }
 
-// The tags that name no path.
+// The tags without a path.
 var (
 	Network   = Tag{verb: "@network"}
 	Workspace = Tag{verb: "@workspace"}
@@ -33,8 +33,8 @@ const (
 	verbWrite = "@write"
 )
 
-// ParseTag reads a tag. Surrounding space is trimmed; a path must be absolute, clean, in Unicode's normal form C, at
-// most [MaxTagPath] bytes and free of control characters, and is refused rather than repaired. The error of an unknown
+// ParseTag parses a tag. Surrounding space is trimmed; a path must be absolute, clean, in Unicode's normal form C, at
+// most [MaxTagPath] bytes and free of control characters, and is refused rather than repaired. The error for an unknown
 // word names the nearest known one, or all.
 func ParseTag(text string) (Tag, error) {
 	text = strings.TrimSpace(text)
@@ -51,7 +51,7 @@ func ParseTag(text string) (Tag, error) {
 	return Tag{verb: verb, path: p}, nil
 }
 
-// ParseTags reads tags, dropping repetitions and keeping the order.
+// ParseTags parses tags, dropping repetitions and keeping the order.
 func ParseTags(texts []string) ([]Tag, error) {
 	var tags []Tag
 	for _, text := range texts {
@@ -96,7 +96,7 @@ func meantTag(word string) string {
 	return "there are " + strings.Join(written, ", ")
 }
 
-// String formats a tag so that [ParseTag] gives it back.
+// String formats a tag for [ParseTag].
 func (t Tag) String() string {
 	if t.path == "" {
 		return t.verb
@@ -104,23 +104,23 @@ func (t Tag) String() string {
 	return t.verb + ":" + t.path
 }
 
-// Path is the absolute path that the tag names, or empty.
+// Path returns the absolute path of the tag, or empty.
 func (t Tag) Path() string { return t.path }
 
-// Covers reports whether holding t is enough to do what u asks. It is lexical, by path segment, and write implies read;
-// symbolic links are the business of whoever touches the file, when it does.
+// Covers reports whether holding t permits what u asks. It is lexical, by path segment, and write implies read; symbolic
+// links must be checked when the file is accessed.
 func (t Tag) Covers(u Tag) bool {
 	same := t.verb == u.verb || (t.verb == verbWrite && u.verb == verbRead)
 	return same && t.verb != "" && within(t.path, u.path)
 }
 
-// Touches reports whether t reaches the given clean absolute path, something below it, or a folder it lies in.
+// Touches reports whether t reaches the given clean absolute path, something below it, or a folder that contains it.
 func (t Tag) Touches(p string) bool {
 	return t.path != "" && (within(t.path, p) || within(p, t.path))
 }
 
-// overlaps reports whether holding t and holding u have anything in common: of two paths, one holds the other, and both
-// tags allow at least reading there.
+// overlaps reports whether holding t and holding u permit anything in common: one path contains the other, and both tags
+// allow at least reading.
 func (t Tag) overlaps(u Tag) bool {
 	return t == u || (u.path != "" && t.Touches(u.path))
 }
@@ -129,7 +129,7 @@ func within(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }
 
-// Describe says the tag in words, as in "write access to /srv/www".
+// Describe describes the tag in words, as in "write access to /srv/www".
 func (t Tag) Describe() string {
 	switch t.verb {
 	case Network.verb:
@@ -146,7 +146,7 @@ func (t Tag) Describe() string {
 	return "nothing"
 }
 
-// DescribeTags says several tags in words, separated by commas.
+// DescribeTags describes several tags in words, separated by commas.
 func DescribeTags(tags []Tag) string {
 	words := make([]string, len(tags))
 	for i, t := range tags {
@@ -155,7 +155,7 @@ func DescribeTags(tags []Tag) string {
 	return strings.Join(words, ", ")
 }
 
-// Missing are the tags of wanted that none of held covers, in order.
+// Missing returns the tags of wanted that none of held covers, in order.
 func Missing(wanted, held []Tag) []Tag {
 	var missing []Tag
 	for _, w := range wanted {
@@ -166,10 +166,10 @@ func Missing(wanted, held []Tag) []Tag {
 	return missing
 }
 
-// MarshalText makes a tag a string in JSON and in the store.
+// MarshalText encodes a tag as a string, for JSON and the store.
 func (t Tag) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText is [ParseTag].
+// UnmarshalText decodes a tag with [ParseTag].
 func (t *Tag) UnmarshalText(text []byte) (err error) {
 	*t, err = ParseTag(string(text))
 	return err

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Validate tells what is wrong with what the caller wrote, and what would be right.
+// Validate returns what is wrong with the caller's fields, and what would be right.
 func (r Request) Validate() error {
 	if err := r.validateTexts(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (r Request) validateTexts() error {
 	return nil
 }
 
-// validateForeign refuses what means nothing for the kind: it would be decided without having been understood.
+// validateForeign refuses fields that mean nothing for the kind: the request would be decided without being understood.
 func (r Request) validateForeign() error {
 	for _, f := range []struct {
 		name  string

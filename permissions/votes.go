@@ -26,7 +26,7 @@ func cast(r Request, e Cast) (Change, error) {
 		return Change{}, ErrNoOption
 	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
 		return Change{}, fmt.Errorf("%w: %w", ErrNoOption, noCall{v.Call, len(r.Calls)})
-	case allows && r.HighRisk && v.Answer != Allow(Once): // offered before high risk was offered once alone
+	case allows && r.HighRisk && v.Answer != Allow(Once): // offered by older versions, before high risk was limited to once
 		return Change{}, ErrNoOption
 	case allows && r.HighRisk && !e.Really:
 		return Change{}, ErrReally
@@ -49,7 +49,7 @@ func cast(r Request, e Cast) (Change, error) {
 	return c, nil
 }
 
-// noCall refuses an answer to a call that a request of so many does not have.
+// noCall refuses an answer to a call number that the request does not have.
 type noCall struct{ call, of int }
 
 func (e noCall) Error() string {
@@ -62,8 +62,8 @@ func (e noCall) Error() string {
 // TakesWords reports whether r may be answered in the person's own words, see [Other].
 func (r Request) TakesWords() bool { return r.Kind == KindClarification }
 
-// isAnswer reports whether trimmed words can be an answer by themselves: there is something to see in them, nothing that
-// acts on a terminal, and not too much.
+// isAnswer reports whether trimmed words can be an answer by themselves: visible, without terminal control characters,
+// and not too long.
 func isAnswer(words string) bool {
 	acts := func(c rune) bool { return unicode.IsControl(c) && !strings.ContainsRune("\t\r\n", c) }
 	seen := func(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) }
@@ -71,13 +71,13 @@ func isAnswer(words string) bool {
 		strings.ContainsFunc(words, seen) && !strings.ContainsFunc(words, acts)
 }
 
-// TakesReplies reports whether r may be answered through the asker's own side as well, see [Reply]: nothing is permitted by
-// an option of a clarification, nor by going on.
+// TakesReplies reports whether r may also be answered through the asker's own side, see [Reply]: neither an option of a
+// clarification nor continuing permits anything.
 func (r Request) TakesReplies() bool {
 	return r.Kind == KindClarification || (r.Kind == KindPause && r.Mode == ModeContinue)
 }
 
-// answer ends a request of which the first answer counts: an option, words of one's own, continue or interrupt.
+// answer ends a request whose first answer counts: an option, the person's own words, continue or interrupt.
 func answer(r Request, v Vote) Change {
 	c := answered(r, v, v.By)
 	c.After.Votes = append(slices.Clone(r.Votes), v)
@@ -85,7 +85,7 @@ func answer(r Request, v Vote) Change {
 	return c
 }
 
-// reply ends one by what the asker's editor brought, which is nobody's vote.
+// reply ends one by an answer from the asker's editor, which is nobody's vote.
 func reply(r Request, e Reply) (Change, error) {
 	switch {
 	case !r.TakesReplies():
@@ -96,7 +96,7 @@ func reply(r Request, e Reply) (Change, error) {
 	return answered(r, Vote{Via: ViaEditor, Answer: e.Answer, At: e.At}, r.Caller.Name), nil
 }
 
-// answered is r ended by an answer; actor is who the audit says gave it.
+// answered returns r ended by an answer; actor is who the audit says gave it.
 func answered(r Request, v Vote, actor string) Change {
 	c := settle(r, Answered, v.By, v.Via, v.At)
 	c.After.Answer, c.After.Comment = v.Answer, v.Comment
@@ -112,7 +112,7 @@ func (r Request) Offers(a Answer) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == a })
 }
 
-// units are what v answers, as the numbers of calls; a request without calls is one unit, number 0.
+// units returns the numbers of the calls that v answers; a request without calls is one unit, number 0.
 func (r Request) units(v Vote) []int {
 	if len(r.Calls) == 0 {
 		return []int{0}
@@ -126,7 +126,7 @@ func (r Request) units(v Vote) []int {
 	return units
 }
 
-// open are the units that v answers and that nobody has decided yet.
+// open returns the undecided units that v answers.
 func (r Request) open(v Vote) []int {
 	return slices.DeleteFunc(r.units(v), func(n int) bool {
 		return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == n && c.Answer != "" })
@@ -135,7 +135,7 @@ func (r Request) open(v Vote) []int {
 
 func (v Vote) covers(unit int) bool { return v.Call == 0 || v.Call == unit }
 
-// voted is a person's vote on a unit as it counts: a denial, else the first allowance; empty without one.
+// voted returns a person's vote on a unit as it counts: a denial, else the first allowance; empty without one.
 func (r Request) voted(by string, unit int) (counts Vote) {
 	for _, v := range r.Votes {
 		if v.By == by && v.covers(unit) && (counts.Answer == "" || v.Answer == Deny) {
@@ -145,17 +145,17 @@ func (r Request) voted(by string, unit int) (counts Vote) {
 	return counts
 }
 
-// HasVoted reports whether somebody has said all that they can: they have a vote on everything that is still open.
+// HasVoted reports whether a person has voted on everything that is still open.
 func (r Request) HasVoted(by string) bool {
 	return !slices.ContainsFunc(r.open(Vote{By: by}), func(n int) bool { return r.voted(by, n).Answer == "" })
 }
 
-// repeats reports whether v says again what its person has said, as a double tap does.
+// repeats reports whether v repeats its person's vote, as a double tap does.
 func (r Request) repeats(v Vote) bool {
 	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.voted(v.By, n).Answer != v.Answer })
 }
 
-// tally adds the vote and settles what it settles: of each unit, and of the request when no unit is left open.
+// tally adds the vote and settles what it decides: each unit, and the request when no unit is left open.
 func tally(r Request, v Vote, units []int) Change {
 	after := r
 	after.Revision++
@@ -193,8 +193,8 @@ func tally(r Request, v Vote, units []int) Change {
 	return c
 }
 
-// verdict is what the votes say of one unit: denied by one, allowed by the quorum with the narrowest scope, or open. An
-// account counts once, whoever it belonged to when it voted.
+// verdict returns the result of the votes on one unit: denied by one, allowed by the quorum with the narrowest scope, or
+// open. An account counts once, whoever it belonged to when it voted.
 func (r Request) verdict(unit int) Answer {
 	allowed, narrowest := 0, Scope{}
 	var seen []string
@@ -217,8 +217,8 @@ func (r Request) verdict(unit int) Answer {
 	return Allow(narrowest)
 }
 
-// final is the answer of the whole request, empty while something of it is open: of a step, the narrowest allowance of
-// any call, or deny when every call was denied, or one whose denial ends the run.
+// final returns the answer of the whole request, empty while part of it is open: for a step, the narrowest allowance of
+// any call, or deny if every call was denied, or one whose denial ends the run.
 func (r Request) final(single Answer) Answer {
 	if len(r.Calls) == 0 {
 		return single
@@ -239,7 +239,7 @@ func (r Request) final(single Answer) Answer {
 	return Allow(narrowest)
 }
 
-// each are the answers to the calls of a step, as in 1:deny, where they are not all the same.
+// each returns the answers to the calls of a step, as in 1:deny, if they differ.
 func (r Request) each() (all []string) {
 	differ := false
 	for _, c := range r.Calls {
@@ -259,7 +259,7 @@ func (r Request) LeavesGrants() bool {
 	return len(c.Grants) > 0
 }
 
-// grant adds what the approval leaves behind, call by call, and nothing twice.
+// grant adds the grants of the approval, call by call, without duplicates.
 func (c *Change) grant(v Vote) {
 	r := c.After
 	calls := r.ToolCalls()

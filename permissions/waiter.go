@@ -14,24 +14,24 @@ type Waiter struct {
 	id       ID
 	call     string
 	reader   bool
-	wake     chan wakeup // holds one: what it was told first counts
-	first    *wakeup     // taken from it, for the next Wait
-	settled  bool        // it has rung, so its request is settled
+	wake     chan wakeup // capacity one: the first result counts
+	first    *wakeup     // received from wake, for the next Wait
+	settled  bool        // it was woken, so its request is settled
 	handed   bool        // the approval was used for this call in the commit that approved it
 }
 
-// wakeup is small: the room for it is there for as long as the waiting lasts.
+// wakeup is small, since its space is held for as long as the call waits.
 type wakeup struct {
 	request *Request
 	handed  bool
 	err     error
 }
 
-// ID is the request waited for.
+// ID returns the request waited for.
 func (w *Waiter) ID() ID { return w.id }
 
-// Wait returns the settled request, [ErrUsedElsewhere] when its approval went to another call, or the error of ctx. It is
-// called again only after the latter.
+// Wait returns the settled request, [ErrUsedElsewhere] when its approval went to another call, or the error of ctx. It
+// may be called again only after the latter.
 func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 	w.WaitSettled(ctx)
 	m := w.first
@@ -42,13 +42,14 @@ func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 	return *m.request, m.err
 }
 
-// WaitSettled returns when Wait would. It needs less of a stack, which a call that waits for a person keeps for as long.
+// WaitSettled blocks until Wait would return. It needs less stack, which a call keeps for as long as it waits for a
+// person.
 func (w *Waiter) WaitSettled(ctx context.Context) {
 	if w.first != nil {
 		return
 	}
 	select {
-	case m := <-w.wake: // what has been decided counts, even when ctx is over as well
+	case m := <-w.wake: // a decision counts, even if ctx is over as well
 		w.first, w.settled = &m, true
 		return
 	default:
@@ -60,13 +61,13 @@ func (w *Waiter) WaitSettled(ctx context.Context) {
 	}
 }
 
-// Handed tells, once Wait has returned an approval, whether it is used already, by this call.
+// Handed reports, once Wait has returned an approval, whether this call has used it already.
 func (w *Waiter) Handed() bool { return w.handed }
 
-// isSameCall reports whether w and o are the same call, which may have tried again before it was known that it was gone.
+// isSameCall reports whether w and o are the same call, which may have retried before its disconnection was noticed.
 func (w *Waiter) isSameCall(o *Waiter) bool { return w == o || w.call != "" && w.call == o.call }
 
-// Leave ends the waiting. When nobody waits any more for a pending request, its people are told; leaving never cancels.
+// Leave ends the waiting. When nobody waits any more for a pending request, its prompts say so; leaving never cancels.
 func (w *Waiter) Leave(ctx context.Context) {
 	g := w.registry
 	g.mu.Lock()
@@ -77,9 +78,9 @@ func (w *Waiter) Leave(ctx context.Context) {
 	}
 }
 
-// LeaveSoon ends the waiting at once, and has people told after grace if nobody has come back by then: a connection
-// that was lost is often there again a moment later, and when the daemon itself stops, nobody is told anything. Graces
-// end while [Registry.Run] runs.
+// LeaveSoon ends the waiting at once, and updates the prompts after grace if nobody has returned by then: a lost
+// connection is often back a moment later, and when the daemon itself stops, prompts stay as they are. Graces end while
+// [Registry.Run] runs.
 func (w *Waiter) LeaveSoon(grace time.Duration) {
 	g := w.registry
 	g.mu.Lock()
@@ -98,11 +99,11 @@ func (w *Waiter) Park(lease time.Duration) {
 	g.parked[w] = time.Now().Add(lease)
 }
 
-// A store that fails in the very moment of a commit may have done it all the same: whoever waits was not rung then, and
-// nobody knows of what is new. So what a store was asked to change when it failed is read again at every tick, until that
-// works, and told as it is.
+// A store that fails during a commit may have committed nevertheless: the waiters were not woken, and nobody knows of
+// the new row. So the rows of failed writes are read again at every tick, until that works, and published as they are.
 
-// noteIndeterminate notes that the store failed with err while it changed these, and reports whether it did.
+// noteIndeterminate records the ids if err means that the store failed while it changed them, and reports whether it
+// did.
 func (g *Registry) noteIndeterminate(err error, ids ...ID) bool {
 	if !errors.Is(err, ErrBroken) {
 		return false
@@ -116,7 +117,7 @@ func (g *Registry) noteIndeterminate(err error, ids ...ID) bool {
 	return true
 }
 
-// noteAllIndeterminate notes that the store failed with err while it changed whatever is pending.
+// noteAllIndeterminate records that the store failed with err while it changed any of the pending requests.
 func (g *Registry) noteAllIndeterminate(err error) {
 	g.mu.Lock()
 	ids := slices.AppendSeq(slices.Collect(maps.Keys(g.waiters)), maps.Keys(g.deadlines.ends))
@@ -124,14 +125,14 @@ func (g *Registry) noteAllIndeterminate(err error) {
 	g.noteIndeterminate(err, ids...)
 }
 
-// isIndeterminate reports whether there is something to read again.
+// isIndeterminate reports whether there are rows to read again.
 func (g *Registry) isIndeterminate() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.overflowed
 }
 
-// reread reads what it is not known of whether it changed, and tells it as it is.
+// reread reads the rows whose outcome is unknown, and publishes them as they are.
 func (g *Registry) reread(ctx context.Context) {
 	g.mu.Lock()
 	lost := g.overflowed
@@ -142,7 +143,7 @@ func (g *Registry) reread(ctx context.Context) {
 	if !lost {
 		return
 	}
-	for _, id := range ids { // one that is damaged does not keep the others from it
+	for _, id := range ids { // an unreadable row does not block the others
 		end := g.measuredEnd(id)
 		r, err := g.store.Read(ctx, id)
 		switch {
@@ -157,7 +158,7 @@ func (g *Registry) reread(ctx context.Context) {
 	g.NotifyNotices()
 }
 
-// republish tells whoever has to know how a request is. What it left behind is measured from now on, if it was not.
+// republish informs everybody of a row's current state. Its grants are measured from now on, if they were not.
 func (g *Registry) republish(r Request) {
 	if r.State == Pending {
 		g.Measure(r)
@@ -170,7 +171,7 @@ func (g *Registry) republish(r Request) {
 	g.publish(r)
 }
 
-// measureNew begins to measure the grants that are not measured yet.
+// measureNew starts measuring the grants that are not measured yet.
 func (g *Registry) measureNew(grants []Grant) {
 	g.mu.Lock()
 	fresh := slices.DeleteFunc(grants, func(grant Grant) bool {
@@ -181,13 +182,13 @@ func (g *Registry) measureNew(grants []Grant) {
 	g.measureGrants(fresh)
 }
 
-// Signal wakes one worker. What rings while it is awake wakes it once more.
+// Signal wakes one worker. A notification while the worker is awake wakes it once more.
 type Signal chan struct{}
 
-// NewSignal makes a bell.
+// NewSignal creates a signal.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Notify wakes the worker. It does not wait for anything.
+// Notify wakes the worker. It never blocks.
 func (b Signal) Notify() {
 	select {
 	case b <- struct{}{}:

@@ -99,7 +99,7 @@ func TestWhatCannotBeStoredOfLeavingIsLogged(t *testing.T) {
 	w, _ := m.ask(t, m.fresh(nil))
 	m.store.breakDown(ErrBroken)
 	w.Leave(t.Context())
-	if log := m.log.String(); !strings.Contains(log, "nobody waits, and that cannot be stored") {
+	if log := m.log.String(); !strings.Contains(log, "record that the last waiter left") {
 		t.Errorf("logged %s", log)
 	}
 	m = newRoom()

@@ -1,7 +1,8 @@
-// Package acts reads what a call of a tool does: which programs a command runs, with which words, and which files are read and
-// written. What it cannot read for certain, as every shell would, is a doubt, and a call with a doubt is never taken for harmless.
+// Package acts reads what a tool call does: which programs a command runs, with which words, and which files it reads
+// and writes. Anything that it cannot read with certainty, as every shell would, is a doubt, and a call with a doubt
+// never counts as harmless.
 //
-// It runs nothing and looks at no file itself: where a name leads is told by whoever asks ([Workspace]).
+// It runs nothing and reads no file itself: the caller resolves names ([Workspace]).
 package acts
 
 import (
@@ -23,23 +24,23 @@ const (
 	Run   Kind = "run"
 	Read  Kind = "read"
 	Write Kind = "write"
-	Enter Kind = "enter" // a folder, in which what follows runs
+	Enter Kind = "enter" // a folder in which the following commands run
 )
 
-// Act is one thing that a call does.
+// Act is one effect of a call.
 type Act struct {
 	Kind  Kind
-	Words []string // of Run: the program and what it is given; else one name
-	In    []string // the folders that this may happen in
+	Words []string // of Run: the program and its arguments; else one name
+	In    []string // the folders in which it may happen
 }
 
-// Reading is what was read of a command. Without doubts, it does these acts and nothing else.
+// Reading is the result of reading a command. Without doubts, the command does these acts and nothing else.
 type Reading struct {
 	Acts   []Act
 	Doubts []string
 }
 
-// The most that is read of one command. The parser itself has no limits: deep nesting would end the process.
+// Limits of one command. The parser itself has none: deep nesting would end the process.
 const (
 	maxText    = 16 << 10
 	maxOpening = 200
@@ -48,7 +49,7 @@ const (
 	maxFolders = 8
 )
 
-// Command reads the text of a command that a shell (sh, bash or zsh) runs in that folder.
+// Command reads the text of a command that a shell (sh, bash or zsh) runs in folder.
 func Command(text, folder string) Reading {
 	c := command{folders: []string{folder}}
 	c.read(text, 0)
@@ -60,7 +61,7 @@ func Command(text, folder string) Reading {
 
 type command struct {
 	Reading
-	folders []string // that the next part may run in: a cd may fail, or be of a shell below
+	folders []string // in which the next part may run: a cd may fail, or be in a subshell
 }
 
 func (c *command) doubt(format string, values ...any) {
@@ -80,7 +81,7 @@ func (c *command) read(text string, depth int) {
 	c.all(f.Stmts, depth)
 }
 
-// unfit is why a text is not even parsed.
+// unfit returns why a text is not even parsed.
 func unfit(text string) string {
 	if len(text) > maxText {
 		return "it is too long"
@@ -185,7 +186,7 @@ func (c *command) call(n *syntax.CallExpr, depth int) {
 	c.simple(words, depth)
 }
 
-// shells are those whose command is read in turn, where nothing stands behind it.
+// shells are those whose command is read recursively, if nothing follows it.
 var shells = []string{"sh -c", "bash -c", "bash -lc"}
 
 func (c *command) simple(words []string, depth int) {
@@ -216,7 +217,7 @@ func (c *command) simple(words []string, depth int) {
 	}
 }
 
-// literal is the text of a word once its quotes are taken off; known is false where a shell would make something else of it.
+// literal returns the text of a word without its quotes; known is false if a shell would expand it.
 func literal(w *syntax.Word) (text string, known bool) {
 	var b strings.Builder
 	for i, p := range w.Parts {
@@ -245,7 +246,7 @@ func literal(w *syntax.Word) (text string, known bool) {
 	return b.String(), true
 }
 
-// bare writes what a shell makes of text without quotes, and reports whether it is that text.
+// bare writes what a shell makes of unquoted text, and reports whether it is literal.
 func bare(b *strings.Builder, text string, first bool) bool {
 	for i := 0; i < len(text); i++ {
 		switch at := text[i]; {
@@ -259,7 +260,7 @@ func bare(b *strings.Builder, text string, first bool) bool {
 	return true
 }
 
-// escaped writes text in which a backslash takes away the meaning of these characters alone.
+// escaped writes text in which a backslash escapes only these characters.
 func escaped(b *strings.Builder, text, these string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(these, text[i+1]) >= 0 {
