@@ -136,7 +136,7 @@ func TestARenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
 	if answer, _ := get(t, wiretest.Trusting(t, first, "first.example"), at+"/healthz", "first.example", ""); answer.StatusCode != 200 {
 		t.Errorf("with a broken one: %d", answer.StatusCode)
 	}
-	if line := <-log.text; !strings.Contains(line, "the old one stays") {
+	if line := <-log.text; !strings.Contains(line, "keeping the old one") {
 		t.Errorf("logged %s", line)
 	}
 	_, _, second := wiretest.Certificate(t, folder, "second.example")
