@@ -185,7 +185,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return nil, permissions.Unknown(string(q.ID))
 	case !asksTheSame(caller, q, r):
 		return nil, permissions.KeyTaken()
-	case e.past(r):
+	case e.past(r), r.Unasked(): // what policy let go then may have to be asked about now
 		q.ID = ""
 		return e.open(ctx, caller, q)
 	}

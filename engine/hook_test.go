@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -346,7 +348,7 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	s.Limits.AutoPerMinute = 1
 	st := play(t, s, m)
 	q := hook("Bash", `{"command":"ls"}`)
-	q.Harmless = true
+	q.Harmless, q.Cwd = true, "/srv/code"
 	if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
 		t.Errorf("it was not left: %s %s", r.State, r.DecidedVia)
 	}
@@ -358,6 +360,221 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 			t.Errorf("harmless %v: %s, beyond %d", harmless, r.State, r.Beyond)
 		}
 		q.Input = []byte(`{"command":"pwd"}`)
+	}
+}
+
+// over is the context of a call that does not wait.
+func over(t *testing.T) context.Context {
+	t.Helper()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	return ended
+}
+
+// What was let go because a hook said that it is harmless answers nobody who does not say so: neither by a key nor by its id.
+func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := usual()
+	st := play(t, s, m)
+	marked := hook("Bash", `{"command":"ls"}`)
+	marked.Harmless, marked.Cwd, marked.Key = true, "/srv/code", "K1"
+	if got := <-st.ask(t.Context(), marked); permissions.CodeOf(got.err) != permissions.CodeInvalid {
+		t.Errorf("with a key: %+v", got)
+	}
+	marked.Key = ""
+	left := st.get(st.ask(t.Context(), marked))
+	if !left.Unasked() {
+		t.Fatalf("it was not left: %s %s", left.State, left.DecidedVia)
+	}
+	same := marked
+	same.Harmless, same.ID = false, left.ID
+	done := st.ask(t.Context(), same)
+	st.decides(m, 1, permissions.Deny)
+	if r := st.get(done); r.State != permissions.Denied || r.ID == left.ID {
+		t.Errorf("by the id of what was left: %s", r.State)
+	}
+	keyed := tool("read_file", `{"path":"x"}`) // which policy lets go, for now
+	keyed.Key = "K2"
+	if r := st.get(st.ask(t.Context(), keyed)); !r.Unasked() {
+		t.Fatalf("it was asked about: %s %s", r.State, r.DecidedVia)
+	}
+	s.Policy.Auto = nil
+	st.Configure(s)
+	done = st.ask(t.Context(), keyed)
+	st.decides(m, 2, permissions.Deny)
+	if r := st.get(done); r.State != permissions.Denied {
+		t.Errorf("by the key of what policy let go: %s", r.State)
+	}
+}
+
+// That a call is harmless is its caller's word, which is weighed: people are asked unless the call reads so, and their route lets
+// whoever is at the keyboard answer alone.
+func TestTheWordThatACallIsHarmlessIsWeighed(t *testing.T) {
+	given := func(input string) func(*permissions.Request) {
+		return func(q *permissions.Request) { q.Input = []byte(input) }
+	}
+	routed := func(routes ...engine.Route) func(*engine.Settings) {
+		return func(s *engine.Settings) { s.Routes = routes }
+	}
+	for name, c := range map[string]struct {
+		change   func(*permissions.Request)
+		settings func(*engine.Settings)
+		left     bool
+	}{
+		"as a hook says it":           {left: true},
+		"without a stage":             {change: func(q *permissions.Request) { q.HookStage = "" }, left: true},
+		"a dialect that is none":      {change: func(q *permissions.Request) { q.Hook = "any" }},
+		"another dialect":             {change: func(q *permissions.Request) { q.Hook = "codex" }},
+		"a tool that is not known":    {change: func(q *permissions.Request) { q.Tool = "deploy" }},
+		"another command":             {change: given(`{"command":"rm -rf src"}`)},
+		"one that is computed":        {change: given(`{"command":"ls $(x)"}`)},
+		"a member beside it":          {change: given(`{"command":"ls","x":1}`)},
+		"outside of the folder":       {change: given(`{"command":"cat /etc/passwd"}`)},
+		"above the folder":            {change: given(`{"command":"cat ../x"}`)},
+		"a secret":                    {change: given(`{"command":"cat .env"}`)},
+		"no folder":                   {change: func(q *permissions.Request) { q.Cwd = "" }},
+		"a folder that is relative":   {change: func(q *permissions.Request) { q.Cwd = "srv" }},
+		"a folder that is everything": {change: func(q *permissions.Request) { q.Cwd = "/x/.." }},
+		"a step": {change: func(q *permissions.Request) {
+			q.Calls = []permissions.Call{{N: 1, Tool: q.Tool, Input: q.Input}}
+			q.Tool, q.Input, q.Hook = "", nil, ""
+		}},
+		"a quorum":         {settings: routed(engine.Route{Ask: []string{"fay", "sam"}, Quorum: 2})},
+		"people alone":     {settings: routed(engine.Route{Ask: []string{"fay"}, NoKeyboard: true})},
+		"nobody to be had": {settings: routed()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := usual()
+			if c.settings != nil {
+				c.settings(&s)
+			}
+			st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+			q := again(`{"command":"ls"}`)
+			q.HookStage, q.Harmless, q.Cwd = permissions.HookBefore, true, "/srv/code"
+			if c.change != nil {
+				c.change(&q)
+			}
+			r, err := st.Ask(over(t), self, q)
+			if (r.State == permissions.Approved) != c.left {
+				t.Errorf("%s, %v", r.State, err)
+			}
+		})
+	}
+}
+
+// What people have said no to is not left to the agent because a hook calls it harmless: not in the same session, and not soon after.
+func TestANoIsAboveTheWordThatACallIsHarmless(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	q := hook("Bash", `{"command":"ls"}`)
+	q.Session, q.Cwd = "s1", "/srv/code"
+	done := st.ask(t.Context(), q)
+	st.decides(m, 1, permissions.Deny)
+	st.get(done)
+	left := func(session string) bool {
+		t.Helper()
+		marked := q
+		marked.Harmless, marked.Session, marked.Reason = true, session, "said otherwise"
+		r, _ := st.Ask(over(t), self, marked)
+		return r.Unasked()
+	}
+	if left("s1") || left("s2") {
+		t.Error("it is left a moment after the no")
+	}
+	st.pass(11 * time.Minute)
+	if left("s1") {
+		t.Error("it is left later in the session that was told no")
+	}
+	if !left("s3") {
+		t.Error("it is not left in another session, long after")
+	}
+}
+
+// The answer that a second hook would be told is told no more once whoever gave it is locked or gone, once it was taken back or
+// everything was stopped, and once its session is over.
+func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
+	ends := func(session, agent string) func(*stage) error {
+		return func(s *stage) error {
+			_, err := s.Recall(s.t.Context(), self, permissions.Recall{Session: session, Agent: agent, Via: permissions.ViaSessionEnd})
+			return err
+		}
+	}
+	lock := func(since time.Duration) func(*stage) error {
+		return func(s *stage) error {
+			at := time.Time{}
+			if since > 0 {
+				at = s.now().Add(-since)
+			}
+			_, err := s.Lock(s.t.Context(), samAt, "fay", at)
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		then func(*stage) error
+		told bool
+	}{
+		"nothing":                {func(*stage) error { return nil }, true},
+		"asked by another agent": {func(*stage) error { return nil }, false},
+		"another session's end":  {ends("s2", "claude-code"), true},
+		"another agent's end":    {ends("s1", "codex"), true},
+		"its session's end":      {ends("s1", "claude-code"), false},
+		"a lock":                 {lock(0), false},
+		"a lock since":           {lock(time.Hour), false},
+		"a reload without the person": {func(s *stage) error {
+			next := usual()
+			next.People, next.Routes = []connectors.Person{sam}, []engine.Route{{Ask: []string{"sam"}}}
+			s.Configure(next)
+			return nil
+		}, false},
+		"a stop that is over": {func(s *stage) error {
+			if _, err := s.StopAll(s.t.Context(), operator); err != nil {
+				return err
+			}
+			return s.Resume(s.t.Context(), operator)
+		}, false},
+		"its grant taken back": {func(s *stage) error {
+			grants, err := s.Grants(s.t.Context(), operator)
+			if err != nil || len(grants) != 1 {
+				return fmt.Errorf("%d grants, %w", len(grants), err)
+			}
+			_, err = s.Revoke(s.t.Context(), operator, grants[0].ID)
+			return err
+		}, false},
+		"its approval, which was used, taken back": {func(s *stage) error {
+			all, err := s.rows.Audit(s.t.Context(), "", 0, 100)
+			asked := slices.IndexFunc(all, func(e permissions.Entry) bool { return e.Request != "" })
+			if err != nil || asked < 0 {
+				return fmt.Errorf("%d entries, %w", len(all), err)
+			}
+			if _, err = s.Void(s.t.Context(), operator, string(all[asked].Request)); err == nil {
+				return errors.New("what was used could be taken back")
+			}
+			return nil
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, usual(), m)
+			q := again(`{"command":"ls"}`)
+			q.Agent, q.Claimed, q.HookStage = "claude-code", true, permissions.HookBefore
+			a := permissions.Allow(permissions.Once)
+			if name == "its grant taken back" {
+				a = permissions.Allow(permissions.SessionTool)
+			}
+			done := st.ask(t.Context(), q)
+			st.decides(m, 1, a)
+			st.get(done)
+			if err := c.then(st); err != nil {
+				t.Fatal(err)
+			}
+			q.HookStage = permissions.HookAgain
+			if name == "asked by another agent" {
+				q.Agent = "codex"
+			}
+			if r, err := st.Ask(over(t), self, q); (r.State == permissions.Approved) != c.told {
+				t.Errorf("%s, %v", r.State, err)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // coolDown is how long a question that was denied twice is not asked again.
@@ -69,6 +71,11 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	if err != nil {
 		return opening{}, broken(err)
 	}
+	if q.Harmless && q.Key == "" { // else it is refused
+		if q.Harmless, err = e.believed(ctx, s, caller, q); err != nil {
+			return opening{}, broken(err)
+		}
+	}
 	r, err := e.draft(s, caller, q, grants, true)
 	if err != nil {
 		e.noteUnrouted(caller, err)
@@ -99,6 +106,24 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
 		Exhausted: exhausted,
 	}}, nil
+}
+
+// believed reports whether the daemon accepts a hook's word that a call is harmless: the call reads so here too (symlinks are not
+// resolved), its route needs one answer and accepts a keyboard, and people have not denied the call.
+func (e *Engine) believed(ctx context.Context, s *Settings, caller permissions.Caller, q permissions.Request) (bool, error) {
+	q.Caller = caller
+	folder := filepath.Clean(q.Cwd)
+	if caller.Ours() || q.Kind != permissions.KindTool || len(q.Calls) > 0 || q.Normalize() != nil ||
+		q.HookStage != "" && q.HookStage != permissions.HookBefore || !filepath.IsAbs(folder) || folder == "/" {
+		return false, nil
+	}
+	route, found := s.route(q)
+	w := acts.Workspace{Root: folder, Resolve: filepath.Clean}
+	if !found || route.Quorum > 1 || route.NoKeyboard || !w.HarmlessCall(q.Hook, q.Tool, q.Input, folder) {
+		return false, nil
+	}
+	denied, err := e.store.DeniedBefore(ctx, q, e.clock.Now().Add(-coolDown))
+	return err == nil && !denied, err
 }
 
 // noteUnrouted logs a caller without a route, once until the configuration changes.

@@ -19,8 +19,8 @@ const rememberDecision = time.Minute
 
 // decisionKey is one call in one session, and the stage at which a hook asked about it.
 type decisionKey struct {
-	caller, session, hook, stage string
-	call                         permissions.Digest
+	caller, session, agent, hook, stage string
+	call                                permissions.Digest
 }
 
 // heardFrom is the stage whose answer counts once at another: what a person has allowed although the agent refused it is not asked
@@ -55,7 +55,7 @@ func decisionKeyOf(caller permissions.Caller, q permissions.Request) *decisionKe
 	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
-	return &decisionKey{caller.Name, q.Session, q.Hook, q.HookStage, permissions.CallDigest(q, carriedOut(q))}
+	return &decisionKey{caller.Name, q.Session, q.Agent, q.Hook, q.HookStage, permissions.CallDigest(q, carriedOut(q))}
 }
 
 // patchCommand is a command that gives a patch to apply_patch and does nothing else: nothing in it is for the shell to expand.
@@ -110,8 +110,27 @@ func (e *Engine) rememberDecision(of decisionKey, r permissions.Request) {
 	now := e.clock.Now()
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
+	if e.StoppedBy() != "" {
+		return
+	}
 	maps.DeleteFunc(e.recent.all, func(_ decisionKey, h recentDecision) bool { return !now.Before(h.until) })
 	e.recent.all[of] = recentDecision{r.ID, now.Add(rememberDecision)}
+}
+
+// dropHeard drops the answers kept of the calls that match, so that people are asked about them again; nil: of all.
+func (e *Engine) dropHeard(matches func(decisionKey) bool) {
+	e.recent.mu.Lock()
+	defer e.recent.mu.Unlock()
+	maps.DeleteFunc(e.recent.all, func(of decisionKey, _ recentDecision) bool { return matches == nil || matches(of) })
+}
+
+// stand reports whether everybody whose answer r has is still somebody of the configuration, and not locked.
+func (s *Settings) stand(r permissions.Request) bool {
+	stands := func(name string) bool {
+		p, known := s.person(name)
+		return known && p.Locked == ""
+	}
+	return stands(r.DecidedBy) && !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return !stands(v.By) })
 }
 
 // recentDecision is what a hook at an earlier stage was told of the call that q is about, once: one decision is one prompt.
@@ -130,7 +149,7 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 		return permissions.Request{}, false
 	}
 	r, err := e.store.Read(ctx, was.id)
-	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || e.stillAllowed(r) != nil {
+	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || !e.settings.Load().stand(r) || e.stillAllowed(r) != nil {
 		return permissions.Request{}, false
 	}
 	same := r

@@ -23,6 +23,8 @@ type Store interface {
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
 	// CountPending returns how many requests are pending.
 	CountPending(ctx context.Context) (int, error)
+	// DeniedBefore reports whether what r is about was denied to its caller since a time, or in its session at any time.
+	DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error)
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ func (r Request) Validate() error {
 	}
 	if err := r.validateForeign(); err != nil {
 		return err
+	}
+	if r.Harmless && r.Key != "" {
+		return errors.New("what is harmless has no key, since nobody is asked about it; leave one of them out")
 	}
 	switch r.Kind {
 	case KindPermission:

@@ -128,6 +128,18 @@ func (s *shelf) Grants(_ context.Context, caller string, now time.Time) (found [
 	})
 }
 
+// DeniedBefore reports whether the same was denied.
+func (s *shelf) DeniedBefore(_ context.Context, q permissions.Request, since time.Time) (denied bool, err error) {
+	err = s.read(func() error {
+		denied = slices.ContainsFunc(s.requests, func(r row) bool {
+			return r.State == permissions.Denied && permissions.ActionDigest(r.Request) == permissions.ActionDigest(q) &&
+				(r.Session == q.Session || r.DecidedAt.After(since))
+		})
+		return nil
+	})
+	return denied, err
+}
+
 // GrantsInForce lists every grant that is neither revoked nor over at now.
 func (s *shelf) GrantsInForce(_ context.Context, asked string, now time.Time) (found []permissions.Grant, err error) {
 	return s.granted(now, func(g permissions.Grant) bool {

@@ -206,7 +206,7 @@ func (t *rows) byKey(o *permissions.Opening, now time.Time) (*row, error) {
 	r := &t.requests[i]
 	fresh := r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(o.RedeemWindow)) && !r.DecidedAt.After(now.Add(ahead))
 	switch {
-	case r.State != permissions.Pending && !want.Caller.Ours() && !fresh:
+	case r.State != permissions.Pending && !want.Caller.Ours() && (!fresh || r.Unasked() && want.State == permissions.Pending):
 		r.keyless = true
 		if r.Answer != "" && !r.TimedOut && !r.Defaulted && r.Digest == want.Digest {
 			o.Request.EarlierAt = r.DecidedAt

@@ -103,6 +103,8 @@ func (s *Store) joined(
 	}
 	switch {
 	case err != nil, want.Key == "":
+	case r.Unasked() && want.State == permissions.Pending && !want.Caller.Ours(): // what policy let go then is asked about now
+		return r, r.Number, sql.ErrNoRows
 	case r.State != permissions.Pending && !want.Caller.Ours() && (!usable || !redeemable(r, now, o.RedeemWindow)):
 		return r, r.Number, sql.ErrNoRows
 	case r.Digest != want.Digest:
@@ -115,6 +117,25 @@ func (s *Store) joined(
 // whatever the clock or window says later. A decision in the future means that the clock was set back by an unknown time.
 func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
 	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
+}
+
+// deniedBefore finds a denial of the same action in the caller's session, or by anybody since a time.
+const deniedBefore = `SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state = 'denied' AND caller = $1 AND action = $2 ` +
+	`AND (session = $3 OR decided_at > $4) LIMIT 1) AS denied`
+
+// DeniedBefore implements [engine.Store].
+func (s *Store) DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (denied bool, err error) {
+	action := permissions.ActionDigest(r)
+	err = s.read(ctx, func(from source) error {
+		n := 0
+		err := from.QueryRowContext(ctx, deniedBefore, r.Caller.Name, action[:], r.Session, micros(since)).Scan(&n)
+		if err != nil {
+			return unreadable("the denials of an action", err)
+		}
+		denied = n > 0
+		return nil
+	})
+	return denied, err
 }
 
 // refusal is why a request is not asked, or nil: it was denied twice within o.CoolDown, or exceeds a limit.

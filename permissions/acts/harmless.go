@@ -2,6 +2,7 @@ package acts
 
 import (
 	_ "embed"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -264,4 +265,103 @@ func lines(script string) bool {
 	numbers, prints := strings.CutSuffix(script, "p")
 	from, to, _ := strings.Cut(numbers, ",")
 	return prints && from != "" && strings.Trim(from+to, "0123456789") == ""
+}
+
+// known lists the tools whose input describes their whole effect: dialects and tool, verb, the member with the object, and
+// members that do not matter. Copilot CLI's tools have two spellings. Commands of Codex are absent, since its hooks do not know
+// their folder, and so are those of Copilot CLI and Cursor, whose shells keep state between commands.
+var known = []string{
+	"claude-code Bash runs command description timeout",
+	"opencode bash runs command description timeout",
+	"gemini run_shell_command runs command description",
+	"claude-code,copilot Read reads file_path offset limit",
+	"claude-code NotebookRead reads notebook_path",
+	"claude-code,copilot Glob lists path pattern",
+	"claude-code,copilot Grep reads path pattern output_mode head_limit offset multiline type -n -i -A -B -C",
+	"claude-code LS reads path",
+	"claude-code TodoWrite notes - todos",
+	"claude-code,copilot Write writes file_path content",
+	"claude-code,copilot Edit writes file_path old_string new_string replace_all",
+	"claude-code MultiEdit writes file_path edits",
+	"claude-code NotebookEdit writes notebook_path new_source cell_id cell_type edit_mode",
+	"codex apply_patch patches command",
+	"copilot view reads path view_range",
+	"copilot create writes path file_text",
+	"copilot edit writes path old_str new_str",
+	"cursor read_file reads file_path",
+	"cursor Write writes file_path contents content",
+	"gemini read_file reads file_path offset limit start_line end_line",
+	"gemini list_directory reads dir_path",
+	"gemini write_file writes file_path content",
+	"gemini replace writes file_path old_string new_string expected_replacements instruction allow_multiple",
+	"opencode read reads filePath offset limit",
+	"opencode list reads path",
+	"opencode glob lists path pattern",
+	"opencode grep reads path pattern",
+	"opencode write writes filePath content",
+	"opencode edit writes filePath oldString newString replaceAll",
+}
+
+// HarmlessCall reports whether the hook of a dialect asks about a call of a tool that does nothing but what is harmless in the
+// workspace: see [Workspace.Harmless]. Relative names are taken in folder, which is absolute.
+func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, folder string) bool {
+	for _, row := range known {
+		f := strings.Fields(row)
+		if f[1] == tool && slices.Contains(strings.Split(f[0], ","), dialect) {
+			return w.does(f[2], f[3:], input, folder)
+		}
+	}
+	return false
+}
+
+// does reports whether a tool that does this, and may have these members, is given something harmless.
+func (w Workspace) does(verb string, names []string, given json.RawMessage, folder string) bool {
+	var input map[string]json.RawMessage
+	if json.Unmarshal(given, &input) != nil {
+		return false
+	}
+	for name := range input {
+		if !slices.Contains(names, name) {
+			return false
+		}
+	}
+	text := func(name string) (value string) {
+		_ = json.Unmarshal(input[name], &value) // what is no text is looked at below
+		return value
+	}
+	what := text(names[0])
+	if what == "" && input[names[0]] != nil && verb != "notes" {
+		return false
+	}
+	at := under(folder, what)
+	switch verb {
+	case "runs":
+		return w.Harmless(Command(what, folder)) == ""
+	case "lists":
+		pattern := text("pattern")
+		return w.Reads(at) && !filepath.IsAbs(pattern) && !strings.Contains(pattern, "..") && !strings.HasPrefix(pattern, "~")
+	case "reads":
+		return w.Reads(at) && !strings.HasPrefix(what, "~")
+	case "writes":
+		return what != "" && !strings.HasPrefix(what, "~") && w.Writes(at)
+	case "patches":
+		return w.patches(folder, what)
+	}
+	return verb == "notes"
+}
+
+// patches reports whether a patch in the shape of Codex only adds and updates files that may be written.
+func (w Workspace) patches(folder, patch string) bool {
+	found := false
+	for line := range strings.Lines(patch) {
+		head, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case !strings.HasPrefix(head, "*** ") || slices.Contains([]string{"*** Begin Patch", "*** End Patch", "*** End of File"}, head):
+		case head != "*** Add File" && head != "*** Update File" && head != "*** Move to" || filepath.IsAbs(name) || !w.Writes(folder+"/"+name):
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
 }
