@@ -33,7 +33,7 @@ func (e *Engine) Lock(
 	if !known {
 		return done, unknownPerson(name, e.base.Load().People)
 	}
-	e.dropHeard(nil)
+	e.forgetDecisions(nil)
 	now := e.stamp()
 	l := permissions.Lock{Person: name, At: now, By: who, Via: id.Via}
 	all := e.Locks()

@@ -119,7 +119,7 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 		return 0, permissions.TokenNeeded()
 	}
 	if m.Tool == "" { // the session is over, or was interrupted
-		e.dropHeard(func(of decisionKey) bool {
+		e.forgetDecisions(func(of decisionKey) bool {
 			return of.caller == caller.Name && of.session == m.Session && of.agent == m.Agent
 		})
 	}
@@ -422,7 +422,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 			return permissions.Revoked{}, permissions.UnknownGrant(grant)
 		}
 	}
-	e.dropHeard(func(of decisionKey) bool { return of.caller == g.Caller })
+	e.forgetDecisions(func(of decisionKey) bool { return of.caller == g.Caller })
 	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.stamp(), ranMost)
 	e.registry.ForgetGrant(grant)
 	e.registry.NotifyNotices()
@@ -436,7 +436,7 @@ func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) 
 	if err != nil {
 		return permissions.RequestView{}, err
 	}
-	e.dropHeard(func(of decisionKey) bool { return of.caller == r.Caller.Name })
+	e.forgetDecisions(func(of decisionKey) bool { return of.caller == r.Caller.Name })
 	c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: who, Via: id.Via, At: e.stamp()})
 	if err != nil {
 		return permissions.RequestView{}, broken(permissions.Refused(err))
@@ -463,7 +463,7 @@ func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, e
 		e.noteStop(who) // first: readers of the audit must find it stopped, and cancelling may take long
 	}
 	who = e.StoppedBy() // a second stop completes the first one
-	e.dropHeard(nil)
+	e.forgetDecisions(nil)
 	cancelled, err = e.registry.StopAll(ctx, who, via)
 	e.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
 	e.stopping = func(context.Context) error { return nil }
@@ -636,7 +636,7 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 		return err
 	}
 	now, caller := e.stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
-	e.dropHeard(func(of decisionKey) bool { return of.caller == caller })
+	e.forgetDecisions(func(of decisionKey) bool { return of.caller == caller })
 	grants, err := e.store.GrantsInForce(ctx, "", now)
 	for _, g := range grants {
 		if g.Caller != caller {

@@ -318,7 +318,7 @@ func (e *Engine) refill() {
 	e.unconfirmed(s.People)
 	e.shut(s.People)
 	e.settings.Store(&s)
-	e.dropHeard(nil)
+	e.forgetDecisions(nil)
 }
 
 // filled returns everybody in the configuration, with their paired accounts. The lock is held.

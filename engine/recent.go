@@ -117,8 +117,8 @@ func (e *Engine) rememberDecision(of decisionKey, r permissions.Request) {
 	e.recent.all[of] = recentDecision{r.ID, now.Add(rememberDecision)}
 }
 
-// dropHeard drops the answers kept of the calls that match, so that people are asked about them again; nil: of all.
-func (e *Engine) dropHeard(matches func(decisionKey) bool) {
+// forgetDecisions drops the answers kept of the calls that match, so that people are asked about them again; nil: of all.
+func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
 	maps.DeleteFunc(e.recent.all, func(of decisionKey, _ recentDecision) bool { return matches == nil || matches(of) })
