@@ -77,7 +77,7 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	if err != nil || s.Request.ID != w.ID || len(s.Copies) != 1 || s.Copies[0].Connector != "telegram" {
 		t.Errorf("read as %+v, %v", s, err)
 	}
-	reader, _, err := desk.Registry.Attach(t.Context(), w.ID) // a reader's waiting is no call's
+	reader, _, err := desk.Registry.Attach(t.Context(), w.ID) // a reader does not count as a waiting call
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 	}
 }
 
-// A cancelled call's request may be withdrawn later: after so long, which the desk keeps. What is no such time withdraws nothing.
+// A cancelled call's request is withdrawn after the given delay. An invalid delay withdraws nothing.
 func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)

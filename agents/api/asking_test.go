@@ -24,7 +24,7 @@ type outcome struct {
 	err error
 }
 
-// background asks in a goroutine of its own; told receives the progress.
+// background asks in a goroutine; told receives the progress.
 func background(ctx context.Context, c *api.Client, q permissions.Request) (told chan wire.Request, done chan outcome) {
 	told, done = make(chan wire.Request, 100), make(chan outcome, 1)
 	c.Progress = func(s permissions.RequestView) { told <- wire.From(s, false) }
@@ -97,7 +97,7 @@ func TestLeavingIsNotCancelling(t *testing.T) {
 	told, done := background(ctx, c, wiretest.Question("x"))
 	w := <-told
 	<-asked
-	<-asked // between two calls a place is kept; the second call holds it
+	<-asked // between two calls the waiter is kept; the second call takes it over
 	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
 	cancel()
 	got := <-done
@@ -127,7 +127,7 @@ func TestARestartIsSurvived(t *testing.T) {
 	}
 }
 
-// TestAStoreThatFailsIsWaitedFor: what is asked stands meanwhile, and people may answer it when the store is back.
+// TestAStoreThatFailsIsWaitedFor: the request stays pending, and people can answer it when the store is back.
 func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
@@ -145,7 +145,7 @@ func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 		t.Fatalf("given up: %v", got.err)
 	}
 	desk.Fail(nil)
-	<-told // it is back
+	<-told // the store is back
 	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
 	if got := <-done; got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
@@ -198,7 +198,7 @@ func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
 	}
 }
 
-// A daemon that dies between taking a question and answering has perhaps stored it: the question is put again.
+// A daemon that dies before it answers may have stored the question, so the question is asked again.
 func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 	t.Run("D7/a lost first answer", func(t *testing.T) {
 		socket, desk := wiretest.Socket(t), wiretest.NewDesk()
@@ -233,7 +233,7 @@ func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// An approval for once goes to one call; the other's question is a new request, which its caller follows.
+// An approval for once goes to one call; the other call's question becomes a new request, which its caller follows.
 func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
@@ -259,7 +259,7 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	}
 }
 
-// hasty is a desk whose first wait ends just as the answer comes: the row is settled, and not given to the call.
+// hasty is a desk whose first wait ends just as the answer arrives: the row is settled, but not given to the call.
 type hasty struct {
 	*wiretest.Desk
 	asked, redeemed atomic.Bool
@@ -292,8 +292,8 @@ func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
 	}
 }
 
-// Whatever comes as the answer, only the row of what was asked is one: a proxy may mix answers up, and a false daemon hand
-// out another one's approval.
+// Only the row of the asked request counts as an answer: a proxy may mix up responses, and a false daemon may return another
+// request's approval.
 func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
 	tags, err := permissions.ParseTags([]string{"@network"})
 	if err != nil {
@@ -302,7 +302,7 @@ func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
 	asked := permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "docs", Agent: "a", Claimed: true}
 	for name, c := range map[string]struct {
 		change func(*permissions.Request)
-		after  func(*permissions.Request) // of its digest
+		after  func(*permissions.Request) // applied after the digest is computed
 		right  bool
 	}{
 		"its own": {right: true},

@@ -25,7 +25,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The variables that make this binary a server whose memory is measured, and what it may be.
+// The variables that turn this binary into a server whose memory is measured, and their values.
 const (
 	serverKind   = "DAYCARED_BENCH_SERVER"
 	serverSocket = "DAYCARED_BENCH_SOCKET"
@@ -34,9 +34,8 @@ const (
 	serverBare = "bare"
 )
 
-// beServer does nothing in a process that runs tests. In one that is to be a server it does not return: it serves until
-// nothing more comes on standard input, and for each line there, a number, it tells how many bytes it has resident once
-// so many calls wait.
+// beServer does nothing in a test process. In a server process it does not return: it serves until standard input ends. For each
+// number read there, it waits for that many calls and prints its resident bytes.
 func beServer() {
 	kind := os.Getenv(serverKind)
 	if kind == "" {
@@ -64,7 +63,7 @@ func beServer() {
 	os.Exit(0)
 }
 
-// listens returns when somebody does, at a socket.
+// listens returns when a process listens at a socket.
 func listens(socket string) {
 	for tick := time.Tick(time.Millisecond); ; <-tick {
 		if c, err := net.Dial("unix", socket); err == nil {
@@ -74,9 +73,9 @@ func listens(socket string) {
 	}
 }
 
-// resident is what this process has in memory, as the kernel counts it where it tells and else as Go does.
+// resident is this process's resident memory, from the kernel if available, otherwise from Go.
 func resident() uint64 {
-	for range 4 { // each halves what is left unused of the goroutines' stacks
+	for range 4 { // each run halves the unused part of the goroutines' stacks
 		debug.FreeOSMemory()
 	}
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
@@ -90,7 +89,7 @@ func resident() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// serveBare has every call wait and does nothing.
+// serveBare blocks every call and does nothing else.
 func serveBare(ctx context.Context, socket string, waiting *atomic.Int64) error {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -111,7 +110,7 @@ func serveBare(ctx context.Context, socket string, waiting *atomic.Int64) error 
 	return nil
 }
 
-// opened counts what was opened.
+// opened counts opened requests.
 type opened struct {
 	*store.Store
 	waiting *atomic.Int64
@@ -125,7 +124,7 @@ func (o opened) Open(ctx context.Context, q permissions.Opening) (permissions.Re
 	return r, created, err
 }
 
-// slow is a channel that shows the first thing for ever, so that no other comes to its end meanwhile.
+// slow is a channel whose first delivery never ends, so that no other one does.
 type slow struct{}
 
 func (slow) Name() string { return "phone" }
@@ -140,7 +139,7 @@ func (slow) Send(ctx context.Context, _ connectors.Prompt) (string, error) {
 	return "", ctx.Err()
 }
 
-// serveOurs is the agents' door, with a real engine over a real store.
+// serveOurs runs the agents' server with a real engine and store.
 func serveOurs(ctx context.Context, socket string, waiting *atomic.Int64) error {
 	path := filepath.Join(filepath.Dir(socket), "store.db")
 	rows, err := store.Open(ctx, store.Options{Path: path, Now: time.Now, Log: wiretest.Quiet})

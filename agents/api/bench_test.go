@@ -20,13 +20,13 @@ import (
 
 const (
 	manyCalls = 10_000
-	// fewCalls is how many wait when the memory is looked at for the first time: what is there once has been made by then.
+	// fewCalls is the number of waiting calls at the first measurement, when one-time allocations have been made.
 	fewCalls = 500
 )
 
-// BenchmarkWaitingCall is the resident memory of a server for each of ten thousand calls that wait at it, on connections
-// of their own: the agents' door over a real engine and store, and in turn net/http with a handler that reads and blocks.
-// Both are processes of their own, so that who calls does not count.
+// BenchmarkWaitingCall measures a server's resident memory per waiting call, with ten thousand calls on separate connections:
+// the agents' server with a real engine and store, compared with net/http and a handler that reads and blocks. The servers run
+// in separate processes, so that the clients are not measured.
 func BenchmarkWaitingCall(b *testing.B) {
 	var ours, bare, ratios []float64
 	for b.Loop() {
@@ -44,7 +44,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// perCall is how many bytes a server of that kind has resident for each call that waits.
+// perCall is the resident bytes per waiting call of a kind of server.
 func perCall(b *testing.B, kind string) float64 {
 	b.Helper()
 	socket := wiretest.Socket(b)
@@ -91,12 +91,12 @@ func perCall(b *testing.B, kind string) float64 {
 		}
 		return bytes
 	}
-	said.Scan() // it listens
+	said.Scan() // the server listens
 	few := resident(fewCalls)
 	return float64(resident(manyCalls)-few) / (manyCalls - fewCalls)
 }
 
-// call is a connection with a call on it that waits.
+// call opens a connection with a waiting call.
 func call(b testing.TB, socket string, n int) net.Conn {
 	b.Helper()
 	body := fmt.Sprintf(`{"kind":"tool","tool":"write_file","input":{"path":"/srv/www/%d"},"reason":"deploy","wait":"50s"}`, n)
@@ -105,7 +105,7 @@ func call(b testing.TB, socket string, n int) net.Conn {
 	for tick := time.Tick(time.Millisecond); ; <-tick {
 		c, err := net.Dial("unix", socket)
 		switch {
-		case errors.Is(err, syscall.EAGAIN): // as many as may wait for the server are there
+		case errors.Is(err, syscall.EAGAIN): // the listen queue is full
 			continue
 		case err == nil:
 			_, err = io.Copy(c, strings.NewReader(text))

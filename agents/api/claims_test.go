@@ -12,9 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestACallDeclaresNothingAboutItsCaller: who asks, with what rights and in what role, is proved by the socket and the token
-// alone. What a body or a query says of it is refused, and what a header says is ignored, except that a proof that is none is
-// refused as well.
+// TestACallDeclaresNothingAboutItsCaller: only the socket and the token determine the caller, its rights and its role. Claims in
+// a body or query are refused, and those in headers ignored, except that an invalid token is refused too.
 func TestACallDeclaresNothingAboutItsCaller(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	type asking struct {
@@ -41,7 +40,7 @@ func TestACallDeclaresNothingAboutItsCaller(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer answer.Body.Close()
-		_, _ = io.Copy(io.Discard, answer.Body) // so that the connection is used again
+		_, _ = io.Copy(io.Discard, answer.Body) // allows the connection to be reused
 		return answer.StatusCode
 	}
 	refused := func(name, query, members string, header http.Header) {

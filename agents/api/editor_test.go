@@ -10,8 +10,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A question is opened without waiting, answered by what an editor's dialog brought, and the call that goes on from there
-// has it.
+// A question is submitted without waiting and answered with the result of an editor's dialog; the continuing call gets that
+// answer.
 func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
@@ -58,7 +58,7 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 	refused(err, permissions.CodeInvalid)
 }
 
-// What is refused is audited, so what is no answer at all does not come as far as that.
+// Refusals are audited, so an invalid answer is rejected before that.
 func TestALongAnswerDoesNotReachTheDesk(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// FuzzBearer presents anything in the header of tokens, with a valid secret wherever it says $T: it proves who asks only
-// where it is the scheme, one space and the secret, once, and never falls back to the account or to nobody.
+// FuzzBearer sends arbitrary Authorization headers, with a valid secret in place of $T. They authenticate only if they are the
+// scheme, one space and the secret, once; otherwise the call never falls back to the account or an anonymous caller.
 func FuzzBearer(f *testing.F) {
 	for _, header := range []string{
 		"", "Bearer $T", "bearer $T", "BEARER $T", "Bearer  $T", " Bearer $T", "Bearer $T ", "Bearer\t$T", "Bearer $T\n", "Bearer $T,Bearer $T",

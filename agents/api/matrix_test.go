@@ -16,23 +16,24 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Who calls, in the order of the columns below. At the socket everybody is at least an account; over TCP only a token
-// proves anything.
+// The callers, in the order of the columns below. At the socket each has at least an account; over TCP only a token
+// authenticates.
 const (
 	account      = iota // at the socket, without a token
-	accountBad          // at the socket, with a token that is none
+	accountBad          // at the socket, with an invalid token
 	socketOwner         // at the socket, with the token that asked
-	socketOther         // at the socket, with the token of another
+	socketOther         // at the socket, with another token
 	nobody              // over TCP, without a token
-	nobodyBad           // over TCP, with a token that is none
+	nobodyBad           // over TCP, with an invalid token
 	remoteOwner         // over TCP, with the token that asked
-	remoteOther         // over TCP, with the token of another
+	remoteOther         // over TCP, with another token
 	anonymous           // over TCP from this machine, without a token, where that is allowed
-	anonymousBad        // the same, with a token that is none
+	anonymousBad        // the same, with an invalid token
 	principals
 )
 
-// matrix is what each of them gets at each route. A route that is not here fails the test, and so does a row without one.
+// matrix is the status that each caller gets at each route. A route without a row fails the test, and so does a row without a
+// route.
 var matrix = map[string][principals]int{
 	"GET /healthz":                  {200, 200, 200, 200, 200, 200, 200, 200, 200, 200},
 	"GET /readyz":                   {200, 401, 200, 200, 401, 401, 200, 200, 401, 401},
@@ -41,15 +42,15 @@ var matrix = map[string][principals]int{
 	"POST /v1/requests":             {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
 	"GET /v1/requests/{id}":         {404, 401, 200, 404, 401, 401, 200, 404, 404, 401},
 	"POST /v1/requests/{id}/cancel": {404, 401, 200, 404, 401, 401, 200, 404, 404, 401},
-	"POST /v1/requests/{id}/answer": {404, 401, 403, 404, 401, 401, 403, 404, 404, 401}, // of what permits something
+	"POST /v1/requests/{id}/answer": {404, 401, 403, 404, 401, 401, 403, 404, 404, 401}, // of a request that grants something
 	"POST /v1/recall":               {200, 401, 200, 200, 401, 401, 200, 200, 401, 401},
 	"POST /v1/tell":                 {200, 401, 200, 200, 401, 401, 200, 200, 401, 401},
 	"/mcp":                          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
-	"GET /v1/events":                {200, 401, 200, 200, 401, 401, 200, 200, 200, 401}, // and then it has to hold them
+	"GET /v1/events":                {200, 401, 200, 200, 401, 401, 200, 200, 200, 401}, // and the events must be permitted
 	"POST /hook/{dialect}":          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
 }
 
-// nowhere are calls that no route answers: whoever proves nothing is not told that.
+// nowhere are calls that no route answers; unauthenticated callers are not told that.
 var nowhere = map[string][principals]int{
 	"GET /":                           {404, 401, 404, 404, 401, 401, 404, 404, 404, 401},
 	"GET /v1/requests":                {404, 401, 404, 404, 401, 401, 404, 404, 404, 401},
@@ -58,12 +59,12 @@ var nowhere = map[string][principals]int{
 	"POST /healthz":                   {404, 401, 404, 404, 401, 401, 404, 404, 404, 401},
 }
 
-// doors is a door with everything that can be there, at its socket and at two TCP listeners.
+// doors is a server with all routes, at its socket and two TCP listeners.
 type doors struct {
 	desk              *wiretest.Desk
 	server            *api.Server
 	socket            *http.Client
-	closed, anonymous string // what the TCP listeners' URLs begin with
+	closed, anonymous string // URL prefixes of the TCP listeners
 	owner, other      string
 }
 
@@ -90,7 +91,7 @@ func openDoors(t *testing.T) doors {
 	return d
 }
 
-// call makes a call as one of the principals, about a request that the owner's token has asked.
+// call makes a call as one of the callers, about a request of the owner's token.
 func (d doors) call(t *testing.T, route string, who int) (int, string) {
 	t.Helper()
 	ended, end := context.WithCancel(t.Context())
@@ -176,7 +177,7 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	}
 }
 
-// Whoever comes over TCP from this machine may be any account of it, whatever the token says.
+// A TCP caller from this machine may be any of its accounts, whatever the token says.
 func TestWhatComesFromThisMachineMayBeAnybodys(t *testing.T) {
 	d := openDoors(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -187,7 +188,7 @@ func TestWhatComesFromThisMachineMayBeAnybodys(t *testing.T) {
 		account: permissions.CallerUID(os.Getuid()),
 	} {
 		d.call(t, "POST /v1/requests", who)
-		if first := <-callers; first.Name != "token:deploy" { // the one that every call is about
+		if first := <-callers; first.Name != "token:deploy" { // the request that all calls are about
 			t.Errorf("%+v asked first", first)
 		}
 		if got := <-callers; got != want {

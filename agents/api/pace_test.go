@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// An agent that calls without end is told to slow down; who looks after the daemon, and another agent, are not.
+// An agent that calls too often is told to slow down; health checks and other agents are not affected.
 func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 	t.Run("F2/one caller takes all turns", func(t *testing.T) {
 		desk := wiretest.NewDesk()
@@ -19,7 +19,7 @@ func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 		c := wiretest.Trusting(t, nil, "")
 		var last *http.Response
 		served := 0
-		for range 12 { // of the 20 that may come from one place at once
+		for range 12 { // of the burst of 20 per peer
 			if last, _ = get(t, c, at+"/v1/requests/x", "localhost", greedy); last.StatusCode == 404 {
 				served++
 			}
@@ -33,7 +33,7 @@ func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 		if answer, text := get(t, c, at+"/v1/requests/x", "localhost", modest); answer.StatusCode != 404 {
 			t.Errorf("another agent: %d %s", answer.StatusCode, text)
 		}
-		for range 30 { // what proves nothing is counted by where it comes from
+		for range 30 { // unauthenticated calls are counted per peer
 			last, _ = get(t, c, at+"/v1/requests/x", "localhost", "")
 		}
 		if last.StatusCode != 429 {
@@ -53,7 +53,7 @@ func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 	})
 }
 
-// Whoever is told to slow down does, and its question is none the worse for it.
+// A rate-limited client slows down, and its question still succeeds.
 func TestAClientSlowsDownAndGoesOnWaiting(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	s := api.New(api.Options{Desk: desk, Socket: socket, CallsPerSecond: 1, Log: wiretest.Quiet})
@@ -62,7 +62,7 @@ func TestAClientSlowsDownAndGoesOnWaiting(t *testing.T) {
 	}
 	wiretest.Run(t, s.Run)
 	c := newClient(t, socket)
-	if _, err := c.Get(t.Context(), "none", 0); !isRefusal(err, permissions.CodeUnknown) { // which uses the turn up
+	if _, err := c.Get(t.Context(), "none", 0); !isRefusal(err, permissions.CodeUnknown) { // uses up the budget
 		t.Fatal(err)
 	}
 	told, done := background(t.Context(), c, wiretest.Question("x"))

@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// serveTCP serves a desk over TCP, as o says, at an address of its own.
+// serveTCP serves a desk over TCP with these options, on a free port.
 func serveTCP(t *testing.T, desk *wiretest.Desk, o api.Options) string {
 	t.Helper()
 	if o.Log == nil {
@@ -32,7 +32,7 @@ func serveTCP(t *testing.T, desk *wiretest.Desk, o api.Options) string {
 	return s.Address().String()
 }
 
-// get makes a call with that host and token, and gives what it got.
+// get makes a call with that host and token, and returns the response.
 func get(t *testing.T, c *http.Client, url, host, token string, more ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -93,7 +93,7 @@ func TestTheHostsOfAListenerAreThoseThatWereNamed(t *testing.T) {
 	}
 }
 
-// What a proxy says about whom it calls for is not believed, and nobody is let in without a token through it.
+// A proxy's claims about the client are ignored, and nobody is admitted through it without a token.
 func TestAProxyStandsForNobody(t *testing.T) {
 	desk := wiretest.NewDesk()
 	callers := make(chan permissions.Caller, 1)
@@ -171,7 +171,7 @@ func TestAListenerThatCannotBeOpenedIsAnError(t *testing.T) {
 	}
 }
 
-// One address has so many connections, and all have so many.
+// Connections are limited per address and in total.
 func TestConnectionsOverTCPAreCounted(t *testing.T) {
 	t.Run("F3/connections over TCP", func(t *testing.T) {
 		at := serveTCP(t, wiretest.NewDesk(), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})

@@ -24,7 +24,7 @@ import (
 
 var operator = connectors.Identity{Operator: true}
 
-// newToken makes a token at the desk.
+// newToken creates a token.
 func newToken(t *testing.T, desk *wiretest.Desk, name string, expires time.Duration) string {
 	t.Helper()
 	secret, _, err := desk.CreateToken(t.Context(), operator, name, "", expires)
@@ -57,8 +57,7 @@ func present(t *testing.T, c *http.Client, method, path, body string, authorizat
 	return answer, string(text)
 }
 
-// What a call presents says who asks, on every route, and never less than that: what proves nothing is refused and does
-// not fall back to the account.
+// A presented token determines the caller on every route. An invalid one is refused and does not fall back to the account.
 func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	asked := make(chan permissions.Caller, 100)
@@ -134,7 +133,7 @@ func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
 	if after := desk.PendingIDs(); !slices.Equal(before, after) {
 		t.Errorf("pending: %v, before %v", after, before)
 	}
-	// What another proof asked is unknown to this one.
+	// Another caller's request is unknown to this one.
 	if answer, _ := present(t, c, "GET", "/v1/requests/"+string(w.ID), "", "Bearer "+valid); answer.StatusCode != 404 {
 		t.Errorf("the token reads what the account asked: %d", answer.StatusCode)
 	}
@@ -164,7 +163,7 @@ func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
 	if got := <-asked; got.Name != "token:first" {
 		t.Errorf("%+v asks", got)
 	}
-	// While it waits the token is replaced, and the next call presents the new one.
+	// The token is replaced while the call waits, and the next call presents the new one.
 	hold(second + "\r\n")
 	if _, err := c.Get(t.Context(), w.ID, 0); !isRefusal(err, permissions.CodeUnknown) {
 		t.Errorf("the second token reads what the first asked: %v", err)
@@ -178,8 +177,8 @@ func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
 	}
 }
 
-// A token file may be found empty while it is being written anew: whoever waits goes on waiting. For that moment the file
-// is a pipe here, whose writer knows when it is read.
+// A token file may be empty for a moment while it is replaced; a waiting call goes on. Here the file is a pipe, whose writer
+// knows when it is read.
 func TestATokenFileThatIsBeingReplacedEndsNoWait(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
@@ -198,7 +197,7 @@ func TestATokenFileThatIsBeingReplacedEndsNoWait(t *testing.T) {
 	if err := os.Rename(pipe, file); err != nil {
 		t.Fatal(err)
 	}
-	empty, err := os.OpenFile(file, os.O_WRONLY, 0) // returns when it is being read
+	empty, err := os.OpenFile(file, os.O_WRONLY, 0) // returns when the file is read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +247,7 @@ func TestATokenFileThatIsNoneIsAnError(t *testing.T) {
 	}
 }
 
-// lines is a log that somebody reads.
+// lines is a log whose lines are received from a channel.
 type lines struct{ text chan string }
 
 func (l lines) Write(b []byte) (int, error) {
@@ -276,7 +275,7 @@ func TestATokenIsNotLogged(t *testing.T) {
 	})
 }
 
-// leaky is a desk that fails and tells with what.
+// leaky is a desk whose errors contain secrets.
 type leaky struct{ *wiretest.Desk }
 
 func (*leaky) Prove(_ context.Context, s permissions.Secret, _ int) (permissions.Caller, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
-// TestACallThatWaitsHasASmallStack: what huma and the store need of one is not kept meanwhile. BenchmarkWaitingCall
-// measures all of the memory.
+// TestACallThatWaitsHasASmallStack: the deep stacks of huma and the store are released while a call waits. BenchmarkWaitingCall
+// measures the whole memory.
 func TestACallThatWaitsHasASmallStack(t *testing.T) {
 	const few, many, most = 50, 250, 12 << 10
 	socket := wiretest.Socket(t)
@@ -34,7 +34,7 @@ func TestACallThatWaitsHasASmallStack(t *testing.T) {
 		for tick := time.Tick(time.Millisecond); waiting.Load() < int64(n); {
 			<-tick
 		}
-		runtime.GC() // those that are kept to be used again are let go
+		runtime.GC() // frees cached stacks
 		s := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
 		metrics.Read(s)
 		return s[0].Value.Uint64()

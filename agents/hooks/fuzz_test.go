@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// FuzzDialect gives any bytes to a hook of any dialect: what cannot be read is denied in words, what can be read is a
-// question that holds, and nothing but an approval is ever an allowance.
+// FuzzDialect gives arbitrary bytes to the hooks of all dialects. Unreadable input is denied with a reason, readable input is a
+// valid question, and only an approval allows.
 func FuzzDialect(f *testing.F) {
 	for at, name := range Names() {
 		files, err := filepath.Glob(filepath.Join("testdata", name, "*.json"))
@@ -88,7 +88,7 @@ func FuzzDialect(f *testing.F) {
 	})
 }
 
-// denies checks that a reply denies, with words for whoever reads it.
+// denies checks that a reply denies, with a reason.
 func denies(t *testing.T, reply Reply) {
 	t.Helper()
 	if reply.Exit == exitBlock && reply.Complaint != "" && len(reply.Body) == 0 {
@@ -99,10 +99,10 @@ func denies(t *testing.T, reply Reply) {
 	}
 }
 
-// verdicts are the members that agents read.
+// verdicts are the members in which agents read a verdict.
 var verdicts = []string{"permissionDecision", "decision", "permission", "behavior"}
 
-// words are those that an agent takes for the verdict.
+// words returns the verdicts in a reply.
 func words(t *testing.T, reply Reply) (said []string) {
 	t.Helper()
 	var find func(any)

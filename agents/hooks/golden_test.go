@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// endings are how asking can end, by name.
+// endings are the ways in which asking can end, by name.
 var endings = []struct {
 	name string
 	r    permissions.Request
@@ -37,7 +37,7 @@ var endings = []struct {
 	{name: "forbidden", err: permissions.Forbidden("x")},
 }
 
-// Each file of testdata is what a hook was given; beside it is what is asked, and what the agent is told at each end.
+// Each file of testdata is a hook's input; beside it are the question and the agent's output for each ending.
 func TestGolden(t *testing.T) {
 	seen := map[string]int{}
 	for _, name := range Names() {
@@ -68,7 +68,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Agents run the hooks in each other's settings: an input is read, and answered, as who gives it does.
+// Agents run the hooks in each other's settings: an input is read and answered in the dialect of the agent that sent it.
 func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 	for _, c := range []struct{ named, file, spoken string }{
 		{"copilot", "vscode/terminal.json", "vscode"}, {"claude-code", "vscode/terminal.json", "vscode"},
@@ -99,7 +99,7 @@ func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 	}
 }
 
-// said is a call in words: what is asked, and every reply.
+// said prints a call: its question, and every reply.
 func said(c Call) string {
 	var out strings.Builder
 	r := c.Request
@@ -147,7 +147,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// Whatever a hook is given that it cannot rely on is denied, in the shape of its event where that is known.
+// Unreliable input is denied, in the format of its event if that is known.
 func TestWhatIsOddIsDenied(t *testing.T) {
 	long := strings.Repeat("x", permissions.MaxName+1)
 	for _, c := range []struct{ dialect, input, says string }{
@@ -225,7 +225,7 @@ func TestWhatIsOddIsDenied(t *testing.T) {
 	}
 }
 
-// An input that does not fit a question is shown whole in its details, and is named by its hash.
+// An input that does not fit a question is shown completely in its details, and identified by its hash.
 func TestALargeInputIsShownWhole(t *testing.T) {
 	t.Run("B1/a large input of a hook", func(t *testing.T) {
 		d, _ := Find("claude-code")
@@ -291,7 +291,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestRepliesControlNoTerminal: agents print the reason in their terminals, whoever wrote what is in it.
+// TestRepliesControlNoTerminal: agents print the reason in their terminals, whoever wrote it.
 func TestRepliesControlNoTerminal(t *testing.T) {
 	for _, name := range Names() {
 		t.Run("B2/"+name, func(t *testing.T) {
@@ -326,7 +326,7 @@ func TestPathsThatAreNone(t *testing.T) {
 	}
 }
 
-// A probe is a call that its dialect reads, and what it is answered can be told.
+// Each dialect can read its probe, and its reply can be interpreted.
 func TestProbe(t *testing.T) {
 	for _, name := range Names() {
 		d, _ := Find(name)

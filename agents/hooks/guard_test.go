@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// given is what each dialect gives its hook for a call of a tool.
+// given is each dialect's hook input for a call.
 func given(t *testing.T, dialect, tool, input string) []byte {
 	t.Helper()
 	d, _ := Find(dialect)
@@ -22,7 +22,7 @@ func given(t *testing.T, dialect, tool, input string) []byte {
 		t.Fatal(err)
 	}
 	if dialect == "claude-code" {
-		event["permission_mode"] = json.RawMessage(`"default"`) // as always; without one, and with a time, it is Copilot CLI's
+		event["permission_mode"] = json.RawMessage(`"default"`) // without it, and with a timestamp, it is Copilot CLI's input
 	}
 	member := map[string]string{"copilot": "toolArgs", "opencode": "args"}[dialect]
 	event[cmp.Or(member, "tool_input")] = json.RawMessage(input)
@@ -33,8 +33,8 @@ func given(t *testing.T, dialect, tool, input string) []byte {
 	return text
 }
 
-// The input that people are shown, and that a grant binds, is all that the tool was given, or its hash where all of it is in
-// the details. A description may be shown as the agent's words besides.
+// The input that people see, and that a grant binds, is the tool's whole input, or its hash if the details have all of it. A
+// description may also be shown as the agent's words.
 func TestNothingIsLeftOutOfAnInput(t *testing.T) {
 	long := strings.Repeat("x", permissions.MaxReason+500) + " THE END"
 	for _, dialect := range Names() {
@@ -67,7 +67,7 @@ func TestNothingIsLeftOutOfAnInput(t *testing.T) {
 	}
 }
 
-// A grant for exactly this call is for no call whose description differs.
+// A grant for an exact call does not cover one with another description.
 func TestADescriptionIsPartOfTheCall(t *testing.T) {
 	for _, dialect := range Names() {
 		t.Run("B6/"+dialect, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestADescriptionIsPartOfTheCall(t *testing.T) {
 	}
 }
 
-// What Cursor tells of a command or a server is in the question, whole.
+// The question has everything that Cursor says about a command or a server.
 func TestNothingOfCursorsIsLeftOut(t *testing.T) {
 	d, _ := Find("cursor")
 	for name, c := range map[string]struct{ event, input string }{
@@ -114,8 +114,8 @@ func TestNothingOfCursorsIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestWhatAHookSaysBesideTheInputIsPartOfTheCall: each member of the hook's own that is not known to be harmless, in its own shape,
-// is shown with the input, and another value of it is another call. No tool's own input can be taken for one.
+// TestWhatAHookSaysBesideTheInputIsPartOfTheCall: every hook member that is not known to be harmless is shown with the input, in
+// its own form, and another value makes another call. No tool input can imitate one.
 func TestWhatAHookSaysBesideTheInputIsPartOfTheCall(t *testing.T) {
 	ask := func(dialect, name, value string) (Call, error) {
 		var event map[string]json.RawMessage
@@ -192,7 +192,7 @@ func TestWhatAHookSaysBesideTheInputIsPartOfTheCall(t *testing.T) {
 	}
 }
 
-// Of every kind, mode and state, only the approval of a tool's call allows one.
+// Of all kinds, modes and states, only the approval of a tool call allows.
 func TestJudgeEveryKindModeAndState(t *testing.T) {
 	for _, kind := range []permissions.Kind{
 		permissions.KindTool, permissions.KindPermission, permissions.KindPause, permissions.KindClarification, "", "wish",
@@ -204,7 +204,7 @@ func TestJudgeEveryKindModeAndState(t *testing.T) {
 			} {
 				t.Run(fmt.Sprintf("D9/%s %s %s", kind, mode, state), func(t *testing.T) {
 					r := permissions.Request{Kind: kind, Mode: mode, State: state, Tool: "x"}
-					want := kind == permissions.KindTool && mode == "" && state == permissions.Approved // no tool has a mode
+					want := kind == permissions.KindTool && mode == "" && state == permissions.Approved // tool requests have no mode
 					if v := Judge(r, nil); v.Allowed != want {
 						t.Errorf("%+v", v)
 					}
@@ -217,7 +217,7 @@ func TestJudgeEveryKindModeAndState(t *testing.T) {
 	}
 }
 
-// mixed is a desk that hands every caller the approval of something else.
+// mixed is a desk that returns the approval of another request to every caller.
 type mixed struct {
 	Requests
 	change func(*permissions.Request)
@@ -225,7 +225,7 @@ type mixed struct {
 
 func (m mixed) Ask(_ context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	q.Caller, q.Version, q.State, q.Answer = c, permissions.DigestVersion, permissions.Approved, permissions.Allow(permissions.Once)
-	_ = q.Normalize() // it was read a moment ago
+	_ = q.Normalize() // it was just read
 	m.change(&q)
 	q.Digest = permissions.ComputeDigest(q)
 	return q, nil

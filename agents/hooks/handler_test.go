@@ -26,7 +26,7 @@ const bash = `{"session_id":"3f9c","cwd":"/srv","hook_event_name":"PreToolUse","
 
 var uid = permissions.CallerUID(1000)
 
-// serve serves a desk to hooks; stop is what the daemon does when it stops.
+// serve serves a desk to hooks; stop does what the daemon does at its stop.
 func serve(t *testing.T, desk hooks.Requests) (address string, stop func()) {
 	t.Helper()
 	base, end := context.WithCancel(context.Background())
@@ -45,7 +45,7 @@ type reply struct {
 	err    error
 }
 
-// post calls a hook and returns where its answer comes.
+// post calls a hook and returns a channel for its answer.
 func post(ctx context.Context, address, body string) <-chan reply {
 	done := make(chan reply, 1)
 	go func() {
@@ -118,8 +118,8 @@ func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
 	}
 }
 
-// TestALinkIsFollowedWhenItIsAsked: what is asked, and granted, is about the folders that names lead to then. The folders of
-// another machine are not looked at.
+// TestALinkIsFollowedWhenItIsAsked: questions and grants refer to the folders that names resolve to at that time. Folders of
+// another machine are not resolved.
 func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -140,7 +140,7 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 		{"one", permissions.Caller{Name: "token:ci", UID: permissions.AnyUID}, "link"},
 	} {
 		t.Run("B6/to "+c.leads+" by "+c.caller.Name, func(t *testing.T) {
-			_ = os.Remove(link) // it may not be there yet
+			_ = os.Remove(link) // it may not exist
 			if err := os.Symlink(c.leads, link); err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 	}
 }
 
-// TestALinkIsFollowedAgainAtTheAnswer: what leads elsewhere by then was not what people were shown.
+// TestALinkIsFollowedAgainAtTheAnswer: people did not see what a link resolves to later.
 func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -184,7 +184,7 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 	} {
 		t.Run("B6/"+name, func(t *testing.T) {
 			turn := func(leads string) {
-				_ = os.Remove(link) // it may not be there yet
+				_ = os.Remove(link) // it may not exist
 				if err := os.Symlink(leads, link); err != nil {
 					t.Error(err)
 				}
@@ -208,7 +208,7 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 	}
 }
 
-// When nobody answers in time it is denied; the request stands, and the same call joins it.
+// Without an answer in time the call is denied; the request stays pending, and the same call joins it.
 func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, _ := serve(t, desk)
@@ -226,7 +226,7 @@ func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 	}
 }
 
-// An agent that hangs up has had its answer at the keyboard.
+// An agent that hangs up was answered at its keyboard.
 func TestAnAgentThatHangsUpCancels(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, _ := serve(t, desk)
@@ -240,7 +240,7 @@ func TestAnAgentThatHangsUpCancels(t *testing.T) {
 	wiretest.Eventually(t, "it is cancelled", func() bool { return state(t, desk, id) == permissions.Cancelled })
 }
 
-// One that hangs up while another waits with the same call takes nothing from it.
+// Hanging up cancels nothing while another hook waits with the same call.
 func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, _ := serve(t, desk)
@@ -258,7 +258,7 @@ func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
 	}
 }
 
-// A daemon that stops answers who waits, and what was asked stands.
+// A stopping daemon answers waiting hooks, and their requests stay pending.
 func TestADaemonThatStopsCancelsNothing(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, stop := serve(t, desk)
@@ -316,7 +316,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
 
-// A store that fails is no verdict of anybody's, and what cannot be cancelled is said.
+// A store failure is not a verdict, and a failed cancellation is reported.
 func TestAFailingDeskAllowsNothing(t *testing.T) {
 	t.Run("D9/a hook whose daemon fails", func(t *testing.T) {
 		desk := wiretest.NewDesk()
@@ -341,8 +341,8 @@ func TestAFailingDeskAllowsNothing(t *testing.T) {
 	})
 }
 
-// The tool that asks the person questions asks them one by one, and its input comes back with the answers; what nobody answered
-// is not allowed.
+// AskUserQuestion's questions are asked one by one, and its input is returned with the answers. Without all answers it is not
+// allowed.
 func TestQuestionsAreAskedOneByOne(t *testing.T) {
 	const asks = `{"session_id":"3f9c","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"AskUserQuestion","tool_input":{"questions":[` +
 		`{"question":"Which colour?","header":"c","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]},` +
@@ -375,8 +375,8 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 	}
 }
 
-// What needs no answer any more is withdrawn, by the caller's own word, and nothing is decided by it: that of another session,
-// another agent or another call stays.
+// Requests that need no answer any more are withdrawn on their caller's word, without a decision; those of another session,
+// agent or call stay.
 func TestWhatIsMootIsWithdrawn(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, _ := serve(t, desk)

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// callOf is the call of a tool that the hook of a dialect is told of.
+// callOf reads the hook input of a tool call in a dialect.
 func callOf(t *testing.T, dialect, tool, cwd, input string) Call {
 	t.Helper()
 	d, _ := Find(dialect)
@@ -23,7 +23,7 @@ func callOf(t *testing.T, dialect, tool, cwd, input string) Call {
 			event[name] = json.RawMessage(input)
 		}
 	}
-	text, _ := json.Marshal(event) // it was JSON
+	text, _ := json.Marshal(event) // it is valid
 	c, err := d.Read(text)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Only where everything says that a person is asked at the keyboard is that certain.
+// It is certain that a person is asked at the keyboard only if everything says so.
 func TestAttendedIsCertainOrNot(t *testing.T) {
 	history := filepath.Join(t.TempDir(), "t.jsonl")
 	write := func(text string) {
@@ -67,7 +67,7 @@ func TestAttendedIsCertainOrNot(t *testing.T) {
 	}
 }
 
-// racing is a desk where a question stands so when it is put.
+// racing is a desk whose requests have this state when they are submitted.
 type racing struct {
 	late
 
@@ -83,8 +83,8 @@ func (r *racing) Begin(_ context.Context, _ permissions.Caller, q permissions.Re
 	return s, r.err
 }
 
-// At the keyboard nobody is waited for before the agent's own dialog is there, and nothing that nobody decided is a denial; where
-// the keyboard may not answer, it is as without.
+// Before the agent's own dialog appears, the hook waits for nobody, and undecided is not denied. Where the keyboard may not
+// answer, nothing changes.
 func TestRace(t *testing.T) {
 	d, _ := Find("claude-code")
 	for _, c := range []struct {
@@ -124,8 +124,8 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// The names of our own tools are spelled as each agent spells those of a server called daycared. What an agent asks the person at it
-// by a tool of its own is beside them.
+// Our tools' names are spelled as each agent spells those of a server called daycared. The agent's own tool for asking the
+// person is listed too.
 func TestAsking(t *testing.T) {
 	asking := Asking([]string{"ask_user"})
 	for name, want := range map[string]string{

@@ -12,12 +12,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestLimits: each limit is met by what is just within it, and passed by one more.
+// TestLimits tests each limit with a value just within it and one just beyond.
 func TestLimits(t *testing.T) {
 	text := func(n int) json.RawMessage {
 		return json.RawMessage(`"` + strings.Repeat("x", n) + `"`)
 	}
-	moves := func(input string) bool { // out of the input, into the details
+	moves := func(input string) bool { // from the input to the details
 		r := permissions.Request{Tool: "t", Input: json.RawMessage(input)}
 		return fit(&r) == nil && r.Details != ""
 	}
@@ -66,7 +66,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHowLongHooksMayTakeByThemselves is what the makers of the agents say, less some time to answer.
+// TestHowLongHooksMayTakeByThemselves: the defaults are the makers' timeouts, less a margin for the answer.
 func TestHowLongHooksMayTakeByThemselves(t *testing.T) {
 	want := map[string]time.Duration{
 		"claude-code": 590 * time.Second, "codex": 590 * time.Second, "copilot": 25 * time.Second, "cursor": 50 * time.Second,
@@ -79,7 +79,7 @@ func TestHowLongHooksMayTakeByThemselves(t *testing.T) {
 	}
 }
 
-// late answers when its time is over, and keeps how long it has to forgo.
+// late answers when its time is over, and records the time left for cancelling.
 type late struct {
 	approves bool
 	err      error
@@ -104,8 +104,8 @@ func (l *late) LeaveOrCancel(ctx context.Context, _ permissions.Caller, _ permis
 	return permissions.RequestView{}, ctx.Err()
 }
 
-// TestWhatComesAtTheLastMoment: an approval counts, whatever the clock says by then; of an error, that the time is over is
-// said. Whoever has gone has a moment to cancel.
+// TestWhatComesAtTheLastMoment: an approval counts even after the deadline, an error is reported as a timeout, and an ended hook
+// has a moment to cancel.
 func TestWhatComesAtTheLastMoment(t *testing.T) {
 	d, _ := Find("gemini")
 	c, err := d.Read(given(t, "gemini", "x", `{}`))

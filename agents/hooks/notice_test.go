@@ -19,7 +19,7 @@ func environ(pairs ...string) func(string) string {
 	}
 }
 
-// Every agent's own events are told for what they mean, with what the agent calls its session, and nothing else is told.
+// Each agent's events are reported by their meaning, with the agent's title of the session; others are not reported.
 func TestNews(t *testing.T) {
 	const claude = `"session_id":"s","transcript_path":"/t","cwd":"/srv/proj","permission_mode":"default","hook_event_name":`
 	at := environ("CLAUDE_CODE_SESSION_ATTENDED", "1", "CLAUDE_CODE_ENTRYPOINT", "cli")
@@ -89,7 +89,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// However long an agent's words are, what is told is taken.
+// However long an agent's text is, the notice is accepted.
 func TestNewsIsBounded(t *testing.T) {
 	long := strings.Repeat("ä\u202e", 4000)
 	d, _ := Find("claude-code")

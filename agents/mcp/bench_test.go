@@ -21,10 +21,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// BenchmarkBlockingCall is a call of pause over MCP, decided over HTTP at the admin socket as soon as it waits, both
-// durable; and in turn the least that can be: a call of a tool that does nothing, two commits, and an HTTP call that does
-// nothing. It reports the middle of each and how many times the one is the other. With a hundred clients, it is how many
-// whole calls there are for each call that does nothing.
+// BenchmarkBlockingCall measures a call of pause over MCP that is decided over HTTP at the admin socket as soon as it waits,
+// both durable, and alternately a lower bound: a tool call that does nothing, two commits, and an HTTP call that does nothing.
+// It reports both medians and their ratio. With a hundred clients it reports the ratio of throughputs.
 func BenchmarkBlockingCall(b *testing.B) {
 	for _, clients := range []int{1, 100} {
 		b.Run("clients-"+strconv.Itoa(clients), func(b *testing.B) {
@@ -62,7 +61,7 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// decider decides over HTTP whatever waits, at once: so many at a time as there are clients.
+// decider decides pending requests over HTTP at once, with as many workers as there are clients.
 type decider struct {
 	*stage
 	bare   *store.Store
@@ -120,7 +119,7 @@ func newDecider(b *testing.B, atOnce int) *decider {
 	return d
 }
 
-// all has every client do something at the same time.
+// all runs do for all clients concurrently.
 func (d *decider) all(sessions []*sdk.ClientSession, do func(int, *sdk.ClientSession)) {
 	if len(sessions) == 1 {
 		do(0, sessions[0])
@@ -140,7 +139,7 @@ func (d *decider) pause(c *sdk.ClientSession, message string) {
 	}
 }
 
-// nothing calls a tool with what it refuses without asking anybody or touching the store.
+// nothing calls a tool with input that is refused without asking anybody or touching the store.
 func (d *decider) nothing(c *sdk.ClientSession) {
 	r, err := c.CallTool(context.Background(), &sdk.CallToolParams{Name: "await_request", Arguments: arguments{}})
 	if err != nil || !r.IsError {
@@ -148,7 +147,7 @@ func (d *decider) nothing(c *sdk.ClientSession) {
 	}
 }
 
-// commits are as many of the smallest writes that the store has.
+// commits makes n of the store's smallest writes.
 func (d *decider) commits(n int) {
 	for range n {
 		if _, err := d.bare.Heartbeat(context.Background(), time.Now()); err != nil {
@@ -157,14 +156,14 @@ func (d *decider) commits(n int) {
 	}
 }
 
-// noop is an HTTP call at the admin socket that does nothing: there is no such route. (Looks at /healthz are counted.)
+// noop makes an HTTP call to a route of the admin socket that does not exist. (Calls of /healthz are counted.)
 func (d *decider) noop() {
 	if status, _ := wiretest.Do(d.t, d.socket, http.MethodGet, "/nothing", "", ""); status != http.StatusNotFound {
 		d.t.Errorf("status %d", status)
 	}
 }
 
-// keptClient is a client that keeps its connection.
+// keptClient returns a client that keeps its connection.
 func (d *decider) keptClient() *sdk.ClientSession {
 	d.t.Helper()
 	transport := &http.Transport{}

@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// editor is a client's own dialog, and whoever sits before it.
+// editor is a client with dialogs, and the person who answers them.
 type editor struct {
 	t     testing.TB
 	shown chan *sdk.ElicitParams
@@ -58,7 +58,7 @@ func accept(option string) *sdk.ElicitResult {
 	return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": option}}
 }
 
-// playDialogs is a stage where editors may answer.
+// playDialogs returns a stage where editors may answer.
 func playDialogs(t testing.TB) *stage {
 	t.Helper()
 	s := play(t, nil)
@@ -68,7 +68,7 @@ func playDialogs(t testing.TB) *stage {
 	return s
 }
 
-// The ways in which clients are asked: they are called meanwhile, or the result of their call says what to ask.
+// The ways to ask a client: by a call to it, or by the result of its call.
 const (
 	byCalling = "stdio, " + legacy
 	older     = "stdio, 2025-06-18"
@@ -84,7 +84,7 @@ func (s *stage) editors(e *editor) map[string]*sdk.ClientSession {
 	}
 }
 
-// row is a request as it is stored.
+// row returns a stored request.
 func (s *stage) row(id permissions.ID) permissions.Request {
 	s.t.Helper()
 	r, err := s.rows.Read(s.t.Context(), id)
@@ -94,7 +94,7 @@ func (s *stage) row(id permissions.ID) permissions.Request {
 	return r
 }
 
-// What permits nothing is shown in the editor, too, and answered there: by nobody who is known, and as nobody's vote.
+// A request that grants nothing is also shown in the editor; an answer there is anonymous and not a vote.
 func TestTheEditorAnswers(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -141,7 +141,7 @@ func TestTheEditorAnswers(t *testing.T) {
 	}
 }
 
-// How options are named follows the revision that the client speaks.
+// Options have labels if the client's revision supports them.
 func TestOptionsHaveTheirWords(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -169,8 +169,7 @@ func TestOptionsHaveTheirWords(t *testing.T) {
 	}
 }
 
-// Whoever answers first wins. A dialog that a client was called for is withdrawn; one that a result asked for finds out
-// when it comes back.
+// The first answer wins. A dialog that called the client is withdrawn; one that a result asked for learns it at its next call.
 func TestAPersonAnswersFirst(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -199,7 +198,7 @@ func TestAPersonAnswersFirst(t *testing.T) {
 	}
 }
 
-// An answer after the deadline is told that it is late, and is not kept for another question, however late it comes.
+// An answer after the deadline is reported as late, and never applied to another question.
 func TestTheEditorAnswersLate(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -241,8 +240,7 @@ func TestTheEditorAnswersLate(t *testing.T) {
 	}
 }
 
-// Whoever declines, or closes the dialog, or breaks it, has answered nothing: the question stays with the people, and is
-// not shown there again.
+// Declining, closing or breaking the dialog answers nothing: people can still answer, and the dialog is not shown again.
 func TestTheEditorDoesNotAnswer(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -270,7 +268,7 @@ func TestTheEditorDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// What permits anything is never shown there.
+// A request that grants something is never shown there.
 func TestNoDialogPermitsAnything(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -288,8 +286,7 @@ func TestNoDialogPermitsAnything(t *testing.T) {
 	}
 }
 
-// Nor is anything where the configuration says no, the client has no such dialogs, there is no way to call it, or it would
-// not be shown whole.
+// Nor is any dialog shown if the configuration forbids it, the client has none or cannot be called, or the text does not fit.
 func TestWhereThereIsNoDialog(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)
@@ -318,7 +315,7 @@ func TestWhereThereIsNoDialog(t *testing.T) {
 	}
 }
 
-// Callers that prove nothing could answer for one another.
+// Anonymous callers could answer for one another.
 func TestWhoIsAnonymousHasNoDialog(t *testing.T) {
 	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
 	s := play(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })

@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// asked reads the arguments of one of the tools that ask.
+// asked parses the arguments of an asking tool.
 var asked = map[string]func(json.RawMessage) (permissions.Request, error){
 	"approve_tool": func(arguments json.RawMessage) (permissions.Request, error) {
 		in, err := schema.Decode[approveInput](approveTool, arguments)
@@ -32,8 +32,8 @@ func init() {
 	}
 }
 
-// FuzzArguments gives any arguments to the tools that ask: only what a strict reader and the tool's schema know is a
-// question, it is asked as it was given, and what is none is denied where the answer is a verdict.
+// FuzzArguments gives arbitrary arguments to the asking tools. Only what a strict parser and the tool's schema accept becomes a
+// question, unchanged; anything else is denied if the answer is a verdict.
 func FuzzArguments(f *testing.F) {
 	for _, arguments := range []string{
 		``, `null`, `{}`, `[]`, `{"permission":"@network","reason":"r"}`, `{"permissions":["@read:/a"," @write:/b "],"reason":"r","agentId":"a"}`,
@@ -77,7 +77,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		for _, tag := range q.Tags {
 			var listed []string
-			_ = json.Unmarshal(given["permissions"], &listed) // absent where it is one
+			_ = json.Unmarshal(given["permissions"], &listed) // absent where it is invalid
 			var one string
 			_ = json.Unmarshal(given["permission"], &one)
 			if !slices.ContainsFunc(append(listed, one), func(s string) bool { return strings.TrimSpace(s) == tag.String() }) {
@@ -87,7 +87,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// refusedAs checks that a verdict on what cannot be read denies. Nothing else of the server is reached.
+// refusedAs checks that a verdict on unreadable arguments denies. Nothing else of the server is reached.
 func refusedAs(t *testing.T, name string, arguments []byte) {
 	if name != "approve_tool" {
 		return
@@ -100,7 +100,7 @@ func refusedAs(t *testing.T, name string, arguments []byte) {
 	}
 }
 
-// inSchema checks that every member is one of the tool's schema, and returns them.
+// inSchema checks that every member is in the tool's schema, and returns the members.
 func inSchema(t *testing.T, name string, arguments []byte) (given map[string]json.RawMessage) {
 	var known struct {
 		Properties map[string]json.RawMessage `json:"properties"`

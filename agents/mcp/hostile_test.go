@@ -15,11 +15,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// wireTap is a client on stdio that writes what it likes.
+// wireTap is a stdio client that writes arbitrary messages.
 type wireTap struct {
 	t    *testing.T
 	to   io.Writer
-	said chan map[string]any // what the server writes, but for signs of life
+	said chan map[string]any // the server's messages, without progress
 }
 
 func (s *stage) tap(t *testing.T) *wireTap {
@@ -70,7 +70,7 @@ func (w *wireTap) call(id int, tool, with string) {
 	w.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, with))
 }
 
-// answers writes an answer to whatever the server may have called.
+// answers writes a response, whether or not the server called.
 func (w *wireTap) answers(id any, result string) {
 	w.t.Helper()
 	name, _ := json.Marshal(id)
@@ -79,13 +79,13 @@ func (w *wireTap) answers(id any, result string) {
 
 const whereTo = `{"question":"where?","options":["blog","mail"]}`
 
-// A client on stdio that answers what it was not asked, or twice, or with what is no answer, settles nothing by it.
+// A stdio client's responses that were not asked for, are repeated or invalid settle nothing.
 func TestAHostileEditor(t *testing.T) {
 	s := playDialogs(t)
 	w := s.tap(t)
 	stands := func(r permissions.Request) {
 		t.Helper()
-		w.write(`{"jsonrpc":"2.0","id":77,"method":"ping"}`) // what was written before has been read
+		w.write(`{"jsonrpc":"2.0","id":77,"method":"ping"}`) // the earlier messages have been read
 		if m := wait(t, "a pong", w.said); fmt.Sprint(m["id"]) != "77" {
 			t.Fatalf("the server says %v", m)
 		}
@@ -124,7 +124,7 @@ func TestAHostileEditor(t *testing.T) {
 		}
 		r := s.pending(1)[0]
 		w.answers(dialog["id"], said)
-		w.answers(dialog["id"], `{"action":"accept","content":{"answer":"option_2"}}`) // the second one
+		w.answers(dialog["id"], `{"action":"accept","content":{"answer":"option_2"}}`) // the second response
 		stands(r)
 		s.decide(r.ID, permissions.Choose(1), "")
 		if m := wait(t, "a result", w.said); !strings.Contains(fmt.Sprint(m["result"]), "answer:option_1") {
@@ -133,7 +133,7 @@ func TestAHostileEditor(t *testing.T) {
 	}
 }
 
-// On the wire a dialog that lost is withdrawn by a notification, and what comes for it after that is for nothing.
+// A dialog that lost is withdrawn by a notification, and a later response is ignored.
 func TestADialogIsWithdrawn(t *testing.T) {
 	s := playDialogs(t)
 	w := s.tap(t)
@@ -163,7 +163,7 @@ func TestADialogIsWithdrawn(t *testing.T) {
 	}
 }
 
-// bring is a call of the latest revision that brings what it says a dialog brought.
+// bring is a call of the latest revision with the result of a dialog.
 func (s *stage) bring(tool, with, state, said string) string {
 	s.t.Helper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + with + `,` +
@@ -193,7 +193,7 @@ func (s *stage) bring(tool, with, state, said string) string {
 	return string(text)
 }
 
-// stateOf is what the server has a client bring back.
+// stateOf is the state that the server gives a client for its next call.
 func stateOf(t *testing.T, text string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(text, `"requestState":"`)
@@ -204,11 +204,11 @@ func stateOf(t *testing.T, text string) string {
 	return state
 }
 
-// Over HTTP, what a client brings back counts for the dialog that it was given, once, and for nothing else.
+// Over HTTP, a dialog's result counts once, for that dialog only.
 func TestAHostileEditorOverHTTP(t *testing.T) {
 	const mail, blog = `{"action":"accept","content":{"answer":"option_2"}}`, `{"action":"accept","content":{"answer":"option_1"}}`
 	s := playDialogs(t)
-	first := stateOf(t, s.bring("ask_user", whereTo, "", mail)) // nobody had asked: it is asked now
+	first := stateOf(t, s.bring("ask_user", whereTo, "", mail)) // not asked yet: it is asked now
 	r := s.pending(1)[0]
 	other := stateOf(t, s.bring("ask_user", `{"question":"which?","options":["a","b"]}`, first, mail)) // for another question
 	for _, forged := range []string{
@@ -247,7 +247,7 @@ func TestAHostileEditorOverHTTP(t *testing.T) {
 	}
 }
 
-// Over HTTP and on stdio, a message that two readers could read in two ways asks nobody.
+// An ambiguous message asks nobody, over HTTP and stdio.
 func TestAnAmbiguousEnvelopeAsksNobody(t *testing.T) {
 	s := play(t, nil)
 	w := s.tap(t)
@@ -285,7 +285,7 @@ func TestAnAmbiguousEnvelopeAsksNobody(t *testing.T) {
 			s.pending(0)
 		})
 	}
-	w.call(6, "request_permission", `{"permission":"@network","reason":"y"}`) // the line goes on
+	w.call(6, "request_permission", `{"permission":"@network","reason":"y"}`) // the connection still works
 	s.decide(s.pending(1)[0].ID, permissions.Deny, "")
 	if m := wait(t, "a result", w.said); fmt.Sprint(m["id"]) != "6" {
 		t.Errorf("%v", m)

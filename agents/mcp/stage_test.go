@@ -40,9 +40,9 @@ var (
 	bot = permissions.Caller{Name: "token:bot", UID: permissions.NoUID}
 )
 
-// stage is a real engine over a real store behind the MCP door on a real HTTP server, and fay at her phone.
+// stage is a real engine and store behind the MCP server on a real HTTP server, and fay with her phone.
 type stage struct {
-	name string // of its clients over stdio; empty: tester
+	name string // of its stdio clients; empty: tester
 	*engine.Engine
 	t    testing.TB
 	rows *store.Store
@@ -50,8 +50,8 @@ type stage struct {
 	url  string
 	mcp  *mcp.Server
 	http *httptest.Server
-	aged atomic.Int64 // what a test adds to the time that has passed
-	stop func()       // ends what waits, as a stop of the daemon does
+	aged atomic.Int64 // added to the clock by a test
+	stop func()       // ends waiting calls as a stop of the daemon does
 }
 
 func play(t testing.TB, change func(*mcp.Options)) *stage {
@@ -62,7 +62,7 @@ func play(t testing.TB, change func(*mcp.Options)) *stage {
 	return s
 }
 
-// playAt is play with fay at another door.
+// playAt is play with fay on another channel.
 func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) *stage {
 	t.Helper()
 	s := &stage{t: t}
@@ -110,7 +110,7 @@ var began = time.Now()
 
 func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.aged.Load())) }
 
-// pass lets time go by.
+// pass advances the clock.
 func (s *stage) pass(d time.Duration) { s.aged.Add(int64(d)) }
 
 func settings() engine.Settings {
@@ -129,7 +129,7 @@ func settings() engine.Settings {
 	}
 }
 
-// client is one of that era over HTTP.
+// client returns an HTTP client of that era.
 func (s *stage) client(era string) *sdk.ClientSession { return s.clientWith(era, nil) }
 
 func (s *stage) clientWith(era string, o *sdk.ClientOptions) *sdk.ClientSession {
@@ -145,7 +145,7 @@ func (s *stage) clientWith(era string, o *sdk.ClientOptions) *sdk.ClientSession 
 	return session
 }
 
-// over is a client over stdio; the streams are pipes of this process.
+// over returns a stdio client, connected by pipes in this process.
 func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
 	return s.overWith(legacy, change, nil)
 }
@@ -191,7 +191,7 @@ type result struct {
 	err error
 }
 
-// call starts a call and returns where its result comes.
+// call starts a call and returns a channel for its result.
 func call(ctx context.Context, c *sdk.ClientSession, name string, arguments any) <-chan result {
 	done := make(chan result, 1)
 	go func() {
@@ -227,7 +227,7 @@ func textOf(t testing.TB, r *sdk.CallToolResult) string {
 	return c.Text
 }
 
-// beside is the structured content.
+// beside returns the structured content.
 func beside(t testing.TB, r *sdk.CallToolResult) (m map[string]any) {
 	t.Helper()
 	raw, err := json.Marshal(r.StructuredContent)
@@ -283,7 +283,7 @@ func (s *stage) carded(id permissions.ID) {
 	}
 }
 
-// decide is fay's answer, once she has seen the card.
+// decide answers as fay, once she has the card.
 func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) {
 	s.t.Helper()
 	s.carded(id)
@@ -295,7 +295,7 @@ func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) 
 	}
 }
 
-// asked is how often fay was ever asked.
+// asked counts how often fay was asked.
 func (s *stage) asked() int {
 	s.t.Helper()
 	return len(s.fay.Copies())

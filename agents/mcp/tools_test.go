@@ -31,13 +31,13 @@ var (
 	shell   = arguments{"tool_name": "Bash", "input": arguments{"command": "rm -rf site", "n": json.Number("1e2")}, "tool_use_id": "toolu_1"}
 )
 
-// Every tool and every outcome that a person brings about, in both eras and on stdio, word for word.
+// Every tool and every outcome by a person, in both eras and on stdio, word for word.
 func TestOutcomes(t *testing.T) {
 	s := play(t, nil)
 	for name, session := range map[string]*sdk.ClientSession{
 		legacy: s.client(legacy), modern: s.client(modern), "stdio": s.over(nil),
 	} {
-		at := strings.ReplaceAll(name, " ", "-") // what is denied three times rests
+		at := strings.ReplaceAll(name, " ", "-") // distinct, since three denials end the asking
 		t.Run(name, func(t *testing.T) {
 			for _, try := range []struct {
 				tool    string
@@ -134,7 +134,7 @@ func TestTimeIsOver(t *testing.T) {
 	}
 }
 
-// What approve_tool answers is a verdict, whatever happens, in the very shape that Claude Code reads.
+// approve_tool always answers with a verdict in the format of Claude Code.
 func TestApproveTool(t *testing.T) {
 	s := play(t, nil)
 	c := s.client(modern)
@@ -254,8 +254,7 @@ func TestAwaitRequest(t *testing.T) {
 	}
 }
 
-// An approval that was taken back before its asker came back is none, in the words and beside them: for who asks the same
-// again, and for who asks how it stands.
+// A revoked approval is not reported as one, in the text or the structured content, for a repeated question or await_request.
 func TestAnApprovalThatWasTakenBackIsToldAsNone(t *testing.T) {
 	for _, era := range []string{legacy, modern} {
 		for tool, with := range map[string]func(permissions.ID) arguments{
@@ -320,7 +319,7 @@ func TestAHundredCallsAtOnce(t *testing.T) {
 	}
 }
 
-// The two schemas of a tool and what it reads are one.
+// A tool's two schemas and its parser agree.
 func TestToolsAreDescribed(t *testing.T) {
 	s := play(t, nil)
 	for _, era := range []string{legacy, modern} {
@@ -336,7 +335,7 @@ func TestToolsAreDescribed(t *testing.T) {
 				t.Errorf("%s: %v", tool.Name, tool.InputSchema)
 			}
 			properties, _ := schema["properties"].(map[string]any)
-			for name := range properties { // of the wrong type, so it is known and refused for that
+			for name := range properties { // with the wrong type, so that it is known but refused
 				got := s.get(call(t.Context(), s.client(era), tool.Name, arguments{name: []int{1}}))
 				if text := textOf(t, got); strings.Contains(text, " has no ") {
 					t.Errorf("%s does not read %s: %s", tool.Name, name, text)
@@ -349,7 +348,8 @@ func TestToolsAreDescribed(t *testing.T) {
 	}
 }
 
-// Gemini CLI refuses any tool called ask_user where nobody sits at it, so it is listed ours by another name; both can be called.
+// Gemini CLI refuses any tool called ask_user when it runs without a person, so ours is listed to it by another name; both names
+// can be called.
 func TestAQuestionIsAskedByANameThatTheClientDoesNotHide(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"gemini-cli-mcp-client": {"ask_person", "ask_user"}, "gemini-cli-mcp-client-daycared": {"ask_person", "ask_user"},
@@ -428,7 +428,7 @@ func TestOtherSitesAndOddCallsAreRefused(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// When the store is broken, nothing is granted, and the model reads why.
+// With a broken store nothing is granted, and the model is told why.
 func TestABrokenDeskGrantsNothing(t *testing.T) {
 	t.Run("D9/MCP with a daemon that fails", func(t *testing.T) {
 		desk := wiretest.NewDesk()

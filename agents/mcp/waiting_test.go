@@ -24,13 +24,13 @@ import (
 
 const impatience = 300 * time.Millisecond
 
-// impatient calls as clients do: they give up when nothing has come for so long, and progress resets that.
+// impatient calls like clients that give up after a period without progress.
 type impatient struct {
 	*sdk.ClientSession
 	mu    sync.Mutex
 	timer *time.Timer
 	signs []float64
-	first string // what the first said
+	first string // the first progress message
 }
 
 func (s *stage) impatient(era string) *impatient {
@@ -58,7 +58,7 @@ func (s *stage) impatient(era string) *impatient {
 
 var errImpatient = errors.New("the operation timed out")
 
-// call calls, and gives up when no sign of life has come for so long.
+// call calls, and gives up after that period.
 func (i *impatient) call(ctx context.Context, name string, with any, token any) <-chan result {
 	ctx, cancel := context.WithCancelCause(ctx)
 	i.mu.Lock()
@@ -80,7 +80,7 @@ func (i *impatient) call(ctx context.Context, name string, with any, token any) 
 	return done
 }
 
-// A call holds for twenty times the timeout of a client that progress resets.
+// Progress holds a call for twenty client timeouts.
 func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
@@ -116,7 +116,7 @@ func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 	}
 }
 
-// Whoever wants more time than people have is told so by the first sign of life, and by the result.
+// If the caller wants more time than people have, the first progress message and the result say so.
 func TestAShortenedTimeoutIsTold(t *testing.T) {
 	const short = "the timeout was shortened from 60 minutes to 10 minutes"
 	for _, era := range []string{legacy, modern} {
@@ -151,7 +151,7 @@ func TestAShortenedTimeoutIsTold(t *testing.T) {
 	}
 }
 
-// Without a token there is no progress, and a client that gives up and asks again finds the decision taken meanwhile.
+// Without a progress token there is no progress, and a client that gives up and asks again gets the decision made meanwhile.
 func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 	for _, era := range []string{legacy, modern} {
 		for _, try := range []struct {
@@ -174,7 +174,7 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 					t.Fatalf("it did not give up: %v", r.err)
 				}
 				r := s.pending(1)[0]
-				s.waits(r.ID, 0) // it is noticed that nobody waits
+				s.waits(r.ID, 0) // the end of the waiting was noticed
 				if r := <-c.call(t.Context(), try.tool, try.with, nil); !errors.Is(r.err, errImpatient) {
 					t.Fatalf("it did not give up again: %v", r.err)
 				}
@@ -186,7 +186,7 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 				if n := s.asked(); n != 1 {
 					t.Errorf("fay was asked %d times", n)
 				}
-				// The answer is given once: who asks for the same later asks.
+				// An answer is given once: a later identical question is asked.
 				later := call(t.Context(), c.ClientSession, try.tool, try.with)
 				next := s.pending(1)[0]
 				if next.ID == r.ID {
@@ -199,14 +199,14 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 	}
 }
 
-// A retried call that comes while the request still waits joins it.
+// A retry joins a request that is still pending.
 func TestWhoAsksAgainJoins(t *testing.T) {
 	s := play(t, nil)
 	stdio := s.over(nil)
 	for name, c := range map[string]*sdk.ClientSession{legacy: s.client(legacy), modern: s.client(modern), "stdio": stdio} {
 		t.Run("D7/"+name, func(t *testing.T) {
 			before := s.asked()
-			confirm := arguments{"message": "send it by " + name + "?", "mode": "confirm"} // what is denied three times rests
+			confirm := arguments{"message": "send it by " + name + "?", "mode": "confirm"} // distinct, since three denials end the asking
 			ctx, drop := context.WithCancel(t.Context())
 			first := call(ctx, c, "pause", confirm)
 			r := s.pending(1)[0]
@@ -224,7 +224,7 @@ func TestWhoAsksAgainJoins(t *testing.T) {
 	}
 }
 
-// Callers that prove nothing cannot be told apart: none of them is given what another left behind.
+// Anonymous callers cannot be told apart: none gets an answer that another abandoned.
 func TestWhoIsAnonymousFindsNothingAgain(t *testing.T) {
 	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
 	s := play(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
@@ -244,7 +244,7 @@ func TestWhoIsAnonymousFindsNothingAgain(t *testing.T) {
 	}
 }
 
-// What nobody decided is not an answer to who asks later.
+// An expired request does not answer a later question.
 func TestWhatExpiredIsAskedAnew(t *testing.T) {
 	t.Run("D3/what expired", func(t *testing.T) {
 		s := play(t, nil)
@@ -276,7 +276,7 @@ func (s *stage) settled(id permissions.ID, want permissions.State) {
 	})
 }
 
-// MCP's cancelled takes the request with it when nobody comes back, and not before.
+// A call ended by `cancelled` withdraws its request if the client does not return in time.
 func TestCancelledAndNobodyComesBack(t *testing.T) {
 	const soon = 200 * time.Millisecond
 	s := play(t, func(o *mcp.Options) { o.Regret = soon })
@@ -329,7 +329,7 @@ func TestCancelledAndAskedAgain(t *testing.T) {
 	}
 }
 
-// A connection that is lost never cancels, however long nobody comes back; nor does the end of standard input.
+// A lost connection or the end of standard input never cancels a request.
 func TestALostConnectionCancelsNothing(t *testing.T) {
 	const soon = 50 * time.Millisecond
 	s := play(t, func(o *mcp.Options) { o.Regret = soon })
@@ -372,7 +372,7 @@ func TestALostConnectionCancelsNothing(t *testing.T) {
 	}
 }
 
-// TestAStopEndsTheCallsThatWait, whatever they wait for, also while the client goes on listening. What they asked stands.
+// TestAStopEndsTheCallsThatWait, whatever they wait for, while the client still listens. Their requests stay pending.
 func TestAStopEndsTheCallsThatWait(t *testing.T) {
 	t.Run("D7/over stdio", func(t *testing.T) {
 		s := play(t, nil)
@@ -409,7 +409,7 @@ func TestAStopEndsTheCallsThatWait(t *testing.T) {
 	})
 }
 
-// post is a call over a connection of its own, whose answer is not read; drop closes it.
+// post makes a call on a new connection and does not read the answer; drop closes the connection.
 func (s *stage) post(era string, id int, with string) (drop func(), status int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -434,13 +434,13 @@ func (s *stage) post(era string, id int, with string) (drop func(), status int) 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil { // the first sign of life comes at once
+	if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil { // the first progress message is sent at once
 		s.t.Fatalf("%q, %v", line, err)
 	}
 	return func() { cancel(); response.Body.Close() }, response.StatusCode
 }
 
-// When the daemon stops, who waits is told that the request stands, and how to come back to it.
+// When the daemon stops, waiting calls are told that the request is pending, and how to continue.
 func TestAStopTellsWhoWaits(t *testing.T) {
 	for _, era := range []string{legacy, modern} {
 		s := play(t, nil)
@@ -462,8 +462,8 @@ func TestAStopTellsWhoWaits(t *testing.T) {
 	}
 }
 
-// An approval that was handed to a call whose client had just gone is its own when it asks again: whether it went while
-// the answer was fetched, or while it was written.
+// An approval given to a call whose client had just left belongs to its repetition, whether the client left while the answer was
+// fetched or while it was written.
 func TestAnAnswerThatNobodyReadIsKept(t *testing.T) {
 	t.Run("fetched", func(t *testing.T) {
 		late := &lateDesk{}
@@ -504,12 +504,12 @@ func TestAnAnswerThatNobodyReadIsKept(t *testing.T) {
 	})
 }
 
-// deaf takes no answer.
+// deaf accepts no writes.
 type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// lateDesk hands an answer over only once its call is over, while it is slow.
+// lateDesk, while slow, returns an answer only after its call has ended.
 type lateDesk struct {
 	mcp.Requests
 	slow  atomic.Bool

@@ -13,10 +13,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestNoToolSpeaksOfGo sends every tool of the door every wrong input, and what it fails by.
+// TestNoToolSpeaksOfGo sends every tool every kind of wrong input, and checks the error texts.
 func TestNoToolSpeaksOfGo(t *testing.T) {
 	desk := wiretest.NewDesk()
-	desk.Fail(permissions.NoRoute("bot")) // so that what is right comes back as well
+	desk.Fail(permissions.NoRoute("bot")) // so that valid input fails as well
 	s := play(t, func(o *mcp.Options) { o.Desk = desk })
 	c := s.client(legacy)
 	list, err := c.ListTools(t.Context(), nil)
@@ -25,7 +25,7 @@ func TestNoToolSpeaksOfGo(t *testing.T) {
 	}
 	speaks := func(tool string, with any) {
 		r, text := wait(t, "a result", call(t.Context(), c, tool, with)), ""
-		if r.err != nil { // it was no message
+		if r.err != nil { // not a valid message
 			text = r.err.Error()
 		} else {
 			text = textOf(t, r.CallToolResult)
@@ -53,7 +53,7 @@ func TestNoToolSpeaksOfGo(t *testing.T) {
 	}
 }
 
-// TestAnEditorIsToldWhyItsDialogIsWithdrawn, in words.
+// TestAnEditorIsToldWhyItsDialogIsWithdrawn in words.
 func TestAnEditorIsToldWhyItsDialogIsWithdrawn(t *testing.T) {
 	s := playDialogs(t)
 	e := newEditor(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// first calls something first and then tells what it was told.
+// first makes these calls first and then repeats its results.
 func first(steps ...string) mind {
 	return func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
@@ -76,7 +76,7 @@ func TestAToolThatPauses(t *testing.T) {
 	}
 }
 
-// TestSessionsThatPauseNeverTouchEachOther has a hundred pause at once, and answers them in another order.
+// TestSessionsThatPauseNeverTouchEachOther pauses a hundred sessions and answers them in another order.
 func TestSessionsThatPauseNeverTouchEachOther(t *testing.T) {
 	const many = 100
 	var own []runtime.Agent
@@ -95,14 +95,14 @@ func TestSessionsThatPauseNeverTouchEachOther(t *testing.T) {
 	s.card(many)
 	cards := s.phone.Copies()
 	for i := range cards {
-		r := cards[(i*37+11)%many].First.Request // 37 and 100 have no common factor: each once
+		r := cards[(i*37+11)%many].First.Request // 37 and 100 are coprime: each once
 		answer, want := permissions.Continue, permissions.Idle
 		if i%3 == 0 {
 			answer, want = permissions.Interrupt, permissions.Interrupted
 		}
 		s.answers(r, answer)
 		s.stands(r.Agent, want)
-		if i%10 == 0 { // nobody else has moved
+		if i%10 == 0 { // no other session has moved
 			for j := i + 1; j < len(cards); j++ {
 				other := cards[(j*37+11)%many].First.Request
 				if got := s.current(other.Agent); got.Status != permissions.Paused || got.Request != other.ID {
@@ -149,7 +149,7 @@ func TestRequestPermission(t *testing.T) {
 	s.answers(r, once)
 	s.hears("told 2: Permission already granted for network access.") // until the run ends
 	s.writes("again")
-	r = s.card(2) // which has ended
+	r = s.card(2) // the run has ended
 	s.answers(r, permissions.Deny, func(d *connectors.Decision) { d.Comment = "not now" })
 	s.hears(`told 4: Permission denied for network access. fay: "not now"`)
 }
@@ -171,7 +171,7 @@ func TestPermissionForTheSession(t *testing.T) {
 	}
 }
 
-// TestOneActOnePrompt: what a call needs and its gate are one card, and the call carries what it needs; the next does not.
+// TestOneActOnePrompt: a call's gate and the tags it needs are one card, and the call gets the tags; the next call does not.
 func TestOneActOnePrompt(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	a := helper(func(turn int, p models.Prompt) models.Reply {
@@ -191,7 +191,7 @@ func TestOneActOnePrompt(t *testing.T) {
 		t.Errorf("the card is %+v", r)
 	}
 	s.answers(r, once)
-	r = s.card(2) // an open gate, but it does not hold what it needs
+	r = s.card(2) // the gate is open, but tags are missing
 	if s.file("a") != "one\n" || r.Tool != "look" || len(r.Missing()) != 1 {
 		t.Errorf("%q was written, and it asks %+v", s.file("a"), r)
 	}
@@ -237,7 +237,7 @@ func TestDenialThatTerminates(t *testing.T) {
 	if len(ends) != 1 || ends[0].Detail["outcome"] != "interrupted" || ends[0].Detail["reason"] != "user_denied" {
 		t.Errorf("it ended as %+v", ends)
 	}
-	s.writes("what happened?") // it can be talked to, and its transcript is whole
+	s.writes("what happened?") // the agent still answers, and its transcript is complete
 	s.card(2)
 }
 
@@ -283,7 +283,7 @@ func TestWrongCalls(t *testing.T) {
 	}
 }
 
-// TestThreeDenialsEndTheAsking: the third time nobody is asked, and the model is told to stop.
+// TestThreeDenialsEndTheAsking: after the third denial nobody is asked, and the model is told to stop.
 func TestThreeDenialsEndTheAsking(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn < 4 {
@@ -301,7 +301,7 @@ func TestThreeDenialsEndTheAsking(t *testing.T) {
 	}
 }
 
-// TestTooManyCalls: a flood is no card, and nothing of it is even planned.
+// TestTooManyCalls: too many calls are neither shown nor planned.
 func TestTooManyCalls(t *testing.T) {
 	t.Run("C5/too many calls", func(t *testing.T) {
 		var flood []string

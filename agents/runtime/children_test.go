@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// family is a helper that starts a child at first, and a child that does what child says.
+// family is a helper that first starts a child, whose model is child.
 func family(start string, child mind) mind {
 	return func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are helper/") {
@@ -65,7 +65,7 @@ func TestABackgroundAgentAsks(t *testing.T) {
 	}
 }
 
-// heardInSilence waits until all posts of an agent's session are taken, and gives its transcript.
+// heardInSilence waits until an agent's session has taken all posts, and returns its transcript.
 func (s *stage) heardInSilence(agent string) string {
 	s.t.Helper()
 	for deadline := time.After(patience); ; {
@@ -92,7 +92,7 @@ func (s *stage) heardInSilence(agent string) string {
 	}
 }
 
-// TestAChildHoldsNoMoreThanItsParent: what it is given its parent has to hold, and it holds nothing else.
+// TestAChildHoldsNoMoreThanItsParent: a child holds only what it was given, which its parent must hold.
 func TestAChildHoldsNoMoreThanItsParent(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	run := func(start string) *stage {
@@ -207,7 +207,7 @@ func TestChildrenEndWithTheSession(t *testing.T) {
 	}
 }
 
-// TestASecondPersonsAgent sees nothing of the first one's.
+// TestASecondPersonsAgent sees nothing of the first person's.
 func TestASecondPersonsAgent(t *testing.T) {
 	seen := make(chan models.Prompt, 10)
 	other := runtime.Agent{Name: "spy", Person: "sam", Via: "phone", Model: mind(func(turn int, p models.Prompt) models.Reply {
@@ -233,7 +233,7 @@ func TestASecondPersonsAgent(t *testing.T) {
 	}
 }
 
-// An agent that reads nothing any more keeps its person from no news: they are told how the run of its child ended.
+// If the parent agent's inbox is full, the person is told how the child's run ended.
 func TestAPersonIsToldOfARunThatNoAgentIsToldOf(t *testing.T) {
 	for name, c := range map[string]struct{ reply, says string }{
 		"done":   {"I wrote them", "💬 agent helper/x has finished · "},
@@ -248,7 +248,7 @@ func TestAPersonIsToldOfARunThatNoAgentIsToldOf(t *testing.T) {
 					work()
 					<-full
 					if c.reply == "" {
-						return calls("look", `{}`) // again and again
+						return calls("look", `{}`) // forever
 					}
 					return says(c.reply)
 				case turn == 0:

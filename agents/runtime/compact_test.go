@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// narrow is a mind with a small window, which refuses what is longer and can summarise.
+// narrow is a model with a small context window that can summarize.
 type narrow struct{ mind }
 
 func (narrow) Window() int64 { return 3500 }
@@ -19,13 +19,13 @@ func (n narrow) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 	if models.Estimate(p) > n.Window() {
 		return models.Reply{}, &models.Error{Kind: models.ErrTooLong, Text: "too long"}
 	}
-	if len(p.Tools) == 0 { // it is asked for a summary, and for nothing else
+	if len(p.Tools) == 0 { // it is asked for a summary only
 		return models.Reply{Text: "fay told of apples", Usage: models.Usage{Read: 1}}, nil
 	}
 	return n.mind.Reply(ctx, p, write)
 }
 
-// TestALongTalkIsMadeShorter: the oldest turns give way to a summary, again and again, and the newest stay word for word.
+// TestALongTalkIsMadeShorter: summaries replace the oldest turns, repeatedly; the newest turns stay word for word.
 func TestALongTalkIsMadeShorter(t *testing.T) {
 	a := helper(nil)
 	a.Model = narrow{func(_ int, p models.Prompt) models.Reply {

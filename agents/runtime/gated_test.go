@@ -15,7 +15,7 @@ const (
 	noteB = `{"path":"b","text":"two"}`
 )
 
-// writer writes a and then b, whatever becomes of it, and tells what it was told.
+// writer writes a and then b, whatever the results, and repeats its results.
 func writer(turn int, p models.Prompt) models.Reply {
 	switch turn % 3 {
 	case 0:
@@ -26,7 +26,7 @@ func writer(turn int, p models.Prompt) models.Reply {
 	return says("told: " + newest(p))
 }
 
-// TestGatedTools are the cases of the seed, by their names.
+// TestGatedTools runs the cases of the seed, by name.
 func TestGatedTools(t *testing.T) {
 	t.Run("gated_tool_prompts_once", func(t *testing.T) {
 		s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
@@ -75,7 +75,7 @@ func TestGatedTools(t *testing.T) {
 		}))
 		s.writes("go")
 		s.answers(s.card(1), permissions.Allow(permissions.SessionTool))
-		r := s.card(2) // the same tool ran without a question, another one does not
+		r := s.card(2) // the granted tool ran without a question, another does not
 		if r.Tool != "other" || s.file("b") != "two\n" {
 			t.Errorf("then it asks for %s, with %q written", r.Tool, s.file("b"))
 		}
@@ -165,7 +165,7 @@ func TestGatedTools(t *testing.T) {
 
 var fayHere = connectors.Identity{Via: "phone", UID: fay.UID}
 
-// TestWhatIsShownIsCompared: what people were shown is the call that runs, whatever characters it has.
+// TestWhatIsShownIsCompared: the call that runs is the one that people were shown, whatever characters it has.
 func TestWhatIsShownIsCompared(t *testing.T) {
 	const text = `<a href="x">&amp;</a> 2>&1 \u2028 \u00e4 \u0007 \\ \/`
 	s := play(t, helper(first("write_file", `{"text":"`+strings.ReplaceAll(text, `"`, `\"`)+`","path":"a"}`)))

@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestTooManyRequests: what is not put to anybody is told to the model, and its row says so.
+// TestTooManyRequests: the model is told of a refused request, and its row says so.
 func TestTooManyRequests(t *testing.T) {
 	s := playWith(t, func(s *engine.Settings) { s.Limits.PromptsPerMinute = 1 }, helper(func(turn int, p models.Prompt) models.Reply {
 		switch turn {
@@ -40,8 +40,7 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-// What the calls of one agent write is kept up to a bound in an hour; what is more is counted. What people and models said
-// is kept all the same.
+// Tool output stored per agent and hour is bounded, and the excess counted. What people and models said is always stored.
 func TestWhatCallsLeaveInTheStoreIsBounded(t *testing.T) {
 	const each = 20 << 20
 	content, _ := json.Marshal(map[string]any{"text": strings.Repeat("x", each), "bytes": each, "missing": 0})
@@ -134,7 +133,7 @@ func TestTheSameChildTwice(t *testing.T) {
 	again.hears("there is an agent x already; write to it with message_agent")
 }
 
-// TestTheForegroundIsToldOfEveryKind of what a background agent asks.
+// TestTheForegroundIsToldOfEveryKind of request of a background agent.
 func TestTheForegroundIsToldOfEveryKind(t *testing.T) {
 	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, func(turn int, p models.Prompt) models.Reply {
 		switch turn {
@@ -164,7 +163,7 @@ func TestAScheduleWhoseNeedsNobodyCanBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
 		a := nightly(true)
-		a.Schedule.AskAt = func(run time.Time) time.Time { return run } // when it begins
+		a.Schedule.AskAt = func(run time.Time) time.Time { return run } // at its start
 		s := play(t, helper(hearer), a)
 		s.phone.FailReach(&connectors.UnreachableError{Reason: "fay has no phone"})
 		<-time.After(15*time.Hour + time.Minute)
@@ -174,7 +173,7 @@ func TestAScheduleWhoseNeedsNobodyCanBeAsked(t *testing.T) {
 	})
 }
 
-// TestAScheduleThatAsksWhenItBegins waits for the answer, and begins with it.
+// TestAScheduleThatAsksWhenItBegins waits for the answer before it starts.
 func TestAScheduleThatAsksWhenItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
@@ -191,7 +190,7 @@ func TestAScheduleThatAsksWhenItBegins(t *testing.T) {
 	})
 }
 
-// What tools.auto lets run in a minute is counted once for each call, and a call beyond that is asked about.
+// Calls under tools.auto are counted per minute, and a call beyond the rate is asked about.
 func TestCallsBeyondTheRateOfAnAutoToolAreAsked(t *testing.T) {
 	auto := func(s *engine.Settings) {
 		s.Limits.AutoPerMinute, s.Policy.Auto, s.Policy.Gated = 2, []string{"write_file"}, nil

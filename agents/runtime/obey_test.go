@@ -15,14 +15,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// fail has commits fail from now on; nil has them succeed.
+// fail makes commits fail from now on; nil makes them succeed.
 func (s *stage) fail(fails func(agents.Commit) error) {
 	s.rows.mu.Lock()
 	defer s.rows.mu.Unlock()
 	s.rows.fails = fails
 }
 
-// TestChildrenEndAcrossAKill: whose parent's session has ended does not go on after a start, whatever was lost.
+// TestChildrenEndAcrossAKill: after a restart, a session whose parent has ended does not go on, even if the order was lost.
 func TestChildrenEndAcrossAKill(t *testing.T) {
 	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, first("write_file", noteA))))
 	s.writes("go")
@@ -40,7 +40,7 @@ func TestChildrenEndAcrossAKill(t *testing.T) {
 	s.ends(id)
 }
 
-// TestAnOrderIsNotLostToAnother: of two orders at once the one that ends more counts, in whatever order they come.
+// TestAnOrderIsNotLostToAnother: of two concurrent orders the stronger one counts, in either order.
 func TestAnOrderIsNotLostToAnother(t *testing.T) {
 	for _, orders := range [][2]permissions.Order{
 		{permissions.OrderQuit, permissions.OrderStop}, {permissions.OrderStop, permissions.OrderQuit},
@@ -100,7 +100,7 @@ func TestStopWhileAServerDoesNotAnswer(t *testing.T) {
 	s.stands("helper", permissions.Interrupted)
 }
 
-// TestStopAfterTheStoreFailed: what is tried again ever later does not keep an order waiting.
+// TestStopAfterTheStoreFailed: retry delays do not delay an order.
 func TestStopAfterTheStoreFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, helper(hearer))
@@ -128,7 +128,7 @@ func (m stuck) Reply(ctx context.Context, _ models.Prompt, _ func(string)) (mode
 	return models.Reply{}, ctx.Err()
 }
 
-// TestStopWhileEverybodyElseIsStuck: an order needs no place among those that work.
+// TestStopWhileEverybodyElseIsStuck: an order needs no free worker place.
 func TestStopWhileEverybodyElseIsStuck(t *testing.T) {
 	const many = 70
 	model := stuck{asked: make(chan struct{}, many)}

@@ -23,7 +23,7 @@ func TestStopWhileAPromptIsOpen(t *testing.T) {
 	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled || now.DecidedBy != "fay" {
 		t.Errorf("its request is %s by %q, %v", now.State, now.DecidedBy, err)
 	}
-	s.writes("go on") // the transcript is whole: each call has a result
+	s.writes("go on") // the transcript is complete: each call has a result
 	s.answers(s.card(2), once)
 }
 
@@ -63,7 +63,7 @@ func TestAMessageWhileItWaits(t *testing.T) {
 	r := s.card(1)
 	s.writes("by the way")
 	s.answers(r, once)
-	s.hears("told: wrote a\nby the way") // it reads it after the answer, and the result is in the transcript before
+	s.hears("told: wrote a\nby the way") // it reads the message after the answer, when the result is in the transcript
 	if s.file("a") != "one\n" {
 		t.Errorf("it wrote %q", s.file("a"))
 	}
@@ -84,7 +84,7 @@ func TestRestartWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestAToolThatWasInterrupted: how far it came nobody knows, so it does not run again, and the model is told.
+// TestAToolThatWasInterrupted: its outcome is unknown, so it does not run again, and the model is told.
 func TestAToolThatWasInterrupted(t *testing.T) {
 	hold := make(chan struct{})
 	a := helper(func(turn int, p models.Prompt) models.Reply {
@@ -124,7 +124,7 @@ func TestAModelThatFails(t *testing.T) {
 	}
 }
 
-// TestPromptsAreKept: each says what the model had not been told before, so that none has the whole talk.
+// TestPromptsAreKept: each stored prompt has only the messages that are new to the model.
 func TestPromptsAreKept(t *testing.T) {
 	s := playWith(t, func(s *engine.Settings) { s.Policy = permissions.Policy{Auto: []string{"write_file"}} }, helper(writer))
 	s.writes("write both")
@@ -142,7 +142,7 @@ func TestPromptsAreKept(t *testing.T) {
 	}
 }
 
-// failing is a model that is refused.
+// failing is a model whose provider refuses requests.
 type failing struct{ mind }
 
 func (failing) Name() string { return "failing" }
@@ -151,7 +151,7 @@ func (failing) Reply(context.Context, models.Prompt, func(string)) (models.Reply
 	return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: "no such model", After: time.Second}
 }
 
-// TestTheKillSwitchIsTold: also to whoever's agent did something just then.
+// TestTheKillSwitchIsTold also to the person whose agent was busy.
 func TestTheKillSwitchIsTold(t *testing.T) {
 	a := helper(first("look", noteA))
 	a.Tools = []tools.Tool{pen{name: "look", hold: make(chan struct{})}}
@@ -164,7 +164,7 @@ func TestTheKillSwitchIsTold(t *testing.T) {
 	s.hears("I stop here: everything was stopped")
 }
 
-// TestTheKillSwitchEndsRuns: whoever waits ends, and no model is asked before it is taken back.
+// TestTheKillSwitchEndsRuns: waiting runs end, and no model is called until the switch is off.
 func TestTheKillSwitchEndsRuns(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
@@ -190,10 +190,10 @@ func TestTheKillSwitchEndsRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.writes("and now?")
-	s.hears("\nare you there?\n\nand now?") // after what became of the call, by whichever end came first
+	s.hears("\nare you there?\n\nand now?") // after the call's result, whichever end came first
 }
 
-// TestStopWhileTheModelThinks: a model that does not answer is not waited for.
+// TestStopWhileTheModelThinks: a stop does not wait for the model.
 func TestStopWhileTheModelThinks(t *testing.T) {
 	a := helper(nil)
 	a.Model = hanging{asked: make(chan struct{}, 1)}

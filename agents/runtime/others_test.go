@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The session of an agent that another part runs is left as it is, whatever is in it; that of one that nobody knows ends.
+// The runtime leaves sessions of other parts' agents alone, and ends those of unknown agents.
 func TestSessionsOfOthers(t *testing.T) {
 	s := play(t)
 	sit := func(agent string) permissions.ID {
@@ -27,7 +27,7 @@ func TestSessionsOfOthers(t *testing.T) {
 		return is.ID
 	}
 	s.others = []string{"coder"}
-	s.restart() // whoever runs from here on knows of it
+	s.restart() // the next runtime knows of it
 	coder, gone := sit("coder"), sit("gone")
 	s.restart()
 	for late := time.After(patience); ; {

@@ -22,7 +22,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// drain is a channel to people that keeps nothing, so that what is measured is ours.
+// drain is a channel that stores nothing, so that only our memory is measured.
 type drain struct{}
 
 func (drain) Name() string { return "phone" }
@@ -36,7 +36,7 @@ func (drain) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	return string(p.Request.ID), nil
 }
 
-// parked counts the sessions that wait.
+// parked counts waiting sessions.
 type parked struct {
 	*store.Store
 	mu      sync.Mutex
@@ -57,7 +57,7 @@ func (p *parked) Commit(ctx context.Context, c agents.Commit) error {
 	return err
 }
 
-// used is what the process has in memory, as the kernel counts it where it tells and else as Go does, and its goroutines.
+// used is the process's memory, from the kernel if available, otherwise from Go, and its number of goroutines.
 func used(b *testing.B) (bytes uint64, goroutines int) {
 	debug.FreeOSMemory()
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
@@ -72,10 +72,10 @@ func used(b *testing.B) (bytes uint64, goroutines int) {
 	return m.HeapInuse + m.StackInuse, goruntime.NumGoroutine()
 }
 
-// mostLeft is how many goroutines more there may be: those of the runtime itself, none of a session.
+// mostLeft is the maximum of additional goroutines: the runtime's own, none per session.
 const mostLeft = 8
 
-// BenchmarkParked has ten thousand sessions wait in WAIT_ACK, and tells what the process has before and after.
+// BenchmarkParked parks ten thousand sessions in WAIT_ACK, and reports the process's size before and after.
 func BenchmarkParked(b *testing.B) {
 	const many = 10_000
 	for b.Loop() {
@@ -111,7 +111,7 @@ func BenchmarkParked(b *testing.B) {
 		<-kept.all
 		took := time.Since(began)
 		for tick := time.Tick(10 * time.Millisecond); goruntime.NumGoroutine() > were+mostLeft && b.Context().Err() == nil; {
-			<-tick // the last workers end
+			<-tick // until the last workers end
 		}
 		after, are := used(b)
 		b.ReportMetric(float64(before)/1e6, "MB-before")
@@ -128,7 +128,7 @@ func BenchmarkParked(b *testing.B) {
 	}
 }
 
-// seat begins the session of an agent, which is told to go.
+// seat begins an agent's session and sends it a message.
 func seat(b *testing.B, rows *store.Store, agent string) {
 	now := time.Now().UTC()
 	s := permissions.AgentSession{

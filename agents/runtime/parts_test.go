@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mind is a model whose replies follow from the transcript alone. It is given how many times it has replied before.
+// mind is a model whose replies follow from the transcript alone. turn counts its earlier replies.
 type mind func(turn int, p models.Prompt) models.Reply
 
 func (m mind) Name() string              { return "mind" }
@@ -32,7 +32,7 @@ func (m mind) Reply(ctx context.Context, p models.Prompt, _ func(string)) (model
 	return r, ctx.Err()
 }
 
-// says is a reply of words alone.
+// says is a reply with text only.
 func says(words string) models.Reply { return models.Reply{Text: words} }
 
 // calls is a reply that calls tools: name, input, name, input …
@@ -43,7 +43,7 @@ func calls(pairs ...string) (r models.Reply) {
 	return r
 }
 
-// newest is what the model was told since it spoke last: its results, and the words of others.
+// newest is what is new to the model: results and messages.
 func newest(p models.Prompt) string {
 	text := ""
 	for _, m := range p.Messages {
@@ -61,11 +61,11 @@ func newest(p models.Prompt) string {
 	return strings.TrimSpace(text)
 }
 
-// pen is a tool that writes a file and remembers, in the file itself, how often it wrote.
+// pen is a tool that writes a file, which also counts its writes.
 type pen struct {
 	name   string
 	needs  func(input string) []permissions.Tag
-	hold   chan struct{} // not nil: it waits for this, or for its end
+	hold   chan struct{} // not nil: the tool blocks until this is closed or its context ends
 	pause  string
 	leaves []agents.Artifact
 	exit   *int
@@ -84,7 +84,7 @@ func (p pen) Plan(_ context.Context, at tools.Workspace, input json.RawMessage) 
 	}
 	plan.AffectedPath, plan.Details = filepath.Join(at.Workspace, in.Path), "+ "+in.Text
 	if p.needs != nil {
-		plan.Needs = permissions.Missing(p.needs(plan.AffectedPath), at.Tags) // as ours do
+		plan.Needs = permissions.Missing(p.needs(plan.AffectedPath), at.Tags) // as the built-in tools do
 	}
 	return plan, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestWhatAParentGaveEndsWithItsOwn: a child holds what it was given for as long as its parent holds it, and no longer:
-// what the parent was allowed once ends with the parent's run, and what the configuration takes from it is taken.
+// TestWhatAParentGaveEndsWithItsOwn: a child holds what it was given only while its parent holds it: permissions for once end
+// with the parent's run, and those removed from the configuration end too.
 func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	parent := func(held []permissions.Tag, before ...string) (runtime.Agent, chan struct{}) {
@@ -69,7 +69,7 @@ func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
 	})
 }
 
-// TestWhatANightWasAllowed is for the run of that night: not for another that somebody begins in the same session.
+// TestWhatANightWasAllowed covers only that night's run, not another run in the same session.
 func TestWhatANightWasAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := nightly(true)
@@ -98,7 +98,7 @@ func TestWhatANightWasAllowed(t *testing.T) {
 	})
 }
 
-// TestWhatIsForbiddenAfterTheYes: an approval that was taken before a stop runs nothing after it that is forbidden by then.
+// TestWhatIsForbiddenAfterTheYes: an approval before a restart does not run a tool that is forbidden after it.
 func TestWhatIsForbiddenAfterTheYes(t *testing.T) {
 	for name, call := range map[string][2]string{
 		"gated":   {"write_file", noteA},
@@ -109,7 +109,7 @@ func TestWhatIsForbiddenAfterTheYes(t *testing.T) {
 			stuck := make(chan struct{}, 100)
 			s.rows.mu.Lock()
 			s.rows.fails = func(c agents.Commit) error {
-				if len(c.Executions) > 0 && c.Executions[0].Ended.IsZero() { // it begins
+				if len(c.Executions) > 0 && c.Executions[0].Ended.IsZero() { // the call begins
 					stuck <- struct{}{}
 					return permissions.Broken("the disk is full")
 				}
@@ -132,7 +132,7 @@ func TestWhatIsForbiddenAfterTheYes(t *testing.T) {
 	}
 }
 
-// TestASessionScopeForAChild is for the session of the child, whose card it was on.
+// TestASessionScopeForAChild covers the child's session, whose card it was on.
 func TestASessionScopeForAChild(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	hold := make(chan struct{})
@@ -165,8 +165,8 @@ func TestASessionScopeForAChild(t *testing.T) {
 	}
 }
 
-// TestTheQuestionIsTheSameAfterAKill: what is held may be another by then; what was put to people is found again, and asks
-// for what was shown.
+// TestTheQuestionIsTheSameAfterAKill: although other tags may be held by then, the submitted request is found again, with what
+// was shown.
 func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	for name, tool := range map[string]string{"a gated call": noteA, "a permission": `{"permission":"@network","reason":"r"}`} {
@@ -179,7 +179,7 @@ func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
 			s := play(t, a)
 			stuck := make(chan struct{}, 100)
 			s.fail(func(c agents.Commit) error {
-				if c.Session.Request != "" { // it was put
+				if c.Session.Request != "" { // it was submitted
 					stuck <- struct{}{}
 					return permissions.Broken("the daemon is killed before this")
 				}
@@ -201,7 +201,7 @@ func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
 	}
 }
 
-// TestAnotherWorkspaceMeanwhile: a call that was shown for one folder does not run in another.
+// TestAnotherWorkspaceMeanwhile: a call shown for one folder does not run in another.
 func TestAnotherWorkspaceMeanwhile(t *testing.T) {
 	s := play(t, helper(first("write_file", noteA)))
 	s.writes("go")
@@ -214,8 +214,7 @@ func TestAnotherWorkspaceMeanwhile(t *testing.T) {
 	s.hears("told: This was not run: the workspace is another folder by now.")
 }
 
-// TestWhatASessionWasGrantedIsForItsWorkspace: what was allowed for a session goes on after a restart, and not in another
-// folder.
+// TestWhatASessionWasGrantedIsForItsWorkspace: session grants survive a restart, but not a change of the folder.
 func TestWhatASessionWasGrantedIsForItsWorkspace(t *testing.T) {
 	s := play(t, helper(func(_ int, p models.Prompt) models.Reply {
 		if strings.HasSuffix(newest(p), "write it") {

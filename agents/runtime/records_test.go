@@ -21,7 +21,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// events are what fay's front end is told, from the first on, each with its request and its payload as JSON.
+// events are the events for fay's front end, from the first, each with its request and its payload as JSON.
 func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
 	s.t.Helper()
 	for after := int64(0); ; {
@@ -41,7 +41,7 @@ func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
 	}
 }
 
-// told are the payloads of events of a type.
+// told are the payloads of a type of event.
 func (s *stage) told(t permissions.Type) (all []string) {
 	for _, e := range s.events(t) {
 		text, _ := json.Marshal(e.Payload)
@@ -50,7 +50,7 @@ func (s *stage) told(t permissions.Type) (all []string) {
 	return all
 }
 
-// settledCard is the line under a request's card, in the end.
+// settledCard is the final line under a request's card.
 func (s *stage) settledCard(id permissions.ID) string {
 	s.t.Helper()
 	r, err := s.rows.Read(s.t.Context(), id)
@@ -60,13 +60,13 @@ func (s *stage) settledCard(id permissions.ID) string {
 	return card.Settled(r, card.Options{})
 }
 
-// one has fay answer one call of a step.
+// one answers one call of a step as fay.
 func (s *stage) one(r permissions.Request, call int, a permissions.Answer, reason string) {
 	s.t.Helper()
 	s.answers(r, a, func(d *connectors.Decision) { d.Call, d.Comment = call, reason })
 }
 
-// TestEachCallOfAStepHasItsOwnRecord: its own answer, reason, scope and time, in the artifacts, on the card and in events.
+// TestEachCallOfAStepHasItsOwnRecord: answer, reason, scope and time, in artifacts, on the card and in events.
 func TestEachCallOfAStepHasItsOwnRecord(t *testing.T) {
 	tool := permissions.Allow(permissions.SessionTool)
 	type said struct {
@@ -146,8 +146,8 @@ func TestEachCallOfAStepHasItsOwnRecord(t *testing.T) {
 	}
 }
 
-// TestADenialEndsTheRunWithItsWholeStep: under terminate the allowed calls of the step do not run either, and the card, the
-// events, the rows and the artifacts say so.
+// TestADenialEndsTheRunWithItsWholeStep: if denials terminate, the allowed calls of the step do not run either, and the card,
+// events, rows and artifacts say so.
 func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 	for name, order := range map[string][]int{"denied first": {1, 2}, "denied last": {2, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,8 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsKeptWhenTheRestOfItsStepExpires: what was allowed does not run, and says by whom, when, and why not.
+// TestAnAnswerIsKeptWhenTheRestOfItsStepExpires: the allowed call does not run, and its record has the person, the time and the
+// reason.
 func TestAnAnswerIsKeptWhenTheRestOfItsStepExpires(t *testing.T) {
 	s := play(t, helper(first("write_file", noteA, "write_file", noteB)))
 	s.writes("go")
@@ -221,13 +222,13 @@ func TestAnAnswerIsKeptWhenTheRestOfItsStepExpires(t *testing.T) {
 	}
 }
 
-// TestEveryWaitIsClosed: whatever ends a wait, what opened it is closed once, with the reason, and each call has its row.
+// TestEveryWaitIsClosed: each opened wait is closed once, with the reason, and each call has a row.
 func TestEveryWaitIsClosed(t *testing.T) {
 	const gone = `{"reason":"cancelled","response":null}`
 	ends := map[string]struct {
 		do   func(*stage, permissions.Request)
 		why  string
-		dlog string // what AIC says
+		dlog string // the closing record of the dialog
 	}{
 		"stop":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderStop) }, "stopped", gone},
 		"new":     {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderNew) }, "stopped", gone},
@@ -294,7 +295,7 @@ func TestEveryWaitIsClosed(t *testing.T) {
 	}
 }
 
-// ended waits until a session waits for nobody and does nothing.
+// ended waits until a session is idle.
 func (s *stage) ended(id permissions.ID) {
 	s.t.Helper()
 	for late := time.After(patience); ; {
@@ -315,7 +316,7 @@ func (s *stage) ended(id permissions.ID) {
 	}
 }
 
-// pairs are what was opened and what was closed so far: each call that people were asked about, and each dialog.
+// pairs lists what was opened and closed so far: each call that people were asked about, and each dialog.
 func (s *stage) pairs() (open, shut []string) {
 	for _, e := range s.events() {
 		switch e.Type {
@@ -330,8 +331,8 @@ func (s *stage) pairs() (open, shut []string) {
 	return open, shut
 }
 
-// TestOpeningsAndClosingsPairUp over random runs: whatever agents ask and whatever ends it, each call that people were asked about
-// is closed once, and so is each dialog.
+// TestOpeningsAndClosingsPairUp over random runs: whatever agents ask and however it ends, each call and each dialog is closed
+// once.
 func TestOpeningsAndClosingsPairUp(t *testing.T) {
 	all := 0
 	defer func() {
@@ -393,13 +394,13 @@ func TestOpeningsAndClosingsPairUp(t *testing.T) {
 	}
 }
 
-// asked waits until the agent waits for somebody, and reports whether it does.
+// asked waits until the agent waits for a person or is idle, and reports the former.
 func (s *stage) asked() bool {
 	s.t.Helper()
 	return s.until("helper", func(x permissions.AgentSession) bool { return x.Request != "" }).Request != ""
 }
 
-// somehow ends what the agent waits for, one way or another.
+// somehow ends what the agent waits for in a random way.
 func (s *stage) somehow(random *rand.Rand) {
 	s.t.Helper()
 	waits := s.waits("helper")
@@ -424,15 +425,15 @@ func (s *stage) somehow(random *rand.Rand) {
 	default:
 		for _, n := range random.Perm(max(len(r.Calls), 1)) {
 			o := r.Options[random.IntN(len(r.Options))].ID
-			_, _ = s.OnPermission(s.t.Context(), connectors.Decision{ // what is decided already is refused
+			_, _ = s.OnPermission(s.t.Context(), connectors.Decision{ // refused if it is decided already
 				Request: r.ID, Answer: o, Call: min(n+1, len(r.Calls)), From: fayHere,
 			})
 		}
 	}
 }
 
-// TestTheBeginningOfACallIsWrittenOnce: whatever its row says later, it says when the call began, and the exit code and the time
-// that a command took stay while a person looks at it. A minute passes with every commit.
+// TestTheBeginningOfACallIsWrittenOnce: later writes of a call's row keep its beginning, and a review by a person keeps the
+// command's exit code and duration. The clock advances a minute with every commit.
 func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 	ask, four := `{"question":"How many?","options":["0","1"]}`, 4
 	stop := func(s *stage) { s.orders(permissions.OrderStop) }
@@ -465,7 +466,7 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 			a.Tools = []tools.Tool{p}
 			s := playWith(t, c.change, a)
 			last := len(c.calls) / 2
-			var began, ended time.Time // of the first row, and of the first that says that it is over
+			var began, ended time.Time // of the first row, and of the first row that has ended
 			watch := func(c agents.Commit) error {
 				for _, x := range c.Executions {
 					if x.Call != last {
@@ -509,8 +510,8 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestWhatRunsUnderAGrantSaysSo: each call that a grant lets run has an artifact with the scope and the grant, whether it is the
-// tool or what the call needs that was granted, and the grants count it; so do those of a permission that is held already.
+// TestWhatRunsUnderAGrantSaysSo: each call under a grant, for the tool or the tags that it needs, has an artifact with the scope
+// and the grant, and is counted; so is a request for permissions that are held already.
 func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 	net := `{"permission":"@network","reason":"r"}`
 	a := helper(func(turn int, _ models.Prompt) models.Reply {
@@ -556,7 +557,7 @@ func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 	}
 }
 
-// TestTheContractNamesEveryReasonOfARun: a front end knows all words that it may be told.
+// TestTheContractNamesEveryReasonOfARun, so that front ends know all values.
 func TestTheContractNamesEveryReasonOfARun(t *testing.T) {
 	said := wire.Events.Events[permissions.RunFinished].Payload["reason"].Description
 	for _, reason := range []string{
@@ -569,8 +570,8 @@ func TestTheContractNamesEveryReasonOfARun(t *testing.T) {
 	}
 }
 
-// TestAStopFindsWhatWasAskedAndNotStored: where the step that names the question could not be stored any more, the question is
-// withdrawn and its dialog closed all the same.
+// TestAStopFindsWhatWasAskedAndNotStored: if the step with the request's id was not stored, the request is still withdrawn and
+// its dialog closed.
 func TestAStopFindsWhatWasAskedAndNotStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		step           []string

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestResident: the events, rows and artifacts of every agent that the daemon runs.
+// TestResident checks the events, rows and artifacts of a resident agent.
 func TestResident(t *testing.T) {
 	residenttest.Run(t, func(t *testing.T) residenttest.Stage {
 		s := play(t, helper(first("write_file", noteA)))

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// nightly is an agent of helper's that runs at three, and is allowed what it needs at nine in the evening before.
+// nightly is a child agent of helper that runs at three, and requests its permissions at nine the evening before.
 func nightly(asks bool) runtime.Agent {
 	midnight := func(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 	a := runtime.Agent{
@@ -43,10 +43,10 @@ func nightly(asks bool) runtime.Agent {
 	return a
 }
 
-// noon lets the time of a bubble, which begins at midnight, go by until noon.
+// noon waits until noon of the bubble, which begins at midnight.
 func noon() { <-time.After(12 * time.Hour) }
 
-// hearer says what it was told.
+// hearer repeats what it was told.
 var hearer = mind(func(_ int, p models.Prompt) models.Reply { return says("told: " + newest(p)) })
 
 func TestASchedule(t *testing.T) {
@@ -67,11 +67,11 @@ func TestASchedule(t *testing.T) {
 			t.Errorf("it ran at %s, after %d cards", at, len(s.phone.Copies()))
 		}
 		<-time.After(18 * time.Hour)
-		s.card(2) // the next evening it asks again: what was allowed was for one run
+		s.card(2) // the next evening it asks again: the permission was for one run
 	})
 }
 
-// TestAScheduleThatNobodyAllows: silence is no consent. The run comes all the same, and asks when it needs it.
+// TestAScheduleThatNobodyAllows: silence is not consent. The run still starts, and asks when it needs the permission.
 func TestAScheduleThatNobodyAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
@@ -88,7 +88,7 @@ func TestAScheduleThatNobodyAllows(t *testing.T) {
 	})
 }
 
-// TestAScheduleAcrossAStop: what was allowed counts after a restart, and a run that was missed is made up for, once.
+// TestAScheduleAcrossAStop: permissions survive a restart, and a missed run is made up for once.
 func TestAScheduleAcrossAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()

@@ -27,13 +27,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ledger is the real store, and remembers what was stored.
+// ledger is the real store, and records commits.
 type ledger struct {
 	*store.Store
 	mu      sync.Mutex
 	commits []agents.Commit
 	changed chan struct{}
-	fails   func(agents.Commit) error // not nil: what a commit meets before it is tried
+	fails   func(agents.Commit) error // not nil: called before each commit, and may fail it
 }
 
 func (l *ledger) Commit(ctx context.Context, c agents.Commit) error {
@@ -62,7 +62,7 @@ func (l *ledger) all() []agents.Commit {
 	return slices.Clone(l.commits)
 }
 
-// artifacts are those of a type.
+// artifacts returns those of a type.
 func (l *ledger) artifacts(t agents.ArtifactType) (all []map[string]any) {
 	for _, c := range l.all() {
 		for _, a := range c.Artifacts {
@@ -76,7 +76,7 @@ func (l *ledger) artifacts(t agents.ArtifactType) (all []map[string]any) {
 	return all
 }
 
-// records are those of a type.
+// records returns those of a type.
 func (l *ledger) records(t permissions.Type) (all []permissions.Record) {
 	for _, c := range l.all() {
 		for _, r := range c.Records {
@@ -88,13 +88,13 @@ func (l *ledger) records(t permissions.Type) (all []permissions.Record) {
 	return all
 }
 
-// stage is a runtime on a real engine over a real store, and people who answer in memory.
+// stage is a runtime on a real engine and store, with people who answer in memory.
 type stage struct {
 	*engine.Engine
 	t      *testing.T
 	dir    string
 	agents []runtime.Agent
-	others []string // agents of another part
+	others []string // agents of other parts
 	phone  *connectortest.Memory
 	rows   *ledger
 	own    *runtime.Runtime
@@ -124,12 +124,12 @@ func settings() engine.Settings {
 	}
 }
 
-// helper is fay's agent, which thinks with m.
+// helper is fay's agent with this model.
 func helper(m mind) runtime.Agent {
 	return runtime.Agent{Name: "helper", Person: "fay", Via: "phone", Model: m}
 }
 
-// play runs agents until the test ends. Each has a pen called write_file in a folder of the test's, unless it has tools.
+// play runs agents until the test ends. An agent without tools gets a pen called write_file in a test folder.
 func play(t *testing.T, own ...runtime.Agent) *stage {
 	t.Helper()
 	return playWith(t, nil, own...)
@@ -156,7 +156,7 @@ func (s *stage) now() time.Time {
 	return time.Now().Add(s.ahead)
 }
 
-// pass lets time go by.
+// pass advances the clock.
 func (s *stage) pass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,25 +209,25 @@ func (s *stage) open() {
 	})
 }
 
-// restart stops everything as a stop of the daemon does, and starts it over the same store.
+// restart stops everything as the daemon does, and starts it on the same store.
 func (s *stage) restart() {
 	s.t.Helper()
 	s.stop()
 	s.open()
 }
 
-// withAuto has tools run without a question.
+// withAuto lets tools run without approval.
 func withAuto(tools ...string) func(*engine.Settings) {
 	return func(s *engine.Settings) { s.Policy.Auto = append(s.Policy.Auto, tools...) }
 }
 
-// writes has fay write to her agent.
+// writes sends fay's message to her agent.
 func (s *stage) writes(text string) {
 	s.t.Helper()
 	s.writesAs(fay, text)
 }
 
-// writesAs has somebody write to their agent.
+// writesAs sends a person's message to their agent.
 func (s *stage) writesAs(who connectors.Person, text string) {
 	s.t.Helper()
 	s.keys++
@@ -239,11 +239,11 @@ func (s *stage) writesAs(who connectors.Person, text string) {
 	}
 }
 
-// orders has fay order her agent something.
+// orders gives fay's order to her agent.
 func (s *stage) orders(o permissions.Order) {
 	s.t.Helper()
 	s.keys++
-	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Second) // what the issue allows
+	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Second) // the time limit of the contract
 	defer done()
 	if _, err := s.Order(ctx, connectors.Identity{Via: "phone", UID: fay.UID}, o, fmt.Sprintf("o%d", s.keys)); err != nil {
 		s.t.Fatalf("order %s: %v", o, err)
@@ -252,7 +252,7 @@ func (s *stage) orders(o permissions.Order) {
 
 const patience = 30 * time.Second
 
-// hears waits until fay was told something with these words in it.
+// hears waits until fay received a message with these words.
 func (s *stage) hears(words string) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
@@ -265,7 +265,7 @@ func (s *stage) hears(words string) {
 	}
 }
 
-// card waits for the n-th card and gives it.
+// card waits for the n-th card and returns its request.
 func (s *stage) card(n int) permissions.Request {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
@@ -276,7 +276,7 @@ func (s *stage) card(n int) permissions.Request {
 	return s.phone.Copies()[n-1].First.Request
 }
 
-// answers has fay answer a request.
+// answers answers a request as fay.
 func (s *stage) answers(r permissions.Request, a permissions.Answer, more ...func(*connectors.Decision)) {
 	s.t.Helper()
 	d := connectors.Decision{Request: r.ID, Answer: a, From: connectors.Identity{Via: "phone", UID: fay.UID}}
@@ -293,13 +293,13 @@ var (
 	always = permissions.Allow(permissions.Session)
 )
 
-// file is what a file of the workspace has; empty where it is not there.
+// file is the content of a workspace file; empty if it does not exist.
 func (s *stage) file(name string) string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, name))
 	return string(text)
 }
 
-// current is the session of an agent.
+// current is an agent's current session.
 func (s *stage) current(agent string) permissions.AgentSession {
 	s.t.Helper()
 	found, ok, err := s.rows.CurrentSession(s.t.Context(), agent)
@@ -309,19 +309,19 @@ func (s *stage) current(agent string) permissions.AgentSession {
 	return found
 }
 
-// stands waits until the session of an agent has a status.
+// stands waits until an agent's session has a status.
 func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
 	s.t.Helper()
 	return s.until(agent, func(x permissions.AgentSession) bool { return x.Status == want })
 }
 
-// waits waits until the session of an agent waits for a request.
+// waits waits until an agent's session waits for a request.
 func (s *stage) waits(agent string) permissions.AgentSession {
 	s.t.Helper()
 	return s.until(agent, func(x permissions.AgentSession) bool { return x.Request != "" })
 }
 
-// until waits until the current session of an agent is as it should be.
+// until waits until an agent's current session satisfies ok.
 func (s *stage) until(agent string, ok func(permissions.AgentSession) bool) permissions.AgentSession {
 	s.t.Helper()
 	for deadline := time.After(patience); ; {
@@ -343,7 +343,7 @@ func (s *stage) until(agent string, ok func(permissions.AgentSession) bool) perm
 	}
 }
 
-// begun waits until a call of an agent's has begun and not ended.
+// begun waits until a call of an agent has begun and not ended.
 func (s *stage) begun(agent string) {
 	s.t.Helper()
 	s.until(agent, func(x permissions.AgentSession) bool { return strings.Contains(string(x.Step), `"phase":"begun"`) })

@@ -12,13 +12,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// call is a call of a step, as it is after its judgement.
+// call is a judged call of a step.
 func call(n int, fate CallFate, phase Phase) Call {
 	return Call{N: n, ID: fmt.Sprintf("id-%d", n), Tool: "write_file", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
 		Fate: fate, Phase: phase}
 }
 
-// stands are runs in every state, and in EXECUTE in every phase of its call.
+// stands are runs in every state, and for EXECUTE in every phase of the call.
 var stands = map[string]Run{
 	"idle":           {N: 1, Step: 4, Outcome: Done},
 	"plan":           {N: 2, Step: 4, State: Plan},
@@ -37,7 +37,7 @@ var stands = map[string]Run{
 	"terminate":      {N: 2, Step: 5, State: Terminate, Outcome: Done},
 }
 
-// settledAs is the request R about call 2 of "ack, posed", in a state.
+// settledAs is the settled request R about call 2 of "ack, posed".
 func settledAs(s permissions.State, a permissions.Answer) permissions.Request {
 	c := call(2, Asks, Planned)
 	return permissions.Request{ID: "R", Kind: permissions.KindTool, Tool: c.Tool, Input: c.Input, State: s, Answer: a}
@@ -72,7 +72,7 @@ var happens = map[string]Event{
 	"finished":        Finished{},
 }
 
-// leads is where an event leads from a stand; what is not here is no step.
+// leads is the transition table; a missing entry is an impossible step.
 var leads = map[string]map[string]State{
 	"idle":           {"begin": Plan, "resumed": Idle},
 	"plan":           {"replied": ValidateCalls, "silent": ValidateCalls, "broke": Terminate, "resumed": Plan, "stopped": Terminate},
@@ -123,7 +123,7 @@ func TestNextUnknown(t *testing.T) {
 	}
 }
 
-// TestEachCallHasAResult looks at every way to an end: the model is told of each of its calls, and none has two fates.
+// TestEachCallHasAResult tries every way to end: the model gets one result for each call.
 func TestEachCallHasAResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, ran := Run{}, map[string]int{}
@@ -155,7 +155,7 @@ func TestEachCallHasAResult(t *testing.T) {
 	})
 }
 
-// draw is something that can happen to a run.
+// draw is a random event.
 func draw(t *rapid.T, r Run) Event {
 	if r.State != Idle && r.State != Terminate && rapid.IntRange(0, 20).Draw(t, "order") == 0 {
 		return Stopped{ReasonStopped}
@@ -204,7 +204,7 @@ func draw(t *rapid.T, r Run) Event {
 	return Finished{}
 }
 
-// answered is the request of the step with an answer to each call.
+// answered is the step's request with an answer to each call.
 func answered(t *rapid.T, r Run) permissions.Request {
 	q := permissions.Request{ID: "R", Kind: permissions.KindTool, State: permissions.Denied}
 	for i, c := range r.asked() {
@@ -234,7 +234,7 @@ func TestAVoidApprovalRunsNothing(t *testing.T) {
 	}
 }
 
-// What is asked and answered in between does not prolong it: the third denial of a call is its last.
+// Other questions in between do not reset the count: the third denial of a call is its last.
 func TestThreeDenialsEndTheAskingOfACall(t *testing.T) {
 	r := Run{}
 	settle := func(n int, state permissions.State, answer permissions.Answer) string {

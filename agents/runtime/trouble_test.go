@@ -16,12 +16,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestAStoreThatFails: a commit that fails is tried again, and no tool runs twice for it.
+// TestAStoreThatFails: a failed commit is retried, and no tool runs twice.
 func TestAStoreThatFails(t *testing.T) {
 	s := play(t, helper(writer))
 	var failed atomic.Int64
 	s.rows.mu.Lock()
-	s.rows.fails = func(agents.Commit) error { // every second one
+	s.rows.fails = func(agents.Commit) error { // every second commit
 		if failed.Add(1)%2 == 1 {
 			return permissions.Broken("the disk is full")
 		}
@@ -37,7 +37,7 @@ func TestAStoreThatFails(t *testing.T) {
 	}
 }
 
-// TestTheRowWasChangedMeanwhile: whoever comes second reads again, and a tool that ran meanwhile is not run again.
+// TestTheRowWasChangedMeanwhile: the loser of a conflict reads again, and a tool that has run does not run again.
 func TestTheRowWasChangedMeanwhile(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
@@ -83,7 +83,7 @@ func TestTheKillSwitch(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsGone: its session ends, and nobody can answer for it any more.
+// TestAnAgentThatIsGone: its session ends, and its request can no longer be answered.
 func TestAnAgentThatIsGone(t *testing.T) {
 	s := play(t, helper(writer))
 	s.writes("go")
@@ -117,7 +117,7 @@ func (s *stage) ends(id permissions.ID) {
 	}
 }
 
-// TestForbiddenToolsAreNotOfferedToModels: neither as tools nor as names, whichever of them is forbidden; and none runs.
+// TestForbiddenToolsAreNotOfferedToModels: neither their schemas nor their names, and they do not run.
 func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
 	var offered []string
 	s := playWith(t, func(s *engine.Settings) { s.Policy.Forbidden = append(s.Policy.Forbidden, "pause") }, helper(
@@ -140,7 +140,7 @@ func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
 	}
 }
 
-// TestWhatIsForbiddenMeanwhile: policy is looked at again before anything runs.
+// TestWhatIsForbiddenMeanwhile: policy is evaluated again before a call runs.
 func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
@@ -161,7 +161,7 @@ func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWhatIsGatedMeanwhile: what needed nobody when it was judged, and needs somebody now, is not run.
+// TestWhatIsGatedMeanwhile: a call that needed no approval when judged, and needs it now, does not run.
 func TestWhatIsGatedMeanwhile(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
@@ -233,7 +233,7 @@ func TestOrdersWithoutARun(t *testing.T) {
 	s.hears("told: hello")
 }
 
-// TestTooManySteps: a model that never ends is stopped.
+// TestTooManySteps: an endless run is stopped.
 func TestTooManySteps(t *testing.T) {
 	s := playWith(t, func(s *engine.Settings) { s.Policy.Forbidden = nil }, helper(func(int, models.Prompt) models.Reply {
 		return calls("nothing", `{}`)
@@ -242,7 +242,7 @@ func TestTooManySteps(t *testing.T) {
 	s.hears("I stop here: this takes more steps than I may make at once.")
 }
 
-// TestAServerOfTools: its tools come and go, and what is not there is not run.
+// TestAServerOfTools: its tools may change, and a missing one does not run.
 func TestAServerOfTools(t *testing.T) {
 	box := &shelf{}
 	a := helper(func(turn int, p models.Prompt) models.Reply {

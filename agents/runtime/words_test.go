@@ -6,7 +6,7 @@ import (
 	"github.com/daycared/daycared/agents/schema/schematest"
 )
 
-// TestNoToolOfOursSpeaksOfGo gives the tools that ask people, or speak to other agents, every wrong input.
+// TestNoToolOfOursSpeaksOfGo gives the built-in tools every kind of wrong input.
 func TestNoToolOfOursSpeaksOfGo(t *testing.T) {
 	for _, tool := range askingTools {
 		for _, input := range schematest.Wrong(tool.spec.Schema) {
