@@ -37,7 +37,7 @@ var rooms = []struct {
 	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
 	{"agents/...", []string{"permissions/...", "internal/wire", "internal/own", "agents/..."}},
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
-	{"engine", []string{"permissions", "connectors", "agents", "internal/aside", "internal/own"}},
+	{"engine", []string{"permissions", "permissions/acts", "connectors", "agents", "internal/aside", "internal/own"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
