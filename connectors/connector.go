@@ -242,6 +242,13 @@ type Controls interface {
 	StoppedBy() string
 }
 
+// Stop is a stop of everything.
+type Stop struct {
+	By   string          // empty: nothing is stopped
+	At   time.Time       // identifies the stop, across restarts too; zero until it is stored
+	Over <-chan struct{} // closed when everything is resumed
+}
+
 // Locker locks and unlocks people.
 type Locker interface {
 	// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,

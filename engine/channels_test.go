@@ -196,7 +196,7 @@ func TestAStopWhoseCallerHangsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, st.Resume(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID}), permissions.CodeNotYours)
-	if by, err := st.rows.StoppedBy(t.Context()); err != nil || by != "fay" || st.StoppedBy() != "fay" {
+	if by, _, err := st.rows.StoppedBy(t.Context()); err != nil || by != "fay" || st.StoppedBy() != "fay" {
 		t.Errorf("stopped by %q, %v", by, err)
 	}
 }
@@ -392,7 +392,7 @@ func TestADamagedRowHoldsUpNothing(t *testing.T) {
 		if _, err := st.StopAll(t.Context(), boss); err == nil {
 			t.Error("nobody is told of the row that could not be read")
 		}
-		if by, err := st.rows.StoppedBy(t.Context()); err != nil || by == "" || st.StoppedBy() != by {
+		if by, _, err := st.rows.StoppedBy(t.Context()); err != nil || by == "" || st.StoppedBy() != by {
 			t.Errorf("stopped by %q, %v", by, err)
 		}
 		if r, err := st.rows.Read(t.Context(), good); err != nil || r.State != permissions.Cancelled {

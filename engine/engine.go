@@ -42,15 +42,16 @@ type Engine struct {
 	eventRelay  *eventRelay              // nil: nobody handles events
 	settings    atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
 	base        atomic.Pointer[Settings] // as configured
-	stopped     atomic.Pointer[string]   // who stopped everything, or empty
-	changed     permissions.Signal       // the settings changed
-	moved       atomic.Bool              // the changed settings gave a person another account
-	redrawn     atomic.Int64             // counts the refreshes of all prompts
-	unsaved     permissions.Signal       // a lock or a stop could not be stored
-	regretted   permissions.Signal       // regrets has a new entry
+	stopped     atomic.Pointer[connectors.Stop]
+	changed     permissions.Signal // the settings changed
+	moved       atomic.Bool        // the changed settings gave a person another account
+	redrawn     atomic.Int64       // counts the refreshes of all prompts
+	unsaved     permissions.Signal // a lock or a stop could not be stored
+	regretted   permissions.Signal // regrets has a new entry
 	clock       permissions.Clock
 	pruning     time.Duration                     // see Options.PruneEvery
 	steering    sync.Mutex                        // one stop or resume at a time
+	over        chan struct{}                     // closed at the next resume; guarded by steering
 	stopping    func(context.Context) error       // stores a stop that is not stored yet; guarded by steering
 	pairing     sync.Mutex                        // one pairing at a time
 	locking     sync.Mutex                        // one lock or unlocking at a time
@@ -120,11 +121,12 @@ func New(o Options) *Engine {
 		regretted: permissions.NewSignal(),
 		recent:    recentDecisions{all: map[decisionKey]recentDecision{}, refused: map[decisionKey]refusedOnce{}},
 		beginning: make(chan struct{}, mostBegun),
+		over:      make(chan struct{}),
 	}
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings
 	e.moves.Store(&map[string]string{})
-	e.noteStop("")
+	e.noteStop("", time.Time{})
 	e.changed.Notify() // they may have changed while the daemon was down
 	e.reconciler = newReconciler(e)
 	for _, c := range o.Connectors {

@@ -460,17 +460,21 @@ func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled
 // e.steering.
 func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
 	if e.StoppedBy() == "" || who == OperatorName {
-		e.noteStop(who) // first: readers of the audit must find it stopped, and cancelling may take long
+		e.noteStop(who, time.Time{}) // first: readers of the audit must find it stopped, and cancelling may take long
 	}
 	who = e.StoppedBy() // a second stop completes the first one
 	e.forgetDecisions(nil)
 	cancelled, err = e.registry.StopAll(ctx, who, via)
 	e.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
 	e.stopping = func(context.Context) error { return nil }
-	if err == nil {
-		return cancelled, nil
+	saved, at, unread := e.store.StoppedBy(ctx)
+	if saved == who {
+		e.noteStop(who, at)
 	}
-	if saved, unread := e.store.StoppedBy(ctx); unread == nil && saved == who {
+	switch {
+	case err == nil:
+		return cancelled, nil
+	case unread == nil && saved == who:
 		return cancelled, permissions.StopLeft(err.Error())
 	}
 	e.stopping = func(ctx context.Context) error {
@@ -483,6 +487,11 @@ func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, e
 
 // Resume ends a stop. It is for the operator and for whoever stopped.
 func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
+	return e.EndStop(ctx, id, time.Time{})
+}
+
+// EndStop is [Engine.Resume] for the stop that began at a time, unless that is zero; it leaves another stop in force.
+func (e *Engine) EndStop(ctx context.Context, id connectors.Identity, at time.Time) error {
 	who, err := e.Who(id)
 	if err != nil {
 		return err
@@ -490,8 +499,11 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	e.steering.Lock()
 	defer e.steering.Unlock()
 	work := context.WithoutCancel(ctx)
-	if by := e.StoppedBy(); by != "" && by != who && !id.Operator {
+	switch stop := e.Stop(); {
+	case stop.By != "" && stop.By != who && !id.Operator:
 		return permissions.NotYours()
+	case !at.IsZero() && !stop.At.Equal(at):
+		return permissions.OtherStop()
 	}
 	if err := e.stopping(work); err != nil {
 		return err
@@ -500,15 +512,23 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 		return broken(err)
 	}
 	e.registry.Halt("")
-	e.noteStop("")
+	e.noteStop("", time.Time{})
+	close(e.over)
+	e.over = make(chan struct{})
 	e.log.Warn("resumed", "by", who, "via", id.Via)
 	return nil
 }
 
 // StoppedBy returns who stopped everything, or empty.
-func (e *Engine) StoppedBy() string { return *e.stopped.Load() }
+func (e *Engine) StoppedBy() string { return e.Stop().By }
 
-func (e *Engine) noteStop(by string) { e.stopped.Store(&by) }
+// Stop is the stop in force.
+func (e *Engine) Stop() connectors.Stop { return *e.stopped.Load() }
+
+// noteStop records the stop in force. The caller holds e.steering, once the engine runs.
+func (e *Engine) noteStop(by string, at time.Time) {
+	e.stopped.Store(&connectors.Stop{By: by, At: at, Over: e.over})
+}
 
 // CreateToken creates a token for an agent of a person, or of nobody in particular if person is empty. It expires after
 // expires; 0: never. The secret is returned only here.

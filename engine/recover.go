@@ -28,11 +28,11 @@ func (e *Engine) Recover(ctx context.Context) error {
 			return err
 		}
 	}
-	by, err := e.store.StoppedBy(ctx)
+	by, at, err := e.store.StoppedBy(ctx)
 	if err != nil {
 		return err
 	}
-	e.noteStop(by)
+	e.noteStop(by, at)
 	if by != "" { // finish an interrupted stop
 		if _, err := e.registry.StopAll(ctx, by, ""); err != nil {
 			e.log.Error("finish interrupted stop: some requests stay pending", "err", err)

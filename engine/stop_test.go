@@ -190,7 +190,7 @@ func TestAStopThatLeavesSomething(t *testing.T) {
 	disk.left.Store(true)
 	_, err := st.StopAll(t.Context(), fayAt("cli"))
 	refused(t, err, permissions.CodeBroken)
-	if by, unread := st.rows.StoppedBy(t.Context()); by != "fay" || unread != nil || strings.Contains(err.Error(), "not saved") ||
+	if by, _, unread := st.rows.StoppedBy(t.Context()); by != "fay" || unread != nil || strings.Contains(err.Error(), "not saved") ||
 		!strings.Contains(err.Error(), "Everything is stopped: ") {
 		t.Errorf("stopped by %q, %v; it says %v", by, unread, err)
 	}

@@ -43,8 +43,8 @@ type Store interface {
 	// Ran lists at most limit of the requests that ran under a grant, newest first.
 	Ran(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error)
 
-	// StoppedBy returns who stopped everything, or empty.
-	StoppedBy(ctx context.Context) (string, error)
+	// StoppedBy returns who stopped everything, and when; empty: nobody.
+	StoppedBy(ctx context.Context) (by string, at time.Time, err error)
 	// Resume ends a Stop. Without one it changes nothing. It refuses everybody who did not stop, unless force.
 	Resume(ctx context.Context, by, via string, force bool, at time.Time) error
 

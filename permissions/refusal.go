@@ -187,6 +187,11 @@ func RevokedBasis() *Refusal {
 // NotYours refuses a person who was not asked.
 func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
 
+// OtherStop refuses to end a stop that is no longer in force.
+func OtherStop() *Refusal {
+	return refuse(CodeSettled, ExitOther, "That stop is over already. Nothing was changed.")
+}
+
 // NotConfigured refuses an account that is no configured person's and has not proven to be the operator's.
 func NotConfigured(uid int) *Refusal {
 	return refuse(CodeNotYours, ExitOther,

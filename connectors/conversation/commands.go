@@ -27,11 +27,17 @@ func IsCommand(text string) bool {
 	return slices.Contains(commands, name)
 }
 
-// command runs the command in a message that begins with a slash.
-func (r *Reader) command(ctx context.Context, m Message, text string) (string, error) {
-	name, rest, _ := strings.Cut(text, " ")
+// parse splits a message that begins with a slash into its command and the rest.
+func parse(text string) (name, rest string) {
+	name, rest, _ = strings.Cut(text, " ")
 	name, _, _ = strings.Cut(strings.ToLower(name), "@") // /pending@our_bot
-	rest = strings.TrimSpace(rest)
+	return name, strings.TrimSpace(rest)
+}
+
+func isStopAll(name, rest string) bool { return name == "/stop" && strings.EqualFold(rest, "all") }
+
+// command runs a command.
+func (r *Reader) command(ctx context.Context, m Message, name, rest string) (string, error) {
 	switch name {
 	case "/pending":
 		return r.pending(ctx, m.From, m.Who)
@@ -40,7 +46,7 @@ func (r *Reader) command(ctx context.Context, m Message, text string) (string, e
 	case "/revoke":
 		return r.revoke(ctx, m.From, m.Who, rest)
 	case "/stop":
-		if strings.EqualFold(rest, "all") {
+		if isStopAll(name, rest) {
 			n, err := r.Desk.StopAll(ctx, m.From)
 			return stopped(n), err
 		}
@@ -75,13 +81,21 @@ func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, er
 	}
 	err := r.Desk.Resume(ctx, id)
 	if permissions.CodeOf(err) == permissions.CodeNotYours {
-		return "Nothing is resumed: " + card.Visible(by) + " stopped everything, so only " + card.Visible(by) +
-			" and the operator can resume.", nil
+		return NotResumed(by), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return "▶️ Resumed: requests are asked again, and what is granted holds again.", nil
+	return Resumed, nil
+}
+
+// Resumed says that everything goes on after a stop.
+const Resumed = "▶️ Resumed: requests are asked again, and what is granted holds again."
+
+// NotResumed says why a person cannot end the stop of another one.
+func NotResumed(by string) string {
+	return "Nothing is resumed: " + card.Visible(by) + " stopped everything, so only " + card.Visible(by) +
+		" and the operator can resume."
 }
 
 // lock locks or unlocks a person.

@@ -74,6 +74,7 @@ type Message struct {
 type Did struct {
 	Decided []Decided
 	Say     []string // other replies to its author, in order
+	StopAll bool     // it was the command to stop everything, which Say answers
 }
 
 // Decided is a decision that was accepted.
@@ -87,11 +88,12 @@ type Decided struct {
 // key.
 func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if text := strings.TrimSpace(m.Text); !m.Reaction && strings.HasPrefix(text, "/") {
-		words, err := r.command(ctx, m, text)
+		name, rest := parse(text)
+		words, err := r.command(ctx, m, name, rest)
 		if words, err = spoken(words, err); err != nil {
 			return Did{}, err
 		}
-		return Did{Say: []string{words}}, nil
+		return Did{Say: []string{words}, StopAll: isStopAll(name, rest)}, nil
 	}
 	open, quoted, err := r.Open(ctx, m.From, m.Who, m.ReplyTo, m.Card)
 	if err != nil {

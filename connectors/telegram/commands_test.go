@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -77,6 +78,177 @@ func TestStopAll(t *testing.T) {
 	s.says("sam", "/pending", "Everything was stopped by fay")
 	s.says("sam", "/resume", "only fay and the operator can resume")
 	s.says("fay", "yes", "")
+}
+
+// stopsAll has fay stop everything, and returns the message with the button that ends the stop.
+func (s *stage) stopsAll() telegramtest.Message {
+	s.t.Helper()
+	id := s.phones["fay"].Writes("/stop all")
+	return s.sees("fay", "⛔ Stopped.", func(m telegramtest.Message) bool { return m.ReplyTo == id && len(m.Keyboard) == 1 })
+}
+
+// stepOfStop waits for the step of a message about a stop that has such a button.
+func (s *stage) stepOfStop(m telegramtest.Message, button string) telegramtest.Message {
+	s.t.Helper()
+	return s.sees("fay", "⛔ Stopped.", func(now telegramtest.Message) bool {
+		return now.ID == m.ID && slices.ContainsFunc(now.Keyboard[0], func(b telegramtest.Button) bool { return b.Text == button })
+	})
+}
+
+func (s *stage) isStopped(by string) {
+	s.t.Helper()
+	if got := s.StoppedBy(); got != by {
+		s.t.Fatalf("everything is stopped by %q; want %q", got, by)
+	}
+}
+
+const (
+	resumeFirst  = "▶️ Resume"
+	resumeSecond = "⚠️ Yes, resume"
+	resumed      = "▶️ Resumed: requests are asked again"
+)
+
+func TestAStopIsEndedByTwoTaps(t *testing.T) {
+	s := play(t)
+	m := s.stopsAll()
+	first := data(t, m, resumeFirst)
+	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+	s.toast(s.phones["fay"].TapsData(m.ID, first), "Nothing is resumed yet") // a double tap
+	second := s.stepOfStop(m, resumeSecond)
+	s.isStopped("fay")
+	for place, b := range second.Keyboard[0] {
+		if b.Text == resumeSecond && m.Keyboard[0][place].Text == resumeFirst || len(m.Keyboard[0]) != len(second.Keyboard[0]) {
+			t.Fatalf("the second yes is where the first was pressed: %v, then %v", m.Keyboard, second.Keyboard)
+		}
+	}
+	s.taps("fay", second, "Stay stopped", "Everything stays stopped.")
+	s.taps("fay", s.stepOfStop(m, resumeFirst), resumeFirst, "Nothing is resumed yet")
+	s.isStopped("fay")
+	yes := s.stepOfStop(m, resumeSecond)
+	again := data(t, yes, resumeSecond)
+	s.taps("fay", yes, resumeSecond, resumed)
+	s.isStopped("")
+	s.becomes("fay", m.ID, resumed)
+	s.toast(s.phones["fay"].TapsData(m.ID, again), resumed)
+}
+
+func TestAMessageAboutAStopSaysThatItWasEndedElsewhere(t *testing.T) {
+	for name, resume := range map[string]func(s *stage){
+		"command": func(s *stage) { s.says("fay", "/resume", resumed) },
+		"operator": func(s *stage) {
+			if err := s.Resume(t.Context(), connectors.Identity{Via: "cli", UID: 1, Operator: true}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			m, again := s.stopsAll(), s.stopsAll()
+			resume(s)
+			s.becomes("fay", m.ID, resumed)
+			s.becomes("fay", again.ID, resumed)
+		})
+	}
+}
+
+// The buttons of the second step arrive after the stop has ended.
+func TestAStopThatEndsBetweenTwoStepsKeepsNoButtons(t *testing.T) {
+	s := play(t)
+	m := s.stopsAll()
+	d := &handler{Connector: s.bot, desk: s.Engine}
+	at := ref{ids["fay"], int64(m.ID)}
+	stop := s.Stop().At
+	s.says("fay", "/resume", resumed)
+	s.becomes("fay", m.ID, resumed)
+	d.keysOfStop(t.Context(), at, stop, keysResume(stop))
+	s.until("the late buttons have come, and gone", func() bool {
+		m, _ := s.phones["fay"].Message(m.ID)
+		return m.Edits == 3
+	})
+	s.becomes("fay", m.ID, resumed)
+}
+
+func TestAnOldButtonEndsNoLaterStop(t *testing.T) {
+	s := play(t)
+	old := s.stopsAll()
+	s.taps("fay", old, resumeFirst, "Nothing is resumed yet")
+	yes := data(t, s.stepOfStop(old, resumeSecond), resumeSecond)
+	s.says("fay", "/resume", resumed)
+	s.becomes("fay", old.ID, resumed)
+	m := s.stopsAll()
+	s.toast(s.phones["fay"].TapsData(old.ID, yes), "stopped again since")
+	s.becomes("fay", old.ID, "/resume ends that")
+	s.isStopped("fay")
+	err := s.EndStop(t.Context(), identity(ids["fay"]), s.Stop().At.Add(-1000))
+	if permissions.CodeOf(err) != permissions.CodeSettled {
+		t.Errorf("the end of another stop: %v", err)
+	}
+	s.isStopped("fay")
+	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+	s.taps("fay", s.stepOfStop(m, resumeSecond), resumeSecond, resumed)
+	s.isStopped("")
+}
+
+func TestTheButtonsOfAStopOutliveTheDaemon(t *testing.T) {
+	s := play(t)
+	m := s.stopsAll()
+	again := func() {
+		s.stop()
+		s.open()
+	}
+	again()
+	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+	second := s.stepOfStop(m, resumeSecond)
+	again()
+	s.isStopped("fay")
+	s.taps("fay", second, resumeSecond, resumed)
+	s.isStopped("")
+	s.becomes("fay", m.ID, resumed)
+
+	m = s.stopsAll()
+	again()
+	s.says("fay", "/resume", resumed)
+	s.taps("fay", m, resumeFirst, resumed)
+	s.becomes("fay", m.ID, resumed)
+}
+
+func TestOnlyWhoStoppedEndsAStopByAButton(t *testing.T) {
+	s, o := gather(t, "supergroup")
+	call := s.ask(network("x"))
+	s.until("the card is there", func() bool { return o.cards() == 1 })
+	var card telegramtest.Message
+	for _, m := range o.Messages() {
+		if len(m.Keyboard) > 0 {
+			card = m
+		}
+	}
+	m := s.stopsAll()
+	s.get(call, permissions.Cancelled)
+	first := data(t, m, resumeFirst)
+	yes := strings.Replace(first, stepReally, "", 1)
+	id := s.phones["sam"].Writes("/stop all")
+	sams := s.sees("sam", "⛔ Stopped.", func(m telegramtest.Message) bool { return m.ReplyTo == id })
+	if len(sams.Keyboard) > 0 {
+		t.Errorf("the message to sam about fay's stop has %v", sams.Keyboard)
+	}
+	for who, want := range map[string]string{"sam": "only fay and the operator can resume", "eve": "not yours", "fay@ops": toastUnknown} {
+		for _, each := range []string{first, yes} {
+			message := card.ID
+			if who != "fay@ops" {
+				message = sams.ID
+			}
+			s.toast(s.phones[who].TapsData(message, each), want)
+		}
+	}
+	s.isStopped("fay")
+	if _, err := s.StopAll(t.Context(), connectors.Identity{Via: "cli", UID: 1, Operator: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.taps("fay", m, resumeFirst, "only "+engine.OperatorName)
+	s.isStopped(engine.OperatorName)
+	for _, wrong := range []string{"resume.", "resume.x", "resume.!", "resume.01", "resume.!!1", "resume.+1", yes + " "} {
+		s.toast(s.phones["fay"].TapsData(m.ID, wrong), toastUnknown)
+	}
 }
 
 // The menu is for people who are enrolled, each in their own chat, and nobody else sees it.

@@ -355,13 +355,20 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 // add makes one call that writes into a chat, if that leaves room for more urgent ones. Otherwise the error says when to
 // retry.
 func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any) error {
+	return c.addTo(ctx, chat, part, method, params, nil)
+}
+
+// addTo is add with the result of the call, which it decodes into result.
+func (c *Connector) addTo(
+	ctx context.Context, chat int64, part int, method string, params map[string]any, result any,
+) error {
 	if after := c.pace.room(chat, part); after > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
 	}
 	if c.over() {
 		return errStopped
 	}
-	err := c.api.call(ctx, method, params, nil)
+	err := c.api.call(ctx, method, params, result)
 	c.pace.told(chat, err)
 	return err
 }
@@ -467,6 +474,10 @@ type Desk interface {
 	ChatRecovered(ctx context.Context, via, person, place string) error
 	// Downtime is how long the daemon was down before this start.
 	Downtime() time.Duration
+	// Stop is the stop in force.
+	Stop() connectors.Stop
+	// EndStop is Resume for the stop that began at that time. It refuses with [permissions.CodeSettled] if that is over.
+	EndStop(ctx context.Context, id connectors.Identity, at time.Time) error
 	// LivePrompts returns at most limit prompts of the newest pending requests that a connector shows.
 	LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
 	// Refresh edits everything pending that a connector shows, and returns it.

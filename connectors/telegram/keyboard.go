@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
@@ -99,6 +100,45 @@ func (pr press) data() string {
 		data += "#" + strconv.Itoa(pr.Call)
 	}
 	return data
+}
+
+// resumePrefix begins the data of the buttons below the message about a stop. A step and the stop's time in microseconds
+// since 1970 follow.
+const resumePrefix = "resume."
+
+func resumeData(step string, stop time.Time) string {
+	return resumePrefix + step + strconv.FormatInt(stop.UnixMicro(), 10)
+}
+
+// parseResume parses a button's data. It accepts exactly what [resumeData] makes; an empty step resumes.
+func parseResume(data string) (step string, stop time.Time, ok bool) {
+	digits, ok := strings.CutPrefix(data, resumePrefix)
+	for _, each := range []string{stepReally, stepBack} {
+		if rest, is := strings.CutPrefix(digits, each); is {
+			step, digits = each, rest
+			break
+		}
+	}
+	micros, err := strconv.ParseInt(digits, 10, 64)
+	stop = time.UnixMicro(micros)
+	return step, stop, ok && err == nil && data == resumeData(step, stop)
+}
+
+// keysStopped returns the buttons below the message about a stop. The place of the second yes, at the right, has a button
+// that resumes nothing, as in [keysAgain].
+func keysStopped(stop time.Time) keyboard {
+	return keyboard{Rows: [][]key{{
+		{Text: "▶️ Resume", Data: resumeData(stepReally, stop)},
+		{Text: "⛔ Stay stopped", Data: resumeData(stepBack, stop)},
+	}}}
+}
+
+// keysResume returns the buttons of the second step below the message about a stop.
+func keysResume(stop time.Time) keyboard {
+	return keyboard{Rows: [][]key{{
+		{Text: "⛔ Stay stopped", Data: resumeData(stepBack, stop)},
+		{Text: "⚠️ Yes, resume", Data: resumeData("", stop)},
+	}}}
 }
 
 // isButton reports whether text can be the value of a copy.

@@ -301,7 +301,10 @@ func (c *counter) Order(context.Context, connectors.Identity, permissions.Order,
 func (c *counter) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
 func (c *counter) Resume(context.Context, connectors.Identity) error         { return nil }
 func (c *counter) StoppedBy() string                                         { return "" }
+func (c *counter) Stop() connectors.Stop                                     { return connectors.Stop{} }
 func (c *counter) Downtime() time.Duration                                   { return 0 }
+
+func (c *counter) EndStop(context.Context, connectors.Identity, time.Time) error { return nil }
 
 func (c *counter) Groups(context.Context) ([]connectors.Group, error) { return nil, nil }
 func (c *counter) RenameGroup(context.Context, string, string) error  { return nil }

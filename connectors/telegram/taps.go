@@ -226,6 +226,9 @@ func (c *Connector) eventKey(u update) string { return fmt.Sprintf("telegram:%d:
 // tap handles a pressed button.
 func (d *handler) tap(ctx context.Context, u update) error {
 	tap := u.Callback
+	if step, stop, is := parseResume(tap.Data); is {
+		return d.resume(ctx, tap, step, stop)
+	}
 	p, known := parseData(tap.Data)
 	if !known {
 		d.toast(ctx, tap, toastUnknown, true)
@@ -272,6 +275,65 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		return err
 	}
 	return nil
+}
+
+// resume handles a button below the message about a stop. A press is about the stop that began at that time only, so that
+// an old message cannot end a later stop.
+func (d *handler) resume(ctx context.Context, tap *callback, step string, at time.Time) error {
+	on, from := chatOf(tap), identity(tap.From.ID)
+	if tap.From.IsBot || on.chat != tap.From.ID { // such messages are in private chats only
+		d.toast(ctx, tap, toastUnknown, true)
+		return nil
+	}
+	who, err := d.desk.Person(from)
+	stop := d.desk.Stop()
+	switch {
+	case err != nil:
+		if permissions.CodeOf(err) != permissions.CodeLocked {
+			err = permissions.NotYours() // an unknown account learns nothing
+		}
+	case stop.By == "":
+		d.toast(ctx, tap, conversation.Resumed, false)
+		d.overwrite(ctx, on, conversation.Resumed)
+	case stop.By != who.Name:
+		d.toast(ctx, tap, clipTo(conversation.NotResumed(stop.By), mostToast), true)
+	case !stop.At.Equal(at):
+		d.toast(ctx, tap, stopAgain, true)
+		d.overwrite(ctx, on, stopAgain)
+	case step == stepReally:
+		d.toast(ctx, tap, toastResume, false)
+		d.keysOfStop(ctx, on, at, keysResume(at))
+	case step == stepBack:
+		d.toast(ctx, tap, toastStay, false)
+		d.keysOfStop(ctx, on, at, keysStopped(at))
+	default:
+		if err = d.desk.EndStop(ctx, from, at); err == nil {
+			d.toast(ctx, tap, conversation.Resumed, false)
+			d.overwrite(ctx, on, conversation.Resumed)
+		}
+	}
+	switch refusal := permissions.AsRefusal(err); {
+	case err == nil:
+		return nil
+	case refusal != nil:
+		d.toast(ctx, tap, toastRefused(refusal), true)
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	d.toast(ctx, tap, toastBroken, true)
+	return err
+}
+
+// keysOfStop replaces the buttons below the message about a stop, unless that ended meanwhile.
+func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboard) {
+	d.inBackground(ctx, func(sending context.Context) error {
+		err := d.board(sending, on, k)
+		if err == nil && !d.desk.Stop().At.Equal(at) {
+			d.overwrite(ctx, on, conversation.Resumed)
+		}
+		return err
+	})
 }
 
 // gave reports whether the person had already given the button's answer, and it still counts.

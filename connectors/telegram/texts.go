@@ -151,10 +151,43 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	for _, taken := range did.Decided {
 		d.tell(ctx, m, taken.Words)
 	}
+	stop := d.desk.Stop()
 	for _, words := range did.Say {
-		d.tell(ctx, m, words)
+		if did.StopAll && stop.By == who.Name && !stop.At.IsZero() {
+			d.tellStop(ctx, m, words, stop)
+		} else {
+			d.tell(ctx, m, words)
+		}
 	}
 	return nil
+}
+
+// tellStop replies that everything is stopped, with buttons that end this stop. Once it is over the message says so, unless
+// the daemon was restarted meanwhile: then it says so when it is tapped.
+func (d *handler) tellStop(ctx context.Context, m *message, words string, stop connectors.Stop) {
+	d.inBackground(ctx, func(sending context.Context) error {
+		var sent message
+		err := d.addTo(sending, m.Chat.ID, replies, "sendMessage", map[string]any{
+			"chat_id": m.Chat.ID, "text": clip(card.Isolate(words)), "reply_parameters": replyTo(m.ID),
+			"link_preview_options": noPreview, "reply_markup": keysStopped(stop.At),
+		}, &sent)
+		if err != nil {
+			return err
+		}
+		d.work.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-stop.Over:
+				d.overwrite(ctx, ref{m.Chat.ID, sent.ID}, conversation.Resumed)
+			}
+		})
+		return nil
+	})
+}
+
+// overwrite replaces a message by a text without buttons.
+func (d *handler) overwrite(ctx context.Context, at ref, text string) {
+	d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, outgoing{Text: text, Keyboard: noKeys()}) })
 }
 
 // say writes a text into a chat.

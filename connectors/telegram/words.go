@@ -139,6 +139,11 @@ const (
 	toastBroken = "This could not be stored just now. Nothing was changed; it is tried again by itself."
 	// toastReally answers the first confirmation of high risk.
 	toastReally = "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
+	// toastResume answers the first of two steps that end a stop, toastStay the way back.
+	toastResume = "Nothing is resumed yet. It takes a second yes, at the right below the message."
+	toastStay   = "Everything stays stopped."
+	// stopAgain answers a button of an earlier stop.
+	stopAgain = "▶️ That stop is over, but everything was stopped again since. /resume ends that."
 	// toastReason and toastOther answer the buttons that ask for a reason and for an answer in the person's own words.
 	toastReason = "Nothing is denied yet: write your reason as a reply to the question below."
 	toastOther  = "Nothing is answered yet: write your answer as a reply to the question below."

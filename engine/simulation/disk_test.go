@@ -253,12 +253,12 @@ func (d *disk) NewestTime(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-func (d *disk) StoppedBy(ctx context.Context) (by string, err error) {
+func (d *disk) StoppedBy(ctx context.Context) (by string, at time.Time, err error) {
 	err = d.read(ctx, "look who stopped", func(ctx context.Context) error {
-		by, err = d.Store.StoppedBy(ctx)
+		by, at, err = d.Store.StoppedBy(ctx)
 		return err
 	})
-	return by, err
+	return by, at, err
 }
 
 func (d *disk) ForgetCopies(ctx context.Context, connector string) error {

@@ -203,6 +203,7 @@ func (s *shelf) Stop(_ context.Context, by, via string, at time.Time) (cancelled
 			if by == "" {
 				s.stopped = "daycared"
 			}
+			s.stoppedAt = at
 			pending := 0
 			for _, r := range s.requests {
 				if r.State == permissions.Pending {
@@ -262,10 +263,10 @@ func (s *shelf) Resume(_ context.Context, by, via string, force bool, at time.Ti
 }
 
 // StoppedBy is who stopped everything, or empty.
-func (s *shelf) StoppedBy(context.Context) (by string, err error) {
+func (s *shelf) StoppedBy(context.Context) (by string, at time.Time, err error) {
 	err = s.read(func() error {
-		by = s.stopped
+		by, at = s.stopped, s.stoppedAt
 		return nil
 	})
-	return by, err
+	return by, at, err
 }

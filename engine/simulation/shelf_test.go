@@ -25,15 +25,16 @@ type shelf struct {
 
 // rows are all that is kept. What is in them is replaced and never changed in place.
 type rows struct {
-	requests []row // by number
-	copies   []permissions.Copy
-	grants   []grant
-	uses     []use
-	notices  []permissions.Notice
-	audit    []permissions.Entry
-	made     int // notices
-	stopped  string
-	alive    time.Time
+	requests  []row // by number
+	copies    []permissions.Copy
+	grants    []grant
+	uses      []use
+	notices   []permissions.Notice
+	audit     []permissions.Entry
+	made      int // notices
+	stopped   string
+	stoppedAt time.Time
+	alive     time.Time
 }
 
 type row struct {

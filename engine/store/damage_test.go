@@ -78,7 +78,7 @@ func recovers(t *testing.T, s *Store) {
 		}
 	}
 	_, _ = s.Stop(t.Context(), "op", "cli", later)
-	if by, err := s.StoppedBy(t.Context()); by != "op" || err != nil {
+	if by, _, err := s.StoppedBy(t.Context()); by != "op" || err != nil {
 		t.Errorf("stopped by %q, %v", by, err)
 	}
 }

@@ -30,7 +30,7 @@ func logged(t *testing.T, path string) (*Store, *bytes.Buffer) {
 // open lists what opens something in a store, and who is shut out.
 func (o *inhabited) open(t *testing.T) string {
 	t.Helper()
-	by, err := o.StoppedBy(t.Context())
+	by, _, err := o.StoppedBy(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

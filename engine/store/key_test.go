@@ -399,7 +399,7 @@ func TestANewKeyLaundersNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = s.Close() })
-			if by, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
+			if by, _, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
 				t.Errorf("stopped by %q, %v", by, err)
 			}
 			locks, err := s.Locks(t.Context())

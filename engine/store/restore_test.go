@@ -148,7 +148,7 @@ func TestTwoRestoresKeepWhatWasTakenBack(t *testing.T) {
 		if now, err := s.Suspended(t.Context()); err != nil || len(now.Grants) != 1 || len(now.Tokens) != 2 {
 			t.Errorf("started %v: suspended are %d grants and %d tokens, %v", started, len(now.Grants), len(now.Tokens), err)
 		}
-		if by, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
+		if by, _, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
 			t.Errorf("started %v: stopped by %q, %v", started, by, err)
 		}
 		if _, err := s.Verify(t.Context()); err != nil {
@@ -174,7 +174,7 @@ func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 		t.Errorf("suspended: %+v", r.Now)
 	}
 	s := reopen(t, d.path)
-	if by, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
+	if by, _, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
 		t.Errorf("stopped by %q, %v", by, err)
 	}
 	if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 {

@@ -23,14 +23,14 @@ const (
 // stoppedByNobody is the name for a stop without a name: empty would mean that nothing is stopped.
 const stoppedByNobody = "daycared"
 
-// StoppedBy is who stopped everything; empty: nobody.
-func (s *Store) StoppedBy(ctx context.Context) (by string, err error) {
+// StoppedBy is who stopped everything, and when; empty: nobody.
+func (s *Store) StoppedBy(ctx context.Context) (by string, at time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
 		own, err := readIdentity(ctx, from)
-		by = own.stoppedBy
+		by, at = own.stoppedBy, own.stoppedAt
 		return err
 	})
-	return by, err
+	return by, at, err
 }
 
 // Stop implements [permissions.Store]. It first commits the stop alone: from then on new requests are refused and

@@ -109,7 +109,7 @@ func TestReadOnly(t *testing.T) {
 			unwell(t, name, write(), "cannot be written", "writable for the daemon's account")
 		})
 	}
-	if by, err := s.StoppedBy(t.Context()); err != nil || by != "" {
+	if by, _, err := s.StoppedBy(t.Context()); err != nil || by != "" {
 		t.Errorf("stopped by %q, %v", by, err)
 	}
 	if after, err := s.Verify(t.Context()); err != nil || after[0].Hash != before[0].Hash {

@@ -12,7 +12,7 @@ import (
 
 func stoppedBy(t *testing.T, s engine.Store) string {
 	t.Helper()
-	by, err := s.StoppedBy(t.Context())
+	by, _, err := s.StoppedBy(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +98,9 @@ func testStop(t *testing.T, b Backend) {
 	}
 	if _, err := s.Stop(t.Context(), "sam", "cli", time.Time{}); err != nil {
 		t.Errorf("with nothing to cancel: %v", err)
+	}
+	if _, at, err := s.StoppedBy(t.Context()); err != nil || !at.Equal(now.Truncate(time.Microsecond)) {
+		t.Errorf("after more stops it began at %v, %v; want %v", at, err, now)
 	}
 
 	for range 2 { // the second changes nothing
