@@ -222,7 +222,7 @@ var errEarly = errors.New("kept from a phone for now")
 func (c *dispatcher) early(r permissions.Request, cp permissions.Copy) time.Duration {
 	ahead := cp.Since.Sub(c.engine.clock.Now())
 	person, _ := c.engine.settings.Load().person(cp.Person)
-	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > hold(c.connector, person, r) {
+	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > max(aheadFor, hold(c.connector, person, r)) {
 		return 0
 	}
 	return max(ahead, retryLeast)

@@ -101,6 +101,67 @@ func TestForgo(t *testing.T) {
 	}
 }
 
+// A question that another follows in a moment is shown to nobody before: what replaces it is the one card. If nothing follows, it is shown.
+func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
+	phone, screen := connectortest.NewMemory(fayAt("telegram"), nil), connectortest.NewMemory(fayAt("terminal"), nil)
+	st := play(t, usual(), phone, pane{screen})
+	plain := again(`{"command":"ls"}`)
+	plain.HookStage, plain.Ahead = permissions.HookBefore, true
+	done := st.ask(t.Context(), plain)
+	first := st.pending(1)[0]
+	if _, err := st.Withdraw(t.Context(), self, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	st.get(done)
+	more := again(`{"command":"ls"}`)
+	more.Choices = []string{"add a"}
+	done = st.ask(t.Context(), more)
+	for _, m := range []*connectortest.Memory{phone, screen} {
+		if p := st.shown(m, 1); p.Request.ID == first.ID || !p.Request.Offers(permissions.AllowWith(1)) {
+			t.Errorf("shown first is %+v", p.Request)
+		}
+	}
+	if _, err := st.OnPermission(t.Context(), connectors.Decision{
+		Request: st.pending(1)[0].ID, Answer: permissions.AllowWith(1), From: fayAt("telegram"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(done); r.Answer != permissions.AllowWith(1) || r.Scope != permissions.Once || !r.Answers(more) {
+		t.Errorf("answered: %+v", r)
+	}
+	plain.Input = json.RawMessage(`{"command":"pwd"}`)
+	st.ask(t.Context(), plain)
+	st.pending(1)
+	st.pass(3 * time.Second)
+	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes whoever sleeps by another clock
+	st.eventually("nothing followed", func() bool {
+		return slices.ContainsFunc(phone.Copies(), func(c connectortest.Copy) bool { return string(c.First.Request.Input) == string(plain.Input) })
+	})
+}
+
+// A suggestion that was taken from one question of a hook is not taken from the next one.
+func TestASuggestionIsTakenFromItsOwnQuestionAlone(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	first := again(`{"command":"ls"}`)
+	first.HookStage, first.Choices = permissions.HookBefore, []string{"add a"}
+	done := st.ask(t.Context(), first)
+	st.decides(m, 1, permissions.AllowWith(1))
+	if r := st.get(done); r.Answer != permissions.AllowWith(1) {
+		t.Fatalf("%+v", r)
+	}
+	second := again(`{"command":"ls"}`)
+	second.Choices, second.Message = []string{"add everything"}, "it suggests more"
+	if r := st.get(st.ask(t.Context(), second)); r.Answer != allow() || !r.Answers(second) {
+		t.Errorf("the second is answered %s: %+v", r.Answer, r)
+	}
+	done = st.ask(t.Context(), second) // the answer was for once
+	st.decides(m, 2, permissions.Deny)
+	if r := st.get(done); r.State != permissions.Denied {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A clock that is set back keeps nothing from anybody for longer.
 func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
 	s := usual()

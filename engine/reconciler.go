@@ -115,7 +115,9 @@ func (e *Engine) planFor(
 	}
 	hall, there, first := e.groupChannel(p, r, have)
 	if first {
-		more = append(more, e.copyFor(p, r, hall, r.Group))
+		shared := e.copyFor(p, r, hall, r.Group)
+		shared.Since = shared.Since.Add(ahead(r))
+		more = append(more, shared)
 	}
 	add := func(c connectors.Connector) bool {
 		name := c.Name()
@@ -135,7 +137,7 @@ func (e *Engine) planFor(
 			return false
 		}
 		mine := e.copyFor(p, r, name, "")
-		mine.Since = mine.Since.Add(hold(c, p, r))
+		mine.Since = mine.Since.Add(max(ahead(r), hold(c, p, r)))
 		more = append(more, mine)
 		return true
 	}
@@ -187,6 +189,17 @@ func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, 
 	return permissions.Copy{
 		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: e.stamp(),
 	}
+}
+
+// aheadFor is how long a question that another follows is shown to nobody.
+const aheadFor = 2 * time.Second
+
+// ahead is how long r waits for the question that follows it, which replaces it.
+func ahead(r permissions.Request) time.Duration {
+	if !r.Ahead || r.Hook == "" {
+		return 0
+	}
+	return min(aheadFor, r.Timeout()/2)
 }
 
 // hold is how long a copy is kept from a phone: a hook's question is often answered where its agent runs, which does not

@@ -191,6 +191,9 @@ func (r Request) shows(q Request) bool {
 // calls or the question. Requests that differ in nothing else are the same to a person who denied one.
 func ActionDigest(r Request) Digest {
 	w := &fields{}
+	if r.Kind == KindTool { // what is suggested beside a call makes it no other
+		r.Message, r.Choices = "", nil
+	}
 	w.text(r.Caller.Name, string(r.Kind), string(r.Mode), r.Message)
 	parts := append([]string{}, r.Choices...)
 	for _, t := range r.Tags {

@@ -213,3 +213,17 @@ func TestDigestText(t *testing.T) {
 		}
 	}
 }
+
+// What an agent suggests beside a call makes it no other than the one that was denied.
+func TestSuggestionsMakeNoOtherAction(t *testing.T) {
+	plain, other := suggesting(), suggesting()
+	plain.Choices, other.Message = nil, "it suggests more"
+	if ActionDigest(plain) != ActionDigest(other) {
+		t.Error("a call with suggestions is another action")
+	}
+	question := clarification()
+	question.Choices = question.Choices[1:]
+	if ActionDigest(question) == ActionDigest(clarification()) {
+		t.Error("a question with other options is the same")
+	}
+}

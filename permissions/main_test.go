@@ -52,6 +52,13 @@ func toolRequest() Request {
 	return pending(Request{Kind: KindTool, Tool: "write_file", Input: []byte(`{"path":"a"}`), Session: "s1"})
 }
 
+// suggesting is what a hook asks whose agent suggests two changes of its own permissions.
+func suggesting() Request {
+	return pending(Request{
+		Kind: KindTool, Tool: "Bash", Input: []byte(`{"command":"ls"}`), Session: "s1", Hook: "claude-code", Choices: []string{"add a", "add b"},
+	})
+}
+
 // theirs is r as asked by an agent that runs elsewhere.
 func theirs(r Request) Request {
 	r.Caller = Caller{Name: "token:scribe", UID: NoUID}

@@ -23,6 +23,7 @@ const (
 const (
 	allowPrefix  = "allow_"
 	optionPrefix = "option_"
+	withPrefix   = allowPrefix + "with_"
 )
 
 // Allow returns the answer that approves within s.
@@ -31,8 +32,24 @@ func Allow(s Scope) Answer { return Answer(allowPrefix + s.String()) }
 // Choose returns the answer that takes the k-th option of a clarification, counted from 1.
 func Choose(k int) Answer { return Answer(optionPrefix + strconv.Itoa(k)) }
 
+// AllowWith returns the answer that allows a hook's call once, and has its agent take the k-th of its own suggestions, counted from 1. What
+// that changes is the agent's; daycared grants nothing for it.
+func AllowWith(k int) Answer { return Answer(withPrefix + strconv.Itoa(k)) }
+
+// With returns the number of the suggestion of an answer that [AllowWith] made; 0 for every other answer.
+func (a Answer) With() int {
+	k, err := strconv.Atoi(strings.TrimPrefix(string(a), withPrefix))
+	if err != nil || k < 1 || k > MaxSuggestions || AllowWith(k) != a {
+		return 0
+	}
+	return k
+}
+
 // Scope returns what an approving answer allows; ok is false for every other answer.
 func (a Answer) Scope() (s Scope, ok bool) {
+	if a.With() > 0 {
+		return Once, true
+	}
 	text, found := strings.CutPrefix(string(a), allowPrefix)
 	if !found {
 		return Scope{}, false
@@ -69,10 +86,20 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 			options = append(options, Option{Allow(s), label(r, s)})
 		}
 	}
+	if r.suggests() && slices.Contains(configured, Session) && Narrowest(Session, widest) == Session {
+		for i, c := range r.Choices {
+			options = append(options, Option{AllowWith(i + 1), "Allow once, and " + c})
+		}
+	}
 	return append(options, Option{Deny, "Deny"})
 }
 
-// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed only once.
+// suggests reports whether what the agent of r suggests can be taken at all.
+func (r Request) suggests() bool {
+	return r.Kind == KindTool && r.Hook != "" && len(r.Calls) == 0 && !r.HighRisk && r.Caller.Name != Anonymous
+}
+
+// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed once and no further.
 func offers(r Request, s Scope) bool {
 	tool := r.Kind == KindTool
 	switch {

@@ -62,6 +62,14 @@ func TestOffer(t *testing.T) {
 		{"tool of anybody", with(tool, func(r *Request) { oursInSession(r); r.Caller.Name = Anonymous }), Scope{},
 			"allow_once deny"},
 
+		{"suggestions", suggesting(), Scope{}, "allow_once allow_session_tool allow_15m allow_with_1 allow_with_2 deny"},
+		{"suggestions, high risk", with(suggesting(), func(r *Request) { r.HighRisk = true }), Scope{}, "allow_once deny"},
+		{"suggestions, at most once", suggesting(), Once, "allow_once deny"},
+		{"suggestions, at most this tool", suggesting(), SessionTool, "allow_once allow_session_tool deny"},
+		{"suggestions to anybody", with(suggesting(), func(r *Request) { r.Caller.Name = Anonymous }), Scope{}, "allow_once deny"},
+		{"suggestions without a hook", with(suggesting(), func(r *Request) { r.Hook = "" }), Scope{},
+			"allow_once allow_session_tool allow_15m deny"},
+
 		{"pause", pauseRequest(), Scope{}, "continue interrupt"},
 		{"confirm", confirmRequest(), Scope{}, "allow_once deny interrupt"},
 		{"confirm, high risk", with(confirmRequest(), func(r *Request) { r.HighRisk = true }), Scope{},
@@ -97,6 +105,11 @@ func TestLabels(t *testing.T) {
 		{"permission", permissionRequest(), []Option{
 			{"allow_once", "Allow once"}, {"allow_session", "Allow for this session"},
 			{"allow_15m", "Allow for 15 minutes"}, {"allow_always", "Allow until revoked"}, {"deny", "Deny"},
+		}},
+		{"suggestions", suggesting(), []Option{
+			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow this exact call for this session"},
+			{"allow_15m", "Allow this exact call for 15 minutes"},
+			{"allow_with_1", "Allow once, and add a"}, {"allow_with_2", "Allow once, and add b"}, {"deny", "Deny"},
 		}},
 		{"tool", tool, []Option{
 			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow write_file for this session"},

@@ -29,9 +29,11 @@ const (
 	MaxDetails = 1 << 20 // bytes
 	MaxOptions = 20
 	MaxOption  = 200
-	MaxTags    = 50
-	MaxCalls   = 50
-	MaxName    = 200 // agent, host, session, key, tool
+	// MaxSuggestions is how many changes of an agent's own permissions a yes to its hook can choose between.
+	MaxSuggestions = 4
+	MaxTags        = 50
+	MaxCalls       = 50
+	MaxName        = 200 // agent, host, session, key, tool
 )
 
 // ID identifies a request: a ULID, so that every index grows at its end.
@@ -167,7 +169,7 @@ type Request struct {
 	Message      string
 	Details      string
 	Reason       string
-	Choices      []string // of a clarification
+	Choices      []string // of a clarification; of a hook's call, what its agent suggests: see [AllowWith]
 	Widest       Scope    // the widest scope that the caller wants offered; zero for any
 	Digest       Digest
 
@@ -181,6 +183,7 @@ type Request struct {
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
 	HookStage  string        // HookBefore, HookAgain or HookDenied, if the hook says so. Not stored
 	Harmless   bool          // the hook has read the whole call and found that people need not be asked. Not stored
+	Ahead      bool          // another question about the call follows in a moment, so nobody is shown this one before. Not stored
 	Stays      time.Duration // how long the asking process runs unless it is ended; zero: unknown. Not stored
 	Call       string        // identifies the waiting call, so that its own retry finds its place; not stored
 	Options    []Option

@@ -81,7 +81,7 @@ func (r Request) validateForeign() error {
 		{"calls", len(r.Calls) > 0, []Kind{KindTool}},
 		{"a hook", r.Hook != "", []Kind{KindTool}},
 		{"a mode", r.Mode != "", []Kind{KindPause}},
-		{"options", len(r.Choices) > 0, []Kind{KindClarification}},
+		{"options", len(r.Choices) > 0, []Kind{KindClarification, KindTool}},
 	} {
 		if f.given && !slices.Contains(f.kinds, r.Kind) {
 			return fmt.Errorf("a %s request cannot have %s; only %s can", r.Kind, f.name, join(f.kinds))
@@ -115,6 +115,15 @@ func (r Request) validateTool() error {
 	step := len(r.Calls) > 0
 	if (r.Tool != "") == step || (step && (r.hasInput() || r.AffectedPath != "")) {
 		return fmt.Errorf("a tool request names one tool with its input, or the calls of one step")
+	}
+	if len(r.Choices) > 0 && (r.Hook == "" || step) {
+		return fmt.Errorf("only a hook's request about one call can have options")
+	}
+	if len(r.Choices) > MaxSuggestions {
+		return fmt.Errorf("a hook's request has at most %d options, not %d", MaxSuggestions, len(r.Choices))
+	}
+	if err := r.validateChoices(); err != nil {
+		return err
 	}
 	if len(r.Calls) > MaxCalls {
 		return fmt.Errorf("a step may have at most %d calls, not %d", MaxCalls, len(r.Calls))
@@ -152,6 +161,10 @@ func (r Request) validateClarification() error {
 	if len(r.Choices) < 2 || len(r.Choices) > MaxOptions {
 		return fmt.Errorf("a clarification has 2 to %d options, not %d", MaxOptions, len(r.Choices))
 	}
+	return r.validateChoices()
+}
+
+func (r Request) validateChoices() error {
 	for i, c := range r.Choices {
 		if strings.TrimSpace(c) == "" || slices.Contains(r.Choices[:i], c) ||
 			utf8.RuneCountInString(c) > MaxOption || !utf8.ValidString(c) {

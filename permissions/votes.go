@@ -194,9 +194,9 @@ func tally(r Request, v Vote, units []int) Change {
 }
 
 // verdict returns the result of the votes on one unit: denied by one, allowed by the quorum with the narrowest scope, or
-// open. An account counts once, whoever it belonged to when it voted.
+// open. An account counts once, whoever it belonged to when it voted. A suggestion is taken only if every allowance takes it.
 func (r Request) verdict(unit int) Answer {
-	allowed, narrowest := 0, Scope{}
+	allowed, narrowest, same := 0, Scope{}, Answer("")
 	var seen []string
 	for _, by := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
 		v := r.voted(by, unit)
@@ -209,10 +209,18 @@ func (r Request) verdict(unit int) Answer {
 			}
 			seen = append(seen, v.Account)
 			narrowest = Narrowest(narrowest, s)
+			if same == "" {
+				same = v.Answer
+			} else if same != v.Answer {
+				same = Allow(Once)
+			}
 		}
 	}
-	if allowed == 0 || allowed < r.Quorum {
+	switch {
+	case allowed == 0 || allowed < r.Quorum:
 		return ""
+	case same.With() > 0:
+		return same
 	}
 	return Allow(narrowest)
 }

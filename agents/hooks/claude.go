@@ -60,6 +60,9 @@ func readClaude(_ Dialect, m members) (c Call, err error) {
 	if err == nil {
 		err = c.converse()
 	}
+	if err == nil && c.event == "PermissionRequest" && c.echo == "" {
+		c.suggest(m)
+	}
 	return c, err
 }
 
@@ -151,6 +154,8 @@ type behavior struct {
 	Behavior string          `json:"behavior"`
 	Message  string          `json:"message,omitempty"`
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
+	// Permissions are changes of the agent's own permissions, of those that it suggested.
+	Permissions []json.RawMessage `json:"updatedPermissions,omitempty"`
 }
 
 // permissionRequest is the answer to PermissionRequest. Codex refuses one with anything else in it. Silence leaves it to the
@@ -159,10 +164,14 @@ func permissionRequest(c Call, v Verdict) any {
 	if v.Open && c.Keyboard {
 		return nil
 	}
+	decision := v.behavior()
+	if v.Allowed && v.With > 0 {
+		decision.Permissions = []json.RawMessage{c.suggested[v.With-1]}
+	}
 	return hookOutput{struct {
 		Event    string   `json:"hookEventName"`
 		Decision behavior `json:"decision"`
-	}{c.event, v.behavior()}}
+	}{c.event, decision}}
 }
 
 // behavior is a verdict where only a denial has words.

@@ -114,6 +114,12 @@ func said(c Call) string {
 	}
 	fmt.Fprintf(&out, "agent %s (claimed %v) hook %s\nsession %s\ncwd %s\ntool %s\ninput %s\n",
 		r.Agent, r.Claimed, r.Hook, r.Session, r.Cwd, r.Tool, r.Input)
+	if r.Message != "" {
+		fmt.Fprintf(&out, "message %s\n", r.Message)
+	}
+	for i, words := range r.Choices {
+		fmt.Fprintf(&out, "suggestion %d: %s\n%s", i+1, words, c.Reply(Verdict{Allowed: true, With: i + 1}).Body)
+	}
 	fmt.Fprintf(&out, "path %s\nreason %s\ndetails %q\n", r.AffectedPath, r.Reason, r.Details)
 	for _, e := range endings {
 		e.r.Kind, e.r.Tool = r.Kind, r.Tool

@@ -92,12 +92,16 @@ func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call,
 	if !c.Keyboard {
 		return Decide(ctx, desk, caller, c, within)
 	}
-	given := c.Request
+	plain := c // as the hook before it asked
+	plain.suggested, plain.Request.Choices, plain.Request.Message = nil, nil, ""
+	more := c.Request.Message != "" || c.suggested != nil
+	given := plain.Request
 	if c.questions != nil {
 		given = c.asks()[0]
 	}
 	q := led(given, caller)
 	q.ID, q.Call = permissions.NewID(time.Now()), "" // not a waiter: the process that waits has its own call name
+	q.Ahead = c.questions == nil && (c.event == "PreToolUse" || more)
 	limited, over := context.WithTimeout(ctx, within)
 	defer over()
 	brief, done := context.WithTimeout(ctx, raceWithin)
@@ -111,12 +115,23 @@ func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call,
 	case err != nil:
 		return Judge(r, err)
 	case r.State != permissions.Pending:
-		v = hearing{ctx, limited, desk, caller}.all(c, &r)
+		v = hearing{ctx, limited, desk, caller}.all(plain, &r)
 	case s.Keyboard && c.event == "PreToolUse":
 		return Verdict{Open: true, Reason: cmp.Or(strings.Join(r.Asked, ", "), "somebody else") + " is asked on another way, too"}
 	default:
+		if more && !replaced(ctx, desk, caller, r.ID) {
+			c = plain
+		}
 		v = Decide(ctx, desk, caller, c, within)
 	}
 	v.Open = v.Open && s.Keyboard // the keyboard alone cannot decide if others must approve too
 	return v
+}
+
+// replaced reports whether a question was withdrawn, so that another can be put in its place.
+func replaced(ctx context.Context, desk Requests, caller permissions.Caller, id permissions.ID) bool {
+	brief, done := context.WithTimeout(ctx, raceWithin)
+	defer done()
+	left, err := desk.LeaveOrCancel(brief, caller, id, "")
+	return err == nil && left.Request.State == permissions.Cancelled && left.Request.DecidedBy == ""
 }

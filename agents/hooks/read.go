@@ -31,10 +31,11 @@ type Call struct {
 	echo      string                      // the input that an allowed call is given back; empty: none has to be
 	questions []question                  // what the call asks instead of whether it may run
 	mode      string
-	history   string          // the agent's own file of the session
-	given     json.RawMessage // the input as it was; nil: it was not read
-	quiet     bool            // whatever is not allowed is said by silence
-	refused   string          // why the agent has refused the call already
+	history   string            // the agent's own file of the session
+	given     json.RawMessage   // the input as it was; nil: it was not read
+	quiet     bool              // whatever is not allowed is said by silence
+	refused   string            // why the agent has refused the call already
+	suggested []json.RawMessage // as they came, in the order of the request's choices
 }
 
 // Read understands what a hook was given. An error says what is wrong with it, in words for whoever reads the agent's
@@ -99,13 +100,6 @@ var shapes = map[string]func() any{
 	"effort":                 func() any { return &struct{ Level string }{} },
 	"permission_suggestions": func() any { return &[]suggestion{} },
 	"permissionSuggestions":  func() any { return &[]suggestion{} },
-}
-
-// suggestion is one change of an agent's own permissions that an answer could make.
-type suggestion struct {
-	Type, Behavior, Destination, Mode string
-	Rules                             []struct{ ToolName, RuleContent string }
-	Directories                       []string
 }
 
 // tells reports whether a member's value, which is canonical, may say something about what will run.

@@ -20,6 +20,7 @@ type Verdict struct {
 	Unasked bool // allowed by policy alone: nobody was asked, and nothing was granted
 	Open    bool // undecided, and a person at the agent's keyboard may decide
 	Reason  string
+	With    int    // of an allowed call: the suggestion of its agent that is taken, counted from 1; 0: none
 	Input   string // the input that an allowed call gets; empty: unchanged
 }
 
@@ -166,7 +167,10 @@ func (h hearing) all(c Call, first *permissions.Request) Verdict {
 		var v Verdict
 		if r, v = h.one(q, first); c.questions == nil {
 			if v.Allowed {
-				v.Input = c.echo
+				v.Input, v.With = c.echo, r.Answer.With()
+			}
+			if v.With > len(c.suggested) {
+				v = Verdict{Reason: "Not allowed: the answer takes a suggestion that was not shown."}
 			}
 			return v
 		}

@@ -98,7 +98,7 @@ func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer 
 	if client, err := c.adminClient(); err == nil {
 		defer client.Close()
 		s, _ := client.Show(ctx, name) // if this fails, so does the decision
-		if meant := reply.Chosen(word, s.Request); len(meant) == 1 {
+		if meant := reply.Chosen(word, s.Request); s.Request.Kind == permissions.KindClarification && len(meant) == 1 {
 			return permissions.Choose(meant[0])
 		}
 	}
@@ -205,6 +205,8 @@ func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
 func answering(a permissions.Answer, r permissions.Request, name string) string {
 	scope, allows := a.Scope()
 	switch {
+	case a.With() > 0:
+		return "answer " + name + " " + string(a)
 	case allows:
 		words := "approve " + name + " --scope " + scope.String()
 		if r.HighRisk {

@@ -183,8 +183,8 @@ func ready(ts *testscript.TestScript, _ bool, _ []string) {
 	until(ts, "the daemon is ready", people.Ready)
 }
 
-// pending waits until N requests are pending and W calls wait for them, and sets $CODE and $ID to the newest:
-// pending N [W].
+// pending waits until N requests are pending and W calls wait for them, and the newest offers an answer, and sets $CODE and $ID to the
+// newest: pending N [W [ANSWER]].
 func pending(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -206,6 +206,9 @@ func pending(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		if len(list) != want || (waiting >= 0 && calls != waiting) {
 			return errors.New("pending " + strconv.Itoa(len(list)) + ", waiting " + strconv.Itoa(calls))
+		}
+		if len(args) > 2 && !list[want-1].Request.Offers(permissions.Answer(args[2])) {
+			return errors.New("the newest does not offer " + args[2])
 		}
 		return nil
 	})

@@ -91,6 +91,8 @@ func allowed(r permissions.Request) string {
 	switch s := r.Scope; {
 	case mixed(r):
 		return "Allowed"
+	case r.Answer.With() > 0:
+		return fmt.Sprintf("Allowed once, with suggestion %d", r.Answer.With())
 	case len(r.Calls) > 1 && s != permissions.Session || slices.ContainsFunc(r.Calls, denied):
 		return "Allowed" + allowedCalls(r) + " " + scopeWords(s)
 	case s == permissions.Always && tool:

@@ -45,7 +45,7 @@ func acts(r permissions.Request, o Options) []act {
 		return []act{{body: tags(wanted), role: Action}}
 	case permissions.KindTool:
 		if len(r.Calls) == 0 {
-			return []act{toolCall(r, r.ToolCalls()[0], "", o)}
+			return append([]act{toolCall(r, r.ToolCalls()[0], "", o)}, suggested(r, o)...)
 		}
 		var all []act
 		for _, c := range r.Calls {
@@ -58,6 +58,17 @@ func acts(r permissions.Request, o Options) []act {
 		for i, c := range r.Choices {
 			body := []string{line(c, o.source(prose))}
 			all = append(all, act{lead: fmt.Sprintf("  %2d", i+1), gap: "  ", body: body, role: Words})
+		}
+	}
+	return all
+}
+
+// suggested are what the agent of r suggests and a yes can take, with the numbers of their answers.
+func suggested(r permissions.Request, o Options) (all []act) {
+	for _, option := range r.Options {
+		if k := option.ID.With(); k > 0 && k <= len(r.Choices) {
+			body := []string{line(r.Choices[k-1], o.source(prose))}
+			all = append(all, act{lead: fmt.Sprintf("  %2d  Allow once, and", k), gap: " ", body: body, role: Words})
 		}
 	}
 	return all

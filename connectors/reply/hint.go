@@ -50,7 +50,7 @@ func Help(r permissions.Request, code string) string {
 	}
 	var forms []string
 	for _, o := range r.Options {
-		if s, ok := o.ID.Scope(); ok {
+		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
 			form := yes(s, r, code)
 			if key(s) != "" && !r.HighRisk {
 				form = key(s) + " or " + form
@@ -165,6 +165,9 @@ func (c chat) more(o Open) string {
 		if s, ok := option.ID.Scope(); ok && s != permissions.Once {
 			words += ", " + c.typed(sentence{scope: s.String()}, o) + " (" + scopeWords(o.Request, s) + ")"
 		}
+	}
+	if o.Request.Offers(permissions.AllowWith(1)) {
+		words += ", or take a suggestion with a button, or in a terminal with daycared answer " + o.Code + " allow_with_1"
 	}
 	if o.Request.Offers(permissions.Deny) {
 		words += ", " + c.no(o.Code) + " because and your reason"

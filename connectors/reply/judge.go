@@ -128,7 +128,7 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 // scopes are the ids of the offered scopes.
 func scopes(r permissions.Request) (ids []string) {
 	for _, o := range r.Options {
-		if s, ok := o.ID.Scope(); ok {
+		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
 			ids = append(ids, s.String())
 		}
 	}

@@ -73,6 +73,8 @@ func (pr press) made() bool {
 		return true
 	case pr.Call < 0 || pr.Call > permissions.MaxCalls:
 		return false
+	case pr.Answer.With() > 0:
+		return pr.Call == 0 && pr.Step == ""
 	case allows:
 		return permissions.Allow(s) == pr.Answer && (pr.Call == 0 || s == permissions.Once)
 	case pr.Step != "":
@@ -169,6 +171,8 @@ func keys(p connectors.Prompt) keyboard {
 		case r.Kind == permissions.KindClarification:
 			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, prose(o.Label)), "")})
 		case allows && len(b.free) == 0: // an approval can only be replaced by a denial
+		case o.ID.With() > 0:
+			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.With(), labelOf(r, o)), "")})
 		case allows && s == permissions.Once:
 			row = append([]key{b.key(o.ID, 0, "✅ "+labelOf(r, o), styleYes)}, row...)
 		case allows:

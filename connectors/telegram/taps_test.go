@@ -57,6 +57,32 @@ func TestEveryKindOfTap(t *testing.T) {
 	}
 }
 
+// What an agent suggests is on the card with a button of its own, which says that it allows. A press on one that was not offered is none.
+func TestASuggestionIsTapped(t *testing.T) {
+	hook := toolCall("Bash", `{"command":"npm run build"}`)
+	hook.Hook, hook.Choices = "claude-code", []string{"add Bash(npm run:*) to the session", "add " + strings.Repeat("/folder", 28)}
+	hook.Message = "It also suggests: setMode acceptEdits (session)"
+	s := play(t)
+	call := s.ask(hook)
+	m := s.card("fay", "1  Allow once, and add Bash(npm run:*) to the session")
+	if !strings.Contains(m.Text, "setMode acceptEdits (session)") || !strings.Contains(m.Text, hook.Choices[1]) {
+		t.Errorf("the card says %s", m.Text)
+	}
+	s.taps("fay", m, "1 · Allow once, and add Bash(npm run:*)", "✅ Allowed once, with suggestion 1")
+	if r := s.get(call, permissions.Approved); r.Answer != permissions.AllowWith(1) || r.Scope != permissions.Once {
+		t.Errorf("it was answered %s", r.Answer)
+	}
+	s.becomes("fay", m.ID, "✅ Allowed once, with suggestion 1 by fay · Telegram")
+
+	p := prompt(t, permissions.KindTool, func(r *permissions.Request) { r.Hook, r.Choices = "claude-code", hook.Choices })
+	pressable(t, keys(p), false)
+	for _, data := range []string{".allow_with_0", ".allow_with_5", ".allow_with_1#1", ".!allow_with_1", ".allow_with_01"} {
+		if pr, ok := parseData(aButton + data); ok {
+			t.Errorf("%s is read as %+v", data, pr)
+		}
+	}
+}
+
 // The first confirmation of high risk allows nothing, there is a way back, and the second button is elsewhere.
 func TestHighRiskIsTappedTwice(t *testing.T) {
 	t.Run("A8/a second tap", func(t *testing.T) {

@@ -270,7 +270,7 @@ func asStored(r permissions.Request) permissions.Request {
 		at := &r.Calls[i].At
 		*at = moment(micros(*at))
 	}
-	r.Patience, r.HookStage, r.Harmless, r.Stays, r.Call = 0, "", false, 0, ""
+	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.Stays, r.Call = 0, "", false, false, 0, ""
 	return r
 }
 

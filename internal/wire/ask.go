@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -30,9 +31,10 @@ type Ask struct {
 	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
 	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
 	Harmless    bool             `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
+	Ahead       bool             `json:"ahead,omitzero" doc:"of a hook: it asks more about the call in a moment, so nobody is shown this before"`
 	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
-	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification"`
-	Options     []string         `json:"options,omitzero" doc:"of a clarification"`
+	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification; of a tool: what else its asker says"`
+	Options     []string         `json:"options,omitzero" doc:"of a clarification; of a hook: what its agent can take with a yes, each as in 'add a rule'"`
 	Reason      string           `json:"reason,omitzero"`
 	Details     string           `json:"details,omitzero" doc:"at most 1 MiB"`
 	Cwd         string           `json:"cwd,omitzero"`
@@ -118,6 +120,7 @@ func AskOf(q permissions.Request) Ask {
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
 		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage, Harmless: q.Harmless,
+		Ahead: q.Ahead,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Each(q.Tags, permissions.Tag.String)
@@ -162,6 +165,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
 		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage, Harmless: a.Harmless,
+		Ahead: a.Ahead,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -210,10 +214,11 @@ func (a Ask) checkMembers() error {
 		{"hook", a.Hook != "", tool},
 		{"hook_stage", a.HookStage != "", tool},
 		{"harmless", a.Harmless, tool},
+		{"ahead", a.Ahead, tool},
 		{"calls", a.Calls != nil, tool},
 		{"mode", a.Mode != "", pause},
-		{"message", a.Message != "", kinds[2:]},
-		{"options", a.Options != nil, clarification},
+		{"message", a.Message != "", kinds[1:]},
+		{"options", a.Options != nil, append(slices.Clone(clarification), tool...)},
 		{"scope", a.Scope != "", kinds[:2]},
 	} {
 		if m.given && !slices.Contains(m.of, a.Kind) {
@@ -232,10 +237,11 @@ func (a Ask) checkMembers() error {
 func (a Ask) hasInput() bool { return len(a.Input) > 0 && string(a.Input) != "null" }
 
 func either(kinds []permissions.Kind) string {
-	if len(kinds) == 2 {
-		return string(kinds[0]) + " or " + string(kinds[1])
+	words := Each(kinds, func(k permissions.Kind) string { return string(k) })
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " or " + words[last]
 	}
-	return string(kinds[0])
+	return words[0]
 }
 
 // checkSizes bounds everything except details, which have their own bound.

@@ -24,7 +24,7 @@ func TestWhatDoesNotFitTogetherIsRefusedInWords(t *testing.T) {
 		{`{"kind":"pause","message":"m","mode":"confirm","affected_path":"/a"}`, "affected_path does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"options":["a"]}`, "options does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"mode":"confirm"}`, "mode does not belong"},
-		{`{"kind":"permission","permissions":["@network"],"message":"m"}`, "but to pause or clarification"},
+		{`{"kind":"permission","permissions":["@network"],"message":"m"}`, "but to tool, pause or clarification"},
 		{`{"kind":"tool","permissions":["@network"]}`, "permissions does not belong"},
 		{`{"kind":"tool","tool":"x","calls":[{"tool":"y"}]}`, "either tool and input, or calls"},
 		{`{"kind":"tool","input":{},"calls":[{"tool":"y"}]}`, "either tool and input, or calls"},

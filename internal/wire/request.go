@@ -41,6 +41,7 @@ type Request struct {
 	Digest       string               `json:"digest"`
 	Key          *string              `json:"key"`
 	Options      []permissions.Option `json:"options"`
+	Suggested    []string             `json:"suggested,omitzero"` // by the agent of a hook's call, whether offered or not
 	State        permissions.State    `json:"state"`
 	Answer       *permissions.Answer  `json:"answer"`
 	Scope        *string              `json:"scope"`
@@ -118,7 +119,8 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		AffectedPath: OrNull(r.AffectedPath), HighRisk: r.HighRisk,
 		Message: OrNull(r.Message), Details: OrNull(r.Details), Reason: OrNull(r.Reason),
 		Digest: r.Digest.String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
-		State: r.State, Answer: OrNull(r.Answer), Scope: OrNull(r.Scope.String()), Comment: OrNull(r.Comment),
+		Suggested: suggested(r),
+		State:     r.State, Answer: OrNull(r.Answer), Scope: OrNull(r.Scope.String()), Comment: OrNull(r.Comment),
 		DecidedBy: OrNull(r.DecidedBy), DecidedVia: OrNull(r.DecidedVia), DecidedAt: OrNullTime(r.DecidedAt),
 		Votes: Each(r.Votes, fromVote), Quorum: r.Quorum,
 		CreatedAt: OrNullTime(r.CreatedAt), Deadline: OrNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
@@ -302,10 +304,17 @@ func (w Request) calls() []permissions.Call {
 	})
 }
 
-// choices are the options of a clarification.
+func suggested(r permissions.Request) []string {
+	if r.Kind != permissions.KindTool {
+		return nil
+	}
+	return r.Choices
+}
+
+// choices are the options of a clarification, or what the agent of a hook's call suggests.
 func (w Request) choices() []string {
 	if w.Kind != permissions.KindClarification {
-		return nil
+		return w.Suggested
 	}
 	return Each(w.Options, func(o permissions.Option) string { return o.Label })
 }

@@ -1,0 +1,121 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// suggestion is one change of Claude Code's own permissions that an answer of PermissionRequest could make.
+type suggestion struct {
+	Type        string   `json:"type"`
+	Behavior    string   `json:"behavior,omitempty"`
+	Destination string   `json:"destination,omitempty"`
+	Mode        string   `json:"mode,omitempty"`
+	Rules       []rule   `json:"rules,omitempty"`
+	Directories []string `json:"directories,omitempty"`
+}
+
+type rule struct {
+	ToolName    string `json:"toolName"`
+	RuleContent string `json:"ruleContent,omitempty"`
+}
+
+// mostSuggestions is how many suggestions are read.
+const mostSuggestions = 20
+
+// suggest reads what Claude Code suggests beside a call. People can choose what adds to the session's own permissions; the rest would
+// write settings or change how Claude Code asks, and is only shown. If anything cannot be read, nothing is shown or offered.
+func (c *Call) suggest(m members) {
+	var all []json.RawMessage
+	if json.Unmarshal(m["permission_suggestions"], &all) != nil || len(all) > mostSuggestions {
+		return
+	}
+	var choices, others []string
+	var chosen []json.RawMessage
+	for _, one := range all {
+		s, ok := readSuggestion(one)
+		if !ok {
+			return
+		}
+		words := s.adds()
+		if words == "" || utf8.RuneCountInString(words) > permissions.MaxOption || len(choices) == permissions.MaxSuggestions ||
+			slices.Contains(choices, words) {
+			others = append(others, s.String())
+			continue
+		}
+		choices, chosen = append(choices, words), append(chosen, one)
+	}
+	if len(others) > 0 {
+		c.Request.Message = permissions.Brief("Claude Code also suggests the following. It would write its settings or change how it asks, "+
+			"so it is not offered here: "+strings.Join(others, "; "), permissions.MaxMessage)
+	}
+	c.Request.Choices, c.suggested = choices, chosen
+}
+
+// readSuggestion reads one suggestion in canonical form. It has no member that is not known, none in another case, and none that is
+// empty.
+func readSuggestion(raw json.RawMessage) (s suggestion, ok bool) {
+	if json.Unmarshal(raw, &s) != nil {
+		return s, false
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return s, false
+	}
+	same, err := permissions.CanonicalJSON(text)
+	invisible := func(c rune) bool { return !unicode.IsPrint(c) }
+	return s, err == nil && s.Type != "" && s.Destination != "" && bytes.Equal(same, raw) && !strings.ContainsFunc(s.String(), invisible)
+}
+
+// adds is what people can choose, to follow "Allow once, and"; empty if it is not to be offered.
+func (s suggestion) adds() string {
+	if s.Destination != "session" || s.Mode != "" {
+		return ""
+	}
+	switch {
+	case s.Type == "addRules" && s.Behavior == "allow" && len(s.Rules) > 0 && len(s.Directories) == 0:
+		for _, r := range s.Rules {
+			if r.ToolName == "" || r.ToolName == "Bash" && strings.Trim(r.RuleContent, ":* ") == "" { // whatever it runs
+				return ""
+			}
+		}
+		return "have Claude Code allow " + s.what() + " by itself in this session"
+	case s.Type == "addDirectories" && s.Behavior == "" && len(s.Rules) == 0 && len(s.Directories) > 0:
+		for _, d := range s.Directories {
+			if !filepath.IsAbs(d) {
+				return ""
+			}
+		}
+		return "add " + s.what() + " to the folders that Claude Code works in, in this session"
+	}
+	return ""
+}
+
+// what are the rules and folders of a suggestion, in the spelling of Claude Code's settings.
+func (s suggestion) what() string {
+	var all []string
+	for _, r := range s.Rules {
+		if r.RuleContent != "" {
+			r.ToolName += "(" + r.RuleContent + ")"
+		}
+		all = append(all, r.ToolName)
+	}
+	return strings.Join(append(all, s.Directories...), ", ")
+}
+
+// String is all of a suggestion.
+func (s suggestion) String() string {
+	words := strings.Join(strings.Fields(strings.Join([]string{s.Type, s.Behavior, s.Mode}, " ")), " ")
+	if what := s.what(); what != "" {
+		words += " " + what
+	}
+	return fmt.Sprintf("%s (%s)", words, s.Destination)
+}
