@@ -61,6 +61,9 @@ func Help(r permissions.Request, code string) string {
 	if len(r.Calls) > 0 {
 		forms = append(forms, "with #2 for one call")
 	}
+	if r.Offers(permissions.AllowWith(1)) {
+		forms = append(forms, "in a shell daycared answer "+code+" allow_with_1 (take a suggestion)")
+	}
 	forms = append(forms, "n (deny)", "r and a reason (deny and say why)")
 	if r.Offers(permissions.Interrupt) {
 		forms = append(forms, "Esc (interrupt)")
@@ -167,7 +170,7 @@ func (c chat) more(o Open) string {
 		}
 	}
 	if o.Request.Offers(permissions.AllowWith(1)) {
-		words += ", or take a suggestion with a button, or in a terminal with daycared answer " + o.Code + " allow_with_1"
+		words += ", or take a suggestion by its button or in a shell with daycared answer " + o.Code + " allow_with_1"
 	}
 	if o.Request.Offers(permissions.Deny) {
 		words += ", " + c.no(o.Code) + " because and your reason"

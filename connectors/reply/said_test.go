@@ -259,3 +259,34 @@ func TestATimeIsSaidWithWhatItCovers(t *testing.T) {
 		})
 	}
 }
+
+// A yes by text takes nothing of what an agent suggests, and no text does; a hint says what does.
+func TestNoTextTakesASuggestion(t *testing.T) {
+	r := permissions.Request{ID: "id", Kind: permissions.KindTool, Tool: "Bash", Hook: "claude-code", Choices: []string{"add a", "add b"}, Session: "s"}
+	r.Caller.Name, r.Digest = "uid:1", permissions.Digest{1}
+	r.Options = permissions.Offer(r, []permissions.Scope{permissions.Once, permissions.Session}, permissions.Scope{})
+	if !r.Offers(permissions.AllowWith(2)) {
+		t.Fatalf("it offers %v", r.Options)
+	}
+	open := []reply.Open{{Code: "K7F3Q", Request: r, ShownAt: noon}}
+	for text, want := range map[string]permissions.Answer{
+		"yes K7F3Q": permissions.Allow(permissions.Once), "K7F3Q yes": permissions.Allow(permissions.Once),
+		"K7F3Q 1": "", "K7F3Q 2": "", "yes K7F3Q 1": "", "yes K7F3Q with_1": "", "K7F3Q allow_with_1": "", "K7F3Q Allow once, and add a": "",
+	} {
+		said := reply.Read(reply.Message{Text: text, At: noon}, open)
+		if len(said.Decisions) > 1 || (want == "") != (len(said.Decisions) == 0) || want != "" && said.Decisions[0].Answer != want {
+			t.Errorf("%q decides %+v", text, said.Decisions)
+		}
+	}
+	for _, line := range []string{"1", "y 1", "yes with_1", "allow_with_1", "y allow_with_1"} {
+		if got := reply.Parse(line, r, "K7F3Q"); got.Meaning == reply.Decides {
+			t.Errorf("%q at the prompt decides %+v", line, got)
+		}
+	}
+	if help := reply.Help(r, "K7F3Q"); strings.Count(help, "allow once") != 1 || !strings.Contains(help, "daycared answer K7F3Q allow_with_1") {
+		t.Error(help)
+	}
+	if help := reply.ChatHelp(r, "K7F3Q"); !strings.Contains(help, "daycared answer K7F3Q allow_with_1") {
+		t.Error(help)
+	}
+}
