@@ -135,7 +135,9 @@ func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 	st.pass(3 * time.Second)
 	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes whoever sleeps by another clock
 	st.eventually("nothing followed", func() bool {
-		return slices.ContainsFunc(phone.Copies(), func(c connectortest.Copy) bool { return string(c.First.Request.Input) == string(plain.Input) })
+		return slices.ContainsFunc(phone.Copies(), func(c connectortest.Copy) bool {
+			return string(c.First.Request.Input) == string(plain.Input)
+		})
 	})
 }
 

@@ -153,8 +153,9 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 		return permissions.Request{}, false
 	}
 	same := r
-	same.Reason, same.Widest, same.Message, same.Choices = q.Reason, q.Widest, q.Message, q.Choices // what is said beside the call may be other words
-	if r.Answer.With() > 0 {                                                                        // it was taken there, and of other suggestions
+	same.Reason, same.Widest = q.Reason, q.Widest // what is said beside the call may be other words
+	same.Message, same.Choices = q.Message, q.Choices
+	if r.Answer.With() > 0 { // it was taken there, and of other suggestions
 		same.Answer = permissions.Allow(permissions.Once)
 	}
 	same.Tool, same.Input, same.AffectedPath, same.Details = q.Tool, q.Input, q.AffectedPath, q.Details

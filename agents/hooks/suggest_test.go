@@ -14,8 +14,8 @@ import (
 func suggesting(t *testing.T, suggestions string) Call {
 	t.Helper()
 	d, _ := Find("claude-code")
-	c, err := d.Read([]byte(`{"hook_event_name":"PermissionRequest","prompt_id":"p","session_id":"s","cwd":"/srv","permission_mode":"default",` +
-		`"tool_name":"Bash","tool_input":{"command":"ls"},"permission_suggestions":` + suggestions + `}`))
+	c, err := d.Read([]byte(`{"hook_event_name":"PermissionRequest","prompt_id":"p","session_id":"s","cwd":"/srv",` +
+		`"permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls"},"permission_suggestions":` + suggestions + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestSuggestionsThatCanBeChosen(t *testing.T) {
 		"removed folders":            {dir("addDirectories", "removeDirectories"), 0, "removeDirectories /srv (session)"},
 		"a rule that denies":         {rule(`"allow"`, `"deny"`), 0, "addRules deny"},
 		"a rule that asks":           {rule(`"allow"`, `"ask"`), 0, "addRules ask"},
-		"a mode":                     {`[{"destination":"session","mode":"bypassPermissions","type":"setMode"}]`, 0, "setMode bypassPermissions (session)"},
+		"a mode":                     {`[{"destination":"session","mode":"bypassPermissions","type":"setMode"}]`, 0, "setMode bypassPermissions"},
 		"a rule with a mode":         {rule(`"rules"`, `"mode":"auto","rules"`), 0, "addRules allow auto"},
 		"every command":              {rule(`"ruleContent":"npm run:*",`, ""), 0, "addRules allow Bash (session)"},
 		"every command by a pattern": {rule("npm run:*", ":*"), 0, "Bash(:*)"},
@@ -96,6 +96,7 @@ func TestSuggestionsThatCanBeChosen(t *testing.T) {
 // What is returned is the suggestion that the hook was given and whose words were shown, whatever else an answer says.
 func TestAChosenSuggestionIsReturnedAsItCame(t *testing.T) {
 	const silent = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}` + "\n"
+	const given = `"decision":{"behavior":"allow","updatedPermissions":[%s]}}}`
 	two := "[" + addsRule + "," + addsDir + "]"
 	takes := func(a permissions.Answer) func(*permissions.Request) {
 		return func(r *permissions.Request) { r.Answer = a }
@@ -106,9 +107,9 @@ func TestAChosenSuggestionIsReturnedAsItCame(t *testing.T) {
 		want   string
 	}{
 		"once":                   {two, takes("allow_once"), silent},
-		"the first":              {two, takes("allow_with_1"), fmt.Sprintf(`"decision":{"behavior":"allow","updatedPermissions":[%s]}}}`, addsRule)},
-		"the second":             {two, takes("allow_with_2"), fmt.Sprintf(`"decision":{"behavior":"allow","updatedPermissions":[%s]}}}`, addsDir)},
-		"one that was not shown": {two, takes("allow_with_3"), `"deny","message":"Not allowed: the answer takes a suggestion that was not shown."`},
+		"the first":              {two, takes("allow_with_1"), fmt.Sprintf(given, addsRule)},
+		"the second":             {two, takes("allow_with_2"), fmt.Sprintf(given, addsDir)},
+		"one that was not shown": {two, takes("allow_with_3"), `"Not allowed: the answer takes a suggestion that was not shown."`},
 		"one where none was":     {"[]", takes("allow_with_1"), `"deny","message":"Not allowed: the answer takes`},
 		"one that writes settings": {"[" + strings.Replace(addsRule, "session", "userSettings", 1) + "]", takes("allow_with_1"),
 			`"deny","message":"Not allowed: the answer takes`},
@@ -202,7 +203,8 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
 		d, _ := Find("claude-code")
 		question, err := d.Read([]byte(`{"hook_event_name":"` + event + `","session_id":"s","cwd":"/srv","tool_name":"AskUserQuestion",` +
-			`"tool_input":{"questions":[{"question":"Which?","options":[{"label":"a"},{"label":"b"}]}]},"permission_suggestions":[` + addsDir + `]}`))
+			`"tool_input":{"questions":[{"question":"Which?","options":[{"label":"a"},{"label":"b"}]}]},` +
+			`"permission_suggestions":[` + addsDir + `]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

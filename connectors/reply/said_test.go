@@ -262,8 +262,8 @@ func TestATimeIsSaidWithWhatItCovers(t *testing.T) {
 
 // A yes by text takes nothing of what an agent suggests, and no text does; a hint says what does.
 func TestNoTextTakesASuggestion(t *testing.T) {
-	r := permissions.Request{ID: "id", Kind: permissions.KindTool, Tool: "Bash", Hook: "claude-code", Choices: []string{"add a", "add b"}, Session: "s"}
-	r.Caller.Name, r.Digest = "uid:1", permissions.Digest{1}
+	r := permissions.Request{ID: "id", Kind: permissions.KindTool, Tool: "Bash", Hook: "claude-code", Session: "s"}
+	r.Caller.Name, r.Digest, r.Choices = "uid:1", permissions.Digest{1}, []string{"add a", "add b"}
 	r.Options = permissions.Offer(r, []permissions.Scope{permissions.Once, permissions.Session}, permissions.Scope{})
 	if !r.Offers(permissions.AllowWith(2)) {
 		t.Fatalf("it offers %v", r.Options)
@@ -283,10 +283,11 @@ func TestNoTextTakesASuggestion(t *testing.T) {
 			t.Errorf("%q at the prompt decides %+v", line, got)
 		}
 	}
-	if help := reply.Help(r, "K7F3Q"); strings.Count(help, "allow once") != 1 || !strings.Contains(help, "daycared answer K7F3Q allow_with_1") {
+	const does = "daycared answer K7F3Q allow_with_1"
+	if help := reply.Help(r, "K7F3Q"); strings.Count(help, "allow once") != 1 || !strings.Contains(help, does) {
 		t.Error(help)
 	}
-	if help := reply.ChatHelp(r, "K7F3Q"); !strings.Contains(help, "daycared answer K7F3Q allow_with_1") {
+	if help := reply.ChatHelp(r, "K7F3Q"); !strings.Contains(help, does) {
 		t.Error(help)
 	}
 }

@@ -31,10 +31,10 @@ type Ask struct {
 	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
 	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
 	Harmless    bool             `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
-	Ahead       bool             `json:"ahead,omitzero" doc:"of a hook: it asks more about the call in a moment, so nobody is shown this before"`
+	Ahead       bool             `json:"ahead,omitzero" doc:"of a hook: it asks more in a moment, so nobody is shown this before"`
 	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification; of a tool: what else its asker says"`
-	Options     []string         `json:"options,omitzero" doc:"of a clarification; of a hook: what its agent can take with a yes, each as in 'add a rule'"`
+	Options     []string         `json:"options,omitzero" doc:"of a clarification; of a hook: what a yes can add for its agent"`
 	Reason      string           `json:"reason,omitzero"`
 	Details     string           `json:"details,omitzero" doc:"at most 1 MiB"`
 	Cwd         string           `json:"cwd,omitzero"`
