@@ -148,7 +148,8 @@ func TestLabels(t *testing.T) {
 }
 
 func TestAnswerScope(t *testing.T) {
-	for _, a := range []Answer{Deny, Continue, Interrupt, Other, Choose(1), "", "allow_", "allow_forever", "allow_0s", "once"} {
+	for _, a := range []Answer{Deny, Continue, Interrupt, Other, Choose(1), "", "allow_", "allow_forever", "allow_0s", "once",
+		"1", "with_1", "allow_with_", "allow_with_0", "allow_with_01", "allow_with_5"} {
 		if s, ok := a.Scope(); ok || s != (Scope{}) {
 			t.Errorf("%q allows %v", a, s)
 		}
