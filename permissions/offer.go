@@ -99,7 +99,7 @@ func (r Request) suggests() bool {
 	return r.Kind == KindTool && r.Hook != "" && len(r.Calls) == 0 && !r.HighRisk && r.Caller.Name != Anonymous
 }
 
-// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed once and no further.
+// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed only once.
 func offers(r Request, s Scope) bool {
 	tool := r.Kind == KindTool
 	switch {
