@@ -100,7 +100,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 // runOf decodes the run of a session.
 func runOf(s permissions.AgentSession) (run Run, err error) {
 	if err := json.Unmarshal(s.Step, &run); err != nil {
-		return run, fmt.Errorf("read where session %s stands: %w", s.ID, err)
+		return run, fmt.Errorf("decode the run of session %s: %w", s.ID, err)
 	}
 	return run, nil
 }
@@ -149,7 +149,7 @@ func (sh *turn) step(ctx context.Context) (rests bool, err error) {
 	case Terminate:
 		return false, sh.finish(ctx)
 	}
-	return true, fmt.Errorf("session %s is in a state %q that nobody knows", sh.session.ID, sh.run.State)
+	return true, fmt.Errorf("session %s is in an unknown state %q", sh.session.ID, sh.run.State)
 }
 
 // advance applies events and stores their effect, together with c, in one commit.

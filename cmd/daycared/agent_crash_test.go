@@ -23,10 +23,9 @@ import (
 
 const usualWithAgents = 140
 
-// TestAgentCrashLoop has an agent of ours do jobs of five gated tools each, across kills of the real binary at every step
-// that is stored. Each tool writes a line of its own into a ledger. In the end every job is done, and no line is there
-// twice; a tool that was begun and not ended is told as such, and then its agent looks before it goes on. CRASH_POINTS
-// sets how many kills there are.
+// TestAgentCrashLoop runs jobs of five gated tools each, across kills of the real binary at every stored step. Each tool writes
+// a line of its own to a ledger. In the end every job is done and no line is there twice; an interrupted tool is reported as
+// such, and the agent checks its effect before it continues. CRASH_POINTS sets the number of kills.
 func TestAgentCrashLoop(t *testing.T) {
 	t.Run("D1/kills with an agent", func(t *testing.T) {
 		crashes := kills(t, usualWithAgents)
@@ -52,7 +51,7 @@ func TestAgentCrashLoop(t *testing.T) {
 	})
 }
 
-// jobDeath is where the daemon dies next: mostly at a commit of a session, ever further from where the last one died.
+// jobDeath is the daemon's next failpoint: usually a commit of a session, each time a later one.
 func jobDeath(killed int) string {
 	when := []string{".before:", ".after:"}[killed%2]
 	at := killed / 2
@@ -73,7 +72,7 @@ type jobLoop struct {
 	server *modeltest.Server
 	worker *worker
 	file   string // the ledger
-	job    int    // the newest that was given
+	job    int    // the number of the latest job
 }
 
 func newJobs(in *loop) *jobLoop {
@@ -92,14 +91,14 @@ func newJobs(in *loop) *jobLoop {
 	l.parts.connectors = append(l.parts.connectors, "terminal: {enabled: true}")
 	l.parts.agents = append(l.parts.agents, fmt.Sprintf("{name: helper, person: fay, connector: terminal, workspace: %s, "+
 		"model: {provider: openai, base_url: %q, name: m, window: 10000000}}", ws, l.server.URL(modeltest.OpenAI)))
-	if l.hand, err = os.Open(os.DevNull); err != nil { // each daemon has a pipe of its own instead
+	if l.hand, err = os.Open(os.DevNull); err != nil { // each daemon gets a pipe of its own instead
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { l.hand.Close() })
 	return l
 }
 
-// person allows whatever the agent asks, until stopped.
+// person allows everything that the agent asks, until stopped.
 func (l *jobLoop) person() (stop func()) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	var group sync.WaitGroup
@@ -128,14 +127,14 @@ func (l *jobLoop) person() (stop func()) {
 	return func() { cancel(); group.Wait() }
 }
 
-// types types a line at the console of whichever daemon lives.
+// types types a line at the console of the current daemon.
 func (l *loop) types(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = fmt.Fprintln(l.hand, line) // it may just have died
+	_, _ = fmt.Fprintln(l.hand, line) // it may have died
 }
 
-// goOn has the agent go on with its job, or gives it the next one, until that is done or the daemon is dead.
+// goOn lets the agent continue its job, or gives it the next one, until the job is done or the daemon is dead.
 func (l *jobLoop) goOn(died <-chan struct{}) {
 	if l.worker.last() >= l.job {
 		l.job++
@@ -143,7 +142,7 @@ func (l *jobLoop) goOn(died <-chan struct{}) {
 	late := time.After(patient)
 	for l.worker.last() < l.job {
 		again := time.After(3 * time.Second)
-		if !l.worker.knows(l.job) { // a word at the console is lost when nobody has heard it
+		if !l.worker.knows(l.job) { // a line at the console is lost if the daemon dies before it is read
 			l.types(fmt.Sprintf("job %d", l.job))
 			again = time.After(300 * time.Millisecond)
 		}
@@ -161,7 +160,7 @@ func (l *jobLoop) goOn(died <-chan struct{}) {
 	}
 }
 
-// sum looks at what the tools did: nothing twice, and all of the jobs that are done.
+// sum checks what the tools did: nothing twice, and everything of the finished jobs.
 func (l *jobLoop) sum(done int) {
 	text, err := os.ReadFile(l.file)
 	if err != nil {
@@ -187,12 +186,12 @@ const toolsOfJob = 5
 
 func lineOf(job, tool int) string { return fmt.Sprintf("%d-%d", job, tool) }
 
-// worker is what the agent thinks with: what it does next follows from the transcript alone.
+// worker is the agent's model: its replies follow from the transcript alone.
 type worker struct {
 	mu      sync.Mutex
-	known   int          // the newest job that it heard of
-	done    map[int]bool // those of which it has said so
-	unknown int          // tools that it was told of as interrupted
+	known   int          // the latest job that it was told of
+	done    map[int]bool // the jobs that it reported as done
+	unknown int          // tools reported to it as interrupted
 	came    chan struct{}
 }
 
@@ -248,12 +247,12 @@ func called(id, tool string, input map[string]any) modeltest.Answer {
 	return a
 }
 
-// journal is where a job stands, as the transcript tells it.
+// journal is the state of a job according to the transcript.
 type journal struct {
-	job, tool int  // the tool that is next, from 1
-	look      bool // nobody knows whether it ran
+	job, tool int  // the next tool, from 1
+	look      bool // it is unknown whether it ran
 	called    string
-	unknown   int // how many of the newest results are unknown
+	unknown   int // how many of the latest results are unknown
 }
 
 func (j *journal) read(m models.Message, newest bool) {

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/engine"
 )
 
-// TestAgentsAreNotGivenOurFiles tries every key that names a folder, with the daemon's own, what lies in it, what it lies
-// in, and a link to it.
+// TestAgentsAreNotGivenOurFiles tries every key that names a folder with the daemon's own folders, folders in and around them,
+// and links to them.
 func TestAgentsAreNotGivenOurFiles(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -69,7 +69,7 @@ func TestAgentsAreNotGivenOurFiles(t *testing.T) {
 	if err := load("workspace: " + folder + "/data2"); err != nil {
 		t.Errorf("beside the data directory: %v", err)
 	}
-	if err := load("mcp: [{name: m, command: [x], read: [/proc]}]"); err != nil { // of other processes the kernel shows little
+	if err := load("mcp: [{name: m, command: [x], read: [/proc]}]"); err != nil { // the kernel reveals little about other processes
 		t.Errorf("the processes, in the sandbox: %v", err)
 	}
 	if err := load("mcp: [{name: m, command: [x], write: [/proc]}]"); err == nil {

@@ -37,7 +37,7 @@ func (h *tapping) channel() string {
 	return fmt.Sprintf("telegram: {enabled: true, token_file: %s, api_url: %q}", h.token, h.server.URL())
 }
 
-// connected waits for what daycared says to whoever presses Start.
+// connected waits for the reply to Start.
 func (h *tapping) connected(ctx context.Context) error {
 	_, err := h.fay.Sees(ctx, func(telegramtest.Message) bool { return true })
 	return err
@@ -87,12 +87,12 @@ func (h *tapping) answers(ctx context.Context, button, words string) (did, card,
 	toast, err := h.fay.TapsData(m.ID, dataOf(m.Keyboard, button)).Toast(ctx)
 	did = fmt.Sprintf("taps [%s]; Telegram tells her: %s", button, toast.Text)
 	if card = strconv.Itoa(m.ID); strings.HasPrefix(button, "✏️") {
-		card = "" // it is as it was
+		card = "" // unchanged
 	}
 	return did, card, "", err
 }
 
-// inWords answers by the code of the newest card, or the newest message where that asks for words.
+// inWords answers with the code of the latest card, or replies to the latest message if that asks for text.
 func (h *tapping) inWords(words string) (did, card, sees string, err error) {
 	all := h.fay.Messages()
 	for _, m := range slices.Backward(all) {
@@ -111,7 +111,7 @@ func (h *tapping) inWords(words string) (did, card, sees string, err error) {
 	return "", "", "", fmt.Errorf("there is nothing to say %q to", words)
 }
 
-// codeIn is the code of a card.
+// codeIn is a card's code.
 func codeIn(text string) string {
 	if m := anyCode.FindStringSubmatch(text); m != nil {
 		return m[2]

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// compareRun compares the text of a run with what is kept of it.
+// compareRun compares the text of a run with the recorded one.
 func compareRun(t *testing.T, file string, now []byte) {
 	if *replay {
 		if err := os.WriteFile(file, now, 0o644); err != nil {
@@ -33,10 +33,10 @@ func compareRun(t *testing.T, file string, now []byte) {
 	}
 }
 
-// naming replaces what is another in each run.
+// naming replaces values that differ from run to run.
 type naming struct {
 	dir   string
-	known map[string]string // by what it stands for
+	known map[string]string // by value
 	count map[string]int
 }
 
@@ -50,7 +50,7 @@ func (n naming) add(kind, value string) string {
 	return n.known[value]
 }
 
-// learn takes the names of what an event is about.
+// learn names the values of an event.
 func (n naming) learn(h happening) {
 	if h.Session != nil {
 		n.add("session", *h.Session)
@@ -78,11 +78,11 @@ var (
 		{regexp.MustCompile(`after \d+ (s|min|h)\b( \d+ (s|min)\b)?`), "after <duration>"},
 		{regexp.MustCompile(`"waiting":\d+`), `"waiting":"<number>"`},
 		{regexp.MustCompile(`\buid([: ])\d+`), "uid${1}<uid>"},
-		{regexp.MustCompile(`(uid <uid>.* wants) +`), "$1 "}, // which are as many as fill a column
+		{regexp.MustCompile(`(uid <uid>.* wants) +`), "$1 "}, // the padding depends on the column's width
 	}
 )
 
-// in is a text with names for what is another in each run.
+// in replaces the values in a text by their names.
 func (n naming) in(text string) string {
 	text = strings.ReplaceAll(text, n.dir, "<dir>")
 	for _, m := range anyCode.FindAllStringSubmatch(text, -1) {

@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// The five behaviours, as TestBehaviours plays them.
+// The five behaviours that TestBehaviours runs.
 
-// What follows when a session waits, and when it has ended what it did.
+// The events when a session starts to wait, and when it has finished.
 const (
 	waits  = "SESSION_STATUS=awaiting_user WAIT_ACK_ENTER REQUEST_SHOWN"
 	idles  = "RUN_FINISHED SESSION_STATUS=idle"

@@ -28,12 +28,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// replay writes the runs of testdata/behaviours anew: go test ./cmd/daycared -run TestBehaviours -behaviours
+// replay rewrites the runs of testdata/behaviours: go test ./cmd/daycared -run TestBehaviours -behaviours
 var replay = flag.Bool("behaviours", false, "write testdata/behaviours anew")
 
-// TestBehaviours runs each of the five behaviours on the whole daemon, from its first event to its last, once with fay on
-// Telegram and once on WhatsApp. What is to come of it is in testdata/behaviours: every event as it is told at
-// admin.sock, and what callers, models and fay say and see meanwhile.
+// TestBehaviours runs each of the five behaviours on the whole daemon, once with fay on Telegram and once on WhatsApp. The
+// expected runs are in testdata/behaviours: every event at admin.sock, and what callers, models and fay see and say meanwhile.
 func TestBehaviours(t *testing.T) {
 	for name, play := range map[string]func(*behaviour){
 		"wait_ack": waitsForAck, "request_permission": requestsPermission, "pause": pauses, "gated_tools": gatesTools,
@@ -51,57 +50,57 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-// behaviour is one run, and the text that is made of it. The text is written stage by stage: first what somebody did,
-// then, once all is there that it led to, what the model was told and said, the events, and what fay sees by then.
+// behaviour is one run and its text. The text is written stage by stage: first an action, then, once all its effects have
+// arrived, the model's input and replies, the events, and what fay sees.
 type behaviour struct {
 	*loop
 	handset
 	*thoughts
 	out   bytes.Buffer
 	names naming
-	key   string // of the operator
+	key   string // the operator's
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and made anew whenever there is more
-	events  []string      // as they came, those that were written cut off
-	seq     int64         // of the last
-	ended   bool          // the stream
-	turns   []string      // of models, as they came
+	changed chan struct{} // closed and replaced whenever something arrives
+	events  []string      // in order of arrival, without those already written
+	seq     int64         // of the last event
+	ended   bool          // the stream of events has ended
+	turns   []string      // of models, in order of arrival
 	replies []callerReply
-	calls   int // of callers
-	written int // events
+	calls   int // calls of callers
+	written int // events written
 
-	seen    map[string]string // what is written of the chat, by the message
-	numbers map[string]int    // of the messages, as they are written
-	due     []string          // what she is to see besides, in this stage
-	card    string            // that is to be changed in it
-	newest  string            // request
+	seen    map[string]string // what was written of the chat, by message
+	numbers map[string]int    // numbers of messages, as written
+	due     []string          // further expected messages of this stage
+	card    string            // the expected change of the card
+	newest  string            // the latest request
 	session string            // of the last event that has one
 }
 
-// handset is how fay sees and answers.
+// handset is how fay sees messages and answers.
 type handset interface {
-	// contact is her in the configuration, and channel what leads to her.
+	// contact is fay's contact in the configuration; channel is the channel's configuration.
 	contact() string
 	channel() string
 	connected(ctx context.Context) error
-	// messages are what she sees of daycared's and what it does to her own, oldest first.
+	// messages returns daycared's messages and its changes to fay's own, oldest first.
 	messages() []sight
-	// writes writes to daycared.
+	// writes sends a message to daycared.
 	writes(text string)
 	buttons() bool
-	// answers answers the newest card: by a button where there are some, else in words, with the card's code in the place
-	// of CODE. It says what she did, which message is changed by it, and what she is to see besides.
+	// answers answers the latest card by a button, if there are buttons, otherwise in words, in which CODE stands for the card's
+	// code. It returns what fay did, the message that it changes, and what else she will see.
 	answers(ctx context.Context, button, words string) (did, card, sees string, err error)
 }
 
-// callerReply is what a caller got for one of its calls.
+// callerReply is the response to a caller's call.
 type callerReply struct {
 	n    int
 	text string
 }
 
-// sight is a message as fay sees it, or what daycared put on one of hers.
+// sight is a message that fay sees, or daycared's mark on one of hers.
 type sight struct {
 	id, text string
 	mark     bool
@@ -131,7 +130,7 @@ func newBehaviour(t *testing.T, chat string, hand func(*behaviour) handset) *beh
 	}
 	b.follow()
 	b.await("the chat", b.connected)
-	for _, m := range b.messages() { // as of Start
+	for _, m := range b.messages() { // after Start
 		b.seen[m.id], b.numbers[m.id] = m.text, len(b.numbers)+1
 	}
 	b.out.WriteString(aboutRuns)
@@ -168,7 +167,7 @@ func (b *behaviour) must(err error) {
 	}
 }
 
-// door is a client of one of the sockets that knows nothing of us.
+// door is a plain HTTP client of one of the sockets.
 func (b *behaviour) door(name string) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(b.dir, name))
@@ -177,13 +176,13 @@ func (b *behaviour) door(name string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// more says that there is more to look at. The lock is held.
+// more signals that something has arrived. The caller holds the lock.
 func (b *behaviour) more() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// follow reads the stream of events from its beginning until the daemon ends.
+// follow reads the event stream from its beginning until the daemon ends.
 func (b *behaviour) follow() {
 	key, err := os.ReadFile(filepath.Join(b.dir, "data", "admin.key"))
 	b.must(err)
@@ -215,7 +214,7 @@ func (b *behaviour) follow() {
 	}()
 }
 
-// happening is an event as far as the run looks into it.
+// happening is the part of an event that the run needs.
 type happening struct {
 	Seq     int64                      `json:"seq"`
 	Type    permissions.Type           `json:"type"`
@@ -229,7 +228,7 @@ func happened(event string) (h happening, err error) {
 	return h, err
 }
 
-// told takes an event, which is to be as the contract has it, and to come after those before it.
+// told handles an event, and checks its format and order.
 func (b *behaviour) told(event string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,7 +257,7 @@ func (b *behaviour) told(event string) {
 	}
 }
 
-// thinks is what a model is asked and says.
+// thinks returns a model's next reply, and records the request.
 func (b *behaviour) thinks(r modeltest.Request) modeltest.Answer {
 	a := b.answer(r)
 	who := "the model"
@@ -291,7 +290,7 @@ func indented(text string) string {
 
 var blanks = regexp.MustCompile(`(?m) +$`)
 
-// calling is a reply of a model: the tools that it calls, each followed by its input.
+// calling is a reply with tool calls, each tool followed by its input.
 func calling(of ...string) (a modeltest.Answer) {
 	for i := 0; i+1 < len(of); i += 2 {
 		a.Calls = append(a.Calls, models.Call{Tool: of[i], Input: json.RawMessage(of[i+1])})
@@ -299,33 +298,33 @@ func calling(of ...string) (a modeltest.Answer) {
 	return a
 }
 
-// saying is one in words.
+// saying is a reply with text.
 func saying(text string) modeltest.Answer { return modeltest.Answer{Text: text} }
 
-// next has the model of an agent reply so, in this order.
+// next sets an agent's next replies.
 func (b *behaviour) next(agent string, replies ...modeltest.Answer) {
 	b.thoughts.mu.Lock()
 	defer b.thoughts.mu.Unlock()
 	b.thoughts.next[agent] = append(b.thoughts.next[agent], replies...)
 }
 
-// scene begins a part of the run.
+// scene starts a part of the run.
 func (b *behaviour) scene(title string) {
 	fmt.Fprintf(&b.out, "\n\n######## %s\n", title)
 }
 
-// did begins a stage.
+// did starts a stage.
 func (b *behaviour) did(what string) {
 	fmt.Fprintf(&b.out, "\n==== %s\n", b.names.in(what))
 }
 
-// says has fay write to the agent.
+// says sends fay's message to the agent.
 func (b *behaviour) says(text string) {
 	b.did("fay writes: " + text)
 	b.writes(text)
 }
 
-// decides has fay answer the newest card.
+// decides answers the latest card as fay.
 func (b *behaviour) decides(button, words string) {
 	b.t.Helper()
 	ctx, done := context.WithTimeout(b.ctx, patient)
@@ -336,7 +335,7 @@ func (b *behaviour) decides(button, words string) {
 	b.due, b.card = []string{sees}, card
 }
 
-// tries has her answer with what is no answer.
+// tries sends an invalid answer as fay.
 func (b *behaviour) tries(words string) {
 	b.t.Helper()
 	b.decides("", words)
@@ -344,18 +343,18 @@ func (b *behaviour) tries(words string) {
 	b.until("", "Nothing was decided")
 }
 
-// looks reads the session that the last event is of, as a front end does that has just begun.
+// looks reads the session of the last event, as a front end that was just started does.
 func (b *behaviour) looks() {
 	b.asks("admin", http.MethodGet, "/v1/sessions/"+b.session, "")
 	b.until(got)
 }
 
-// because has her deny with a reason.
+// because denies with a reason.
 func (b *behaviour) because(button, reason string) {
 	b.ownWords(button, "NO CODE because "+reason, reason)
 }
 
-// ownWords has her press a button that asks for words, and say them; without buttons she says all at once.
+// ownWords presses a button that asks for text, and sends it; without buttons, it sends everything at once.
 func (b *behaviour) ownWords(button, words, own string) {
 	if !b.buttons() {
 		b.decides("", words)
@@ -366,13 +365,13 @@ func (b *behaviour) ownWords(button, words, own string) {
 	b.decides("", own)
 }
 
-// use has her talk to another agent of hers.
+// use switches fay to another agent.
 func (b *behaviour) use(agent string) {
 	b.says("/use " + agent)
 	b.until("", agent)
 }
 
-// asks makes a call at a socket, whose answer is awaited by until as got.
+// asks makes a call at a socket; until awaits its response as got.
 func (b *behaviour) asks(door, method, path, body string, header ...string) {
 	b.did(strings.TrimSpace("a caller at " + door + ".sock: " + method + " " + path + "\n" + indented(body)))
 	r, err := http.NewRequestWithContext(b.ctx, method, "http://daycared"+path, strings.NewReader(body))
@@ -408,13 +407,13 @@ func (b *behaviour) asks(door, method, path, body string, header ...string) {
 	}()
 }
 
-// got as what is awaited is the answer to a caller.
+// got stands for the response to a caller.
 const got = "got"
 
 const cardShown = string(permissions.RequestShown)
 
-// until ends a stage: as soon as there are these events, as many as are named, fay sees messages like these that are new
-// or changed, and, where got is among the events, the caller has its answer.
+// until ends a stage once these events have arrived, fay sees new or changed messages that match, and, if got is listed, the
+// caller has its response.
 func (b *behaviour) until(events string, sees ...string) {
 	b.t.Helper()
 	var want []*regexp.Regexp
@@ -448,8 +447,8 @@ func (b *behaviour) until(events string, sees ...string) {
 	b.write()
 }
 
-// lacks is which of these have not come yet, in this order. The answers to callers, and that a card was shown, come at
-// any time. The lock is held.
+// lacks returns which of these have not arrived, in order. Responses to callers, and REQUEST_SHOWN, may arrive at any time. The
+// caller holds the lock.
 func (b *behaviour) lacks(want []string) string {
 	var inOrder []string
 	left := map[string]int{got: -len(b.replies), cardShown: 0}
@@ -480,7 +479,7 @@ func (b *behaviour) lacks(want []string) string {
 	return strings.Join(inOrder, " ")
 }
 
-// unseen is an error while no new message is like each of these.
+// unseen is an error until a new message matches each of these.
 func (b *behaviour) unseen(want []*regexp.Regexp) error {
 	messages := b.messages()
 	if slices.ContainsFunc(messages, func(m sight) bool { return m.id == b.card && b.seen[m.id] == m.text }) {
@@ -494,7 +493,7 @@ func (b *behaviour) unseen(want []*regexp.Regexp) error {
 	return nil
 }
 
-// write writes what has come of a stage.
+// write writes what a stage has produced.
 func (b *behaviour) write() {
 	b.mu.Lock()
 	events, turns, replies := b.events, b.turns, b.replies
@@ -550,7 +549,7 @@ func (b *behaviour) write() {
 
 var ofAgent = regexp.MustCompile(`^(helper|strict|hasty): `)
 
-// agentsLast puts what agents say behind what daycared itself does, which may come before or after it.
+// agentsLast sorts agents' messages after daycared's own actions, since their order is not fixed.
 func agentsLast(m sight) int {
 	if ofAgent.MatchString(m.text) {
 		return 1
@@ -558,7 +557,7 @@ func agentsLast(m sight) int {
 	return 0
 }
 
-// shownLast puts REQUEST_SHOWN, whose place is not promised, behind the other events of its stage.
+// shownLast sorts REQUEST_SHOWN, whose order is not fixed, after the other events of its stage.
 func shownLast(event string) int {
 	if strings.Contains(event, `"type":"`+string(permissions.RequestShown)+`"`) {
 		return 1
@@ -566,7 +565,7 @@ func shownLast(event string) int {
 	return 0
 }
 
-// end ends the daemon. After all that was awaited, nothing more has happened, nor is anything left to be thought.
+// end ends the daemon, and checks that nothing unexpected has happened and no reply is left.
 func (b *behaviour) end() {
 	b.t.Helper()
 	b.must(b.daemon.Process.Signal(os.Interrupt))

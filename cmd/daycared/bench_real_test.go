@@ -111,7 +111,7 @@ func TestRealAgents(t *testing.T) {
 	}
 }
 
-// cases is where the cases are with which it is tried.
+// cases is the folder of the program's cases.
 func (c program) cases() string {
 	if c.acp != nil {
 		return "testdata/clients/acp"
@@ -119,10 +119,10 @@ func (c program) cases() string {
 	return "testdata/clients"
 }
 
-// special are the cases that are tried only in the modes that name them.
+// special are the cases that run only in modes that name them.
 var special = []string{"keyboard", "delay", "plan", "plan no", "choice"}
 
-// tries reports whether a case is tried in this mode.
+// tries reports whether a case runs in this mode.
 func (m mode) tries(name string) bool {
 	switch {
 	case len(m.only) > 0:
@@ -133,7 +133,7 @@ func (m mode) tries(name string) bool {
 	return !slices.Contains(m.without, name)
 }
 
-// runs gives the client's version.
+// runs returns the client's version.
 func (c program) runs(npm string) (string, error) {
 	words := expandAll(c.version, map[string]string{"NPM": npm})
 	cmd := exec.Command(words[0], words[1:]...)
@@ -146,7 +146,7 @@ func (c program) runs(npm string) (string, error) {
 	return found, err
 }
 
-// try runs every case, and says what became of each: empty where it held.
+// try runs all cases, and returns the failure of each; empty if it passed.
 func (c program) try(t *testing.T, npm string, m mode, cases []string, row map[string]string) map[string]string {
 	came := map[string]string{}
 	t.Run(c.name+" "+m.name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func (c program) try(t *testing.T, npm string, m mode, cases []string, row map[s
 	return came
 }
 
-// compare is what the documentation says of the row beside what came of it.
+// compare compares a row of the documentation with the results.
 func compare(t *testing.T, row string, said, came map[string]string) {
 	if said == nil {
 		t.Errorf("docs/tried.md has no row %q", row)
@@ -188,7 +188,7 @@ func compare(t *testing.T, row string, said, came map[string]string) {
 	}
 }
 
-// keeper is a test in which a case that fails is kept, and fails nothing.
+// keeper is a test that records failing cases instead of failing.
 type keeper struct {
 	t    *testing.T
 	name string
@@ -217,17 +217,17 @@ func (k *keeper) Log(args ...any) {
 	k.why = append(k.why, fmt.Sprint(args...))
 }
 
-// caseOf is a case as the table calls it.
+// caseOf is the name of a case in the table.
 func caseOf(file string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(file, ".txtar"), "_", " ")
 }
 
-// Run runs one case, and keeps its name without .txtar.
+// Run runs one case, and records its name without .txtar.
 func (k *keeper) Run(name string, f func(testscript.T)) {
 	words := caseOf(name)
 	defer func(usual time.Duration) { patience = usual }(patience)
 	if patience = 5 * time.Minute; strings.HasPrefix(k.said[words], "no") {
-		patience = 20 * time.Second // what is known not to hold is not waited for so long
+		patience = 20 * time.Second // known failures are not worth a longer wait
 	}
 	one := &keeper{t: k.t, name: name, came: k.came}
 	held := false
@@ -246,7 +246,7 @@ func (k *keeper) Run(name string, f func(testscript.T)) {
 
 type benchKey struct{}
 
-// bench is one case: the client, and its model.
+// bench is one case: the client and its model.
 type bench struct {
 	t      *testing.T
 	c      program
@@ -255,9 +255,9 @@ type bench struct {
 	server *modeltest.Server
 
 	mu    sync.Mutex
-	next  []models.Call // its calls, one after the other
+	next  []models.Call // its calls, in order
 	made  int           // how many of them were made
-	again chan struct{} // the call is made again when this is closed
+	again chan struct{} // the call is repeated when this is closed
 }
 
 func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) error {
@@ -302,8 +302,8 @@ func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) er
 		os.WriteFile(filepath.Join(env.WorkDir, "config.yaml"), []byte(config), 0o600))
 }
 
-// remain ends what the client left running, which runs in its home or from there: Codex at a terminal has copied a server of its own
-// to it by then, and Gemini CLI starts itself a second time.
+// remain kills processes that the client left running in or from its home: Codex at a terminal copies a server of its own there,
+// and Gemini CLI restarts itself.
 func remain(t *testing.T, home string) {
 	links, err := filepath.Glob("/proc/[0-9]*/[ec][xw][ed]")
 	if err != nil {
@@ -312,12 +312,12 @@ func remain(t *testing.T, home string) {
 	for _, link := range links {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, home+"/") && pid != os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 		}
 	}
 }
 
-// agent is the entry of a program that speaks ACP, as an agent of fay's.
+// agent is the configuration of an ACP program as fay's agent.
 func (c program) agent(b *bench, m mode) string {
 	quoted := func(words []string) string {
 		text, _ := json.Marshal(expandAll(words, b.names))
@@ -342,7 +342,7 @@ func expandAll(words []string, names map[string]string) []string {
 	return all
 }
 
-// answer is the next call to whoever has the tools, and words to those that want a title, or were told how the last call went.
+// answer is the next tool call, if the request has tools; a request for a title, or with the last call's result, gets text.
 func (b *bench) answer(r modeltest.Request) modeltest.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -370,7 +370,7 @@ func (b *bench) answer(r modeltest.Request) modeltest.Answer {
 	return modeltest.Answer{Calls: []models.Call{call}}
 }
 
-// planned is where Claude Code tells its model to write a plan.
+// planned matches the file in which Claude Code tells its model to write a plan.
 var planned = regexp.MustCompile(`/[^\s"\\]+/plans/[^\s"\\]+\.md`)
 
 func benchCommands() scriptCommands {
@@ -467,7 +467,7 @@ func benchCommands() scriptCommands {
 	}
 }
 
-// untilAsked waits until anything is pending, and not for an agent that has ended.
+// untilAsked waits until a request is pending, or the agent has ended.
 func untilAsked(ts *testscript.TestScript) {
 	people := deciders(ts)
 	defer people.Close()
@@ -483,7 +483,7 @@ func untilAsked(ts *testscript.TestScript) {
 	})
 }
 
-// untilOver waits for the agent's end. One at a terminal is ended when its model was told what came of the call.
+// untilOver waits for the agent's end. An agent at a terminal is ended once its model has the call's result.
 func untilOver(ts *testscript.TestScript, b *bench, _ []string) {
 	a := cast(ts)["agent"]
 	if b.m.terminal && !over(a.done) {
@@ -511,7 +511,7 @@ func (b *bench) calls(tool, input string) {
 	b.next = append(b.next, models.Call{Tool: tool, Input: json.RawMessage(input)})
 }
 
-// connects writes the agent's settings. Those of Codex are trusted, as its own /hooks would.
+// connects writes the agent's settings. Codex's hooks are trusted, as by its /hooks.
 func connects(ts *testscript.TestScript, b *bench, args []string) {
 	if b.c.acp != nil {
 		return // it is in the configuration
@@ -534,7 +534,7 @@ func connects(ts *testscript.TestScript, b *bench, args []string) {
 	}
 }
 
-// told is what the model was told of its calls.
+// told are the results that the model received.
 func (b *bench) told() (all []string) {
 	for _, r := range b.server.Requests() {
 		if last := r.Last(); last.Role == models.Results {
@@ -544,7 +544,7 @@ func (b *bench) told() (all []string) {
 	return all
 }
 
-// reads waits until the model was told that.
+// reads waits until the model received a matching result.
 func reads(ts *testscript.TestScript, b *bench, args []string) {
 	want, err := regexp.Compile(strings.Join(args, " "))
 	ts.Check(err)
@@ -562,7 +562,7 @@ func reads(ts *testscript.TestScript, b *bench, args []string) {
 	})
 }
 
-// askedInAll counts what people were ever asked.
+// askedInAll counts all requests to people.
 func askedInAll(ts *testscript.TestScript, _ *bench, args []string) {
 	people := deciders(ts)
 	defer people.Close()
@@ -574,7 +574,7 @@ func askedInAll(ts *testscript.TestScript, _ *bench, args []string) {
 		case permissions.RequestCreated:
 			seen[e.Request] = true
 		case permissions.RequestSettled:
-			if e.Actor != "fay" && e.Detail["state"] == string(permissions.Approved) { // policy has
+			if e.Actor != "fay" && e.Detail["state"] == string(permissions.Approved) { // decided by policy
 				delete(seen, e.Request)
 			}
 		}

@@ -23,12 +23,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// usualPending is how many requests wait when the daemon starts, unless PENDING says otherwise.
+// usualPending is the default of PENDING, the number of requests pending at the start.
 const usualPending = 100_000
 
-// BenchmarkServe is from the execution of the real binary to its first answer at the admin socket, with a list of what
-// waits, while many requests wait; and from SIGTERM, in the middle of a long poll at Telegram, to its end. In turn with it
-// goes the same with nothing that waits.
+// BenchmarkServe measures the time from the execution of the real binary to its first answer at the admin socket, with a list of
+// the pending requests, and from SIGTERM, during a Telegram long poll, to its end; alternately with many pending requests and
+// with none.
 func BenchmarkServe(b *testing.B) {
 	many := usualPending
 	if n, err := strconv.Atoi(os.Getenv("PENDING")); err == nil {
@@ -41,7 +41,7 @@ func BenchmarkServe(b *testing.B) {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
 	full, empty := newHome(b, binary, server), newHome(b, binary, server)
-	full.live(0) // makes the store
+	full.live(0) // creates the store
 	empty.live(0)
 	full.fill(many)
 	b.Run("pending-"+strconv.Itoa(many), func(b *testing.B) {
@@ -66,7 +66,7 @@ func BenchmarkServe(b *testing.B) {
 	})
 }
 
-// home is where one daemon lives.
+// home holds the files of one daemon.
 type home struct {
 	b      *testing.B
 	binary string
@@ -76,7 +76,7 @@ type home struct {
 
 func newHome(b *testing.B, binary string, server *telegramtest.Server) *home {
 	b.Helper()
-	dir, err := os.MkdirTemp("", "dc") // sockets need short names
+	dir, err := os.MkdirTemp("", "dc") // sockets need short paths
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -97,8 +97,7 @@ func newHome(b *testing.B, binary string, server *telegramtest.Server) *home {
 	return &home{b: b, binary: binary, dir: dir, server: server}
 }
 
-// live is one life of a daemon: how long it took to serve, which it does when it lists at least so many requests, and
-// how long to end.
+// live runs the daemon once, and returns how long it took to serve (to list at least this many requests) and to end.
 func (h *home) live(atLeast int) (start, stop time.Duration) {
 	h.b.Helper()
 	log, err := os.Create(filepath.Join(h.dir, "log"))
@@ -136,7 +135,7 @@ func (h *home) live(atLeast int) (start, stop time.Duration) {
 	return start, time.Since(began)
 }
 
-// fill puts so many requests into the store that wait, each with a card on fay's phone.
+// fill stores this many pending requests, each with a card on fay's phone.
 func (h *home) fill(many int) {
 	h.b.Helper()
 	rows, err := store.Open(h.b.Context(), store.Options{
@@ -162,7 +161,7 @@ func (h *home) fill(many int) {
 	}
 }
 
-// waiting is a request of an agent elsewhere that was shown a moment ago.
+// waiting is a remote agent's request that was just shown.
 func waiting(n int) permissions.Opening {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	r := permissions.Request{

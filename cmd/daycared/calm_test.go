@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// While the store cannot be used, its cause is logged once, a minute has one line with how much more failed, and the end
-// is logged. What fails for another reason is logged as ever.
+// During an outage of the store its cause is logged once, then one line per minute with the number of further failures, and its
+// end. Other failures are logged as usual.
 func TestTheLogSaysOnceThatTheStoreCannotBeUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -63,7 +63,7 @@ func TestTheLogSaysOnceThatTheStoreCannotBeUsed(t *testing.T) {
 	})
 }
 
-// What ends because the daemon stops, or because whoever asked has left, is no fault.
+// An operation that ends because the daemon stops, or because its caller left, is not logged as an error.
 func TestWhatIsCancelledIsNoFault(t *testing.T) {
 	for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 		var text bytes.Buffer
@@ -75,7 +75,7 @@ func TestWhatIsCancelledIsNoFault(t *testing.T) {
 	}
 }
 
-// A line of the log has no error where there is none.
+// A log line without an error has no err key.
 func TestTheLogNamesNoErrorWhereThereIsNone(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: withoutNil}))

@@ -116,8 +116,8 @@ func sees(ts *testscript.TestScript, c *chats, args []string) {
 	noted(ts, m)
 }
 
-// noted waits until the daemon knows that what is pending was delivered, before which an answer in words is too early. A
-// daemon that does not answer knows nothing more.
+// noted waits until the daemon has recorded the delivery of pending requests; an answer in words would be too early before. A
+// daemon that does not answer is dead.
 func noted(ts *testscript.TestScript, m telegramtest.Message) {
 	if len(m.Keyboard) == 0 {
 		return
@@ -130,7 +130,7 @@ func noted(ts *testscript.TestScript, m telegramtest.Message) {
 			return nil //nolint:nilerr // see above
 		}
 		for _, s := range list {
-			if strings.Contains(m.Text, s.Code) && len(s.Copies) == 0 { // those that were delivered
+			if strings.Contains(m.Text, s.Code) && len(s.Copies) == 0 { // delivered ones
 				return errors.New("it is not noted that " + s.Code + " was delivered")
 			}
 		}
@@ -138,7 +138,7 @@ func noted(ts *testscript.TestScript, m telegramtest.Message) {
 	})
 }
 
-// misses checks that nothing of what somebody got so far fits.
+// misses checks that no message received so far matches.
 func misses(ts *testscript.TestScript, c *chats, args []string) {
 	unwanted, err := regexp.Compile("(?s)" + args[1])
 	ts.Check(err)
@@ -180,7 +180,7 @@ func taps(ts *testscript.TestScript, c *chats, args []string) {
 	c.now = m
 	tap := p.TapsData(id, dataOf(m.Keyboard, args[1]))
 	toast, err := tap.Toast(ctx)
-	if err == nil && strings.Contains(toast.Text, "shown again below") { // as after a crash that came before it was noted
+	if err == nil && strings.Contains(toast.Text, "shown again below") { // after a crash before it was recorded
 		data := dataOf(m.Keyboard, args[1])
 		c.now, err = p.Sees(ctx, func(m telegramtest.Message) bool { return m.ID > id && dataOf(m.Keyboard, args[1]) == data })
 		ts.Check(err)
@@ -189,7 +189,7 @@ func taps(ts *testscript.TestScript, c *chats, args []string) {
 	toasts(ts, tap, args[2:])
 }
 
-// presses is a tap of a button that is gone, or on somebody else's phone.
+// presses taps a button that is gone, or on another person's phone.
 func presses(ts *testscript.TestScript, c *chats, args []string) {
 	data := dataOf(c.now.Keyboard, args[1])
 	for _, v := range c.now.History {
@@ -208,7 +208,7 @@ func toasts(ts *testscript.TestScript, tap *telegramtest.Tap, want []string) {
 	}
 }
 
-// dataOf is the data of a button, empty where there is none.
+// dataOf is a button's data; empty if there is no such button.
 func dataOf(board [][]telegramtest.Button, text string) string {
 	for _, row := range board {
 		for _, b := range row {

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// trusts has Codex, which is that program, trust the hooks that it lists, as a person does under /hooks.
+// trusts makes Codex trust the hooks that it lists, as a person does with /hooks.
 func trusts(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[0], "app-server")
 	cmd.Dir = ts.MkAbs("ws")

@@ -11,13 +11,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// claim is what somebody was told became of a request.
+// claim is an outcome that somebody was told.
 type claim struct {
 	name, whom string
 	state      permissions.State
 }
 
-// read gives a row as it stands, from whichever daemon lives.
+// read returns a row, from the current daemon.
 func (l *loop) read(id permissions.ID) (r permissions.Request, err error) {
 	l.await("the row of "+string(id), func(ctx context.Context) error {
 		var s permissions.RequestView
@@ -32,9 +32,9 @@ func (l *loop) read(id permissions.ID) (r permissions.Request, err error) {
 	return r, err
 }
 
-// ask puts a question by its name, whatever dies meanwhile, and compares what its agent is told with the row. What comes
-// in the end has no id when that is a violation already. Each asks for a folder of its own beneath the tag, since what was
-// denied twice is not asked again.
+// ask asks a named question across deaths of the daemon, and compares the agent's outcome with the row. The received request has
+// no id if that was a violation. Each question asks for a separate folder below the tag, since what was denied twice is not
+// asked again.
 func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Request {
 	told := make(chan permissions.Request, 1)
 	wanted, err := permissions.ParseTag(tag + "/" + strings.ReplaceAll(name, " ", "-"))
@@ -47,7 +47,7 @@ func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Req
 		for {
 			r, err := l.agents.Ask(ctx, permissions.Caller{}, q)
 			if errors.Is(err, api.ErrUnreachable) && ctx.Err() == nil {
-				continue // never connected: the daemon was just dead
+				continue // never connected: the daemon was dead
 			}
 			if err != nil {
 				l.unanswered(name, r.ID, err)
@@ -61,7 +61,7 @@ func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Req
 	return told
 }
 
-// unanswered says of a question that nobody answered how it stands, and what the daemon says.
+// unanswered describes an unanswered question's row and the daemon's state.
 func (l *loop) unanswered(name string, id permissions.ID, err error) {
 	if l.ctx.Err() != nil {
 		return
@@ -75,7 +75,7 @@ func (l *loop) unanswered(name string, id permissions.ID, err error) {
 	l.violated("%s (%s) is not answered: %v; it is %s, %v\n%s", name, id, err, r.State, unread, log[max(0, len(log)-4000):])
 }
 
-// ended sees that a question ended with the answer that was given.
+// ended checks that a question ended with the given answer.
 func (l *loop) ended(name string, r permissions.Request, want permissions.State) {
 	if r.ID != "" && r.State != want {
 		l.violated("%s (%s) was to end %s and ended %s", name, r.ID, want, r.State)
@@ -85,7 +85,7 @@ func (l *loop) ended(name string, r permissions.Request, want permissions.State)
 	l.asked++
 }
 
-// claimed compares what somebody was told became of a request with the row, and keeps it for the end.
+// claimed compares a claim with the row, and keeps it for the end.
 func (l *loop) claimed(id permissions.ID, c claim) {
 	l.mu.Lock()
 	before, twice := l.stored[id]
@@ -107,7 +107,7 @@ func (l *loop) holds(id permissions.ID, c claim) {
 	}
 }
 
-// audit reads what the audit has grown by: each request ends once.
+// audit reads the new audit entries: each request ends once.
 func (l *loop) audit() {
 	for l.ctx.Err() == nil {
 		var entries []permissions.Entry

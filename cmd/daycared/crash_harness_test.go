@@ -19,11 +19,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A crash loop keeps killing the real program, with its failpoints, over one store, while agents ask and people
-// answer. What anybody is told is compared with the row at once, what the audit says after each death, and everything
-// once more at the end; a violation ends the loop, and names the request.
+// A crash loop repeatedly kills the real program at its failpoints, on one store, while agents ask and people answer. Every
+// reported outcome is compared with the row at once, with the audit after each death, and again at the end. A violation ends the
+// loop and names the request.
 
-// kills is how many times the daemon is killed.
+// kills is the number of kills.
 func kills(t *testing.T, usual int) int {
 	t.Helper()
 	text := os.Getenv("CRASH_POINTS")
@@ -37,8 +37,7 @@ func kills(t *testing.T, usual int) int {
 	return n
 }
 
-// death is where the daemon kills itself the next time: before and after each point in turn, and then at a later hit, up
-// to a last one.
+// death is the daemon's next failpoint: before and after each point in turn, and then at later hits, up to a last one.
 func death(points []string, killed, last int) string {
 	return deathAt(points, killed, 1+killed/(2*len(points))%last)
 }
@@ -47,10 +46,10 @@ func deathAt(points []string, killed, hit int) string {
 	return points[killed/2%len(points)] + []string{".before:", ".after:"}[killed%2] + strconv.Itoa(hit)
 }
 
-// crashFault makes the daemons of a loop do what must never happen, instead of dying.
+// crashFault makes a loop's daemons misbehave instead of dying.
 const crashFault = "CRASH_FAULT"
 
-// parts is what the parts of a loop add to its configuration.
+// parts is the additional configuration of a loop's parts.
 type parts struct{ people, routes, connectors, agents []string }
 
 func (s parts) config(dir string) string {
@@ -63,40 +62,40 @@ func (s parts) config(dir string) string {
 			"high_risk: {tools: []}\ndata_dir: DIR/data\n", "DIR", dir)
 }
 
-// loop is one store and the daemons that live and die over it. What is asked and answered in it may be so at the same
-// time; it is started, and lives, for one at a time.
+// loop is one store and the daemons that run on it in turn. Asking and answering may be concurrent; starting and living is
+// sequential.
 type loop struct {
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // of all that is done in it; it ends with the first violation
 	stop   context.CancelFunc
 	dir    string
 	binary string
-	env    []string // of the daemons, besides our own
+	env    []string // further environment of the daemons
 	parts  parts
 	agents *api.Client
 	people *admin.Client
 
-	restored bool // a backup was put in the place of the store
+	restored bool // a backup replaced the store
 
-	daemon *exec.Cmd // the one that was started last; read it only while it lives
+	daemon *exec.Cmd // the daemon started last; read it only while it lives
 	done   chan struct{}
 
 	mu      sync.Mutex
-	hand    *os.File // what is typed at the console of the daemon goes in here; nil without one
+	hand    *os.File // input of the daemon's console; nil without one
 	asked   int
 	stored  map[permissions.ID]claim
-	deaths  map[string]int // at each failpoint; the others came from outside
+	deaths  map[string]int // per failpoint; others were killed from outside
 	seq     int64
-	settled map[permissions.ID][]string // every end of a request that the audit tells of
+	settled map[permissions.ID][]string // the ends of requests in the audit
 }
 
 func newLoop(t *testing.T) *loop {
-	dir, err := os.MkdirTemp("", "dc") // sockets need short names
+	dir, err := os.MkdirTemp("", "dc") // sockets need short paths
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	binary, err := exec.LookPath("daycared") // this one, which TestMain put there
+	binary, err := exec.LookPath("daycared") // this binary, put there by TestMain
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +112,7 @@ func newLoop(t *testing.T) *loop {
 	return l
 }
 
-// begin starts the first daemon, by the configuration of all parts.
+// begin starts the first daemon, with the configuration of all parts.
 func (l *loop) begin() {
 	l.t.Helper()
 	if len(l.parts.agents) == 0 {
@@ -129,7 +128,7 @@ func (l *loop) begin() {
 	}
 }
 
-// rise starts a daemon that will fail at the failpoint, if any, and returns when it is ready, or dead.
+// rise starts a daemon with a failpoint, if any, and returns when it is ready or dead.
 func (l *loop) rise(failpoint string) {
 	cmd := exec.Command(l.binary, "serve", "--config", filepath.Join(l.dir, "c.yaml"))
 	cmd.Env = append(append(os.Environ(), l.env...), "DAYCARED_FAILPOINT="+failpoint)
@@ -166,7 +165,7 @@ func (l *loop) rise(failpoint string) {
 	l.await("the daemon to be ready", func(ctx context.Context) error {
 		select {
 		case <-done:
-			return nil // dead already: its life sees to it
+			return nil // it is dead: life handles it
 		default:
 			return l.people.Ready(ctx)
 		}
@@ -175,7 +174,7 @@ func (l *loop) rise(failpoint string) {
 
 func (l *loop) kill() {
 	if l.daemon != nil {
-		_ = l.daemon.Process.Kill() // it may be dead already
+		_ = l.daemon.Process.Kill() // it may be dead
 		<-l.done
 	}
 }
@@ -185,9 +184,9 @@ func (l *loop) restart(failpoint string) {
 	l.rise(failpoint)
 }
 
-// life restarts the daemon, as one that dies at the failpoint, and starts another when it is dead. work goes on across
-// that death until all of it is answered; died is closed when it has come. A daemon that outlives all work is killed
-// from outside, and one without a failpoint at any time.
+// life restarts the daemon with a failpoint, and starts another when it is dead. work continues across that death until
+// everything is answered; died is closed at the death. A daemon that outlives all work, or has no failpoint, is killed from
+// outside.
 func (l *loop) life(failpoint string, work func(died <-chan struct{})) {
 	l.t.Helper()
 	fault := os.Getenv(crashFault)
@@ -213,7 +212,7 @@ func (l *loop) life(failpoint string, work func(died <-chan struct{})) {
 		at, _, _ := strings.Cut(failpoint, ":")
 		l.deaths[at]++
 	}
-	_ = armed.Kill() // it may be dead already
+	_ = armed.Kill() // it may be dead
 	<-revived
 	l.audit()
 	if l.t.Failed() {
@@ -230,7 +229,7 @@ func over(c <-chan struct{}) bool {
 	}
 }
 
-// violated fails the test, and ends all that goes on in it.
+// violated fails the test and ends everything that runs in it.
 func (l *loop) violated(format string, args ...any) {
 	l.t.Helper()
 	if l.ctx.Err() == nil {
@@ -239,7 +238,7 @@ func (l *loop) violated(format string, args ...any) {
 	}
 }
 
-// patient bounds how long anything in a loop is waited for; in one that is to fail, that is not long.
+// patient bounds every wait in a loop; it is short in a loop that is expected to fail.
 var patient = func() time.Duration {
 	if os.Getenv(crashFault) != "" {
 		return 20 * time.Second

@@ -12,20 +12,19 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// crashPoints are the places before and after every store and send call at which the daemon kills itself.
+// crashPoints are the failpoints before and after every store and send call.
 var crashPoints = []string{"open", "apply", "shown", "send", "record", "forget", "endgrants"}
 
 const (
 	usualCrashes = 400
-	// lastHit is the highest hit of a failpoint at which the daemon dies; each life reaches at least that many.
+	// lastHit is the highest hit of a failpoint that kills; each life reaches at least as many.
 	lastHit = 4
-	// questionsALife is how many questions a daemon is given to die at its failpoint.
+	// questionsALife is the number of questions per life.
 	questionsALife = 4
 )
 
-// TestCrashLoop asks and decides across kills of the real binary at every failpoint in turn, over one store. Nothing
-// acknowledged may be lost, nothing decided twice, nothing expire after it was approved, and the audit must verify.
-// CRASH_POINTS sets how many kills there are.
+// TestCrashLoop asks and decides across kills of the real binary at every failpoint, on one store. No acknowledged decision may
+// be lost, nothing decided twice, no approved request expire, and the audit must verify. CRASH_POINTS sets the number of kills.
 func TestCrashLoop(t *testing.T) {
 	t.Run("D1/kills with terminals", func(t *testing.T) {
 		crashes := kills(t, usualCrashes)
@@ -42,7 +41,7 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// question is one request from its asking to its answer, whatever dies meanwhile.
+// question runs one request to its answer, across deaths of the daemon.
 func (l *loop) question(name string) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
@@ -55,9 +54,8 @@ func (l *loop) question(name string) {
 	l.ended(name, <-told, want)
 }
 
-// decide answers the question of that name as a person would: again and again, until they are told that it is stored,
-// or that it was before the death that swallowed the first reply. Each time an answer that is not offered is refused
-// and audited before.
+// decide answers the named question like a person: repeatedly, until told that the answer is stored, or was stored before a
+// death that lost the first reply. Before each attempt, an answer that is not offered is refused and audited.
 func (l *loop) decide(name string, answer permissions.Answer, want permissions.State) {
 	id := l.pending(name).Request.ID
 	l.await("an answer to "+name, func(ctx context.Context) error {
@@ -72,7 +70,7 @@ func (l *loop) decide(name string, answer permissions.Answer, want permissions.S
 	l.claimed(id, claim{name: name, whom: "who decided", state: want})
 }
 
-// pending waits for the question of that name.
+// pending waits for the named question.
 func (l *loop) pending(name string) (found permissions.RequestView) {
 	l.await(name, func(ctx context.Context) error {
 		list, err := l.people.List(ctx, "", 0)

@@ -426,7 +426,7 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 	case err != nil:
 		d.log.Error("keep the lock of the data directory", "err", err)
 	case anew:
-		d.log.Warn("the lock of the data directory was deleted and is taken anew", "path", d.dir.lock.Name())
+		d.log.Warn("the lock of the data directory was deleted: taking it again", "path", d.dir.lock.Name())
 	}
 	if _, err := os.Stat(d.paths.AdminKey); errors.Is(err, fs.ErrNotExist) {
 		err := store.WriteFile(d.paths.AdminKey, []byte(d.key), 0o600)

@@ -42,7 +42,7 @@ func TestDataDirIsOnesOwn(t *testing.T) {
 	}
 }
 
-// TestALockThatIsJustLetGoIsWaitedFor: that of a daemon which was killed while it started a process, which holds it too.
+// TestALockThatIsJustLetGoIsWaitedFor: a daemon killed while it starts a process leaves a child that still holds the lock.
 func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
 	t.Run("D8/a lock that is just let go", func(t *testing.T) {
 		path := t.TempDir()
@@ -68,8 +68,8 @@ func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestAnotherAccountsFolderIsLeftAlone has each command that writes into the data directory run as another account, which
-// need not exist: root would do no better.
+// TestAnotherAccountsFolderIsLeftAlone runs each command that writes to the data directory as another account, which need not
+// exist; even root must not write there.
 func TestAnotherAccountsFolderIsLeftAlone(t *testing.T) {
 	path, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	folder(t, path, 0o700)
@@ -95,13 +95,13 @@ func TestAnotherAccountsFolderIsLeftAlone(t *testing.T) {
 	if err != nil || len(made) != 1 {
 		t.Errorf("something was made there: %v, %v", made, err)
 	}
-	// The account of a service that is stopped has no name: nobody can run anything as that one.
+	// The account of a stopped service has no name, and nobody can become it.
 	want := "the data directory /var/lib/daycared is of uid 2147483000, which exists only while its service runs; " +
 		"see docs/operations.md, Backup and restore"
 	if err := notOwnDir("/var/lib/daycared", 2147483000); err.Error() != want {
 		t.Errorf("the folder of a service: %v; want %q", err, want)
 	}
-	// What another account left behind is named with its remedy.
+	// Files left by another account are named, with the remedy.
 	write(t, filepath.Join(path, lockName))
 	want = fmt.Sprintf("belongs to %s, which ran daycared here; as root, give the folder back with: chown -R %d %s",
 		accountName(os.Getuid()), os.Getuid()+1, path)
@@ -110,7 +110,7 @@ func TestAnotherAccountsFolderIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTheLockSaysWhoHoldsIt also where the daemon that wrote it is no more.
+// TestTheLockSaysWhoHoldsIt also if the daemon that wrote it has ended.
 func TestTheLockSaysWhoHoldsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	d, err := openDataDir(path, os.Getuid(), "/dev/pts/7")
@@ -189,7 +189,7 @@ func TestAdminKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestABrokenAdminKeyIsReplaced: a power cut may leave a file that is empty or cut short, and then nobody would be the operator.
+// TestABrokenAdminKeyIsReplaced: a power cut may leave an empty or truncated file, and then nobody would be the operator.
 func TestABrokenAdminKeyIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admin.key")
 	for _, broken := range []string{"", "abc", strings.Repeat("z", 64), strings.Repeat("a", 63), strings.Repeat("a", 64) + "\n"} {
@@ -223,7 +223,7 @@ func folder(t *testing.T, path string, mode fs.FileMode) {
 	}
 }
 
-// A token file is never half written: the name is taken before the secret is made, and the whole file takes its place.
+// A token file is never half written: it is created before the secret, and replaced atomically.
 func TestATokenFileIsWrittenWhole(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "token")
 	var taken *os.File

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// FuzzScript: each word of --answer types one line, whose meaning is what the word says: only allow and a scope allow.
+// FuzzScript: each word of --answer types one line with the word's meaning: only allow and the scopes allow.
 func FuzzScript(f *testing.F) {
 	for _, text := range []string{
 		"allow", "allow,deny:keep old/,allow,2,continue", "session,15m,deny", "deny:", "deny:a:b", "deny:\n", "deny:#2", "allow:x", "interrupt",

@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// sheet is a screen that keeps what it shows.
+// sheet is a screen that records its rows.
 type sheet struct{ rows []string }
 
 func (s *sheet) Name() string                                          { return "terminal" }
@@ -28,7 +28,7 @@ func (s *sheet) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	return string(p.Request.ID), nil
 }
 
-// played is a scene with what it shows, and how often it was ended.
+// played is a scene with its screen, and the number of times that it ended.
 type played struct {
 	*scene
 	*sheet
@@ -62,7 +62,7 @@ func finished(outcome string) wire.Event {
 	return wire.Event{Type: permissions.RunFinished, Payload: map[string]any{"outcome": outcome, "reason": "model"}}
 }
 
-// However words, cards and the end come, they are shown in the order in which they happened.
+// Messages, cards and the end are shown in order, whatever the order of their arrival.
 func TestADemoIsShownInOrder(t *testing.T) {
 	p := play(func(r permissions.Request) (string, error) { return "ran " + string(r.ID), nil })
 	may := permissions.Request{ID: "1", Kind: permissions.KindPermission, Reason: "I need it."}
@@ -70,7 +70,7 @@ func TestADemoIsShownInOrder(t *testing.T) {
 	p.shows(t, "? 1")
 
 	run := permissions.Request{ID: "2", Kind: permissions.KindTool, Reason: "wrote it"}
-	p.asksFor(t, run) // before the first is told to be settled
+	p.asksFor(t, run) // before the first is settled
 	p.said(words("wrote it"))
 	p.told(permissions.Request{ID: "9"})
 	p.shows(t)
@@ -81,10 +81,10 @@ func TestADemoIsShownInOrder(t *testing.T) {
 	run.State = permissions.Approved
 	p.told(run)
 	p.told(run)
-	p.said(words("wrote it")) // once more, after a kill
+	p.said(words("wrote it")) // again, after a kill
 	p.shows(t)
 	look := permissions.Request{ID: "3", Kind: permissions.KindPause, Reason: "done\nwith it"}
-	p.asksFor(t, look) // before its words
+	p.asksFor(t, look) // before its message
 	p.shows(t)
 	p.said(words("done\nwith it"))
 	p.shows(t, "   ran 2", "   scribe done\n   with it", "? 3")
@@ -106,7 +106,7 @@ func TestADemoIsShownInOrder(t *testing.T) {
 	}
 }
 
-// A job that fails, or a command that did not run as it was allowed, ends the demo with an error.
+// A failed job, or a command that did not run as allowed, ends the demo with an error.
 func TestADemoThatFails(t *testing.T) {
 	p := play(nil)
 	err := p.happened(finished("failed"))
@@ -125,7 +125,7 @@ func TestADemoThatFails(t *testing.T) {
 	}
 }
 
-// What the demo's daemon is given can be read, whatever its folder is called, with walls around what is run and without.
+// The demo's configuration is valid, whatever its folder is called, with and without a sandbox.
 func TestTheWorldOfADemo(t *testing.T) {
 	for name, walls := range map[string]bool{`walls`: true, `no "walls" & more`: false} {
 		folder := t.TempDir() + "/" + name

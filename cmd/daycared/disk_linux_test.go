@@ -20,18 +20,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// fault is what befalls the store of a running daemon.
+// fault is a failure of a running daemon's store.
 type fault struct {
 	name string
-	// befalls brings it about, and returns what mends it.
+	// befalls causes it, and returns how to repair it.
 	befalls func(l *loop) (mend func())
-	says    []string // what is wrong, and what to do
-	restart bool     // as it says itself; else it goes on as soon as it is mended
+	says    []string // the expected diagnosis and remedy
+	restart bool     // a restart is needed, as the remedy says; otherwise a repair is enough
 }
 
-// TestR8 has the store fail under the running daemon, by the real thing as far as a machine lets it: nothing is granted,
-// /readyz and everybody who asks or decides is told what is wrong and what to do, and what was pending is answered as soon
-// as it is mended.
+// TestR8 makes the store fail under a running daemon, as realistically as the machine allows. Nothing is granted, /readyz and
+// all callers get the cause and the remedy, and pending requests can be answered after the repair.
 func TestR8(t *testing.T) {
 	library := badDisk(t)
 	for _, f := range []fault{
@@ -57,7 +56,7 @@ func TestR8(t *testing.T) {
 	}
 }
 
-// suffers has the fault befall the daemon while a question is pending, and looks at what becomes of it.
+// suffers causes the fault while a question is pending, and checks the effects.
 func (l *loop) suffers(f fault) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
@@ -104,7 +103,7 @@ func (l *loop) suffers(f fault) {
 	l.goesOn(id, told)
 }
 
-// unready is what /readyz says beside its status 503.
+// unready is the text of /readyz with status 503.
 func (l *loop) unready(ctx context.Context) error {
 	status, text, err := l.get(ctx, "/readyz")
 	if err != nil || status != http.StatusServiceUnavailable {
@@ -113,7 +112,7 @@ func (l *loop) unready(ctx context.Context) error {
 	return errors.New(text)
 }
 
-// get is a plain call to agent.sock, by a connection of its own.
+// get makes a plain call to agent.sock on a new connection.
 func (l *loop) get(ctx context.Context, path string) (status int, text string, err error) {
 	socket := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(l.dir, "agent"))
@@ -138,14 +137,14 @@ func networkFor(reason string) permissions.Request {
 	}
 }
 
-// standing puts the first question of a loop. It stands when its agent was told so: until then a store that fails refuses
-// it, and it is not tried again.
+// standing asks a loop's first question, and returns once its agent was told that it is pending: before that, a failing store
+// refuses it without a retry.
 func (l *loop) standing(ctx context.Context, name string) (told <-chan permissions.Request, id permissions.ID) {
 	known := make(chan permissions.ID, 1)
 	l.agents.Progress = func(s permissions.RequestView) {
 		select {
 		case known <- s.Request.ID:
-		default: // of that, or of another question later
+		default: // of this or a later question
 		}
 	}
 	told = l.ask(ctx, name, "@read:/q")
@@ -157,7 +156,7 @@ func (l *loop) standing(ctx context.Context, name string) (told <-chan permissio
 	return told, id
 }
 
-// goesOn sees that a question is as it was before the store failed, and that people and agents can go on.
+// goesOn checks that a question is unchanged by the failure, and that people and agents can continue.
 func (l *loop) goesOn(id permissions.ID, told <-chan permissions.Request) {
 	l.await("the daemon to be ready", l.people.Ready)
 	if r, err := l.read(id); err != nil || r.State != permissions.Pending || len(r.Votes) != 0 {
@@ -172,7 +171,7 @@ func (l *loop) goesOn(id permissions.ID, told <-chan permissions.Request) {
 	l.finish(0)
 }
 
-// badDisk builds the library that testdata/disk is.
+// badDisk builds the library of testdata/disk.
 func badDisk(t *testing.T) string {
 	cc, err := exec.Command("go", "env", "CC").Output()
 	if err != nil {
@@ -186,7 +185,7 @@ func badDisk(t *testing.T) string {
 	return library
 }
 
-// diskThat is a disk on which one call fails.
+// diskThat makes one system call fail.
 func diskThat(call string, with unix.Errno) func(l *loop) func() {
 	return func(l *loop) func() {
 		path := filepath.Join(l.dir, "disk")
@@ -197,7 +196,7 @@ func diskThat(call string, with unix.Errno) func(l *loop) func() {
 	}
 }
 
-// smallDisk puts the data directory on a file system of its own, where this account may mount one.
+// smallDisk puts the data directory on a small file system, if this account may mount one.
 func smallDisk(l *loop) {
 	data := filepath.Join(l.dir, "data")
 	if err := makeDataDir(data, os.Getuid()); err != nil {
@@ -218,7 +217,7 @@ func smallDisk(l *loop) {
 	})
 }
 
-// fullDisk fills the small disk; where there is none, the disk is one that says that it is full.
+// fullDisk fills the small disk; without one, writes fail as on a full disk.
 func fullDisk(l *loop) func() {
 	var fs unix.Statfs_t
 	data := filepath.Join(l.dir, "data")
@@ -243,7 +242,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// noGrowth lets the daemon's process make no file longer.
+// noGrowth sets the daemon's maximum file size.
 func noGrowth(l *loop) func() {
 	var was unix.Rlimit
 	limit := func(next, was *unix.Rlimit) {
@@ -256,7 +255,7 @@ func noGrowth(l *loop) func() {
 	return func() { limit(&was, nil) }
 }
 
-// locked takes the lock of whoever writes, as another process that uses the file would.
+// locked holds the write lock, as another process that uses the file would.
 func locked(l *loop) func() {
 	const writing = 120 // WAL_WRITE_LOCK, https://www.sqlite.org/walformat.html#wal_locks
 	shared, err := os.OpenFile(filepath.Join(l.dir, "data", storeName+"-shm"), os.O_RDWR, 0)
@@ -277,16 +276,16 @@ func moved(l *loop) func() {
 	return func() { os.Rename(path+".away", path) }
 }
 
-// overwritten spoils every page but the first, in the file and in its log. It is mended by a backup.
+// overwritten corrupts every page but the first, in the file and its log. A backup repairs it.
 func overwritten(l *loop) func() {
 	restore := l.backup()
 	spoil(l, storeName, 4096)
 	spoil(l, storeName+"-wal", 32)
-	_, _ = l.people.List(l.ctx, "", 0) // what was read before is still in memory
+	_, _ = l.people.List(l.ctx, "", 0) // pages read before are cached
 	return restore
 }
 
-// backup makes one, as people do, and returns what puts it in the place of a damaged file.
+// backup makes a backup, and returns how to restore it.
 func (l *loop) backup() (restore func()) {
 	data, path := filepath.Join(l.dir, "data"), filepath.Join(l.dir, "backup.db")
 	if out, err := exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "backup", path).CombinedOutput(); err != nil {
@@ -294,7 +293,7 @@ func (l *loop) backup() (restore func()) {
 	}
 	return func() {
 		l.restored = true
-		left, _ := filepath.Glob(filepath.Join(data, storeName+"*")) // a pattern of ours is well formed
+		left, _ := filepath.Glob(filepath.Join(data, storeName+"*")) // the pattern is valid
 		for _, file := range left {
 			if err := os.Rename(file, file+".damaged"); err != nil {
 				l.t.Fatal(err)
@@ -306,7 +305,7 @@ func (l *loop) backup() (restore func()) {
 	}
 }
 
-// spoil overwrites a file of the data directory behind its first bytes.
+// spoil overwrites a file of the data directory after its first bytes.
 func spoil(l *loop, name string, behind int64) {
 	f, err := os.OpenFile(filepath.Join(l.dir, "data", name), os.O_RDWR, 0)
 	if err != nil {
@@ -322,8 +321,8 @@ func spoil(l *loop, name string, behind int64) {
 	}
 }
 
-// TestAStartOnAFullDiskWaits: a daemon that finds no room for what it has to write at its start is not ready, says why, and is
-// as soon as there is some, be it the first start or one after a death.
+// TestAStartOnAFullDiskWaits: a daemon that finds no disk space at its start, the first or one after a death, is not ready, says
+// why, and becomes ready when there is space.
 func TestAStartOnAFullDiskWaits(t *testing.T) {
 	library := badDisk(t)
 	for _, first := range []bool{true, false} {
@@ -393,8 +392,8 @@ func TestAStartOnAFullDiskWaits(t *testing.T) {
 	}
 }
 
-// TestAStopOnAFullDiskHolds: nothing is asked or allowed any more, it is said that it is not saved, and with room what waits is
-// cancelled.
+// TestAStopOnAFullDiskHolds: nothing is asked or allowed any more, the stop is reported as not saved, and once there is space,
+// pending requests are cancelled.
 func TestAStopOnAFullDiskHolds(t *testing.T) {
 	t.Run("D10/stop-all on a full disk", func(t *testing.T) {
 		l := newLoop(t)
@@ -430,8 +429,8 @@ func TestAStopOnAFullDiskHolds(t *testing.T) {
 	})
 }
 
-// TestR8AtItsStart: a daemon does not start on a store that is damaged, and says what to do; with the backup in its place
-// it starts, and what was pending is answered.
+// TestR8AtItsStart: a daemon does not start on a damaged store, and says what to do; with the backup it starts, and pending
+// requests can be answered.
 func TestR8AtItsStart(t *testing.T) {
 	for _, behind := range []int64{0, 4096} {
 		t.Run("D10/"+fmt.Sprintf("behind %d bytes", behind), func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 
 const top = "../.."
 
-// docPages are the pages of the documentation, by their paths from here: all at the top, and all below docs/.
+// docPages are the documentation's pages, by their path from here: the top-level ones and those below docs/.
 func docPages(t testing.TB) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(top + "/*.md")
@@ -53,7 +53,7 @@ func docPages(t testing.TB) map[string]string {
 	return all
 }
 
-// commandOf is a command line of ours within code, where a command begins: up to what the shell takes for itself, or a comment.
+// commandOf matches a command line of ours in code, up to shell syntax or a comment.
 var commandOf = regexp.MustCompile("(?:^ *|[$][(]|&& |[|] |; |-- |sudo -u agent |[A-Z_]+=[^ ]+ )" +
 	"daycared((?: +(?:\"[^\"]*\"|'[^']*'|[^\\s\"'`|&;<>()#]+))*)")
 
@@ -96,7 +96,7 @@ func codeBlocks(page string) (all []block) {
 	return all
 }
 
-// inlineCode is what stands between backquotes in the text of a page.
+// inlineCode is the text between backquotes on a page.
 func inlineCode(page string) (all []string) {
 	for _, found := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(page, -1) {
 		all = append(all, found[1])
@@ -372,7 +372,7 @@ func TestTheTestsThatTheDocumentationNamesExist(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationsOfTheDocumentationAreAccepted: each block of a page that is one, and each key between backquotes.
+// TestTheConfigurationsOfTheDocumentationAreAccepted: all configuration blocks, and all keys between backquotes.
 func TestTheConfigurationsOfTheDocumentationAreAccepted(t *testing.T) {
 	count := 0
 	for file, page := range docPages(t) {
@@ -393,18 +393,18 @@ func TestTheConfigurationsOfTheDocumentationAreAccepted(t *testing.T) {
 
 var firstKey = regexp.MustCompile(`^(people|routes|connectors|agents|api):\s*\S`)
 
-// configurations are the configurations on a page: what begins with one of the keys at the top of the file.
+// configurations are the configurations on a page: blocks that begin with a top-level key.
 func configurations(page string) (all []string) {
 	code := inlineCode(page)
 	for _, b := range codeBlocks(page) {
-		for text := range strings.SplitSeq(strings.Join(b.lines, "\n"), "\n\n") { // commands may stand before and after
+		for text := range strings.SplitSeq(strings.Join(b.lines, "\n"), "\n\n") { // there may be commands before and after
 			code = append(code, regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllLiteralString(text, ""))
 		}
 	}
 	return slices.DeleteFunc(code, func(text string) bool { return !firstKey.MatchString(text) })
 }
 
-// wrongConfiguration says what of a configuration is not accepted on a machine that has the files which it names.
+// wrongConfiguration returns an error of a configuration, on a machine with the files that it names.
 func wrongConfiguration(t *testing.T, text string) string {
 	t.Helper()
 	home := t.TempDir()
@@ -430,7 +430,7 @@ func wrongConfiguration(t *testing.T, text string) string {
 	return ""
 }
 
-// TestTheGoOfTheDocumentationCompiles: what a page shows of the package client is what that has.
+// TestTheGoOfTheDocumentationCompiles: examples match the client package.
 func TestTheGoOfTheDocumentationCompiles(t *testing.T) {
 	count := 0
 	for file, page := range docPages(t) {
@@ -453,7 +453,7 @@ func TestTheGoOfTheDocumentationCompiles(t *testing.T) {
 	}
 }
 
-// wrongGo says why statements do not compile, where … is anything.
+// wrongGo returns why statements do not compile; … stands for anything.
 func wrongGo(t *testing.T, statements string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "main.go")
@@ -470,7 +470,7 @@ func wrongGo(t *testing.T, statements string) string {
 	return ""
 }
 
-// TestTheFilesThatThePagesOnTheCodeNameExist: what moves in the code moves there, too.
+// TestTheFilesThatThePagesOnTheCodeNameExist: references to files are kept up to date.
 func TestTheFilesThatThePagesOnTheCodeNameExist(t *testing.T) {
 	files := map[string]bool{}
 	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
@@ -504,7 +504,7 @@ func TestTheFilesThatThePagesOnTheCodeNameExist(t *testing.T) {
 	}
 }
 
-// fromPage writes a command of a page to a file.
+// fromPage writes a page's command to a file.
 func fromPage(ts *testscript.TestScript, _ bool, args []string) {
 	text, err := os.ReadFile(filepath.Join(top, args[0]))
 	ts.Check(err)
@@ -532,7 +532,7 @@ func fromPage(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte("set -e\n"+commands[at]+"\n"), 0o600))
 }
 
-// The versions in which an agent's keyboard and people race are those for which make test-real saw that.
+// The versions in which keyboard and people race are those in which make test-real verified it.
 func TestTheKeyboardRacesInTheVersionsThatWereTried(t *testing.T) {
 	said, err := tableOf(top + "/docs/tried.md")
 	if err != nil {
@@ -559,7 +559,7 @@ func TestTheKeyboardRacesInTheVersionsThatWereTried(t *testing.T) {
 	}
 }
 
-// tableOf reads the tables of a page whose first column is "tried": for each row, what it says by the name of its column.
+// tableOf parses the tables of a page whose first column is "tried": each row's cells by column name.
 func tableOf(page string) (map[string]map[string]string, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {

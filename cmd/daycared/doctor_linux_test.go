@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
-// A directory that an account may not look into is not called right.
+// A directory that an account may not read is not reported as right.
 func TestADataDirectoryThatCannotBeLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0); err != nil {
@@ -19,9 +19,9 @@ func TestADataDirectoryThatCannotBeLookedAt(t *testing.T) {
 	}
 	found := make(chan finding)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with what it has become
+		runtime.LockOSThread() // never unlocked: the thread ends with its changed credentials
 		if os.Getuid() == 0 {
-			_ = unix.Setfsuid(65534) // root may look anywhere; who is no longer root to files may not
+			_ = unix.Setfsuid(65534) // root may read everything; with another fsuid it may not
 		}
 		in := &inspection{cli: &CLI{}, cfg: &config.Config{}, paths: config.Paths{DataDir: dir}}
 		found <- in.examineData(t.Context())[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// An account comes in at the door that is its own. Only one that comes in at neither is told to become somebody.
+// Access to one socket is normal for an account. Only an account without access is told how to get it.
 func TestWhatTheDoorsMeanForAnAccount(t *testing.T) {
 	shut, away := door{err: errors.New("permission denied"), shut: true}, door{err: errors.New("no such file")}
 	fay := door{me: admin.Me{Name: "fay"}, open: 2}
@@ -59,7 +59,7 @@ func TestWhatTheDoorsMeanForAnAccount(t *testing.T) {
 	}
 }
 
-// Which promise of the sandbox holds is told, and what to do about one that does not; where agents need it, that is wrong.
+// Promises of the sandbox that hold are reported, and a remedy for those that do not; if agents need one, that is an error.
 func TestWhatTheSandboxHolds(t *testing.T) {
 	some := []sandbox.Promise{{Name: "no file outside", Holds: true}, {Name: "no signal to others", Why: "too old"}}
 	got := promised(some, "wrong")
@@ -87,7 +87,7 @@ func TestWhatTheSandboxHolds(t *testing.T) {
 
 func sandboxHolds() bool { return sandbox.New(sandbox.Options{}).Ready() == nil }
 
-// Where agents cannot be looked for, that is said: none that is connected is passed over in silence.
+// If agents cannot be looked for, that is reported: no connected agent is silently skipped.
 func TestTheDoctorSaysWhyItLooksForNoAgents(t *testing.T) {
 	for _, try := range []struct {
 		environ []string

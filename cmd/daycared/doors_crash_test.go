@@ -14,26 +14,26 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// doorsPoints are the places of all doors. Around a commit of several writes it dies most.
+// doorsPoints are the failpoints of all channels. Most deaths are around commits of several writes.
 var doorsPoints = []string{
 	"group", "open", "apply", "group", "shown", "send", "commit", "group", "edit", "read", "heard", "group", "decide", "write",
 	"record", "post",
 }
 
-// onMobiles are those that are reached only when somebody answers on WhatsApp, once or twice.
+// onMobiles matches failpoints that are reached only by answers on WhatsApp, once or twice.
 var onMobiles = regexp.MustCompile(`^(read|heard|decide|write)\.`)
 
 const (
 	usualWithAllDoors = 120
 	mostHits          = 6 // of a failpoint, before the daemon dies there
-	// atOnce is how many are asked at admin.sock and at the console at the same time, so that writes meet.
+	// atOnce is how many questions are asked concurrently at admin.sock and at the console, so that writes are grouped.
 	atOnce = 4
 )
 
-// TestAllDoorsCrashLoop does what the other crash loops do under one daemon, all at the same time: agents ask over
-// agent.sock, people answer at admin.sock, at the console, on Telegram and on WhatsApp, and an agent of ours does its
-// jobs, while the daemon is killed at every failpoint in turn, every fifth time at any moment. Nobody is told what is not
-// so, nothing counts twice, and every job is done. CRASH_POINTS sets how many kills there are.
+// TestAllDoorsCrashLoop combines the crash loops on one daemon, concurrently: agents ask over agent.sock, people answer at
+// admin.sock, the console, Telegram and WhatsApp, and an agent does its jobs, while the daemon is killed at every failpoint, and
+// every fifth time at a random moment. No outcome is reported wrongly, nothing counts twice, and every job is done. CRASH_POINTS
+// sets the number of kills.
 func TestAllDoorsCrashLoop(t *testing.T) {
 	crashes := kills(t, usualWithAllDoors)
 	l := newLoop(t)
@@ -56,7 +56,7 @@ func TestAllDoorsCrashLoop(t *testing.T) {
 				all.Go(func() { l.either(fmt.Sprintf("question %d-%d.", killed, i)) })
 			}
 			all.Go(func() { p.tapped(killed) })
-			if killed%3 == 0 || onMobiles.MatchString(at) { // it takes as long as all the others to log in
+			if killed%3 == 0 || onMobiles.MatchString(at) { // logging in takes as long as everything else
 				all.Go(func() { m.answered(killed, died) })
 			}
 			all.Go(func() { j.goOn(died) })
@@ -76,7 +76,7 @@ func TestAllDoorsCrashLoop(t *testing.T) {
 	}
 }
 
-// either asks a question that is answered at admin.sock, or at the console.
+// either asks a question that is answered at admin.sock or at the console.
 func (l *loop) either(name string) {
 	if rand.IntN(2) == 0 {
 		l.question(name)
@@ -85,7 +85,7 @@ func (l *loop) either(name string) {
 	l.typed(name)
 }
 
-// typed is one question that is answered at the console, by a line that is lost when the daemon dies before it is heard.
+// typed asks a question that is answered at the console; the line is lost if the daemon dies before it reads it.
 func (l *loop) typed(name string) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
@@ -108,14 +108,14 @@ func (l *loop) typed(name string) {
 	}
 }
 
-// TestACrashLoopSeesWhatMustNeverHappen: each loop is run with a daemon that forgets a decision that it has told, and with
-// one that applies one twice. It fails within seconds, and names the request.
+// TestACrashLoopSeesWhatMustNeverHappen runs each loop with a daemon that forgets a reported decision, and with one that applies
+// a decision twice. The loop fails within seconds and names the request.
 func TestACrashLoopSeesWhatMustNeverHappen(t *testing.T) {
 	if os.Getenv(crashFault) != "" {
 		t.Fatal("this is the loop that is to fail")
 	}
 	lost := regexp.MustCompile(`\S+ \([0-9A-Z]{26}\) (is lost: .* was told that it is (approved|denied), and it is pending` +
-		`|is not answered: .*; it is pending)`) // the second where the answer came between two calls of its agent
+		`|is not answered: .*; it is pending)`) // the second if the answer came between two calls of the agent
 	twice := regexp.MustCompile(`\S+ \([0-9A-Z]{26}\) is applied twice: it was settled (approved, then approved|denied, then denied)`)
 	for _, c := range []struct {
 		loop, fault string

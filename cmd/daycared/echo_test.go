@@ -43,17 +43,17 @@ func init() {
 	}
 }
 
-// echo is an agent that is there in tests only.
+// echo is an agent that exists only in tests.
 type echo struct {
 	bond    permissions.Binding
 	speaker agents.Speaker
-	ready   chan struct{} // closed once there is a speaker
+	ready   chan struct{} // closed once the speaker is set
 }
 
-// Binding is [agents.Resident].
+// Binding implements [agents.Resident].
 func (e *echo) Binding() permissions.Binding { return e.bond }
 
-// Run is [agents.Resident].
+// Run implements [agents.Resident].
 func (e *echo) Run(ctx context.Context, s agents.Speaker) error {
 	e.speaker = s
 	close(e.ready)
@@ -61,8 +61,8 @@ func (e *echo) Run(ctx context.Context, s agents.Speaker) error {
 	return nil
 }
 
-// Hear says what it heard. On "hold" it makes the file held and goes on once there is the file go; on "work" and "rest"
-// it begins and ends to work; on "report" it says something long.
+// Hear repeats the message. On "hold" it creates the file held and waits for the file go; "work" and "rest" start and end the
+// working indicator; "report" sends a long text.
 func (e *echo) Hear(ctx context.Context, m permissions.Message) error {
 	select {
 	case <-e.ready:
@@ -103,13 +103,13 @@ func (e *echo) until(ctx context.Context, name string) error {
 	}
 }
 
-// Obey is [agents.Resident].
+// Obey implements [agents.Resident].
 func (e *echo) Obey(ctx context.Context, o permissions.Order) error {
 	<-e.ready
 	return e.speaker.Say(ctx, "", "I obey: "+string(o))
 }
 
-// Activity is [agents.Resident].
+// Activity implements [agents.Resident].
 func (e *echo) Activity() permissions.Activity { return permissions.Idle }
 
 func echoCommands() scriptCommands {

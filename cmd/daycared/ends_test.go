@@ -22,10 +22,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What a stop and a kill leave behind, by the binary: in the log, for whoever waits, and in files.
+// What a stop and a kill of the binary leave behind: in the log, for waiting callers, and in files.
 
-// TestAStopUnderLoadLogsNoError: callers wait, ask, decide, follow events and hang up while the daemon is told to end. It is
-// not a fault that they are there, so nothing that wakes somebody is logged, and whoever waits is answered.
+// TestAStopUnderLoadLogsNoError: callers wait, ask, decide, follow events and hang up while the daemon stops. That is no fault,
+// so it logs no error, and waiting callers are answered.
 func TestAStopUnderLoadLogsNoError(t *testing.T) {
 	const waiting = 40
 	l := newLoop(t)
@@ -74,12 +74,12 @@ func TestAStopUnderLoadLogsNoError(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 				patient := *c
-				if hurried { // it hangs up, at whatever stage it is
+				if hurried { // it hangs up at any stage
 					patient.Timeout = time.Duration(1+n%7) * time.Millisecond
 				}
 				answer, err := post(&patient, path, strings.ReplaceAll(body, "N", fmt.Sprint(round, ".", n)))
 				if err != nil {
-					continue // the daemon is gone, or nobody waited for its answer
+					continue // the daemon is gone, or the caller hung up
 				}
 				_, _ = io.Copy(io.Discard, answer.Body)
 				_ = answer.Body.Close()
@@ -92,7 +92,7 @@ func TestAStopUnderLoadLogsNoError(t *testing.T) {
 			others.Go(func() { busy(decision, `{"answer":"allow_once"}`, hurried, people) })
 		}
 		others.Go(func() {
-			_ = l.people.Events(t.Context(), admin.FromNow, func(wire.Event) error { return nil }) // until the daemon ends it
+			_ = l.people.Events(t.Context(), admin.FromNow, func(wire.Event) error { return nil }) // until the daemon ends the stream
 		})
 		if err := l.daemon.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -121,12 +121,12 @@ func TestAStopUnderLoadLogsNoError(t *testing.T) {
 	}
 }
 
-// TestAKilledBackupLeavesNothingUnderItsName, and has nothing there before it is done: what has the name of a backup is one.
+// TestAKilledBackupLeavesNothingUnderItsName: a file with the name of a backup is complete.
 func TestAKilledBackupLeavesNothingUnderItsName(t *testing.T) {
 	l := newLoop(t)
 	l.begin()
 	agents := wiretest.HTTP(t, filepath.Join(l.dir, "agent"))
-	for n := range 24 { // so that a backup takes its time
+	for n := range 24 { // makes the backup take longer
 		status, text := wiretest.Do(t, agents, http.MethodPost, "/v1/requests", "application/json", fmt.Sprintf(
 			`{"kind":"permission","permissions":["@network"],"reason":"look at %d","details":%q,"wait":"0s"}`, n, strings.Repeat("x", 1<<20)))
 		if status != http.StatusOK && status != http.StatusAccepted {
@@ -151,7 +151,7 @@ func TestAKilledBackupLeavesNothingUnderItsName(t *testing.T) {
 		switch {
 		case !exists(to) && errors.As(err, &exit) && !exit.Exited():
 			killed++
-		case exists(to): // it was complete already, or else
+		case exists(to): // it was complete already, otherwise
 			if text, err := daycared("audit", "verify", to).CombinedOutput(); err != nil {
 				t.Fatalf("what has the name of a backup is none: %v\n%s", err, text)
 			}
@@ -170,8 +170,8 @@ func TestAKilledBackupLeavesNothingUnderItsName(t *testing.T) {
 	}
 }
 
-// TestServicesAreStartedForAsLongAsItTakes: what keeps a daemon from starting, as a full disk does, may pass, and systemd gives
-// up after five tries unless its unit says otherwise, in the section of that.
+// TestServicesAreStartedForAsLongAsItTakes: the cause of a failed start, such as a full disk, may pass, but systemd gives up
+// after five tries unless the unit says otherwise.
 func TestServicesAreStartedForAsLongAsItTakes(t *testing.T) {
 	shipped, err := os.ReadFile("../../deploy/daycared.service")
 	if err != nil {

@@ -44,7 +44,7 @@ func failpoint() (string, int64) {
 	return name, n
 }
 
-// reached reports whether this is the time to fail at the place of that name.
+// reached reports whether to fail now at the named point.
 func reached(name string) bool { return name == failAt && failHits.Add(1) == failCount }
 
 func point(name string) {
@@ -71,7 +71,7 @@ func init() {
 	}
 }
 
-// around runs f between its two points.
+// around runs f between its two failpoints.
 func around(name string, f func() error) error {
 	point(name + ".before")
 	err := f()
@@ -109,7 +109,7 @@ func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permission
 	return c, err
 }
 
-// lose says what a decision would have done, if it is the one that is to be lost.
+// lose returns the effect of a decision without storing it, if it is the one to lose.
 func (s failingStore) lose(ctx context.Context, id permissions.ID, e permissions.Transition) (c permissions.Change, lost bool) {
 	if failAt != "apply.lost" {
 		return c, false
@@ -172,7 +172,7 @@ func (s failingStore) Prune(ctx context.Context, keep permissions.Keep, now time
 	return more, err
 }
 
-// The connectors keep their optional powers, since what is embedded is the connector itself.
+// Embedding the concrete connector keeps its optional interfaces.
 
 type failingAdmin struct{ *admin.Connector }
 
@@ -215,7 +215,7 @@ func (c failingWhatsApp) Edit(ctx context.Context, ref string, p connectors.Prom
 	return around("edit", func() error { return c.Connector.Edit(ctx, ref, p) })
 }
 
-// Run is [connectors.Connector]. The desk that it sees dies, too.
+// Run implements [connectors.Connector]. Its inbound handler has failpoints too.
 func (c failingWhatsApp) Run(ctx context.Context, h connectors.Handler) error {
 	desk, ok := h.(whatsapp.Desk)
 	if !ok {
@@ -226,7 +226,7 @@ func (c failingWhatsApp) Run(ctx context.Context, h connectors.Handler) error {
 
 type failingDesk struct{ whatsapp.Desk }
 
-// Person is asked of a message that is decrypted, and of which nothing is done yet.
+// Person is called for a message that was decrypted, before anything else is done with it.
 func (d failingDesk) Person(id connectors.Identity) (p connectors.Person, err error) {
 	err = around("heard", func() error { p, err = d.Desk.Person(id); return err })
 	return p, err
@@ -238,8 +238,8 @@ func (d failingDesk) OnPermission(ctx context.Context, by connectors.Decision) (
 	return r, err
 }
 
-// What goes over the wire has its points, too: what is read once a card was shown, so before it is decrypted, and what is
-// written once a decision was taken: the acknowledgement of the message, the edit and the reaction, in whatever order.
+// The network has failpoints too: reads after a card was shown, hence before decryption, and writes after a decision: the
+// acknowledgement, the edit and the reaction, in any order.
 var shown, decided atomic.Bool
 
 type failingConn struct{ net.Conn }

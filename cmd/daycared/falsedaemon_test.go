@@ -18,20 +18,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// approving answers a question as a daemon would whose person has just allowed it, after change.
+// approving answers a question like a daemon whose person has just allowed it, modified by change.
 func approving(change func(*permissions.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var a wire.Ask
 		if wire.Decode(body, &a) != nil {
-			w.WriteHeader(http.StatusNotFound) // a reading, say
+			w.WriteHeader(http.StatusNotFound) // for example a read
 			return
 		}
 		q, _, _ := a.Question()
 		q.ID, q.Caller, q.Version = permissions.NewID(time.Now()), permissions.CallerUID(os.Getuid()), permissions.DigestVersion
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		q.DecidedBy, q.DecidedVia, q.DecidedAt = "fay", "telegram", time.Now()
-		_ = q.Normalize() // what is asked is fine
+		_ = q.Normalize() // the request is valid
 		change(&q)
 		q.Digest = permissions.ComputeDigest(q)
 		told, _ := wire.Encode(wire.From(permissions.RequestView{Request: q}, false))
@@ -40,7 +40,7 @@ func approving(change func(*permissions.Request)) http.HandlerFunc {
 	}
 }
 
-// raw answers with those bytes, whatever they are, and closes the connection.
+// raw answers with these bytes and closes the connection.
 func raw(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
@@ -60,7 +60,7 @@ func status(code int, kind, body string) http.HandlerFunc {
 	}
 }
 
-// falseDaemons are what stands at a daemon's place and is none, or not well.
+// falseDaemons are servers that are no daemon, or a broken one.
 var falseDaemons = map[string]http.HandlerFunc{
 	"garbage":                raw("\x16\x03\x01\x02\x00\x01"),
 	"nothing":                raw(""),
@@ -103,8 +103,7 @@ var falseDaemons = map[string]http.HandlerFunc{
 	"a state nobody knows of": approving(func(r *permissions.Request) { r.State = "postponed" }),
 }
 
-// clients ask one question of a daemon at a socket, and tell whether they take its answer for a yes. Each ends by itself or
-// with ctx.
+// clients ask one question at a socket, and report whether they take its answer as a yes. Each ends by itself or with ctx.
 var clients = map[string]func(ctx context.Context, t *testing.T, socket string) bool{
 	"a hook": func(ctx context.Context, t *testing.T, socket string) bool {
 		call := `{"hook_event_name":"BeforeTool","session_id":"s","cwd":"/srv","tool_name":"T","tool_input":{}}`
@@ -130,7 +129,7 @@ var clients = map[string]func(ctx context.Context, t *testing.T, socket string) 
 				return answer.Error == nil && !answer.Result.IsError && strings.Contains(line, "granted")
 			}
 		}
-		return false // it waits on
+		return false // it keeps waiting
 	},
 	"daycared ask": func(ctx context.Context, t *testing.T, socket string) bool {
 		code, out := asked(ctx, t, "", "", "ask", "@network", "--reason", "docs", "--timeout", "10s", "--socket", socket)
@@ -150,7 +149,7 @@ var clients = map[string]func(ctx context.Context, t *testing.T, socket string) 
 	},
 }
 
-// asked runs a command in this process until it ends, until it has printed enough, unless that is empty, or until ctx ends.
+// asked runs a command in this process until it ends, has printed enough (unless empty), or ctx ends.
 func asked(ctx context.Context, t *testing.T, in, enough string, args ...string) (code int, out string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -162,7 +161,7 @@ func asked(ctx context.Context, t *testing.T, in, enough string, args ...string)
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer context.AfterFunc(ctx, func() { w.Close() })() // what is read for ends with what is read
+	defer context.AfterFunc(ctx, func() { w.Close() })() // ends the reader
 	defer end()
 	said := &watched{}
 	if enough == "" {
@@ -175,15 +174,15 @@ func asked(ctx context.Context, t *testing.T, in, enough string, args ...string)
 	return code, said.text.String()
 }
 
-// TestOnlyADaemonsOwnYesIsOne is what every client has to pass: hooks, MCP, the command line and the library. Whatever comes
-// in place of the approval of its own question allows nothing; that approval does.
+// TestOnlyADaemonsOwnYesIsOne covers all clients: hooks, MCP, the command line and the library. Only the approval of the
+// client's own question allows anything.
 func TestOnlyADaemonsOwnYesIsOne(t *testing.T) {
 	all := map[string]http.HandlerFunc{"its own approval": approving(func(*permissions.Request) {})}
 	for name, answers := range falseDaemons {
 		all[name] = answers
 	}
 	for name, answers := range all {
-		folder, err := os.MkdirTemp("", "dc") // a short name, for a socket
+		folder, err := os.MkdirTemp("", "dc") // sockets need short paths
 		if err != nil {
 			t.Fatal(err)
 		}

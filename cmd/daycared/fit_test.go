@@ -20,7 +20,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What commands say fits the terminal, whatever its width, and no word is lost or broken.
+// Commands' output fits the terminal at any width, and no word is lost or broken.
 func TestNarrowTerminals(t *testing.T) {
 	for _, args := range []string{"--help", "approve --help", "audit --help", "doctor", "status", "pending", "nonsense", "version"} {
 		_, whole := onTerminal(t, args, 500)
@@ -38,7 +38,7 @@ func TestNarrowTerminals(t *testing.T) {
 	}
 }
 
-// So does what the commands say that have a screen of their own: serve at its start, demo and setup.
+// So does the output of commands with their own screen: serve at its start, demo and setup.
 func TestNarrowScreens(t *testing.T) {
 	for name, does := range map[string]func(*CLI){
 		"serve": func(c *CLI) { c.welcome() },
@@ -70,13 +70,13 @@ func TestNarrowScreens(t *testing.T) {
 	}
 }
 
-// onTerminal is what a command says on a terminal of that width: its rows, and its words alone.
+// onTerminal returns a command's output on a terminal of that width: its rows, and its words alone.
 func onTerminal(t *testing.T, args string, width uint16) (rows []string, words string) {
 	t.Helper()
 	return onScreen(t, width, func(c *CLI) { c.Run(context.Background(), strings.Fields(args)) })
 }
 
-// onScreen is what is said on a terminal of that width by what is done there.
+// onScreen returns the output of does on a terminal of that width.
 func onScreen(t *testing.T, width uint16, does func(*CLI)) (rows []string, words string) {
 	t.Helper()
 	hand, screen, err := pty.Open()
@@ -89,7 +89,7 @@ func onScreen(t *testing.T, width uint16, does func(*CLI)) (rows []string, words
 	}
 	said := make(chan string, 1)
 	go func() {
-		text, _ := io.ReadAll(hand) // ends with an error once nobody has the terminal open
+		text, _ := io.ReadAll(hand) // ends with an error once the terminal is closed
 		said <- string(text)
 	}()
 	c := &CLI{In: screen, Out: screen, Err: screen, UID: 12345, Environ: []string{
@@ -101,7 +101,7 @@ func onScreen(t *testing.T, width uint16, does func(*CLI)) (rows []string, words
 	return strings.Split(text, "\n"), strings.Join(strings.Fields(text), " ")
 }
 
-// TestAnswersControlNoTerminal: what people wrote is seen in the asker's terminal, also in one that does not say how wide it is.
+// TestAnswersControlNoTerminal: other people's text is escaped in the asker's terminal, even if its width is unknown.
 func TestAnswersControlNoTerminal(t *testing.T) {
 	r := permissions.Request{
 		Kind: permissions.KindClarification, State: permissions.Answered, Answer: permissions.Other,
@@ -136,7 +136,7 @@ func TestAnswersControlNoTerminal(t *testing.T) {
 	}
 }
 
-// A command may say from a timer that it still waits, while it prints.
+// A timer may print progress concurrently with a command's output.
 func TestFittedIsSafeForConcurrentUse(t *testing.T) {
 	var to strings.Builder
 	f := &fitted{to: &to, width: 40}
@@ -155,7 +155,7 @@ func TestFittedIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestJSONControlsNoTerminal: what others wrote is told to programs as it is, and no terminal that shows it obeys it.
+// TestJSONControlsNoTerminal: programs get other people's text unchanged, and a terminal that shows it is not controlled by it.
 func TestJSONControlsNoTerminal(t *testing.T) {
 	const wrote = "a\x1b[2J \u0085\u009b2J \u202eb\u2066 \u200b \ufeff \U000e0041 \x7f ü 世 <&> \u2028 \\u0041"
 	var out strings.Builder
@@ -179,7 +179,7 @@ func TestJSONControlsNoTerminal(t *testing.T) {
 	}
 }
 
-// The line of who asks names the deliveries to those who are asked, and is said again when they are other people's.
+// The progress line names the people asked, and is repeated when they change.
 func TestTheLineOfWhoAsksIsOfThoseWhoAreAsked(t *testing.T) {
 	var said strings.Builder
 	p := &progress{cli: &CLI{Err: &said}}

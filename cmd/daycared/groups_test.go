@@ -65,7 +65,7 @@ func gathers(ts *testscript.TestScript, c *chats, args []string) {
 	ts.Setenv(strings.ToUpper(args[0])+"_THREAD", strconv.Itoa(g.thread))
 }
 
-// enter has a group's people be in it.
+// enter adds a group's people to it.
 func (c *chats) enter(name string, g *room) {
 	if c.groups == nil {
 		c.groups = map[string]*room{}

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestAGrownStoreIsSound: what tools/grow makes is a store like any other, whatever the schema is by now.
+// TestAGrownStoreIsSound: the output of tools/grow is a valid store of the current schema.
 func TestAGrownStoreIsSound(t *testing.T) {
 	l := newLoop(t)
 	grow := filepath.Join(l.dir, "grow")
 	if out, err := exec.Command("go", "build", "-o", grow, "../../tools/grow").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for range 2 { // into nothing, and into what is there
+	for range 2 { // once into a new store, once into an existing one
 		if out, err := exec.Command(grow, "-settled", "30", "-pending", "2", filepath.Join(l.dir, "data")).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
-// Whatever the daemon believes is refused where accounts other than root and its own own or may write it, or its folder.
+// Files that the daemon trusts are refused if accounts other than root and its own own or can write them or their folder.
 func TestWhatOthersMayChangeIsRefused(t *testing.T) {
 	const others = 12345
 	files := map[string]string{
@@ -32,7 +32,7 @@ func TestWhatOthersMayChangeIsRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(t *testing.T, folder string)
-		given  string // the file that another account owns
+		given  string // the file owned by another account
 		want   string // empty: it serves
 	}{
 		"B7/all is its own":                       {},
@@ -93,7 +93,7 @@ func TestWhatOthersMayChangeIsRefused(t *testing.T) {
 			cli := &CLI{UID: os.Getuid()}
 			look := &inspection{cli: cli, cfg: cfg, paths: cfg.Paths(cli.UID, nil), as: accountOf(cli.UID), owner: func(info fs.FileInfo) int {
 				if is, err := os.Stat(in(c.given)); c.given != "" && err == nil && os.SameFile(is, info) {
-					return others // only root gives files away
+					return others // only root can change a file's owner
 				}
 				return ownerOf(info)
 			}}

@@ -21,7 +21,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A head that was not taken is published again; one that was is not.
+// A head whose publication failed is published again; one that succeeded is not.
 func TestHeadsOfTheAuditArePublished(t *testing.T) {
 	var taken bytes.Buffer
 	refuses := false
@@ -111,7 +111,7 @@ func TestHeadsOfTheAuditArePublished(t *testing.T) {
 	}
 }
 
-// The last head is published when the daemon stops, so that what was written since the last interval is known outside.
+// The last head is published at the stop, so that entries since the last interval are covered.
 func TestTheLastHeadIsPublishedAtTheStop(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "heads")
 	var seq int64 = 1
@@ -125,7 +125,7 @@ func TestTheLastHeadIsPublishedAtTheStop(t *testing.T) {
 	}
 }
 
-// Nobody waits long for an address that does not answer when the daemon stops.
+// A stop does not wait long for an address that does not answer.
 func TestAHangingAddressDoesNotHoldUpAStop(t *testing.T) {
 	asked, free := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -151,7 +151,7 @@ func TestAHangingAddressDoesNotHoldUpAStop(t *testing.T) {
 	}
 }
 
-// A pipe that nobody reads would keep the daemon from stopping.
+// A pipe without a reader would block the stop.
 func TestNoHeadIsWrittenToAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "heads")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
-// TestMachinesThatDoNotServe is about configurations that are well written, and name what is not there on the machine, not
-// for the account that will serve, or not what it should be. Each is told with its line and with what would be right.
+// TestMachinesThatDoNotServe tests valid configurations that name files which are missing, inaccessible to the account that runs
+// the daemon, or of the wrong kind. Each problem is reported with its line and a remedy.
 func TestMachinesThatDoNotServe(t *testing.T) {
 	folder := t.TempDir()
-	for _, name := range []string{folder, filepath.Dir(folder)} { // others may pass here, as the tests of modes need it
+	for _, name := range []string{folder, filepath.Dir(folder)} { // the tests of modes need passage for other accounts
 		if err := os.Chmod(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -309,8 +309,8 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 	}
 }
 
-// TestPortsThatDoNotServe: what the kernel says of a port is said with what would be right. That an account may not listen at
-// a port depends on the machine, so its error is given.
+// TestPortsThatDoNotServe: the kernel's error for a port is reported with a remedy. Whether an account may listen on a port
+// depends on the machine, so that error is injected.
 func TestPortsThatDoNotServe(t *testing.T) {
 	cfg, err := config.Load("", nil)
 	if err != nil {
@@ -356,7 +356,7 @@ func TestPortsThatDoNotServe(t *testing.T) {
 	}
 }
 
-// TestServicesThatDoNotServe: doctor calls Telegram while no daemon does, and whatever serves a model.
+// TestServicesThatDoNotServe: doctor calls Telegram while no daemon does, and the models' addresses.
 func TestServicesThatDoNotServe(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -404,7 +404,7 @@ func TestServicesThatDoNotServe(t *testing.T) {
 	}
 }
 
-// TestWhoMayReadWhat compares modes, also where this account is root and may do anything itself.
+// TestWhoMayReadWhat compares modes, even if this account is root and may do everything.
 func TestWhoMayReadWhat(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")
@@ -431,7 +431,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 	}
 }
 
-// TestASocketOfAProgramThatIsBeingKilledIsFree: it may still take a connection, and answers nobody.
+// TestASocketOfAProgramThatIsBeingKilledIsFree: such a process may still accept a connection, but does not answer.
 func TestASocketOfAProgramThatIsBeingKilledIsFree(t *testing.T) {
 	for name, dies := range map[string]bool{"it dies": true, "it lives": false} {
 		t.Run(name, func(t *testing.T) {
@@ -451,7 +451,7 @@ func TestASocketOfAProgramThatIsBeingKilledIsFree(t *testing.T) {
 				if dies {
 					_ = l.Close()
 				} else {
-					_, _ = first.Read(make([]byte, 1)) // until the other side ends it
+					_, _ = first.Read(make([]byte, 1)) // until the other side closes it
 				}
 				_ = first.Close()
 			}()

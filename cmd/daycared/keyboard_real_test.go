@@ -18,9 +18,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What whoever sits at an agent does there, and how long the hook keeps them from it.
+// What a person at an agent's keyboard does, and how long the hook delays them.
 
-// interrupts presses Esc until nothing is asked any more, or sends the signal of Ctrl-C.
+// interrupts presses Esc until no question is open, or sends the signal of Ctrl-C.
 func interrupts(ts *testscript.TestScript, b *bench, _ []string) {
 	a := cast(ts)["agent"]
 	if !b.m.terminal {
@@ -43,7 +43,7 @@ func interrupts(ts *testscript.TestScript, b *bench, _ []string) {
 	})
 }
 
-// accepts says yes in the agent's own dialog. What is typed before the dialog listens is typed again.
+// accepts says yes in the agent's own dialog. Input before the dialog is ready is repeated.
 func accepts(ts *testscript.TestScript, b *bench, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -69,7 +69,7 @@ func accepts(ts *testscript.TestScript, b *bench, args []string) {
 	}
 }
 
-// clocks puts a clock before and behind the PreToolUse hook that connect wrote.
+// clocks wraps the PreToolUse hook that connect wrote with timestamps.
 func clocks(ts *testscript.TestScript, b *bench, _ []string) {
 	path := ts.MkAbs(".claude/settings.json")
 	var settings map[string]any
@@ -85,7 +85,7 @@ func clocks(ts *testscript.TestScript, b *bench, _ []string) {
 	ts.Check(os.WriteFile(path, text, 0o600))
 }
 
-// took looks at what the clocks noted.
+// took checks the recorded durations.
 func took(ts *testscript.TestScript, b *bench, args []string) {
 	most, err := time.ParseDuration(args[1])
 	ts.Check(err)

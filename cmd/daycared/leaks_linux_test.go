@@ -14,13 +14,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestR14: what two hundred agents and people hold open who come, ask, answer, leave and come again is let go.
+// TestR14: two hundred agents and people ask, answer, leave and return, and everything that they opened is released.
 func TestR14(t *testing.T) {
-	const visits, slack = 200, 10 // a leak at each visit would be many times that
+	const visits, slack = 200, 10 // a leak per visit would be many times that
 	l := newLoop(t)
 	l.begin()
 	var warm sync.WaitGroup
-	for i := range visits / 10 { // all connections to the store that there may be are opened now
+	for i := range visits / 10 { // opens all connections to the store in advance
 		warm.Go(func() { l.visit(fmt.Sprintf("first %d.", i)) })
 	}
 	warm.Wait()
@@ -37,7 +37,7 @@ func TestR14(t *testing.T) {
 	l.finish(0)
 }
 
-// visit is one question by connections of its own, and another whose agent leaves, and comes again to cancel it.
+// visit is one question on its own connections, and another whose agent leaves and returns to cancel it.
 func (l *loop) visit(name string) {
 	l.question(name)
 	ctx, leave := context.WithCancel(l.ctx)
@@ -61,7 +61,7 @@ func (l *loop) visit(name string) {
 
 var runs = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// held is how many files the daemon has open, and how many goroutines run in it.
+// held is the daemon's number of open files and goroutines.
 func (l *loop) held(ctx context.Context) (files, goroutines int) {
 	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(l.daemon.Process.Pid), "fd"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestAnExactCallIsSaid: what a grant of an exact call covers is said by the call, and where that is no longer kept by where
-// it was asked.
+// TestAnExactCallIsSaid: a grant of an exact call is described by the call, or, if that is no longer kept, by where it was
+// asked.
 func TestAnExactCallIsSaid(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("0a1B", 9)
 	asked := permissions.Request{

@@ -60,7 +60,7 @@ func mcpCommands() scriptCommands {
 	}
 }
 
-// posts is a call over HTTP, of somebody who has only the socket.
+// posts makes a call over HTTP with nothing but the socket.
 func posts(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: posts REGEXP JSON")

@@ -38,9 +38,9 @@ type mobiles struct {
 	server *whatsapptest.Server
 	people map[string]*whatsapptest.Person
 	now    whatsapptest.Message
-	wrote  string // the id of what was written last
+	wrote  string // the id of the last message written
 
-	passkey *whatsapptest.Passkey // that is asked for, or nil
+	passkey *whatsapptest.Passkey // required for linking, or nil
 }
 
 type mobilesKey struct{}
@@ -104,7 +104,7 @@ func startWhatsApp(ts *testscript.TestScript, m *mobiles, _ []string) {
 	ts.Setenv(whatsappRoot, whatsappRootKey())
 }
 
-// codeShown waits until an actor has said something that there is a code in.
+// codeShown waits until an actor's output contains a code.
 func codeShown(ts *testscript.TestScript, name string, code func(said string) string) string {
 	a, known := cast(ts)[name]
 	if !known {
@@ -166,7 +166,7 @@ func (m *mobiles) scan(ts *testscript.TestScript, code string) {
 	}()
 	shows := func() {
 		if err := <-scanned; err != nil {
-			ts.Logf("the phone shows: %v", err) // the script says how that is to end
+			ts.Logf("the phone shows: %v", err) // the script states the expected outcome
 		}
 	}
 	if m.passkey == nil {
@@ -203,7 +203,7 @@ func (m *mobiles) person(ts *testscript.TestScript, name string) *whatsapptest.P
 	return p
 }
 
-// tokensIn are what a message tells that may be written back.
+// tokensIn match the words of a message that may be written back.
 var tokensIn = map[string]*regexp.Regexp{
 	"CODE":  regexp.MustCompile(`^\*([0-9A-Z]{5})\* ·`),
 	"GRANT": regexp.MustCompile(`/revoke ([0-9A-Z]{26})`),

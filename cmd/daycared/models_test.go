@@ -45,13 +45,13 @@ import (
 //	watch                           look at the clock
 //	within DURATION                 no more has passed since then
 
-// thoughts are what agents think next, and what their models were asked.
+// thoughts are the agents' next replies, and the requests to their models.
 type thoughts struct {
 	mu    sync.Mutex
 	next  map[string][]modeltest.Answer
 	asked map[string][]modeltest.Request
 	read  map[string]int // how many of them were awaited
-	came  chan struct{}  // closed and made anew with each request
+	came  chan struct{}  // closed and replaced with each request
 	watch time.Time
 
 	fetches atomic.Int64
@@ -177,7 +177,7 @@ func checkContract(ts *testscript.TestScript, _ *thoughts, _ []string) {
 
 var whoThinks = regexp.MustCompile(`^You are ([^,]+),`)
 
-// answer is what an agent thinks next.
+// answer is an agent's next reply.
 func (th *thoughts) answer(r modeltest.Request) modeltest.Answer {
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -202,7 +202,7 @@ func (th *thoughts) answer(r modeltest.Request) modeltest.Answer {
 
 var named = regexp.MustCompile(`\$\{[A-Z_]+\}`)
 
-// filled is an input with the values of the names in it.
+// filled replaces the names in an input by their values.
 func filled(ts *testscript.TestScript, input string) string {
 	return named.ReplaceAllStringFunc(input, func(name string) string {
 		switch name {
@@ -230,7 +230,7 @@ func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 	th.next[args[0]] = append(th.next[args[0]], a)
 }
 
-// news is what a model is told since it spoke last.
+// news is what is new to a model since its last reply.
 func news(r modeltest.Request) string {
 	last := 0
 	for i, m := range r.Prompt.Messages {
@@ -241,7 +241,7 @@ func news(r modeltest.Request) string {
 	return tidings(r.Prompt.Messages[last:])
 }
 
-// tidings are what a model is told by others than itself.
+// tidings are messages to a model from other senders.
 func tidings(messages []models.Message) string {
 	var lines []string
 	for _, m := range messages {
@@ -261,7 +261,7 @@ func tidings(messages []models.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// isTold waits for one request which all of the patterns fit.
+// isTold waits for one request that matches all patterns.
 func isTold(ts *testscript.TestScript, th *thoughts, args []string) {
 	var want []*regexp.Regexp
 	for _, pattern := range args[1:] {

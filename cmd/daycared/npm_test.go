@@ -31,17 +31,17 @@ func npm(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("%v", err)
 	}
-	// The node that came with them by its real place: npm 9 makes no link to it.
+	// The node that came with them, by its real path: npm 9 makes no link to it.
 	node, err := filepath.Glob(filepath.Join(bin, "..", "node-"+runtime.GOOS+"-*", "bin"))
 	ts.Check(err)
 	ts.Setenv("PATH", strings.Join(append(node, bin, ts.Getenv("PATH")), string(filepath.ListSeparator)))
 }
 
-// installing is one at a time: its scripts share what they need.
+// installing serializes installations, which scripts share.
 var installing sync.Mutex
 
-// installed gives the folder with the programs of testdata/npm/NAME. What is there already is what its lock file says,
-// since its name is the hash of that, and it gets its name when it is whole.
+// installed returns the folder with the programs of testdata/npm/NAME. The folder's name is the hash of the lock file, and it
+// gets that name when it is complete.
 func installed(name string) (bin string, err error) {
 	installing.Lock()
 	defer installing.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 )
 
-// An account is the right one by its whole name, which is a number with its plus at some channels.
+// An account is confirmed by its whole id; on some channels that is a number with its plus.
 func TestTheIDThatSaysYes(t *testing.T) {
 	guest := admin.Guest{Address: "+491511234567", Name: "Fay"}
 	for sure, want := range map[string]bool{"+491511234567": true, "491511234567": false, "+4915112345678": false, "+": false} {

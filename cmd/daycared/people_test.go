@@ -62,7 +62,7 @@ func peopleCommands() scriptCommands {
 	}
 }
 
-// castKey is where a script keeps its actors, by name; namesKey, the names of its environment.
+// castKey is the key of a script's actors by name, namesKey that of the names of its environment.
 type castKey struct{}
 type namesKey struct{}
 
@@ -77,17 +77,17 @@ func cast(ts *testscript.TestScript) map[string]*actor {
 // actor is one running command.
 type actor struct {
 	cmd  *exec.Cmd
-	hand *os.File      // what its person types goes in here; nil without a console
-	done chan struct{} // closed when it has ended and all that it said was read
+	hand *os.File      // input of its terminal; nil without one
+	done chan struct{} // closed when it has ended and its output was read
 	at   time.Time     // of the last signal to it
 
 	mu      sync.Mutex
 	said    []byte
 	read    int           // how much of it was awaited
-	changed chan struct{} // closed when more is said
+	changed chan struct{} // closed when more output arrives
 }
 
-// begin starts a command in the script's folder and environment. What still runs when the script ends is ended.
+// begin starts a command in the script's folder and environment. The end of the script ends it.
 func begin(ts *testscript.TestScript, args []string, how func(*actor) error) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: sit|pipe|start NAME COMMAND…")
@@ -108,7 +108,7 @@ func begin(ts *testscript.TestScript, args []string, how func(*actor) error) {
 	})
 }
 
-// sit gives it a terminal, as its controlling one.
+// sit gives it a controlling terminal.
 func (a *actor) sit() (err error) {
 	screen, err := pty.StartWithSize(a.cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	if err != nil {
@@ -119,14 +119,14 @@ func (a *actor) sit() (err error) {
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(a, a.hand) // until nobody has the terminal open any more
-		_ = a.cmd.Wait()          // ends looks at the state
+		_, _ = io.Copy(a, a.hand) // until the terminal is closed
+		_ = a.cmd.Wait()          // ends checks the state
 		close(a.done)
 	}()
 	return nil
 }
 
-// pollable is the same file, which can be closed while it is read.
+// pollable reopens a file so that it can be closed during a read.
 func pollable(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -154,13 +154,13 @@ func (a *actor) start() error {
 		return err
 	}
 	go func() {
-		_ = a.cmd.Wait() // ends looks at the state
+		_ = a.cmd.Wait() // ends checks the state
 		close(a.done)
 	}()
 	return nil
 }
 
-// stop ends it, politely at first, and reports whether it had ended already. It leads the group of all that it started.
+// stop ends it, first with SIGINT, and reports whether it had ended already. It is the leader of a process group.
 func (a *actor) stop() (ended bool) {
 	select {
 	case <-a.done:
@@ -172,15 +172,15 @@ func (a *actor) stop() (ended bool) {
 	case <-a.done:
 	case <-time.After(5 * time.Second):
 	}
-	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // nobody, if all went well
+	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // normally there is none left
 	<-a.done
 	if a.hand != nil {
-		_ = a.hand.Close() // closes may have done that
+		_ = a.hand.Close() // it may be closed already
 	}
 	return ended
 }
 
-// Write takes what it says, without the carriage returns of a terminal.
+// Write collects its output, without a terminal's carriage returns.
 func (a *actor) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +190,7 @@ func (a *actor) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// look passes over the next match, or tells when to look again.
+// look advances past the next match, or returns when to look again.
 func (a *actor) look(want *regexp.Regexp) (found bool, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -278,7 +278,7 @@ func rereads(ts *testscript.TestScript, a *actor, args []string) {
 	logged(ts, args, func() { sends(ts, a, []string{"HUP"}) })
 }
 
-// logged waits until the log has something, doing something else each time before it looks.
+// logged waits until the log has a match, and calls first before each look.
 func logged(ts *testscript.TestScript, args []string, first func()) {
 	want, err := regexp.Compile(strings.Join(args, " "))
 	ts.Check(err)

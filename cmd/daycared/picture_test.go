@@ -14,10 +14,10 @@ import (
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 )
 
-// redraw has scripts draw the pictures of the documentation anew: go test ./cmd/daycared -run TestScripts/picture -pictures
+// redraw rewrites the documentation's pictures: go test ./cmd/daycared -run TestScripts/picture -pictures
 var redraw = flag.Bool("pictures", false, "write the pictures of docs/ anew")
 
-// pictured compares the card that is meant with a picture of the documentation: pictured FILE, below the root of this
+// pictured compares the selected card with a picture of the documentation: pictured FILE, relative to the root of this
 // repository.
 func pictured(ts *testscript.TestScript, c *chats, args []string) {
 	drawn, file := drawCard(c.now), "../../"+args[0]
@@ -32,7 +32,7 @@ func pictured(ts *testscript.TestScript, c *chats, args []string) {
 	}
 }
 
-// everyTime is what differs from one card to the next, and what stands for it in a picture.
+// everyTime lists what differs between runs, and its replacement in a picture.
 var everyTime = []struct {
 	what *regexp.Regexp
 	is   string
@@ -58,7 +58,7 @@ func drawCard(m telegramtest.Message) []byte {
 	var b bytes.Buffer
 	escaped := func(text string) string {
 		var out strings.Builder
-		_ = xml.EscapeText(&out, []byte(text)) // a Builder takes everything
+		_ = xml.EscapeText(&out, []byte(text)) // a Builder cannot fail
 		return out.String()
 	}
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// TestPipesAreNotRead: nothing that the configuration names is a pipe that would keep the daemon waiting.
+// TestPipesAreNotRead: a pipe in place of a configured file does not block the daemon.
 func TestPipesAreNotRead(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

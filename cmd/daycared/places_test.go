@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestClientsAskTheDaemonThatWasNamed has the sockets of this machine's service there, and those of the account not: only
-// where nothing names a daemon is it the service's.
+// TestClientsAskTheDaemonThatWasNamed: the service's sockets exist, and those of the account do not. The service's daemon is
+// used only if no daemon is named.
 func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 	dir := t.TempDir()
 	service := systemRun
@@ -99,7 +99,7 @@ func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 	}
 }
 
-// TestAClientSaysWhichDaemonIsNotThere with what named it, on stderr and to programs.
+// TestAClientSaysWhichDaemonIsNotThere, with what named it, on stderr and in JSON.
 func TestAClientSaysWhichDaemonIsNotThere(t *testing.T) {
 	var said strings.Builder
 	c := &CLI{Out: &said, Err: &said, UID: os.Getuid(), Environ: []string{"DAYCARED_SOCKET=/nowhere/agent"}}
@@ -111,7 +111,7 @@ func TestAClientSaysWhichDaemonIsNotThere(t *testing.T) {
 	}
 }
 
-// Whoever may not use a socket is told what says who may.
+// An account that may not use a socket is told who may.
 func TestASocketOfOthersNamesItsGroup(t *testing.T) {
 	var told bytes.Buffer
 	cli := &CLI{Out: io.Discard, Err: &told}

@@ -4,43 +4,43 @@ package main
 
 import "github.com/daycared/daycared/agents/models/modeltest"
 
-// program is one row of the bench: a program from npm, and how it is run with our model.
+// program is a program from npm, and how to run it with our model.
 type program struct {
-	name    string // as daycared connect calls it
-	title   string // as the table calls it
+	name    string // its name in daycared connect
+	title   string // its name in the table
 	version []string
 	wire    modeltest.Dialect
 	env     map[string]string
-	files   map[string]string // what it needs to be set, below the home
+	files   map[string]string // its settings, below the home
 	run     []string          // with $PROMPT
-	acp     []string          // it is an agent of the daemon's, which speaks ACP, and that is how it is started
-	writes  []string          // what is that one's to write, besides its folder
+	acp     []string          // the command of an ACP program, as an agent of the daemon
+	writes  []string          // what it may write besides its folder
 	modes   []mode
 
-	shell, write string // its tool for commands, and for files
-	command      string // the input of the one, with $COMMAND
-	content      string // of the other, with $FILE and $CONTENT
+	shell, write string // its tools for commands and for files
+	command      string // the input of shell, with $COMMAND
+	content      string // the input of write, with $FILE and $CONTENT
 	own          string // daycared's request_permission, as its model calls it
 	question     string // and its ask_user
-	plan         string // its own tool that has a plan approved, after that is written
+	plan         string // its own tool that submits a written plan for approval
 	choice       string // its own tool for questions
-	options      string // its input: which colour, red or blue
+	options      string // the input of choice: which colour, red or blue
 }
 
-// mode is one way in which it decides by itself what to ask.
+// mode is one of its modes of asking.
 type mode struct {
 	name     string
-	run      []string // in place of the program's own
+	run      []string // replaces the program's
 	args     []string
 	env      map[string]string
 	files    map[string]string
-	without  []string // cases that cannot be tried so
-	also     []string // special ones that can
-	only     []string // or the only ones that are tried
-	acpMode  string   // what mode: says of it in the configuration
-	command  string   // in place of the program's own
-	dialog   string   // what its own dialog shows, where its person can answer there as well
-	terminal bool     // it has one, and stays when it has done what it was told
+	without  []string // cases that are impossible in this mode
+	also     []string // special cases to run as well
+	only     []string // or the only cases to run
+	acpMode  string   // the value of mode: in the configuration
+	command  string   // replaces the program's
+	dialog   string   // text of its own dialog, if its person can answer there too
+	terminal bool     // it runs at a terminal, and stays open when it is done
 }
 
 // programs are all rows. $NPM is the folder of the programs, $MODEL the address of the model, $WORK the home; each starts in
@@ -50,10 +50,10 @@ var programs = []program{
 		name: "claude-code", title: "Claude Code", wire: modeltest.Anthropic,
 		version: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "--version"},
 		env: map[string]string{"ANTHROPIC_BASE_URL": "$MODEL", "ANTHROPIC_API_KEY": "x", "DISABLE_AUTOUPDATER": "1",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}, // else root may not choose bypassPermissions
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}, // otherwise root may not choose bypassPermissions
 		run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "-p", "$PROMPT"},
 		modes: []mode{
-			{name: "terminal", terminal: true, dialog: "proceed|cancel", // which waits on
+			{name: "terminal", terminal: true, dialog: "proceed|cancel", // which keeps waiting
 				also:    []string{"keyboard", "delay", "choice"},
 				without: []string{"late yes", "late no", "own tools", "question", "notice"}, // its person is there
 				run:     []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
@@ -141,7 +141,7 @@ var programs = []program{
 		files: map[string]string{".config/opencode/opencode.json": `{"provider":{"loop":{"npm":"@ai-sdk/openai-compatible","name":"loop",` +
 			`"options":{"baseURL":"$MODEL","apiKey":"x"},"models":{"m":{"name":"m"}}}},"model":"loop/m","small_model":"loop/m",` +
 			`"autoupdate":false,"share":"disabled"}`,
-			// Else it fetches its own package from npm when it starts, and waits for that for minutes where there is no network.
+			// Otherwise it downloads its own package from npm at its start, and waits minutes for that without a network.
 			".config/opencode/node_modules/none": "",
 			".config/opencode/package-lock.json": `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}`},
 		run: []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
@@ -218,5 +218,5 @@ var programs = []program{
 	},
 }
 
-// errand has an agent of the daemon's do what is asked, and ends.
+// errand lets an agent of the daemon do the task and end.
 var errand = []string{"daycared", "run", "coder", "$PROMPT"}

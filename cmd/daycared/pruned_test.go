@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// pruned makes a store whose audit has the entries 5 and 6: those before were too old.
+// pruned creates a store whose audit has only the entries 5 and 6.
 func pruned(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, now, dir := context.Background(), time.Now(), ts.Getenv("DAYCARED_DATA_DIR")
 	ts.Check(os.MkdirAll(dir, 0o700))
@@ -31,13 +31,13 @@ func pruned(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(err)
 }
 
-// putback puts tables of a backup back into the store of a daemon that does not run.
+// putback restores tables from a backup to the store of a stopped daemon.
 func putback(ts *testscript.TestScript, _ bool, args []string) {
 	path := filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName)
 	ts.Check(storetest.PutBack(context.Background(), path, ts.MkAbs(args[0]), args[1:]...))
 }
 
-// change runs SQL on the store behind the daemon's back.
+// change runs SQL on the store, bypassing the daemon.
 func change(ts *testscript.TestScript, _ bool, args []string) {
 	path := filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName)
 	ts.Check(storetest.Change(context.Background(), path, args...))

@@ -11,7 +11,7 @@ import (
 	"rsc.io/qr/coding"
 )
 
-// TestAQRCodeIsDrawnWhole reads the drawing back, module by module.
+// TestAQRCodeIsDrawnWhole decodes the drawing, module by module.
 func TestAQRCodeIsDrawnWhole(t *testing.T) {
 	const text = "https://t.me/daycared_bot?start=Y8gG2myx4CYY2XcHRqPZMg"
 	code, err := qr.Encode(text, qr.L)
@@ -37,7 +37,7 @@ func TestAQRCodeIsDrawnWhole(t *testing.T) {
 	}
 }
 
-// readQR is what a drawing says, as a phone reads it: which mask it has is in none of its modules that is not tried.
+// readQR decodes a drawing. It tries all masks.
 func readQR(rows []string) (string, error) {
 	size := len([]rune(rows[0])) - 2*quietZone
 	black := func(x, y int) bool {
@@ -56,8 +56,7 @@ func readQR(rows []string) (string, error) {
 	return "", errors.New("no mask fits the QR code")
 }
 
-// masked reads a QR code that has the plan; not ok is one with another mask. Only texts of bytes are read, and no errors
-// corrected.
+// masked decodes a QR code with this plan; not ok means another mask. It reads only byte mode, and corrects no errors.
 func masked(plan *coding.Plan, black func(x, y int) bool) (text string, ok bool) {
 	bits := make([]bool, 8*(plan.DataBytes+plan.CheckBytes))
 	for y, row := range plan.Pixel {
@@ -97,10 +96,10 @@ func masked(plan *coding.Plan, black func(x, y int) bool) (text string, ok bool)
 	return string(read), true
 }
 
-// drawings are the QR codes among what was shown, each as its rows.
+// drawings are the QR codes in the output, each as rows.
 func drawings(said string) (all [][]string) {
 	var rows []string
-	said = said[:strings.LastIndexByte(said, '\n')+1] // the last row may go on
+	said = said[:strings.LastIndexByte(said, '\n')+1] // the last row may be incomplete
 	for row := range strings.SplitSeq(said, "\n") {
 		width := len([]rune(row))
 		if row == "" || strings.Trim(row, "█▀▄ ") != "" || !strings.ContainsAny(row, "█▀▄") {

@@ -29,7 +29,7 @@ import (
 //	trusts PROGRAM          Codex, which is that, trusts the hooks that it lists
 
 func TestReal(t *testing.T) {
-	patience = 2 * time.Minute // they are large, and begin slowly
+	patience = 2 * time.Minute // the programs are large and start slowly
 	cmds := commands()
 	cmds["dictation"], cmds["dictates"], cmds["installed"], cmds["lasts"] = dictation, dictates, where, stayPending
 	cmds["languages"], cmds["trusts"] = languages, trusts
@@ -38,7 +38,7 @@ func TestReal(t *testing.T) {
 
 type dictationKey struct{}
 
-// calls are what the model does next.
+// calls are the model's next calls.
 type calls struct {
 	mu   sync.Mutex
 	next []modeltest.Answer
@@ -75,7 +75,7 @@ func dictation(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("OTHERS_CLAUDE", server.URL(modeltest.Anthropic))
 }
 
-// answer is the next call to whoever has tools, and words to those that want a title, or told how a call went.
+// answer is the next tool call, if the request has tools; a request for a title, or with a result, gets text.
 func (c *calls) answer(r modeltest.Request) modeltest.Answer {
 	last := r.Last()
 	c.mu.Lock()
@@ -104,7 +104,7 @@ func where(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSuffix(bin, "/node_modules/.bin"))
 }
 
-// goplsVersion is the newest that this project's Go builds.
+// goplsVersion is the newest version that this project's Go can build.
 const goplsVersion = "v0.23.0"
 
 func languages(ts *testscript.TestScript, _ bool, args []string) {

@@ -20,7 +20,7 @@ func tree() *cobra.Command {
 	return (&CLI{Out: io.Discard, Err: io.Discard, Environ: []string{"HOME=/nowhere"}}).root()
 }
 
-// Each command says in its help what it does, whole and by example, and each example is one that it takes.
+// Each command's help has a description and examples, and the command accepts each example.
 func TestHelp(t *testing.T) {
 	for _, cmd := range documented(tree()) {
 		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" {
@@ -43,9 +43,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// parses reports which command a line of a shell is one of, and what it does not take.
+// parses returns the command of a shell line, and an error for what it does not accept.
 func parses(line string) (path string, err error) {
-	if _, inner, found := strings.Cut(line, "$(daycared "); found { // of another program's command
+	if _, inner, found := strings.Cut(line, "$(daycared "); found { // within another program's command
 		inner, _, _ = strings.Cut(inner, ")")
 		line = "daycared " + inner
 	}
@@ -63,7 +63,7 @@ func parses(line string) (path string, err error) {
 	return cmd.CommandPath(), err
 }
 
-// shellWords are the words of a command up to where it is redirected, piped or commented on.
+// shellWords splits a command up to a redirection, pipe or comment.
 func shellWords(line string) (words []string) {
 	word, quote, open := "", rune(0), false
 	for _, c := range line + " " {
@@ -86,7 +86,7 @@ func shellWords(line string) (words []string) {
 
 var rewrite = flag.Bool("reference", false, "write docs/cli.md anew")
 
-// The reference that is committed is what the commands say.
+// The committed reference matches the commands.
 func TestReference(t *testing.T) {
 	const file = "../../docs/cli.md"
 	var now bytes.Buffer
@@ -157,7 +157,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// What completes is a program of the shell; each that is here reads it.
+// Each shell that is installed can parse its completion script.
 func TestCompletions(t *testing.T) {
 	for shell, check := range map[string][]string{"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}} {
 		var out bytes.Buffer
@@ -178,7 +178,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// A word that is mistyped never leads to a command that does more than what begins like it.
+// A mistyped word is never completed to a command that does more.
 func TestSuggestionsDoNoMore(t *testing.T) {
 	for _, cmd := range documented(tree()) {
 		for _, other := range documented(tree()) {
@@ -190,7 +190,7 @@ func TestSuggestionsDoNoMore(t *testing.T) {
 	}
 }
 
-// What is said of a command by its path is of one that there is.
+// Tables by command path contain only existing commands.
 func TestTablesNameCommands(t *testing.T) {
 	paths := map[string]bool{}
 	var walk func(cmd *cobra.Command)

@@ -59,7 +59,7 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], free)
 }
 
-// answersAll is a program that is no daemon, as a proxy whose daemon is away.
+// answersAll serves a program that is no daemon, such as a proxy whose daemon is away.
 func answersAll(ts *testscript.TestScript, _ bool, args []string) {
 	status, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -72,7 +72,7 @@ func answersAll(ts *testscript.TestScript, _ bool, args []string) {
 
 // serveAll serves at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets, until the script or stop ends it.
 func serveAll(ts *testscript.TestScript, handler http.HandlerFunc) (stop func()) {
-	folder, err := os.MkdirTemp("", "dc") // sockets need short names
+	folder, err := os.MkdirTemp("", "dc") // sockets need short paths
 	ts.Check(err)
 	ts.Defer(func() { os.RemoveAll(folder) })
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
@@ -91,13 +91,13 @@ func serveAll(ts *testscript.TestScript, handler http.HandlerFunc) (stop func())
 	return stop
 }
 
-// detoured counts what came to the false daemon of a script and to the proxy that leads to it.
+// detoured counts connections to a script's proxy, and calls to its false daemon.
 type detoured struct{ connections, calls atomic.Int32 }
 
 type detouredKey struct{}
 
-// detour starts a daemon that approves whatever it is asked, with a certificate that no machine trusts by itself, and a
-// proxy that leads every connection to it, whatever its name.
+// detour starts a daemon that approves everything, with a certificate that no machine trusts by default, and a proxy that leads
+// every connection to it.
 func detour(ts *testscript.TestScript, _ bool, _ []string) {
 	seen, ok := ts.Value(detouredKey{}).(*detoured)
 	if !ok {
@@ -109,7 +109,7 @@ func detour(ts *testscript.TestScript, _ bool, _ []string) {
 		approve(w, r)
 	}))
 	daemon.Config.ErrorLog = log.New(io.Discard, "", 0)
-	daemon.StartTLS() // its certificate is for *.example.com, too
+	daemon.StartTLS() // its certificate is for *.example.com too
 	ts.Defer(daemon.Close)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		seen.connections.Add(1)
@@ -125,7 +125,7 @@ func detour(ts *testscript.TestScript, _ bool, _ []string) {
 		defer far.Close()
 		_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n")
 		go func() { _, _ = io.Copy(far, near); far.Close() }()
-		_, _ = io.Copy(near, far) // until either end is done
+		_, _ = io.Copy(near, far) // until either side closes
 	}))
 	ts.Defer(proxy.Close)
 	folder := ts.MkAbs("certs")
@@ -146,8 +146,8 @@ func led(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// refusals runs the sample programs against every refusal that a daemon can give to whoever asks: they end as it says and
-// print why, or wait as long as it says and go on.
+// refusals runs the sample programs against every refusal that a daemon can return: they end as it says and print why, or wait
+// as long as it says and continue.
 func refusals(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, refusal := range []error{
 		permissions.Invalid(errors.New("a reason is missing")), permissions.Forbidden("x"), permissions.OwnFiles("@read:/srv covers"),
@@ -160,7 +160,7 @@ func refusals(ts *testscript.TestScript, _ bool, _ []string) {
 		goesOn := p.Code == string(permissions.CodeLimit) || p.Code == "ask-again"
 		for _, sample := range [][]string{{"python3", "ask.py"}, {"node", "ask.mjs"}, {"sh", "ask.sh"}} {
 			if goesOn && sample[0] == "sh" {
-				continue // daycared ask waits as well, and then wants a row that answers its question
+				continue // daycared ask waits too, and then expects a row for its question
 			}
 			calls, stop := refuseOnce(ts, p)
 			token := ts.Getenv("DAYCARED_TOKEN_FILE")
@@ -191,7 +191,7 @@ func refusals(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// refuseOnce is a daemon that refuses the first call so and allows the second.
+// refuseOnce is a daemon that refuses the first call with p and allows the second.
 func refuseOnce(ts *testscript.TestScript, p *wire.Problem) (calls *atomic.Int32, stop func()) {
 	calls = new(atomic.Int32)
 	return calls, serveAll(ts, func(w http.ResponseWriter, _ *http.Request) {
@@ -210,8 +210,8 @@ func refuseOnce(ts *testscript.TestScript, p *wire.Problem) (calls *atomic.Int32
 	})
 }
 
-// examples are the sample programs of the documentation: short ones, that say in one of their first two lines how they are
-// called.
+// examples sets $EXAMPLES to the documentation's sample programs, and checks that they are short and say at their top how to call
+// them.
 func examples(ts *testscript.TestScript, _ bool, _ []string) {
 	folder, err := filepath.Abs("../../docs/examples")
 	ts.Check(err)

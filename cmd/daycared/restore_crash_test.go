@@ -11,13 +11,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestRestoreAfterADeathWhileWriting kills the daemon in the middle of its writes, restores a backup that was made in the
-// middle of them as well, and finds every request of before the backup, and the chain intact.
+// TestRestoreAfterADeathWhileWriting kills the daemon during its writes, restores a backup that was made during writes too, and
+// finds every request from before the backup, and an intact chain.
 func TestRestoreAfterADeathWhileWriting(t *testing.T) {
 	l := newLoop(t)
 	l.begin()
 	var mu sync.Mutex
-	var stored []permissions.ID // in the order in which their askers were told
+	var stored []permissions.ID // in the order of their confirmation
 	write := func(writer int) {
 		for i := 0; l.ctx.Err() == nil; i++ {
 			s, err := l.agents.Begin(l.ctx, permissions.Request{

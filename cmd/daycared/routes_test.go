@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
-// What the daemon opens to agents is what the matrix in agents/api has a row for: a route that is new here needs one there.
+// The matrix in agents/api covers all of the daemon's routes for agents: a new route needs a row there.
 func TestWhatAgentsMayReach(t *testing.T) {
 	d := &daemon{cfg: config.Default(), log: quiet(), gauges: http.NotFoundHandler()}
 	want := []string{

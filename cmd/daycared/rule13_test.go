@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// agentRuns has the tool of agents of ours run a command line in a workspace.
+// agentRuns runs a command line in a workspace with the agents' command tool.
 func agentRuns(ctx context.Context, folder, line string) error {
 	all := tools.All(sandbox.New(sandbox.Options{}))
 	run := all[slices.IndexFunc(all, func(t tools.Tool) bool { return t.Spec().Name == "run_command" })]
@@ -31,8 +31,8 @@ func agentRuns(ctx context.Context, folder, line string) error {
 	return nil
 }
 
-// What runs has nothing of the daemon's environment, no descriptor of its, and a process group of its own, whose every
-// member ends when the run is ended.
+// A command gets nothing from the daemon's environment and none of its descriptors. It has a process group of its own, all of
+// which ends with the run.
 func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 	t.Setenv("DAYCARED_TOKEN_FILE", "/secret/token")
 	t.Setenv("XDG_STATE_HOME", "/secret/state")
@@ -54,7 +54,7 @@ func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 		}
 		return string(text)
 	}
-	own := []string{"PATH", "HOME", "TMPDIR", "TERM", "LANG", "PWD", "_", "OLDPWD", "SHLVL"} // the sandbox's and the shell's
+	own := []string{"PATH", "HOME", "TMPDIR", "TERM", "LANG", "PWD", "_", "OLDPWD", "SHLVL"} // of the sandbox and the shell
 	for line := range strings.Lines(read("env.txt")) {
 		if name, value, _ := strings.Cut(line, "="); !slices.Contains(own, name) || strings.Contains(value, "/secret") {
 			t.Errorf("it sees %s", line)
@@ -74,7 +74,7 @@ func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- agentRuns(ctx, folder, `(exec 3>pipe; sleep 600) & wait`) }()
-	held, err := os.Open(pipe) // when the child has opened it too
+	held, err := os.Open(pipe) // returns when the child has opened it too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it ended with %v", err)
 	}
-	if _, err := held.Read(make([]byte, 1)); err == nil { // the end of the pipe: its last writer is gone
+	if _, err := held.Read(make([]byte, 1)); err == nil { // the last writer has closed the pipe
 		t.Error("its child lives on")
 	}
 }

@@ -27,27 +27,27 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The command line is tested as people type it: every script below testdata/script runs the real commands, in processes
-// of their own, against a daemon of its own.
+// The command line is tested as people use it: the scripts below testdata/script run the real commands, in separate processes,
+// each against its own daemon.
 
 func TestMain(m *testing.M) {
-	sandbox.Main(tools.Operations()) // a daemon of ours executes this binary again
+	sandbox.Main(tools.Operations()) // the daemon's agents execute this binary again
 	acptest.Main()
 	testscript.Main(leakChecked{m}, map[string]func(){"daycared": main})
 }
 
-// abandoned is the goroutine that the WhatsApp library leaves behind, at times, with a frame for a socket that was closed.
+// abandoned ignores a goroutine that the WhatsApp library sometimes leaves behind with a frame for a closed socket.
 var abandoned = goleak.IgnoreAnyFunction("go.mau.fi/whatsmeow/socket.(*FrameSocket).readPump")
 
-// leakChecked fails a run of all tests that leaves a goroutine behind.
+// leakChecked fails a run of all tests that leaks a goroutine.
 type leakChecked struct{ m *testing.M }
 
-// Run is what testscript calls for the tests, and not in the commands that they run. Twice as many scripts run at once as
-// there are processors, unless -parallel says otherwise: they mostly wait, as for Telegram, which takes a message a second.
+// Run is called by testscript for the tests, but not in the commands that they run. Scripts run with a parallelism of twice the
+// number of processors, unless -parallel is set: they mostly wait, for example for Telegram, which accepts one message a second.
 func (l leakChecked) Run() int {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = flag.Set(f.Name, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number is what it takes
+		_ = flag.Set(f.Name, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number is valid
 	}
 	code := l.m.Run()
 	if err := goleak.Find(abandoned); err != nil {
@@ -85,13 +85,13 @@ func commands() scriptCommands {
 	return all
 }
 
-// setup gives each script sockets, a data directory and a home of its own.
+// setup gives each script its own sockets, data directory and home.
 func setup(env *testscript.Env) error {
 	me, err := user.Current()
 	if err != nil {
 		return err
 	}
-	// Sockets have short names: a path of theirs has at most 107 bytes.
+	// Socket paths must be short: at most 107 bytes.
 	sockets, err := os.MkdirTemp("", "dc")
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func setup(env *testscript.Env) error {
 	env.Defer(func() { os.RemoveAll(sockets) })
 	env.Setenv("ME", me.Username)
 	env.Setenv("HOME", env.WorkDir)
-	env.Setenv("GORACE", "atexit_sleep_ms=10") // else every command takes a second to end
+	env.Setenv("GORACE", "atexit_sleep_ms=10") // otherwise every command takes a second to end
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
@@ -118,7 +118,7 @@ func setup(env *testscript.Env) error {
 	return nil
 }
 
-// acpAgentHere makes $WORK/agent/agent, a program that speaks ACP: this binary, by a name that is not the daemon's.
+// acpAgentHere creates $WORK/agent/agent, a program that speaks ACP: this binary under another name.
 func acpAgentHere(ts *testscript.TestScript, _ bool, _ []string) {
 	self, err := os.Executable()
 	ts.Check(err)
@@ -159,7 +159,7 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// patience bounds how long a script waits for something to happen.
+// patience bounds a script's wait for an event.
 var patience = 30 * time.Second
 
 func until(ts *testscript.TestScript, what string, f func(ctx context.Context) error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// leaks are ways in which a service fails, each of which hands back what it was sent.
+// leaks are failures of a service that return the caller's input.
 var leaks = map[string]func(w http.ResponseWriter, sent string){
 	"401": func(w http.ResponseWriter, sent string) { refuse(w, 401, sent) },
 	"400": func(w http.ResponseWriter, sent string) { refuse(w, 400, sent) },
@@ -49,7 +49,7 @@ func refuse(w http.ResponseWriter, code int, sent string) {
 	fmt.Fprintf(w, `{"ok":false,"error_code":%d,"description":%q,"type":"error","error":{"type":"x","message":%q}}`, code, sent, sent)
 }
 
-// failing is a server that answers every call in one of those ways, and keeps what it was sent.
+// failing is a server that fails every call in one of these ways, and records its input.
 type failing struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -72,15 +72,15 @@ func newFailing(t *testing.T, leak func(http.ResponseWriter, string)) *failing {
 	return f
 }
 
-// was reports whether a text was sent.
+// was reports whether a text was received.
 func (f *failing) was(text string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strings.Contains(f.sent.String(), text)
 }
 
-// TestSecretsAreInNoOutput runs a daemon all of whose calls fail, each handing back the secrets that it was made with, and
-// searches everything that it and the commands print and log, and its store with the audit.
+// TestSecretsAreInNoOutput runs a daemon whose calls all fail with errors that contain its secrets, and searches all output and
+// logs of daemon and commands, and the store with the audit.
 func TestSecretsAreInNoOutput(t *testing.T) {
 	for provider, header := range map[string]string{"openai": "Authorization: Bearer ", "anthropic": "X-Api-Key: "} {
 		for name, leak := range leaks {
@@ -142,7 +142,7 @@ func TestSecretsAreInNoOutput(t *testing.T) {
 	}
 }
 
-// of is the value of a variable.
+// of is a variable's value.
 func (c *CLI) of(name string) string {
 	for _, pair := range c.Environ {
 		if value, found := strings.CutPrefix(pair, name+"="); found {
@@ -152,7 +152,7 @@ func (c *CLI) of(name string) string {
 	return ""
 }
 
-// planted is a command line whose daemon has a bot, an agent and files of secrets, and what these hold.
+// planted is a command line whose daemon has a bot, an agent and files of secrets; it returns the secrets too.
 func planted(t *testing.T, out *watched, telegram, model, provider string) (*CLI, map[string]string) {
 	t.Helper()
 	me, err := user.Current()
@@ -198,11 +198,11 @@ func secretIn(t *testing.T, file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// searched fails the test where a text holds a secret, as it is or in another form of it.
+// searched fails the test if a text contains a secret in any form.
 func searched(t *testing.T, where, text string, secrets map[string]string) {
 	t.Helper()
 	for name, secret := range secrets {
-		_, tail, _ := strings.Cut(secret, ":") // of a bot's token, what follows its id is the secret
+		_, tail, _ := strings.Cut(secret, ":") // the secret part of a bot's token follows its id
 		for _, form := range []string{
 			secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)), fmt.Sprintf("%x", secret), tail,
 		} {

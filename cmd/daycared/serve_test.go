@@ -24,10 +24,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// serving is a command line whose daemon runs in this process, in folders of its own.
+// serving is a command line whose daemon runs in this process, in its own folders.
 func serving(t *testing.T, stderr *watched) *CLI {
 	t.Helper()
-	run, err := os.MkdirTemp("", "dc") // a short name, for sockets
+	run, err := os.MkdirTemp("", "dc") // sockets need short paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func serving(t *testing.T, stderr *watched) *CLI {
 	}}
 }
 
-// watched keeps what is written, and calls on once the text of it first comes.
+// watched records what is written, and calls a function of on when its text first appears.
 type watched struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -67,13 +67,13 @@ func (w *watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A SIGHUP that comes while the daemon starts does not end it: the configuration is read again when it has started.
+// A SIGHUP during the start does not end the daemon: it reloads the configuration after the start.
 func TestReloadDuringTheStart(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	stderr := &watched{}
 	stderr.on = map[string]func(){
-		"people can be reached only while their inbox is open": func() { // a warning, which is logged before anything is opened
+		"people can be reached only while their inbox is open": func() { // a warning, logged before anything is opened
 			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 				t.Error(err)
 			}
@@ -91,7 +91,7 @@ type failingPart struct{ connectors.Connector }
 
 func (failingPart) Run(context.Context, connectors.Handler) error { return errPart }
 
-// A daemon one of whose parts fails ends, with that error.
+// If a part of the daemon fails, the daemon ends with that error.
 func TestServeEndsWhenAPartFails(t *testing.T) {
 	c := serving(t, &watched{})
 	cfg, paths, err := c.load()
@@ -112,7 +112,8 @@ func TestServeEndsWhenAPartFails(t *testing.T) {
 	}
 }
 
-// The daemon of the machine's service is the one of its configuration to every account, which has another data directory.
+// The machine's service is recognized as the daemon of its configuration by every account, whatever that account's data
+// directory.
 func TestTheServiceIsTheDaemonOfItsConfiguration(t *testing.T) {
 	theirs := config.Paths{DataDir: "/home/fay/.local/state/daycared"}
 	for _, try := range []struct {
@@ -133,7 +134,7 @@ func TestTheServiceIsTheDaemonOfItsConfiguration(t *testing.T) {
 	}
 }
 
-// A manager may start the next daemon before anybody sees that the last one has ended: that one is gone all the same.
+// A service manager may start the next daemon before the end of the last one is noticed: the last one is gone all the same.
 func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
 	stderr := &watched{}
 	c := serving(t, stderr)
@@ -157,7 +158,7 @@ func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
 	}
 }
 
-// A daemon that fails is not taken for a request that is no longer kept.
+// A failing daemon is not mistaken for a request that is no longer kept.
 func TestAuditSaysThatTheDaemonFails(t *testing.T) {
 	desk := admin.NewClient(filepath.Join(t.TempDir(), "admin"), "")
 	defer desk.Close()

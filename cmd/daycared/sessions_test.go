@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// session keeps a session of an agent of somebody's, before the daemon is started: session AGENT PERSON REQUEST. Its
-// id is in $SESSION then. A REQUEST of - is none.
+// session stores an agent's session before the daemon starts: session AGENT PERSON REQUEST. It sets $SESSION to its id. A
+// REQUEST of - means none.
 func session(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, now, dir := context.Background(), time.Now(), ts.Getenv("DAYCARED_DATA_DIR")
 	ts.Check(os.MkdirAll(dir, 0o700))

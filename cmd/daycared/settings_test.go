@@ -40,7 +40,7 @@ func TestSettingsKnowAccounts(t *testing.T) {
 	}
 }
 
-// TestTwoNamesOfOneAccountAreOnePerson: who has two names on a machine cannot be two people, who would vote twice.
+// TestTwoNamesOfOneAccountAreOnePerson: an account with two names cannot be two people, who would vote twice.
 func TestTwoNamesOfOneAccountAreOnePerson(t *testing.T) {
 	uids := map[string]string{"fay": "1001", "fay2": "1001", "sam": "1002"}
 	lookup := func(name string) (*user.User, error) { return &user.User{Username: name, Uid: uids[name]}, nil }
@@ -59,8 +59,8 @@ func TestTwoNamesOfOneAccountAreOnePerson(t *testing.T) {
 	}
 }
 
-// TestEveryFileOfTheConfigurationIsItsOwn checks that each file that the configuration can name, and the daemon reads, is
-// among its own: a new key is one, or says here why it is not.
+// TestEveryFileOfTheConfigurationIsItsOwn checks that every configured file that the daemon reads is among its own files: a new
+// key must be added, or say here why it is not.
 func TestEveryFileOfTheConfigurationIsItsOwn(t *testing.T) {
 	var walk func(v reflect.Value, at, kind string)
 	var keys []string
@@ -96,7 +96,7 @@ func TestEveryFileOfTheConfigurationIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestOwnFilesAreFoundByEveryName checks that a link to the data directory is covered as much as what it leads to.
+// TestOwnFilesAreFoundByEveryName checks that a link to the data directory is covered as well as its target.
 func TestOwnFilesAreFoundByEveryName(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestOnlyTheHolderOfTheLockIsEnded: neither a process that only has the number the lock names, nor one of another account.
+// TestOnlyTheHolderOfTheLockIsEnded: neither a process that merely has the pid in the lock, nor one of another account.
 func TestOnlyTheHolderOfTheLockIsEnded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	d, err := openDataDir(path, os.Getuid(), "")
@@ -28,7 +28,7 @@ func TestOnlyTheHolderOfTheLockIsEnded(t *testing.T) {
 	if locks(1, path) {
 		t.Error("process 1 does not hold the lock")
 	}
-	if os.Getuid() == 0 { // nobody else can give a folder away
+	if os.Getuid() == 0 { // only root can change a folder's owner
 		if err := os.Chown(path, 65534, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -40,13 +40,13 @@ func TestOnlyTheHolderOfTheLockIsEnded(t *testing.T) {
 		}
 	}
 
-	// The kernel goes on to list this process, which no longer has the file open, because of its child.
+	// Because of its child, the kernel still lists this process, which no longer has the file open.
 	child := exec.Command("sleep", "600")
 	child.ExtraFiles = []*os.File{d.lock}
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = errors.Join(child.Process.Kill(), child.Wait()) }() // a killed one says so
+	defer func() { _ = errors.Join(child.Process.Kill(), child.Wait()) }() // Wait returns an error for a killed process
 	if err := errors.Join(d.sign(holder{PID: os.Getpid()}), d.lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestOnlyTheHolderOfTheLockIsEnded(t *testing.T) {
 	}
 }
 
-// TestWhoAnswersStopIsNotBelieved: it neither has another process killed nor writes to the terminal as it likes.
+// TestWhoAnswersStopIsNotBelieved: its answer neither gets another process killed nor controls the terminal.
 func TestWhoAnswersStopIsNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	d, err := openDataDir(path, os.Getuid(), "")
@@ -94,7 +94,7 @@ func TestWhoAnswersStopIsNotBelieved(t *testing.T) {
 				w.Header().Set("Content-Type", "application/problem+json")
 				w.WriteHeader(http.StatusConflict)
 			}
-			_, _ = w.Write([]byte(body)) // who closed reads nothing
+			_, _ = w.Write([]byte(body)) // the client may have closed
 		})}
 		go func() { _ = server.Serve(door) }() // until it is closed
 		if said := stopAt(t, path, socket); !strings.Contains(said, want) || strings.ContainsAny(said, "\x1b\a\u202e") {
@@ -107,7 +107,7 @@ func TestWhoAnswersStopIsNotBelieved(t *testing.T) {
 	}
 }
 
-// stopAt is what daycared stop says.
+// stopAt is the output of daycared stop.
 func stopAt(t *testing.T, dataDir, socket string) string {
 	t.Helper()
 	var said strings.Builder

@@ -66,7 +66,7 @@ func stall(ts *testscript.TestScript, _ bool, args []string) {
 	_, err = io.WriteString(c, "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
 		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
 	ts.Check(err)
-	line, err := bufio.NewReader(c).ReadString('\n') // the call is being read from here on
+	line, err := bufio.NewReader(c).ReadString('\n') // the server is reading the call now
 	ts.Check(err)
 	if !strings.Contains(line, "100") {
 		ts.Fatalf("the socket says %q", line)

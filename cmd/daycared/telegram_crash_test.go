@@ -14,17 +14,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// telegramPoints are the places at which the daemon kills itself between an update, its decision and the edits.
+// telegramPoints are the failpoints between an update, its decision and the edits.
 var telegramPoints = []string{"open", "apply", "shown", "send", "edit"}
 
 const usualOnTelegram = 200
 
-// phonesInLoop are as many people as are asked in turn: Telegram takes one message a second in a chat.
+// phonesInLoop is the number of people asked in turn: Telegram accepts one message a second per chat.
 const phonesInLoop = 40
 
-// TestTelegramCrashLoop asks on phones, and taps, across kills of the real binary at every step, with updates delivered
-// one to five times and shuffled: each tap has its effect once, and every card that the daemon knows of ends in its final
-// state. CRASH_POINTS sets how many kills there are.
+// TestTelegramCrashLoop asks on phones and taps buttons, across kills of the real binary at every step, with updates delivered
+// one to five times and shuffled: each tap counts once, and every recorded card reaches its final state. CRASH_POINTS sets the
+// number of kills.
 func TestTelegramCrashLoop(t *testing.T) {
 	t.Run("D1/kills with Telegram", func(t *testing.T) {
 		crashes := kills(t, usualOnTelegram)
@@ -38,12 +38,12 @@ func TestTelegramCrashLoop(t *testing.T) {
 	})
 }
 
-// phoneLoop is a loop whose people answer by Telegram.
+// phoneLoop is a loop whose people answer on Telegram.
 type phoneLoop struct {
 	*loop
 	server *telegramtest.Server
 	all    []*telegramtest.Person
-	names  map[string]*telegramtest.Person // who was asked each question
+	names  map[string]*telegramtest.Person // who was asked, by question
 }
 
 func newPhones(in *loop) *phoneLoop {
@@ -64,7 +64,7 @@ func newPhones(in *loop) *phoneLoop {
 	return l
 }
 
-// tapped is one question, from its asking to its answer, whatever dies meanwhile.
+// tapped runs one question to its answer, across deaths of the daemon.
 func (l *phoneLoop) tapped(number int) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
@@ -79,7 +79,7 @@ func (l *phoneLoop) tapped(number int) {
 	l.ended(name, l.tapUntil(ctx, l.all[i], name, button, told), want)
 }
 
-// tapUntil presses the button of every card of a question that comes, once, until the asker has its answer.
+// tapUntil presses a button once on every card of a question that arrives, until the asker has its answer.
 func (l *phoneLoop) tapUntil(
 	ctx context.Context, p *telegramtest.Person, name, button string, told <-chan permissions.Request,
 ) permissions.Request {
@@ -103,7 +103,7 @@ func (l *phoneLoop) tapUntil(
 			return r
 		case m, ok := <-card:
 			stop()
-			if !ok { // it is late, and whoever asks says so
+			if !ok { // it is late, and the asker says so
 				return <-told
 			}
 			pressed[m.ID] = true
@@ -112,8 +112,8 @@ func (l *phoneLoop) tapUntil(
 	}
 }
 
-// final waits until the newest card of every question is in its final state, and presses what is left of older ones,
-// which a crash kept the daemon from knowing: they say so, and lose their buttons.
+// final waits until the latest card of every question is in its final state, and presses the buttons of older ones that a crash
+// kept the daemon from recording: they answer so, and lose their buttons.
 func (l *phoneLoop) final() {
 	l.t.Helper()
 	for name, p := range l.names {

@@ -16,10 +16,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// unwell listens at a socket as a daemon would; one that is nil takes no call, as a process that is stopped.
+// unwell listens at a socket like a daemon; with nil answers it accepts no calls, like a stopped process.
 func unwell(t *testing.T, answers http.HandlerFunc) (socket string) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "dc") // a short name, for a socket
+	folder, err := os.MkdirTemp("", "dc") // sockets need short paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func unwell(t *testing.T, answers http.HandlerFunc) (socket string) {
 	return socket
 }
 
-// confirmedOnce stores one question, and is gone then.
+// confirmedOnce stores one question and then exits.
 func confirmedOnce() http.HandlerFunc {
 	var before atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -53,11 +53,11 @@ func confirmedOnce() http.HandlerFunc {
 	}
 }
 
-// TestAQuestionStandsOnceTheDaemonHasConfirmedIt: a daemon that is stopped, that hangs or that hangs up may have stored nothing,
-// and no command says of it that a question stands.
+// TestAQuestionStandsOnceTheDaemonHasConfirmedIt: a daemon that is stopped, hangs or hangs up may have stored nothing, so no
+// command says that a question is pending.
 func TestAQuestionStandsOnceTheDaemonHasConfirmedIt(t *testing.T) {
 	hangs := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices who leaves
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices a closed connection only then
 		<-r.Context().Done()
 	}
 	for _, d := range hooks.Names() {

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
-// TestFilesThatWereDeletedArePutBack: without its lock another daemon would start on the same store, and without its admin
-// key its own account would not be the operator.
+// TestFilesThatWereDeletedArePutBack: without the lock another daemon would start on the same store, and without the admin key
+// the daemon's account would not be the operator.
 func TestFilesThatWereDeletedArePutBack(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	dir, err := openDataDir(data, os.Getuid(), "")
@@ -52,7 +52,7 @@ func TestFilesThatWereDeletedArePutBack(t *testing.T) {
 	if key, err := os.ReadFile(d.paths.AdminKey); err != nil || string(key) != d.key {
 		t.Errorf("the admin key: %q, %v", key, err)
 	}
-	for _, words := range []string{"taken anew", "the admin key was deleted", "a socket was deleted"} {
+	for _, words := range []string{"taking it again", "the admin key was deleted", "a socket was deleted"} {
 		if strings.Count(log.String(), words) != 1 {
 			t.Errorf("it does not say %q:\n%s", words, &log)
 		}
@@ -63,7 +63,7 @@ func TestFilesThatWereDeletedArePutBack(t *testing.T) {
 		t.Errorf("it says again:\n%s", &log)
 	}
 
-	// Another program was faster; a daemon is not.
+	// Another program took the lock first; it is not a daemon.
 	if err := os.Remove(filepath.Join(data, lockName)); err != nil {
 		t.Fatal(err)
 	}

@@ -18,20 +18,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// clockFile names a file that says by how much the clock of a daemon is ahead.
+// clockFile names a file with the offset of a daemon's clock.
 const clockFile = "CLOCK_FILE"
 
 func init() {
 	if file := os.Getenv(clockFile); file != "" {
 		hookNow = func() time.Time {
-			text, _ := os.ReadFile(file) // none is not ahead
+			text, _ := os.ReadFile(file) // no file means no offset
 			ahead, _ := time.ParseDuration(string(text))
 			return time.Now().Add(ahead)
 		}
 	}
 }
 
-// hooking starts a hook of Claude Code that asks whether a command may run.
+// hooking starts a Claude Code hook that asks about a command.
 func (l *loop) hooking(command string) *exec.Cmd {
 	l.t.Helper()
 	cmd := exec.Command(l.binary, "--socket", filepath.Join(l.dir, "agent"), "hook", "claude-code", "--within", "10m")
@@ -48,7 +48,7 @@ func (l *loop) hooking(command string) *exec.Cmd {
 	return cmd
 }
 
-// waited is the pending request whose card says that, once so many wait for it.
+// waited returns the pending request with this text, once so many calls wait for it.
 func (l *loop) waited(says string, calls int) (id permissions.ID) {
 	l.t.Helper()
 	l.await(says, func(ctx context.Context) error {
@@ -70,7 +70,7 @@ func (l *loop) waited(says string, calls int) (id permissions.ID) {
 	return id
 }
 
-// kept waits until the store's log has so many processes that wait for a request. Nothing else shows them.
+// kept waits until the store's log has so many processes waiting for a request. Nothing else shows them.
 func (l *loop) kept(id permissions.ID, processes int) {
 	l.t.Helper()
 	row := regexp.MustCompile(string(id) + "process([A-Z2-7]{26})")
@@ -87,7 +87,7 @@ func (l *loop) kept(id permissions.ID, processes int) {
 	})
 }
 
-// ends waits until a request is over, and returns how.
+// ends waits until a request is settled, and returns it.
 func (l *loop) ends(id permissions.ID) (r permissions.Request) {
 	l.t.Helper()
 	l.await("the end of "+string(id), func(ctx context.Context) error {
@@ -101,8 +101,7 @@ func (l *loop) ends(id permissions.ID) (r permissions.Request) {
 	return r
 }
 
-// TestAHookThatDiesWhileTheDaemonIsDown: nobody needs the answer to its question any more. One of two that wait with the same call
-// withdraws nothing.
+// TestAHookThatDiesWhileTheDaemonIsDown: its question is withdrawn, unless another hook waits with the same call.
 func TestAHookThatDiesWhileTheDaemonIsDown(t *testing.T) {
 	l := newLoop(t)
 	l.begin()
@@ -122,7 +121,7 @@ func TestAHookThatDiesWhileTheDaemonIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	signal(syscall.SIGSTOP) // it is there, and has not asked again yet
+	signal(syscall.SIGSTOP) // it lives, and has not asked again yet
 	l.rise("")
 	if r := l.ends(first); r.State != permissions.Cancelled || r.DecidedVia != permissions.ViaInterrupt {
 		t.Errorf("that of the hook that was killed is %s, via %s", r.State, r.DecidedVia)
@@ -133,8 +132,8 @@ func TestAHookThatDiesWhileTheDaemonIsDown(t *testing.T) {
 	}
 }
 
-// TestACallThatWasCancelledBeforeAKill: a client over HTTP gives its call up and does not come back; the daemon is killed within the
-// minute, and the one that is started then withdraws the question.
+// TestACallThatWasCancelledBeforeAKill: an HTTP client cancels its call and does not return; the daemon is killed within the
+// minute, and its successor withdraws the question.
 func TestACallThatWasCancelledBeforeAKill(t *testing.T) {
 	l := newLoop(t)
 	clock := filepath.Join(l.dir, "clock")
@@ -156,7 +155,7 @@ func TestACallThatWasCancelledBeforeAKill(t *testing.T) {
 			return 0, err
 		}
 		defer answer.Body.Close()
-		_, err = io.Copy(io.Discard, answer.Body) // until it is answered, or dropped
+		_, err = io.Copy(io.Discard, answer.Body) // until it is answered or dropped
 		return answer.StatusCode, err
 	}
 	ids := map[string]permissions.ID{}

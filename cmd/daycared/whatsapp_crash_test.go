@@ -18,15 +18,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// whatsappPoints are the places at which the daemon kills itself, with how often each is passed on the way of one answer:
-// what comes over the wire is read, decrypted, decided on and stored; then it is acknowledged, its receipt and the edited
-// card are written, and the emoji that it gets.
+// whatsappPoints are the failpoints on the way of one answer, with how often each is passed: the message is read, decrypted,
+// decided on and stored; then it is acknowledged, and its receipt, the edited card and the reaction are written.
 var whatsappPoints = []struct {
 	name string
 	hits int
 }{{"send", 1}, {"shown", 1}, {"read", 2}, {"heard", 1}, {"decide", 1}, {"apply", 1}, {"write", 5}, {"edit", 1}}
 
-// whatsappDeaths are one before and one after each of them.
+// whatsappDeaths are the failpoints before and after each of them.
 func whatsappDeaths() (all []string) {
 	for _, p := range whatsappPoints {
 		for hit := 1; hit <= p.hits; hit++ {
@@ -38,14 +37,13 @@ func whatsappDeaths() (all []string) {
 
 const (
 	mobilesInLoop = 5
-	// usualOnWhatsApp is how many deaths there are if nobody says: each takes a fifth of a second.
+	// usualOnWhatsApp is the default number of kills; each takes a fifth of a second.
 	usualOnWhatsApp = 140
 )
 
-// TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge,
-// decide and react. Each question is answered once, by a message that WhatsApp delivers until it is acknowledged, some
-// of them encrypted a second time: none is lost, none counts twice, and every card is in its final state at the end.
-// CRASH_POINTS sets how many kills there are.
+// TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge, decide
+// and react. Each question is answered once, by a message that WhatsApp delivers until it is acknowledged, sometimes encrypted
+// again: none is lost, none counts twice, and every card reaches its final state. CRASH_POINTS sets the number of kills.
 func TestWhatsAppCrashLoop(t *testing.T) {
 	t.Run("D1/kills with WhatsApp", func(t *testing.T) {
 		crashes, deaths := kills(t, usualOnWhatsApp), whatsappDeaths()
@@ -62,12 +60,12 @@ func TestWhatsAppCrashLoop(t *testing.T) {
 	})
 }
 
-// mobileLoop is a loop whose people answer by WhatsApp.
+// mobileLoop is a loop whose people answer on WhatsApp.
 type mobileLoop struct {
 	*loop
 	server *whatsapptest.Server
 	all    []*whatsapptest.Person
-	names  map[string]*whatsapptest.Person // who was asked each question
+	names  map[string]*whatsapptest.Person // who was asked, by question
 }
 
 func newMobiles(in *loop) *mobileLoop {
@@ -92,7 +90,7 @@ func newMobiles(in *loop) *mobileLoop {
 	return l
 }
 
-// scanner scans what is to be scanned, and is asked nothing else.
+// scanner scans QR codes; it is asked nothing else.
 type scanner struct {
 	t     *testing.T
 	phone *whatsapptest.Phone
@@ -117,7 +115,7 @@ func (s scanner) Say(text string) { s.t.Log(text) }
 
 var codeOfCard = regexp.MustCompile(`^\*([0-9A-Z]{5})\* · a permission is asked`)
 
-// answered is one question, from its asking to its answer and what follows it, whatever dies meanwhile.
+// answered runs one question to its answer and its effects, across deaths of the daemon.
 func (l *mobileLoop) answered(number int, died <-chan struct{}) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
@@ -137,8 +135,8 @@ func (l *mobileLoop) answered(number int, died <-chan struct{}) {
 	l.follows(ctx, name, l.all[i], m.ID, died)
 }
 
-// follows waits for what follows a decision, which has its points as well, unless the daemon dies of them: that the
-// answer is acknowledged, and the card in its final state.
+// follows waits for the effects of a decision, which have failpoints too, unless the daemon dies: the answer is acknowledged,
+// and the card is in its final state.
 func (l *mobileLoop) follows(ctx context.Context, name string, p *whatsapptest.Person, card string, died <-chan struct{}) {
 	living, stop := context.WithCancel(ctx)
 	defer stop()
@@ -158,7 +156,7 @@ func (l *mobileLoop) follows(ctx context.Context, name string, p *whatsapptest.P
 	}
 }
 
-// awake waits until the daemon has logged in, unless it dies before.
+// awake waits until the daemon has logged in or died.
 func (l *mobileLoop) awake(died <-chan struct{}) {
 	l.await("WhatsApp", func(ctx context.Context) error {
 		if over(died) {
@@ -174,7 +172,7 @@ func (l *mobileLoop) awake(died <-chan struct{}) {
 	})
 }
 
-// answer answers a card once, in one of the ways, and tells what is to come of it.
+// answer answers a card once, in a random way, and returns the expected outcome.
 func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) permissions.State {
 	code := codeOfCard.FindStringSubmatch(m.Text)[1]
 	yes := rand.IntN(3) > 0
@@ -197,7 +195,7 @@ func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) perm
 	return want
 }
 
-// final waits until every question has one card, and that is in its final state.
+// final waits until every question has exactly one card, in its final state.
 func (l *mobileLoop) final() {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 )
 
-// The commands that scripts and crash loops run find their WhatsApp by these variables.
+// Commands of scripts and crash loops find their WhatsApp server by these variables.
 const (
 	whatsappAddr = "WHATSAPPTEST_ADDR"
 	whatsappRoot = "WHATSAPPTEST_ROOT"
@@ -32,7 +32,7 @@ func init() {
 	}
 }
 
-// whatsappRootKey is what a process of its own must trust to reach a server of this one.
+// whatsappRootKey is the root key that another process must trust to use this process's server.
 func whatsappRootKey() string {
 	key := whatsapptest.RootKey()
 	return hex.EncodeToString(key[:])

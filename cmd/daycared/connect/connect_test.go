@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var here = Target{Home: "/home/fay", GOOS: "linux", Command: []string{"/usr/local/bin/daycared"}}
 
-// every is every file of every agent, by a name.
+// every returns all files of all agents, by name.
 func every(p Target) map[string]File {
 	all := map[string]File{}
 	for _, name := range Names() {
@@ -29,7 +29,7 @@ func every(p Target) map[string]File {
 	return all
 }
 
-// What a fresh file holds is a golden file: it is the exact text that was tried with the programs.
+// The golden files are the exact content of fresh files that was tried with the programs.
 func TestFreshFiles(t *testing.T) {
 	seen := 0
 	for name, f := range every(here) {
@@ -54,7 +54,7 @@ func TestFreshFiles(t *testing.T) {
 	}
 }
 
-// Where agents were told to keep their settings, they look for them; who was told nothing looks in the home.
+// Agents look for their settings where they were told to, otherwise in the home.
 func TestMoved(t *testing.T) {
 	told := here
 	told.Moved = map[string]string{}
@@ -116,7 +116,7 @@ var settings = map[string]string{
 }`,
 }
 
-// Installing twice is installing once, everything else stays, and removing gives back what was there.
+// Installing is idempotent, preserves everything else, and removing restores the original.
 func TestJSONIsKept(t *testing.T) {
 	moved := here
 	moved.Command = []string{"/opt/it's here/daycared", "--socket", "/run/x"}
@@ -164,7 +164,7 @@ func TestJSONIsKept(t *testing.T) {
 	}
 }
 
-// without is what text says, apart from empty containers and a version, which may come or go.
+// without removes empty containers and a version from text, since they may come or go.
 func without(t *testing.T, text string) string {
 	t.Helper()
 	if text == "" {
@@ -208,7 +208,7 @@ func pruned(v any) any {
 	return object
 }
 
-// What stands there is changed only where it is what it should be.
+// Only settings of the expected shape are changed.
 func TestOddSettingsAreLeftAlone(t *testing.T) {
 	a, _ := here.Find("gemini")
 	f := a.Files[0]
@@ -233,7 +233,7 @@ func TestOddSettingsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Claude Code ignores a file with a comment or a comma too many, so a hook in it would never run.
+// Claude Code ignores a file with comments or trailing commas, so a hook in it would never run.
 func TestWhatTheAgentIgnoresIsSaidAndNotWrittenInto(t *testing.T) {
 	a, _ := here.Find("claude-code")
 	for text, want := range map[string]string{
@@ -252,7 +252,7 @@ func TestWhatTheAgentIgnoresIsSaidAndNotWrittenInto(t *testing.T) {
 	}
 }
 
-// A byte order mark stays where it is: agents read such a file.
+// A byte order mark is preserved: agents read such files.
 func TestAByteOrderMarkIsKept(t *testing.T) {
 	for name, f := range every(here) {
 		if f.block != "" || f.whole != "" {
@@ -275,7 +275,7 @@ func TestAByteOrderMarkIsKept(t *testing.T) {
 	}
 }
 
-// A file that is ours as a whole is known by how it begins; one of that name that is not ours is left alone.
+// A file that is entirely ours is recognized by its beginning; another file of that name is left alone.
 func TestAWholeFileIsWrittenOnlyWhereItIsOurs(t *testing.T) {
 	a, _ := here.Find("opencode")
 	f := a.Files[1]
@@ -381,7 +381,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// What an older version wrote for Claude Code is replaced, found to be stale before, and taken out whole.
+// What an older version wrote for Claude Code is reported as stale, replaced, and removed completely.
 func TestAnOlderConnectionIsReplaced(t *testing.T) {
 	const older = `{"hooks":{"PermissionRequest":[{"matcher":"*","hooks":[{"type":"command","command":` +
 		`"/usr/local/bin/daycared hook claude-code --within 59m","timeout":3600,"onFailure":"block"}]}]}}`
@@ -416,7 +416,7 @@ func TestAnOlderConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A hook that only tells somebody what has happened decides nothing, wherever it stands, so no agent is bound by it.
+// A hook that only notifies decides nothing, so it binds no agent.
 func TestAHookThatOnlyTellsBindsNothing(t *testing.T) {
 	a, _ := here.Find("claude-code")
 	for command, want := range map[string]bool{here.hook("claude-code"): true, here.notice("claude-code"): false} {
