@@ -51,7 +51,7 @@ func TestTheLogSaysOnceThatTheStoreCannotBeUsed(t *testing.T) {
 		}
 		state = nil
 		<-time.After(2 * time.Second)
-		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "can be used again") {
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "store available again") {
 			t.Errorf("at the end: %q", got)
 		}
 		log.Error("once more", "err", broken)
