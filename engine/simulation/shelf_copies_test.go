@@ -358,3 +358,6 @@ func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)            
 func (s *shelf) Prune(context.Context, permissions.Keep, time.Time, int) (bool, error) {
 	return false, nil
 }
+
+// Waits lists nothing: no call of the simulation is cancelled, shows a dialog or has a process.
+func (*shelf) Waits(context.Context) ([]permissions.Wait, error) { return nil, nil }
