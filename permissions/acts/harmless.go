@@ -175,6 +175,9 @@ func (w Workspace) runs(a Act) bool {
 			if !ok || (kind == '<' || kind == '>') && !w.touches(a, value, kind == '>') {
 				return false
 			}
+			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.spares(a, value) { // -L 1,5:FILE
+				return false
+			}
 			if pattern = pattern && !strings.HasPrefix(word, "-e") && !strings.HasPrefix(word, "--regexp"); next {
 				i++
 			}
@@ -183,7 +186,18 @@ func (w Workspace) runs(a Act) bool {
 	if pattern && len(operands) > 0 {
 		operands = operands[1:]
 	}
+	if a.Words[0] == "git" && slices.ContainsFunc(operands, func(o string) bool { return !w.spares(a, o) }) {
+		return false
+	}
 	return w.takes(a, p.operands, operands)
+}
+
+// spares reports whether what git is given names no secret: neither behind a colon, as in HEAD:.env, :(icase).env and -L 1,5:.env, nor
+// by a pattern that git itself expands.
+func (w Workspace) spares(a Act, word string) bool {
+	parts := strings.FieldsFunc(word, func(r rune) bool { return r == ':' || r == ')' })
+	return !slices.ContainsFunc(parts, func(part string) bool { return !w.touches(a, strings.TrimLeft(part, "/!^"), false) }) &&
+		!strings.ContainsAny(word, `*?[\`)
 }
 
 // option reads one option of a program; next says that its value is the next word.
