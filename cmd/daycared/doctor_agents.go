@@ -190,8 +190,14 @@ func answered(out io.Reader, l connect.Listing) (told connect.Hooks, err error) 
 func (c *CLI) ownsHome() error {
 	for _, name := range append([]string{"HOME"}, connect.Movers()...) {
 		folder := c.env(name)
-		if info, err := os.Stat(folder); folder != "" && err == nil && ownerOf(info) != c.UID {
+		info, err := os.Stat(folder)
+		switch {
+		case folder == "" || err != nil:
+		case ownerOf(info) != c.UID:
 			return fmt.Errorf("%s is %s, which is another account's; run this as that account", name, folder)
+		case !filepath.IsAbs(folder) || !c.keptBy(folder, c.UID) || info.Mode().Perm()&0o002 != 0:
+			return fmt.Errorf("%s is %s, which other accounts could change or replace; let nobody else write it, or a folder on the way to it",
+				name, folder)
 		}
 	}
 	return nil
@@ -199,50 +205,111 @@ func (c *CLI) ownsHome() error {
 
 // installedAgent is where the PATH has a program. One that any account could have put there is not run, and by root only what is root's.
 func (c *CLI) installedAgent(name string) (string, error) {
-	for _, folder := range filepath.SplitList(c.env("PATH")) {
-		path := filepath.Join(folder, name)
-		info, err := os.Stat(path)
-		if !filepath.IsAbs(folder) || err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-			continue
-		}
-		if !keptBy(path, c.UID) {
-			return "", fmt.Errorf("%s is not run: accounts besides this one and root could change it", path)
-		}
-		return path, nil
+	path, err := c.onPath(name)
+	if err == nil && !c.keptBy(path, c.UID) {
+		err = fmt.Errorf("%s is not run: accounts besides this one and root could change it, or what runs it", path)
 	}
-	return "", fmt.Errorf("it is not installed (no %s on the PATH)", name)
+	return path, err
 }
 
 // rootUID is who owns what the machine's settings are; tests have an account of their own.
 var rootUID = 0
 
-// keptBy reports whether only root and that account can change a file, or put another in its place. Other members of a group may,
-// unless it is root that asks.
-func keptBy(path string, uid int) bool {
-	whole, err := filepath.EvalSymlinks(path)
-	if err != nil {
+// maxHops bounds the symlinks and interpreters that lead to a program.
+const maxHops = 40
+
+// keptBy reports whether only root and that account can change a file, or put another in its place: every folder and symlink on
+// the way, and the interpreter that its first line names.
+func (c *CLI) keptBy(path string, uid int) bool {
+	hops := 0
+	return filepath.IsAbs(path) && c.kept(path, uid, &hops)
+}
+
+func (c *CLI) kept(path string, uid int, hops *int) bool {
+	if *hops++; *hops > maxHops {
 		return false
 	}
-	open := fs.FileMode(0o002)
-	if uid == rootUID {
-		open = 0o022
+	at, info := "/", fs.FileInfo(nil)
+	rest := strings.Split(path, "/")
+	for i, part := range append([]string{"."}, rest...) {
+		at = filepath.Join(at, part)
+		found, err := os.Lstat(at)
+		if err != nil || !lockedTo(found, uid) {
+			return false
+		}
+		info = found
+		if info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		target, err := os.Readlink(at)
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Dir(at) + "/" + target // at has no symlinks before its last part
+		}
+		return c.kept(strings.Join(append([]string{target}, rest[i:]...), "/"), uid, hops)
 	}
-	for _, at := range []string{path, whole} {
-		for ; ; at = filepath.Dir(at) {
-			info, err := os.Lstat(at)
-			if err != nil || !slices.Contains([]int{0, rootUID, uid}, ownerOf(info)) {
-				return false
-			}
-			sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0 // in which only owners replace files
-			if info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&open != 0 && !sticky {
-				return false
-			}
-			if at == filepath.Dir(at) {
-				break
-			}
+	return !info.Mode().IsRegular() || c.interpreterKept(at, uid, hops)
+}
+
+// lockedTo reports whether a file is root's or that account's, and nobody else may write it. A group may where it is the account's
+// own, which has the account's number, and others in a folder with the sticky bit.
+func lockedTo(info fs.FileInfo, uid int) bool {
+	if !slices.Contains([]int{0, rootUID, uid}, ownerOf(info)) {
+		return false
+	}
+	open := fs.FileMode(0o022)
+	if uid != rootUID && groupOf(info) == uid {
+		open = 0o002
+	}
+	sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
+	return info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&open == 0 || sticky
+}
+
+// interpreterKept reports whether the interpreter of a script is kept, too; env finds it on the PATH. A file that cannot be read is
+// no script that could run.
+func (c *CLI) interpreterKept(path string, uid int, hops *int) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer file.Close()
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(file, head)
+	line, script := strings.CutPrefix(string(head[:n]), "#!")
+	if !script {
+		return true
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	words := strings.Fields(line)
+	if len(words) == 0 || !filepath.IsAbs(words[0]) || !c.kept(words[0], uid, hops) {
+		return false
+	}
+	if filepath.Base(words[0]) != "env" {
+		return true
+	}
+	words = words[1:]
+	if len(words) > 0 && words[0] == "-S" {
+		words = words[1:]
+	}
+	relative := slices.ContainsFunc(filepath.SplitList(c.env("PATH")), func(folder string) bool { return !filepath.IsAbs(folder) })
+	if relative || len(words) == 0 || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], "=/") {
+		return false // it is not looked for in known folders alone
+	}
+	found, err := c.onPath(words[0])
+	return err == nil && c.kept(found, uid, hops)
+}
+
+// onPath is where the PATH has a program.
+func (c *CLI) onPath(name string) (string, error) {
+	for _, folder := range filepath.SplitList(c.env("PATH")) {
+		path := filepath.Join(folder, name)
+		if info, err := os.Stat(path); filepath.IsAbs(folder) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
 		}
 	}
-	return true
+	return "", fmt.Errorf("it is not installed (no %s on the PATH)", name)
 }
 
 // trustedFolder is the folder where this is run, if the person has let the agent use the settings there; else it is the home. What
@@ -317,7 +384,7 @@ func (c *CLI) unheld(file string, commands []string) string {
 	if c.UID == rootUID {
 		return "this account is root"
 	}
-	if !keptBy(file, rootUID) {
+	if !c.keptBy(file, rootUID) {
 		return file + " is not root's alone"
 	}
 	for _, command := range commands {
@@ -325,7 +392,7 @@ func (c *CLI) unheld(file string, commands []string) string {
 		if !ok {
 			return file + " has a hook that is not as daycared connect writes it"
 		}
-		if !keptBy(words[0], rootUID) {
+		if !c.keptBy(words[0], rootUID) {
 			return words[0] + " is not root's alone"
 		}
 		socket := ""

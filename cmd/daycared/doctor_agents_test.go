@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,6 +193,42 @@ func TestOnlyAProgramOfThisAccountOrOfRootIsRun(t *testing.T) {
 			_ = os.Remove(program)
 			_ = os.Symlink(open, program)
 		}, "claude is not run: accounts besides this one and root could change it"},
+		"run by an interpreter that is open to others": {func(t *testing.T, c *CLI, program string) {
+			open := filepath.Join(c.env("HOME"), "sh")
+			put(t, open, "#!/bin/sh\nexec /bin/sh \"$@\"\n", 0o700)
+			_ = os.Chmod(open, 0o777)
+			put(t, program, "#!"+open+"\ntouch $HOME/ran\n", 0o700)
+		}, "claude is not run: accounts besides this one and root could change it"},
+		"run by what the PATH has, which is open to others": {func(t *testing.T, c *CLI, program string) {
+			open := filepath.Join(filepath.Dir(program), "runner")
+			put(t, open, "#!/bin/sh\nexec /bin/sh \"$@\"\n", 0o700)
+			_ = os.Chmod(open, 0o777)
+			put(t, program, "#!/usr/bin/env -S runner -e\ntouch $HOME/ran\n", 0o700)
+		}, "claude is not run: accounts besides this one and root could change it"},
+		"a link by way of a folder that is open to others": {func(t *testing.T, c *CLI, program string) {
+			open := filepath.Join(c.env("HOME"), "open")
+			real := filepath.Join(c.env("HOME"), "real")
+			put(t, real, "#!/bin/sh\ntouch $HOME/ran\n", 0o700)
+			_ = os.Mkdir(open, 0o700)
+			_ = os.Chmod(open, 0o777)
+			_ = os.Symlink(real, filepath.Join(open, "hop"))
+			_ = os.Remove(program)
+			_ = os.Symlink(filepath.Join(open, "hop"), program)
+		}, "claude is not run: accounts besides this one and root could change it"},
+		"links in a circle": {func(_ *testing.T, c *CLI, program string) {
+			put(t, program, "#!"+program+"\ntouch $HOME/ran\n", 0o700)
+		}, "claude is not run: accounts besides this one and root could change it"},
+		"a home that others write": {func(_ *testing.T, c *CLI, _ string) { _ = os.Chmod(c.env("HOME"), 0o777) },
+			"which other accounts could change or replace"},
+		"a home that others write, each their own": {func(_ *testing.T, c *CLI, _ string) {
+			_ = os.Chmod(c.env("HOME"), 0o777|fs.ModeSticky)
+		}, "which other accounts could change or replace"},
+		"settings in a folder that others write": {func(_ *testing.T, c *CLI, _ string) {
+			open := filepath.Join(c.env("HOME"), "open")
+			_ = os.MkdirAll(filepath.Join(open, "settings"), 0o700)
+			_ = os.Chmod(open, 0o777)
+			c.Environ = append(c.Environ, "CLAUDE_CONFIG_DIR="+filepath.Join(open, "settings"))
+		}, "which other accounts could change or replace"},
 		"another account's home": {func(_ *testing.T, c *CLI, _ string) { c.UID++ }, "which is another account's; run this as that account"},
 		"settings of another account": {func(_ *testing.T, c *CLI, _ string) {
 			c.Environ = append(c.Environ, "CLAUDE_CONFIG_DIR=/proc/1/root") // which is nobody's that is not root
@@ -211,6 +249,58 @@ func TestOnlyAProgramOfThisAccountOrOfRootIsRun(t *testing.T) {
 	c, a := somebody(t, "claude-code", "touch $HOME/ran\n")
 	if c.runsHook(t.Context(), a, false); !ran(c) {
 		t.Error("nor is one that is its own")
+	}
+}
+
+// TestWhatAGroupMayWriteIsNotKept, for root and for others, unless the group has the account's own number.
+func TestWhatAGroupMayWriteIsNotKept(t *testing.T) {
+	defer func(was int) { rootUID = was }(rootUID)
+	rootUID = os.Getuid() // whose file it is
+	path := filepath.Join(t.TempDir(), "program")
+	put(t, path, "", 0o700)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []struct {
+		mode fs.FileMode
+		uid  int
+		kept bool
+	}{
+		{0o700, groupOf(info) + 1, true}, {0o755, groupOf(info) + 1, true}, {0o720, groupOf(info) + 1, false},
+		{0o702, groupOf(info) + 1, false}, {0o720, rootUID, false}, {0o700, rootUID, true},
+	} {
+		if err := os.Chmod(path, try.mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := (&CLI{}).keptBy(path, try.uid); got != try.kept {
+			t.Errorf("%o, by %d: %t", try.mode, try.uid, got)
+		}
+	}
+}
+
+// TestNoSettingsAreWrittenWhereALinkLeadsToAnotherAccounts: that account could have root write there.
+func TestNoSettingsAreWrittenWhereALinkLeadsToAnotherAccounts(t *testing.T) {
+	home := t.TempDir()
+	target, link := filepath.Join(home, "target.json"), filepath.Join(home, ".claude", "settings.json")
+	put(t, target, "{}", 0o600)
+	put(t, filepath.Join(home, ".claude", "x"), "", 0o600)
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := connect.Target{Home: home, GOOS: "linux", Command: []string{"/bin/daycared", "--socket", "/run/agent"}}.Find("claude-code")
+	c := &CLI{UID: os.Getuid() + 1, Out: io.Discard, Err: io.Discard} // whose file it is not
+	if err := c.connectTo(t.Context(), a, &connection{}); err == nil || !strings.Contains(err.Error(), "is another account's; nothing was written") {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "{}" {
+		t.Errorf("%s, %v", text, err)
+	}
+	for path, others := range map[string]bool{link: true, target: false} {
+		s, err := look(connect.File{Path: path})
+		if err != nil || s.isOwn(os.Getuid()) != nil || (s.isOwn(c.UID) != nil) != others {
+			t.Errorf("%s: %v, %v, %v", path, err, s.isOwn(os.Getuid()), s.isOwn(c.UID))
+		}
 	}
 }
 
