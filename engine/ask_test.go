@@ -115,7 +115,7 @@ func TestAskPromptsPerMinute(t *testing.T) {
 func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	s := usual()
 	s.Policy.Auto = []string{"read_*", "list_files"}
-	s.Limits.AutoPerMinute = 2
+	s.Limits.AutoPerMinute = map[string]int{"*": 2}
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
 	st := play(t, s, m)
 	call := func(name, input string) (r permissions.Request) {
@@ -147,6 +147,36 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	st.pass(time.Minute)
 	call("read_fourth", `{"path":"a"}`)
 	asked(2, "a minute")
+}
+
+// A tool has the rate of its own name, else that of the longest pattern that matches it; its card says which.
+func TestAnAutoToolHasTheRateOfItsName(t *testing.T) {
+	s := usual()
+	s.Policy.Auto = []string{"read_*", "list_files", "free"}
+	s.Limits.AutoPerMinute = map[string]int{"read_file": 3, "read_*": 1, "*_[f]ile": 9, "[a-z]*_files": 2, "list_[a-z]*s": 5}
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
+	st := play(t, s, m)
+	calls := 0
+	for _, c := range []struct {
+		tool       string
+		runs, rate int
+	}{{"read_file", 3, 3}, {"read_mine", 1, 1}, {"list_files", 2, 2}, {"free", 12, 0}} {
+		for i := range c.runs {
+			calls++
+			if r := st.get(st.ask(t.Context(), tool(c.tool, fmt.Sprintf(`{"call":%d}`, calls)))); r.State != permissions.Approved {
+				t.Errorf("call %d of %s is %s, beyond %d", i+1, c.tool, r.State, r.Beyond)
+			}
+		}
+		if c.rate == 0 {
+			continue
+		}
+		if r := st.get(st.ask(t.Context(), tool(c.tool, `{"call":0}`))); r.State != permissions.Denied || r.Beyond != c.rate {
+			t.Errorf("one more %s is %s, beyond %d, not %d", c.tool, r.State, r.Beyond, c.rate)
+		}
+	}
+	if r := st.get(st.ask(t.Context(), tool("read_made_up", `{}`))); r.Beyond != 1 {
+		t.Errorf("a name that the caller made up is %s, beyond %d", r.State, r.Beyond)
+	}
 }
 
 func TestAskWhatIsHeldAsksNobody(t *testing.T) {

@@ -42,10 +42,12 @@ func (e *Engine) draft(
 		policy.Auto = append(slices.Clone(policy.Auto), r.Tool)
 	}
 	verdict := policy.Evaluate(r, grants, now)
-	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run without asking
-		policy.Auto, r.Harmless = nil, false
-		if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
-			r.Beyond = s.Limits.AutoPerMinute
+	if counts && !verdict.Ask {
+		if beyond := e.tooOften(s, r.Caller, verdict.Auto); beyond > 0 { // then only a grant lets it run without asking
+			policy.Auto, r.Harmless = nil, false
+			if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
+				r.Beyond = beyond
+			}
 		}
 	}
 	verdict.Ask = verdict.Ask || around

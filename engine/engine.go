@@ -73,7 +73,7 @@ type Engine struct {
 	locks     []permissions.Lock
 	invited   map[string]invited          // by code
 	prompts   map[string]*rate.Limiter    // by caller
-	auto      map[[2]string]*rate.Limiter // by caller and pattern; see tooOften
+	auto      map[[3]string]*rate.Limiter // by caller, pattern of tools.auto and that of the rate; see tooOften
 	tellings  map[[2]string]*rate.Limiter // by caller and kind; see [Engine.Tell]
 	rows      map[string]*rate.Limiter    // stored for a caller
 	bytes     map[string]*rate.Limiter    // stored for a caller
@@ -111,7 +111,7 @@ func New(o Options) *Engine {
 		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewSignal(), unsaved: permissions.NewSignal(),
 		stopping: func(context.Context) error { return nil }, pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
-		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[2]string]*rate.Limiter{},
+		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
 		tellings: map[[2]string]*rate.Limiter{},
 		rows:     map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},

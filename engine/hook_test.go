@@ -408,7 +408,7 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
-	s.Limits.AutoPerMinute = 1
+	s.Limits.AutoPerMinute = map[string]int{"*": 1}
 	st := play(t, s, m)
 	q := hook("Bash", `{"command":"ls"}`)
 	q.Harmless, q.Cwd = true, "/srv/code"

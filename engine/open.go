@@ -213,22 +213,23 @@ func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation,
 	return e.take(limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute, time.Minute), 1)
 }
 
-// tooOften takes a token for one unasked call from the caller's bucket of each pattern, and reports whether one is
-// empty. The pattern counts, not the matching tools, so that inventing names gains nothing.
-func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []string) bool {
-	if s.Limits.AutoPerMinute <= 0 {
-		return false
-	}
+// tooOften takes a token for each unasked call from the caller's bucket of the call's pattern and rate. It returns the rate of the
+// first bucket that is empty, and 0 if none is. The patterns count, not the matching tools, so that inventing names gains nothing.
+func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []permissions.Unasked) (beyond int) {
 	var taken []reservation
-	for _, pattern := range auto {
-		one, wait := e.take(limiter(e, e.auto, [2]string{whole(caller), pattern}, s.Limits.AutoPerMinute, time.Minute), 1)
+	for _, call := range auto {
+		of, n := s.Limits.rate(call.Tool)
+		if n <= 0 {
+			continue
+		}
+		one, wait := e.take(limiter(e, e.auto, [3]string{whole(caller), call.Pattern, of}, n, time.Minute), 1)
 		if wait > 0 {
 			giveBack(taken)
-			return true
+			return n
 		}
 		taken = append(taken, one)
 	}
-	return false
+	return 0
 }
 
 // makeRoom takes the room that r needs in the store from the caller's hourly limits, whatever settles it.

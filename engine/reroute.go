@@ -137,15 +137,24 @@ func Wider(old, next Settings) (all []string) {
 		all = append(all, widerPolicy(name+": ", old.policy(agent), next.policy(agent))...)
 	}
 	all = append(all, more("approvals.scopes", old.Approvals.Scopes, next.Approvals.Scopes)...)
-	for _, limit := range []struct {
+	type limit struct {
 		key         string
 		before, now int
-	}{
+	}
+	limits := []limit{
 		{"limits.pending_per_caller", old.Limits.PendingPerCaller, next.Limits.PendingPerCaller},
 		{"limits.prompts_per_minute", old.Limits.PromptsPerMinute, next.Limits.PromptsPerMinute},
-		{"limits.auto_per_minute", old.Limits.AutoPerMinute, next.Limits.AutoPerMinute},
 		{"limits.pending_total", old.Limits.PendingTotal, next.Limits.PendingTotal},
-	} {
+	}
+	rates := map[string]int{}
+	maps.Copy(rates, old.Limits.AutoPerMinute)
+	maps.Copy(rates, next.Limits.AutoPerMinute)
+	for _, tool := range slices.Sorted(maps.Keys(rates)) {
+		_, before := old.Limits.rate(tool)
+		_, now := next.Limits.rate(tool)
+		limits = append(limits, limit{"limits.auto_per_minute: " + tool, before, now})
+	}
+	for _, limit := range limits {
 		if limit.now != limit.before && (limit.now == 0 || limit.before != 0 && limit.now > limit.before) { // 0: no limit
 			all = append(all, fmt.Sprintf("%s is %d, not %d", limit.key, limit.now, limit.before))
 		}

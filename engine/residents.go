@@ -60,7 +60,7 @@ func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 func (c approvals) OverRate(caller permissions.Caller, tool string) bool {
 	s := c.engine.settings.Load()
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
-	return c.engine.tooOften(s, caller, s.policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto)
+	return c.engine.tooOften(s, caller, s.policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto) > 0
 }
 
 // Held implements [agents.Approvals].

@@ -431,7 +431,7 @@ func TestTheDeskCannotDecide(t *testing.T) {
 // What agents of ours run unasked is counted, too, and those that they start do not have more of it.
 func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 	s := owned()
-	s.Limits.AutoPerMinute = 2
+	s.Limits.AutoPerMinute = map[string]int{"*": 2}
 	st := play(t, s, newPhone(fay, "fays-phone"))
 	for i, who := range []permissions.Caller{helper, child, helper} {
 		if v, err := st.Approvals().Evaluate(t.Context(), who, tool("read_file", `{"path":"a"}`)); err != nil || v.Ask {

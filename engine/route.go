@@ -95,8 +95,24 @@ func (m Moment) of(r *permissions.Request) time.Time {
 // Limits bound a caller's pending requests, prompts, and stored data. Zero is no bound.
 type Limits struct {
 	PendingPerCaller, PromptsPerMinute, PendingTotal int
-	AutoPerMinute                                    int // unasked calls of each caller by each pattern of tools.auto; more are asked about
-	RequestsPerHour, BytesPerHour                    int // of each caller, whatever settles its requests
+	// AutoPerMinute is the number of unasked calls of each caller by each pattern of tools.auto, by patterns of the called tools; more
+	// are asked about. See rate.
+	AutoPerMinute                 map[string]int
+	RequestsPerHour, BytesPerHour int // of each caller, whatever settles its requests
+}
+
+// rate returns the unasked calls per minute of a tool and the pattern that says so: the tool's own name, otherwise the longest
+// matching pattern; of equally long ones, the one with the smallest number. It returns zero if none matches.
+func (l Limits) rate(tool string) (pattern string, n int) {
+	if own := l.AutoPerMinute[tool]; own > 0 {
+		return tool, own
+	}
+	for p, its := range l.AutoPerMinute {
+		if glob(p, tool) && (n == 0 || cmp.Or(len(pattern)-len(p), its-n, strings.Compare(p, pattern)) < 0) {
+			pattern, n = p, its
+		}
+	}
+	return pattern, n
 }
 
 // Route says who is asked. Patterns are globs; an empty list matches everything. A request matches when its proven name

@@ -63,7 +63,7 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 // What a reload makes wider is named, and nothing else is.
 func TestWider(t *testing.T) {
 	old := usual()
-	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, 600
+	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, map[string]int{"read_*": 10, "*": 600}
 	if all := engine.Wider(old, old); len(all) != 0 {
 		t.Errorf("the same is wider: %q", all)
 	}
@@ -87,7 +87,18 @@ func TestWider(t *testing.T) {
 			func(s *engine.Settings) { s.Limits.PromptsPerMinute = 0 }, []string{"limits.prompts_per_minute is 0, not 1000"},
 		},
 		"F1/auto limit left out": {
-			func(s *engine.Settings) { s.Limits.AutoPerMinute = 0 }, []string{"limits.auto_per_minute is 0, not 600"},
+			func(s *engine.Settings) { s.Limits.AutoPerMinute = nil },
+			[]string{"limits.auto_per_minute: * is 0, not 600", "limits.auto_per_minute: read_* is 0, not 10"},
+		},
+		"F1/auto rate of a tool": {
+			func(s *engine.Settings) {
+				s.Limits.AutoPerMinute = map[string]int{"read_*": 10, "*": 60, "read_file": 11, "x": 70}
+			},
+			[]string{"limits.auto_per_minute: read_file is 11, not 10"},
+		},
+		"F1/auto rate taken out": {
+			func(s *engine.Settings) { s.Limits.AutoPerMinute = map[string]int{"*": 600} },
+			[]string{"limits.auto_per_minute: read_* is 600, not 10"},
 		},
 		"A3/same user": {func(s *engine.Settings) { s.AllowSameUser = true }, []string{"api.allow_same_user is on"}},
 		"A1/another account": {

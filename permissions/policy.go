@@ -17,12 +17,18 @@ type Policy struct {
 
 // Verdict is what policy says of a request.
 type Verdict struct {
-	Forbidden string   // the tool that never runs here
-	Ask       bool     // people have to be asked
-	Held      []Tag    // of the tags asked: those held already
-	Grants    []ID     // the grants that made asking unnecessary, wholly or in part
-	Scope     Scope    // the narrowest of these
-	Auto      []string // for each call that needs no answer, the pattern of Policy.Auto that says so
+	Forbidden string    // the tool that never runs here
+	Ask       bool      // people have to be asked
+	Held      []Tag     // of the tags asked: those held already
+	Grants    []ID      // the grants that made asking unnecessary, wholly or in part
+	Scope     Scope     // the narrowest of these
+	Auto      []Unasked // the calls that need no answer
+}
+
+// Unasked is a call that needs no answer.
+type Unasked struct {
+	Tool    string
+	Pattern string // the one of Policy.Auto that says so
 }
 
 // Evaluate tells what r needs, given the grants of its caller. It is pure. An unknown tool is gated; forbidden beats
@@ -53,7 +59,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		case warned(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
 		case auto < 0 && r.leftAlone() && !p.riskyTool(c.Tool) && !matches(p.Gated, c.Tool, true):
-			v.Auto = append(v.Auto, leaving)
+			v.Auto = append(v.Auto, Unasked{c.Tool, leaving})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
 			if opened < 0 {
@@ -62,7 +68,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 				v.Grants = append(v.Grants, live[opened].ID)
 			}
 		default:
-			v.Auto = append(v.Auto, p.Auto[auto])
+			v.Auto = append(v.Auto, Unasked{c.Tool, p.Auto[auto]})
 		}
 	}
 	slices.Sort(v.Grants)
@@ -70,7 +76,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	return v
 }
 
-// leaving stands in [Verdict.Auto] for what a hook has read and leaves to the agent's own mode. It is no pattern of a tool's name.
+// leaving stands in [Unasked.Pattern] for what a hook has read and leaves to the agent's own mode. It is no pattern of a tool's name.
 const leaving = "--gate risky"
 
 // leftAlone reports whether a hook leaves r to its agent's own mode. Where the agent's own rules ask, it does not.

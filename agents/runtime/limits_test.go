@@ -193,7 +193,7 @@ func TestAScheduleThatAsksWhenItBegins(t *testing.T) {
 // Calls under tools.auto are counted per minute, and a call beyond the rate is asked about.
 func TestCallsBeyondTheRateOfAnAutoToolAreAsked(t *testing.T) {
 	auto := func(s *engine.Settings) {
-		s.Limits.AutoPerMinute, s.Policy.Auto, s.Policy.Gated = 2, []string{"write_file"}, nil
+		s.Limits.AutoPerMinute, s.Policy.Auto, s.Policy.Gated = map[string]int{"*": 2}, []string{"write_file"}, nil
 	}
 	s := playWith(t, auto, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn < 3 {

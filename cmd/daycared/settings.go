@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"os/user"
@@ -23,6 +24,9 @@ import (
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
+
+// usualRate is how many calls a minute an entry of tools.auto lets run where limits.auto_per_minute has none for the tool.
+const usualRate = 600
 
 // settings converts a configuration to the engine's settings on this machine: it resolves accounts to uids and adds the daemon's
 // own files.
@@ -44,7 +48,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		},
 		Limits: engine.Limits{
 			PendingPerCaller: cfg.Limits.PendingPerCaller, PromptsPerMinute: cfg.Limits.PromptsPerMinute,
-			AutoPerMinute: cfg.Limits.AutoPerMinute,
+			AutoPerMinute: map[string]int{"*": usualRate},
 			PendingTotal:  cfg.Limits.PendingTotal, RequestsPerHour: cfg.Limits.RequestsPerHour, BytesPerHour: cfg.Limits.BytesPerHour,
 		},
 		AllowSameUser: cfg.API.AllowSameUser,
@@ -52,6 +56,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Own:           ownFiles(cfg, paths),
 		Asking:        hooks.Asking(mcp.ToolNames()),
 	}
+	maps.Copy(s.Limits.AutoPerMinute, cfg.Limits.AutoPerMinute)
 	if err := agentFolders(cfg, s.Own); err != nil {
 		return s, err
 	}

@@ -153,7 +153,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 		s.fact("high risk", "it takes a second yes")
 	}
 	if r.Beyond > 0 {
-		s.fact("asked since", fmt.Sprintf("it is beyond the %d calls a minute that run unasked", r.Beyond))
+		s.fact("asked since", "it is beyond the "+plural(r.Beyond, "call")+" a minute that may run unasked")
 	}
 	if r.Ends() {
 		s.fact("a denial", "of one call ends the run; then none of them is run")

@@ -110,7 +110,17 @@ scribe wants to use read_file
              ┃ {
              ┃   "path": "a"
              ┃ }
-asked since    it is beyond the 600 calls a minute that run unasked
+asked since    it is beyond the 600 calls a minute that may run unasked
+until          14:15 UTC, in 15 min · sha256 4f3a…91`},
+		{"one call too many of one", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 1
+		}), card.Options{Now: now, Width: 80}, `
+────────────────────────────────────────────── K7F3Q ──
+scribe wants to use read_file
+             ┃ {
+             ┃   "path": "a"
+             ┃ }
+asked since    it is beyond the 1 call a minute that may run unasked
 until          14:15 UTC, in 15 min · sha256 4f3a…91`},
 		{"a deadline in another year", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Deadline = now.Add(365 * 24 * time.Hour)

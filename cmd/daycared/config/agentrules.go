@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -316,7 +317,7 @@ func (r *report) tools(c *Config) {
 
 // nearTool is the tool that was probably meant by a name that is none; empty where it is one, or near none.
 func nearTool(name string, known []string) string {
-	if isPattern(name) || slices.ContainsFunc(known, func(k string) bool { ok, _ := path.Match(k, name); return ok && k != "*" }) {
+	if isPattern(name) || slices.ContainsFunc(known, func(k string) bool { return k != "*" && reaches(k, name) }) {
 		return ""
 	}
 	for _, k := range known {
@@ -402,13 +403,52 @@ func (w *warner) tools(c *Config, agent int) {
 	}
 }
 
+// rates says which rates are for no tool of any list auto.
+func (w *warner) rates(c *Config) {
+	var listed, at []string
+	for agent := nobody; agent < len(c.Agents); agent++ {
+		t, tools := c.toolsOf(agent)
+		listed = append(listed, t.Auto...)
+		if w.given(tools + ".auto") {
+			_, line := w.origin(tools + ".auto")
+			at = append(at, "line "+itoa(line))
+		}
+	}
+	written := cmp.Or(strings.Join(at, ", "), "tools.auto is the default one")
+	for _, name := range slices.Sorted(maps.Keys(c.Limits.AutoPerMinute)) {
+		if name == "*" || slices.ContainsFunc(listed, func(entry string) bool { return overlap(name, entry) }) {
+			continue
+		}
+		remedy := "add it to tools.auto, or take it out here"
+		if meant := nearTool(name, listed); meant != "" {
+			remedy = "did you mean " + meant + "?"
+		}
+		w.add("limits.auto_per_minute."+name, "no list auto has %s (%s), so this rate bounds only what a hook leaves to its agent's "+
+			"own mode; %s", quote(name), written, remedy)
+	}
+}
+
+// overlap reports whether one of two patterns matches the other, or both may match the same name.
+func overlap(a, b string) bool {
+	begin := func(s string) string { return s[:strings.IndexAny(s, `*?[\`)] }
+	return reaches(a, b) || reaches(b, a) || isPattern(a) && isPattern(b) &&
+		(strings.HasPrefix(begin(a), begin(b)) || strings.HasPrefix(begin(b), begin(a)))
+}
+
+// reaches reports whether a pattern matches a name, in which a slash is a character like any other.
+func reaches(pattern, name string) bool {
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
+	ok, err := path.Match(flat(pattern), flat(name))
+	return ok && err == nil
+}
+
 // beaten says that an entry means nothing because of a stronger list, written at that path or a default.
 func (w *warner) beaten(here, name, stronger string, entries []string, at string) {
 	for i, other := range entries {
 		if at != "" && other == name {
 			_, line := w.origin(at + "." + itoa(i))
 			w.add(here, "%s is in %s, too, in line %d, which holds: this entry means nothing; take one of the two out", quote(name), at, line)
-		} else if reached, _ := path.Match(name, other); at == "" && reached && name != "*" {
+		} else if at == "" && name != "*" && reaches(name, other) {
 			w.add(here, "%s leaves out %s, which tools.%s has by default; name it here, or write that list, too", quote(name), other, stronger)
 		}
 	}

@@ -78,6 +78,8 @@ func (w walk) value(n *yaml.Node, k key, path string) (any, bool) {
 	switch {
 	case !w.literal(n, path):
 		return nil, false
+	case k.table:
+		return w.table(n, k, path)
 	case k.list:
 		return w.list(n, k, path)
 	case k.inner != nil:
@@ -108,6 +110,42 @@ func (w walk) list(n *yaml.Node, k key, path string) (any, bool) {
 		}
 	}
 	return items, true
+}
+
+// table takes the numbers of a mapping, by the patterns that they are for.
+func (w walk) table(n *yaml.Node, k key, path string) (any, bool) {
+	if n.Kind != yaml.MappingNode {
+		example := ownTools[0] + ": 10"
+		if _, err := parseCount(n.Value); err == nil {
+			example = `"*": ` + n.Value
+		}
+		w.line(n.Line, path, "%s has a number for each tool, and is not %s; write %s: {%s}, or {} for none", k.path, shape(n), k.name, example)
+		return nil, false
+	}
+	values := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		if !w.literal(name, path) {
+			continue
+		}
+		if _, ok := w.plain(name, key{path: k.path, list: true, leaf: leaves["glob"]}, path); !ok {
+			continue
+		}
+		at := join(path, name.Value)
+		if first, again := w.lines[at]; again {
+			w.line(name.Line, at, "%s: %s is here a second time, after line %d; write it once", k.path, quote(name.Value), first)
+			continue
+		}
+		w.lines[at] = name.Line
+		if !w.literal(value, at) {
+			continue
+		}
+		v, _ := w.plain(value, key{name: scalar(name.Value), path: join(k.path, name.Value), leaf: k.leaf}, at)
+		if number, ok := v.(int); ok {
+			values[name.Value] = number
+		}
+	}
+	return values, true
 }
 
 // plain is the value of a scalar.
@@ -261,8 +299,9 @@ type key struct {
 	path  string // with the names of the sections it stands in
 	field int    // in its struct
 	list  bool
+	table bool     // numbers by patterns
 	inner *section // of a section, or of the items of a list of sections; nil for plain values
-	leaf  leaf     // of a plain value, or of the items of a list of them
+	leaf  leaf     // of a plain value, or of the items of a list or a table of them
 }
 
 // root is the whole file.
@@ -279,8 +318,11 @@ func sectionOf(t reflect.Type, path string) *section {
 		}
 		k := key{name: name, path: join(path, name), field: i}
 		item := f.Type
-		if f.Type.Kind() == reflect.Slice {
+		switch f.Type.Kind() {
+		case reflect.Slice:
 			k.list, item = true, f.Type.Elem()
+		case reflect.Map:
+			k.table, item = true, f.Type.Elem()
 		}
 		if l, plain := leafOf(item, f.Tag.Get("is")); plain {
 			k.leaf = l

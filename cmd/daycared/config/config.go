@@ -189,10 +189,11 @@ type API struct {
 type Limits struct {
 	PendingPerCaller int `yaml:"pending_per_caller"`
 	PromptsPerMinute int `yaml:"prompts_per_minute"`
-	AutoPerMinute    int `yaml:"auto_per_minute"` // by each entry of tools.auto; more are asked about
-	PendingTotal     int `yaml:"pending_total"`
-	RequestsPerHour  int `yaml:"requests_per_hour"`
-	BytesPerHour     int `yaml:"bytes_per_hour"`
+	// AutoPerMinute are the calls by patterns of tools that run unasked, for each entry of tools.auto; more are asked about.
+	AutoPerMinute   map[string]int `yaml:"auto_per_minute"`
+	PendingTotal    int            `yaml:"pending_total"`
+	RequestsPerHour int            `yaml:"requests_per_hour"`
+	BytesPerHour    int            `yaml:"bytes_per_hour"`
 }
 
 // Keep says how long the store remembers what is over.
@@ -247,7 +248,7 @@ func Default() *Config {
 			WhatsApp: WhatsApp{AutoVersion: true},
 		},
 		Limits: Limits{
-			PendingPerCaller: 20, PromptsPerMinute: 30, AutoPerMinute: 600, PendingTotal: 100000,
+			PendingPerCaller: 20, PromptsPerMinute: 30, AutoPerMinute: map[string]int{}, PendingTotal: 100000,
 			RequestsPerHour: 20000, BytesPerHour: 64 << 20,
 		},
 		Keep:    Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},

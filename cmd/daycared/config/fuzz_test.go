@@ -29,6 +29,7 @@ func FuzzLoad(f *testing.F) {
 			"sandbox: off\nfetch: {allow_private: [10.0.0.0/8, 'fd00::/8']}\n",
 		"agents: [{name: a, parent: b}, {name: b, parent: c, schedule: {every: 1s}}, {name: c, parent: b, mcp: [{}]}]\n",
 		"agents: [{name: a, model: {provider: openai, name: m, input_price: 0.5, output_price: 2.000001, window: 4096}}]\n",
+		"limits: {auto_per_minute: {'*': 5, mcp__A.b: 6, '<<': 7, 'yes': 8}}\n",
 		"log: &x {level: *x}\n<<: *x\n", "a: b: c\n", "x: ]\n", "\ttab\n", "a: \"\n",
 		"tools: {auto: [\"\\u200b\", '0x1f', yes]}\n",
 		"---\n---\n", "log: !!map {}\n", "data_dir: \"/\\u00e9\\u0301: # x\"\n", "people:\n  - name: \"fay: # \\\"\"\n",

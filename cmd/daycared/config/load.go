@@ -178,7 +178,7 @@ func environment(r *report, v *viper.Viper, environ []string) (warnings Problems
 	keys := map[string]key{}
 	for _, k := range root.settings() {
 		keys[variable(k.path)] = k
-		if !k.list {
+		if !k.list && !k.table {
 			names = append(names, variable(k.path))
 		}
 	}
@@ -194,6 +194,8 @@ func environment(r *report, v *viper.Viper, environ []string) (warnings Problems
 			warnings = append(warnings, Problem{Where: name, Text: "no such variable; " + suggest(name, names)})
 		} else if k.list {
 			r.variable(name, k.path, "%s is a list; write it into the file", k.path)
+		} else if k.table {
+			r.variable(name, k.path, "%s has a number for each tool; write them into the file", k.path)
 		} else if parsed, err := k.leaf.parse(value); err != nil {
 			r.variable(name, k.path, "%v", err)
 		} else {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,13 +80,13 @@ routes:
       after: 10m
 approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver_within: 1m, redeem_window: 20m,
   scopes: [once, always, 30m], remind: [80%, 10m]}
-tools: {auto: [], gated: ["*"], forbidden: [rm_*]}
+tools: {auto: [read_file, "mcp__*"], gated: ["*"], forbidden: [rm_*]}
 high_risk: {tools: [bash], tags: ["@network"]}
 connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"},
   whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}, editor: {enabled: true}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
-limits: {pending_per_caller: 1, prompts_per_minute: 2, auto_per_minute: 6, pending_total: 3, requests_per_hour: 4, bytes_per_hour: 5}
+limits: {pending_per_caller: 1, prompts_per_minute: 2, auto_per_minute: {read_file: 6, "mcp__V.1__*": 7}, pending_total: 3, requests_per_hour: 4, bytes_per_hour: 5}
 keep: {requests: 30d, payloads: 36h, audit: 8760h}
 audit: {key_file: /srv/key, heads: {to: log, every: 1h}}
 data_dir: "/srv/daycared"
@@ -116,7 +117,7 @@ log: {level: debug, format: json}
 			Scopes: []permissions.Scope{permissions.Once, permissions.Always, permissions.For(30 * time.Minute)},
 			Remind: []When{{Percent: 80}, {After: 10 * time.Minute}},
 		},
-		Tools:    Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
+		Tools:    Tools{Auto: []string{"read_file", "mcp__*"}, Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
 		HighRisk: HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
 		Connectors: Connectors{
 			Telegram: Telegram{Enabled: true, TokenFile: "/run/t", APIURL: "http://127.0.0.1:1"},
@@ -127,7 +128,8 @@ log: {level: debug, format: json}
 			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",
 			AllowSameUser: true, AdminReachable: true,
 		},
-		Limits:  Limits{PendingPerCaller: 1, PromptsPerMinute: 2, AutoPerMinute: 6, PendingTotal: 3, RequestsPerHour: 4, BytesPerHour: 5},
+		Limits: Limits{PendingPerCaller: 1, PromptsPerMinute: 2, AutoPerMinute: map[string]int{"read_file": 6, "mcp__V.1__*": 7},
+			PendingTotal: 3, RequestsPerHour: 4, BytesPerHour: 5},
 		Keep:    Keep{Requests: 30 * 24 * time.Hour, Payloads: 36 * time.Hour, Audit: 365 * 24 * time.Hour},
 		Audit:   Audit{KeyFile: "/srv/key", Heads: Heads{To: "log", Every: time.Hour}},
 		Sandbox: true,
@@ -206,6 +208,29 @@ api: {agent_group: staff, admin_group: staff}
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// A rate for a tool that never runs unasked by policy does little; the warning has the lines of both, and the tool that was meant.
+func TestWarningsOfRates(t *testing.T) {
+	for text, want := range map[string][]string{
+		"limits: {auto_per_minute: {read_file: 1, \"*_files\": 2, \"*\": 3}}\n":                                                             nil,
+		"tools: {auto: [\"mcp__*\", \"[a-c]_b*\"]}\nlimits:\n  auto_per_minute: {mcp__a/b: 1, \"mcp__git_*\": 2, \"b_?c\": 1, \"*c\": 1}\n": nil,
+		"limits:\n  auto_per_minute:\n    list_files: 1\n    raed_file: 2\n    Bash: 3\n": {
+			`config.yaml:5: no list auto has "Bash" (tools.auto is the default one), so this rate bounds only what a hook leaves to its ` +
+				`agent's own mode; add it to tools.auto, or take it out here`,
+			`config.yaml:4: no list auto has "raed_file" (tools.auto is the default one), so this rate bounds only what a hook leaves to ` +
+				`its agent's own mode; did you mean read_file?`,
+		},
+		"tools:\n  auto: [\"git_*\"]\nlimits:\n  auto_per_minute: {git_log: 1, fetch: 2, \"read_*\": 3}\nagents:\n" +
+			"  - {name: a, workspace: /w, model: {provider: script, file: /t}, tools: {auto: [fetch]}}\n": {
+			`config.yaml:4: no list auto has "read_*" (line 2, line 6), so this rate bounds only what a hook leaves to its agent's own ` +
+				`mode; add it to tools.auto, or take it out here`,
+		},
+	} {
+		if got := load(t, text).Warnings.lines(); !slices.Equal(got, want) {
+			t.Errorf("%s\ngot  %q\nwant %q", text, got, want)
+		}
 	}
 }
 

@@ -253,7 +253,7 @@ func unreadable(data []byte) (line int, found bool) {
 var (
 	yamlLine   = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?(.*)$`)
 	fromParser = regexp.MustCompile(`did not find expected (?:key|'-'|','|node content|<)`)
-	badAlias   = regexp.MustCompile(`[\[,:-]\s*\*`)
+	badAlias   = regexp.MustCompile(`(?:^|[\[,{:-])\s*\*`)
 	badAt      = regexp.MustCompile(`[\[,{:-]\s*@`)
 	username   = regexp.MustCompile(`telegram\s*:\s*(@[^\s,}]*)`)
 )

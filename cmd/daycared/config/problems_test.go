@@ -105,6 +105,30 @@ func TestBadFiles(t *testing.T) {
 			`1: limits.pending_total: "2000000000" is too much; write 1000000000 or less`},
 		{"far too much", "limits: {pending_total: 99999999999999999999}\n",
 			`1: limits.pending_total: "99999999999999999999" is too large; write a smaller number`},
+		{"a number for rates", "limits: {auto_per_minute: 100}\n", `1: limits.auto_per_minute has a number for each tool, ` +
+			`and is not a number; write auto_per_minute: {"*": 100}, or {} for none`},
+		{"no rates", "limits:\n  auto_per_minute:\n", `2: limits.auto_per_minute has a number for each tool, ` +
+			`and is not nothing; write auto_per_minute: {read_file: 10}, or {} for none`},
+		{"a list of rates", "limits: {auto_per_minute: [read_file]}\n", `1: limits.auto_per_minute has a number for each tool, ` +
+			`and is not a list; write auto_per_minute: {read_file: 10}, or {} for none`},
+		{"a rate of none", "limits:\n  auto_per_minute:\n    read_file: 0\n    mcp__*: '5'\n    list_files:\n    [a]: 1\n",
+			"3: limits.auto_per_minute.read_file: \"0\" is not enough; write 1 or more\n" +
+				"4: limits.auto_per_minute.mcp__* is a number, not text; write it without quotes: \"mcp__*\": 5\n" +
+				"5: limits.auto_per_minute.list_files has no value; write a number, or leave the line out\n" +
+				"6: limits.auto_per_minute is a pattern, not a list; write one value"},
+		{"a rate of no pattern", "limits: {auto_per_minute: {'[a': 1, '': 2, 12: 3, a: {b: 1}}}\n",
+			"1: limits.auto_per_minute: \"[a\" is not a pattern; * stands for any characters, ? for one, [ab] for one of these\n" +
+				"1: limits.auto_per_minute: an empty pattern matches nothing; write \"*\" for all\n" +
+				"1: limits.auto_per_minute: YAML reads 12 as a number; write it in quotes: \"12\"\n" +
+				"1: limits.auto_per_minute.a is a number, not a section of keys; write one value"},
+		{"a rate twice", "limits:\n  auto_per_minute:\n    Read: 2\n    \"Read\": 3\n",
+			`4: limits.auto_per_minute: "Read" is here a second time, after line 3; write it once`},
+		{"a rate of all without quotes", "limits:\n  auto_per_minute:\n    *: 2\n",
+			`3: what begins with * has to be quoted; write it as "*"`},
+		{"a rate repeated", "limits: {auto_per_minute: {a: &n 1, &m b: 1, c: *n}}\n",
+			"1: &n marks this for repetition, which is not done here; write it without\n" +
+				"1: &m marks this for repetition, which is not done here; write it without\n" +
+				"1: *n repeats what &n marked, which is not done here; write it out, or in quotes"},
 		{"bad duration", "approvals:\n  timeout: 15 minutes\n",
 			`2: approvals.timeout: "15 minutes" is not a duration; write 15m`},
 		{"no unit", "approvals: {timeout: 15}\n",
@@ -283,6 +307,8 @@ func TestBadEnvironment(t *testing.T) {
 			`DAYCARED_API_ALLOW_SAME_USER: "1" is neither true nor false; write true`},
 		{"list", "DAYCARED_APPROVALS_SCOPES=once",
 			`DAYCARED_APPROVALS_SCOPES: approvals.scopes is a list; write it into the file`},
+		{"rates", "DAYCARED_LIMITS_AUTO_PER_MINUTE=600",
+			`DAYCARED_LIMITS_AUTO_PER_MINUTE: limits.auto_per_minute has a number for each tool; write them into the file`},
 		{"later", "DAYCARED_DATABASE=postgres://x",
 			`DAYCARED_DATABASE: this version does not have database yet; unset it`},
 		{"open to others", "DAYCARED_API_LISTEN=:80", `DAYCARED_API_LISTEN: api.listen: others could read the tokens that come ` +

@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -39,7 +40,7 @@ func (c *Config) Value(path string) (string, error) {
 			return "", fmt.Errorf("there is no key %s; %s has %s", path, cmp.Or(sec.path, "the configuration"), strings.Join(sec.names(), ", "))
 		case k.inner == nil && deeper:
 			return "", fmt.Errorf("there is no key %s; %s is a value of its own", path, k.path)
-		case k.inner == nil && k.list:
+		case k.list && k.inner == nil, k.table:
 			return k.show(v.Field(k.field)), nil
 		case k.inner == nil:
 			return k.leaf.format(v.Field(k.field).Interface()), nil
@@ -55,7 +56,7 @@ func (c *Config) Value(path string) (string, error) {
 // Setting is one key with what is in force for it.
 type Setting struct {
 	Key   string `json:"key"`   // as in people.0.user
-	Value any    `json:"value"` // a text, a number or a truth value, or a list of them
+	Value any    `json:"value"` // a text, a number or a truth value, a list of them, or numbers by patterns
 	From  string `json:"from"`  // the line of the file, the environment variable, or default
 }
 
@@ -69,6 +70,8 @@ func (c *Config) settings(v reflect.Value, sec *section, path string, item bool)
 		_, given := c.origins[at]
 		switch {
 		case item && !given:
+		case k.table:
+			all = append(all, Setting{at, field.Interface(), c.origin(at)})
 		case k.inner == nil && !k.list:
 			all = append(all, Setting{at, k.leaf.json(field), c.origin(at)})
 		case k.inner == nil || k.list && field.Len() == 0:
@@ -150,6 +153,13 @@ func (c *Config) origin(path string) string {
 
 // show is the value of a field as YAML on one line.
 func (k key) show(v reflect.Value) string {
+	if k.table {
+		var lines []string
+		for _, name := range v.MapKeys() {
+			lines = append(lines, scalar(name.String())+": "+k.leaf.yaml(v.MapIndex(name).Interface()))
+		}
+		return "{" + strings.Join(slices.Sorted(slices.Values(lines)), ", ") + "}"
+	}
 	if !k.list {
 		return k.leaf.yaml(v.Interface())
 	}

@@ -38,6 +38,9 @@ routes:
         - fay
 approvals:
   timeout: 20m
+limits:
+  auto_per_minute: {"*": 100, read_file: 60,
+    "mcp__V.1__*": 5}
 `, "DAYCARED_LOG_LEVEL=debug", "DAYCARED_KEEP_PAYLOADS=48h")
 	const want = `# config.yaml
 people:                         # config.yaml:1
@@ -106,12 +109,12 @@ fetch:
 web_search:
   url: ""  # default
 limits:
-  pending_per_caller: 20    # default
-  prompts_per_minute: 30    # default
-  auto_per_minute: 600      # default
-  pending_total: 100000     # default
-  requests_per_hour: 20000  # default
-  bytes_per_hour: 67108864  # default
+  pending_per_caller: 20                                        # default
+  prompts_per_minute: 30                                        # default
+  auto_per_minute: {"*": 100, "mcp__V.1__*": 5, read_file: 60}  # config.yaml:20
+  pending_total: 100000                                         # default
+  requests_per_hour: 20000                                      # default
+  bytes_per_hour: 67108864                                      # default
 keep:
   requests: 90d  # default
   payloads: 2d   # DAYCARED_KEEP_PAYLOADS
@@ -238,6 +241,9 @@ func TestTheValueOfOneKey(t *testing.T) {
 		{key: "approvals.scopes", want: "[once, session_tool, session, 15m]"},
 		{key: "connectors.whatsapp.phone", want: "+4915112345678"},
 		{key: "connectors.terminal.enabled", want: "true"},
+		{key: "limits.auto_per_minute", want: "{}"},
+		{key: "limits.auto_per_minute.read_file", wrong: "there is no key limits.auto_per_minute.read_file; " +
+			"limits.auto_per_minute is a value of its own"},
 		{key: "people", wrong: "people is a list; see: daycared config show"},
 		{key: "keep", wrong: "keep has keys of its own: requests, payloads, audit"},
 		{key: "keep.days", wrong: "there is no key keep.days; keep has requests, payloads, audit"},

@@ -28,6 +28,7 @@ func warn(r *report, c *Config) Problems {
 	}
 	w.times(c)
 	w.tools(c, nobody)
+	w.rates(c)
 	if !c.Connectors.Terminal.Enabled && !c.Connectors.Telegram.Enabled && !c.Connectors.WhatsApp.Enabled && !c.API.AdminReachable {
 		w.add("connectors.terminal.enabled", "people can be reached only while their inbox is open; open one with: daycared inbox; "+
 			"or set connectors.terminal.enabled or api.admin_reachable")
