@@ -153,7 +153,7 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 func TestAnAutoToolHasTheRateOfItsName(t *testing.T) {
 	s := usual()
 	s.Policy.Auto = []string{"read_*", "list_files", "free"}
-	s.Limits.AutoPerMinute = map[string]int{"read_file": 3, "read_*": 1, "*_[f]ile": 9, "[a-z]*_files": 2, "list_[a-z]*s": 5}
+	s.Limits.AutoPerMinute = map[string]int{"read_file": 3, "read_*": 1, "[r]ead_[f]ile": 9, "[a-z]*_files": 2, "list_[a-z]*s": 5}
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
 	st := play(t, s, m)
 	calls := 0
