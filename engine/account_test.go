@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestAnAccountIsNeverTwoPeople: whoever has the accounts of two people swapped does not vote for both.
+// TestAnAccountIsNeverTwoPeople: a person whose accounts are swapped with another's does not vote for both.
 func TestAnAccountIsNeverTwoPeople(t *testing.T) {
 	for name, c := range map[string]struct {
 		by   connectors.Identity
@@ -67,8 +67,8 @@ func TestAnAccountIsNeverTwoPeople(t *testing.T) {
 	}
 }
 
-// TestAVoteThatDroppedWithItsAccount is told: on every card, and by a reminder to whoever gave it. One from an account that
-// its person still has, or that is only suspended, stays.
+// TestAVoteThatDroppedWithItsAccount is reported: on every prompt, and by a reminder to its person. A vote from an
+// account that its person still has, or that is only suspended, stays.
 func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 	f, o, k := phones()
 	s := known()
@@ -102,7 +102,7 @@ func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 	}
 }
 
-// TestAVoteFromASuspendedAccount stays: it was its person's when it voted.
+// TestAVoteFromASuspendedAccount stays: the account was its person's when it voted.
 func TestAVoteFromASuspendedAccount(t *testing.T) {
 	s := numbered()
 	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}

@@ -12,14 +12,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// bomb is a store that panics when something is opened.
+// bomb is a store that panics in Open.
 type bomb struct{ engine.Store }
 
 func (bomb) Open(context.Context, permissions.Opening) (permissions.Request, bool, error) {
 	panic("boom")
 }
 
-// A panic under a call is that call's, whose server survives it, and says where it was.
+// A panic under a call stays in that call: its server survives, and the panic says where it was.
 func TestAPanicIsThatOfTheCallItself(t *testing.T) {
 	st := &stage{
 		t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{connectortest.NewMemory(fayAt("phone"), nil)},

@@ -110,8 +110,8 @@ func TestAskPromptsPerMinute(t *testing.T) {
 	})
 }
 
-// What an entry of tools.auto lets run in a minute is counted for each caller; more of it is asked about, and a grant lets that
-// run as it does any gated tool.
+// Calls that an entry of tools.auto allows are counted per caller and minute; those beyond the limit are asked about,
+// and a grant covers them like any gated tool.
 func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	s := usual()
 	s.Policy.Auto = []string{"read_*", "list_files"}
@@ -187,7 +187,7 @@ func TestAskWhatIsHeldAsksNobody(t *testing.T) {
 	if got := permissions.Result(r).Text; got != "Permission already granted for network access." || r.DecidedVia != permissions.ViaGrant {
 		t.Errorf("%q via %s", got, r.DecidedVia)
 	}
-	// Only what is missing is put to people.
+	// People are asked only for what is missing.
 	both := network("both")
 	both.Tags = append(both.Tags, permissions.Workspace)
 	st.get(st.ask(t.Context(), both))
@@ -209,8 +209,8 @@ func TestAskAutoToolRunsUnasked(t *testing.T) {
 	}
 }
 
-// Two equal calls without a key are one request; the approval for once goes to the one that waited longest and the
-// other asks anew. A denial goes to all.
+// Two equal calls without a key share one request; an approval for once goes to the one that has waited longer, and the
+// other asks again. A denial goes to all.
 func TestAskJoins(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -257,7 +257,7 @@ func TestAskByKey(t *testing.T) {
 		other.Key = q.Key
 		_, err := st.Ask(t.Context(), self, other)
 		refused(t, err, permissions.CodeKeyTaken)
-		_, err = st.Ask(t.Context(), permissions.CallerUID(askerUID+1), other) // another caller's key is another key
+		_, err = st.Ask(t.Context(), permissions.CallerUID(askerUID+1), other) // another caller's key is a different key
 		if err != nil {
 			t.Error(err)
 		}
@@ -268,8 +268,8 @@ func TestAskByKey(t *testing.T) {
 	})
 }
 
-// A caller that leaves changes nothing: the card says that nobody waits, the answer is kept, and with its call it is
-// found again, once.
+// A caller that leaves changes nothing: the prompt says that nobody waits, the answer is kept, and a retry of the call
+// finds it, once.
 func TestAskLeaves(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -288,7 +288,7 @@ func TestAskLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.ID = card.Request.ID
-	for range 2 { // a lost response asked again is not a second use
+	for range 2 { // retrying after a lost response is not a second use
 		if r := st.get(st.ask(t.Context(), q)); r.ID != card.Request.ID || r.State != permissions.Approved {
 			t.Errorf("came back and got %s of %s", r.State, r.ID)
 		}
@@ -304,7 +304,7 @@ func TestAskLeaves(t *testing.T) {
 	st.get(anew)
 }
 
-// A call whose wait is over keeps its place for a short while.
+// A call whose wait has ended keeps its place for a short while.
 func TestAskInTurns(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -339,7 +339,7 @@ func TestAskExpires(t *testing.T) {
 	refused(t, err, permissions.CodeSettled)
 }
 
-// What nobody comes for lapses, and the card says so.
+// An uncollected approval lapses, and the prompt says so.
 func TestAskLapses(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -356,8 +356,8 @@ func TestAskLapses(t *testing.T) {
 	st.edited(m, 1, func(p connectors.Prompt) bool { return !p.Request.LapsedAt.IsZero() })
 }
 
-// A tag is refused when what it names leads into the daemon's own files, or its processes, whatever it is called, also
-// where the file is not there yet.
+// A tag is refused if its path leads into the daemon's own files or processes, whatever it is called, even if the file
+// does not exist yet.
 func TestAskOwnFilesBehindALink(t *testing.T) {
 	s := usual()
 	own := t.TempDir()
@@ -385,8 +385,8 @@ func TestAskOwnFilesBehindALink(t *testing.T) {
 	}
 }
 
-// TestToolsReachNoOwnFiles: a tool that is put to nobody is not let to daycared's own files either, nor to a folder around
-// them, and what may lead to them, or cannot be followed, is put to people.
+// TestToolsReachNoOwnFiles: a tool that needs no approval cannot reach daycared's own files or a folder around them, and
+// people are asked about paths that may lead to them or cannot be followed.
 func TestToolsReachNoOwnFiles(t *testing.T) {
 	s := usual()
 	home := t.TempDir()
@@ -464,7 +464,7 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 	}
 }
 
-// What prompts nobody takes nothing from the caller's prompts: a join, what is held, a refusal.
+// A request that prompts nobody takes nothing from the caller's limit: a join, a held permission, a refusal.
 func TestAskPromptsAreGivenBack(t *testing.T) {
 	s := usual()
 	s.Limits.PromptsPerMinute, s.Limits.PendingPerCaller = 2, 1

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// damaged is a store in which one request has no seal that holds.
+// damaged is a store in which the seal of one request is invalid.
 type damaged struct {
 	engine.Store
 	bad atomic.Value
@@ -46,7 +46,7 @@ func overDamage(t *testing.T, people ...connectors.Connector) (*stage, *damaged)
 	return st, rows
 }
 
-// TestADamagedApprovalKeepsNobodyFromAsking: D9/what it left behind for a session opens nothing, and people are asked.
+// TestADamagedApprovalKeepsNobodyFromAsking: D9/its session grant opens nothing, and people are asked.
 func TestADamagedApprovalKeepsNobodyFromAsking(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st, rows := overDamage(t, f)
@@ -65,7 +65,8 @@ func TestADamagedApprovalKeepsNobodyFromAsking(t *testing.T) {
 	}
 }
 
-// TestADamagedRequestKeepsNoCardFromBeingShownAgain: D9/a channel that was away has the others' cards sent anew, at once.
+// TestADamagedRequestKeepsNoCardFromBeingShownAgain: D9/the other prompts of a channel that was away are sent again at
+// once.
 func TestADamagedRequestKeepsNoCardFromBeingShownAgain(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st, rows := overDamage(t, f)
@@ -81,7 +82,7 @@ func TestADamagedRequestKeepsNoCardFromBeingShownAgain(t *testing.T) {
 	st.shown(f.Memory, 3)
 }
 
-// TestALockSaysThatRowsMayBeMissing: A8/what somebody changed while they are locked is taken back by no --since.
+// TestALockSaysThatRowsMayBeMissing: A8/no --since takes back a row that was modified while its person is locked.
 func TestALockSaysThatRowsMayBeMissing(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st, rows := overDamage(t, f)

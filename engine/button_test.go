@@ -11,8 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A button is pressed by whom it was sent to, on the message that it was sent with; whoever sends other data than
-// a button carries decides nothing.
+// A button works only for its recipient, on the message that it was sent with; other button data decides nothing.
 func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 	f, s, k := phones()
 	settings := team()
@@ -59,8 +58,8 @@ func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 	refused(t, err, permissions.CodeSettled)
 }
 
-// After a time in which presses were lost, what is pending is shown again, and what was about to end gets five minutes
-// where its caller waits.
+// After a gap in which presses were lost, pending requests are shown again, and one that would end soon gets five
+// minutes if its caller waits.
 func TestCardsAreShownAgainAfterAGap(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -81,7 +80,7 @@ func TestCardsAreShownAgainAfterAGap(t *testing.T) {
 	}); err != nil {
 		t.Errorf("it has %s left: %v", f.Copies()[1].Last.Request.Deadline.Sub(st.now()), err)
 	}
-	for stored := ""; stored != f.Copies()[1].Ref; { // that it was shown is noted just after
+	for stored := ""; stored != f.Copies()[1].Ref; { // the send is recorded just after
 		copies, err := st.rows.Copies(t.Context(), first.Request.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +98,7 @@ func TestCardsAreShownAgainAfterAGap(t *testing.T) {
 	}
 }
 
-// Brought up to date is not shown again.
+// A refreshed prompt is not sent again.
 func TestCardsAreRefreshed(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// prove makes a token and asks who it is.
+// prove creates a token and returns the caller that it proves.
 func prove(t *testing.T, st *stage, name string, expires time.Duration) (permissions.Secret, permissions.Token, permissions.Caller) {
 	t.Helper()
 	secret, token, err := st.CreateToken(t.Context(), boss, name, "", expires)
@@ -40,7 +40,7 @@ func TestATokenProvesAName(t *testing.T) {
 		t.Errorf("asked by %q (claimed %v) of %v", r.Who(), r.Claimed, r.Asked)
 	}
 	claim := network("y")
-	claim.Agent, claim.Claimed = "deploy-1", true // only says so
+	claim.Agent, claim.Claimed = "deploy-1", true // only claimed
 	st.ask(t.Context(), claim)
 	card = st.shown(m, 2)
 	if r := card.Request; r.Who() != "uid 1000, says it is deploy-1" || r.Asked[0] != "fay" {
@@ -54,7 +54,7 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
 	short, _, _ := prove(t, st, "short", time.Hour)
 	old, token, _ := prove(t, st, "deploy", 0)
-	newer, _, _ := prove(t, st, "deploy", 0) // one replaces the other, both are good meanwhile
+	newer, _, _ := prove(t, st, "deploy", 0) // a replacement: both are valid meanwhile
 	if _, err := st.RevokeToken(t.Context(), boss, string(token.ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 		t.Errorf("revoked %v, %v", gone, err)
 	}
 	left, err := st.Tokens(t.Context(), boss)
-	if err != nil || len(left) != 0 { // what was found to be over is over for good
+	if err != nil || len(left) != 0 { // an expired token stays expired
 		t.Errorf("left are %v, %v", left, err)
 	}
 	for _, name := range []string{"", "a:b", "no spaces"} {
@@ -96,7 +96,7 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 	refused(t, err, permissions.CodeNotYours)
 }
 
-// What one caller was granted, or asked under a key, is no other caller's.
+// One caller's grants and keys are not another's.
 func TestGrantsAndKeysBelongToTheirCaller(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allowFor(quarter)))
 	st := play(t, usual(), m)
@@ -115,7 +115,7 @@ func TestGrantsAndKeysBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-// What was denied twice rests, whatever else is said or claimed beside it.
+// A question that was denied twice is not asked again for a while, whatever is said or claimed with it.
 func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
 	st := play(t, usual(), m)
@@ -168,7 +168,7 @@ func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	}
 }
 
-// Agents that ask without end are refused; the people who answer are not, nor is another agent.
+// Agents that ask without end are refused; the people who answer, and other agents, are not.
 func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
 	t.Run("F2/a flood of questions", func(t *testing.T) {
 		settings := usual()
@@ -205,7 +205,7 @@ func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
 	})
 }
 
-// Callers who cannot be told apart never meet in one request: neither by what they ask nor by a key.
+// Anonymous callers never share a request: neither by its content nor by a key.
 func TestNobodyInParticularJoinsNothing(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -224,8 +224,8 @@ func TestNobodyInParticularJoinsNothing(t *testing.T) {
 	}
 }
 
-// What one caller has stored in an hour is bounded, whatever settles it, and nobody else has less for that. Details that
-// nobody is shown are kept by their length and digest.
+// The hourly storage of one caller is bounded, whatever settles its requests, and takes nothing from others. Details
+// that nobody is shown are stored as their length and digest.
 func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for name, c := range map[string]struct {
@@ -285,7 +285,7 @@ func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
 	}
 }
 
-// A refused decision is audited whether or not who sent it waits for the answer.
+// A refused decision is audited even if its sender hangs up.
 func TestARefusedDecisionIsAuditedThoughItsSenderHangsUp(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)

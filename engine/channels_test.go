@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// flaky is a store some of whose calls fail, or after which something happens.
+// flaky is a store some of whose calls fail, or run a hook afterwards.
 type flaky struct {
 	engine.Store
 	addCopies, lagging, suspend atomic.Int32 // how many calls fail
@@ -144,7 +144,7 @@ func TestThoseWhoLeftAreNotReached(t *testing.T) {
 	}
 }
 
-// A request is not given up for want of people when more are asked in that very moment.
+// A request is not given up as undeliverable when more people are asked at that very moment.
 func TestNobodyGivesUpOnWhoWasAskedMeanwhile(t *testing.T) {
 	f, s, k := phones()
 	f.FailSend(-1, blocked)
@@ -186,7 +186,7 @@ func TestSomebodyWhoIsRemovedAndPutBackSeesTheCard(t *testing.T) {
 	st.shown(s.Memory, 1)
 }
 
-// Who stopped and hung up has stopped, and it is theirs to resume.
+// A stop holds although its caller hung up, and they may resume.
 func TestAStopWhoseCallerHangsUp(t *testing.T) {
 	f := &flaky{}
 	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
@@ -201,7 +201,7 @@ func TestAStopWhoseCallerHangsUp(t *testing.T) {
 	}
 }
 
-// Nothing is held from the moment in which a stop is in the audit, however much there still is to be cancelled.
+// Nothing is held from the moment the stop is audited, however much is still to be cancelled.
 func TestNothingIsHeldWhileAStopCancels(t *testing.T) {
 	f := &flaky{}
 	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
@@ -218,7 +218,7 @@ func TestNothingIsHeldWhileAStopCancels(t *testing.T) {
 	}
 }
 
-// A step's vote that dropped with its person stays dropped when they come back.
+// A step's vote that was dropped with its person stays dropped when they return.
 func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
 	settings := team()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}}
@@ -252,7 +252,7 @@ func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
 	}
 }
 
-// A channel that is away is given up after its time by the other clock, too, and what failed is tried again.
+// A channel that is away is given up in time by the monotonic clock too, and failures are retried.
 func TestChannelsWhileTheClockIsSetBack(t *testing.T) {
 	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
 	telegram.FailSend(-1, errors.New("no network"))
@@ -265,7 +265,7 @@ func TestChannelsWhileTheClockIsSetBack(t *testing.T) {
 	st.shown(whatsapp.Memory, 1)
 }
 
-// lateSender sends its cards when a test says so.
+// lateSender sends its prompts when a test says so.
 type lateSender struct {
 	*phone
 	begun, goes chan struct{}
@@ -281,7 +281,7 @@ func (s lateSender) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 }
 
-// A card that was given up arrives after its request was settled, while the clock was set back.
+// A prompt that was given up arrives after its request was settled, while the clock was set back.
 func TestACardThatArrivesAfterItWasGivenUpIsBroughtUpToDate(t *testing.T) {
 	telegram, whatsapp := lateSender{newPhone(fay, "telegram"), make(chan struct{}, 9), make(chan struct{})}, newPhone(fay, "whatsapp")
 	st := play(t, twoChannels(), telegram, whatsapp)
@@ -311,7 +311,7 @@ func TestEscalationWhileTheClockIsSetBack(t *testing.T) {
 	st.shown(k.Memory, 1)
 }
 
-// hung never takes a notice.
+// hung never accepts a notice.
 type hung struct{ *phone }
 
 func (h hung) Notify(ctx context.Context, _ connectors.Notice) error {
@@ -327,7 +327,7 @@ func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 	st := play(t, settings, f, s)
 	st.ask(t.Context(), network("x"))
 	st.shown(s.Memory, 1)
-	for _, d := range []time.Duration{8 * time.Minute, 4 * time.Minute} { // by the second at the latest, fay's hangs
+	for _, d := range []time.Duration{8 * time.Minute, 4 * time.Minute} { // by the monotonic clock at the latest; fay's channel hangs
 		began := time.Now()
 		st.pass(d)
 		s.notice(t)
@@ -341,7 +341,7 @@ func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 	}
 }
 
-// However many rows whose time is over cannot be read, the daemon starts, lists the others and settles them.
+// However many overdue rows are unreadable, the daemon starts, lists the others and settles them.
 func TestDamagedRowsDoNotKeepTheDaemonFromStarting(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -371,7 +371,7 @@ func TestDamagedRowsDoNotKeepTheDaemonFromStarting(t *testing.T) {
 	}
 }
 
-// One row that cannot be read neither keeps the kill switch from working nor deadlines from being kept.
+// One unreadable row blocks neither the kill switch nor deadlines.
 func TestADamagedRowHoldsUpNothing(t *testing.T) {
 	for _, stop := range []bool{true, false} {
 		f := newPhone(fay, "fays-phone")

@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What a person writes reaches their agent in order, and what it says comes back in order, as somebody's.
+// A person's messages reach their agent in order, and its messages come back in order, under its name.
 func TestChatInOrder(t *testing.T) {
 	h := newHome(t)
 	var written, back []string
@@ -37,7 +37,7 @@ func TestChatInOrder(t *testing.T) {
 	h.coder.hears(t)
 }
 
-// Messages go to who is in the foreground, and a reply to the author of what it replies to.
+// Messages go to the agent in the foreground, and a reply to the author of the message that it replies to.
 func TestChatAmongSeveralAgents(t *testing.T) {
 	h := newHome(t)
 	fayHere := fayAt(chatVia)
@@ -63,7 +63,7 @@ func TestChatAmongSeveralAgents(t *testing.T) {
 	use("helper", "helper")
 	h.wrote(fayHere, 6, "six", second.Ref)
 	h.sees("coder: five", "coder: six")
-	h.wrote(samHere, 7, "not sam's", second.Ref) // a reply to another's agent goes to one's own
+	h.wrote(samHere, 7, "not sam's", second.Ref) // a reply to another person's agent goes to one's own
 	h.nightly.hears(t, "not sam's")
 
 	for name, near := range map[string]string{
@@ -121,7 +121,7 @@ func TestChatPresence(t *testing.T) {
 	})
 }
 
-// An order reaches the agent in the foreground at once, though it hears nothing, and counts once.
+// An order reaches the agent in the foreground at once, even if it takes no messages, and counts once.
 func TestChatOrders(t *testing.T) {
 	h := newHome(t, func(h *home) {
 		h.coder.hear = func(permissions.Message) error { return errors.New("busy") }
@@ -156,7 +156,7 @@ func TestChatOrders(t *testing.T) {
 	}
 }
 
-// What an agent could not take comes again before what was written later, also after a restart, and nothing is lost.
+// A message that an agent could not take is delivered again before later ones, also after a restart, and none is lost.
 func TestChatIsHeardLater(t *testing.T) {
 	failing := make(chan struct{}, 1)
 	h := newHome(t, func(h *home) {
@@ -186,7 +186,7 @@ func TestChatIsHeardLater(t *testing.T) {
 	h.helper.hears(t, "one", "two", "three")
 }
 
-// What was written to an agent is not told to another person's of that name.
+// Messages to an agent are not delivered to another person's agent of that name.
 func TestChatIsForWhoseAgentItWas(t *testing.T) {
 	h := newHome(t, func(h *home) {
 		h.helper.hear = func(permissions.Message) error { return errors.New("busy") }
@@ -201,7 +201,7 @@ func TestChatIsForWhoseAgentItWas(t *testing.T) {
 	h.helper.hears(t, "hello")
 }
 
-// An agent that is stuck, and a person who cannot be reached just now, hold up nobody else.
+// A stuck agent and an unreachable person delay nobody else.
 func TestChatIsHeldUpByNobodyElse(t *testing.T) {
 	stuck := make(chan struct{})
 	h := newHome(t, func(h *home) {
@@ -230,11 +230,11 @@ func TestChatIsHeldUpByNobodyElse(t *testing.T) {
 	h.sees("helper: free", "nightly: to nobody yet")
 }
 
-// While it works, that is shown again and again, and no longer.
+// The typing indicator is repeated while the agent works, and no longer.
 func TestChatShowsThatAnAgentWorks(t *testing.T) {
 	h := newHome(t)
 	v := h.helper.voice()
-	h.chat.FailSend(1, errors.New("away")) // the first time, for nobody's loss
+	h.chat.FailSend(1, errors.New("away")) // the first time; nobody loses anything
 	v.Working(true)
 	v.Working(true)
 	typed := func(n int) time.Time {
@@ -248,7 +248,7 @@ func TestChatShowsThatAnAgentWorks(t *testing.T) {
 		return all[n-1]
 	}
 	began := time.Now()
-	first := typed(1) // the second try
+	first := typed(1) // the retry
 	if first.Sub(began) < time.Second {
 		t.Errorf("it is shown again after %v", first.Sub(began))
 	}
@@ -258,12 +258,12 @@ func TestChatShowsThatAnAgentWorks(t *testing.T) {
 		t.Errorf("what begins is shown after %v", at.Sub(first))
 	}
 	v.Working(false)
-	none := h.nightly.voice() // whose channel is that of another
+	none := h.nightly.voice() // another channel's agent
 	none.Working(true)
 	none.Working(false)
 }
 
-// moody is a parrot that does not work at first.
+// moody is a parrot that fails at first.
 type moody struct {
 	*parrot
 	moods []error
@@ -278,7 +278,7 @@ func (m *moody) Run(ctx context.Context, s agents.Speaker) error {
 	return m.parrot.Run(ctx, s)
 }
 
-// An agent that fails, or ends by itself, is started again, and nobody else notices.
+// An agent that fails or ends by itself is restarted, and nobody else notices.
 func TestAnAgentThatFailsStopsNobody(t *testing.T) {
 	chat := connectortest.NewMemory(fayAt(chatVia), nil)
 	bad := &moody{parrot: parrotOf("helper", "fay", chatVia), moods: []error{errors.New("no model")}}

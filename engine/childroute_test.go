@@ -7,8 +7,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestAChildDoesNotChooseWhoIsAsked: what comes after the slash is a name that a model made up. It falls under the routes of
-// the agent that the configuration has, unless a route is for children.
+// TestAChildDoesNotChooseWhoIsAsked: a model chose the part of the name after the slash. The child follows the routes of
+// the configured agent, unless a route is for children.
 func TestAChildDoesNotChooseWhoIsAsked(t *testing.T) {
 	for _, c := range []struct{ pattern, agent, asked string }{
 		{"*-trusted", "helper/x-trusted", "fay"},

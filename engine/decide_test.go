@@ -19,7 +19,7 @@ func mustLink(t *testing.T, to, from string) {
 	}
 }
 
-// TestDecideFinger is the failure that comparable systems shipped most: a decision by somebody who was not asked.
+// TestDecideFinger is the most common failure of comparable systems: a decision by a person who was not asked.
 func TestDecideFinger(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -88,7 +88,7 @@ func TestDecideFinger(t *testing.T) {
 	}
 }
 
-// TestDecideOwnRequest: the asker never decides, but may say no.
+// TestDecideOwnRequest: the asker never decides, but may deny.
 func TestDecideOwnRequest(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}
@@ -132,7 +132,7 @@ func TestDecideHighRiskTwice(t *testing.T) {
 	})
 }
 
-// TestDecideRedelivered: a chat event that comes twice decides once.
+// TestDecideRedelivered: a chat event that is delivered twice decides once.
 func TestDecideRedelivered(t *testing.T) {
 	t.Run("D5/an answer three times", func(t *testing.T) {
 		s := usual()
@@ -186,7 +186,7 @@ func TestDecideLateIsTold(t *testing.T) {
 	})
 }
 
-// The audit says whose answer was refused, also that of an account that is nobody's.
+// The audit names the account of a refused answer, even an unknown one.
 func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -196,7 +196,7 @@ func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 		{Via: "telegram", UID: permissions.NoUID, Telegram: 999888777},
 		{Via: "whatsapp", UID: permissions.NoUID, WhatsApp: "+491701234567"},
 		{Via: "cli", UID: 66},
-		{Via: "telegram", UID: permissions.NoUID}, // hides behind a group
+		{Via: "telegram", UID: permissions.NoUID}, // hidden behind a group
 	} {
 		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: from})
 		refused(t, err, permissions.CodeNotYours)
@@ -216,7 +216,7 @@ func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 	}
 }
 
-// TestDecideRefusalsAreLimited: a stranger cannot fill the audit.
+// TestDecideRefusalsAreLimited: an unknown sender cannot fill the audit.
 func TestDecideRefusalsAreLimited(t *testing.T) {
 	t.Run("F2/refused decisions", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -249,7 +249,7 @@ func TestDecideRefusalsAreLimited(t *testing.T) {
 	})
 }
 
-// TestDecideBrokenStore: when the store cannot take it, nothing is granted and the person is told.
+// TestDecideBrokenStore: if the store fails, nothing is granted and the person is told.
 func TestDecideBrokenStore(t *testing.T) {
 	t.Run("D10/a decision with a locked store", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -272,7 +272,7 @@ func TestDecideBrokenStore(t *testing.T) {
 	})
 }
 
-// TestDecideOwnQuestionByDefault: a decision that is both a denial and three wrong tries is no way around the rule.
+// TestDecideOwnQuestionByDefault: a decision that is both a denial and three wrong tries does not bypass the rule.
 func TestDecideOwnQuestionByDefault(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}

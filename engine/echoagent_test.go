@@ -16,24 +16,24 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// parrot is an agent of our own that says what it hears, unless a test has it do something else.
+// parrot is an agent of our own that repeats what it hears, unless a test replaces that.
 type parrot struct {
 	bond permissions.Binding
-	hear func(m permissions.Message) error // instead; set before it is played
-	mute bool                              // it says nothing
+	hear func(m permissions.Message) error // replaces repeating; set before play
+	mute bool                              // say nothing
 
 	mu      sync.Mutex
 	speaker agents.Speaker
 	heard   []permissions.Message
 	orders  []permissions.Order
-	refuses error // what it answers to orders
+	refuses error // the error for orders
 	doing   permissions.Activity
 	changed chan struct{} // closed and replaced with every change
 }
 
 var _ agents.Resident = (*parrot)(nil)
 
-// parrotOf is somebody's, at the channel called via.
+// parrotOf is a person's parrot in the channel called via.
 func parrotOf(name, person, via string) *parrot {
 	return &parrot{
 		bond: permissions.Binding{Agent: name, Person: person, Via: via}, doing: permissions.Idle, changed: make(chan struct{}),
@@ -89,10 +89,10 @@ func (p *parrot) change(f func()) {
 	p.changed = make(chan struct{})
 }
 
-// voice waits for what it speaks through.
+// voice waits for the agent's speaker.
 func (p *parrot) voice() agents.Speaker { return p.voiceUntil(context.Background()) }
 
-// voiceUntil is nil if ctx ends first.
+// voiceUntil returns nil if ctx ends first.
 func (p *parrot) voiceUntil(ctx context.Context) (s agents.Speaker) {
 	defer context.AfterFunc(ctx, func() { p.change(func() {}) })()
 	p.wait(func() bool {
@@ -119,7 +119,7 @@ func (p *parrot) wait(ok func() bool) bool {
 	}
 }
 
-// hears waits until it has heard these texts, and nothing else, in that order.
+// hears waits until it has heard exactly these texts, in that order.
 func (p *parrot) hears(t *testing.T, want ...string) {
 	t.Helper()
 	p.wait(func() bool { return len(p.heard) >= len(want) })
@@ -159,7 +159,7 @@ func newHome(t *testing.T, change ...func(*home)) *home {
 
 var samHere = connectors.Identity{Via: chatVia, UID: sam.UID}
 
-// writes has somebody write the n-th message.
+// writes sends the n-th message of a person.
 func (h *home) writes(who connectors.Identity, n int, text, replyTo string) error {
 	return h.OnMessage(h.t.Context(), connectors.Message{
 		From: who, Text: text, ReplyTo: replyTo, Key: fmt.Sprintf("%s:%d", chatVia, n),
@@ -173,7 +173,7 @@ func (h *home) wrote(who connectors.Identity, n int, text, replyTo string) {
 	}
 }
 
-// sees waits until so many messages of agents came, and compares them.
+// sees waits for that many agent messages and compares them.
 func (h *home) sees(want ...string) []connectortest.Spoken {
 	h.t.Helper()
 	all := h.spoken(func(s []connectortest.Spoken) bool { return len(s) >= len(want) })
@@ -187,7 +187,7 @@ func (h *home) sees(want ...string) []connectortest.Spoken {
 	return all
 }
 
-// spoken is what agents said, once enough of it is true, or after too long.
+// spoken returns the agents' messages once enough is true, or after a timeout.
 func (h *home) spoken(enough func([]connectortest.Spoken) bool) []connectortest.Spoken {
 	h.t.Helper()
 	ctx, done := context.WithTimeout(h.t.Context(), 20*time.Second)
@@ -199,7 +199,7 @@ func (h *home) spoken(enough func([]connectortest.Spoken) bool) []connectortest.
 	return all
 }
 
-// until waits until something is so.
+// until waits until ok is true.
 func (h *home) until(what string, ok func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -213,7 +213,7 @@ func (h *home) until(what string, ok func() bool) {
 	}
 }
 
-// reopen stops the engine, and starts it with the same people, after change.
+// reopen stops the engine, applies change, and starts it with the same people.
 func (h *home) reopen(change func()) {
 	h.t.Helper()
 	h.stop()

@@ -27,7 +27,7 @@ func look(mode permissions.Mode) permissions.Request {
 	return permissions.Request{Kind: permissions.KindPause, Mode: mode, Message: "look"}
 }
 
-// dialog opens a request as a door does that shows a dialog.
+// dialog opens a request as a server with dialogs does.
 func (s *stage) dialog(caller permissions.Caller, q permissions.Request) permissions.RequestView {
 	s.t.Helper()
 	q.Call = cmp.Or(q.Call, rand.Text())
@@ -38,7 +38,7 @@ func (s *stage) dialog(caller permissions.Caller, q permissions.Request) permiss
 	return standing
 }
 
-// Begin does not wait, and the call goes on from where it is.
+// Begin does not wait, and the call continues from its place.
 func TestACallGoesOnFromWhereItBegan(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, inEditors(), m)
@@ -64,7 +64,7 @@ func TestACallGoesOnFromWhereItBegan(t *testing.T) {
 	}
 }
 
-// What came through an editor settles what permits nothing, of its own caller, as it was shown, in time, and nothing else.
+// An answer through an editor settles only what permits nothing, of its own caller, as it was shown, in time.
 func TestWhatAnEditorMayAnswer(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, inEditors(), m)
@@ -74,7 +74,7 @@ func TestWhatAnEditorMayAnswer(t *testing.T) {
 		q      permissions.Request
 		by, as permissions.Caller
 		answer permissions.Answer
-		code   permissions.Code // empty: it is taken
+		code   permissions.Code // empty: it is accepted
 	}{
 		{"a choice", which(), self, self, permissions.Choose(1), ""},
 		{"going on", look(permissions.ModeContinue), self, self, permissions.Continue, ""},
@@ -115,7 +115,7 @@ func TestWhatAnEditorMayAnswer(t *testing.T) {
 	}
 }
 
-// What was not shown, what comes late, and what is not switched on any more counts for nothing, and is audited.
+// An editor's answer to something else, a late one, and one after it was disabled do not count, and are audited.
 func TestAnEditorIsRefused(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, inEditors(), m)
@@ -150,7 +150,7 @@ func TestAnEditorIsRefused(t *testing.T) {
 	}
 }
 
-// An editor is nobody who is asked: where no person can be reached, the question is undeliverable as ever.
+// An editor does not count as a recipient: if no person can be reached, the question is undeliverable.
 func TestAnEditorReachesNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailReach(&connectors.UnreachableError{Reason: "fay is not there"})

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stage is a running engine over a real store, with people who answer in memory. Its clock is the machine's plus what
-// a test adds.
+// stage is a running engine over a real store, with people who answer in memory. Its clock is the machine's plus an
+// offset set by a test.
 type stage struct {
 	*engine.Engine
 	t        *testing.T
@@ -36,11 +36,11 @@ type stage struct {
 	rows     *store.Store
 
 	mu    sync.Mutex
-	ahead time.Duration // of the machine's clock on the wall
-	aged  time.Duration // beyond the time that has passed
+	ahead time.Duration // offset of the wall clock
+	aged  time.Duration // offset of the monotonic clock
 	stop  func()
 
-	through func(engine.Store) engine.Store // what the engine sees of the store; nil: the store
+	through func(engine.Store) engine.Store // wraps the engine's store; nil: not wrapped
 }
 
 const (
@@ -54,7 +54,7 @@ var (
 	self = permissions.CallerUID(askerUID)
 )
 
-// fayAt is fay, as a channel called via proves her.
+// fayAt returns fay's identity in the channel called via.
 func fayAt(via string) connectors.Identity { return connectors.Identity{Via: via, UID: fayUID} }
 
 func usual() engine.Settings {
@@ -94,14 +94,14 @@ func (s *stage) now() time.Time {
 	return time.Now().Add(s.ahead)
 }
 
-// pass lets time go by, for a suspended machine as well.
+// pass advances both clocks, as when the machine was suspended.
 func (s *stage) pass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead, s.aged = s.ahead+d, s.aged+d
 }
 
-// set sets the clock on the wall.
+// set sets the wall clock.
 func (s *stage) set(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *stage) open() {
 	})
 }
 
-// restart stops the engine as a stop of the daemon does, and starts it over the same store with these people.
+// restart stops the engine as the daemon does, and starts it over the same store with these people.
 func (s *stage) restart(people ...connectors.Connector) {
 	s.t.Helper()
 	s.stop()
@@ -159,13 +159,13 @@ func (s *stage) restart(people ...connectors.Connector) {
 	s.open()
 }
 
-// answer is what a call got.
+// answer is the result of a call.
 type answer struct {
 	r   permissions.Request
 	err error
 }
 
-// ask starts a call and returns where its answer comes.
+// ask starts a call and returns the channel of its answer.
 func (s *stage) ask(ctx context.Context, q permissions.Request) <-chan answer {
 	done := make(chan answer, 1)
 	go func() {
@@ -175,7 +175,7 @@ func (s *stage) ask(ctx context.Context, q permissions.Request) <-chan answer {
 	return done
 }
 
-// get waits for the answer of a call, which must come without an error.
+// get waits for the answer of a call, which must not fail.
 func (s *stage) get(from <-chan answer) permissions.Request {
 	s.t.Helper()
 	select {
@@ -190,7 +190,7 @@ func (s *stage) get(from <-chan answer) permissions.Request {
 	}
 }
 
-// shown waits until a connector has sent n cards and gives the last.
+// shown waits until a connector has sent n prompts and returns the last.
 func (s *stage) shown(m *connectortest.Memory, n int) connectors.Prompt {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -203,7 +203,7 @@ func (s *stage) shown(m *connectortest.Memory, n int) connectors.Prompt {
 	return p
 }
 
-// noted waits until it is stored that a connector has shown a request.
+// noted waits until the store has recorded that a connector has shown a request.
 func (s *stage) noted(connector string, id permissions.ID) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -212,7 +212,7 @@ func (s *stage) noted(connector string, id permissions.ID) {
 		if err != nil || slices.ContainsFunc(copies, func(c permissions.Copy) bool {
 			return c.Connector == connector && !c.SentAt.IsZero()
 		}) {
-			return // a store that cannot be read is the test's own doing
+			return // the test made the store fail
 		}
 		select {
 		case <-changed:
@@ -222,7 +222,7 @@ func (s *stage) noted(connector string, id permissions.ID) {
 	s.t.Fatalf("it is not noted that %s was shown %s", connector, id)
 }
 
-// edited waits until the n-th card says what ok wants.
+// edited waits until ok accepts the n-th prompt.
 func (s *stage) edited(m *connectortest.Memory, n int, ok func(connectors.Prompt) bool) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -253,7 +253,7 @@ func (s *stage) waiting(id permissions.ID, n int) {
 	}
 }
 
-// pending waits until n requests are.
+// pending waits until n requests are pending.
 func (s *stage) pending(n int) []permissions.Request {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -270,7 +270,7 @@ func (s *stage) pending(n int) []permissions.Request {
 	return nil
 }
 
-// refused checks that an error is a refusal of that code.
+// refused checks that an error is a refusal with that code.
 func refused(t *testing.T, err error, code permissions.Code) {
 	t.Helper()
 	var refusal *permissions.Refusal

@@ -16,11 +16,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// notary is a witness that writes down what it is told.
+// notary is an event handler that records its events.
 type notary struct {
 	mu    sync.Mutex
 	lines []string
-	fails int // so often, before it takes anything
+	fails int // how many events fail first
 	news  chan struct{}
 }
 
@@ -38,7 +38,7 @@ func (n *notary) HandleEvent(_ context.Context, h permissions.Event, r permissio
 	return nil
 }
 
-// heard waits until it was told so much, and gives it.
+// heard waits for that many events and returns them.
 func (n *notary) heard(t *testing.T, many int) []string {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -57,7 +57,7 @@ func (n *notary) heard(t *testing.T, many int) []string {
 	}
 }
 
-// watched is owned with a witness.
+// watched is owned with an event handler.
 func watched(t *testing.T, w agents.EventHandler, f *phone) *stage {
 	t.Helper()
 	s := owned()
@@ -69,7 +69,7 @@ func watched(t *testing.T, w agents.EventHandler, f *phone) *stage {
 	return st
 }
 
-// Agents of ours are told in order, of theirs alone, and of nothing that was before the first witness.
+// The handler receives events in order, only of our own agents' requests, and none from before its first start.
 func TestTheWitnessIsToldInOrder(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := watched(t, nil, f)
@@ -94,7 +94,7 @@ func TestTheWitnessIsToldInOrder(t *testing.T) {
 	}
 }
 
-// What it cannot store comes again, before anything else.
+// A failed event is delivered again, before any other.
 func TestTheWitnessIsToldAgain(t *testing.T) {
 	f, n := newPhone(fay, "fays-phone"), newNotary()
 	n.fails = 2
@@ -107,7 +107,7 @@ func TestTheWitnessIsToldAgain(t *testing.T) {
 	}
 }
 
-// What happened while nobody ran is told afterwards, and what was told before a kill may come again, in order.
+// Events from downtime are delivered afterwards, and one delivered right before a kill may be repeated, in order.
 func TestTheWitnessIsToldWhatItMissed(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := watched(t, newNotary(), f)
@@ -129,7 +129,7 @@ func TestTheWitnessIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// An agent in the foreground is told of another's, whoever asks, and nobody is told of what is no longer kept.
+// The foreground agent receives the events of others' requests, and events of deleted requests are skipped.
 func TestTheWitnessOfWhatIsGone(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := watched(t, nil, f)
@@ -151,13 +151,13 @@ func TestTheWitnessOfWhatIsGone(t *testing.T) {
 	st.witness = n
 	st.restart(newPhone(fay, "fays-phone"))
 	for _, line := range n.heard(t, 1) {
-		if !strings.Contains(line, " new ") { // also, in good time, that it was shown
+		if !strings.Contains(line, " new ") { // eventually also that it was shown
 			t.Errorf("of %s it is told %q", newest.ID, line)
 		}
 	}
 }
 
-// A row that is damaged does not keep the others from being told.
+// An unreadable row does not block the other events.
 func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
 	f, n := newPhone(fay, "fays-phone"), newNotary()
 	n.fails = 1000
@@ -174,7 +174,7 @@ func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// That everything is stopped is told as well: it is about no request.
+// A stop is delivered as well, although it is about no request.
 func TestTheWitnessOfAStop(t *testing.T) {
 	n := newNotary()
 	st := watched(t, n, newPhone(fay, "fays-phone"))

@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestEventsAreFollowedByTheirHolder, in the session and by the agent that they were granted to, and while they are: it sees
-// what those may see who granted them.
+// TestEventsAreFollowedByTheirHolder: in the session and by the agent that hold the grant, and while they hold it. It
+// sees what the grantors may see.
 func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
@@ -26,7 +26,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	_, err := follow(self, "s1", "")
 	refused(t, err, permissions.CodeForbidden)
 	hers := st.approved(m, tagged("s1", "@events"), allowFor(permissions.Session), false)
-	theirs := st.ask(ctx, tagged("s1", "@network")) // is put to sam
+	theirs := st.ask(ctx, tagged("s1", "@network")) // asks sam
 	st.pending(1)
 	list, err := follow(self, "s1", "")
 	if err != nil || !slices.ContainsFunc(list, func(h permissions.Event) bool { return h.Request == hers.ID }) {
@@ -52,7 +52,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	if grants, err := st.Grants(ctx, boss); err != nil || len(grants) != 1 || grants[0].Used != 2 {
 		t.Errorf("after two streams its grants are %+v, %v", grants, err)
 	}
-	st.pending(1) // people are asked nothing for that
+	st.pending(1) // it asks people nothing
 	refused(t, st.CountFollow(ctx, self, "s2", ""), permissions.CodeForbidden)
 	st.pending(1)
 	st.revoked()
@@ -66,7 +66,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	<-theirs
 }
 
-// TestExternalAgentsHaveAForegroundAgent: the one that the first of those talks to who are asked.
+// TestExternalAgentsHaveAForegroundAgent: that of the first recipient who has one.
 func TestExternalAgentsHaveAForegroundAgent(t *testing.T) {
 	h := newHome(t)
 	for _, front := range []string{"helper", "coder"} {

@@ -12,10 +12,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ours is an agent of the daemon's own, whose session it keeps.
+// ours is one of the daemon's own agents, whose session it keeps.
 var ours = permissions.Caller{Name: "agent:helper", UID: permissions.NoUID}
 
-// scoped is a question, how it is answered, and others that the answer covers or does not.
+// scoped is a question, its answer, and other questions that the answer covers or does not.
 type scoped struct {
 	name    string
 	caller  permissions.Caller
@@ -26,7 +26,7 @@ type scoped struct {
 	refused bool // the scope is not on offer
 }
 
-// probe is a question after that.
+// probe is a later question.
 type probe struct {
 	name   string
 	caller permissions.Caller // zero: the same
@@ -276,7 +276,7 @@ func (c scoped) begin(st *stage) <-chan answer {
 	return done
 }
 
-// check gives the scope and then asks once more.
+// check gives the scope and then asks again.
 func (c scoped) check(t *testing.T, p probe, covered bool) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, everyScope(), m)
@@ -313,7 +313,7 @@ func (c scoped) check(t *testing.T, p probe, covered bool) {
 	}
 }
 
-// boss is the operator, at the admin socket.
+// boss is the operator at the admin socket.
 var boss = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
 func TestAGrantIsListedCountedRevokedAndTold(t *testing.T) {
@@ -386,7 +386,7 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	}
 	_, err = st.Void(t.Context(), boss, string(id))
 	refused(t, err, permissions.CodeNoUse)
-	told := st.get(st.ask(t.Context(), tagged("s1", "@network"))) // whoever asked comes back for it, and is told
+	told := st.get(st.ask(t.Context(), tagged("s1", "@network"))) // the asker returns for the outcome
 	if r := told.Outcome(); r.ID != id || r.State != permissions.Cancelled || r.Answer != "" || r.Scope != (permissions.Scope{}) ||
 		r.VoidedBy != "fay" || r.VoidAt.IsZero() {
 		t.Errorf("told is %+v", r)

@@ -13,12 +13,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hall is a channel that reaches everybody, each by themselves or together in a place whose name begins with its own.
+// hall is a channel that reaches everybody, individually or in a group whose id begins with the channel's name.
 type hall struct {
 	*connectortest.Memory
 
 	mu   sync.Mutex
-	lost map[string]bool // refs of messages that have to be sent anew
+	lost map[string]bool // refs of messages that must be sent again
 }
 
 var _ connectors.GroupChannel = (*hall)(nil)
@@ -43,27 +43,27 @@ func (h *hall) Edit(ctx context.Context, ref string, p connectors.Prompt) error 
 	return h.Memory.Edit(ctx, ref, p)
 }
 
-// teamIn is a team whose route has a place.
+// teamIn is a team whose route has a group.
 func teamIn(place string) engine.Settings {
 	s := team()
 	s.Routes[0].Group = place
 	return s
 }
 
-// soon is a context that ends a wait in vain.
+// soon is a context that ends a failing wait.
 func soon(t *testing.T) context.Context {
 	ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(done)
 	return ctx
 }
 
-// presses has somebody press a button of a card.
+// presses presses a button of a prompt as that person.
 func (h *hall) presses(t *testing.T, who string, c connectortest.Copy, a permissions.Answer) (permissions.Request, error) {
 	t.Helper()
 	return h.Do(t.Context(), connectors.Decision{Button: c.First.Button, Ref: c.Ref, Answer: a, From: h.Identities[who]})
 }
 
-// A card in a place is one, whoever is asked: all of them may press it, and nobody else.
+// A group has one prompt for all recipients: each of them may press it, and nobody else.
 func TestAPlaceIsShownOneCardForAll(t *testing.T) {
 	h := newHall()
 	st := play(t, teamIn("hall:ops"), h)
@@ -90,7 +90,7 @@ func TestAPlaceIsShownOneCardForAll(t *testing.T) {
 		copies, err := st.rows.Copies(t.Context(), p.Request.ID)
 		return err == nil && len(copies) == 2 && copies[0].Ref == card.Ref && copies[1].Ref == card.Ref
 	})
-	s := team() // a change of the routes does not move what waits
+	s := team() // a change of the routes does not move pending requests
 	s.Routes[0].Group = "hall:elsewhere"
 	st.Configure(s)
 	st.pass(8 * time.Minute)
@@ -119,8 +119,8 @@ func TestAPlaceIsShownOneCardForAll(t *testing.T) {
 	}
 }
 
-// Where nothing can be sent to a place any more, each is asked by themselves: at once, when it is edited, or when those
-// there are to be reminded.
+// When a group can no longer be written to, each recipient is asked individually: at once, at the next edit, or at the
+// next reminder.
 func TestAPlaceThatIsGone(t *testing.T) {
 	gone := &connectors.UnreachableError{Reason: "the bot was removed from the group"}
 	for name, play := range map[string]func(*testing.T) (*stage, *hall){
@@ -177,7 +177,7 @@ func TestAPlaceThatIsGone(t *testing.T) {
 	}
 }
 
-// A place may go by another name: what waits there is sent anew, and what comes later goes there as well.
+// A group may be renamed: pending requests are sent again, and later ones go there as well.
 func TestAPlaceThatIsRenamed(t *testing.T) {
 	h := newHall()
 	st := play(t, teamIn("hall:ops"), h)
@@ -193,7 +193,7 @@ func TestAPlaceThatIsRenamed(t *testing.T) {
 	h.mu.Lock()
 	h.lost[h.Copies()[0].Ref] = true
 	h.mu.Unlock()
-	for _, name := range []string{"hall:super", "hall:ops", "elsewhere"} { // known, back, and none of ours
+	for _, name := range []string{"hall:super", "hall:ops", "elsewhere"} { // known, back, and not ours
 		if err := st.RenameGroup(t.Context(), "hall:super", name); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestAPlaceThatIsRenamed(t *testing.T) {
 	}
 }
 
-// Reminders in a place wait while all who are asked there have quiet hours; high risk does not.
+// Reminders in a group wait while all recipients there have quiet hours; high risk does not.
 func TestAPlaceIsRemindedInTheMorning(t *testing.T) {
 	h := newHall()
 	s := teamIn("hall:ops")
@@ -251,7 +251,7 @@ func TestAPlaceIsRemindedInTheMorning(t *testing.T) {
 	}
 }
 
-// Whoever named channels is asked in the place as well, and by a channel of their own before that one.
+// A person with named channels is asked in the group as well, and in a channel of their own before that one.
 func TestAPlaceAndChannelsOfOnesOwn(t *testing.T) {
 	h, own := newHall(), newPhone(fay, "own")
 	s := teamIn("hall:ops")
@@ -273,8 +273,8 @@ func TestAPlaceAndChannelsOfOnesOwn(t *testing.T) {
 	}
 }
 
-// crossing is a store over which a channel answers as soon as a card is given up that it was being sent, and nobody hears
-// of that before it is noted that the card was sent.
+// crossing is a store over which a channel replies right after a prompt that it was sending is given up, before anybody
+// learns of that.
 type crossing struct {
 	engine.Store
 	once   sync.Once
@@ -301,7 +301,7 @@ func (c *crossing) MarkShown(ctx context.Context, cp permissions.Copy, was strin
 	return err
 }
 
-// slowHall is a hall that answers the first Send when it may.
+// slowHall is a hall that holds the first Send back.
 type slowHall struct {
 	*hall
 	sent, answer chan struct{}
@@ -318,7 +318,7 @@ func (h slowHall) Send(ctx context.Context, p connectors.Prompt) (string, error)
 	return ref, err
 }
 
-// A chat is lost at the very moment at which its channel answers that it has the card: others are asked all the same.
+// A chat is lost at the very moment its channel confirms the prompt: others are asked anyway.
 func TestAChatThatIsLostAsItsCardIsNoted(t *testing.T) {
 	for name, c := range map[string]struct {
 		place, person, asked string

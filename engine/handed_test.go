@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Whoever waits is handed the approval in the commit that approves: the row is never approved and unused in between.
+// A waiting call is handed the approval in the commit that approves: the row is never approved and unused in between.
 func TestAnApprovalIsUsedInTheCommitOfItsDecision(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -38,7 +38,7 @@ func TestAnApprovalIsUsedInTheCommitOfItsDecision(t *testing.T) {
 	}
 }
 
-// What policy forbids by now is allowed and not handed over.
+// An approval of something that policy forbids by now is not handed over.
 func TestNothingIsHandedThatIsForbiddenByNow(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)

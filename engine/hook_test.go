@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// pane is a memory that is a screen: nobody is disturbed by it.
+// pane is a memory that is a screen, which disturbs nobody.
 type pane struct{ *connectortest.Memory }
 
 func (pane) Screen() {}
@@ -27,7 +27,7 @@ func hook(name, input string) permissions.Request {
 	return q
 }
 
-// What a hook asks is kept from a phone for a while, and from no screen; nothing else is.
+// A hook's question is kept from a phone for a while, but from no screen; other questions are not.
 func TestAHookIsKeptFromThePhoneForAWhile(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{fay, sam}
@@ -41,15 +41,15 @@ func TestAHookIsKeptFromThePhoneForAWhile(t *testing.T) {
 		t.Fatalf("the phone shows %+v", other.Request)
 	}
 	phone = connectortest.NewMemory(fayAt("telegram"), nil)
-	st.restart(phone, pane{connectortest.NewMemory(fayAt("terminal"), nil)}) // what is kept back outlives the daemon
+	st.restart(phone, pane{connectortest.NewMemory(fayAt("terminal"), nil)}) // the delay survives a restart
 	st.pass(61 * time.Second)
-	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes whoever sleeps by another clock
+	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes sleepers on another clock
 	st.eventually("the phone shows what was kept back", func() bool {
 		return slices.ContainsFunc(phone.Copies(), func(c connectortest.Copy) bool { return c.First.Request.ID == first.Request.ID })
 	})
 }
 
-// Who answers at the agent is not called: what was cancelled meanwhile never comes to the phone.
+// A person who answers at the agent is not disturbed: a cancelled question never reaches the phone.
 func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{fay}
@@ -71,7 +71,7 @@ func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 	}
 }
 
-// Of two equal calls the one that is forgone leaves, by its own name; the last one cancels. Nobody else may.
+// Of two equal calls one leaves by its own name; the last one cancels. Nobody else may.
 func TestForgo(t *testing.T) {
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
 	st := play(t, usual(), phone)
@@ -164,7 +164,7 @@ func TestASuggestionIsTakenFromItsOwnQuestionAlone(t *testing.T) {
 	}
 }
 
-// A clock that is set back keeps nothing from anybody for longer.
+// A clock that is set back delays nothing for longer.
 func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{fay}
@@ -183,7 +183,7 @@ func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
 	}
 }
 
-// An approval that a hook was not there for any more is its agent's next equal call's, once.
+// An approval that a hook was no longer waiting for goes to its agent's next equal call, once.
 func TestAHookThatComesAgainFindsItsApproval(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -206,7 +206,7 @@ func TestAHookThatComesAgainFindsItsApproval(t *testing.T) {
 	}
 }
 
-// A session's scope covers this tool with this input, where a hook asks.
+// For a hook, a session's scope covers this tool with this input.
 func TestASessionCoversOneCallOfAHook(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
 	st := play(t, usual(), m)
@@ -230,15 +230,15 @@ func TestASessionCoversOneCallOfAHook(t *testing.T) {
 	}
 }
 
-// again is what the hook asks that an agent runs where its own rules have it ask.
+// again is the question of the hook that runs when the agent's own rules require asking.
 func again(input string) permissions.Request {
 	q := hook("Bash", input)
 	q.Session, q.HookStage = "s1", permissions.HookAgain
 	return q
 }
 
-// One decision is one prompt: the hook that comes second for the same call in the same session is told what the first was, once,
-// within a minute. Nothing else is.
+// One decision is one prompt: the second hook for the same call in the same session receives the first one's decision,
+// once, within a minute. Other calls do not.
 func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
@@ -262,7 +262,7 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 		st.get(done)
 	}
 	const ls, pwd = `{"command":"ls"}`, `{"command":"pwd"}`
-	asks(again(ls)) // nothing came before
+	asks(again(ls)) // nothing was decided before
 	before(ls, allow())
 	other := again(ls)
 	other.Session = "s2"
@@ -290,8 +290,8 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	}
 }
 
-// Codex asks about a command that only applies a patch as a command first, and then as the patch: that is one decision, where
-// both are asked about in the same way. Another patch or another command is not that one.
+// Codex asks about a command that only applies a patch twice, as a command and as the patch: that is one decision, if
+// both have the same route. Another patch or another command is not.
 func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 	const patch = `*** Begin Patch\n*** Add File: a\n+<x>\n*** End Patch`
 	const twice = patch + `\nEOF\nrm b\ncat <<'EOF'\n` + patch
@@ -330,7 +330,7 @@ func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-// decides answers the n-th card.
+// decides answers the n-th prompt.
 func (s *stage) decides(m *connectortest.Memory, n int, a permissions.Answer) {
 	s.t.Helper()
 	id := s.shown(m, n).Request.ID
@@ -339,7 +339,7 @@ func (s *stage) decides(m *connectortest.Memory, n int, a permissions.Answer) {
 	}
 }
 
-// What a caller says is moot is withdrawn with its reason, and nobody else's.
+// What a caller recalls is withdrawn with its reason, and only its own requests.
 func TestRecall(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -376,8 +376,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// Our own tools, which only ask, pass the hooks of agents unasked, under the names that these have for them; what the
-// configuration gates or forbids does not.
+// Our own asking tools pass the hooks of agents without asking, under their names there, unless the configuration gates
+// or forbids them.
 func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	s := usual()
 	s.Asking = map[string][]string{"claude-code": {"mcp__daycared__ask_user", "mcp__daycared__pause"}}
@@ -387,7 +387,7 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", `{}`))); !r.Unasked() {
 		t.Errorf("%+v", r)
 	}
-	named := `{"hook.mcp_context":{"args":["--socket","/run/daycared/agent","mcp"]}}` // as Gemini CLI tells how our server was started
+	named := `{"hook.mcp_context":{"args":["--socket","/run/daycared/agent","mcp"]}}` // how Gemini CLI names the start of our server
 	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", named))); !r.Unasked() {
 		t.Errorf("started at our own socket: %+v", r)
 	}
@@ -404,7 +404,7 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	st.shown(m, 2)
 }
 
-// What a hook leaves to its agent's own mode is let go for that call alone, and no more often than what runs by itself.
+// What a hook leaves to its agent's own mode is allowed for that call only, within the limit of unasked calls.
 func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
@@ -415,7 +415,7 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
 		t.Errorf("it was not left: %s %s", r.State, r.DecidedVia)
 	}
-	for i, harmless := range []bool{false, true} { // the same call where nothing says so, and one more in this minute
+	for i, harmless := range []bool{false, true} { // the same call without the flag, and one more in this minute
 		q.Harmless = harmless
 		done := st.ask(t.Context(), q)
 		st.decides(m, i+1, permissions.Deny)
@@ -641,8 +641,8 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 	}
 }
 
-// What an agent's own judgement has refused is asked about once, where the settings say so; a yes to it counts once for the same call,
-// and a no leaves it refused.
+// What an agent's own judgement has refused is asked about once, if the settings say so; a yes counts once for the same
+// call, and a no leaves it refused.
 func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {
 	settings := usual()
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
@@ -676,7 +676,7 @@ func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {
 	asked(refusedAt(ls), permissions.Allow(permissions.Once))
 	other := before(ls)
 	other.Session = "s2"
-	asked(other, permissions.Deny) // the yes was to another session's
+	asked(other, permissions.Deny) // the yes was another session's
 	if r := s.get(s.ask(t.Context(), before(ls))); r.State != permissions.Approved || r.DecidedBy != "fay" {
 		t.Errorf("tried again it is %s, by %q", r.State, r.DecidedBy)
 	}
@@ -685,5 +685,5 @@ func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {
 		t.Errorf("refused again it is asked about again: %+v", got)
 	}
 	asked(refusedAt(rm), permissions.Deny)
-	asked(before(rm), permissions.Allow(permissions.Once)) // a no to that decides nothing else
+	asked(before(rm), permissions.Allow(permissions.Once)) // a no to it decides nothing else
 }

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// usualDecisions is how many there are in a run of the benchmark, unless DECISIONS says otherwise.
+	// usualDecisions is the number of decisions in a run of the benchmark, unless DECISIONS says otherwise.
 	usualDecisions = 5000
-	// askersAtOnce is how many ask, each the next question as soon as the last is answered.
+	// askersAtOnce is the number of concurrent askers, each asking again as soon as it is answered.
 	askersAtOnce = 200
-	// channels is how many people are asked, each in a channel of their own, which shows one thing after the other.
+	// channels is the number of people, each in a channel of their own that shows prompts one after the other.
 	channels = 8
-	// slowestFinger is how long after a prompt it is answered at most; the fastest does not wait at all.
+	// slowestFinger is the longest delay between a prompt and its answer; the shortest is none.
 	slowestFinger = 2 * time.Millisecond
-	// hungAfter is when a question that is answered at once counts as never answered.
+	// hungAfter is when a question counts as never answered.
 	hungAfter = time.Minute
 )
 
-// TestWhoDecidesAtOnceIsHeard has every prompt answered within two milliseconds, by two fingers, one for and one against:
-// one of them counts, the one that was told so, and the asker is told the same.
+// TestWhoDecidesAtOnceIsHeard answers every prompt within two milliseconds, twice at once, with allow and deny: one
+// answer counts, the one that was told so, and the asker gets the same.
 func TestWhoDecidesAtOnceIsHeard(t *testing.T) {
 	r := newRapid(t)
 	r.run(10 * askersAtOnce)
@@ -48,7 +48,7 @@ func TestWhoDecidesAtOnceIsHeard(t *testing.T) {
 	}
 }
 
-// BenchmarkImmediate is the same DECISIONS times, all in one store, and counts what went wrong.
+// BenchmarkImmediate does the same DECISIONS times, all in one store, and counts the errors.
 func BenchmarkImmediate(b *testing.B) {
 	many := usualDecisions
 	if n, err := strconv.Atoi(os.Getenv("DECISIONS")); err == nil {
@@ -83,7 +83,7 @@ type rapid struct {
 	mu      sync.Mutex
 	told    map[permissions.ID]permissions.Request // what askers were told
 	counted map[permissions.ID]permissions.State   // what people were told counts
-	both    map[permissions.State]int              // how often each came of it
+	both    map[permissions.State]int              // the number of each outcome
 }
 
 func newRapid(t testing.TB) *rapid {
@@ -146,7 +146,7 @@ func (q *quick) Reach(p connectors.Person) error {
 	return nil
 }
 
-// Send shows a prompt to two fingers.
+// Send answers a prompt twice at once.
 func (q *quick) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	if p.Request.State != permissions.Pending {
 		return string(p.Request.ID), nil
@@ -181,7 +181,7 @@ func (r *rapid) press(d connectors.Decision) {
 	r.counted[d.Request] = row.State
 }
 
-// run has so many questions asked and answered, and looks at each of them afterwards.
+// run asks that many questions and checks each of them afterwards.
 func (r *rapid) run(many int) {
 	r.t.Helper()
 	r.told, r.counted = map[permissions.ID]permissions.Request{}, map[permissions.ID]permissions.State{}
@@ -228,7 +228,7 @@ func (r *rapid) ask(n int64) {
 	r.both[row.State]++
 }
 
-// look compares what the asker was told, what the finger was told and what is stored.
+// look compares what the asker was told, what the person was told and what is stored.
 func (r *rapid) look(id permissions.ID, told permissions.Request) {
 	row, err := r.rows.Read(r.t.Context(), id)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// busy is an error of a channel that wants to be left alone for that long.
+// busy is an error of a channel that asks to pause for that long.
 type busy time.Duration
 
 func (b busy) Error() string             { return fmt.Sprintf("busy for %v", time.Duration(b)) }
 func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
 
-// crowd is a channel of everybody's that notes when it is used for whom, and fails as a test says.
+// crowd is a channel of everybody that records its calls, and fails as a test says.
 type crowd struct {
 	*phone
 
 	mu    sync.Mutex
-	fails map[string][]error // by person: of the next calls
+	fails map[string][]error // by person: the errors of the next calls
 	calls map[string][]time.Time
 }
 
@@ -37,7 +37,7 @@ func newCrowd() *crowd {
 // Reach knows everybody.
 func (c *crowd) Reach(connectors.Person) error { return nil }
 
-// use is one call for somebody.
+// use is one call for a person.
 func (c *crowd) use(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *crowd) failing(name string, errs ...error) {
 	c.fails[name], c.calls[name] = errs, nil
 }
 
-// gaps are the times between the calls for somebody.
+// gaps returns the times between the calls for a person.
 func (c *crowd) gaps(name string) (all []time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,10 +89,10 @@ func (c *crowd) Notify(ctx context.Context, n connectors.Notice) error {
 	return c.phone.Notify(ctx, n)
 }
 
-// waits are those that a channel asks for, in virtual time.
+// waits are the pauses that a channel asks for, in virtual time.
 var waits = []time.Duration{3 * time.Second, 17 * time.Second, 40 * time.Second, 300 * time.Second}
 
-// inTime checks that a channel was left alone for exactly as long as it wanted, and a tenth more at most.
+// inTime checks that a channel was left alone for exactly as long as it asked, plus a tenth at most.
 func inTime(t *testing.T, what string, got []time.Duration, want ...time.Duration) {
 	t.Helper()
 	ok := len(got) == len(want)
@@ -139,7 +139,7 @@ func TestACardIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 	}
 }
 
-// One copy of a request wants to be left alone, and another fails for some other reason: each is tried in its time.
+// One copy of a request has to pause, and another fails for some other reason: each is retried in its time.
 func TestCopiesOfARequestAreTriedEachInItsTime(t *testing.T) {
 	c, s := newCrowd(), usual()
 	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
@@ -149,12 +149,12 @@ func TestCopiesOfARequestAreTriedEachInItsTime(t *testing.T) {
 		st.ask(t.Context(), network("x"))
 		<-time.After(time.Minute)
 		inTime(t, "fay's", c.gaps("fay"), 40*time.Second, 3*time.Second)
-		sams := c.gaps("sam") // before the last, it is tried whenever the request is looked at
+		sams := c.gaps("sam") // before the last, it is tried whenever the request is processed
 		inTime(t, "sam's", sams[min(2, len(sams)):], 10*time.Second)
 	})
 }
 
-// A channel that wants to be left alone for longer than a card is tried is not waited for.
+// A channel that asks for a longer pause than a prompt is tried is not waited for.
 func TestAChannelThatIsBusyForTooLongIsGivenUpInTime(t *testing.T) {
 	c := newCrowd()
 	bubble(t, usual(), c, func(t *testing.T, st *stage) {
@@ -172,7 +172,7 @@ func TestAChannelThatIsBusyForTooLongIsGivenUpInTime(t *testing.T) {
 	})
 }
 
-// Notices are told when the channel says so, whatever else there is to tell meanwhile.
+// Notices are retried when the channel says so, whatever other notices come meanwhile.
 func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 	for _, wait := range waits {
 		t.Run(wait.String(), func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 				st.meets("6666")
 				for range 3 {
 					<-time.After(wait / 2)
-					st.meets("6666") // has the notifier look
+					st.meets("6666") // wakes the notifier
 				}
 				<-time.After(wait)
 				inTime(t, "the notice", c.gaps("fay"), wait, wait)
@@ -194,7 +194,7 @@ func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 	}
 }
 
-// Whoever is asked later is tried as long as those who were asked at once.
+// A recipient who is asked later is tried as long as those who were asked at once.
 func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
 	c := newCrowd()
 	settings := usual()
@@ -213,7 +213,7 @@ func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
 	})
 }
 
-// A call that comes and goes has its card edited every few seconds at most, and what else changes is shown at once.
+// A call that comes and goes causes an edit every few seconds at most, and other changes are shown at once.
 func TestWhoWaitsIsShownNotTooOften(t *testing.T) {
 	c, s := newCrowd(), usual()
 	s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
@@ -237,8 +237,8 @@ func TestWhoWaitsIsShownNotTooOften(t *testing.T) {
 	})
 }
 
-// When a burst is settled at once, faster than its channel takes edits, the newest cards are told first: those at the end of
-// a chat are the ones that somebody sees, and presses.
+// When a burst is settled at once, faster than its channel takes edits, the newest prompts are edited first: those at
+// the end of a chat are the visible ones.
 func TestTheNewestCardsAreToldFirstThatTheyAreSettled(t *testing.T) {
 	const burst = 20
 	c := newCrowd()
@@ -262,7 +262,7 @@ func TestTheNewestCardsAreToldFirstThatTheyAreSettled(t *testing.T) {
 			for told < burst && cards[burst-told-1].Last.Request.State != permissions.Pending {
 				told++
 			}
-			early := 0 // the one that was tried when the others were not settled yet
+			early := 0 // the one that was tried before the others were settled
 			for _, card := range cards[:burst-told] {
 				if card.Last.Request.State != permissions.Pending {
 					early++

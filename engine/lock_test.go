@@ -22,7 +22,7 @@ var (
 	kimAt = connectors.Identity{Via: "cli", UID: 4000}
 )
 
-// known is a team of whom fay has an account everywhere.
+// known is a team in which fay has an account everywhere.
 func known() engine.Settings {
 	s := team()
 	s.Editor = true
@@ -30,7 +30,7 @@ func known() engine.Settings {
 	return s
 }
 
-// locks locks somebody, which must be taken.
+// locks locks a person, which must succeed.
 func (s *stage) locks(id connectors.Identity, name string) permissions.Lock {
 	s.t.Helper()
 	l, err := s.Lock(s.t.Context(), id, name, time.Time{})
@@ -40,7 +40,7 @@ func (s *stage) locks(id connectors.Identity, name string) permissions.Lock {
 	return l.Lock
 }
 
-// locked are the names of those who are.
+// locked returns the names of the locked people.
 func (s *stage) locked() (names []string) {
 	for _, l := range s.Locks() {
 		names = append(names, l.Person)
@@ -128,7 +128,7 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 	}
 }
 
-// TestARemovalWorksOnOpenPrompts: A8's promise, that what is open when a phone is stolen is nobody's who has it.
+// TestARemovalWorksOnOpenPrompts: A8's promise that prompts on a stolen phone are useless.
 func TestARemovalWorksOnOpenPrompts(t *testing.T) {
 	t.Run("A8/a removal works within a second on open prompts", func(t *testing.T) {
 		f, s, k := phones()
@@ -163,7 +163,7 @@ func TestARemovalWorksOnOpenPrompts(t *testing.T) {
 	})
 }
 
-// TestACardOfSeveralStaysForTheOthers: in a group, only the locked person's finger counts for nothing.
+// TestACardOfSeveralStaysForTheOthers: in a group, only the locked person's presses do not count.
 func TestACardOfSeveralStaysForTheOthers(t *testing.T) {
 	t.Run("A8/a card in a group", func(t *testing.T) {
 		h := newHall()
@@ -192,7 +192,7 @@ func TestWhatOnlyALockedPersonIsAsked(t *testing.T) {
 	st.shown(f.Memory, 1)
 	st.locks(fayAt("fays-phone"), "") // from an account of her own
 	r := st.get(call)
-	said := strings.Contains(r.Failure, "locked: fay") || // by the lock itself, or by whoever looked at the request before it
+	said := strings.Contains(r.Failure, "locked: fay") || // by the lock itself, or by an earlier check of the request
 		r.Failure == "fay is locked until: daycared unlock fay"
 	if r.State != permissions.Undeliverable || !said {
 		t.Errorf("what was pending: %s, %s", r.State, r.Failure)
@@ -207,7 +207,8 @@ func TestWhatOnlyALockedPersonIsAsked(t *testing.T) {
 	st.get(call)
 }
 
-// TestACardComesBackWithItsPerson: what waits still is asked of whoever is unlocked, also what was asked meanwhile.
+// TestACardComesBackWithItsPerson: an unlocked person is asked about all pending requests, including those that were
+// asked meanwhile.
 func TestACardComesBackWithItsPerson(t *testing.T) {
 	s := usual()
 	s.Routes[0].Ask = []string{"fay", "sam"}
@@ -230,7 +231,7 @@ func TestACardComesBackWithItsPerson(t *testing.T) {
 	st.get(meanwhile)
 }
 
-// TestALockStays: whatever a restart and the configuration do.
+// TestALockStays: across restarts and changes of the configuration.
 func TestALockStays(t *testing.T) {
 	at := func(st *stage) string {
 		name, err := st.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: fayID})
@@ -269,7 +270,7 @@ func TestALockStays(t *testing.T) {
 	}
 }
 
-// TestALockVoidsLinks: nobody is paired as somebody who is locked.
+// TestALockVoidsLinks: nobody is paired as a locked person.
 func TestALockVoidsLinks(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{{Name: "fay", UID: permissions.NoUID}, sam}
@@ -290,7 +291,7 @@ func TestALockVoidsLinks(t *testing.T) {
 	}
 }
 
-// TestTheOperatorsPersonIsLocked: whoever has the machine goes on as nobody in particular, who unlocks and decides nothing.
+// TestTheOperatorsPersonIsLocked: the operator continues without a person, and can unlock but not decide.
 func TestTheOperatorsPersonIsLocked(t *testing.T) {
 	s := usual()
 	s.UID = fayUID
@@ -312,7 +313,7 @@ func TestTheOperatorsPersonIsLocked(t *testing.T) {
 	unlocked(t, st, operator, true)
 }
 
-// slowVotes is a store that keeps a vote back for a moment, in which a lock may come.
+// slowVotes is a store that delays a vote, so that a lock may come first.
 type slowVotes struct {
 	engine.Store
 	voting, locking chan struct{}
@@ -335,7 +336,7 @@ func (s *slowVotes) PutLock(ctx context.Context, l permissions.Lock, r permissio
 	return err
 }
 
-// TestADecisionComesBeforeALockOrIsNone: one that is under way when the lock comes is taken before it.
+// TestADecisionComesBeforeALockOrIsNone: one in progress when the lock comes is committed before it.
 func TestADecisionComesBeforeALockOrIsNone(t *testing.T) {
 	t.Run("A8/a decision under way", func(t *testing.T) {
 		slow := &slowVotes{voting: make(chan struct{}, 10), locking: make(chan struct{})}
@@ -371,7 +372,7 @@ func TestADecisionComesBeforeALockOrIsNone(t *testing.T) {
 	})
 }
 
-// TestALockTakesBackWhatWasGiven since a time, and tells what ran.
+// TestALockTakesBackWhatWasGiven since a time, and lists what ran.
 func TestALockTakesBackWhatWasGiven(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -416,7 +417,7 @@ func TestALockTakesBackWhatWasGiven(t *testing.T) {
 	}
 }
 
-// TestAStoreThatFailsLocksAllTheSame: what cannot be noted holds until a restart.
+// TestAStoreThatFailsLocksAllTheSame: an unsaved lock holds until a restart.
 func TestAStoreThatFailsLocksAllTheSame(t *testing.T) {
 	st := play(t, usual(), newPhone(fay, "fays-phone"))
 	gone, cancel := context.WithCancel(t.Context())
@@ -433,11 +434,11 @@ func TestAStoreThatFailsLocksAllTheSame(t *testing.T) {
 	}
 }
 
-// fullDisk is a store that keeps no lock while it is full.
+// fullDisk is a store that stores no lock while it is full.
 type fullDisk struct {
 	engine.Store
 	full atomic.Bool
-	left atomic.Bool // something that waits cannot be cancelled
+	left atomic.Bool // a pending request cannot be cancelled
 }
 
 func (f *fullDisk) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
@@ -471,7 +472,7 @@ func onDisk(t *testing.T, s engine.Settings, people ...connectors.Connector) (*s
 	return st, disk
 }
 
-// TestALockThatCouldNotBeSaved is stored as soon as the store takes it, or at the stop, and a restart knows of it.
+// TestALockThatCouldNotBeSaved is stored as soon as the store recovers, or at shutdown, and survives a restart.
 func TestALockThatCouldNotBeSaved(t *testing.T) {
 	for name, saved := range map[string]func(st *stage){
 		"A8/the disk has room again": func(st *stage) {
@@ -505,7 +506,7 @@ func TestALockThatCouldNotBeSaved(t *testing.T) {
 	}
 }
 
-// TestALockOfWhoIsLocked changes nothing: who locked first, when, and who agreed to unlock stays.
+// TestALockOfWhoIsLocked changes nothing: who locked first, when, and who agreed to unlock are kept.
 func TestALockOfWhoIsLocked(t *testing.T) {
 	t.Run("A8/locked again", func(t *testing.T) {
 		st := play(t, known(), newPhone(fay, "fays-phone"))

@@ -11,15 +11,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// namer is a phone whose channel names its messages before it sends them. What it sends may get lost on the way to its
-// confirmation.
+// namer is a phone whose channel allocates message ids before sending. Confirmations of its sends may get lost.
 type namer struct {
 	*phone
 
 	mu    sync.Mutex
 	names int
 	lost  int      // how many confirmations are still to be lost
-	sent  []string // under which names
+	sent  []string // the message ids
 	seen  func(p connectors.Prompt)
 	edits []string
 }
@@ -56,7 +55,7 @@ func (n *namer) Edit(_ context.Context, ref string, _ connectors.Prompt) error {
 	return nil
 }
 
-// The name is stored before anything is sent, and what is sent again has the same.
+// The id is stored before anything is sent, and a retry uses the same.
 func TestACardIsNamedBeforeItIsSent(t *testing.T) {
 	n := &namer{phone: newPhone(fay, "fays-phone"), lost: 2}
 	st := play(t, usual())
@@ -78,7 +77,7 @@ func TestACardIsNamedBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// What was settled while nobody knew whether its card had arrived is told on that card.
+// A request that was settled while the arrival of its prompt was unknown is settled on that prompt.
 func TestWhatMayHaveArrivedIsEdited(t *testing.T) {
 	t.Run("E3/what may have arrived", func(t *testing.T) {
 		n := &namer{phone: newPhone(fay, "fays-phone"), lost: 1000}

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// at sets the stage's clock to a time of a day in Berlin.
+// at sets the stage's clock to a time of day in Berlin.
 func at(t *testing.T, st *stage, clock string) {
 	t.Helper()
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -24,7 +24,7 @@ func at(t *testing.T, st *stage, clock string) {
 	st.set(when.Sub(st.now()))
 }
 
-// night is fay in Berlin, who is not to be disturbed from ten to seven, and requests that wait for half a day.
+// night is fay in Berlin, with quiet hours from ten to seven, and requests that wait for half a day.
 func night(t *testing.T) engine.Settings {
 	t.Helper()
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -49,7 +49,8 @@ func (p *phone) toldNothing(t *testing.T) {
 	}
 }
 
-// A nightly request is shown without a sound, the reminder waits for the morning, and there is one for all that waits.
+// A nightly request is shown without a sound, the reminder waits for the morning, and there is one for all pending
+// requests.
 func TestANightlyRequestIsHeldAndAnsweredInTheMorning(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, night(t), f)
@@ -78,7 +79,7 @@ func TestANightlyRequestIsHeldAndAnsweredInTheMorning(t *testing.T) {
 	st.get(second)
 }
 
-// remindersAre waits until so many reminders of a request are left.
+// remindersAre waits until that many reminders of a request are left.
 func (s *stage) remindersAre(t *testing.T, id permissions.ID, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -97,7 +98,7 @@ func (s *stage) remindersAre(t *testing.T, id permissions.ID, n int) {
 
 func (s *stage) code(r permissions.Request) string { return s.rows.Coder().Encode(r.Number) }
 
-// High risk disturbs.
+// High risk ignores quiet hours.
 func TestHighRiskIsNotHeldForTheMorning(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, night(t), f)
@@ -112,7 +113,7 @@ func TestHighRiskIsNotHeldForTheMorning(t *testing.T) {
 	}
 }
 
-// By day a card makes a sound, and nobody is reminded of what they answered.
+// By day a prompt makes a sound, and nobody is reminded of what they answered.
 func TestByDay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, night(t), f)
@@ -134,7 +135,7 @@ func TestByDay(t *testing.T) {
 	st.get(other)
 }
 
-// Reminders that came due while nobody ran are one as well.
+// Reminders that became due during downtime are merged as well.
 func TestRemindersAcrossARestart(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, night(t), f)

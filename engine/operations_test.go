@@ -63,7 +63,7 @@ func TestDeskFind(t *testing.T) {
 	refused(t, err, permissions.CodeSettled)
 }
 
-// People see what was put to them; the operator sees everything and may not decide it.
+// People see the requests to them; the operator sees everything and may not decide it.
 func TestDeskShowsWhatIsYours(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)

@@ -12,9 +12,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What is over grants nothing any more, by whatever way it is found.
+// What is over grants nothing, however it is found.
 
-// briefly asks, and leaves when there is no answer soon.
+// briefly asks, and leaves if there is no answer soon.
 func (s *stage) briefly(who permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), time.Second)
@@ -22,7 +22,7 @@ func (s *stage) briefly(who permissions.Caller, q permissions.Request) (permissi
 	return s.Ask(ctx, who, q)
 }
 
-// approved is a question that was answered so, as its asker got it; without, the asker left before.
+// approved asks a question and returns its answer as the asker got it; with without, the asker left before.
 func (s *stage) approved(m *connectortest.Memory, q permissions.Request, a permissions.Answer, without bool) permissions.Request {
 	s.t.Helper()
 	ctx, leave := context.WithCancel(s.t.Context())
@@ -47,7 +47,7 @@ func (s *stage) approved(m *connectortest.Memory, q permissions.Request, a permi
 	return r
 }
 
-// revoked takes the only grant back.
+// revoked revokes the only grant.
 func (s *stage) revoked() {
 	s.t.Helper()
 	grants, err := s.Grants(s.t.Context(), boss)
@@ -59,7 +59,7 @@ func (s *stage) revoked() {
 	}
 }
 
-// eventually waits until ok.
+// eventually waits until ok is true.
 func (s *stage) eventually(what string, ok func() bool) {
 	s.t.Helper()
 	over := time.After(20 * time.Second)
@@ -84,9 +84,9 @@ func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
 		name    string
 		q       permissions.Request
 		answer  permissions.Answer
-		without bool // its asker left before the answer
+		without bool // the asker left before the answer
 		then    func(*stage, permissions.Request)
-		byKey   bool // asked again with the key alone, and not by its id
+		byKey   bool // asked again with the key alone, without its id
 	}{
 		{"its time is over", network("x"), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.pass(20 * time.Minute) }, false},
 		{"revoked", network("x"), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.revoked() }, false},
@@ -129,7 +129,7 @@ func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
 	}
 }
 
-// lapses lets the window pass in which nobody came for an answer.
+// lapses lets the redeem window of an uncollected answer pass.
 func (s *stage) lapses(id permissions.ID) {
 	s.t.Helper()
 	s.pass(20 * time.Minute)
@@ -139,7 +139,8 @@ func (s *stage) lapses(id permissions.ID) {
 	})
 }
 
-// What was held when a request was asked, and is taken back while the rest of it waits, is not granted with the rest.
+// A permission that was held when a request was asked, and revoked while the rest is pending, is not granted with the
+// rest.
 func TestAHeldPermissionThatIsRevokedMeanwhile(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -160,7 +161,7 @@ func TestAHeldPermissionThatIsRevokedMeanwhile(t *testing.T) {
 	}
 }
 
-// And what was not taken back counts as used.
+// One that was not revoked counts as used.
 func TestAHeldPermissionIsCountedWithTheRest(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -213,7 +214,7 @@ func TestATokenThatIsOverStaysOver(t *testing.T) {
 	refused(t, err, permissions.CodeToken)
 }
 
-// The limit of prompts is for what prompts somebody.
+// The limit of prompts applies only to requests that prompt somebody.
 func TestTheLimitOfPromptsRefusesNothingThatPromptsNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
@@ -233,7 +234,7 @@ func TestTheLimitOfPromptsRefusesNothingThatPromptsNobody(t *testing.T) {
 	refused(t, err, permissions.CodeLimit)
 }
 
-// Calls that propose one id, or give themselves one name, get no other question's answer.
+// Calls that propose the same id or the same name get no other question's answer.
 func TestTwoQuestionsUnderOneName(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -256,7 +257,7 @@ func TestTwoQuestionsUnderOneName(t *testing.T) {
 	}
 }
 
-// However two calls race with one id, none is told that the store is broken.
+// However two calls race with one id, neither is told that the store is broken.
 func TestRacingCallsWithOneID(t *testing.T) {
 	settings := usual()
 	settings.Limits.PendingPerCaller = 0

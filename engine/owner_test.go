@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A route may ask the owner: the person of the asker's token, else the one whose account it runs as. Those of the escalation are
-// asked besides, or at once where there is no owner, and where there is nobody at all nothing is asked.
+// A route may ask the owner: the person of the asker's token, else the person whose account it runs as. The escalation
+// is asked as well, or at once if there is no owner; without anybody, nothing is asked.
 func TestARouteAsksTheOwner(t *testing.T) {
 	kim := connectors.Person{Name: "kim", User: "kim", UID: 4000, Location: time.UTC}
 	moment := engine.Moment{Percent: 50}
@@ -67,7 +67,7 @@ func TestARouteAsksTheOwner(t *testing.T) {
 	}
 }
 
-// All tokens of a name are of one person, also of those that are made later and after a restart.
+// All tokens of a name belong to one person, including later ones, also after a restart.
 func TestTheTokensOfANameAreOfOnePerson(t *testing.T) {
 	s := usual()
 	s.Routes = []engine.Route{{Ask: []string{permissions.OwnerName}}}
@@ -98,13 +98,12 @@ func TestTheTokensOfANameAreOfOnePerson(t *testing.T) {
 	refused(t, err, permissions.CodeNoRoute)
 }
 
-// A token that is revoked, or expires, ends the calls that it proves: an approval that is given afterwards is not theirs. Other
-// tokens' calls go on.
+// A token that is revoked or expires ends its calls: a later approval is not theirs. Calls with other tokens continue.
 func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		expires time.Duration
 		end     func(t *testing.T, st *stage, token permissions.Token)
-		deaf    bool // the call is not woken, as where a door looks after its calls itself
+		deaf    bool // the call is not woken, as when a server checks its calls itself
 	}{
 		"G2/revoked by its name": {0, func(t *testing.T, st *stage, token permissions.Token) {
 			if _, err := st.RevokeToken(t.Context(), boss, token.Name); err != nil {
@@ -151,7 +150,7 @@ func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 			asked := st.shown(m, 1).Request
 			_, goesOn := begin(other, false)
 			second := st.shown(m, 2).Request
-			if c.deaf { // its name has another token, so the question stands
+			if c.deaf { // its name has another token, so the question stays pending
 				if _, _, err := st.CreateToken(t.Context(), boss, "deploy", "", 0); err != nil {
 					t.Fatal(err)
 				}
@@ -180,8 +179,8 @@ func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 	}
 }
 
-// A name that no token proves any more leaves nothing to whoever gets it: grants, approvals that were not used, answers that were
-// not collected, and what waits.
+// A name that no token proves any more leaves nothing to its next holder: no grants, unused approvals, uncollected
+// answers, or pending requests.
 func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 	for name, expires := range map[string]time.Duration{"B6/revoked": 0, "B6/expired": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +263,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 	}
 }
 
-// The person of a name is not lost by its last token's end, and no token has the name of an agent of ours.
+// A name keeps its person after its last token ends, and no token has the name of one of our own agents.
 func TestANameIsNobodysByNoSlip(t *testing.T) {
 	s := usual()
 	s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay"}}

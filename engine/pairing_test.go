@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// lobby is a channel in memory that enrols people: whoever is put in for a code comes by its link.
+// lobby is a channel in memory with pairing: the candidate set for a code follows its link.
 type lobby struct {
 	*connectortest.Memory
 	come map[string]connectors.PairingCandidate
@@ -55,14 +55,14 @@ func (l *lobby) At(p connectors.Person, address string) connectors.Person {
 
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
-// enrol pairs whoever has an id with a person, or returns why not.
+// enrol pairs the account with an id with a person, or returns the error.
 func (s *stage) enrol(l *lobby, name, address string) (was permissions.Pairing, err error) {
 	s.t.Helper()
 	_, was, err = s.bring(l, name, connectors.PairingCandidate{Address: address, Name: "somebody"})
 	return was, err
 }
 
-// bring is enrol with all that the channel tells of whoever comes, and with what is kept of it.
+// bring is enrol with everything the channel says about the candidate, and returns the stored pairing too.
 func (s *stage) bring(l *lobby, name string, g connectors.PairingCandidate) (now, was permissions.Pairing, err error) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, name, l.Name())
@@ -76,7 +76,7 @@ func (s *stage) bring(l *lobby, name string, g connectors.PairingCandidate) (now
 	return s.Pair(s.t.Context(), operator, i.Code, g.Address)
 }
 
-// at is who the person with a Telegram id is, or empty.
+// at returns the person with a Telegram id, or empty.
 func (s *stage) at(id int64) string {
 	name, _ := s.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: id})
 	return name

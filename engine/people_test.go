@@ -83,7 +83,7 @@ func TestFewerThanTheQuorumCanBeReached(t *testing.T) {
 	}
 }
 
-// A person's channels are tried in their order, the next when one fails for good, and only one of them.
+// A person's channels are tried in order, the next when one fails for good, and only one of them is used.
 func TestAPersonsChannelsInTheirOrder(t *testing.T) {
 	settings := usual()
 	person := fay
@@ -140,7 +140,8 @@ func TestTheNextChannelHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// Whoever leaves the configuration is asked no longer and their vote drops; whom the routes name now is asked as well.
+// A person who leaves the configuration is no longer asked and their vote is dropped; new people of the routes are asked
+// as well.
 func TestPeopleAreRemovedAndAddedWhileARequestIsPending(t *testing.T) {
 	t.Run("A8/removed while a request is pending", func(t *testing.T) {
 		f, s, k := phones()
@@ -178,7 +179,7 @@ func TestPeopleAreRemovedAndAddedWhileARequestIsPending(t *testing.T) {
 	})
 }
 
-// The people who are removed while the daemon is not there are removed all the same.
+// People who are removed while the daemon is down are removed too.
 func TestAPersonWhoIsRemovedWhileTheDaemonIsDown(t *testing.T) {
 	f, s, k := phones()
 	st := play(t, team(), f, s, k)
@@ -227,7 +228,7 @@ func TestTheNarrowestScopeOfSeveralVotes(t *testing.T) {
 	}
 }
 
-// One vote a person, through whatever door; an allowance may become a denial and never back.
+// One vote a person, through any channel; an allowance may become a denial and never back.
 func TestOneVoteAPersonThroughWhateverDoor(t *testing.T) {
 	f, s, k := phones()
 	second := newPhone(fay, "fays-tablet")
@@ -248,7 +249,7 @@ func TestOneVoteAPersonThroughWhateverDoor(t *testing.T) {
 	}
 }
 
-// However many people and doors answer at once, there is one outcome, and everybody is told the same.
+// However many people and channels answer at once, there is one outcome, and everybody is told the same.
 func TestSixtyFourRacingVotersHaveOneOutcome(t *testing.T) {
 	t.Run("D4/racing voters", func(t *testing.T) {
 		f, s, k := phones()

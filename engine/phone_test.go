@@ -16,7 +16,7 @@ import (
 
 var kim = connectors.Person{Name: "kim", User: "kim", UID: 4000, Location: time.UTC}
 
-// phone is a channel to one person alone.
+// phone is a channel to one person.
 type phone struct {
 	*connectortest.Memory
 	owner connectors.Person
@@ -36,7 +36,7 @@ func newPhone(owner connectors.Person, via string) *phone {
 	}
 }
 
-// Reach knows its owner, and nobody else.
+// Reach knows only its owner.
 func (p *phone) Reach(who connectors.Person) error {
 	if who.Name != p.owner.Name {
 		return &connectors.UnreachableError{Reason: who.Name + " has no " + p.Name()}
@@ -51,7 +51,7 @@ func (p *phone) Send(ctx context.Context, prompt connectors.Prompt) (string, err
 	return p.Memory.Send(ctx, prompt)
 }
 
-// Tries are how often something was tried to be sent.
+// Tries returns how many sends were tried.
 func (p *phone) Tries() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,13 +79,13 @@ func (p *phone) notice(t *testing.T) connectors.Notice {
 	return p.told[len(p.told)-len(p.news)-1]
 }
 
-// says is the owner's answer to a request.
+// says answers a request as the owner.
 func (p *phone) says(t *testing.T, id permissions.ID, a permissions.Answer) (permissions.Request, error) {
 	t.Helper()
 	return p.Do(t.Context(), connectors.Decision{Request: id, Answer: a})
 }
 
-// must is an answer that has to be taken.
+// must is an answer that must be accepted.
 func (p *phone) must(t *testing.T, id permissions.ID, a permissions.Answer) permissions.Request {
 	t.Helper()
 	r, err := p.says(t, id, a)
@@ -95,7 +95,7 @@ func (p *phone) must(t *testing.T, id permissions.ID, a permissions.Answer) perm
 	return r
 }
 
-// team is fay and sam, two of whom it takes, and kim after half the time.
+// team is fay and sam, both of whom are needed, and kim after half the time.
 func team() engine.Settings {
 	s := usual()
 	s.People = []connectors.Person{fay, sam, kim}
@@ -105,7 +105,7 @@ func team() engine.Settings {
 	return s
 }
 
-// said is a notice in words.
+// said is the text of a notice.
 func said(n connectors.Notice) string { return strings.Join(card.Notice(n, card.Options{}), "\n") }
 
 func phones() (f, s, k *phone) {

@@ -9,8 +9,8 @@ import (
 	"github.com/daycared/daycared/engine"
 )
 
-// A reminder stands for a minute: what it named is not named again, and what is new waits until then. One that was not
-// sent stands for nothing.
+// A reminder blocks the next for a minute: what it named is not named again, and news waits until then. An unsent
+// reminder blocks nothing.
 func TestAReminderStandsForAMinute(t *testing.T) {
 	named := func(c *crowd) (all []int) {
 		c.phone.mu.Lock()
@@ -33,12 +33,12 @@ func TestAReminderStandsForAMinute(t *testing.T) {
 			st.ask(t.Context(), network("old"))
 			<-time.After(7*time.Minute + 25*time.Second)
 			brief := network("new")
-			brief.Patience = 2 * time.Minute // it is reminded of after one
+			brief.Patience = 2 * time.Minute // with a reminder after one
 			st.ask(t.Context(), brief)
 			<-time.After(15 * time.Second)
 			briefer := network("newer")
 			briefer.Patience = time.Minute
-			st.ask(t.Context(), briefer) // of this after half a one
+			st.ask(t.Context(), briefer) // with a reminder after half a minute
 			<-time.After(30 * time.Second)
 			if n := len(named(c)); n != 1 {
 				t.Errorf("%d reminders within a minute", n)

@@ -18,7 +18,7 @@ var (
 	nobody = permissions.AgentCaller("stray")
 )
 
-// owned are settings without a route for agents of ours: helper is fay's, holds a little, and is ruled by a policy of its own.
+// owned are settings without a route for our own agents: helper is fay's, with some holdings and its own policy.
 func owned() engine.Settings {
 	s := usual()
 	s.Routes = []engine.Route{{Agents: []string{"deploy-*"}, Ask: []string{"sam"}}}
@@ -30,13 +30,13 @@ func owned() engine.Settings {
 	return s
 }
 
-// keyed is a request of the step k of the session s1.
+// keyed is a request of step k of session s1.
 func keyed(q permissions.Request, k string) permissions.Request {
 	q.Key, q.Session = k, "s1"
 	return q
 }
 
-// pose asks, which must be taken.
+// pose submits a request, which must be accepted.
 func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissions.Request {
 	s.t.Helper()
 	r, err := s.Approvals().Submit(s.t.Context(), caller, q)
@@ -46,7 +46,7 @@ func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissio
 	return r
 }
 
-// use is a use that must be taken.
+// use uses an approval, which must succeed.
 func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) permissions.Request {
 	s.t.Helper()
 	r, err := s.Approvals().Use(s.t.Context(), caller, id, call)
@@ -56,7 +56,7 @@ func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) p
 	return r
 }
 
-// Whoever asks without waiting is found by the key whatever became of it, and what was approved is used once.
+// A submitted request is found by its key whatever its state, and an approval is used once.
 func TestPoseAndUse(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -104,7 +104,7 @@ func TestPoseAndUse(t *testing.T) {
 	}
 }
 
-// Of many calls that use one approval at once, one does.
+// Of many concurrent uses of one approval, one succeeds.
 func TestUsedByOne(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -128,7 +128,7 @@ func TestUsedByOne(t *testing.T) {
 	}
 }
 
-// An approval that nobody came for in time, as while the daemon was down, is not lost to a session.
+// An approval that lapsed uncollected, as during downtime, is not lost to a session.
 func TestLapsedAndUsed(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -144,13 +144,13 @@ func TestLapsedAndUsed(t *testing.T) {
 	st.use(helper, r.ID, "k")
 }
 
-// edited waits until the first card says what ok wants.
+// edited waits until ok accepts the first prompt.
 func (p *phone) edited(t *testing.T, st *stage, ok func(connectors.Prompt) bool) {
 	t.Helper()
 	st.edited(p.Memory, 1, ok)
 }
 
-// What was allowed is looked at once more in the moment of its use.
+// An approval is checked again at its use.
 func TestUseLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(st *stage, s *engine.Settings)
@@ -190,7 +190,7 @@ func TestUseLooksAgain(t *testing.T) {
 	}
 }
 
-// What rests on a grant is over with it, also where nobody was asked.
+// An approval that depends on a grant ends with it, even if nobody was asked.
 func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -214,7 +214,7 @@ func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 	refused(t, err, permissions.CodeNoUse)
 }
 
-// What it would need is told without asking anybody.
+// Evaluate says what would be needed, without asking anybody.
 func TestJudge(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
 	held := network("x")
@@ -256,7 +256,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A child that one of ours made asks the person of that one; routes go first; and a route of everybody is one.
+// A child of one of our agents asks that agent's person; routes come first, including a route for everybody.
 func TestOursAskTheirPerson(t *testing.T) {
 	f, s, _ := phones()
 	settings := owned()
@@ -283,7 +283,7 @@ func TestOursAskTheirPerson(t *testing.T) {
 	}
 }
 
-// Who is in the foreground is what our own say of themselves, and nobody else.
+// Only our own agents may say that they are in the background.
 func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	settings := owned()
@@ -302,7 +302,7 @@ func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
 	}
 }
 
-// What will be needed later may wait longer than what is needed now, but not for ever.
+// A request for later may wait longer than one for now, but not for ever.
 func TestPatienceOfOurs(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
 	q := keyed(network("tonight"), "1")
@@ -316,7 +316,7 @@ func TestPatienceOfOurs(t *testing.T) {
 	}
 }
 
-// Nobody is ever told that nobody waits for a session of ours.
+// Prompts never say that nobody waits for a session of ours.
 func TestASessionAlwaysWaits(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -336,7 +336,7 @@ func TestASessionAlwaysWaits(t *testing.T) {
 	check()
 }
 
-// One that reaches nobody is over at once, and says why.
+// A request that reaches nobody ends at once, and says why.
 func TestPoseToNobody(t *testing.T) {
 	st := play(t, owned(), newPhone(sam, "sams-phone"))
 	if r := st.pose(helper, keyed(network("x"), "1")); r.State != permissions.Undeliverable || r.Failure == "" {
@@ -356,7 +356,7 @@ func TestPoseIsLimited(t *testing.T) {
 	st.pose(helper, keyed(network("b"), "b"))
 }
 
-// Agents of ours do not rest after two denials: whoever runs them has the rule that the third in a row ends the asking.
+// For our own agents there is no rest after two denials: the runtime ends the asking after three in a row.
 func TestPosedAndDeniedTwiceIsAskedOnceMore(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -369,7 +369,7 @@ func TestPosedAndDeniedTwiceIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-// A session takes its grants and its questions with it.
+// The end of a session ends its grants and its pending requests.
 func TestEndSession(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
@@ -417,7 +417,7 @@ func TestWithdrawAtTheDesk(t *testing.T) {
 	}
 }
 
-// A desk holds nothing that decides.
+// Approvals has no method that decides.
 func TestTheDeskCannotDecide(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
 	if _, decides := st.Approvals().(connectors.Handler); decides {
@@ -428,7 +428,7 @@ func TestTheDeskCannotDecide(t *testing.T) {
 	}
 }
 
-// What agents of ours run unasked is counted, too, and those that they start do not have more of it.
+// Unasked calls of our own agents are counted too, and their children share the limit.
 func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 	s := owned()
 	s.Limits.AutoPerMinute = map[string]int{"*": 2}
@@ -443,7 +443,7 @@ func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 	}
 }
 
-// An agent of ours does not get to ask more by starting others.
+// An agent of ours cannot ask more by starting others.
 func TestChildrenShareTheirPrompts(t *testing.T) {
 	s := owned()
 	s.Limits.PromptsPerMinute = 2

@@ -17,7 +17,7 @@ func asking(tags ...permissions.Tag) permissions.Request {
 	return permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "x"}
 }
 
-// The first route that matches says who is asked and for how long. A claimed name matches only a star.
+// The first matching route says who is asked and for how long. A claimed name matches only a star.
 func TestRouteFirstMatchWins(t *testing.T) {
 	srv, err := permissions.ParseTag("@write:/srv")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestRouteFirstMatchWins(t *testing.T) {
 	}
 }
 
-// A step of several calls is one prompt, and each call is answered for itself.
+// A step of several calls is one prompt, and each call is answered separately.
 func TestStepCallByCall(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -111,7 +111,7 @@ func TestDefaultedClarification(t *testing.T) {
 	}
 }
 
-// A call may not take the place of another caller's, nor find its request by id.
+// A call cannot take the place of another caller's, nor find its request by id.
 func TestAskByAnothersID(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -139,7 +139,7 @@ func TestAskByAnothersID(t *testing.T) {
 	st.get(call)
 }
 
-// An approval that was taken back before its call came for it is none.
+// An approval that was taken back before its call returned is not found.
 func TestAskFindsItsApprovalTakenBack(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -164,7 +164,7 @@ func TestAskFindsItsApprovalTakenBack(t *testing.T) {
 	}
 }
 
-// After a restart, callers have a minute to come back before people are told that nobody waits.
+// After a restart, callers have a minute to return before prompts say that nobody waits.
 func TestAbsenceIsToldAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -176,7 +176,7 @@ func TestAbsenceIsToldAfterARestart(t *testing.T) {
 		st.waiting(id, 1)
 		kill()
 		<-call
-		st.restart(connectortest.NewMemory(fayAt("memory"), nil)) // before anybody is told
+		st.restart(connectortest.NewMemory(fayAt("memory"), nil)) // before any prompt says so
 		defer func() { st.stop() }()
 		<-time.After(59 * time.Second)
 		if r, err := st.rows.Read(t.Context(), id); err != nil || !r.LeftAt.IsZero() {
@@ -206,8 +206,8 @@ func TestAskByIDWithOtherContent(t *testing.T) {
 	}
 }
 
-// Nobody waits longer than the route, or the configuration, has people asked: a longer timeout is shortened, that of an
-// agent of ours in its session as well.
+// Nobody waits longer than the route or the configuration allows: a longer timeout is shortened, also for our own
+// agents' sessions.
 func TestATimeoutAboveTheMostIsShortened(t *testing.T) {
 	s := owned()
 	s.Approvals.MaxTimeout = 30 * time.Minute
@@ -242,7 +242,7 @@ func TestATimeoutAboveTheMostIsShortened(t *testing.T) {
 	}
 }
 
-// What goes on by itself keeps its own time under a route's timeout, unless the route names its kind.
+// A pause that continues keeps its own time under a route's timeout, unless the route names its kind.
 func TestARoutesTimeoutIsForQuestionsThatItNames(t *testing.T) {
 	question := permissions.Request{Kind: permissions.KindClarification, Message: "?", Choices: []string{"a", "b"}}
 	pause := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look"}

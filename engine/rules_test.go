@@ -17,8 +17,8 @@ import (
 
 // The rules that always hold, one test each. Rule 13, about what the daemon starts, is tested where it starts things.
 
-// A person who answers in the very moment finds the caller waiting, and an answer that comes while nobody runs to hear
-// it is read from the row.
+// An answer at the very moment of asking finds the caller waiting, and one that arrives while nobody waits is read from
+// the row.
 func TestRule01TheRowIsTheTruthAWaiterIsADoorbell(t *testing.T) {
 	settings := usual()
 	settings.Limits.PendingPerCaller = 0
@@ -51,13 +51,13 @@ func TestRule01TheRowIsTheTruthAWaiterIsADoorbell(t *testing.T) {
 	}
 }
 
-// Of decision, deadline and withdrawal at once, one settles; the losers learn which.
+// Of a concurrent decision, deadline and withdrawal, one settles the request; the losers learn which.
 func TestRule02OneCompareAndSetSettlesARequest(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
 	for i := range 20 {
 		q := network("x")
-		q.Tags, _ = permissions.ParseTags([]string{fmt.Sprint("@read:/srv/", i)}) // what was denied twice is not asked again
+		q.Tags, _ = permissions.ParseTags([]string{fmt.Sprint("@read:/srv/", i)}) // a question that was denied twice is not asked again
 		call := st.ask(t.Context(), q)
 		id := st.shown(m, i+1).Request.ID
 		ends := make(chan permissions.State, 3)
@@ -103,7 +103,7 @@ func TestRule02OneCompareAndSetSettlesARequest(t *testing.T) {
 	}
 }
 
-// What a decision says about the request beyond its id is not taken from it.
+// A decision's claims about the request beyond its id are ignored.
 func TestRule03EverythingButIdAnswerAndWhoIsReadFromTheRow(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -127,7 +127,8 @@ func TestRule03EverythingButIdAnswerAndWhoIsReadFromTheRow(t *testing.T) {
 	st.get(call)
 }
 
-// Fifty strangers tap, in the very chat: nothing changes, they are told, it is audited, and not without end.
+// Fifty unknown accounts press a button in the right chat: nothing changes, they are told, and it is audited up to a
+// limit.
 func TestRule04TheFingerIsCheckedNotTheChat(t *testing.T) {
 	t.Run("A1/fifty strangers", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -137,7 +138,7 @@ func TestRule04TheFingerIsCheckedNotTheChat(t *testing.T) {
 		for i := range 50 {
 			stranger := connectors.Identity{Via: "memory", UID: permissions.NoUID, Telegram: 4242}
 			if i%2 == 0 {
-				stranger = connectors.Identity{Via: "memory", UID: sam.UID} // a person, but not asked
+				stranger = connectors.Identity{Via: "memory", UID: sam.UID} // a person, but not a recipient
 			}
 			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: stranger})
 			refused(t, err, permissions.CodeNotYours)
@@ -265,7 +266,8 @@ func TestRule07UnreachableIsAnAnswer(t *testing.T) {
 	st.still(id)
 }
 
-// Every line of what will run is on the card, what hides is spelled out, and what changed since is not approved.
+// Every line of what will run is on the prompt, invisible characters are spelled out, and a changed request is not
+// approved.
 func TestRule08NothingIsApprovedThatWasNotShownWhole(t *testing.T) {
 	var script strings.Builder
 	for i := range 300 {
@@ -293,7 +295,8 @@ func TestRule08NothingIsApprovedThatWasNotShownWhole(t *testing.T) {
 	refused(t, err, permissions.CodeReally)
 }
 
-// Between the answer and its use the configuration forbids it: it is not used. And what was approved once is used once.
+// If the configuration forbids a call between its approval and its use, it is not used. An approval for once is used
+// once.
 func TestRule09WhatWasShownIsWhatRuns(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -366,7 +369,7 @@ func TestRule11LeavingIsNotCancelling(t *testing.T) {
 	st.still(id)
 	again := st.ask(t.Context(), network("x"))
 	st.waiting(id, 1)
-	if _, err := st.Withdraw(t.Context(), self, id); err != nil { // said in so many words
+	if _, err := st.Withdraw(t.Context(), self, id); err != nil { // explicitly
 		t.Fatal(err)
 	}
 	if r := st.get(again); r.ID != id || r.State != permissions.Cancelled {
@@ -410,7 +413,7 @@ func TestRule14AnyDoubtIsNotAGrant(t *testing.T) {
 	_, err = m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
 	refused(t, err, permissions.CodeBroken)
 	_, err = st.Ask(t.Context(), other, network("nothing can be stored"))
-	refused(t, err, permissions.CodeNoRoute) // nor is it put to anybody
+	refused(t, err, permissions.CodeNoRoute) // it is not asked either
 	unlock()
 	for _, q := range []permissions.Request{
 		{Kind: "other"}, {Kind: permissions.KindPermission, Reason: "no tags"}, {Kind: permissions.KindTool},

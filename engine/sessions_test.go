@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// sits keeps a session of an agent.
+// sits stores a session of an agent.
 func (s *stage) sits(a permissions.AgentSession) permissions.AgentSession {
 	s.t.Helper()
 	a.ID, a.Version, a.CreatedAt, a.ChangedAt = permissions.NewID(s.now()), 1, s.now().UTC(), s.now().UTC()
@@ -18,7 +18,7 @@ func (s *stage) sits(a permissions.AgentSession) permissions.AgentSession {
 	return a
 }
 
-// Sessions are their person's and the operator's to see, with what they wait for.
+// Sessions are visible to their person and to the operator, with the request that they wait for.
 func TestSessionsAreTheirPersons(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
 	r := st.pose(helper, keyed(network("to see"), "1"))
@@ -74,7 +74,7 @@ func TestSessionsAreTheirPersons(t *testing.T) {
 	refused(t, err, permissions.CodeNotYours)
 }
 
-// What agents' front ends follow is told in the words of the request, as long as they are kept, to whom it concerns.
+// Events for agents' front ends carry the text of the request, while it is stored, for those whom it concerns.
 func TestDialogsAreToldInWords(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)

@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// How a request ended that nobody came for is told to whoever asks the same again, after a restart as well, and once:
-// nobody is asked again what they have answered.
+// An asker that repeats a question receives an uncollected outcome, also after a restart, once: people are not asked
+// again what they have answered.
 func TestHowItEndedIsFoundByTheSameQuestion(t *testing.T) {
 	settle := func(a permissions.Answer) func(*testing.T, *stage, permissions.ID) {
 		return func(t *testing.T, st *stage, id permissions.ID) {
@@ -64,7 +64,7 @@ func TestHowItEndedIsFoundByTheSameQuestion(t *testing.T) {
 				if r := st.get(st.ask(t.Context(), c.q)); r.ID != id || r.State != c.want {
 					t.Fatalf("told is %s of %s, not %s of %s", r.State, r.ID, c.want, id)
 				}
-				st.ask(t.Context(), c.q) // who was told is asked about anew
+				st.ask(t.Context(), c.q) // asked again once its outcome was collected
 				if again := st.pending(1)[0]; again.ID == id {
 					t.Error("it was told twice")
 				}
@@ -73,7 +73,7 @@ func TestHowItEndedIsFoundByTheSameQuestion(t *testing.T) {
 	}
 }
 
-// An asker that withdrew its question asks anew.
+// An asker that withdrew its question asks again.
 func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
@@ -91,7 +91,7 @@ func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
 	}
 }
 
-// failing is a store of which some calls fail.
+// failing is a store some of whose calls fail.
 type failing struct {
 	engine.Store
 	pending func() bool
@@ -112,7 +112,7 @@ func (f failing) Apply(ctx context.Context, id permissions.ID, e permissions.Tra
 	return f.Store.Apply(ctx, id, e)
 }
 
-// The vote of somebody who was removed a moment ago does not count, though the rows were not brought in line yet.
+// The vote of a person who was just removed does not count, even before the rows are re-routed.
 func TestTheVoteOfWhoWasRemovedJustNowIsDropped(t *testing.T) {
 	f, s, k := phones()
 	settings := team()

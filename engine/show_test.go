@@ -11,12 +11,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// screen is a memory whose copies end with its process.
+// screen is a memory whose prompts end with its process.
 type screen struct{ *connectortest.Memory }
 
 func (screen) Ephemeral() {}
 
-// message is a channel that cannot edit what it sent.
+// message is a channel that cannot edit its messages.
 type message struct{ m *connectortest.Memory }
 
 func (c message) Name() string { return c.m.Name() }
@@ -58,7 +58,7 @@ func TestShowNobodyIsHere(t *testing.T) {
 	s := usual()
 	s.Routes[0].Ask = []string{"kim"}
 	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
-	// Whoever opens it and whoever looks, at the start, who is still in the configuration may be the first to see that.
+	// Both the opening and the re-routing at the start may be first to find who is still configured.
 	whys := []string{"kim is not configured", "too few of the people who were asked are left in the configuration"}
 	if r := st.get(st.ask(t.Context(), network("x"))); !slices.Contains(whys, r.Failure) {
 		t.Errorf("%s: %s", r.State, r.Failure)
@@ -73,7 +73,7 @@ func TestShowNobodyIsHere(t *testing.T) {
 	}
 }
 
-// A channel that is away is tried again, and the request waits meanwhile.
+// A channel that is away is retried, and the request waits meanwhile.
 func TestShowTriesAgain(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
 	m.FailSend(2, errors.New("the network is away"))
@@ -83,7 +83,7 @@ func TestShowTriesAgain(t *testing.T) {
 	}
 }
 
-// A channel that stays away for longer than deliver_within cannot be reached.
+// A channel that stays away for longer than deliver_within is unreachable.
 func TestShowGivesUp(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailSend(-1, errors.New("the network is away"))
@@ -104,7 +104,7 @@ func TestShowGivesUp(t *testing.T) {
 	}
 }
 
-// One channel of two is enough, and every copy learns how it ended.
+// One channel of two is enough, and every copy shows the outcome.
 func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
 	t.Run("E3/every copy", func(t *testing.T) {
 		blocked := connectortest.NewMemory(fayAt("blocked"), nil)
@@ -133,8 +133,8 @@ func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
 	})
 }
 
-// TestShowAfterARestart: what was pending is pending, is shown again where the screen has forgotten it, and what is
-// overdue expires before anything old can be answered.
+// TestShowAfterARestart: pending requests stay pending and are shown again on a screen that forgot them, and overdue
+// ones expire before any old button works.
 func TestShowAfterARestart(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), screen{m})
@@ -175,7 +175,7 @@ func TestShowAfterARestart(t *testing.T) {
 	}
 }
 
-// TestShowFailingChannelDoesNotHoldUpOthers: a settled request is edited although another copy never gets through.
+// TestShowPersonRemoved: a settled request is edited although another copy never succeeds.
 func TestShowPersonRemoved(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailSend(-1, errors.New("away"))

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What is said is stored, in order, counts once, and is bounded.
+// Messages are stored in order, count once, and are bounded.
 func TestSayIsBounded(t *testing.T) {
 	h := newHome(t)
 	h.chat.FailFor("fay", -1, errors.New("away"))
@@ -45,7 +45,7 @@ func TestSayIsBounded(t *testing.T) {
 	h.sees(want...)
 }
 
-// A long text is several messages, and after a failure or a stop it goes on with the one that was not sent.
+// A long text is several messages; after a failure or a stop the first unsent one follows.
 func TestALongTextGoesOnWhereItWas(t *testing.T) {
 	h := newHome(t)
 	var text strings.Builder
@@ -85,7 +85,7 @@ func TestALongTextGoesOnWhereItWas(t *testing.T) {
 	h.helper.hears(t, "hello", "to the author")
 }
 
-// later is a failure after which the channel says when to try again.
+// later is a failure with a retry delay from the channel.
 type later struct{ time.Duration }
 
 func (later) Error() string               { return "too many messages" }
@@ -104,7 +104,7 @@ func TestAChannelSaysWhenToSpeakAgain(t *testing.T) {
 	}
 }
 
-// absent is a failure that is over when back is closed.
+// absent is a failure until back is closed.
 type absent struct {
 	later
 	back chan struct{}
@@ -112,7 +112,7 @@ type absent struct {
 
 func (a absent) ReadySignal() <-chan struct{} { return a.back }
 
-// Whoever was away is told as soon as they are back, whatever else the channel says.
+// A person who was away is sent messages as soon as they are back, whatever retry delay the channel gave.
 func TestWhoComesBackIsToldAtOnce(t *testing.T) {
 	h := newHome(t)
 	away := absent{later{time.Hour}, make(chan struct{})}
@@ -124,7 +124,7 @@ func TestWhoComesBackIsToldAtOnce(t *testing.T) {
 	h.sees("helper: x")
 }
 
-// What reaches nobody is not tried for ever, and holds up nothing.
+// An undeliverable message is not retried for ever, and delays nothing.
 func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 	elsewhere, stranger := parrotOf("elsewhere", "fay", "nowhere"), parrotOf("stranger", "kim", chatVia)
 	h := newHome(t)
@@ -149,7 +149,7 @@ func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 	}
 }
 
-// Codes are for people: as long as a request is pending, an agent that knows its code cannot show it.
+// Codes are for people: an agent that knows the code of a pending request cannot show it.
 func TestCodesInWhatAgentsSay(t *testing.T) {
 	h := newHome(t)
 	call := h.ask(t.Context(), network("x"))

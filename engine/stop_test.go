@@ -95,7 +95,7 @@ func TestNobodyStopsOrResumesWhoIsNobody(t *testing.T) {
 	refused(t, st.Resume(t.Context(), stranger), permissions.CodeNotYours)
 }
 
-// TestTheOperatorsStopHolds: whoever stopped before cannot end it, and whoever stops after it neither.
+// TestTheOperatorsStopHolds: neither an earlier nor a later stopper can end it.
 func TestTheOperatorsStopHolds(t *testing.T) {
 	person := connectors.Identity{Via: "cli", UID: sam.UID}
 	for name, first := range map[string]connectors.Identity{"before": person, "after": operator} {
@@ -120,8 +120,8 @@ func TestTheOperatorsStopHolds(t *testing.T) {
 	}
 }
 
-// TestAStopThatCouldNotBeSaved holds at once: nothing is asked, allowed or used. It is stored as soon as the store takes it, or
-// at the end, and a restart knows of it.
+// TestAStopThatCouldNotBeSaved holds at once: nothing is asked, allowed or used. It is stored as soon as the store
+// recovers, or at shutdown, and survives a restart.
 func TestAStopThatCouldNotBeSaved(t *testing.T) {
 	for name, saved := range map[string]func(st *stage){
 		"D10/the disk has room again": func(st *stage) { st.pending(0) },
@@ -184,7 +184,7 @@ func TestAStopThatCouldNotBeSaved(t *testing.T) {
 	}
 }
 
-// TestAStopThatLeavesSomething is stored all the same, says what it left, and ends with resume.
+// TestAStopThatLeavesSomething is stored nevertheless, says what is left, and ends with resume.
 func TestAStopThatLeavesSomething(t *testing.T) {
 	st, disk := onDisk(t, usual(), newPhone(fay, "fays-phone"))
 	disk.left.Store(true)
@@ -204,7 +204,7 @@ func TestAStopThatLeavesSomething(t *testing.T) {
 	}
 }
 
-// TestAResumeOfAStopThatCouldNotBeSaved stores the stop first, and ends it then.
+// TestAResumeOfAStopThatCouldNotBeSaved stores the stop first, and then ends it.
 func TestAResumeOfAStopThatCouldNotBeSaved(t *testing.T) {
 	t.Run("D10/the operator stops after a person, and nothing is stored", func(t *testing.T) {
 		st, disk := onDisk(t, usual(), newPhone(fay, "fays-phone"))
@@ -233,7 +233,7 @@ func TestAResumeOfAStopThatCouldNotBeSaved(t *testing.T) {
 	})
 }
 
-// Others than the one who stopped are told.
+// Everybody but the stopper is notified.
 func TestAStopIsToldToThoseWhoWereAsked(t *testing.T) {
 	f, s, k := phones()
 	st := play(t, team(), f, s, k)

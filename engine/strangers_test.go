@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// meets has an account of nobody here write.
+// meets writes from an unknown account.
 func (s *stage) meets(account string) {
 	s.t.Helper()
 	if err := s.NoteUnknownSender(s.t.Context(), permissions.UnknownSender{Via: "telegram", Account: account, Name: "Eve"}); err != nil {
@@ -18,7 +18,7 @@ func (s *stage) meets(account string) {
 	}
 }
 
-// untold waits until so many strangers are kept that nobody was told of.
+// untold waits until that many unknown senders are stored that nobody was told of.
 func (s *stage) untold(n int) {
 	s.t.Helper()
 	count := 0
@@ -32,7 +32,7 @@ func (s *stage) untold(n int) {
 	s.t.Fatalf("%d strangers are left to tell of, not %d", count, n)
 }
 
-// lists tells which of some accounts a notice lists.
+// lists returns which of some accounts a notice lists.
 func lists(n connectors.Notice) string {
 	var all []string
 	for _, s := range n.Strangers.List {
@@ -41,7 +41,7 @@ func lists(n connectors.Notice) string {
 	return strings.Join(all, " ")
 }
 
-// The first stranger is told of at once, and whoever comes within a day after that with the others, a day later.
+// The owner is told of the first unknown sender at once, and of others within a day after that together, a day later.
 func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -61,7 +61,7 @@ func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
 		t.Fatalf("%d more notices within a day", n)
 	}
 	st.pass(time.Hour)
-	st.meets("7777") // as any notice, it has the notifier look
+	st.meets("7777") // like any notice, it wakes the notifier
 	if n := f.notice(t); lists(n) != "7777 8888 9999" {
 		t.Errorf("told of %s", lists(n))
 	}
@@ -73,7 +73,7 @@ func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
 	}
 }
 
-// A clock that was set back does not silence it for longer than a day.
+// A clock that was set back delays the notice by a day at most.
 func TestStrangersAfterTheClockWasSetBack(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -102,7 +102,7 @@ func TestStrangersWaitForTheMorning(t *testing.T) {
 	}
 }
 
-// Whoever is somebody by then is not told of, and alone makes no notice.
+// A sender who was paired meanwhile is not reported, and alone causes no notice.
 func TestAStrangerWhoWasPairedIsNotToldOf(t *testing.T) {
 	f, l := newPhone(fay, "fays-phone"), newLobby()
 	st := play(t, night(t), f, l)
@@ -122,7 +122,7 @@ func TestAStrangerWhoWasPairedIsNotToldOf(t *testing.T) {
 	}
 }
 
-// What reaches nobody is not kept for ever, and what only fails for now is told later.
+// An undeliverable notice is not kept for ever, and one that fails for now is sent later.
 func TestStrangersWithoutAnOwnerToTell(t *testing.T) {
 	mute := newPhone(sam, "sams-phone") // fay has no channel
 	st := play(t, usual(), mute)

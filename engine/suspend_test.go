@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// exchange is a lobby that knows people by their numbers.
+// exchange is a lobby that identifies people by their numbers.
 type exchange struct{ *lobby }
 
 const number = "+491511234567"
@@ -31,18 +31,18 @@ func (exchange) At(p connectors.Person, address string) connectors.Person {
 	return p
 }
 
-// dialled is whoever has a number, as WhatsApp proves it.
+// dialled returns the identity of a number, as WhatsApp proves it.
 func dialled(number, alias string) connectors.Identity {
 	return connectors.Identity{Via: "whatsapp", UID: permissions.NoUID, WhatsApp: number, Alias: alias}
 }
 
-// calls is who the person with a number is, or empty.
+// calls returns the person with a number, or empty.
 func (s *stage) calls(number, alias string) string {
 	name, _ := s.Who(dialled(number, alias))
 	return name
 }
 
-// suspend suspends an account, which must be taken.
+// suspend suspends an account, which must succeed.
 func (s *stage) suspend(via, address string) {
 	s.t.Helper()
 	if err := s.Suspend(s.t.Context(), via, address); err != nil {
@@ -50,7 +50,7 @@ func (s *stage) suspend(via, address string) {
 	}
 }
 
-// numbered is fay with a number in the file, also to be asked at Telegram, and sam without any.
+// numbered is fay with a number in the configuration and a Telegram account, and sam without any.
 func numbered() engine.Settings {
 	s := usual()
 	person := fay
@@ -98,7 +98,7 @@ func TestASuspendedAccountIsNobodys(t *testing.T) {
 		}
 
 		st.suspend("whatsapp", number) // the same again
-		st.suspend("whatsapp", "+1")   // nobody's
+		st.suspend("whatsapp", "+1")   // unknown
 		st.suspend("pigeon", number)
 		if n := st.suspensions(); n != 1 {
 			t.Errorf("audited %d times", n)
@@ -212,7 +212,7 @@ func TestASuspendedPairing(t *testing.T) {
 	})
 }
 
-// bringTo pairs whoever has the number with a person.
+// bringTo pairs the holder of the number with a person.
 func bringTo(s *stage, w exchange, name, alias string) (now, was permissions.Pairing, err error) {
 	s.t.Helper()
 	return s.bring(w.lobby, name, connectors.PairingCandidate{Address: number, Alias: alias})
@@ -260,7 +260,7 @@ func TestVotesOfBeforeTheSuspensionStay(t *testing.T) {
 	}
 }
 
-// A daemon that ends in the moment after the suspension looks at what waits when it starts.
+// A daemon that stops right after a suspension examines the pending requests when it starts.
 func TestASuspensionThatNobodyLookedAt(t *testing.T) {
 	w := newExchange()
 	st := play(t, numbered(), w, newPhone(fay, "telegram"))
@@ -288,13 +288,13 @@ func TestASuspensionThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// foyer is a hall that enrols people.
+// foyer is a hall with pairing.
 type foyer struct {
 	*hall
 	connectors.Pairer
 }
 
-// In a place the card stays, for the others; whose account is suspended does not count there.
+// In a group the prompt stays for the others; the suspended account does not count there.
 func TestASuspendedAccountInAPlace(t *testing.T) {
 	h := foyer{newHall(), newExchange()}
 	h.Identities["fay"] = connectors.Identity{Via: "hall", UID: permissions.NoUID, WhatsApp: number}
@@ -326,7 +326,7 @@ func TestASuspendedAccountInAPlace(t *testing.T) {
 	}
 }
 
-// What was settled meanwhile is not shown any more where a suspended account would see it.
+// A request that was settled meanwhile is not shown at a suspended account.
 func TestNothingIsEditedAtASuspendedAccount(t *testing.T) {
 	w := newExchange()
 	st := play(t, numbered(), w)
@@ -371,7 +371,7 @@ func TestAgentsSayNothingToASuspendedAccount(t *testing.T) {
 	}
 }
 
-// slow is an exchange that takes its time to send.
+// slow is an exchange that sends slowly.
 type slow struct {
 	exchange
 	begun, goOn chan struct{}

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hears waits until a connector was told so many notices, and gives the last as it is read.
+// hears waits until a connector has received that many notices, and returns the last with its text.
 func (s *stage) hears(m *connectortest.Memory, n int) (connectors.Notice, string) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -28,7 +28,7 @@ func (s *stage) hears(m *connectortest.Memory, n int) (connectors.Notice, string
 
 func words(text string) permissions.Telling { return permissions.Telling{Text: text} }
 
-// A caller may tell its owner, and whoever a route may ask for it, and is told of nobody else.
+// A caller may notify its owner and the people of its routes, and learns of nobody else.
 func TestACallerTellsItsOwnerAndWhomItsRoutesAsk(t *testing.T) {
 	kim := connectors.Person{Name: "kim", User: "kim", UID: 4000, Location: time.UTC}
 	lee := connectors.Person{Name: "lee", User: "lee", UID: 5000, Location: time.UTC}
@@ -84,7 +84,7 @@ func TestACallerTellsItsOwnerAndWhomItsRoutesAsk(t *testing.T) {
 	}
 }
 
-// Whoever is the operator owns the callers of a daemon without people.
+// The operator owns the callers of a daemon without people.
 func TestWithoutPeopleTheOperatorIsTold(t *testing.T) {
 	s := usual()
 	s.People, s.Routes = nil, nil
@@ -102,7 +102,7 @@ func TestWithoutPeopleTheOperatorIsTold(t *testing.T) {
 // faysOwn are settings in which fay owns what her account runs.
 func faysOwn() (engine.Settings, permissions.Caller) { return usual(), permissions.CallerUID(fayUID) }
 
-// A looping agent cannot flood anybody: of its events and of its own words each a caller has ten a minute, whatever it calls itself.
+// A looping agent cannot flood anybody: a caller has ten events and ten messages a minute, whatever it calls itself.
 func TestACallerTellsSoMuchAMinute(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -126,7 +126,7 @@ func TestACallerTellsSoMuchAMinute(t *testing.T) {
 		}
 	}
 	took := 0
-	for range 100 { // a burst every minute, until the hour is used up
+	for range 100 { // a burst every minute, until the hour's limit
 		st.pass(time.Minute)
 		for range 10 {
 			if _, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, words("x")); err == nil {
@@ -139,7 +139,7 @@ func TestACallerTellsSoMuchAMinute(t *testing.T) {
 	}
 }
 
-// What is still to be sent is bounded, and of a session only the newest is.
+// Unsent notices are bounded, and only the newest of a session is kept.
 func TestWhatIsStillToBeToldIsBounded(t *testing.T) {
 	s := night(t)
 	m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -172,7 +172,7 @@ func TestWhatIsStillToBeToldIsBounded(t *testing.T) {
 	}
 }
 
-// Quiet hours hold a notice, and a restart loses none.
+// Quiet hours delay a notice, and a restart loses none.
 func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, night(t), m)
@@ -194,7 +194,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 	}
 }
 
-// Who is stopped, or whose owner is locked, tells nothing; who can be reached nowhere is told nothing, and the caller knows.
+// A stopped daemon or a locked owner sends nothing; the caller learns that an unreachable person gets nothing.
 func TestWhoTellsNothing(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -234,7 +234,7 @@ func TestWhoTellsNothing(t *testing.T) {
 	}
 }
 
-// That an agent waits is not told beside a card of the same session, which says so already.
+// A notice that an agent waits is not sent while a prompt of the same session says so.
 func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	s, hers := faysOwn()
 	s.Routes = []engine.Route{{Ask: []string{"fay"}}}
@@ -268,7 +268,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	}
 }
 
-// The code of what waits for an answer is no word for an agent to use.
+// An agent cannot use the code of a pending request in a notice.
 func TestANoticeShowsNoCodeOfWhatWaits(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)

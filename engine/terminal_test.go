@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// desk is fay at a console: a pipe to type into, and what the screen shows.
+// desk is fay at a console: a pipe to type into, and the screen's content.
 type desk struct {
 	*terminal.Terminal
 	keys    *os.File
@@ -52,7 +52,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// shows waits until the screen does.
+// shows waits until the screen shows text.
 func (d *desk) shows(t *testing.T, text string) {
 	t.Helper()
 	over := time.After(20 * time.Second)
@@ -71,7 +71,7 @@ func (d *desk) shows(t *testing.T, text string) {
 	}
 }
 
-// asked waits for the next question and gives its request.
+// asked waits for the next question and returns its request.
 func (d *desk) asked(t *testing.T) permissions.Request {
 	t.Helper()
 	select {
@@ -90,7 +90,7 @@ func (d *desk) types(t *testing.T, line string) {
 	}
 }
 
-// Fay sits at the console, sam has a phone, and kim comes by escalation: it takes two, and every copy tells.
+// Fay uses the console, sam a phone, and kim joins by escalation: two are needed, and every copy shows the outcome.
 func TestAQuorumAcrossATerminalAndAPhone(t *testing.T) {
 	d, s, k := newDesk(t), newPhone(sam, "sams-phone"), newPhone(kim, "kims-phone")
 	settings := team()
@@ -118,7 +118,7 @@ func TestAQuorumAcrossATerminalAndAPhone(t *testing.T) {
 	}
 }
 
-// A question that is short is reminded of once at most, and one of a few seconds never.
+// A short question has one reminder at most, and one of a few seconds none.
 func TestShortQuestionsAreRemindedOfOnceAtMost(t *testing.T) {
 	settings := usual()
 	settings.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 80}}
@@ -138,7 +138,7 @@ func TestShortQuestionsAreRemindedOfOnceAtMost(t *testing.T) {
 	}
 }
 
-// A reminder and a grant's end are said on the screen, and quiet hours hold them.
+// A reminder and a grant's end appear on the screen, and quiet hours delay them.
 func TestNoticesAtATerminal(t *testing.T) {
 	d := newDesk(t)
 	settings := usual()

@@ -12,7 +12,7 @@ import (
 
 const tenYears = 10 * 365 * 24 * time.Hour
 
-// jumps are what may happen to the clock.
+// jumps are changes of the clock.
 var jumps = []struct {
 	name string
 	do   func(*stage)
@@ -22,7 +22,7 @@ var jumps = []struct {
 	{"an hour suspended", func(st *stage) { st.pass(time.Hour) }},
 }
 
-// TestTimeIsNeverEarlyAndNothingIsRevived is what each jump does to whatever has a time, in eighteen cases.
+// TestTimeIsNeverEarlyAndNothingIsRevived applies each jump to everything that has a time, in eighteen cases.
 func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 	cases := 0
 	for _, subject := range []struct {
@@ -50,7 +50,7 @@ func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 	}
 }
 
-// open asks and waits for the card.
+// begin asks and waits for the prompt.
 func (s *stage) begin(f *phone) (<-chan answer, permissions.Request) {
 	s.t.Helper()
 	n := len(f.Copies())
@@ -58,7 +58,7 @@ func (s *stage) begin(f *phone) (<-chan answer, permissions.Request) {
 	return call, s.shown(f.Memory, n+1).Request
 }
 
-// still checks that a request is pending: the clock keeper has looked since.
+// still checks that a request is pending after the deadlines were processed.
 func (s *stage) still(id permissions.ID) {
 	s.t.Helper()
 	if _, err := s.Find(s.t.Context(), self, id); err != nil {
@@ -74,7 +74,7 @@ func jumpPending(t *testing.T, st *stage, f *phone, jump func(*stage), back bool
 	jump(st)
 	if back {
 		st.pass(14 * time.Minute)
-		if _, err := f.says(t, r.ID, "nonsense"); err == nil { // whatever comes in has the clocks looked at
+		if _, err := f.says(t, r.ID, "nonsense"); err == nil { // any input makes the engine compare the clocks
 			t.Fatal("nonsense was taken")
 		}
 		st.still(r.ID)
@@ -105,7 +105,7 @@ func jumpRestart(t *testing.T, st *stage, f *phone, jump func(*stage), back bool
 	}
 }
 
-// An answer that was given in time and is read only now came too late; one that is in time counts.
+// An answer that was given in time but is read late does not count; one in time does.
 func jumpOldAnswer(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
 	_, r := st.begin(f)
 	st.stop()
@@ -131,10 +131,10 @@ func jumpGrant(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) 
 	f.must(t, r.ID, allowFor(quarter))
 	st.get(call)
 	jump(st)
-	if back { // who was granted in the future is not relied on
+	if back { // a grant from the future is not used
 		_, again := st.begin(f)
 		f.must(t, again.ID, permissions.Deny)
-		st.set(tenYears - time.Hour) // and an hour less than it was makes it no longer either
+		st.set(tenYears - time.Hour) // setting it back by an hour less extends nothing either
 		st.pass(15 * time.Minute)
 	}
 	_, again := st.begin(f)
@@ -178,7 +178,7 @@ func jumpExpired(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
 	}
 }
 
-// A grant of before is not relied on after a start with a clock that is behind what the store knows.
+// After a start with a clock behind the store's newest entry, earlier grants are not used.
 func TestAGrantIsNotProlongedByASetBackAcrossARestart(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
@@ -201,7 +201,7 @@ func TestAGrantIsNotProlongedByASetBackAcrossARestart(t *testing.T) {
 	}
 }
 
-// What is kept is kept as long as the settings say.
+// Rows are kept as long as the settings say.
 func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
 	settings := usual()
 	settings.Keep = permissions.Keep{Requests: 90 * 24 * time.Hour, Payloads: 30 * 24 * time.Hour, Audit: 400 * 24 * time.Hour}
@@ -217,7 +217,7 @@ func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
 		t.Helper()
 		st.pass(time.Duration(days) * 24 * time.Hour)
 		f = newPhone(fay, "fays-phone")
-		st.restart(f) // it looks at the start and every hour
+		st.restart(f) // it prunes after the start and every hour
 	}
 	until := func(what string, ok func() bool) {
 		t.Helper()
@@ -252,7 +252,7 @@ func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
 	}
 	_, _, err := st.Events(t.Context(), boss, 1, 10)
 	refused(t, err, permissions.CodeGone)
-	call, r := st.begin(f) // numbers, and so codes, go on
+	call, r := st.begin(f) // numbers, and so codes, continue
 	if r.Number <= newest.Number {
 		t.Errorf("number %d after %d", r.Number, newest.Number)
 	}

@@ -50,7 +50,7 @@ func TestWhoSomebodyIs(t *testing.T) {
 	refused(t, err, permissions.CodeNotYours)
 }
 
-// ill is a channel that knows that it is not well.
+// ill is a channel that reports a problem.
 type ill struct{ *phone }
 
 func (ill) Health() error { return errors.New("logged out; link it again") }
@@ -62,7 +62,7 @@ func TestHowTheChannelsAre(t *testing.T) {
 	}
 }
 
-// A start knows for how long nobody ran.
+// A start knows the downtime.
 func TestForHowLongNobodyRan(t *testing.T) {
 	st := play(t, usual(), newPhone(fay, "fays-phone"))
 	if st.Downtime() != 0 {
@@ -85,7 +85,7 @@ type hearing struct {
 
 func (h hearing) ReceivedUntil(stops bool) time.Time { return h.until(stops) }
 
-// A daemon that dies in an outage leaves behind since when that was.
+// A daemon that dies in an outage leaves a record of its start.
 func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
 	var contact, known time.Time
 	h := hearing{newPhone(fay, "fays-phone"), func(stops bool) time.Time {
@@ -112,7 +112,7 @@ func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
 	}
 }
 
-// A press on a card whose sending was not noted, as by a daemon that was killed in that moment, says where the card is.
+// A press on a prompt whose sending was not recorded, as by a killed daemon, reveals the message id.
 func TestAPressSaysWhereTheCardIs(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	f.FailSend(-1, errors.New("the reply is lost"))
@@ -135,7 +135,7 @@ func TestAPressSaysWhereTheCardIs(t *testing.T) {
 	}
 }
 
-// What has become the daemon's own since it was approved is not handed out.
+// An approval is not handed out if its file has become the daemon's own since.
 func TestAnApprovalOfWhatIsTheDaemonsOwnByNow(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// unlocked has somebody say that fay is unlocked, and checks whether she is then.
+// unlocked votes to unlock fay, and checks whether she is unlocked then.
 func unlocked(t *testing.T, st *stage, who connectors.Identity, want bool) {
 	t.Helper()
 	if _, over, err := st.Unlock(t.Context(), who, "fay"); err != nil || over != want {
@@ -65,7 +65,7 @@ func TestWhoUnlocks(t *testing.T) {
 		unlocked(t, st, samAt, false)
 		st.locks(kimAt, "sam")
 		st.restart(newPhone(fay, "fays-phone"))
-		unlocked(t, st, kimAt, false) // what sam said does not count
+		unlocked(t, st, kimAt, false) // sam's vote does not count
 		unlocked(t, st, connectors.Identity{Via: "cli", UID: lee.UID}, true)
 	})
 	t.Run("A8/two others of whom one was locked in between", func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWhoUnlocks(t *testing.T) {
 		if _, over, err := st.Unlock(t.Context(), operator, "sam"); err != nil || !over {
 			t.Fatal(over, err)
 		}
-		unlocked(t, st, kimAt, false) // what sam said before does not count again
+		unlocked(t, st, kimAt, false) // sam's earlier vote does not count again
 		unlocked(t, st, samAt, true)
 	})
 	for _, restart := range []bool{false, true} {
@@ -95,7 +95,7 @@ func TestWhoUnlocks(t *testing.T) {
 			} else {
 				st.Configure(next)
 			}
-			unlocked(t, st, samAt, false) // who is kim by now
+			unlocked(t, st, samAt, false) // now the account of kim
 			unlocked(t, st, kimAt, true)
 		})
 	}
@@ -108,7 +108,8 @@ func TestWhoUnlocks(t *testing.T) {
 	})
 }
 
-// TestALockUnderAnotherName is ended by the name that the person had, and by the one that they have now, and is listed with both.
+// TestALockUnderAnotherName is ended by the person's name at the time of the lock or by their current one, and is listed
+// with both.
 func TestALockUnderAnotherName(t *testing.T) {
 	for _, name := range []string{"fay", "fae"} {
 		t.Run("A8/"+name, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestALockUnderAnotherName(t *testing.T) {
 	})
 }
 
-// TestAnUnlockRevivesNoVote: what a person said before the lock does not count after it, however soon they are unlocked.
+// TestAnUnlockRevivesNoVote: votes from before the lock do not count after it, however soon the person is unlocked.
 func TestAnUnlockRevivesNoVote(t *testing.T) {
 	f, o, k := phones()
 	s := known()

@@ -13,11 +13,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// unconfirmed is a store that does one thing and fails all the same, once.
+// unconfirmed is a store that does one thing and reports a failure nevertheless, once.
 type unconfirmed struct {
 	engine.Store
 	what atomic.Pointer[string]
-	full atomic.Bool // nothing can be noted as shown
+	full atomic.Bool // nothing can be recorded as shown
 }
 
 func (u *unconfirmed) lose(what string) { u.what.Store(&what) }
@@ -100,7 +100,7 @@ func TestARequestThatTheStoreDidNotConfirm(t *testing.T) {
 	st.ends(permissions.Undeliverable)
 }
 
-// That a copy failed is acted on, whether or not the store confirmed it.
+// A failed copy is acted on, whether or not the store confirmed it.
 func TestAFailureThatTheStoreDidNotConfirm(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailSend(-1, blocked)
@@ -128,7 +128,7 @@ func TestCopiesThatTheStoreDidNotConfirm(t *testing.T) {
 	st.get(call)
 }
 
-// A card that nobody knew of, until its button was pressed, is brought up to date, whether or not the store confirmed it.
+// A prompt that was unknown until its button was pressed is edited, whether or not the store confirmed it.
 func TestACardWhoseDiscoveryTheStoreDidNotConfirm(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	u := &unconfirmed{}
@@ -175,7 +175,7 @@ func TestACardWhoseDiscoveryTheStoreDidNotConfirm(t *testing.T) {
 	st.edited(m, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Cancelled })
 }
 
-// A card that was sent while the store took nothing is noted as soon as it does, and not sent again.
+// A prompt that was sent while the store failed is recorded as soon as the store recovers, and not sent again.
 func TestACardThatTheStoreCouldNotNote(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	u := &unconfirmed{}

@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// left is a request whose call has gone.
+// left returns a request whose call has left.
 func (s *stage) left(q permissions.Request) permissions.ID {
 	s.t.Helper()
 	standing, err := s.Begin(s.t.Context(), self, q)
@@ -28,8 +28,8 @@ func (s *stage) state(id permissions.ID) permissions.State {
 	return r.State
 }
 
-// The request of a cancelled call is withdrawn after its time, also by a daemon that was started meanwhile; one that somebody asked
-// again, or waits for, is not.
+// The request of a cancelled call is withdrawn after its time, also after a restart, unless the same is asked again or
+// somebody waits for it.
 func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
@@ -76,7 +76,7 @@ func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 	}
 }
 
-// The place of a client that shows a dialog is kept across a restart, until it is back or its request is settled.
+// The place of a client that shows a dialog is kept across a restart, until it returns or its request is settled.
 func TestTheDialogOfAClientIsWaitedForAfterARestart(t *testing.T) {
 	s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
 	id, settled := s.left(call("", "write_file", `{"path":"/a"}`)), s.left(call("", "write_file", `{"path":"/b"}`))

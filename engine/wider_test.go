@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The implicit operator is asked only while there is nobody in the configuration, and never takes the place of people.
+// The implicit operator is asked only without configured people, and never replaces people.
 func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 	nobody := usual()
 	nobody.People, nobody.Routes = nil, nil
@@ -60,7 +60,7 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 	})
 }
 
-// What a reload makes wider is named, and nothing else is.
+// Exactly what a reload widens is named.
 func TestWider(t *testing.T) {
 	old := usual()
 	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, map[string]int{"read_*": 10, "*": 600}
