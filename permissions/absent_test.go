@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A call that goes away and comes back within the grace was never missed; one that stays away is told.
+// The absence of a call that returns within the grace is not recorded; that of one that stays away is.
 func TestLeaveSoonIsToldAfterItsGrace(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
 		w, r := m.ask(t, m.fresh(nil))
@@ -31,7 +31,7 @@ func TestLeaveSoonIsToldAfterItsGrace(t *testing.T) {
 	})
 }
 
-// The approval for once does not go to a call that has left, even within its grace.
+// An approval for once does not go to a call that has left, even within its grace.
 func TestLeaveSoonTakesNothing(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
 		first, r := m.ask(t, m.fresh(nil))

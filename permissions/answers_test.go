@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A row answers the question that it holds, by whatever name its asker is known, and no other one.
+// A row answers only the question that it contains, whatever its asker's name.
 func TestAnswers(t *testing.T) {
 	tags, err := ParseTags([]string{"@write:/srv/www"})
 	if err != nil {
@@ -24,7 +24,7 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Digest = ComputeDigest(q)
-		q.Version = 0 // which no client is told
+		q.Version = 0 // clients do not know the version
 		return q
 	}
 	for name, q := range questions {
@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s of %s does not answer its own question", name, caller)
 			}
 			versionless := r
-			if versionless.Normalize() != nil { // as it was when its digest was made
+			if versionless.Normalize() != nil { // as it was digested
 				t.Fatal("a row is not normal")
 			}
 			if versionless.Digest = ComputeDigest(versionless); versionless.Answers(q) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// escalating is put to fay, needs two, and after ten minutes goes to kim as well.
+// escalating asks fay, needs two answers, and after ten minutes asks kim as well.
 func escalating() Request {
 	r := permissionRequest()
 	r.Asked, r.EscalateTo, r.EscalateAt, r.Quorum = []string{"fay", "sam"}, []string{"kim"}, noon.Add(10*time.Minute), 2
@@ -70,7 +70,7 @@ func TestPeopleComeAndGoWhileARequestIsPending(t *testing.T) {
 	}
 }
 
-// TestWhatALockedPersonSaidOfSingleCalls is open again, and what others said of them stays.
+// TestWhatALockedPersonSaidOfSingleCalls is open again, and the votes of others stay.
 func TestWhatALockedPersonSaidOfSingleCalls(t *testing.T) {
 	for name, answers := range map[string][2]Answer{
 		"A8/a call that was allowed": {Allow(Once), Allow(Once)}, "A8/a call that was denied": {Deny, ""},
@@ -182,13 +182,13 @@ func TestAnExtensionOnlyEverMovesTheDeadlineLater(t *testing.T) {
 	}
 }
 
-// later is the same answer at another time.
+// later returns the same answer at another time.
 func (e Cast) later(at time.Time) Cast {
 	e.Vote.At = at
 	return e
 }
 
-// Who is asked is worked out from a row that was read before: an escalation that came in between is not undone.
+// The recipients are computed from a row that was read before: an escalation that came in between is not undone.
 func TestAnEscalationInTheMeantimeHolds(t *testing.T) {
 	r := must(Step(escalating(), Escalate{At: soon})).After
 	got := must(Step(r, Reroute{Asked: []string{"sam"}, EscalateTo: []string{"kim"}, At: soon})).After

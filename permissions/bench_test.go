@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// instant is a store that commits at once. What is settled it forgets, and of what is kept elsewhere it keeps nothing.
+// instant is a store that commits at once. It forgets settled requests, and stores nothing that is kept elsewhere.
 type instant struct {
 	*memory
 	elsewhere bool
-	committed time.Time // when the last change was
+	committed time.Time // the time of the last change
 }
 
 func (s *instant) Open(_ context.Context, o Opening) (Request, bool, error) {
@@ -43,8 +43,8 @@ func newInstant(elsewhere bool) (*Registry, *instant) {
 	return NewRegistry(s, clock, redeemWindow, slog.New(slog.DiscardHandler)), s
 }
 
-// BenchmarkWake is from the end of the commit to the return of the Wait that it was for, on another goroutine. In turn
-// with it goes the least that a registry can be, from the beginning of its waiting to the end.
+// BenchmarkWake measures from the end of the commit to the return of its Wait, on another goroutine. It alternates with
+// the minimal registry, from the beginning of its waiting to the end.
 func BenchmarkWake(b *testing.B) {
 	g, s := newInstant(false)
 	ids := make(chan ID, 1)
@@ -94,7 +94,7 @@ func middle(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// least is a registry without a store, rules or words: a map of channels, and a timer for each who waits.
+// least is a minimal registry without a store, rules or texts: a map of channels, and a timer for each waiter.
 type least struct {
 	mu    sync.Mutex
 	waits map[ID]chan State
@@ -142,14 +142,14 @@ func (l *least) close() {
 	<-l.done
 }
 
-// The most of our own memory that may be kept for a request that somebody waits for, and that nobody does, in bytes.
+// The most of the process's memory that may be kept for a request with and without a waiter, in bytes.
 const (
 	mostHeld      = 512
 	mostUnwatched = 128
 )
 
-// BenchmarkPending is what the process itself keeps for each request that somebody waits for, and for each that nobody
-// does, beside its row in the store and the goroutine of the caller; and in turn what the least registry keeps.
+// BenchmarkPending measures what the process keeps for each request with and without a waiter, besides its row in the
+// store and the goroutine of the caller; alternately what the minimal registry keeps.
 func BenchmarkPending(b *testing.B) {
 	for _, many := range []int{10_000, 100_000} {
 		b.Run("waiting-"+strconv.Itoa(many), func(b *testing.B) {
@@ -185,7 +185,7 @@ func BenchmarkPending(b *testing.B) {
 	}
 }
 
-// weight is how many bytes each of many leaves on the heap.
+// weight returns how many bytes each of many leaves on the heap.
 func weight(many int, do func() any) float64 {
 	before := heap()
 	kept := do()
@@ -202,7 +202,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// throng is a registry with so many requests, each waited for by a call with a name, or by nobody.
+// throng is a registry with that many requests, each with a named waiting call, or without.
 func throng(b *testing.B, many int, waited bool) *Registry {
 	g, _ := newInstant(true)
 	r := theirs(toolRequest())

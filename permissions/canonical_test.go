@@ -94,7 +94,7 @@ func FuzzCanonicalJSON(f *testing.F) {
 	})
 }
 
-// meaning is what the standard library reads, with numbers as written.
+// meaning is how the standard library parses it, with numbers as written.
 func meaning(t *testing.T, text []byte) (v any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ticking runs a test in virtual time, with Run beside it from the moment that start is called.
+// ticking runs a test in virtual time, with Run beside it once start is called.
 func ticking(t *testing.T, test func(t *testing.T, m *room, start func())) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
@@ -31,7 +31,7 @@ func ticking(t *testing.T, test func(t *testing.T, m *room, start func())) {
 	})
 }
 
-// pass lets time go by and everything happen that is due.
+// pass advances the time and lets due events happen.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -62,7 +62,7 @@ func TestADeadlineIsNeverEarlyAndAtMostATickLate(t *testing.T) {
 	}
 }
 
-// A deadline within a tick is met without waiting for the tick, whatever Run was sleeping for.
+// A deadline within a tick is met without waiting for the tick, whatever Run was waiting for.
 func TestAnEarlierDeadlineWakesTheClock(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		far, _ := m.ask(t, m.fresh(func(r *Request) { r.Deadline, r.Tool = r.CreatedAt.Add(time.Hour), "far" }))
@@ -82,15 +82,14 @@ func TestWhatIsOverdueAtTheStartExpiresFirst(t *testing.T) {
 		question.ID, question.Deadline = NewID(m.wall()), m.wall().Add(-time.Hour)
 		old.Deadline = m.wall().Add(-time.Minute)
 		m.store.rows[old.ID], m.store.rows[question.ID] = old, question
-		start() // and no time goes by
+		start() // at the same instant
 		if m.state(old.ID) != Expired || m.state(question.ID) != Answered || !m.store.row(question.ID).TimedOut {
 			t.Errorf("they are %s and %s", m.state(old.ID), m.state(question.ID))
 		}
 	})
 }
 
-// A grant is relied on for as long as its time has not passed, and, after a start with a wrong clock, only if it was
-// given since.
+// A grant is in force until its time has passed and, after a start with a wrong clock, only if it was given since.
 func TestAGrantIsInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
@@ -136,7 +135,7 @@ func TestGrantsEnd(t *testing.T) {
 	}
 }
 
-// People are told of grants that have ended, by whichever clock, and only of those.
+// People are notified of grants that have ended, by either clock, and only of those.
 func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
@@ -157,7 +156,7 @@ func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 			}
 		}
 		sweep("nothing was granted", false)
-		m.store.grants = []Grant{{ID: "over", CreatedAt: m.wall(), Until: m.wall()}} // which nobody measures
+		m.store.grants = []Grant{{ID: "over", CreatedAt: m.wall(), Until: m.wall()}} // not measured
 		sweep("it is over on the wall", true)
 		spent := Grant{ID: "spent", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
 		gone := Grant{ID: "gone", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
@@ -170,7 +169,7 @@ func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 		sweep("it is not over by the time that has passed", false)
 		pass(1)
 		sweep("it is over by the time that has passed", true)
-		m.measureGrants([]Grant{gone}) // somebody has taken it back meanwhile
+		m.measureGrants([]Grant{gone}) // revoked meanwhile
 		pass(time.Minute)
 		sweep("one that is no more", false)
 	})
@@ -224,7 +223,7 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 			bad = r.ID
 		}
 	}
-	odd := fmt.Errorf("odd row: %w", ErrBroken) // as one that is damaged
+	odd := fmt.Errorf("odd row: %w", ErrBroken) // like a damaged row
 	m.store.beforeApply = func(id ID, _ Transition) error {
 		if id == bad {
 			return odd
@@ -241,7 +240,7 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// D9/a row whose id cannot be read is found as due, and not by its id.
+// D9/a row whose id is unreadable is listed as due, and not found by its id.
 func TestARowWhoseIDCannotBeReadHoldsUpNoSweep(t *testing.T) {
 	m := newRoom()
 	good := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
@@ -249,7 +248,7 @@ func TestARowWhoseIDCannotBeReadHoldsUpNoSweep(t *testing.T) {
 	m.store.rows[good.ID], m.store.rows["another"] = good, bad
 	m.store.beforeApply = func(id ID, _ Transition) error {
 		if id == bad.ID {
-			delete(m.store.rows, "another") // what is due is listed once
+			delete(m.store.rows, "another") // due events are listed once
 			return Unknown(string(id))
 		}
 		return nil
@@ -282,7 +281,7 @@ func TestASweepTakesEverythingThatIsDue(t *testing.T) {
 	}
 }
 
-// A person answers between the list of what is due and its ending.
+// A person answers after a request was listed as due and before it expires.
 func TestSomebodyIsFasterThanTheDeadline(t *testing.T) {
 	m := newRoom()
 	r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
@@ -348,7 +347,7 @@ func TestRunEndsWithItsContextInTheMiddleOfAFailure(t *testing.T) {
 	}
 }
 
-// While nothing is due, and nothing will be, the clock leaves the store alone.
+// While nothing is due, and nothing will be, the clock does not read the store.
 func TestAnIdleClockDoesNotRead(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		reads := 0

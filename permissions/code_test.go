@@ -41,7 +41,7 @@ func TestCodesAreABijection(t *testing.T) {
 	}
 }
 
-// The walk of one number meets the first that is too large for a code, and goes on from there, on its way back as well.
+// The walk of one number meets the first that is too large for a code and continues from there, in both directions.
 func TestTheWalkOverTheFirstNumberWithoutACode(t *testing.T) {
 	coder := Coder{Key: [32]byte{1, 2, 3}}
 	n := uint32(CodeCount)
@@ -118,7 +118,7 @@ func FuzzDecodeCode(f *testing.F) {
 	})
 }
 
-// TestANumberBelowZeroHasACode, too, so that one that is made up holds nobody up.
+// TestANumberBelowZeroHasACode too, so that an invented one blocks nothing.
 func TestANumberBelowZeroHasACode(t *testing.T) {
 	for _, n := range []int64{-1, -CodeCount, -CodeCount - 1, math.MinInt64} {
 		if code := (Coder{}).Encode(n); len(code) != CodeLength {

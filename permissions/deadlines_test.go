@@ -26,7 +26,7 @@ func TestTheClockIsSetForward(t *testing.T) {
 	})
 }
 
-// A clock that is set back prolongs nothing: the time that has passed counts as well.
+// A clock that is set back prolongs nothing: monotonic time counts as well.
 func TestTheClockIsSetBack(t *testing.T) {
 	t.Run("D6/the clock is set back", func(t *testing.T) {
 		ticking(t, func(t *testing.T, m *room, start func()) {
@@ -46,7 +46,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 			if m.state(later.ID) != Pending {
 				t.Errorf("one with more time is %s", m.state(later.ID))
 			}
-			m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
+			m.jump.Store(int64(-24 * time.Hour)) // an expired request stays expired
 			pass(time.Minute)
 			late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
 			if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) {
@@ -56,7 +56,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// A clock that is set forward, and back again after something was asked, has lost nothing since the last sweep.
+// A clock that is set forward, and back again after a request was opened, has lost nothing since the last sweep.
 func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		m.jump.Store(int64(24 * time.Hour))
@@ -79,8 +79,8 @@ func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
 	})
 }
 
-// What is asked after the clock was set back is not over by what it said before, however long a sweep takes that began
-// then.
+// A request that was opened after the clock was set back is not over by its earlier time, however long a sweep takes
+// that began before.
 func TestTheClockIsSetBackWhileItIsLookedForWhatIsDue(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, _ func()) {
 		store := &meddling{memory: m.store}
@@ -96,10 +96,10 @@ func TestTheClockIsSetBackWhileItIsLookedForWhatIsDue(t *testing.T) {
 	})
 }
 
-// An answer between two ticks does not profit from the clock either.
+// An answer between two ticks gains no time from the clock either.
 func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newRoom() // and nobody keeps deadlines
+		m := newRoom() // nobody enforces deadlines
 		_, r := m.ask(t, m.fresh(nil))
 		m.jump.Store(int64(-time.Hour))
 		pass(15 * time.Minute)
@@ -110,7 +110,7 @@ func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
 	})
 }
 
-// What was asked before this process began has at most its whole time again.
+// A request from before this process has at most its whole time again.
 func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		old := m.fresh(nil)
@@ -133,7 +133,7 @@ func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
 	})
 }
 
-// A machine that sleeps between one look at a clock and the next takes nothing of the time to answer.
+// A machine that is suspended between the readings of the two clocks loses no time to answer.
 func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 	t.Run("D6/a machine that sleeps", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 			m.store.rows[r.ID] = r
 			sleeps = true
 			m.Measure(r)
-			pass(5*time.Minute - time.Second) // a second before the deadline on the wall
+			pass(5*time.Minute - time.Second) // a second before the wall deadline
 			in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall().Add(slept)}}
 			if _, err := m.Resolve(t.Context(), r.ID, in); err != nil || m.state(r.ID) != Approved {
 				t.Errorf("it is %s, %v", m.state(r.ID), err)
@@ -161,8 +161,7 @@ func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 	})
 }
 
-// A call that tries again with the id that it proposed may overtake its first try: the time of the row that is there counts,
-// not that of the other.
+// A retry with a proposed id may overtake its first try: the time of the stored row counts, not that of the other.
 func TestTheTimeMeasuredIsThatOfTheRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
@@ -186,7 +185,7 @@ func TestTheTimeMeasuredIsThatOfTheRow(t *testing.T) {
 	})
 }
 
-// What is settled when its caller comes to it is measured no more.
+// A request that is settled when its caller arrives is no longer measured.
 func TestWhatIsSettledIsNotMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
@@ -199,7 +198,7 @@ func TestWhatIsSettledIsNotMeasured(t *testing.T) {
 			if _, err := m.Cancel(t.Context(), r.ID, "fay", "cli"); err != nil {
 				t.Error(err)
 			}
-			m.Measure(r) // as a try does that has not come to the store yet
+			m.Measure(r) // as by a try that has not reached the store yet
 		}
 		if found, _, err := m.Open(t.Context(), Opening{Request: r}); err != nil || found.State != Cancelled {
 			t.Fatalf("it is %s, %v", found.State, err)
@@ -210,7 +209,7 @@ func TestWhatIsSettledIsNotMeasured(t *testing.T) {
 	})
 }
 
-// A clock that was set back before this process began is found out by what has more time left than it ever had.
+// A clock that was set back before this process started is detected by a request with more than its whole time left.
 func TestTheClockWasSetBackBeforeTheStart(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		old := m.fresh(nil)
@@ -249,10 +248,10 @@ func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 	})
 }
 
-// What is due by the time that has passed is due at the very moment.
+// A request is due exactly at its monotonic end.
 func TestTheMomentWhileAClockIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newRoom() // and nobody but this test looks
+		m := newRoom() // only this test checks
 		_, r := m.ask(t, m.fresh(func(r *Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
@@ -280,10 +279,10 @@ func TestTheMomentWhileAClockIsBehind(t *testing.T) {
 	})
 }
 
-// A clock that is put right by a little at a time is not one that is set back: the deadline on the wall is what counts.
+// A clock that is corrected gradually was not set back: the wall deadline counts.
 func TestAClockThatIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newRoom() // and nobody but this test looks
+		m := newRoom() // only this test checks
 		_, r := m.ask(t, m.fresh(nil))
 		sweep := func(after time.Duration) State {
 			t.Helper()
@@ -306,7 +305,7 @@ func TestAClockThatIsSlowedDown(t *testing.T) {
 	})
 }
 
-// What was extended is measured anew.
+// An extended request is measured again.
 func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
@@ -326,7 +325,7 @@ func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 	})
 }
 
-// By the time that has passed more people are asked, and grants end, though the clock on the wall was set back.
+// By monotonic time escalations happen and grants end, though the wall clock was set back.
 func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		old := Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
@@ -388,8 +387,8 @@ func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
 	})
 }
 
-// More than the whole time is left only where the clock on the wall was set back, unless it is as little as clocks
-// differ by.
+// More than the whole time is left only if the wall clock was set back, except for the difference allowed between
+// clocks.
 func TestMoreThanTheWholeIsLeft(t *testing.T) {
 	for more, back := range map[time.Duration]bool{
 		-time.Second: false, 0: false, 500 * time.Millisecond: false, 500*time.Millisecond + 1: true,

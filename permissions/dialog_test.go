@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What agents' front ends follow is told in the commit of what it tells, and only then.
+// Events for agents' front ends are written in the commit that causes them, and only then.
 func TestDialogsAndAppliedPermissionsAreTold(t *testing.T) {
 	settled := func(more ...Type) []Type { return append([]Type{RequestSettled}, more...) }
 	own := vote("fay", Other)
@@ -51,7 +51,7 @@ func TestDialogsAndAppliedPermissionsAreTold(t *testing.T) {
 	}
 }
 
-// What is new is told with its dialog, and with its end where it needed nobody's answer.
+// A new request is recorded with its dialog, and with its end if it needed no answer.
 func TestWhatIsToldOfANewRequest(t *testing.T) {
 	settled := func(r Request, s State) Request {
 		r.State, r.DecidedAt = s, noon
@@ -78,7 +78,7 @@ func TestWhatIsToldOfANewRequest(t *testing.T) {
 	}
 }
 
-// An agent of ours rests, and is never said to have left.
+// An agent of ours rests, and is never recorded as having left.
 func TestOursAlwaysWait(t *testing.T) {
 	for _, e := range []Transition{Leave{At: soon}, Return{At: soon}} {
 		if c, err := Step(toolRequest(), e); err != nil || !c.Empty() || !c.After.LeftAt.IsZero() {
@@ -93,7 +93,7 @@ func TestOursAlwaysWait(t *testing.T) {
 	}
 }
 
-// Whoever does not wait is told nothing, and those who do are told all the same.
+// A caller that does not wait is not woken, and those that do are.
 func TestOpenWithoutWaiting(t *testing.T) {
 	m := newRoom()
 	feed := m.Subscribe(9)

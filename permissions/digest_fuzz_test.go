@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzDigest: two requests have one digest exactly where they are the same in all that it covers. Each is made of a text
-// that is cut into its fields, so that bytes move from one field to the next.
+// FuzzDigest: two requests have the same digest exactly if they agree in everything it covers. Each is built by cutting
+// a text into fields, so that bytes move from one field to the next.
 func FuzzDigest(f *testing.F) {
 	for _, pair := range [][2]string{
 		{"", ""}, {"a", "a"}, {"ab|", "a|b"}, {"||a", "|a|"}, {"a\x00|b", "a|\x00b"},
@@ -41,7 +41,7 @@ func quoted(texts []string) string {
 	return b.String()
 }
 
-// cutUp makes a request of a text: | ends a field, ; an element of one, and a comma a part of a call.
+// cutUp builds a request from a text: | ends a field, ; an element of one, and a comma a part of a call.
 func cutUp(text string, claimed bool) Request {
 	fields := strings.SplitN(text, "|", 18)
 	next := func() (field string) {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shortText draws few letters, so that bytes that move between fields meet others.
+// shortText draws few letters, so that bytes that move between fields meet equal ones.
 func shortText() *rapid.Generator[string] {
 	return rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 0, 3, -1)
 }
@@ -66,7 +66,7 @@ var changes = map[string]func(*Request){
 	"a call's path":  func(r *Request) { changeCall(r, func(c *Call) { c.AffectedPath += "x" }) },
 }
 
-// changeCall changes the last call, after adding one where there is none.
+// changeCall changes the last call, after adding one if there is none.
 func changeCall(r *Request, change func(*Call)) {
 	r.Calls = slices.Clone(r.Calls)
 	if len(r.Calls) == 0 {
@@ -97,7 +97,7 @@ func TestDigestIsTheSameForEqualRequestsOnly(t *testing.T) {
 	})
 }
 
-// plain is what the digest covers, with a quoting of its own.
+// plain is what the digest covers, with a different quoting.
 func plain(r Request) string {
 	var b strings.Builder
 	for _, v := range []any{

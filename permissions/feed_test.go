@@ -17,7 +17,7 @@ func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
 		t.Error("it expired early")
 	}
 	m.decide(t, r.ID, Deny)
-	if _, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()}); err != nil { // nobody sees this
+	if _, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()}); err != nil { // not visible
 		t.Error(err)
 	}
 	for _, f := range []*Feed{feed, other} {

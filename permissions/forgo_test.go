@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Of several calls that wait for the same, one that is forgone takes nothing from the others; the last one cancels.
+// Of several calls that wait for the same request, one that leaves takes nothing from the others; the last one cancels.
 func TestForgo(t *testing.T) {
 	m := newRoom()
 	named := func(call string) func(*Request) { return func(r *Request) { r.Call = call } }
@@ -20,7 +20,7 @@ func TestForgo(t *testing.T) {
 	if left, err := m.LeaveOrCancel(t.Context(), r.ID, "a", ""); err != nil || left.State != Pending {
 		t.Fatalf("while another waits: %s, %v", left.State, err)
 	}
-	first.LeaveSoon(0) // it is found gone a moment later
+	first.LeaveSoon(0) // its disconnection is noticed a moment later
 	second.Park(time.Minute)
 	if left, err := m.LeaveOrCancel(t.Context(), r.ID, "a", ""); err != nil || left.State != Pending {
 		t.Fatalf("while another keeps its place: %s, %v", left.State, err)
@@ -39,8 +39,7 @@ func TestForgo(t *testing.T) {
 	}
 }
 
-// A call without a name is gone when it is forgone: whoever waits is another one. Nor has a name anything to do with other
-// requests.
+// A call without a name has left already: every waiting call is another one. A name does not affect other requests.
 func TestForgoOfOneWithoutAName(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))

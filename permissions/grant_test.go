@@ -28,7 +28,7 @@ func TestGrantsLeftBehind(t *testing.T) {
 		name  string
 		r     Request
 		scope Scope
-		want  []Grant // without what all have
+		want  []Grant // without the common fields
 	}{
 		{"permission once", permissionRequest(), Once, nil},
 		{"permission for a session", permissionRequest(), Session,
@@ -67,7 +67,7 @@ func TestGrantsLeftBehind(t *testing.T) {
 		{"confirm", confirmRequest(), Once, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.r.Options = append(c.r.Options, Option{ID: Allow(c.scope)}) // also what is not offered leaves no more
+			c.r.Options = append(c.r.Options, Option{ID: Allow(c.scope)}) // even an answer that is not offered leaves no more
 			change, err := Step(c.r, vote("fay", Allow(c.scope)))
 			if err != nil || len(change.Grants) != len(c.want) || len(change.Records) != 1+len(c.want) {
 				t.Fatalf("%v, grants %+v, records %+v", err, change.Grants, change.Records)
@@ -90,7 +90,7 @@ func TestGrantsLeftBehind(t *testing.T) {
 	}
 }
 
-// Of a step, only the calls that were allowed leave something, each by its own answer.
+// Of a step, only the allowed calls leave grants, each by its own answer.
 func TestGrantsOfAStepCallByCall(t *testing.T) {
 	r := after(t, stepRequest(), voteOn(1, "fay", Allow(SessionTool)), voteOn(2, "sam", Deny))
 	c, err := Step(r, voteOn(3, "fay", Allow(Once)))
@@ -117,7 +117,7 @@ func TestAGrantHasTheScopeThatItWasGivenFor(t *testing.T) {
 	}
 }
 
-// What is left behind is what Evaluate finds.
+// The grants are those that Evaluate finds.
 func TestGrantsOpenWhatTheButtonSaid(t *testing.T) {
 	policy := Policy{HighRiskTools: []string{"run_command"}}
 	r := toolRequest()
@@ -143,7 +143,7 @@ func TestGrantsOpenWhatTheButtonSaid(t *testing.T) {
 	}
 }
 
-// The record of a step says each call's answer where they differ: none of them is that of the step.
+// The record of a step has each call's answer if they differ: none of them is that of the step.
 func TestTheRecordOfAStepThatWasAnsweredDifferentlyHasEachAnswer(t *testing.T) {
 	for want, votes := range map[string][2]Answer{
 		"1:allow_session_tool,2:deny,3:allow_once": {Allow(SessionTool), Allow(Once)}, "": {Deny, Deny},

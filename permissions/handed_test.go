@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// handing is fay's answer, with a use of whatever it approves.
+// handing is fay's answer, with a use of the approval.
 func handing(a Answer, call string) Cast {
 	c := vote("fay", a)
 	c.Use = &Use{Call: call, At: c.Vote.At}
@@ -43,7 +43,7 @@ func TestAVoteThatHandsOver(t *testing.T) {
 	}
 }
 
-// hand is a person's answer now, with a use for whoever waits.
+// hand is a person's answer now, with a use for the waiting call.
 func (m *room) hand(t testing.TB, id ID, a Answer) Change {
 	t.Helper()
 	c, err := m.Resolve(t.Context(), id, Cast{
@@ -79,7 +79,7 @@ func TestAnApprovalIsHandedToTheCallThatWaitsLongest(t *testing.T) {
 	}
 }
 
-// A call that is away keeps its turn, and uses what it was given when it is back.
+// A disconnected call keeps its turn, and uses its approval when it is back.
 func TestNothingIsHandedToWhoIsAway(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(named("first")))
@@ -99,7 +99,7 @@ func TestNothingIsHandedToWhoIsAway(t *testing.T) {
 	}
 }
 
-// applied remembers what was applied last.
+// applied remembers the last event applied.
 type applied struct {
 	Store
 	last Transition
@@ -110,8 +110,8 @@ func (a *applied) Apply(ctx context.Context, id ID, e Transition) (Change, error
 	return a.Store.Apply(ctx, id, e)
 }
 
-// An answer that comes too late is handed to nobody: whoever waited is told meanwhile that the time is over, and whether
-// they have left by then depends on who is faster.
+// A late answer is handed to nobody: the waiting calls are told meanwhile that the time is over, and may or may not have
+// left by then.
 func TestNothingIsHandedOnceTheTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
@@ -144,7 +144,7 @@ func TestNothingIsHandedToAReaderOrToNobody(t *testing.T) {
 	}
 }
 
-// The call leaves in the moment of the commit: its own retry finds the approval, and no other call does.
+// The call leaves at the moment of the commit: its own retry finds the approval, and no other call does.
 func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(named("first")))
@@ -170,7 +170,7 @@ func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
 	}
 }
 
-// Somebody comes between the commit and the ringing: the call that was handed the approval is told so all the same.
+// A call arrives between the commit and the wake-up: the call that was handed the approval is told so anyway.
 func TestWhoComesWhileItIsHandedOver(t *testing.T) {
 	for name, come := range map[string]func(m *room, id ID) (*Waiter, Request, error){
 		"another call": func(m *room, id ID) (*Waiter, Request, error) { return m.Join(t.Context(), id, "") },
@@ -200,7 +200,7 @@ func TestWhoComesWhileItIsHandedOver(t *testing.T) {
 	}
 }
 
-// A call that tries again before it is known that it was gone is one call.
+// A call that retries before its disconnection was noticed is one call.
 func TestACallThatWaitsTwiceIsOne(t *testing.T) {
 	m := newRoom()
 	gone, r := m.ask(t, m.fresh(named("first")))

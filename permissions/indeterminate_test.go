@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lose has the store do one thing, and fail all the same.
+// lose makes the store do one thing and report a failure.
 func (m *room) lose(t testing.TB, do func() error) {
 	t.Helper()
 	loses := func(yes bool) {
@@ -50,7 +50,7 @@ func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
 		if told := <-feed.C; told.State != Approved {
 			t.Errorf("told %s", told.State)
 		}
-		m.jump.Store(int64(-24 * time.Hour)) // what it left behind is measured, and ended
+		m.jump.Store(int64(-24 * time.Hour)) // its grant is measured, and ended
 		id := r.grantID(m.store.row(r.ID).DecidedAt, 0)
 		if pass(time.Minute - 2*tick); !m.measures(id) {
 			t.Error("what it granted is not measured, or is over before its time")
@@ -61,7 +61,7 @@ func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
 	})
 }
 
-// A grant that is measured already is not measured anew.
+// A grant that is measured already is not measured again.
 func TestWhatIsMeasuredIsNotMeasuredAnew(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
@@ -92,7 +92,7 @@ func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
 			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
 			return err
 		})
-		m.store.breakDown(ErrBroken) // and goes on failing
+		m.store.breakDown(ErrBroken) // and keeps failing
 		pass(10 * tick)
 		m.store.breakDown(nil)
 		pass(tick)
@@ -106,8 +106,8 @@ func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
 	})
 }
 
-// The time of a request that was stored although the store failed passes as that of every other, also while the store cannot
-// say that it is there and the clock on the wall is set back.
+// A request that was stored although the store failed is measured like any other, even while the store cannot confirm it
+// and the wall clock is set back.
 func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
@@ -127,7 +127,7 @@ func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
 	})
 }
 
-// meddling is a store in which something happens in the middle of a call.
+// meddling is a store with a hook in the middle of a call.
 type meddling struct {
 	*memory
 	once func()
@@ -157,7 +157,7 @@ func (m *meddling) Apply(ctx context.Context, id ID, e Transition) (Change, erro
 	return c, err
 }
 
-// What a failing store did not open, and what is opened in the very moment in which that is found out, is measured.
+// A request that a failing store did not open, and then is opened at the moment this is found out, is measured.
 func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
 	for name, look := range map[string]func(*room) error{
 		"read again": func(m *room) error { m.reread(context.Background()); return nil },
@@ -196,7 +196,7 @@ func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
 	}
 }
 
-// What was not opened does not keep anything else from its end.
+// A request that was not opened does not keep others from ending.
 func TestWhatWasNotOpenedIsNotEscalated(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, _ func()) {
 		r := m.fresh(func(r *Request) { r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute) })
@@ -224,7 +224,7 @@ func TestWhatWasNotOpenedIsNotMeasured(t *testing.T) {
 		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
 		m.jump.Store(int64(-24 * time.Hour))
 		pass(r.Timeout())
-		if _, err := m.Sweep(t.Context()); err != nil || m.state(other.ID) != Expired { // before it is looked for
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(other.ID) != Expired { // before it is read again
 			t.Errorf("the other is %s, %v", m.state(other.ID), err)
 		}
 		start()
@@ -266,7 +266,7 @@ func TestAStopThatTheStoreDidNotConfirmRingsWhoeverWaited(t *testing.T) {
 	})
 }
 
-// A store that cannot be written is not asked again before the next tick.
+// A store that cannot be written is not tried again before the next tick.
 func TestAFullDiskDoesNotKeepTheClockBusy(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
@@ -283,12 +283,12 @@ func TestAFullDiskDoesNotKeepTheClockBusy(t *testing.T) {
 	})
 }
 
-// A row that is damaged is tried again and again, and does not keep whoever waits for another from its answer.
+// A damaged row is retried, and does not keep the waiters of another from their answer.
 func TestADamagedRowKeepsNobodyElseFromAnAnswerThatWasNotConfirmed(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		_, bad := m.ask(t, m.fresh(nil))
-		pass(time.Second) // the other is the younger one, whose turn comes after
+		pass(time.Second) // the other is newer and comes later
 		w, _ := m.ask(t, m.fresh(func(r *Request) { r.Key = "another" }))
 		m.store.mu.Lock()
 		m.store.damaged = bad.ID

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life is a request beside what a simple model expects of it: a ballot for every person and call, in place of votes.
+// life is a request with what a simple model expects of it: a ballot for every person and call, instead of votes.
 type life struct {
 	r        Request
 	now      time.Time
@@ -30,7 +30,7 @@ func (l *life) units() []int {
 	return units
 }
 
-// step applies an event and checks what holds for every event.
+// step applies an event and checks the invariants of every event.
 func (l *life) step(t *rapid.T, e Transition) (Change, error) {
 	c, err := Step(l.r, e)
 	switch {
@@ -101,7 +101,7 @@ func (l *life) reroute(t *rapid.T) {
 		if slices.Contains(asked, by) {
 			continue
 		}
-		for _, n := range l.units() { // what decided a call has had its effect
+		for _, n := range l.units() { // a vote that decided a call stays
 			if len(before.Calls) == 0 || before.Calls[n-1].Answer == "" {
 				delete(l.ballots[by], n)
 			}
@@ -109,7 +109,7 @@ func (l *life) reroute(t *rapid.T) {
 	}
 }
 
-// verdict is what the ballots say of a unit.
+// verdict is the result of the ballots on a unit.
 func (l *life) verdict(unit int) (a Answer) {
 	people := 0
 	var narrowest Scope
@@ -129,7 +129,7 @@ func (l *life) verdict(unit int) (a Answer) {
 	return ""
 }
 
-// check is what holds after every event.
+// check checks the invariants after every event.
 func (l *life) check(t *rapid.T) {
 	if l.ended != nil && l.r.State != l.ended.State {
 		t.Fatalf("it was %s and is %s", l.ended.State, l.r.State)

@@ -9,13 +9,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when every request of these tests is asked, and dusk when its time is over.
+// noon is when every request of these tests is opened, and dusk its deadline.
 var (
 	noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	dusk = noon.Add(15 * time.Minute)
 )
 
-// must is the value of a call that cannot go wrong.
+// must returns the value of a call that cannot fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -28,7 +28,7 @@ func tags(texts ...string) []Tag { return must(ParseTags(texts)) }
 // everyScope is configured in these tests.
 var everyScope = []Scope{Once, SessionTool, Session, For(15 * time.Minute), Always}
 
-// pending is a row as the engine would draft it: r, to be answered by fay or sam, with every scope on offer.
+// pending is a row as the engine drafts it: r, to be answered by fay or sam, with every scope on offer.
 func pending(r Request) Request {
 	r.ID, r.Number, r.Revision, r.Version = NewID(noon), 1, 1, DigestVersion
 	r.State, r.CreatedAt, r.Deadline = Pending, noon, dusk
@@ -59,7 +59,7 @@ func suggesting() Request {
 	})
 }
 
-// theirs is r as asked by an agent that runs elsewhere.
+// theirs is r as asked by an agent that the daemon does not run.
 func theirs(r Request) Request {
 	r.Caller = Caller{Name: "token:scribe", UID: NoUID}
 	return r
@@ -73,7 +73,7 @@ func stepRequest() Request {
 	}})
 }
 
-// endingRequest is a step of which one call ends the run when it is denied.
+// endingRequest is a step of which one call ends the run if it is denied.
 func endingRequest() Request {
 	r := stepRequest()
 	r.Calls[1].Ends = true
@@ -103,7 +103,7 @@ func voteOn(call int, by string, a Answer) Cast {
 	return c
 }
 
-// after is the row after events that Step must all take.
+// after returns the row after events that Step must all accept.
 func after(t testing.TB, r Request, events ...Transition) Request {
 	t.Helper()
 	for _, e := range events {

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// memory is a Store in a map. Its hooks are called without its lock, at the moments where others may come in between.
+// memory is a Store in a map. Its hooks are called without its lock, where other calls may interleave.
 type memory struct {
 	beforeOpen  func()                          // before Open commits
 	afterOpen   func(created bool)              // after it has
-	beforeApply func(id ID, e Transition) error // an error is returned in place of applying
-	afterApply  func(e Transition)              // before the registry knows of it
+	beforeApply func(id ID, e Transition) error // an error is returned instead of applying
+	afterApply  func(e Transition)              // before the registry knows
 	afterDue    func()
 
 	mu           sync.Mutex
 	rows         map[ID]Request
 	grants       []Grant // not over yet, the soonest first
 	broken       error
-	brokenGrants error // of EndGrants alone
-	damaged      ID    // a row that cannot be read
-	loses        bool  // what is done is done, and the store fails all the same
+	brokenGrants error // of EndGrants only
+	damaged      ID    // an unreadable row
+	loses        bool  // the operation succeeds, but reports a failure
 	applied      []Transition
 }
 
@@ -159,7 +159,7 @@ func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, lim
 	return due, time.Time{}, nil
 }
 
-// EndGrants has what grants says over, in that order.
+// EndGrants ends the grants, in order.
 func (m *memory) EndGrants(_ context.Context, now time.Time, limit int) (ended []Grant, next time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *memory) breakDown(err error) {
 	m.mu.Unlock()
 }
 
-// events are what was applied so far, by their types.
+// events returns the types of the applied events.
 func (m *memory) events() (types []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,7 +228,7 @@ func call(hook func()) {
 	}
 }
 
-// room is a registry over a memory, a clock that can be set, and what was logged.
+// room is a registry over a memory, with a clock that can be set and its log.
 type room struct {
 	*Registry
 	store *memory
@@ -249,7 +249,7 @@ func (m *room) elapsed() time.Duration { return time.Since(m.began) }
 
 func (m *room) wall() time.Time { return time.Now().Add(time.Duration(m.jump.Load())) }
 
-// fresh is a request that is asked now, with a deadline in a quarter of an hour; change may change it.
+// fresh is a request that is opened now, with a deadline in a quarter of an hour; change may modify it.
 func (m *room) fresh(change func(*Request)) Request {
 	r := theirs(toolRequest())
 	r.CreatedAt = m.wall().UTC()
@@ -261,7 +261,7 @@ func (m *room) fresh(change func(*Request)) Request {
 	return r
 }
 
-// ask registers a call that must be taken.
+// ask registers a call that must be accepted.
 func (m *room) ask(t testing.TB, r Request) (*Waiter, Request) {
 	t.Helper()
 	w, stored, _, err := m.Register(t.Context(), Opening{Request: r})
@@ -281,7 +281,7 @@ func (m *room) decide(t testing.TB, id ID, a Answer) Change {
 	return c
 }
 
-// rings tells how w was rung; it must have been.
+// rings returns how w was woken; it must have been.
 func rings(t testing.TB, w *Waiter) (State, error) {
 	t.Helper()
 	over, end := context.WithCancel(t.Context())
@@ -293,7 +293,7 @@ func rings(t testing.TB, w *Waiter) (State, error) {
 	return r.State, err
 }
 
-// silent checks that w was not rung.
+// silent checks that w was not woken.
 func silent(t testing.TB, w *Waiter) {
 	t.Helper()
 	over, end := context.WithCancel(t.Context())
@@ -303,7 +303,7 @@ func silent(t testing.TB, w *Waiter) {
 	}
 }
 
-// lines is a log that may be written from everywhere.
+// lines is a log with concurrent writers.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer

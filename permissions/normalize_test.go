@@ -2,8 +2,7 @@ package permissions
 
 import "testing"
 
-// TestNormalize: a name that is proven is the row's, unless another is claimed; the inputs of tools have one form, and calls
-// their numbers.
+// TestNormalize: a proven name is the row's, unless another is claimed; tool inputs are canonical, and calls numbered.
 func TestNormalize(t *testing.T) {
 	for name, c := range map[string]struct {
 		caller, agent, want string

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ids are the ids of options, in order.
+// ids returns the ids of options, in order.
 func ids(options []Option) string {
 	var list []string
 	for _, o := range options {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOnlyOneCall: each call of a step is told what became of it, as if it had been asked by itself.
+// TestOnlyOneCall: each call of a step has its outcome, as if it had been asked by itself.
 func TestOnlyOneCall(t *testing.T) {
 	answered := after(t, stepRequest(), voteOn(1, "fay", Allow(Once)), voteOn(2, "fay", Deny), voteOn(3, "fay", Allow(Once)))
 	for n, want := range []string{"Tool write_file approved.", "Tool fetch_url denied by the user."} {
@@ -23,7 +23,7 @@ func TestOnlyOneCall(t *testing.T) {
 	}
 }
 
-// TestACallAnsweredInAStepThatExpiredHasItsAnswer: whoever answered it, when and why are not lost with the step's time.
+// TestACallAnsweredInAStepThatExpiredHasItsAnswer: who answered it, when and why are not lost with the step's time.
 func TestACallAnsweredInAStepThatExpiredHasItsAnswer(t *testing.T) {
 	no := comment(voteOn(2, "sam", Deny), "not this")
 	r := after(t, stepRequest(), voteOn(1, "fay", Allow(Once)), no, Expire{At: stepRequest().Deadline})
@@ -44,7 +44,7 @@ func TestACallAnsweredInAStepThatExpiredHasItsAnswer(t *testing.T) {
 	}
 }
 
-// TestACallThatIsNotThereIsRefusedByTheNumberOfCalls: whoever mistook the number reads how many there are.
+// TestACallThatIsNotThereIsRefusedByTheNumberOfCalls: the refusal says how many calls there are.
 func TestACallThatIsNotThereIsRefusedByTheNumberOfCalls(t *testing.T) {
 	for want, r := range map[string]Request{
 		"There is no call 9: this request has 3 calls.":                              stepRequest(),
@@ -57,7 +57,7 @@ func TestACallThatIsNotThereIsRefusedByTheNumberOfCalls(t *testing.T) {
 	}
 }
 
-// TestEventsForOnceSayThatNobodyMayFollow: an approval that opens no stream is not told like one that does.
+// TestEventsForOnceSayThatNobodyMayFollow: an approval that opens no stream is not reported like one that does.
 func TestEventsForOnceSayThatNobodyMayFollow(t *testing.T) {
 	r := permissionRequest()
 	r.Caller, r.Tags, r.State, r.Scope = Caller{Name: "uid:1000", UID: 1000}, []Tag{Events}, Approved, Once

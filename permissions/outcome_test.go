@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The table of outcomes, line by line: what happens to a request, and how it is told.
+// The table of outcomes, line by line: what happens to a request, and how it is reported.
 func TestOutcomes(t *testing.T) {
 	minutes := func(r Request, d time.Duration) Request {
 		r.Deadline = r.CreatedAt.Add(d)

@@ -21,7 +21,7 @@ func held(id ID, change func(*Grant)) Grant {
 	return g
 }
 
-// What the configuration gives is held without any grant, opens no gate, and makes no grant needed.
+// What the configuration grants is held without any grant, opens no gate, and makes no grant needed.
 func TestEvaluateWhatTheConfigurationGives(t *testing.T) {
 	p := house
 	p.Held = tags("@network", "@write:/srv")
@@ -129,7 +129,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// A pattern that cannot be read never makes anything easier.
+// A malformed pattern never makes anything easier.
 func TestMalformedPatterns(t *testing.T) {
 	t.Run("C5/malformed patterns", func(t *testing.T) {
 		r := Request{Kind: KindTool, Tool: "x"}
@@ -248,7 +248,8 @@ func TestGrantOpens(t *testing.T) {
 	}
 }
 
-// What a hook has read and leaves to its agent's own mode needs nobody, unless policy names the tool, or the agent's rules ask.
+// A call that a hook leaves to its agent's own mode needs nobody, unless policy names the tool, or the agent's rules
+// ask.
 func TestPolicyIsAboveWhatAHookLeaves(t *testing.T) {
 	for _, c := range []struct {
 		name   string

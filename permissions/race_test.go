@@ -12,7 +12,7 @@ import (
 
 const crowd = 64
 
-// together runs f in many goroutines that start at the same moment, and waits for them.
+// together runs f in many goroutines that start at the same time, and waits for them.
 func together(f func(i int)) {
 	var start, done sync.WaitGroup
 	start.Add(1)
@@ -26,7 +26,7 @@ func together(f func(i int)) {
 	done.Wait()
 }
 
-// Many decide one request that many wait for: one decision, and everybody learns it.
+// Many decide one request with many waiters: there is one decision, and every waiter receives it.
 func TestManyResolveOneRequest(t *testing.T) {
 	t.Run("D4/racing answers", func(t *testing.T) {
 		m := newRoom()
@@ -80,8 +80,8 @@ func TestManyResolveOneRequest(t *testing.T) {
 	})
 }
 
-// Calls come, park, come back and go while the request is decided and the clock runs: everybody who waits to the end is
-// told, an approval for once is used by one call at most, and nobody is left behind.
+// Calls come, park, return and leave while the request is decided and the clock runs: everybody who waits to the end is
+// woken, an approval for once is used by one call at most, and no waiter is left.
 func TestManyComeAndGo(t *testing.T) {
 	for round := range 20 {
 		m := newRoom()
@@ -103,7 +103,7 @@ func TestManyComeAndGo(t *testing.T) {
 				t.Errorf("register: %v", err)
 				return
 			}
-			if row.ID != r.ID { // it came after the decision and asks anew
+			if row.ID != r.ID { // it came after the decision and asks again
 				w.Leave(ctx)
 				return
 			}
@@ -146,7 +146,7 @@ func TestManyComeAndGo(t *testing.T) {
 	}
 }
 
-// The row says that nobody waits exactly when nobody waits, whoever came and went last.
+// The row says that nobody waits exactly if nobody does, whoever came and left last.
 func TestThePresenceThatIsStoredIsTheLast(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))

@@ -158,7 +158,7 @@ func TestSettledError(t *testing.T) {
 	}
 }
 
-// A name that cannot be taken for anything else stands as it is; any other is quoted.
+// A name that cannot be misread stays as it is; any other is quoted.
 func TestBare(t *testing.T) {
 	for name, want := range map[string]string{
 		"0189": "0189", "AMZ": "AMZ", "amz": "amz", "a-b_c.d": "a-b_c.d", "": `""`,

@@ -52,7 +52,7 @@ func TestAVoteThatSettlesNothingRingsNobody(t *testing.T) {
 	silent(t, w)
 }
 
-// Two calls wait for one request. What goes to both, and what only to the one that waited longest?
+// Two calls wait for one request. Some outcomes go to both, some only to the one that has waited longer.
 func TestTwoCallers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -122,19 +122,19 @@ func TestTheApprovalGoesToWhoeverWaitedLongestOfThoseWhoWait(t *testing.T) {
 	}
 }
 
-// The request that a call joins is settled after Open has found it and before the call waits in its hall.
+// The request that a call joins is settled after Open has found it and before the call waits for it.
 func TestSettledBetweenOpenAndTheMoveIsNotLost(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer Answer
 		state  State
-		leaves bool // the first call has taken its answer and gone
+		leaves bool // the first call has received its answer and left
 		want   error
 	}{
 		{"denied", Deny, Denied, false, nil},
 		{"approved for the session", Allow(Session), Approved, false, nil},
 		{"approved once, for the first", Allow(Once), Approved, false, ErrUsedElsewhere},
-		{"approved once, and the first is gone", Allow(Once), Approved, true, nil}, // to use it is refused then
+		{"approved once, and the first is gone", Allow(Once), Approved, true, nil}, // its use is refused
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newRoom()
@@ -260,12 +260,12 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		t.Error("a wait that ended settled something")
 	}
 	m.decide(t, r.ID, Deny)
-	if got, err := w.Wait(ctx); err != nil || got.State != Denied { // what has been decided counts
+	if got, err := w.Wait(ctx); err != nil || got.State != Denied { // a decision counts
 		t.Errorf("got %s, %v", got.State, err)
 	}
 }
 
-// A call that was told an id before waits like the others, and in its turn.
+// A call that knows the id waits like the others, in its turn.
 func TestJoin(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
@@ -322,7 +322,7 @@ func TestStopAllRingsWhoeverWaited(t *testing.T) {
 
 // After a stop that could not be stored nothing is opened, until one is.
 func TestAStopHaltsUntilItIsStored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which sees that nobody waits for ever
+	synctest.Test(t, func(t *testing.T) { // which detects that nobody waits for ever
 		m := newRoom()
 		open := func() error {
 			_, _, err := m.Open(t.Context(), Opening{Request: m.fresh(nil)})
@@ -348,7 +348,7 @@ func TestAStopHaltsUntilItIsStored(t *testing.T) {
 func TestAReminderRingsForNotices(t *testing.T) {
 	m := newRoom()
 	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
-	for range 2 { // it rings at most once for both
+	for range 2 { // each is woken once at most
 		m.NotifyNotices()
 	}
 	<-m.Noticed()
@@ -370,7 +370,7 @@ func TestAReminderRingsForNotices(t *testing.T) {
 	}
 }
 
-// Whoever follows is told of each change of a row that others may see, and of nothing else.
+// A feed has each visible change of a row, and nothing else.
 func TestChangesAreFollowed(t *testing.T) {
 	m := newRoom()
 	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))

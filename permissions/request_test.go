@@ -58,7 +58,7 @@ func TestRequestMissingAndTimeout(t *testing.T) {
 	}
 }
 
-// A caller may propose an id only if it could have been made just now.
+// A caller may propose an id only if it could have been created just now.
 func TestMadeAt(t *testing.T) {
 	id := NewID(noon)
 	for _, c := range []struct {

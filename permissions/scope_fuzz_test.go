@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FuzzParseScope: what is read as a scope is written as one that is the same, and lasts no longer than any may.
+// FuzzParseScope: a parsed scope formats to an equal one, and lasts no longer than allowed.
 func FuzzParseScope(f *testing.F) {
 	for _, text := range []string{
 		"once", "session", "session_tool", "always", "Once", "once ", "15m", "1h30m", "720h", "720h0m1s", "721h", "0s", "-15m", "+15m",

@@ -97,7 +97,7 @@ var onPending = []struct {
 	{"reroute late", Reroute{Asked: []string{"kim"}, At: dusk}, every(ErrLate)},
 }
 
-// always says what the events do that are not about deciding: to a pending request, to an approved one, to any other.
+// always says what the events do that do not decide: to a pending request, to an approved one, to any other.
 var always = []struct {
 	name                     string
 	e                        Transition
@@ -154,7 +154,7 @@ func TestStepOnEveryStateEventAndKind(t *testing.T) {
 	}
 }
 
-// checkStep checks one cell of the table, and what holds for all of them.
+// checkStep checks one cell of the table, and the invariants of all.
 func checkStep(t *testing.T, r Request, e Transition, want any) {
 	t.Helper()
 	before := deepCopy(r)
@@ -251,7 +251,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// What came through an editor is nobody's: the audit names the asker, and there is no vote.
+// An answer through an editor is nobody's: the audit names the asker, and there is no vote.
 func TestAReplyIsTheAskers(t *testing.T) {
 	for _, r := range []Request{clarification(), pauseRequest()} {
 		c, err := Step(r, Reply{Answer: r.Options[0].ID, At: soon})

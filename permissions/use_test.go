@@ -108,7 +108,7 @@ func TestLeaveAndReturn(t *testing.T) {
 		{Leave{At: soon}, 2, soon},
 		{Leave{At: dusk}, 2, soon},
 		{Return{At: dusk}, 3, time.Time{}},
-		{Leave{At: dusk}, 4, dusk}, // leaving is not deciding: it has no deadline
+		{Leave{At: dusk}, 4, dusk}, // leaving has no deadline
 	} {
 		c, err := Step(r, step.e)
 		if err != nil || c.After.Revision != step.revision || c.After.LeftAt != step.left || len(c.Records) > 0 {
@@ -152,7 +152,7 @@ func TestReroute(t *testing.T) {
 	}
 }
 
-// A vote that has decided a call has had its effect: it stays when its person is removed.
+// A vote that decided a call stays when its person is removed.
 func TestRerouteKeepsDecisiveVotes(t *testing.T) {
 	r := after(t, stepRequest(), voteOn(1, "fay", Deny), Reroute{Asked: []string{"sam"}, At: soon})
 	if len(r.Votes) != 1 || r.Calls[0].Answer != Deny {

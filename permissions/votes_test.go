@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A play is what people say in turn, one line each: who, an answer, and the call it is for, if any. A leading ! means
-// that it is refused, a leading = that it changes nothing.
+// A play is a sequence of votes, one line each: who, an answer, and the call it is for, if any. A leading ! means that
+// it is refused, a leading = that it changes nothing.
 type play struct {
 	name   string
 	make   func() Request
@@ -109,7 +109,7 @@ func TestPlays(t *testing.T) {
 	}
 }
 
-// say plays one line.
+// say applies one line.
 func say(t *testing.T, r Request, line string) Request {
 	t.Helper()
 	words := strings.Fields(strings.TrimLeft(line, "!="))
@@ -175,7 +175,7 @@ func TestHighRiskNeedsTheSecondYesOnlyToAllow(t *testing.T) {
 	}
 }
 
-// Whoever is listed twice is still one person.
+// A person who is listed twice is still one person.
 func TestOnePersonListedTwiceIsOneVote(t *testing.T) {
 	r := permissionRequest()
 	r.Asked, r.Quorum = []string{"fay", "sam", "fay"}, 2
@@ -251,7 +251,7 @@ func TestVotesAreAudited(t *testing.T) {
 	}
 }
 
-// Words are an answer when there is something to see in them; they never allow anything, whatever they say.
+// Words are an answer if they are visible; they never allow anything, whatever they say.
 func TestWordsOfOnesOwn(t *testing.T) {
 	long := strings.Repeat("é", MaxReason)
 	for words, ok := range map[string]bool{

@@ -54,7 +54,7 @@ func TestLeavingAfterTheAnswerStoresNothing(t *testing.T) {
 	}
 }
 
-// Somebody comes while it is being stored that nobody waits.
+// A call arrives while it is being stored that nobody waits.
 func TestComingWhileTheLastLeaves(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
@@ -71,7 +71,7 @@ func TestComingWhileTheLastLeaves(t *testing.T) {
 	}
 }
 
-// Whoever came goes again while it is being stored that somebody waits.
+// A call that arrived leaves again while it is being stored that somebody waits.
 func TestComingAndGoingWhileTheLastLeaves(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
@@ -146,7 +146,7 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 		if _, again := m.Rejoin("a"); again {
 			t.Error("the same place was given away twice")
 		}
-		<-time.After(time.Minute) // the lease is over, and means nothing any more
+		<-time.After(time.Minute) // the lease is over and has no effect
 		m.decide(t, r.ID, Allow(Once))
 		if state, err := rings(t, back); state != Approved || err != nil {
 			t.Errorf("whoever waited longest got %s, %v", state, err)
@@ -157,7 +157,7 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 	})
 }
 
-// A call that came again, before it was known that its first connection is gone, keeps its place when that leaves.
+// A call that returned before its first connection was found closed keeps its place when that leaves.
 func TestACallThatCameTwiceKeepsItsLaterPlace(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
@@ -200,7 +200,7 @@ func TestAParkedPlaceIsGivenUpAfterItsLease(t *testing.T) {
 	})
 }
 
-// A lease that ended as its call came back must not end the next one.
+// A lease that ended as its call returned must not end the next one.
 func TestAnOldLeaseDoesNotEndANewOne(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
 		w, r := m.ask(t, m.fresh(named("a")))
@@ -225,7 +225,7 @@ func TestOneOfTwoParkedLeasesEnds(t *testing.T) {
 		long, _ := m.ask(t, m.fresh(named("b")))
 		short.Park(2 * time.Second)
 		long.Park(time.Minute)
-		m.jump.Store(int64(-24 * time.Hour)) // a lease does not depend on what the clock is set to
+		m.jump.Store(int64(-24 * time.Hour)) // a lease does not depend on the wall clock
 		<-time.After(4 * time.Second)
 		synctest.Wait()
 		if m.Waiting(r.ID) != 1 || !m.store.row(r.ID).LeftAt.IsZero() {
@@ -265,7 +265,7 @@ func TestNobodyRejoinsWithoutAName(t *testing.T) {
 	}
 }
 
-// Linger takes nothing away: however often somebody lingers first, Wait tells what there is to tell, once.
+// WaitSettled takes nothing away: however often it is called first, Wait returns the result once.
 func TestWhatSomebodyLingeredForIsStillThere(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(nil))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who cancelled is told on the row only when it was a person; the audit names the caller as well.
+// The row names who cancelled only if it was a person; the audit names the caller as well.
 func TestWhoCancelled(t *testing.T) {
 	for _, c := range []struct{ by, actor string }{{"fay", "fay"}, {"", "uid:1000"}} {
 		r := permissionRequest()
@@ -20,7 +20,7 @@ func TestWhoCancelled(t *testing.T) {
 	}
 }
 
-// What a hook withdraws is what its session asked under the name that its agent claims: one kind of it, or one call, where it says so.
+// A hook withdraws what its session asked under the name that its agent claims: one kind, or one call, if it says so.
 func TestWhatIsMootIsOfOneSessionAndAgent(t *testing.T) {
 	call := Request{
 		Kind: KindTool, Session: "s", Agent: "claude-code", Claimed: true, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
@@ -48,7 +48,7 @@ func TestWhatIsMootIsOfOneSessionAndAgent(t *testing.T) {
 	}
 }
 
-// Policy alone let a call go where nobody was asked and no grant was needed.
+// Policy alone allowed a call if nobody was asked and no grant was needed.
 func TestWhatNobodyWasAskedAbout(t *testing.T) {
 	let := Request{State: Approved, DecidedVia: ViaGrant}
 	asked, granted, open := let, let, let

@@ -10,12 +10,12 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// srv is a workspace in which nothing is a link but one.
+// srv is a workspace with a single link.
 var srv = Workspace{"/srv/code", func(name string) string {
 	return strings.ReplaceAll(name, "/srv/code/link", "/etc")
 }}
 
-// The file has commands that pass as something harmless, by every way that is known: joined, computed, quoted, by options, links,
+// The file has commands that look harmless but are not, in every known way: joined, computed, quoted, by options, links,
 // and characters that look like others.
 func TestWhatPassesAsHarmlessIsAsked(t *testing.T) {
 	text, err := os.ReadFile("testdata/asked.jsonl")
@@ -53,7 +53,7 @@ func TestEverydayCommandsAreLeft(t *testing.T) {
 	}
 }
 
-// Each is one step beyond what is left.
+// Each is one step beyond what is harmless.
 func TestWhatIsNotOnTheListIsAsked(t *testing.T) {
 	for _, text := range []string{
 		"", "# nothing", "ls > made", "go build -o .git/hooks/pre-commit ./src", "go build -o Makefile ./src",
@@ -102,7 +102,7 @@ func TestWhatGitKeepsOfASecretIsAsked(t *testing.T) {
 	}
 }
 
-// What runs later is known under every name that leads to it.
+// A file that runs later is recognized under every name that leads to it.
 func TestWhereNamesLead(t *testing.T) {
 	root := own.Resolve(t.TempDir())
 	for name, target := range map[string]string{"out": "/etc", "plain": ".git/config", "in": "src"} {
@@ -137,7 +137,7 @@ func TestWhereNamesLead(t *testing.T) {
 	}
 }
 
-// Nothing that is put behind a command that is asked about, or around it, has it left.
+// Nothing added after or around a command that needs asking makes it harmless.
 func FuzzCommand(f *testing.F) {
 	for _, seed := range []string{
 		"git status", "cd src && cat a <<'E'\nx\nE", "sh -c 'ls $(x)'", "sed -n 1,5p a", "((x))",
