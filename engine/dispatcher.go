@@ -215,7 +215,7 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 }
 
 // errEarly is the error of a copy that is held back (see hold).
-var errEarly = errors.New("kept from a phone for now")
+var errEarly = errors.New("prompt held back")
 
 // early returns how long a copy is still held back (see hold). A copy that is due later than hold allows was planned
 // before the clock was set back, and is sent.
@@ -470,7 +470,7 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 }
 
 // errOver is the error of a prompt that must not be sent when its turn comes: the request is looked at again.
-var errOver = &unfinished{errors.New("it is not to be sent any more"), retryLeast}
+var errOver = &unfinished{errors.New("prompt no longer to be sent"), retryLeast}
 
 // refresh lets the connector rebuild the prompt right before sending it, unless the request has ended or the person may
 // no longer be sent anything. It records the request and the time as they are then.

@@ -485,7 +485,7 @@ func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, e
 	return cancelled, permissions.StopUnsaved(err.Error())
 }
 
-// Resume ends a stop. It is for the operator and for whoever stopped.
+// Resume ends a stop. It is for the operator and for the person who stopped.
 func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	return e.EndStop(ctx, id, time.Time{})
 }

@@ -23,9 +23,9 @@ func (e *Engine) Approvals() agents.Approvals { return approvals{e} }
 const longestPatience = 24 * time.Hour
 
 var (
-	errNoKey     = errors.New("what an agent of ours asks needs a key")
-	errNoCall    = errors.New("an approval is used by a call that has a name")
-	errNoSession = errors.New("there is no session without a name")
+	errNoKey     = errors.New("a request of our own agent needs a key")
+	errNoCall    = errors.New("the use of an approval needs a call name")
+	errNoSession = errors.New("a session needs a name")
 )
 
 // Evaluate implements [agents.Approvals].

@@ -75,7 +75,7 @@ func (l Lock) Record(what Type, by, via string, at time.Time) Record {
 	}}
 }
 
-// LockedOut refuses whoever is locked.
+// LockedOut refuses a locked person.
 func LockedOut(person string) *Refusal {
 	return refuse(CodeLocked, ExitOther,
 		"%s is locked: nothing from this account counts until the operator, or two other people, unlock %s.", person, person)
@@ -93,7 +93,7 @@ func LockUnsaved(person, why string) *Refusal {
 		"Nothing was taken back.", person, why)
 }
 
-// NotLocked refuses to unlock whoever is not locked.
+// NotLocked refuses to unlock a person who is not locked.
 func NotLocked(person string) *Refusal {
 	return refuse(CodeUnknown, ExitUnknown, "%s is not locked.", bare(person))
 }
