@@ -83,8 +83,10 @@ func TestWhatGitKeepsOfASecretIsAsked(t *testing.T) {
 	for _, text := range []string{
 		"git show HEAD:.env", "git show :.env", "git show :0:.env", "git show HEAD:./.env", "git show HEAD:sub/.env", "git show 'HEAD:a/../.env'",
 		"git show HEAD:id_rsa", "git show main@{1}:x.pem", "git cat-file -p HEAD:.env", "git cat-file -p :.env", "git cat-file blob HEAD:.env",
-		"git diff HEAD:.env main:.env", "git diff main -- .env", "git diff -- ':(icase).ENV'", "git log -p -- ':/.env'", "git log -p -- ':!x' '.e*'",
-		"git log -p -- '.en?'", "git log -p -- '.[e]nv'", "git log -L 1,5:.env", "git log -L1,5:.env", "git log -L :x:.env", "git blame HEAD -- .env",
+		"git diff HEAD:.env main:.env", "git diff main -- .env", "git diff -- ':(icase).ENV'", "git log -p -- ':/.env'",
+		"git log -p -- ':!x' '.e*'",
+		"git log -p -- '.en?'", "git log -p -- '.[e]nv'", "git log -L 1,5:.env", "git log -L1,5:.env", "git log -L :x:.env",
+		"git blame HEAD -- .env",
 		"git rev-parse HEAD:.env", "git ls-tree HEAD .env", "git diff-tree -p HEAD .env", "git grep x HEAD -- .env", "git archive HEAD .env",
 		"git show HEAD:../.env", "git show stash@{0}:.netrc",
 	} {
@@ -93,7 +95,8 @@ func TestWhatGitKeepsOfASecretIsAsked(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"git show HEAD:src/main.go", "git show HEAD~2:./a.go", "git show :a.go", "git diff main...HEAD", "git log -L 1,5:a.go", "git log -L :main:a.go",
+		"git show HEAD:src/main.go", "git show HEAD~2:./a.go", "git show :a.go", "git diff main...HEAD", "git log -L 1,5:a.go",
+		"git log -L :main:a.go",
 		"git show HEAD~1", "git cat-file -p HEAD:src/main.go", "git blame -L 1,5 a.go", "git log --format='%h: %s' --since='2 weeks' -- src",
 	} {
 		if why := srv.Harmless(Command(text, srv.Root)); why != "" {
