@@ -52,7 +52,7 @@ type recentDecision struct {
 }
 
 func decisionKeyOf(caller permissions.Caller, q permissions.Request) *decisionKey {
-	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
+	if caller.Name == permissions.Anonymous || q.Kind != permissions.KindTool || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
 	return &decisionKey{caller.Name, q.Session, q.Agent, q.Hook, q.HookStage, permissions.CallDigest(q, carriedOut(q))}

@@ -48,6 +48,8 @@ const (
 	endAnswered
 	endChosenLate
 	endDefaulted
+	endHookLate
+	endHookDefaulted
 )
 
 // outcomes is the table of the contract. In the texts, {L} is what was asked for, {until} when a grant ends, {reason}
@@ -100,6 +102,8 @@ var outcomes = []struct {
 		"{option}\n(nobody answered within {after}; first option taken)", false, ExitNobody},
 	{KindClarification, "", endDefaulted,
 		"{option}\n(no valid answer in three tries; first option taken)", false, ExitNobody},
+	{KindClarification, "", endHookLate, "Nobody answered within {after}.", true, ExitNobody},
+	{KindClarification, "", endHookDefaulted, "No valid answer in three tries.", true, ExitNobody},
 	{KindClarification, "", endUndeliverable, "Question could not be delivered: {why}.", true, ExitUndeliverable},
 	{KindClarification, "", endWithdrawn, "Question cancelled.", true, ExitCancelled},
 }
@@ -224,6 +228,10 @@ func (r Request) ending() (end ending, ok bool) {
 		return endUndeliverable, true
 	case Answered:
 		switch {
+		case r.TimedOut && r.DeniesSilence():
+			return endHookLate, true
+		case r.Defaulted && r.DeniesSilence():
+			return endHookDefaulted, true
 		case r.TimedOut:
 			return endChosenLate, true
 		case r.Defaulted:
@@ -299,3 +307,7 @@ func (r Request) Choice() string {
 	}
 	return ""
 }
+
+// DeniesSilence reports whether r is a question that an agent's hook asks: if nobody answers it, the hook denies the call and
+// does not use the first option, which is only stored.
+func (r Request) DeniesSilence() bool { return r.Kind == KindClarification && r.Hook != "" }

@@ -117,6 +117,10 @@ func TestOutcomes(t *testing.T) {
 			Outcome{"none {option} of\nthem", false, 0}},
 		{"clarification time over", minutes(clarification(), 5*time.Minute), []Transition{Expire{At: dusk}},
 			Outcome{"blog\n(nobody answered within 5 minutes; first option taken)", false, 4}},
+		{"a hook's clarification time over", hooked(minutes(clarification(), 5*time.Minute)), []Transition{Expire{At: dusk}},
+			Outcome{"Nobody answered within 5 minutes.", true, 4}},
+		{"a hook's clarification, three wrong tries", hooked(clarification()), []Transition{Default{By: "fay", Via: "terminal", At: soon}},
+			Outcome{"No valid answer in three tries.", true, 4}},
 		{"clarification, three wrong tries", clarification(), []Transition{Default{By: "fay", Via: "terminal", At: soon}},
 			Outcome{"blog\n(no valid answer in three tries; first option taken)", false, 4}},
 		{"clarification, nobody reachable", clarification(), []Transition{blocked},
@@ -194,4 +198,10 @@ func TestHarmless(t *testing.T) {
 			t.Errorf("Harmless(%q) = %q, want %q", text, got, want)
 		}
 	}
+}
+
+// hooked returns r as an agent's hook asks it.
+func hooked(r Request) Request {
+	r.Hook = "claude-code"
+	return r
 }

@@ -79,7 +79,7 @@ func (r Request) validateForeign() error {
 		{"permissions", len(r.Tags) > 0, []Kind{KindPermission, KindTool}},
 		{"a tool", r.Tool != "" || r.AffectedPath != "" || r.hasInput(), []Kind{KindTool}},
 		{"calls", len(r.Calls) > 0, []Kind{KindTool}},
-		{"a hook", r.Hook != "", []Kind{KindTool}},
+		{"a hook", r.Hook != "", []Kind{KindTool, KindClarification}},
 		{"a mode", r.Mode != "", []Kind{KindPause}},
 		{"options", len(r.Choices) > 0, []Kind{KindClarification, KindTool}},
 	} {

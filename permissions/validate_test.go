@@ -87,7 +87,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"permission with calls", permissionRequest(), func(r *Request) { r.Calls = numbered(1, Call{Tool: "x"}) },
 			"a permission request cannot have calls; only tool can"},
 		{"permission of a hook", permissionRequest(), func(r *Request) { r.Hook = "codex" },
-			"a permission request cannot have a hook; only tool can"},
+			"a permission request cannot have a hook; only tool and clarification can"},
 		{"permission with a mode", permissionRequest(), func(r *Request) { r.Mode = ModeContinue }, "only pause can"},
 		{"permission with options", permissionRequest(), func(r *Request) { r.Choices = []string{"a", "b"} },
 			"only clarification and tool can"},

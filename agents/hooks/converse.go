@@ -52,7 +52,8 @@ func (c Call) asks() []permissions.Request {
 	for i, q := range c.questions {
 		r := c.Request
 		all[i] = permissions.Request{
-			Kind: permissions.KindClarification, Agent: r.Agent, Claimed: r.Claimed, Session: r.Session, Host: r.Host, Cwd: r.Cwd,
+			Kind: permissions.KindClarification, Hook: r.Hook, Agent: r.Agent, Claimed: r.Claimed, Session: r.Session, Host: r.Host,
+			Cwd: r.Cwd,
 		}
 		var says strings.Builder
 		says.WriteString(q.Question)

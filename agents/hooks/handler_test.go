@@ -353,7 +353,8 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 		done := post(t.Context(), address+"/hook/claude-code", asks)
 		id := pending(t, desk)
 		s, err := desk.Find(t.Context(), uid, id)
-		if r := s.Request; err != nil || r.Kind != permissions.KindClarification || r.Message != "Which colour?\n- Red: r\n- Blue: b" {
+		if r := s.Request; err != nil || r.Kind != permissions.KindClarification || r.Hook != "claude-code" ||
+			r.Message != "Which colour?\n- Red: r\n- Blue: b" {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		decide(t, desk, id, permissions.Choose(2), "")

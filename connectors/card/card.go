@@ -169,6 +169,8 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 		when += ", in " + about(left)
 	}
 	switch {
+	case r.DeniesSilence():
+		when += ", then it is not answered"
 	case r.Kind == permissions.KindClarification:
 		when += ", then the first is taken"
 	case r.Mode == permissions.ModeContinue:

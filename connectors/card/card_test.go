@@ -171,6 +171,16 @@ scribe asks: announce where?
    2  mail
    3  nowhere
 until          14:05 UTC, in 5 min, then the first is taken · sha256 4f3a…91`},
+		{"clarification of a hook, which denies without an answer", request(permissions.KindClarification, func(r *permissions.Request) {
+			r.Hook, r.Message, r.Choices = "claude-code", "announce where?", []string{"blog", "mail"}
+			r.Deadline = now.Add(5 * time.Minute)
+		}), card.Options{Now: now}, `
+────────────────────────────────────────────── K7F3Q ──
+⚠ AGENT CLARIFICATION NEEDED
+scribe asks: announce where?
+   1  blog
+   2  mail
+until          14:05 UTC, in 5 min, then it is not answered · sha256 4f3a…91`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := "\n" + card.Card(connectors.Prompt{Request: c.r, Code: "K7F3Q"}, c.o)

@@ -178,6 +178,10 @@ func answered(r permissions.Request, o Options) []string {
 		choice = fmt.Sprintf("%d %s", k+1, quote(Prose(r.Choice())))
 	}
 	switch {
+	case r.TimedOut && r.DeniesSilence():
+		return []string{"⌛ Nobody answered within " + span(r.Timeout())}
+	case r.Defaulted && r.DeniesSilence():
+		return []string{"⚠ No valid answer in three tries"}
 	case r.TimedOut:
 		return []string{"⌛ Nobody answered within " + span(r.Timeout()) + "; first option taken", choice}
 	case r.Defaulted:

@@ -119,6 +119,12 @@ func TestSettled(t *testing.T) {
 		{settled(clarification, answered, "", "terminal", 0, func(r *row) {
 			r.Defaulted, r.Answer = true, permissions.Choose(1)
 		}), `⚠ No valid answer in three tries; first option taken · 1 "blog"`},
+		{settled(clarification, answered, "", timeout, 0, func(r *row) {
+			r.Hook, r.TimedOut, r.Answer = "claude-code", true, permissions.Choose(1)
+		}), "⌛ Nobody answered within 15 min"},
+		{settled(clarification, answered, "", "terminal", 0, func(r *row) {
+			r.Hook, r.Defaulted, r.Answer = "claude-code", true, permissions.Choose(1)
+		}), "⚠ No valid answer in three tries"},
 		{settled(permission, cancelled, "agent:scribe", "", 0, nil), "✖ Cancelled by the agent"},
 		{settled(permission, cancelled, "sam", "cli", time.Second, nil),
 			"✖ Cancelled by sam · command line · 14:00:01 · after 1 s"},

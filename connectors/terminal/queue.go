@@ -246,6 +246,9 @@ func (s *screen) wrong(ctx context.Context, say string) {
 // triesLeft says how many tries are left, and what follows.
 func triesLeft(it *item) string {
 	left, then := "2 tries left", `1 "`+card.Visible(it.prompt.Request.Choices[0])+`" is taken`
+	if it.prompt.Request.DeniesSilence() {
+		then = "it is not answered"
+	}
 	switch mostTries - it.tries {
 	case mostTries:
 		left = "3 tries"

@@ -211,7 +211,7 @@ func (a Ask) checkMembers() error {
 		{"tool", a.Tool != "", tool},
 		{"input", a.hasInput(), tool},
 		{"affected_path", a.Affected != "", tool},
-		{"hook", a.Hook != "", tool},
+		{"hook", a.Hook != "", []permissions.Kind{permissions.KindTool, permissions.KindClarification}},
 		{"hook_stage", a.HookStage != "", tool},
 		{"harmless", a.Harmless, tool},
 		{"ahead", a.Ahead, tool},

@@ -81,6 +81,8 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 	}}
 	defaulted := asked
 	defaulted.Answer, defaulted.Defaulted = permissions.Choose(1), true
+	unanswered := defaulted
+	unanswered.Hook = "claude-code"
 	answered := step
 	answered.State, answered.Calls = permissions.Approved, slices.Clone(step.Calls)
 	answered.Calls[1].Answer, answered.Calls[1].By = permissions.Allow(permissions.Session), "sam"
@@ -99,6 +101,7 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 		{permissions.DialogResponded, defaulted, "s1", `{"defaulted":true,"response":"a"}`},
 		{permissions.DialogResponded, permissions.Request{}, "s1", `{"reason":"user_denied","response":null}`},
 		{permissions.DialogTimeout, asked, "s1", `{"response":"b"}`},
+		{permissions.DialogTimeout, unanswered, "s1", `{"defaulted":true,"reason":"unanswered","response":null}`},
 		{permissions.WaitAckEnter, step, "s1", `{"tools":[{"tool":"write_file","args":{"path":"/a"},"step":3,"affected_path":"/a"},` +
 			`{"tool":"run_command","args":null,"step":3,"affected_path":null}]}`},
 		{permissions.WaitAckEnter, permissions.Request{}, "s1", `{"tools":null}`},

@@ -513,8 +513,12 @@ func FromHappening(h permissions.Event) Event {
 		if r.Answer == permissions.Other {
 			response = r.Comment
 		}
+		why := h.Detail["reason"]
+		if r.DeniesSilence() && (r.TimedOut || r.Defaulted) {
+			response, why = "", "unanswered"
+		}
 		e.Payload = map[string]any{"response": OrNull(response)}
-		if why := h.Detail["reason"]; why != "" && response == "" {
+		if why != "" && response == "" {
 			e.Payload["reason"] = why
 		}
 		if r.Defaulted {
