@@ -290,7 +290,8 @@ func TestNoSettingsAreWrittenWhereALinkLeadsToAnotherAccounts(t *testing.T) {
 	}
 	a, _ := connect.Target{Home: home, GOOS: "linux", Command: []string{"/bin/daycared", "--socket", "/run/agent"}}.Find("claude-code")
 	c := &CLI{UID: os.Getuid() + 1, Out: io.Discard, Err: io.Discard} // whose file it is not
-	if err := c.connectTo(t.Context(), a, &connection{}); err == nil || !strings.Contains(err.Error(), "is another account's; nothing was written") {
+	err := c.connectTo(t.Context(), a, &connection{})
+	if err == nil || !strings.Contains(err.Error(), "is another account's; nothing was written") {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(target); err != nil || string(text) != "{}" {
