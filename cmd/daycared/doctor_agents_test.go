@@ -207,11 +207,11 @@ func TestOnlyAProgramOfThisAccountOrOfRootIsRun(t *testing.T) {
 		}, "claude is not run: accounts besides this one and root could change it"},
 		"a link by way of a folder that is open to others": {func(t *testing.T, c *CLI, program string) {
 			open := filepath.Join(c.env("HOME"), "open")
-			real := filepath.Join(c.env("HOME"), "real")
-			put(t, real, "#!/bin/sh\ntouch $HOME/ran\n", 0o700)
+			target := filepath.Join(c.env("HOME"), "real")
+			put(t, target, "#!/bin/sh\ntouch $HOME/ran\n", 0o700)
 			_ = os.Mkdir(open, 0o700)
 			_ = os.Chmod(open, 0o777)
-			_ = os.Symlink(real, filepath.Join(open, "hop"))
+			_ = os.Symlink(target, filepath.Join(open, "hop"))
 			_ = os.Remove(program)
 			_ = os.Symlink(filepath.Join(open, "hop"), program)
 		}, "claude is not run: accounts besides this one and root could change it"},

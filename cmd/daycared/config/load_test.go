@@ -86,7 +86,8 @@ connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /
   whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}, editor: {enabled: true}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
-limits: {pending_per_caller: 1, prompts_per_minute: 2, auto_per_minute: {read_file: 6, "mcp__V.1__*": 7}, pending_total: 3, requests_per_hour: 4, bytes_per_hour: 5}
+limits: {pending_per_caller: 1, prompts_per_minute: 2, auto_per_minute: {read_file: 6, "mcp__V.1__*": 7}, pending_total: 3,
+  requests_per_hour: 4, bytes_per_hour: 5}
 keep: {requests: 30d, payloads: 36h, audit: 8760h}
 audit: {key_file: /srv/key, heads: {to: log, every: 1h}}
 data_dir: "/srv/daycared"
