@@ -327,14 +327,15 @@ func (c *CLI) connectTo(ctx context.Context, a connect.Agent, told *connection) 
 	}
 	c.tellConnection(a)
 	c.tellReach(ctx, a, told)
-	c.tellSkipped(ctx, a, told)
-	fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. "+
-		"daycared doctor tries the connection.\n", a.Name)
+	if !c.tellSkipped(ctx, a, told) {
+		fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. "+
+			"daycared doctor tries the connection.\n", a.Name)
+	}
 	return nil
 }
 
-// tellSkipped prints why an agent that was just connected does not run the hook, if it says so itself.
-func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection) {
+// tellSkipped prints why an agent that was just connected does not run the hook, with the remedy, and reports whether it says so itself.
+func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection) (skipped bool) {
 	h := c.runsHook(ctx, a, c.managed(a).verdict != "")
 	if h.why != "" {
 		told.Skips = wire.OrNull(h.why)
@@ -343,6 +344,7 @@ func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection
 	if h.unasked != "" {
 		c.print("note      %s was not asked whether it runs the hook: %s.\n", a.Name, h.unasked)
 	}
+	return h.why != ""
 }
 
 // tellReach prints whom an agent that was just connected can ask. It warns if that is nobody, since all requests are then

@@ -57,7 +57,11 @@ func rowsOf(a connect.Agent, h hearing, root managed) (rows []bound) {
 		}
 		note(h.note)
 		if row.Verdict != connect.Nothing && (root.risky || says(a, "--gate risky", `"--gate","risky"`)) {
-			note("--gate risky: reading, editing, building and testing in its folder is left to its own mode, and so is what those run")
+			left := "reading and editing in its folder is left to its own mode"
+			if a.LeavesCommands() {
+				left = "reading, editing, building and testing in its folder is left to its own mode, and so is what those run"
+			}
+			note("--gate risky: " + left)
 		}
 		rows = append(rows, row)
 	}

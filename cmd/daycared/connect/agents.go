@@ -71,6 +71,12 @@ const leaves = "--gate risky: what was read completely and only reads, edits, bu
 	"agent's own mode, and what it builds or tests there runs; commands of Codex, Copilot CLI and Cursor are asked about; tools.gated, " +
 	"tools.forbidden and high_risk hold all the same"
 
+// LeavesCommands reports whether [GateRisky] leaves harmless commands to the agent: it tells its hook in which folder a command
+// runs. Of the others only reading and editing by tools of their own is left.
+func (a Agent) LeavesCommands() bool {
+	return slices.Contains([]string{"claude-code", "gemini", "opencode"}, a.Dialect)
+}
+
 // Movers returns the environment variables that move agents' settings.
 func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
 
@@ -93,7 +99,7 @@ func (p Target) Find(name string) (a Agent, ok bool) {
 	a, ok = p.find(name)
 	a.Binding = p.bindings()[name]
 	if p.Gate == GateRisky && a.Dialect != "" {
-		a.Notes = append(a.Notes, leaves)
+		a.Notes, a.Reads = append(a.Notes, leaves), nil // what reads in the agent's folder is left
 	}
 	return a, ok
 }
