@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,8 @@ func (i *inbox) run(ctx context.Context) error {
 func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	r := s.Request
 	ref, known := i.shown[r.ID]
-	if !known && r.State != permissions.Pending {
+	others := i.person.Name != permissions.OperatorName && !slices.Contains(r.Asked, i.person.Name)
+	if !known && (r.State != permissions.Pending || others) { // the daemon's own account receives what others are asked, too
 		return nil
 	}
 	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, To: i.person}
