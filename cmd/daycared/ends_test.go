@@ -91,9 +91,8 @@ func TestAStopUnderLoadLogsNoError(t *testing.T) {
 			others.Go(func() { busy("/v1/requests", unasked, hurried, agents) })
 			others.Go(func() { busy(decision, `{"answer":"allow_once"}`, hurried, people) })
 		}
-		others.Go(func() {
-			_ = l.people.Events(t.Context(), admin.FromNow, func(wire.Event) error { return nil }) // until the daemon ends the stream
-		})
+		follows, leave := context.WithCancel(t.Context()) // the client comes back to a daemon that was there
+		others.Go(func() { _ = l.people.Events(follows, admin.FromNow, func(wire.Event) error { return nil }) })
 		if err := l.daemon.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -103,6 +102,7 @@ func TestAStopUnderLoadLogsNoError(t *testing.T) {
 			t.Errorf("the daemon ended with code %d", code)
 		}
 		close(stopped)
+		leave()
 		others.Wait()
 		for range waiting {
 			if got := <-answers; got != `200 <nil> "state":"pending"` {

@@ -149,7 +149,7 @@ func TestHealthTurnsRedAndTellsNoSecret(t *testing.T) {
 		s := play(t, func(s *stage) { s.token = "123456789:ANOTHER-TOKEN_THAT-IS-NOT-ACCEPTED0" })
 		s.sick("does not accept the bot's token")
 		call := s.ask(network("x"))
-		s.until("a card was tried", func() bool { return strings.Contains(s.logged.String(), "not up to date") })
+		s.until("a card was tried", func() bool { return strings.Contains(s.logged.String(), "update prompts of a request: retrying") })
 		s.waits(call)
 	})
 	t.Run("no server", func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestHealthTurnsRedAndTellsNoSecret(t *testing.T) {
 		s.server.Down()
 		s.sick("no contact with Telegram")
 		call := s.ask(network("x"))
-		s.until("a card was tried", func() bool { return strings.Contains(s.logged.String(), "not up to date") })
+		s.until("a card was tried", func() bool { return strings.Contains(s.logged.String(), "update prompts of a request: retrying") })
 		if err := s.server.Up(); err != nil {
 			t.Fatal(err)
 		}
