@@ -108,12 +108,24 @@ func (c *call) begin(ctx context.Context) error {
 	}
 	if r, found := c.engine.recentDecision(work, c.caller, q); found {
 		c.answer = &r
+		c.supersede(r.ID)
 		return nil
 	}
-	if c.waiter, err = c.engine.place(work, c.caller, q); err == nil {
-		c.engine.rejoined(work, c.waiter.ID())
+	c.waiter, err = c.engine.place(work, c.caller, q)
+	if err != nil {
+		c.supersede("")
+		return err
 	}
-	return err
+	c.supersede(c.waiter.ID())
+	c.engine.rejoined(work, c.waiter.ID())
+	return nil
+}
+
+// supersede ends what is kept of an earlier answer about the same call, now that a hook asks about it by the request of that id.
+func (c *call) supersede(id permissions.ID) {
+	if c.before != nil {
+		c.engine.supersede(*c.before, id)
+	}
 }
 
 func (c *call) end(ctx context.Context) error {

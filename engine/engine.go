@@ -119,10 +119,13 @@ func New(o Options) *Engine {
 		unrouted:  map[string]bool{},
 		regrets:   map[permissions.ID]time.Time{},
 		regretted: permissions.NewSignal(),
-		recent:    recentDecisions{all: map[decisionKey]recentDecision{}, refused: map[decisionKey]refusedOnce{}},
+		recent: recentDecisions{
+			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},
+		},
 		beginning: make(chan struct{}, mostBegun),
 		over:      make(chan struct{}),
 	}
+	e.recent.since = e.stamp()
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings
 	e.moves.Store(&map[string]string{})

@@ -641,6 +641,62 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 	}
 }
 
+// An answer that a second hook was given, that was dropped, or that a newer question about the call has superseded does not
+// come back when its own request is told to the first hook once more.
+func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {
+	for name, then := range map[string]func(s *stage, m *connectortest.Memory, q permissions.Request){
+		"given a second time": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+			q.HookStage = permissions.HookAgain
+			if r := s.get(s.ask(s.t.Context(), q)); r.State != permissions.Approved {
+				s.t.Fatalf("the second hook: %s", r.State)
+			}
+		},
+		"its session's end": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+			m := permissions.Recall{Session: q.Session, Agent: q.Agent, Via: permissions.ViaSessionEnd}
+			if _, err := s.Recall(s.t.Context(), self, m); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+		"asked once more": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+			q.Call = "call-2"
+			if r, err := s.Ask(over(s.t), self, q); r.State != permissions.Pending {
+				s.t.Fatalf("asked once more: %s, %v", r.State, err)
+			}
+		},
+		"asked once more and denied": func(s *stage, m *connectortest.Memory, q permissions.Request) {
+			q.Call = "call-2"
+			done := s.ask(s.t.Context(), q)
+			s.decides(m, 2, permissions.Deny)
+			s.get(done)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			s := play(t, usual(), m)
+			q := again(`{"command":"ls"}`)
+			q.Agent, q.Claimed, q.HookStage, q.Call = "claude-code", true, permissions.HookBefore, "call-1"
+			done := s.ask(t.Context(), q)
+			s.decides(m, 1, allow())
+			first := s.get(done)
+			then(s, m, q)
+			second := q
+			second.HookStage, second.Call = permissions.HookAgain, ""
+			if name == "asked once more" {
+				if r, _ := s.Ask(over(t), self, second); r.State == permissions.Approved {
+					t.Error("an older yes answers a newer question")
+				}
+			}
+			q.ID = first.ID
+			if r := s.get(s.ask(t.Context(), q)); r.State != permissions.Approved || r.ID != first.ID {
+				t.Fatalf("told once more: %s", r.State)
+			}
+			if r, _ := s.Ask(over(t), self, second); r.State == permissions.Approved {
+				t.Error("the answer came back")
+			}
+		})
+	}
+}
+
 // What an agent's own judgement has refused is asked about once, if the settings say so; a yes counts once for the same
 // call, and a no leaves it refused.
 func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {

@@ -33,8 +33,27 @@ var heardFrom = map[string]string{
 // asked about once more.
 type recentDecisions struct {
 	mu      sync.Mutex
+	since   time.Time // when the daemon started: what was told before is not kept
 	all     map[decisionKey]recentDecision
+	over    map[permissions.ID]time.Time // answers that were given a second time, superseded or dropped: never kept again; until when
 	refused map[decisionKey]refusedOnce
+}
+
+// drop ends the answer kept for a call. Telling its request once more does not bring it back. r.mu is held.
+func (r *recentDecisions) drop(of decisionKey, now time.Time) {
+	if was, kept := r.all[of]; kept {
+		delete(r.all, of)
+		r.over[was.id] = now.Add(2 * rememberDecision)
+	}
+}
+
+// supersede drops the answer kept for a call that is asked about by another request now.
+func (e *Engine) supersede(of decisionKey, id permissions.ID) {
+	e.recent.mu.Lock()
+	defer e.recent.mu.Unlock()
+	if e.recent.all[of].id != id {
+		e.recent.drop(of, e.clock.Now())
+	}
 }
 
 // refusedFor is how long people are not asked again about a call that the agent refuses once more.
@@ -107,21 +126,36 @@ func (e *Engine) rememberDecision(of decisionKey, r permissions.Request) {
 	if r.State == permissions.Denied && of.stage == permissions.HookDenied { // it is as it was
 		return
 	}
+	told := r.DecidedAt
+	if !r.UsedAt.IsZero() { // telling it again does not make it younger
+		told = r.UsedAt
+	}
 	now := e.clock.Now()
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
-	if e.StoppedBy() != "" {
-		return
-	}
 	maps.DeleteFunc(e.recent.all, func(_ decisionKey, h recentDecision) bool { return !now.Before(h.until) })
-	e.recent.all[of] = recentDecision{r.ID, now.Add(rememberDecision)}
+	maps.DeleteFunc(e.recent.over, func(_ permissions.ID, until time.Time) bool { return !now.Before(until) })
+	until := told.Add(rememberDecision)
+	_, over := e.recent.over[r.ID]
+	switch {
+	case over || told.Before(e.recent.since) || !now.Before(until):
+	case e.StoppedBy() != "":
+		e.recent.over[r.ID] = now.Add(2 * rememberDecision)
+	default:
+		e.recent.all[of] = recentDecision{r.ID, until}
+	}
 }
 
 // forgetDecisions drops the answers kept of the calls that match, so that people are asked about them again; nil: of all.
 func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
-	maps.DeleteFunc(e.recent.all, func(of decisionKey, _ recentDecision) bool { return matches == nil || matches(of) })
+	now := e.clock.Now()
+	for of := range e.recent.all {
+		if matches == nil || matches(of) {
+			e.recent.drop(of, now)
+		}
+	}
 }
 
 // stand reports whether everybody whose answer r has is still somebody of the configuration, and not locked.
@@ -140,11 +174,11 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 		return permissions.Request{}, false
 	}
 	of.stage = heardFrom[of.stage]
+	now := e.clock.Now()
 	e.recent.mu.Lock()
 	was, found := e.recent.all[*of]
-	delete(e.recent.all, *of)
+	e.recent.drop(*of, now)
 	e.recent.mu.Unlock()
-	now := e.clock.Now()
 	if !found || !now.Before(was.until) || now.Before(was.until.Add(-2*rememberDecision)) {
 		return permissions.Request{}, false
 	}
