@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -75,6 +76,9 @@ func readSuggestion(raw json.RawMessage) (s suggestion, ok bool) {
 	return s, err == nil && s.Type != "" && s.Destination != "" && bytes.Equal(same, raw) && !strings.ContainsFunc(s.String(), invisible)
 }
 
+// plainTool is the name of one tool: no pattern, and no rule of its own.
+var plainTool = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 // adds is what people can choose, to follow "Allow once, and"; empty if it is not to be offered.
 func (s suggestion) adds() string {
 	if s.Destination != "session" || s.Mode != "" {
@@ -83,14 +87,15 @@ func (s suggestion) adds() string {
 	switch {
 	case s.Type == "addRules" && s.Behavior == "allow" && len(s.Rules) > 0 && len(s.Directories) == 0:
 		for _, r := range s.Rules {
-			if r.ToolName == "" || r.ToolName == "Bash" && strings.Trim(r.RuleContent, ":* ") == "" { // whatever it runs
+			every := strings.Trim(r.RuleContent, ":*?./~ ") == ""
+			if !plainTool.MatchString(r.ToolName) || every && (r.RuleContent != "" || r.ToolName == "Bash") { // whatever it runs
 				return ""
 			}
 		}
 		return "have Claude Code allow " + s.what() + " by itself in this session"
 	case s.Type == "addDirectories" && s.Behavior == "" && len(s.Rules) == 0 && len(s.Directories) > 0:
 		for _, d := range s.Directories {
-			if !filepath.IsAbs(d) {
+			if !filepath.IsAbs(d) || filepath.Clean(d) == "/" {
 				return ""
 			}
 		}
