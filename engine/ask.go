@@ -301,14 +301,21 @@ func unread(err error) error {
 	return err
 }
 
+// unfollowedFor is how long a hook's question that nobody waits for stays pending.
+const unfollowedFor = 10 * time.Second
+
 // Begin is [Engine.Ask] without waiting: it returns the request as it is. The call keeps its place for a moment, for an
-// Ask with the same Call and the request's id.
+// Ask with the same Call and the request's id. A hook's question is withdrawn unless the agent's next hook soon waits for
+// it: the agent was interrupted between the two.
 func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	now, done := context.WithTimeout(ctx, 0)
 	defer done()
 	r, err := e.Ask(now, caller, q)
 	if err != nil && (r.State != permissions.Pending || !errors.Is(err, context.DeadlineExceeded)) {
 		return permissions.RequestView{Request: r}, err
+	}
+	if r.Hook != "" && q.Call == "" && r.State == permissions.Pending {
+		return e.Regret(ctx, caller, r.ID, unfollowedFor)
 	}
 	return e.View(ctx, r)
 }

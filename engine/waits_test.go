@@ -76,6 +76,34 @@ func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 	}
 }
 
+// A question that a hook asks without waiting is withdrawn if no other hook waits for it soon: its agent was interrupted
+// between the two. One that is waited for, or that no hook asked, stays.
+func TestAHooksQuestionThatNobodyWaitsForIsWithdrawn(t *testing.T) {
+	s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+	alone, followed := hook("Bash", `{"command":"make a"}`), hook("Bash", `{"command":"make b"}`)
+	alone.HookStage, followed.HookStage = permissions.HookBefore, permissions.HookBefore
+	ids := map[string]permissions.ID{"alone": s.left(alone), "followed": s.left(followed), "a call": s.left(call("", "write_file", `{"path":"/a"}`))}
+	followed.HookStage = permissions.HookAgain
+	waits := s.ask(t.Context(), followed)
+	s.waiting(ids["followed"], 1)
+	s.pass(9 * time.Second)
+	if got := s.state(ids["alone"]); got != permissions.Pending {
+		t.Errorf("after 9 seconds the question is %s", got)
+	}
+	s.pass(2 * time.Second)
+	wiretest.Eventually(t, "the question is withdrawn", func() bool { return s.state(ids["alone"]) == permissions.Cancelled })
+	s.pass(time.Minute)
+	for _, name := range []string{"followed", "a call"} {
+		if got := s.state(ids[name]); got != permissions.Pending {
+			t.Errorf("the question of %s is %s", name, got)
+		}
+	}
+	if _, err := s.Withdraw(t.Context(), self, ids["followed"]); err != nil {
+		t.Error(err)
+	}
+	<-waits
+}
+
 // The place of a client that shows a dialog is kept across a restart, until it returns or its request is settled.
 func TestTheDialogOfAClientIsWaitedForAfterARestart(t *testing.T) {
 	s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
