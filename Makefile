@@ -79,7 +79,7 @@ format: need ## gofmt
 		{ echo "$$files"; echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
 
 .PHONY: lint
-lint: need ## staticcheck, the import walls and the other linters of .golangci.yml
+lint: need ## staticcheck and the other linters of .golangci.yml
 	$(LINT) run --build-tags real ./...
 	go -C tools/figures tool -modfile=../lint.mod golangci-lint run ./...
 

@@ -235,7 +235,7 @@ func TestCircle(t *testing.T) {
 // list is every package of the module. It needs no network: go test has just built them.
 func list(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list",
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-tags", "real",
 		"-json=ImportPath,Doc,GoFiles,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOPROXY=off")
@@ -270,13 +270,13 @@ func trespasses(house []pkg) []string {
 		}
 		for _, path := range p.Imports {
 			if ok && ours[path] && !forTests(p.ImportPath) && (forTests(path) || !matches(path, may)) {
-				found = append(found, p.ImportPath+" may not import "+path)
+				found = append(found, p.ImportPath+" may not import "+path+": of our packages it may import "+strings.Join(may, ", "))
 			}
 		}
 		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
 			for _, o := range owners {
 				if matches(path, []string{o.library}) && !matches(p.ImportPath, o.parts) {
-					found = append(found, p.ImportPath+" may not see "+path)
+					found = append(found, p.ImportPath+" may not import "+path+": only "+strings.Join(o.parts, ", ")+" may")
 				}
 			}
 		}
