@@ -268,6 +268,11 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	other.Session = "s2"
 	asks(other)
 	asks(again(pwd))
+	if _, err := st.Recall(t.Context(), self, permissions.Recall{
+		Session: "s1", Kind: permissions.KindTool, Tool: "Bash", Input: []byte(pwd), Via: permissions.ViaKeyboard,
+	}); err != nil { // another call has run
+		t.Fatal(err)
+	}
 	justified := again(ls)
 	justified.Reason = "in other words"
 	if r := st.get(st.ask(t.Context(), justified)); r.State != permissions.Approved || !r.Answers(justified) {
@@ -655,6 +660,18 @@ func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {
 			m := permissions.Recall{Session: q.Session, Agent: q.Agent, Via: permissions.ViaSessionEnd}
 			if _, err := s.Recall(s.t.Context(), self, m); err != nil {
 				s.t.Fatal(err)
+			}
+		},
+		"the call has run": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+			m := permissions.Recall{
+				Session: q.Session, Agent: q.Agent, Kind: q.Kind, Tool: q.Tool, Input: q.Input, Via: permissions.ViaKeyboard,
+			}
+			if _, err := s.Recall(s.t.Context(), self, m); err != nil {
+				s.t.Fatal(err)
+			}
+			q.HookStage, q.Call = permissions.HookAgain, ""
+			if r, _ := s.Ask(over(s.t), self, q); r.State == permissions.Approved {
+				s.t.Error("the answer about a call that has run answers the next one")
 			}
 		},
 		"asked once more": func(s *stage, _ *connectortest.Memory, q permissions.Request) {

@@ -118,10 +118,10 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 	if caller.Name == permissions.Anonymous { // it could withdraw the request of another anonymous caller
 		return 0, permissions.TokenNeeded()
 	}
-	if m.Tool == "" { // the session is over, or was interrupted
-		e.forgetDecisions(func(of decisionKey) bool {
-			return of.caller == caller.Name && of.session == m.Session && of.agent == m.Agent
-		})
+	for of, id := range e.keptDecisions(caller.Name, m.Session, m.Agent) {
+		if r, unread := e.store.Read(ctx, id); m.Tool == "" || unread != nil || m.Matches(r) { // else another call has run
+			e.supersede(of, "")
+		}
 	}
 	pending, err := e.store.PendingOfSession(ctx, caller.Name, m.Session)
 	for _, id := range pending {
@@ -651,11 +651,11 @@ func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name s
 // vacate clears a name that no token proves any more, for its next holder: it withdraws pending requests and revokes
 // grants and unused approvals. The caller holds e.steering.
 func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
+	now, caller := e.stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
 	tokens, err := e.store.Tokens(ctx)
-	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name }) {
+	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name && !t.Expired(now) }) {
 		return err
 	}
-	now, caller := e.stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
 	e.forgetDecisions(func(of decisionKey) bool { return of.caller == caller })
 	grants, err := e.store.GrantsInForce(ctx, "", now)
 	for _, g := range grants {
@@ -687,6 +687,19 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 		}
 	}
 	e.registry.NotifyNotices()
+	return err
+}
+
+// vacateExpired clears the names whose last token has expired.
+func (e *Engine) vacateExpired(ctx context.Context) error {
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	callers, err := e.store.Callers(ctx, e.stamp())
+	for _, caller := range callers {
+		if name, is := permissions.TokenName(caller); is {
+			err = errors.Join(err, e.vacate(ctx, name, "", permissions.ViaExpiry))
+		}
+	}
 	return err
 }
 

@@ -3,10 +3,12 @@ package engine_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -280,5 +282,59 @@ func TestANameIsNobodysByNoSlip(t *testing.T) {
 	refused(t, err, permissions.CodeInvalid)
 	if _, token, err := st.CreateToken(t.Context(), boss, "deploy", "fay", 0); err != nil || token.Person != "fay" {
 		t.Errorf("it is of %q, %v", token.Person, err)
+	}
+}
+
+// TestWhatAnExpiredTokenLeftIsWithdrawn while the daemon runs, whether or not the token is presented again: the requests and grants
+// of a name that no token proves any more are not listed.
+func TestWhatAnExpiredTokenLeftIsWithdrawn(t *testing.T) {
+	for name, presented := range map[string]bool{"presented": true, "not presented": false} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, usual(), m)
+			ids := map[string][]permissions.ID{}
+			var secret permissions.Secret
+			for i, name := range []string{"deploy", "build"} { // the other one's token does not expire
+				var err error
+				if secret, _, err = st.CreateToken(t.Context(), boss, name, "fay", []time.Duration{0, time.Minute}[i]); err != nil {
+					t.Fatal(err)
+				}
+				caller, err := st.Prove(t.Context(), secret, askerUID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, tag := range []string{"@write:/srv", "@write:/opt"} {
+					r, err := st.Begin(t.Context(), caller, tagged("s", tag))
+					if err != nil {
+						t.Fatal(err)
+					}
+					ids[name] = append(ids[name], r.Request.ID)
+				}
+				st.shown(m, 2*i+2)
+				d := connectors.Decision{Request: ids[name][0], Answer: permissions.Allow(permissions.Session)}
+				if _, err := m.Do(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st.pass(2 * time.Minute)
+			if presented {
+				_, err := st.Prove(t.Context(), secret, askerUID)
+				refused(t, err, permissions.CodeToken)
+			}
+			st.eventually("the request is withdrawn", func() bool {
+				r, err := st.rows.Read(t.Context(), ids["build"][1])
+				return err == nil && r.State == permissions.Cancelled && r.DecidedVia == permissions.ViaExpiry
+			})
+			if left, err := st.Grants(t.Context(), boss); err != nil || len(left) != 1 || left[0].Caller != "token:deploy" {
+				t.Errorf("there are the grants %v, %v", left, err)
+			}
+			if r, err := st.rows.Read(t.Context(), ids["deploy"][1]); err != nil || r.State != permissions.Pending {
+				t.Errorf("the request of a token that holds is %s, %v", r.State, err)
+			}
+			r, err := st.rows.Read(t.Context(), ids["build"][1])
+			if said := card.Settled(r, card.Options{}); err != nil || !strings.Contains(said, "the agent's token has expired") {
+				t.Errorf("its card says %s, %v", said, err)
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ const (
 	mostAstray = 30 * time.Minute
 )
 
-// prune deletes what is older than the settings allow, until ctx ends. A clock that is wrong at the start and corrected
+// prune deletes what is older than the settings allow, and withdraws what the callers of expired tokens left, until ctx ends. A clock that is wrong at the start and corrected
 // later deletes nothing.
 func (e *Engine) prune(ctx context.Context) error {
 	wall, passed := e.clock.Now().Round(0), e.clock.Elapsed()
@@ -27,6 +27,9 @@ func (e *Engine) prune(ctx context.Context) error {
 		if astray := now.Sub(wall) - (e.clock.Elapsed() - passed); astray.Abs() > mostAstray {
 			e.log.Warn("clock jumped; pruning paused until restart", "by", astray)
 			return nil
+		}
+		if err := e.vacateExpired(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("withdraw what expired tokens left", "err", err)
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error

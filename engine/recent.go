@@ -47,7 +47,7 @@ func (r *recentDecisions) drop(of decisionKey, now time.Time) {
 	}
 }
 
-// supersede drops the answer kept for a call that is asked about by another request now.
+// supersede drops the answer kept for a call that has run, or is asked about by another request now.
 func (e *Engine) supersede(of decisionKey, id permissions.ID) {
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
@@ -144,6 +144,19 @@ func (e *Engine) rememberDecision(of decisionKey, r permissions.Request) {
 	default:
 		e.recent.all[of] = recentDecision{r.ID, until}
 	}
+}
+
+// keptDecisions returns the requests whose answers are kept for a caller's agent in a session.
+func (e *Engine) keptDecisions(caller, session, agent string) map[decisionKey]permissions.ID {
+	e.recent.mu.Lock()
+	defer e.recent.mu.Unlock()
+	kept := map[decisionKey]permissions.ID{}
+	for of, was := range e.recent.all {
+		if of.caller == caller && of.session == session && of.agent == agent {
+			kept[of] = was.id
+		}
+	}
+	return kept
 }
 
 // forgetDecisions drops the answers kept of the calls that match, so that people are asked about them again; nil: of all.

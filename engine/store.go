@@ -73,6 +73,8 @@ type Store interface {
 	// Left lists the requests of a caller that the next holder of its name would find: pending ones, unused approvals,
 	// and what was settled since a time and not collected.
 	Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error)
+	// Callers lists who has pending requests, or grants in force at now.
+	Callers(ctx context.Context, now time.Time) ([]string, error)
 	// RevokeToken revokes one token by its id, or all of a name, and returns them. Without any it refuses with
 	// [permissions.CodeUnknown].
 	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)

@@ -62,11 +62,20 @@ type Token struct {
 
 // Valid reports whether the token proves anything at now.
 func (t Token) Valid(now time.Time) bool {
-	return t.RevokedAt.IsZero() && t.SuspendedAt.IsZero() && !now.Before(t.CreatedAt) && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
+	return t.RevokedAt.IsZero() && t.SuspendedAt.IsZero() && !now.Before(t.CreatedAt) && !t.Expired(now)
 }
 
+// Expired reports whether the token has an end that is not after now.
+func (t Token) Expired(now time.Time) bool { return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt) }
+
 // Caller returns who asks with the token, over a connection of that account.
-func (t Token) Caller(uid int) Caller { return Caller{Name: "token:" + t.Name, UID: uid} }
+func (t Token) Caller(uid int) Caller { return Caller{Name: tokenPrefix + t.Name, UID: uid} }
+
+// tokenPrefix begins the name of a caller that a token proves.
+const tokenPrefix = "token:"
+
+// TokenName returns the token's name of a caller that a token proves.
+func TokenName(caller string) (name string, is bool) { return strings.CutPrefix(caller, tokenPrefix) }
 
 // secretPrefix begins an agent's secret, so that scanners and people recognize it.
 const secretPrefix = "dcd_a_"

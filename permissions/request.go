@@ -103,6 +103,7 @@ const (
 	ViaKeyboard   = "keyboard"    // the agent's own dialog was answered
 	ViaInterrupt  = "interrupt"   // the agent was interrupted, or the asking process was ended
 	ViaSessionEnd = "session_end" // the agent's session is over
+	ViaExpiry     = "expiry"      // its caller's last token has expired
 )
 
 // When an agent runs a hook for a call.

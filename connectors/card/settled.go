@@ -83,6 +83,7 @@ var withdrawnWhy = map[string]string{
 	permissions.ViaKeyboard:   "it was answered at the agent's keyboard",
 	permissions.ViaInterrupt:  "the agent was interrupted",
 	permissions.ViaSessionEnd: "the agent's session ended",
+	permissions.ViaExpiry:     "the agent's token has expired",
 }
 
 // allowed says what an approval allows, in our words alone, because a tool's name could say anything.

@@ -138,8 +138,7 @@ func refusedToken(token permissions.Token, now time.Time) error {
 
 // endToken revokes an expired token.
 func (s *Store) endToken(ctx context.Context, token permissions.Token, now time.Time) error {
-	expired := !token.ExpiresAt.IsZero() && !now.Before(token.ExpiresAt)
-	if !expired {
+	if !token.Expired(now) {
 		return nil
 	}
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -204,6 +203,14 @@ const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state =
 // Left implements [engine.Store].
 func (s *Store) Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error) {
 	return gather(ctx, s, "a request", func(id *permissions.ID) []any { return []any{id} }, readLeftOfCaller, caller, micros(since))
+}
+
+const readCallers = `SELECT caller FROM requests WHERE state = 'pending' ` +
+	`UNION SELECT caller FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until > $1`
+
+// Callers implements [engine.Store].
+func (s *Store) Callers(ctx context.Context, now time.Time) ([]string, error) {
+	return gather(ctx, s, "a caller", func(name *string) []any { return []any{name} }, readCallers, micros(now))
 }
 
 func openTokens(columns string) string {
