@@ -184,6 +184,9 @@ func TestRule05TheAskerNeverDecides(t *testing.T) {
 			s.AllowSameUser = c.same
 			m := connectortest.NewMemory(c.from, nil)
 			st := play(t, s, m)
+			if _, _, err := st.CreateToken(t.Context(), boss, "x", "", 0); err != nil {
+				t.Fatal(err)
+			}
 			go func() { _, _ = st.Ask(t.Context(), c.caller, network("x")) }()
 			id := st.shown(m, 1).Request.ID
 			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: c.answer})
