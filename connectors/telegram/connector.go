@@ -31,7 +31,6 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
-	"github.com/daycared/daycared/connectors/invitation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -93,7 +92,7 @@ var (
 func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
-		host: o.Host, links: &links{Store: invitation.NewStore(o.Now)},
+		host: o.Host, links: &links{Invitations: connectors.NewInvitations(o.Now)},
 		files: map[string]bool{},
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
 		rooms: newRooms(), firsts: map[first]bool{}, olds: map[old]ref{},

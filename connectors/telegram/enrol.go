@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/invitation"
 )
 
 var _ connectors.Pairer = (*Connector)(nil)
@@ -128,7 +127,7 @@ func address(id int64) string { return strconv.FormatInt(id, 10) }
 // Dismiss is [connectors.Pairer].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.links.End(code); came {
-		c.links.Write(g.Address, invitation.NotAdded)
+		c.links.Write(g.Address, connectors.NotAdded)
 	}
 }
 
@@ -140,7 +139,7 @@ func (c *Connector) Greet(code, address, name string) {
 
 // Release is [connectors.Pairer].
 func (c *Connector) Release(address, name string) {
-	c.links.Write(address, invitation.Released(visible(c.host), visible(name)))
+	c.links.Write(address, connectors.Released(visible(c.host), visible(name)))
 }
 
 // sendQueued sends the messages queued for accounts.
@@ -168,7 +167,7 @@ func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 
 // links holds the open links and the bot that they lead to.
 type links struct {
-	*invitation.Store
+	*connectors.Invitations
 	self atomic.Pointer[Bot] // nil until Telegram was asked
 }
 
@@ -182,6 +181,6 @@ const (
 
 // enrolled tells a person that they are asked from now on.
 func enrolled(host, name string) string {
-	return "You answer for daycared" + invitation.On(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with buttons " +
+	return "You answer for daycared" + connectors.OnHost(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with buttons " +
 		"below it. /help says what else you can write."
 }

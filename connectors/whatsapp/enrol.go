@@ -9,7 +9,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/connectors/invitation"
 )
 
 // pairing is the word that is written before a pairing code.
@@ -83,20 +82,20 @@ func (c *Connector) AwaitCandidate(ctx context.Context, code string) (connectors
 // Dismiss is [connectors.Pairer].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.book.End(code); came {
-		c.book.Write(g.Address, invitation.NotAdded)
+		c.book.Write(g.Address, connectors.NotAdded)
 	}
 }
 
 // Greet is [connectors.Pairer].
 func (c *Connector) Greet(code, address, name string) {
 	c.book.End(code)
-	c.book.Write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want "+
+	c.book.Write(address, "You answer for daycared"+connectors.OnHost(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want "+
 		"to do comes here, with how to answer below it. /help says what else you can write.")
 }
 
 // Release is [connectors.Pairer].
 func (c *Connector) Release(address, name string) {
-	c.book.Write(address, invitation.Released(card.Visible(c.host), card.Visible(name)))
+	c.book.Write(address, connectors.Released(card.Visible(c.host), card.Visible(name)))
 }
 
 // Address is [connectors.Pairer].

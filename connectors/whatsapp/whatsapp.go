@@ -33,7 +33,6 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
-	"github.com/daycared/daycared/connectors/invitation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -68,7 +67,7 @@ type Connector struct {
 	lost        connectors.LostAccounts          // people who have to write first
 	client      atomic.Pointer[whatsmeow.Client] // nil while no account is held
 
-	book *invitation.Store
+	book *connectors.Invitations
 	work sync.WaitGroup // background sends
 
 	whole      card.Whole
@@ -105,7 +104,7 @@ func New(o Options) *Connector {
 		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
-		book: invitation.NewStore(o.Now),
+		book: connectors.NewInvitations(o.Now),
 		ends: connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
 		done: connectors.NewLRU[string, bool](mostRemembered), unreadable: connectors.NewLRU[string, bool](mostRemembered),
 		dates: connectors.NewLRU[string, time.Time](mostRemembered),

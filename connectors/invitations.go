@@ -1,19 +1,13 @@
-// Package invitation holds the invitations of one channel: codes that pair one account each, within ten minutes. The first
-// account that brings a code is its candidate; somebody who knows the person has to confirm it. Codes are kept in memory
-// only.
-package invitation
+package connectors
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/daycared/daycared/connectors"
 )
 
 const (
-	// Life is how long a code is valid.
-	Life = 10 * time.Minute
+	invitationLife = 10 * time.Minute
 	// mostWrong is how many wrong codes of one account get an answer.
 	mostWrong = 5
 	// wrongLife is how long wrong codes are counted, mostAccounts for how many accounts.
@@ -26,45 +20,47 @@ const NotAdded = "You were not added: whoever runs daycared did not confirm it. 
 
 // Released tells a person that they are no longer asked. host and name are as the channel shows them.
 func Released(host, name string) string {
-	return "You no longer answer for daycared" + On(host) + " as " + name + ". Nothing is asked here any more."
+	return "You no longer answer for daycared" + OnHost(host) + " as " + name + ". Nothing is asked here any more."
 }
 
-// On names the machine in a sentence, as the channel shows it; empty: this one.
-func On(host string) string {
+// OnHost names the machine in a sentence, as the channel shows it; empty: this one.
+func OnHost(host string) string {
 	if host == "" {
 		return " here"
 	}
 	return " on " + host
 }
 
-// Store holds the open invitations. It is safe for concurrent use.
-type Store struct {
+// Invitations are the open invitations of one channel: codes that pair one account each, within ten minutes. The first account
+// that brings a code is its candidate; somebody who knows the person has to confirm it. Codes are kept in memory only. It is
+// safe for concurrent use.
+type Invitations struct {
 	now     func() time.Time
-	letters chan message
+	letters chan letter
 
 	mu     sync.Mutex
-	out    map[string]*invitation
+	out    map[string]*openInvitation
 	wrongs map[string]int // by account, since
 	since  time.Time
 }
 
-type invitation struct {
+type openInvitation struct {
 	until time.Time
-	guest connectors.PairingCandidate // without an Address until an account came
+	guest PairingCandidate // without an Address until an account came
 	came  chan struct{}               // closed when there is a candidate
 	ended chan struct{}               // closed when it ends
 }
 
-// message is a text for an account.
-type message struct{ to, text string }
+// letter is a text for an account.
+type letter struct{ to, text string }
 
-// NewStore makes an empty Book.
-func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, letters: make(chan message, 100), out: map[string]*invitation{}, wrongs: map[string]int{}}
+// NewInvitations makes an empty one.
+func NewInvitations(now func() time.Time) *Invitations {
+	return &Invitations{now: now, letters: make(chan letter, 100), out: map[string]*openInvitation{}, wrongs: map[string]int{}}
 }
 
 // Add adds an invitation with an unguessable code, valid before until, and removes expired ones.
-func (b *Store) Add(code string) (until time.Time) {
+func (b *Invitations) Add(code string) (until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for old, i := range b.out {
@@ -73,13 +69,13 @@ func (b *Store) Add(code string) (until time.Time) {
 			delete(b.out, old)
 		}
 	}
-	until = b.now().Add(Life)
-	b.out[code] = &invitation{until: until, came: make(chan struct{}), ended: make(chan struct{})}
+	until = b.now().Add(invitationLife)
+	b.out[code] = &openInvitation{until: until, came: make(chan struct{}), ended: make(chan struct{})}
 	return until
 }
 
 // Take records who brought a code. It succeeds for the first account, also if repeated.
-func (b *Store) Take(code string, g connectors.PairingCandidate) bool {
+func (b *Invitations) Take(code string, g PairingCandidate) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, known := b.out[code]
@@ -95,7 +91,7 @@ func (b *Store) Take(code string, g connectors.PairingCandidate) bool {
 }
 
 // Wrong counts a wrong code of an account and reports whether to answer it.
-func (b *Store) Wrong(address string) bool {
+func (b *Invitations) Wrong(address string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.now().Sub(b.since) > wrongLife {
@@ -110,13 +106,13 @@ func (b *Store) Wrong(address string) bool {
 }
 
 // Guest waits for the account that brings a code. A candidate is returned even if ctx has ended. The error matches
-// [connectors.ErrNoInvitation] once nobody can use the code any more.
-func (b *Store) Guest(ctx context.Context, code string) (connectors.PairingCandidate, error) {
+// [ErrNoInvitation] once nobody can use the code any more.
+func (b *Invitations) Guest(ctx context.Context, code string) (PairingCandidate, error) {
 	b.mu.Lock()
 	i, known := b.out[code]
 	b.mu.Unlock()
 	if !known {
-		return connectors.PairingCandidate{}, connectors.ErrNoInvitation
+		return PairingCandidate{}, ErrNoInvitation
 	}
 	select {
 	case <-i.came:
@@ -130,18 +126,18 @@ func (b *Store) Guest(ctx context.Context, code string) (connectors.PairingCandi
 	case <-time.After(i.until.Sub(b.now())):
 		b.End(code)
 	case <-ctx.Done():
-		return connectors.PairingCandidate{}, ctx.Err()
+		return PairingCandidate{}, ctx.Err()
 	}
-	return connectors.PairingCandidate{}, connectors.ErrNoInvitation
+	return PairingCandidate{}, ErrNoInvitation
 }
 
 // End ends an invitation and returns its candidate, if any.
-func (b *Store) End(code string) (g connectors.PairingCandidate, came bool) {
+func (b *Invitations) End(code string) (g PairingCandidate, came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, known := b.out[code]
 	if !known {
-		return connectors.PairingCandidate{}, false
+		return PairingCandidate{}, false
 	}
 	delete(b.out, code)
 	close(i.ended)
@@ -149,15 +145,15 @@ func (b *Store) End(code string) (g connectors.PairingCandidate, came bool) {
 }
 
 // Write queues a text for an account. If nobody sends the queue, new texts are dropped.
-func (b *Store) Write(address, text string) {
+func (b *Invitations) Write(address, text string) {
 	select {
-	case b.letters <- message{address, text}:
+	case b.letters <- letter{address, text}:
 	default:
 	}
 }
 
 // SendQueued sends the queued texts until ctx ends, then the rest of the queue.
-func (b *Store) SendQueued(ctx context.Context, send func(address, text string)) error {
+func (b *Invitations) SendQueued(ctx context.Context, send func(address, text string)) error {
 	for {
 		select {
 		case l := <-b.letters:

@@ -1,4 +1,4 @@
-package invitation
+package connectors
 
 import (
 	"context"
@@ -6,18 +6,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/daycared/daycared/connectors"
 )
 
 var (
-	fay = connectors.PairingCandidate{Address: "4242", Name: "Fay"}
-	eve = connectors.PairingCandidate{Address: "6666"}
+	fay = PairingCandidate{Address: "4242", Name: "Fay"}
+	eve = PairingCandidate{Address: "6666"}
 )
 
 func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewStore(time.Now)
+		b := NewInvitations(time.Now)
 		ended, stop := context.WithCancel(t.Context())
 		stop()
 		guest := func(code string) string {
@@ -46,7 +44,7 @@ func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 		if g, came := b.End("a"); !came || g != fay {
 			t.Errorf("ended with %v", g)
 		}
-		if _, err := b.Guest(t.Context(), "a"); !errors.Is(err, connectors.ErrNoInvitation) || b.Take("a", fay) {
+		if _, err := b.Guest(t.Context(), "a"); !errors.Is(err, ErrNoInvitation) || b.Take("a", fay) {
 			t.Errorf("after its end: %v", err)
 		}
 		waited := make(chan error, 1)
@@ -58,12 +56,12 @@ func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 		wait("late")
 		<-time.After(10 * time.Minute)
 		synctest.Wait()
-		if err := <-waited; !errors.Is(err, connectors.ErrNoInvitation) || b.Take("late", fay) {
+		if err := <-waited; !errors.Is(err, ErrNoInvitation) || b.Take("late", fay) {
 			t.Errorf("after its time: %v", err)
 		}
 		wait("given")
 		b.End("given")
-		if err := <-waited; !errors.Is(err, connectors.ErrNoInvitation) {
+		if err := <-waited; !errors.Is(err, ErrNoInvitation) {
 			t.Errorf("taken back while it is waited for: %v", err)
 		}
 		wait("came")
@@ -76,7 +74,7 @@ func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
 
 func TestWrongCodesAreAnsweredFiveTimesADay(t *testing.T) {
 	now := time.Now()
-	b := NewStore(func() time.Time { return now })
+	b := NewInvitations(func() time.Time { return now })
 	for i := range 7 {
 		if got := b.Wrong("6666"); got != (i < mostWrong) {
 			t.Errorf("the wrong code %d is answered: %v", i+1, got)
