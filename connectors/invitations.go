@@ -47,8 +47,8 @@ type Invitations struct {
 type openInvitation struct {
 	until time.Time
 	guest PairingCandidate // without an Address until an account came
-	came  chan struct{}               // closed when there is a candidate
-	ended chan struct{}               // closed when it ends
+	came  chan struct{}    // closed when there is a candidate
+	ended chan struct{}    // closed when it ends
 }
 
 // letter is a text for an account.
