@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// largest is the maximum size in bytes of an input that fits a question unchanged. A question has at most 64 KiB in all.
-const largest = 32 << 10
+// maxInline is the maximum size in bytes of an input that fits a question unchanged. A question has at most 64 KiB in all.
+const maxInline = 32 << 10
 
 // The input members that hold what a tool writes to a file, and what it replaces.
 var (
@@ -21,20 +21,20 @@ var (
 	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"oldString", "newString"}, {"oldText", "newText"}}
 )
 
-// changes renders what a call does to a file as a line diff; empty if the input does not say so. It is complete, and repeats
+// diffOf renders what a call does to a file as a line diff; empty if the input does not say so. It is complete, and repeats
 // only what the input contains.
-func changes(path string, m members) string {
-	if patch := m.maybe("command", "patch", "patchText", "input"); strings.HasPrefix(patch, "*** Begin Patch") {
+func diffOf(path string, m members) string {
+	if patch := m.optionalText("command", "patch", "patchText", "input"); strings.HasPrefix(patch, "*** Begin Patch") {
 		return patch
 	}
 	if path == "" {
 		return ""
 	}
 	var out strings.Builder
-	if content := m.maybe(contentMembers...); content != "" {
-		prefixed(&out, "+", content)
+	if content := m.optionalText(contentMembers...); content != "" {
+		writePrefixed(&out, "+", content)
 	} else {
-		edits(&out, m)
+		writeEdits(&out, m)
 	}
 	if out.Len() == 0 || out.Len() > permissions.MaxDetails/2 {
 		return ""
@@ -42,16 +42,16 @@ func changes(path string, m members) string {
 	return "--- " + path + "\n+++ " + path + "\n" + out.String()
 }
 
-// edits writes one replacement, or a list of them.
-func edits(out *strings.Builder, m members) {
+// writeEdits writes one replacement, or a list of them.
+func writeEdits(out *strings.Builder, m members) {
 	for _, names := range editMembers {
-		before, after := m.maybe(names[0]), m.maybe(names[1])
+		before, after := m.optionalText(names[0]), m.optionalText(names[1])
 		if before == "" && after == "" {
 			continue
 		}
 		out.WriteString("@@\n")
-		prefixed(out, "-", before)
-		prefixed(out, "+", after)
+		writePrefixed(out, "-", before)
+		writePrefixed(out, "+", after)
 		return
 	}
 	var list []members
@@ -59,12 +59,12 @@ func edits(out *strings.Builder, m members) {
 		return
 	}
 	for _, one := range list {
-		edits(out, one)
+		writeEdits(out, one)
 	}
 }
 
-// prefixed writes text with a prefix on every line. A final newline starts no further line.
-func prefixed(out *strings.Builder, prefix, text string) {
+// writePrefixed writes text with a prefix on every line. A final newline starts no further line.
+func writePrefixed(out *strings.Builder, prefix, text string) {
 	if text == "" {
 		return
 	}
@@ -76,7 +76,7 @@ func prefixed(out *strings.Builder, prefix, text string) {
 // fit moves an input that is too large for a question into the details, which people receive as a file. The question then
 // identifies it by its hash.
 func fit(r *permissions.Request) error {
-	if len(r.Input) <= largest {
+	if len(r.Input) <= maxInline {
 		return nil
 	}
 	var m members
@@ -86,11 +86,11 @@ func fit(r *permissions.Request) error {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		value := string(m[name])
-		if text := m.maybe(name); text != "" {
+		if text := m.optionalText(name); text != "" {
 			value = text
 		}
 		fmt.Fprintf(&out, "%q, %d bytes:\n", name, len(value))
-		prefixed(&out, "    ", value)
+		writePrefixed(&out, "    ", value)
 	}
 	if out.Len() > permissions.MaxDetails {
 		return fmt.Errorf("the input of %s has %d bytes, more than can be shown to anybody", r.Tool, len(r.Input))

@@ -7,8 +7,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// readCodex reads what Codex gives its hooks, which is what Claude Code gives its own. Codex takes an allow of PreToolUse for a
-// failed hook; silence lets the call go. The justification that PermissionRequest adds to the input is no part of the call.
+// readCodex reads the input of Codex's hooks, which has Claude Code's shape. Codex treats an explicit allow of PreToolUse as a
+// failed hook; an empty reply allows. The justification that PermissionRequest adds to the input is not part of the call.
 func readCodex(_ Dialect, m members) (c Call, err error) {
 	c, err = readEvent(m)
 	if c.event == "PreToolUse" {
@@ -21,15 +21,15 @@ func readCodex(_ Dialect, m members) (c Call, err error) {
 	}
 	var input members
 	if c.event == "PermissionRequest" && json.Unmarshal(c.Request.Input, &input) == nil && input["command"] != nil {
-		c.Request.Reason = input.maybe("description")
+		c.Request.Reason = input.optionalText("description")
 		delete(input, "description")
 		c.Request.Input = input.encode()
 	}
 	return c, err
 }
 
-// after are the events that decide nothing: what they make moot, and why. Those of one call name it.
-var after = map[string]struct {
+// endEvents are the events that only withdraw requests: how, and whether the event names one call.
+var endEvents = map[string]struct {
 	via string
 	one bool
 }{
@@ -39,13 +39,13 @@ var after = map[string]struct {
 	"SessionEnd":         {permissions.ViaSessionEnd, false},
 }
 
-// results are the members that say how a call ended.
-var results = []string{"tool_response", "error", "is_interrupt", "duration_ms"}
+// resultMembers are the members with a call's result.
+var resultMembers = []string{"tool_response", "error", "is_interrupt", "duration_ms"}
 
-// readClaude reads what Claude Code gives its hooks. What policy lets go is left to Claude Code's own rules, by silence, and
-// two of its tools are a conversation with the person.
+// readClaude reads the input of Claude Code's hooks. What policy allows unasked gets an empty reply, which leaves it to Claude
+// Code's own rules. See converse for two tools that talk to the person.
 func readClaude(_ Dialect, m members) (c Call, err error) {
-	if m.maybe("hook_event_name") == "PermissionDenied" {
+	if m.optionalText("hook_event_name") == "PermissionDenied" {
 		return readDenied(m)
 	}
 	c, err = readEvent(m)
@@ -66,8 +66,8 @@ func readClaude(_ Dialect, m members) (c Call, err error) {
 	return c, err
 }
 
-// readDenied reads what Claude Code tells after its auto mode has refused a call. A person's yes lets the model try once more; anything
-// else is silence, and leaves it refused.
+// readDenied reads the event that follows a refusal by Claude Code's auto mode. An approval lets the model retry; otherwise the
+// reply is empty, and the call stays refused.
 func readDenied(m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err
@@ -82,18 +82,18 @@ func readDenied(m members) (c Call, err error) {
 			Retry bool   `json:"retry"`
 		}{c.event, true}}
 	}
-	c.refused = m.maybe("reason")
+	c.refused = m.optionalText("reason")
 	delete(m, "reason")
 	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
-// readEvent reads what Claude Code and Codex give their hooks.
+// readEvent reads an input in the shape of Claude Code's hooks.
 func readEvent(m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err
 	}
-	end, over := after[c.event]
-	c.Moot.Via = end.via
+	end, over := endEvents[c.event]
+	c.Recall.Via = end.via
 	switch {
 	case c.event == "PreToolUse":
 		c.answer, c.Request.HookStage = preToolUse, permissions.HookBefore
@@ -103,7 +103,7 @@ func readEvent(m members) (c Call, err error) {
 		c.Request.Session, err = m.text("session_id")
 		return c, err
 	case over:
-		for _, name := range results {
+		for _, name := range resultMembers {
 			delete(m, name)
 		}
 	default:
@@ -112,7 +112,7 @@ func readEvent(m members) (c Call, err error) {
 	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
-// common reads the members that all dialects have, by their names.
+// common reads the members that all dialects have, under the given names.
 func (c *Call) common(m members, session, tool, input string) (err error) {
 	if c.Request.Session, err = m.text(session); err != nil {
 		return err
@@ -136,7 +136,7 @@ type hookOutput struct {
 	Specific any `json:"hookSpecificOutput"`
 }
 
-// preToolUse is the answer to PreToolUse.
+// preToolUse is the output for PreToolUse.
 func preToolUse(c Call, v Verdict) any {
 	word := v.word()
 	if v.Open && c.Keyboard {
@@ -154,12 +154,12 @@ type behavior struct {
 	Behavior string          `json:"behavior"`
 	Message  string          `json:"message,omitempty"`
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
-	// Permissions are changes of the agent's own permissions, of those that it suggested.
+	// Permissions are the accepted suggestions, which change the agent's own permissions.
 	Permissions []json.RawMessage `json:"updatedPermissions,omitempty"`
 }
 
-// permissionRequest is the answer to PermissionRequest. Codex refuses one with anything else in it. Silence leaves it to the
-// agent's own dialog.
+// permissionRequest is the output for PermissionRequest; Codex rejects other members. Nil leaves the decision to the agent's own
+// dialog.
 func permissionRequest(c Call, v Verdict) any {
 	if v.Open && c.Keyboard {
 		return nil
@@ -174,7 +174,7 @@ func permissionRequest(c Call, v Verdict) any {
 	}{c.event, decision}}
 }
 
-// behavior is a verdict where only a denial has words.
+// behavior is the verdict in the format in which only a denial has a message.
 func (v Verdict) behavior() behavior {
 	if v.Allowed {
 		return behavior{Behavior: v.word(), Input: json.RawMessage(v.Input)}

@@ -28,7 +28,7 @@ func (c *Call) converse() error {
 	switch c.Request.Tool {
 	case "ExitPlanMode":
 		c.echo, c.Request.Widest = string(c.Request.Input), permissions.Once
-		if c.Request.Details = input.maybe("plan"); c.Request.Details != "" {
+		if c.Request.Details = input.optionalText("plan"); c.Request.Details != "" {
 			delete(input, "plan") // it is in the details
 			c.Request.Input = input.encode()
 		}

@@ -31,7 +31,7 @@ func readCursor(_ Dialect, m members) (c Call, err error) {
 	if c.Request.Session, err = m.text("conversation_id"); err != nil {
 		return c, err
 	}
-	c.Request.Cwd = cmp.Or(m.maybe("cwd"), root(m))
+	c.Request.Cwd = cmp.Or(m.optionalText("cwd"), root(m))
 	return c, read(&c, m)
 }
 
@@ -65,7 +65,7 @@ func (c *Call) cursorMCP(m members) error {
 		return err
 	}
 	asked := members{"input": input}
-	url, command := m.maybe("url"), m.maybe("command")
+	url, command := m.optionalText("url"), m.optionalText("command")
 	switch {
 	case url != "" && command != "":
 		return errors.New("the hook was given both the url and the command of a server")

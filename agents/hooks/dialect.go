@@ -54,9 +54,9 @@ var dialects = []Dialect{
 	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
 }
 
-// spoken detects the dialect of an input by its members, whatever was named, because agents run the hooks in each other's
+// detect detects the dialect of an input by its members, whatever was named, because agents run the hooks in each other's
 // settings.
-func (d Dialect) spoken(m members) Dialect {
+func (d Dialect) detect(m members) Dialect {
 	name := d.Name
 	alike := name == "claude-code" || name == "codex"
 	switch {
@@ -66,8 +66,8 @@ func (d Dialect) spoken(m members) Dialect {
 		name = "opencode"
 	case m["toolName"] != nil && m["tool_name"] == nil:
 		name = "copilot"
-	case name != "codex" && slices.Contains([]string{"PreToolUse", "SessionEnd"}, m.maybe("hook_event_name")) &&
-		m.maybe("timestamp") != "" && m["permission_mode"] == nil && m["prompt_id"] == nil && m["turn_id"] == nil:
+	case name != "codex" && slices.Contains([]string{"PreToolUse", "SessionEnd"}, m.optionalText("hook_event_name")) &&
+		m.optionalText("timestamp") != "" && m["permission_mode"] == nil && m["prompt_id"] == nil && m["turn_id"] == nil:
 		// an event spelled as Claude Code spells it
 		name = "copilot"
 	case alike && m["turn_id"] != nil:
@@ -93,9 +93,9 @@ func Names() []string {
 	return wire.Each(dialects, func(d Dialect) string { return d.Name })
 }
 
-// Asking returns, by dialect, the tools that only ask: ours, of a server called daycared, and the agent's own tool for asking
+// AskingTools returns, by dialect, the tools that only ask: ours, of a server called daycared, and the agent's own tool for asking
 // the person.
-func Asking(tools []string) map[string][]string {
+func AskingTools(tools []string) map[string][]string {
 	all := map[string][]string{}
 	for _, d := range dialects {
 		if d.talks != "" {
@@ -120,7 +120,7 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 		return readEvent(m)
 	}
 	c.event = "preToolUse"
-	if m["toolName"] == nil && m["toolArgs"] == nil && m.maybe("reason") != "" {
+	if m["toolName"] == nil && m["toolArgs"] == nil && m.optionalText("reason") != "" {
 		c.event = "sessionEnd"
 	}
 	if _, named := m["hookName"]; named {
@@ -141,7 +141,7 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 		c.answer = func(_ Call, v Verdict) any { return v.behavior() }
 		return c, c.common(m, "sessionId", "toolName", "toolInput")
 	case "sessionEnd":
-		c.Moot.Via = permissions.ViaSessionEnd
+		c.Recall.Via = permissions.ViaSessionEnd
 		c.Request.Session, err = m.text("sessionId")
 		return c, err
 	}

@@ -47,7 +47,7 @@ func FuzzDialect(f *testing.F) {
 			denies(t, c.Reply(Refuse(err)))
 			return
 		}
-		if c.Moot.Via != "" { // it decides nothing
+		if c.Recall.Via != "" { // it decides nothing
 			return
 		}
 		if nowhere := func(string) string { return "/none" }; c.Harmless(nowhere) && (c.questions != nil || c.event == "PermissionRequest") {

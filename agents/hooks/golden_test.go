@@ -103,7 +103,7 @@ func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 func said(c Call) string {
 	var out strings.Builder
 	r := c.Request
-	if m := c.Moot; m.Via != "" {
+	if m := c.Recall; m.Via != "" {
 		return fmt.Sprintf("moot %s: session %s agent %s kind %s tool %s input %s\n", m.Via, m.Session, m.Agent, m.Kind, m.Tool, m.Input)
 	}
 	for _, q := range c.asks() {
@@ -264,7 +264,7 @@ func TestALargeInputIsShownWhole(t *testing.T) {
 		if _, err := ask(strings.Repeat("x", permissions.MaxDetails)); err == nil || !strings.Contains(err.Error(), "more than can be shown") {
 			t.Errorf("too much to show: %v", err)
 		}
-		if c, err := ask(strings.Repeat("\n", largest/2-200)); err != nil || c.Request.Details == "" || len(c.Request.Input) < largest/2 {
+		if c, err := ask(strings.Repeat("\n", maxInline/2-200)); err != nil || c.Request.Details == "" || len(c.Request.Input) < maxInline/2 {
 			t.Errorf("what just fits: %v", err)
 		}
 	})

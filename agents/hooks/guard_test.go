@@ -217,7 +217,7 @@ func TestJudgeEveryKindModeAndState(t *testing.T) {
 	}
 }
 
-// mixed is a desk that returns the approval of another request to every caller.
+// mixed is an engine that returns the approval of another request to every caller.
 type mixed struct {
 	Requests
 	change func(*permissions.Request)

@@ -15,7 +15,7 @@ import (
 
 // Options configure a [Handler].
 type Options struct {
-	Desk Requests
+	Requests Requests
 	// CallerOf returns the authenticated caller of a call's context.
 	CallerOf func(context.Context) permissions.Caller
 	// Stopping is closed when the daemon stops, before the contexts of calls end: calls are then answered, and their requests
@@ -24,10 +24,10 @@ type Options struct {
 }
 
 const (
-	// spare is the time for writing an answer after a call's time is over.
-	spare = 5 * time.Second
-	// longest is the maximum of within.
-	longest = 24 * time.Hour
+	// writeMargin is the time for writing an answer after a call's time is over.
+	writeMargin = 5 * time.Second
+	// maxWithin is the maximum of within.
+	maxWithin = 24 * time.Hour
 )
 
 // Handler serves POST /hook/{dialect}; ?within=9m gives the agent's timeout. An agent that hangs up earlier has ended its hook.
@@ -53,7 +53,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a hook sends application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within + spare)) // best effort: test recorders have no deadlines
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within + writeMargin)) // best effort: test recorders have no deadlines
 	input, err := io.ReadAll(io.LimitReader(r.Body, MaxInput+1))
 	if err != nil {
 		http.Error(w, "read what the hook was given: "+err.Error(), http.StatusBadRequest)
@@ -61,9 +61,9 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := d.Read(input)
 	switch {
-	case c.Moot.Via != "":
+	case c.Recall.Via != "":
 		if err == nil {
-			_, _ = o.Desk.Recall(r.Context(), o.CallerOf(r.Context()), c.Moot) // best effort: it decides nothing
+			_, _ = o.Requests.Recall(r.Context(), o.CallerOf(r.Context()), c.Recall) // best effort: it decides nothing
 		}
 		answer(w, Reply{})
 		return
@@ -74,7 +74,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 	c.Request.Host, _ = os.Hostname() // empty if it fails
 	ctx, done := o.untilHangup(r.Context())
 	defer done()
-	answer(w, c.Reply(Decide(ctx, o.Desk, o.CallerOf(ctx), c, c.Within(within))))
+	answer(w, c.Reply(Decide(ctx, o.Requests, o.CallerOf(ctx), c, c.Within(within))))
 }
 
 // untilHangup derives a context whose cause distinguishes a stop of the daemon ([ErrLeft]) from an agent that hung up; net/http
@@ -109,7 +109,7 @@ func waits(text string, usual time.Duration) (time.Duration, error) {
 		return usual, nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Second || d > longest {
+	if err != nil || d < time.Second || d > maxWithin {
 		return 0, errors.New("within is a duration from 1s to 24h, such as 9m")
 	}
 	return d, nil

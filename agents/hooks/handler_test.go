@@ -31,7 +31,7 @@ func serve(t *testing.T, desk hooks.Requests) (address string, stop func()) {
 	t.Helper()
 	base, end := context.WithCancel(context.Background())
 	s := httptest.NewUnstartedServer(hooks.Handler(hooks.Options{
-		Desk: desk, CallerOf: func(context.Context) permissions.Caller { return uid }, Stopping: base.Done(),
+		Requests: desk, CallerOf: func(context.Context) permissions.Caller { return uid }, Stopping: base.Done(),
 	}))
 	s.Config.BaseContext = func(net.Listener) context.Context { return base }
 	s.Start()
@@ -298,7 +298,7 @@ func TestWhatIsNoHookIsRefused(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hook/codex", strings.NewReader(bash))
 		r.Header.Set("Content-Type", kind)
-		hooks.Handler(hooks.Options{Desk: desk}).ServeHTTP(w, r)
+		hooks.Handler(hooks.Options{Requests: desk}).ServeHTTP(w, r)
 		if w.Code != http.StatusUnsupportedMediaType {
 			t.Errorf("%q: %d", kind, w.Code)
 		}
@@ -306,7 +306,7 @@ func TestWhatIsNoHookIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hook/codex", broken{})
 	r.Header.Set("Content-Type", "application/json")
-	hooks.Handler(hooks.Options{Desk: desk}).ServeHTTP(w, r)
+	hooks.Handler(hooks.Options{Requests: desk}).ServeHTTP(w, r)
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("a body that breaks off: %d", w.Code)
 	}

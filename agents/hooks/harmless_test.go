@@ -58,7 +58,7 @@ func TestWhatEachDialectLeaves(t *testing.T) {
 		{"claude-code", "Edit", `{"file_path":"a.go","old_string":"a","new_string":"b","more":1}`, false},
 		{"claude-code", "Edit", `{"file_path":".git/config","old_string":"a","new_string":"b"}`, false},
 		{"claude-code", "Write", `{"file_path":"Makefile","content":"x"}`, false}, {"claude-code", "Write", `{"content":"x"}`, false},
-		{"claude-code", "Write", fmt.Sprintf(`{"file_path":"a.go","content":"%0*d"}`, 2*largest, 1), true},
+		{"claude-code", "Write", fmt.Sprintf(`{"file_path":"a.go","content":"%0*d"}`, 2*maxInline, 1), true},
 		{"claude-code", "mcp__x__Read", `{"file_path":"a.go"}`, false}, {"claude-code", "ExitPlanMode", `{"plan":"x"}`, false},
 		{"claude-code", "bash", `{"command":"ls"}`, false}, {"claude-code", "Read", `{"file_path":["/etc/passwd"]}`, false},
 		{"codex", "Bash", `{"command":"ls"}`, false}, {"cursor", "Shell", `{"command":"ls"}`, false},

@@ -24,14 +24,14 @@ type attendance struct {
 // Attended reports whether the agent certainly asks a person at its keyboard when its hook says ask.
 func (c Call) Attended(env func(string) string) bool {
 	d, known := Find(c.dialect)
-	if !known || c.named != c.dialect || d.keyboard == nil || !slices.Contains(d.keyboard.modes, c.mode) {
+	if !known || c.expected != c.dialect || d.keyboard == nil || !slices.Contains(d.keyboard.modes, c.mode) {
 		return false
 	}
-	return d.keyboard.there(env) && slices.Contains(d.keyboard.versions, versionIn(c.history))
+	return d.keyboard.atKeyboard(env) && slices.Contains(d.keyboard.versions, versionIn(c.history))
 }
 
-// there reports whether the hook's environment says that a person is at the keyboard.
-func (a attendance) there(env func(string) string) bool {
+// atKeyboard reports whether the hook's environment says that a person is at the keyboard.
+func (a attendance) atKeyboard(env func(string) string) bool {
 	for name, value := range a.environ {
 		if env(name) != value {
 			return false
@@ -52,8 +52,8 @@ func RacedVersions(name string) []string {
 // versioned matches the agent's version in a session history.
 var versioned = regexp.MustCompile(`"version":"([0-9.]+)"`)
 
-// mostHistory is how many bytes at the end of a history are searched.
-const mostHistory = 256 << 10
+// maxHistory is how many bytes at the end of a history are searched.
+const maxHistory = 256 << 10
 
 // versionIn is the version of the agent that last wrote to a history; empty if unknown.
 func versionIn(history string) string {
@@ -66,9 +66,9 @@ func versionIn(history string) string {
 	}
 	defer f.Close()
 	if size, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(0, size-mostHistory), io.SeekStart)
+		_, _ = f.Seek(max(0, size-maxHistory), io.SeekStart)
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, mostHistory))
+	text, _ := io.ReadAll(io.LimitReader(f, maxHistory))
 	for lines := bytes.Split(text, []byte("\n")); len(lines) > 0; lines = lines[:len(lines)-1] {
 		if found := versioned.FindSubmatch(lines[len(lines)-1]); found != nil {
 			return string(found[1])
@@ -88,9 +88,9 @@ const raceWithin = 2 * time.Second
 
 // Race is [Decide] for a call whose agent also asks at its keyboard ([Call.Keyboard]): the first answer counts. Before the
 // agent's dialog appears, people are asked without waiting; while it is shown, the hook waits for them.
-func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call, within time.Duration) Verdict {
+func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	if !c.Keyboard {
-		return Decide(ctx, desk, caller, c, within)
+		return Decide(ctx, requests, caller, c, within)
 	}
 	plain := c // as the hook before it asked
 	plain.suggested, plain.Request.Choices, plain.Request.Message = nil, nil, ""
@@ -99,13 +99,13 @@ func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call,
 	if c.questions != nil {
 		given = c.asks()[0]
 	}
-	q := led(given, caller)
+	q := resolvePaths(given, caller)
 	q.ID, q.Call = permissions.NewID(time.Now()), "" // not a waiter: the process that waits has its own call name
 	q.Ahead = c.questions == nil && (c.event == "PreToolUse" || more)
 	limited, over := context.WithTimeout(ctx, within)
 	defer over()
 	brief, done := context.WithTimeout(ctx, raceWithin)
-	s, err := desk.Begin(brief, caller, q)
+	s, err := requests.Begin(brief, caller, q)
 	done()
 	r, v := s.Request, Verdict{}
 	if err == nil && !r.Answers(q) {
@@ -115,23 +115,23 @@ func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call,
 	case err != nil:
 		return Judge(r, err)
 	case r.State != permissions.Pending:
-		v = hearing{ctx, limited, desk, caller}.all(plain, &r)
+		v = questioner{ctx, limited, requests, caller}.askAll(plain, &r)
 	case s.Keyboard && c.event == "PreToolUse":
 		return Verdict{Open: true, Reason: cmp.Or(strings.Join(r.Asked, ", "), "somebody else") + " is asked on another way, too"}
 	default:
-		if more && !replaced(ctx, desk, caller, r.ID) {
+		if more && !replaced(ctx, requests, caller, r.ID) {
 			c = plain
 		}
-		v = Decide(ctx, desk, caller, c, within)
+		v = Decide(ctx, requests, caller, c, within)
 	}
 	v.Open = v.Open && s.Keyboard // the keyboard alone cannot decide if others must approve too
 	return v
 }
 
 // replaced reports whether a question was withdrawn, so that another can be put in its place.
-func replaced(ctx context.Context, desk Requests, caller permissions.Caller, id permissions.ID) bool {
+func replaced(ctx context.Context, requests Requests, caller permissions.Caller, id permissions.ID) bool {
 	brief, done := context.WithTimeout(ctx, raceWithin)
 	defer done()
-	left, err := desk.LeaveOrCancel(brief, caller, id, "")
+	left, err := requests.LeaveOrCancel(brief, caller, id, "")
 	return err == nil && left.Request.State == permissions.Cancelled && left.Request.DecidedBy == ""
 }

@@ -63,20 +63,20 @@ func TestAttendedIsCertainOrNot(t *testing.T) {
 		}
 	}
 	if versionIn(t.TempDir()) != "" || versionIn("") != "" {
-		t.Error("what is no file has a version")
+		t.Error("a missing file has a version")
 	}
 }
 
-// racing is a desk whose requests have this state when they are submitted.
+// racing is an engine whose requests have this state when they are submitted.
 type racing struct {
 	late
 
-	stands permissions.RequestView
-	err    error
+	view permissions.RequestView
+	err  error
 }
 
 func (r *racing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
-	s := r.stands
+	s := r.view
 	q.Version, q.State, q.DecidedBy = permissions.DigestVersion, s.Request.State, "fay"
 	q.Digest, q.Answer, q.Asked = permissions.ComputeDigest(q), s.Request.Answer, []string{"fay"}
 	s.Request = q
@@ -114,10 +114,10 @@ func TestRace(t *testing.T) {
 			t.Fatal(err)
 		}
 		call.Keyboard = true
-		desk := &racing{late: late{err: errors.New("odd")}, err: c.err, stands: permissions.RequestView{
+		engine := &racing{late: late{err: errors.New("odd")}, err: c.err, view: permissions.RequestView{
 			Keyboard: c.keyboard, Request: permissions.Request{State: c.state, Answer: permissions.Allow(permissions.Once)},
 		}}
-		said := call.Reply(Race(t.Context(), desk, permissions.CallerUID(1), call, time.Millisecond))
+		said := call.Reply(Race(t.Context(), engine, permissions.CallerUID(1), call, time.Millisecond))
 		if said.Exit != 0 || !strings.Contains(string(said.Body), c.want) || c.want == "" && len(said.Body) > 0 {
 			t.Errorf("%s, %s, %v, %v: %d %s %s", c.event, c.state, c.keyboard, c.err, said.Exit, said.Body, said.Complaint)
 		}
@@ -127,7 +127,7 @@ func TestRace(t *testing.T) {
 // Our tools' names are spelled as each agent spells those of a server called daycared. The agent's own tool for asking the
 // person is listed too.
 func TestAsking(t *testing.T) {
-	asking := Asking([]string{"ask_user"})
+	asking := AskingTools([]string{"ask_user"})
 	for name, want := range map[string]string{
 		"claude-code": "mcp__daycared__ask_user", "codex": "request_user_input mcp__daycared__ask_user",
 		"gemini": "ask_user mcp_daycared_ask_user", "copilot": "ask_user daycared-ask_user", "opencode": "question daycared_ask_user",

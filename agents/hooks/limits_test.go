@@ -27,9 +27,9 @@ func TestLimits(t *testing.T) {
 		met  func(n int) bool
 	}{
 		"a change that is shown": {permissions.MaxDetails/2 - len("+\n"), func(n int) bool {
-			return changes("/srv/a", members{"content": text(n)}) != ""
+			return diffOf("/srv/a", members{"content": text(n)}) != ""
 		}},
-		"an input in the question": {largest - len(`{"a":""}`), func(n int) bool {
+		"an input in the question": {maxInline - len(`{"a":""}`), func(n int) bool {
 			return !moves(`{"a":` + string(text(n)) + `}`)
 		}},
 		"an input in the details": {permissions.MaxDetails - head, func(n int) bool {
@@ -41,7 +41,7 @@ func TestLimits(t *testing.T) {
 		}},
 		"a path that is a tag's": {permissions.MaxTagPath - 1, func(n int) bool { return affected("/", strings.Repeat("x", n)) != "" }},
 		"a text that is whole":   {7, func(n int) bool { return permissions.Brief(strings.Repeat("é", n), 7) == strings.Repeat("é", n) }},
-		"how long a hook may take": {int(longest), func(n int) bool {
+		"how long a hook may take": {int(maxWithin), func(n int) bool {
 			d, err := waits(time.Duration(n).String(), 0)
 			return err == nil && d == time.Duration(n)
 		}},

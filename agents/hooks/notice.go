@@ -17,20 +17,20 @@ type News struct {
 	permissions.Telling
 }
 
-// happening describes one kind of agent event.
-type happening struct {
+// agentEvent describes one kind of agent event.
+type agentEvent struct {
 	about permissions.About
 	text  []string // the members that may hold its text
 }
 
 var (
-	finished = happening{permissions.AboutFinished, []string{"last_assistant_message", "prompt_response"}}
-	waiting  = happening{permissions.AboutWaits, []string{"message"}}
-	failed   = happening{permissions.AboutFailed, []string{"error_details", "error"}}
+	finished = agentEvent{permissions.AboutFinished, []string{"last_assistant_message", "prompt_response"}}
+	waiting  = agentEvent{permissions.AboutWaits, []string{"message"}}
+	failed   = agentEvent{permissions.AboutFailed, []string{"error_details", "error"}}
 )
 
-// happenings are the events that are reported, by event name; notifications additionally by type.
-var happenings = map[string]happening{
+// agentEvents are the events that are reported, by event name; notifications additionally by type.
+var agentEvents = map[string]agentEvent{
 	"Stop": finished, "AfterAgent": finished, "session.idle": finished, "Notification agent_completed": finished,
 	"StopFailure": failed, "session.error": failed,
 	"Notification idle_prompt": waiting, "Notification permission_prompt": waiting, "Notification worker_permission_prompt": waiting,
@@ -46,31 +46,31 @@ func (d Dialect) News(input []byte, env func(string) string) (n News, ok bool) {
 	if len(input) > MaxInput || err != nil || json.Unmarshal(canonical, &m) != nil {
 		return n, false
 	}
-	d = d.spoken(m)
-	h, known := d.happened(m)
+	d = d.detect(m)
+	h, known := d.eventOf(m)
 	n = News{About: h.about, Telling: permissions.Telling{
 		Agent:   d.Name,
-		Session: permissions.Brief(m.maybe("session_id", "sessionId", "sessionID"), permissions.MaxName),
+		Session: permissions.Brief(m.optionalText("session_id", "sessionId", "sessionID"), permissions.MaxName),
 		Title:   permissions.Brief(titleOf(m), permissions.MaxTitle),
-		Text:    permissions.Brief(strings.TrimSpace(m.maybe(h.text...)), permissions.MaxTelling),
+		Text:    permissions.Brief(strings.TrimSpace(m.optionalText(h.text...)), permissions.MaxTelling),
 		Silent:  d.keyboard == nil,
 	}}
-	if d.keyboard != nil && d.keyboard.there(env) {
+	if d.keyboard != nil && d.keyboard.atKeyboard(env) {
 		n.Silent, known = true, known && h.about != permissions.AboutFinished
 	}
 	return n, known && n.Session != "" && n.Validate(n.About) == nil
 }
 
-// happened returns the event that an input describes. Events of subagents are not reported, nor is the end of a turn while
+// eventOf returns the event that an input describes. Events of subagents are not reported, nor is the end of a turn while
 // something of it still runs.
-func (d Dialect) happened(m members) (happening, bool) {
-	part := m.maybe("agent_id") != ""
+func (d Dialect) eventOf(m members) (agentEvent, bool) {
+	part := m.optionalText("agent_id") != ""
 	runs := !slices.Contains([]string{"", "null", "[]"}, string(m["background_tasks"]))
-	event := cmp.Or(m.maybe("hook_event_name", "hookEventName", "event"), copilotEvent(d, m))
+	event := cmp.Or(m.optionalText("hook_event_name", "hookEventName", "event"), copilotEvent(d, m))
 	if event == "Notification" {
-		event += " " + m.maybe("notification_type")
+		event += " " + m.optionalText("notification_type")
 	}
-	h, known := happenings[event]
+	h, known := agentEvents[event]
 	return h, known && !part && (!runs || h.about != permissions.AboutFinished)
 }
 
@@ -84,10 +84,10 @@ func copilotEvent(d Dialect, m members) string {
 
 // titleOf is the agent's title of the session, otherwise the name of its folder.
 func titleOf(m members) string {
-	if title := strings.TrimSpace(m.maybe("session_title", "title")); title != "" && m["notification_type"] == nil {
+	if title := strings.TrimSpace(m.optionalText("session_title", "title")); title != "" && m["notification_type"] == nil {
 		return title
 	}
-	if folder := m.maybe("cwd"); folder != "" {
+	if folder := m.optionalText("cwd"); folder != "" {
 		return filepath.Base(folder)
 	}
 	return ""

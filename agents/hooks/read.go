@@ -16,32 +16,31 @@ import (
 	"github.com/daycared/daycared/permissions/acts"
 )
 
-// Call is one call of a tool that a hook asks about.
+// Call is a tool call that a hook asks about.
 type Call struct {
-	// Request is the question that it makes. It has no id yet, and no host.
+	// Request is the question about the call, without an ID or a host.
 	Request permissions.Request
-	// Moot, if Via is set, is what needs no answer any more: the hook was called after something happened, and decides nothing.
-	Moot permissions.Recall
+	// Recall, if Via is set, matches requests that need no answer any more: the hook reports an event and decides nothing.
+	Recall permissions.Recall
 
-	// Keyboard says that the agent's own dialog asks whoever is at its keyboard, too; see [Call.Attended].
+	// Keyboard says that the agent's own dialog asks too; see [Call.Attended].
 	Keyboard bool
 
 	dialect   string
-	named     string // the dialect that it was to be of
+	expected  string // the configured dialect
 	event     string
-	answer    func(c Call, v Verdict) any // nil: there is no answer of this event's own shape
-	echo      string                      // the input that an allowed call is given back; empty: none has to be
+	answer    func(c Call, v Verdict) any // the event's output; nil: it has none
+	echo      string                      // the input returned with an allowed call; empty: none
 	questions []question                  // what the call asks instead of whether it may run
 	mode      string
-	history   string            // the agent's own file of the session
-	given     json.RawMessage   // the input as it was; nil: it was not read
-	quiet     bool              // whatever is not allowed is said by silence
-	refused   string            // why the agent has refused the call already
-	suggested []json.RawMessage // as they came, in the order of the request's choices
+	history   string            // the agent's transcript file
+	given     json.RawMessage   // the tool's original input; nil: not read completely
+	quiet     bool              // an empty reply means not allowed
+	refused   string            // why the agent refused the call
+	suggested []json.RawMessage // unchanged, in the order of the request's choices
 }
 
-// Read understands what a hook was given. An error says what is wrong with it, in words for whoever reads the agent's
-// log; the Call beside it can still be answered.
+// Read parses a hook's input. Its error is text for the agent's log; the Call returned with an error can still be answered.
 func (d Dialect) Read(input []byte) (Call, error) {
 	nothing := Call{dialect: d.Name}
 	input = bytes.TrimPrefix(input, []byte("\ufeff")) // Cursor writes a byte order mark on Windows
@@ -51,7 +50,7 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nothing, fmt.Errorf("the hook was given nothing")
 	}
-	canonical, err := permissions.CanonicalJSON(input) // a member that is there twice could be read in two ways
+	canonical, err := permissions.CanonicalJSON(input) // rejects duplicate members, which are ambiguous
 	if err != nil {
 		return nothing, fmt.Errorf("what the hook was given cannot be read: %w", err)
 	}
@@ -60,91 +59,90 @@ func (d Dialect) Read(input []byte) (Call, error) {
 		return nothing, fmt.Errorf("the hook was given something else than a JSON object")
 	}
 	named := d.Name
-	d = d.spoken(m)
-	mode, history := m.maybe("permission_mode"), m.maybe("transcript_path")
+	d = d.detect(m)
+	mode, history := m.optionalText("permission_mode"), m.optionalText("transcript_path")
 	c, err := d.read(d, m)
-	c.dialect, c.named, c.mode, c.history = d.Name, named, mode, history
+	c.dialect, c.expected, c.mode, c.history = d.Name, named, mode, history
 	if err == nil && c.Request.Tool != "" {
-		err = c.beside(m)
+		err = c.addHookMembers(m)
 	}
 	if err == nil && c.Request.Tool != "" {
 		c.given = c.Request.Input
 		err = c.complete(d.Name)
 	}
 	if r := c.Request; c.questions != nil {
-		c.Moot.Session, c.Moot.Agent, c.Moot.Kind = r.Session, d.Name, permissions.KindClarification
+		c.Recall.Session, c.Recall.Agent, c.Recall.Kind = r.Session, d.Name, permissions.KindClarification
 	} else {
-		c.Moot.Session, c.Moot.Agent, c.Moot.Tool, c.Moot.Input = r.Session, d.Name, r.Tool, r.Input
+		c.Recall.Session, c.Recall.Agent, c.Recall.Tool, c.Recall.Input = r.Session, d.Name, r.Tool, r.Input
 	}
 	return c, err
 }
 
-// Within is how long the call may take of what its hook was told. An agent that runs the hook of another's settings may not heed
-// how long that one was to wait.
+// Within is how long the call may take, given the configured time. An agent that runs a hook from another agent's settings may
+// have a shorter timeout.
 func (c Call) Within(told time.Duration) time.Duration {
-	if d, found := Find(c.dialect); found && c.dialect != c.named {
+	if d, found := Find(c.dialect); found && c.dialect != c.expected {
 		return min(told, d.Within)
 	}
 	return told
 }
 
-// harmless are the members that do not say what will run, but who asks, when, in which mode, and what an answer could change.
-// Each is a text or a number, or has its shape.
-var harmless = []string{
+// metadata are the members that do not affect what runs. Each is text or a number unless metadataShapes has its type.
+var metadata = []string{
 	"session_id", "sessionId", "conversation_id", "generation_id", "turn_id", "prompt_id", "tool_use_id", "callID", "agent_id", "agent_type",
 	"agent_message", "hook_event_name", "hookEventName", "timestamp", "transcript_path", "cwd", "workspace_roots", "model", "effort",
 	"permission_mode", "permission_suggestions", "permissionSuggestions", "user_email", "cursor_version",
 }
 
-// shapes are those of harmless members that have parts.
-var shapes = map[string]func() any{
+// metadataShapes are the types of structured metadata.
+var metadataShapes = map[string]func() any{
 	"workspace_roots":        func() any { return &[]string{} },
 	"effort":                 func() any { return &struct{ Level string }{} },
 	"permission_suggestions": func() any { return &[]suggestion{} },
 	"permissionSuggestions":  func() any { return &[]suggestion{} },
 }
 
-// tells reports whether a member's value, which is canonical, may say something about what will run.
-func tells(name string, value json.RawMessage) bool {
+// affectsCall reports whether a member's canonical value may affect what runs.
+func affectsCall(name string, value json.RawMessage) bool {
 	plain := strings.ContainsRune(`"-0123456789`, rune(value[0])) // a text or a number
 	switch {
 	case slices.Contains([]string{"null", `""`, "[]", "{}"}, string(value)):
 		return false
-	case !slices.Contains(harmless, name):
+	case !slices.Contains(metadata, name):
 		return true
-	case plain || shapes[name] == nil:
+	case plain || metadataShapes[name] == nil:
 		return !plain
 	}
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
-	return d.Decode(shapes[name]()) != nil
+	return d.Decode(metadataShapes[name]()) != nil
 }
 
-// besideInput begins the names of those members of a question's input that are not the tool's, but the hook's. No tool's own may.
-const besideInput = "hook."
+// hookPrefix marks members of a question's input that came from the hook. A tool's own members must not have it.
+const hookPrefix = "hook."
 
-// beside adds to the input what is left of the hook's members, such as the server whose tool it is, unless it is harmless.
-func (c *Call) beside(left members) error {
+// addHookMembers adds the hook's remaining members to the input, such as the tool's server, except metadata.
+func (c *Call) addHookMembers(left members) error {
 	var all members
 	_ = json.Unmarshal(c.Request.Input, &all) // an object
 	for name := range all {
-		if strings.HasPrefix(name, besideInput) {
+		if strings.HasPrefix(name, hookPrefix) {
 			return fmt.Errorf("the input of %s has a member %q, and only what hooks say beside an input is called that", c.Request.Tool, name)
 		}
 	}
 	for name, value := range left {
-		if tells(name, value) {
-			all[besideInput+name] = value
+		if affectsCall(name, value) {
+			all[hookPrefix+name] = value
 		}
 	}
 	c.Request.Input = all.encode()
-	if all[besideInput+"mcp_context"] != nil && !strings.HasPrefix(c.Request.Tool, "mcp_") {
-		c.Request.Tool = "mcp__" + c.Request.Tool // one of a server is never taken for one of the agent's own
+	if all[hookPrefix+"mcp_context"] != nil && !strings.HasPrefix(c.Request.Tool, "mcp_") {
+		c.Request.Tool = "mcp__" + c.Request.Tool // never mistaken for one of the agent's own tools
 	}
 	return nil
 }
 
-// complete makes the question whole, and looks whether it can be asked.
+// complete fills in and validates the question.
 func (c *Call) complete(dialect string) error {
 	r := &c.Request
 	r.Kind, r.Hook, r.Agent, r.Claimed = permissions.KindTool, dialect, dialect, true
@@ -154,12 +152,12 @@ func (c *Call) complete(dialect string) error {
 	if !filepath.IsAbs(r.Cwd) {
 		return fmt.Errorf("the hook was not told the working directory, but %q", r.Cwd)
 	}
-	if slices.Contains(shells[dialect], r.Tool) { // the model's own words for the command, which are shown as such besides
+	if slices.Contains(shells[dialect], r.Tool) { // the model's description of the command, shown as the reason
 		var m members
 		if json.Unmarshal(r.Input, &m) != nil {
 			return fmt.Errorf("the input of %s is no object", r.Tool)
 		}
-		r.Reason = permissions.Brief(cmp.Or(m.maybe("description"), r.Reason), permissions.MaxReason)
+		r.Reason = permissions.Brief(cmp.Or(m.optionalText("description"), r.Reason), permissions.MaxReason)
 	}
 	if r.HookStage == permissions.HookDenied {
 		why := strings.TrimRight("Its auto mode refused this call: "+c.refused+"\n"+r.Reason, ": \n")
@@ -171,17 +169,16 @@ func (c *Call) complete(dialect string) error {
 	return c.Request.Validate()
 }
 
-// shells are each dialect's own tools that run a command and take a description of it. The tools of MCP servers have other
-// names.
+// shells are each dialect's built-in tools that run a command and take a description of it.
 var shells = map[string][]string{
 	"claude-code": {"Bash"}, "codex": {"Bash"}, "copilot": {"bash", "Bash"}, "cursor": {"Shell"}, "gemini": {"run_shell_command"},
 	"opencode": {"bash"},
 }
 
-// members are those of a JSON object that is canonical.
+// members are the members of a canonical JSON object.
 type members map[string]json.RawMessage
 
-// text takes out a member that must be text, and not empty.
+// text removes and returns a member that must be non-empty text.
 func (m members) text(name string) (string, error) {
 	defer delete(m, name)
 	var s string
@@ -191,8 +188,8 @@ func (m members) text(name string) (string, error) {
 	return s, nil
 }
 
-// maybe is a member that may be text.
-func (m members) maybe(names ...string) string {
+// optionalText returns the first of the named members that is non-empty text.
+func (m members) optionalText(names ...string) string {
 	for _, name := range names {
 		var s string
 		if json.Unmarshal(m[name], &s) == nil && s != "" {
@@ -202,7 +199,7 @@ func (m members) maybe(names ...string) string {
 	return ""
 }
 
-// object takes out a member that must be an object, or text that holds one.
+// object removes and returns a member that must be an object, or text that contains one.
 func (m members) object(name string) (json.RawMessage, error) {
 	defer delete(m, name)
 	raw := m[name]
@@ -220,10 +217,10 @@ func (m members) object(name string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// The members by which tools name a file.
+// pathMembers are the members by which tools name a file.
 var pathMembers = []string{"file_path", "notebook_path", "filePath", "absolute_path", "path"}
 
-// use makes the call of one tool the question. Its input is all that the tool was given.
+// use sets the question's tool and its complete input.
 func (c *Call) use(tool string, input json.RawMessage) {
 	r := &c.Request
 	r.Tool, r.Input = tool, input
@@ -231,11 +228,11 @@ func (c *Call) use(tool string, input json.RawMessage) {
 	if json.Unmarshal(input, &m) != nil {
 		return
 	}
-	r.AffectedPath = affected(r.Cwd, m.maybe(pathMembers...))
-	r.Details = changes(r.AffectedPath, m)
+	r.AffectedPath = affected(r.Cwd, m.optionalText(pathMembers...))
+	r.Details = diffOf(r.AffectedPath, m)
 }
 
-// tool is a tool's name and its input.
+// tool returns a tool's name and input.
 func (m members) tool() (name string, input json.RawMessage, err error) {
 	if name, err = m.text("tool_name"); err == nil {
 		input, err = m.object("tool_input")
@@ -243,9 +240,9 @@ func (m members) tool() (name string, input json.RawMessage, err error) {
 	return name, input, err
 }
 
-// encode is the object again, canonical.
+// encode returns the object as canonical JSON.
 func (m members) encode() json.RawMessage {
-	text, _ := json.Marshal(m) // its parts are canonical
+	text, _ := json.Marshal(m) // cannot fail: the values are JSON
 	canonical, err := permissions.CanonicalJSON(text)
 	if err != nil {
 		return text
@@ -253,7 +250,7 @@ func (m members) encode() json.RawMessage {
 	return canonical
 }
 
-// affected is the file that a call names, as an absolute path; empty when it names none that is one.
+// affected returns the absolute path of the file that a call names; empty if there is none.
 func affected(cwd, path string) string {
 	switch {
 	case path == "" || strings.HasPrefix(path, "~") || strings.Contains(path, "://") || strings.ContainsRune(path, 0):
@@ -267,8 +264,8 @@ func affected(cwd, path string) string {
 	return path
 }
 
-// projects are the environment variables that give hooks the folder in which the session began, by dialect.
-var projects = map[string]string{"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
+// projectFolderVars are the environment variables that give hooks the folder in which the session began, by dialect.
+var projectFolderVars = map[string]string{"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
 
 // Harmless reports whether the call was read completely and needs no approval: reading and editing in the agent's folder (except
 // files that are executed later), building and testing. It is false for a hook that runs because the agent's own rules ask.
@@ -278,19 +275,19 @@ func (c Call) Harmless(env func(string) string) bool {
 	}
 	folder := own.Resolve(c.Request.Cwd)
 	root := folder
-	if told := env(projects[c.dialect]); filepath.IsAbs(told) {
+	if told := env(projectFolderVars[c.dialect]); filepath.IsAbs(told) {
 		root = own.Resolve(told)
 	}
 	w := acts.Workspace{Root: root, Resolve: own.Resolve}
-	if !w.Reads(folder) || !narrow(root, env) {
+	if !w.Reads(folder) || !isProjectFolder(root, env) {
 		return false
 	}
 	return w.HarmlessCall(c.dialect, c.Request.Tool, c.given, folder)
 }
 
-// narrow reports whether a folder is a plausible project folder: it contains neither the home folder nor a program on PATH, and
-// CDPATH does not redirect cd.
-func narrow(root string, env func(string) string) bool {
+// isProjectFolder reports whether a folder can be a project: it contains neither the home folder nor a program on PATH, and CDPATH
+// does not redirect cd.
+func isProjectFolder(root string, env func(string) string) bool {
 	holds := func(name string) bool {
 		path, err := filepath.Rel(root, own.Resolve(name))
 		return err != nil || filepath.IsLocal(path)

@@ -29,14 +29,14 @@ type rule struct {
 	RuleContent string `json:"ruleContent,omitempty"`
 }
 
-// mostSuggestions is how many suggestions are read.
-const mostSuggestions = 20
+// maxSuggestions is how many suggestions are read.
+const maxSuggestions = 20
 
-// suggest reads what Claude Code suggests beside a call. People can choose what adds to the session's own permissions; the rest would
-// write settings or change how Claude Code asks, and is only shown. If anything cannot be read, nothing is shown or offered.
+// suggest reads Claude Code's suggestions for a call. People can choose those that add to the session's permissions. The others would
+// write settings or change how Claude Code asks, and are only shown. If one cannot be read, none is shown or offered.
 func (c *Call) suggest(m members) {
 	var all []json.RawMessage
-	if json.Unmarshal(m["permission_suggestions"], &all) != nil || len(all) > mostSuggestions {
+	if json.Unmarshal(m["permission_suggestions"], &all) != nil || len(all) > maxSuggestions {
 		return
 	}
 	var choices, others []string
@@ -61,8 +61,7 @@ func (c *Call) suggest(m members) {
 	c.Request.Choices, c.suggested = choices, chosen
 }
 
-// readSuggestion reads one suggestion in canonical form. It has no member that is not known, none in another case, and none that is
-// empty.
+// readSuggestion reads one suggestion in canonical form. It accepts no unknown, differently cased or empty members.
 func readSuggestion(raw json.RawMessage) (s suggestion, ok bool) {
 	if json.Unmarshal(raw, &s) != nil {
 		return s, false
@@ -76,10 +75,10 @@ func readSuggestion(raw json.RawMessage) (s suggestion, ok bool) {
 	return s, err == nil && s.Type != "" && s.Destination != "" && bytes.Equal(same, raw) && !strings.ContainsFunc(s.String(), invisible)
 }
 
-// plainTool is the name of one tool: no pattern, and no rule of its own.
+// plainTool matches the name of one tool, not a pattern or a rule.
 var plainTool = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// adds is what people can choose, to follow "Allow once, and"; empty if it is not to be offered.
+// adds is the choice's text after "Allow once, and"; empty if it is not offered.
 func (s suggestion) adds() string {
 	if s.Destination != "session" || s.Mode != "" {
 		return ""
@@ -104,7 +103,7 @@ func (s suggestion) adds() string {
 	return ""
 }
 
-// what are the rules and folders of a suggestion, in the spelling of Claude Code's settings.
+// what lists the rules and folders of a suggestion in the syntax of Claude Code's settings.
 func (s suggestion) what() string {
 	var all []string
 	for _, r := range s.Rules {
@@ -116,7 +115,7 @@ func (s suggestion) what() string {
 	return strings.Join(append(all, s.Directories...), ", ")
 }
 
-// String is all of a suggestion.
+// String returns the complete suggestion as text.
 func (s suggestion) String() string {
 	words := strings.Join(strings.Fields(strings.Join([]string{s.Type, s.Behavior, s.Mode}, " ")), " ")
 	if what := s.what(); what != "" {

@@ -78,7 +78,7 @@ func TestSuggestionsThatCanBeChosen(t *testing.T) {
 		"something invisible":        {dir("/srv", `/srv\u202e`), 0, ""},
 		"a long rule":                {rule("npm run", "npm run "+strings.Repeat("x", permissions.MaxOption)), 0, "npm run xxx"},
 		"another shape":              {`["allow"]`, 0, ""},
-		"too many":                   {"[" + strings.Repeat(addsDir+",", mostSuggestions) + addsRule + "]", 0, ""},
+		"too many":                   {"[" + strings.Repeat(addsDir+",", maxSuggestions) + addsRule + "]", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := suggesting(t, c.given)
@@ -136,14 +136,14 @@ func TestAChosenSuggestionIsReturnedAsItCame(t *testing.T) {
 	}
 }
 
-// replacing is a desk where a plain question is pending, and the next one is answered.
+// replacing is an engine where a plain question is pending, and the next one is answered.
 type replacing struct {
 	mixed
 
 	begun, asked []permissions.Request
 	left         permissions.Request
 	err          error
-	forgone      permissions.ID
+	withdrawn    permissions.ID
 }
 
 func (d *replacing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
@@ -154,7 +154,7 @@ func (d *replacing) Begin(_ context.Context, _ permissions.Caller, q permissions
 }
 
 func (d *replacing) LeaveOrCancel(_ context.Context, _ permissions.Caller, id permissions.ID, _ string) (permissions.RequestView, error) {
-	d.forgone = id
+	d.withdrawn = id
 	return permissions.RequestView{Request: d.left}, d.err
 }
 
@@ -170,7 +170,7 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 	plain := func(*permissions.Request) {}
 	cancelled := permissions.Request{State: permissions.Cancelled}
 	for name, c := range map[string]struct {
-		desk    replacing
+		engine  replacing
 		choices int
 		want    string
 	}{
@@ -185,25 +185,25 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			call := suggesting(t, "["+addsDir+"]")
 			call.Keyboard = true
-			said := call.Reply(Race(t.Context(), &c.desk, permissions.CallerUID(1000), call, time.Minute))
+			said := call.Reply(Race(t.Context(), &c.engine, permissions.CallerUID(1000), call, time.Minute))
 			if !strings.Contains(string(said.Body), c.want) {
 				t.Errorf("%s", said.Body)
 			}
-			b := c.desk.begun
-			if len(b) != 1 || b[0].Choices != nil || b[0].Message != "" || !b[0].Ahead || c.desk.forgone != b[0].ID {
-				t.Errorf("before, it asked %+v and gave up %s", b, c.desk.forgone)
+			b := c.engine.begun
+			if len(b) != 1 || b[0].Choices != nil || b[0].Message != "" || !b[0].Ahead || c.engine.withdrawn != b[0].ID {
+				t.Errorf("before, it asked %+v and gave up %s", b, c.engine.withdrawn)
 			}
-			if a := c.desk.asked; len(a) != 1 || len(a[0].Choices) != c.choices || a[0].Ahead {
+			if a := c.engine.asked; len(a) != 1 || len(a[0].Choices) != c.choices || a[0].Ahead {
 				t.Errorf("then it asked %+v", a)
 			}
 		})
 	}
 	call := suggesting(t, "[]")
 	call.Keyboard = true
-	desk := replacing{mixed: mixed{change: plain}}
-	Race(t.Context(), &desk, permissions.CallerUID(1000), call, time.Minute)
-	if desk.forgone != "" || desk.begun[0].Ahead {
-		t.Errorf("without suggestions, %+v was given up", desk.begun)
+	engine := replacing{mixed: mixed{change: plain}}
+	Race(t.Context(), &engine, permissions.CallerUID(1000), call, time.Minute)
+	if engine.withdrawn != "" || engine.begun[0].Ahead {
+		t.Errorf("without suggestions, %+v was given up", engine.begun)
 	}
 	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
 		d, _ := Find("claude-code")
@@ -214,10 +214,10 @@ func TestAtTheKeyboardTheSuggestionsReplaceThePlainQuestion(t *testing.T) {
 			t.Fatal(err)
 		}
 		question.Keyboard = true
-		desk := replacing{mixed: mixed{change: plain}}
-		Race(t.Context(), &desk, permissions.CallerUID(1000), question, time.Minute)
-		if q := desk.begun[0]; desk.forgone != "" || q.Ahead || len(q.Choices) != 2 || q.Kind != permissions.KindClarification {
-			t.Errorf("a question at %s: %+v, %s was given up", event, q, desk.forgone)
+		engine := replacing{mixed: mixed{change: plain}}
+		Race(t.Context(), &engine, permissions.CallerUID(1000), question, time.Minute)
+		if q := engine.begun[0]; engine.withdrawn != "" || q.Ahead || len(q.Choices) != 2 || q.Kind != permissions.KindClarification {
+			t.Errorf("a question at %s: %+v, %s was given up", event, q, engine.withdrawn)
 		}
 	}
 }

@@ -128,8 +128,8 @@ var errOther = errors.New("the answer is about another call than this one")
 // withdrawWithin bounds the cancellation of a request after the agent ended its hook.
 const withdrawWithin = 3 * time.Second
 
-// led returns the paths that a request's names resolve to now. Names on another machine are not resolved.
-func led(r permissions.Request, caller permissions.Caller) permissions.Request {
+// resolvePaths returns the paths that a request's names resolve to now. Names on another machine are not resolved.
+func resolvePaths(r permissions.Request, caller permissions.Caller) permissions.Request {
 	if caller.UID >= 0 {
 		r.Cwd = own.Resolve(r.Cwd)
 		if r.AffectedPath != "" {
@@ -142,21 +142,21 @@ func led(r permissions.Request, caller permissions.Caller) permissions.Request {
 // Decide submits a call and always returns a verdict, shortly after within at the latest; the request then stays open. If ctx
 // ends earlier, the agent has ended the hook, and the request is cancelled (see [ErrLeft]) unless another hook waits for it. The
 // request and grants refer to the folders that names resolve to now; nothing is allowed if they resolve elsewhere later.
-func Decide(ctx context.Context, desk Requests, caller permissions.Caller, c Call, within time.Duration) Verdict {
+func Decide(ctx context.Context, requests Requests, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
-	return hearing{ctx, limited, desk, caller}.all(c, nil)
+	return questioner{ctx, limited, requests, caller}.askAll(c, nil)
 }
 
-// hearing holds the parameters of one hook's questions.
-type hearing struct {
+// questioner holds the parameters of one hook's questions.
+type questioner struct {
 	ctx, limited context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
-	desk         Requests
+	requests     Requests
 	caller       permissions.Caller
 }
 
-// all asks everything that a call needs; first, if not nil, is the first question already settled.
-func (h hearing) all(c Call, first *permissions.Request) Verdict {
+// askAll asks everything that a call needs; first, if not nil, is the first question already settled.
+func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 	asks := c.asks()
 	if c.questions == nil {
 		asks = []permissions.Request{c.Request}
@@ -165,7 +165,7 @@ func (h hearing) all(c Call, first *permissions.Request) Verdict {
 	for i, q := range asks {
 		var r permissions.Request
 		var v Verdict
-		if r, v = h.one(q, first); c.questions == nil {
+		if r, v = h.askOne(q, first); c.questions == nil {
 			if v.Allowed {
 				v.Input, v.With = c.echo, r.Answer.With()
 			}
@@ -185,18 +185,18 @@ func (h hearing) all(c Call, first *permissions.Request) Verdict {
 	return Verdict{Allowed: true, Reason: "Answered.", Input: c.answered(answers)}
 }
 
-// one asks one question, unless settled is given. For a question with an answer it also returns the request.
-func (h hearing) one(given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
+// askOne asks one question, unless settled is given. For a question with an answer it also returns the request.
+func (h questioner) askOne(given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
 	if settled != nil {
 		return *settled, Judge(*settled, nil)
 	}
-	asked := led(given, h.caller)
+	asked := resolvePaths(given, h.caller)
 	q := asked
 	q.ID = permissions.NewID(time.Now()) // proposed now, so that it can be cancelled before the first reply
 	if until, bounded := h.limited.Deadline(); bounded {
 		q.Stays = time.Until(until)
 	}
-	r, err := h.desk.Ask(h.limited, h.caller, q)
+	r, err := h.requests.Ask(h.limited, h.caller, q)
 	if err == nil && !r.Answers(asked) {
 		err = errOther
 	}
@@ -205,7 +205,7 @@ func (h hearing) one(given permissions.Request, settled *permissions.Request) (p
 		if err != nil && h.limited.Err() != nil && !over {
 			err = h.limited.Err() // not the error of a lost connection
 		}
-		if now := led(given, h.caller); err == nil && (now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath) {
+		if now := resolvePaths(given, h.caller); err == nil && (now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath) {
 			return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
 				"is not where it leads now; try the same call again."}
 		}
@@ -218,14 +218,14 @@ func (h hearing) one(given permissions.Request, settled *permissions.Request) (p
 	if errors.Is(context.Cause(h.ctx), ErrLeft) {
 		return permissions.Request{}, Judge(r, context.DeadlineExceeded)
 	}
-	return permissions.Request{}, h.forgo(cmp.Or(r.ID, q.ID), q.Call)
+	return permissions.Request{}, h.withdraw(cmp.Or(r.ID, q.ID), q.Call)
 }
 
-// forgo cancels the request of a hook that the agent has ended.
-func (h hearing) forgo(id permissions.ID, call string) Verdict {
+// withdraw cancels the request of a hook that the agent has ended.
+func (h questioner) withdraw(id permissions.ID, call string) Verdict {
 	work, finished := context.WithTimeout(context.WithoutCancel(h.ctx), withdrawWithin)
 	defer finished()
-	left, err := h.desk.LeaveOrCancel(work, h.caller, id, call)
+	left, err := h.requests.LeaveOrCancel(work, h.caller, id, call)
 	switch {
 	case err != nil:
 		return Verdict{Reason: "The hook was ended, and its question may stand: " + err.Error() + "."}

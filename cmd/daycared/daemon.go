@@ -188,7 +188,7 @@ func (d *daemon) forAgents() *api.Server {
 		Metrics: d.gauges, Mounts: map[string]http.Handler{
 			"/mcp":                 tools.Handler(),
 			"GET /v1/events":       admin.Events(d.follow, d.engine.Changed),
-			"POST /hook/{dialect}": hooks.Handler(hooks.Options{Desk: d.engine, CallerOf: api.CallerOf, Stopping: d.stopping}),
+			"POST /hook/{dialect}": hooks.Handler(hooks.Options{Requests: d.engine, CallerOf: api.CallerOf, Stopping: d.stopping}),
 		},
 	})
 }

@@ -123,9 +123,9 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	}
 	call, err := c.hookCall(ctx, d, deadline)
 	switch {
-	case call.Moot.Via != "":
+	case call.Recall.Via != "":
 		if err == nil {
-			c.recall(ctx, call.Moot)
+			c.recall(ctx, call.Recall)
 		}
 		return nil // this hook decides nothing
 	case err != nil:

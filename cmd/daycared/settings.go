@@ -54,7 +54,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		AllowSameUser: cfg.API.AllowSameUser,
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
-		Asking:        hooks.Asking(mcp.ToolNames()),
+		Asking:        hooks.AskingTools(mcp.ToolNames()),
 	}
 	maps.Copy(s.Limits.AutoPerMinute, cfg.Limits.AutoPerMinute)
 	if err := agentFolders(cfg, s.Own); err != nil {
