@@ -99,7 +99,7 @@ vet: need ## go vet alone; lint looks for the same and more
 	go -C tools/figures vet ./...
 
 .PHONY: cover
-cover: need ## coverage by package; fails below 100 % of permissions or 90 % of any other
+cover: need ## coverage by package; fails below 100 % of permissions and its registry or 90 % of any other
 	go test -timeout 20m -coverpkg=./... -coverprofile=cover.out ./... >cover.log || { cat cover.log; rm cover.log; exit 1; }
 	@rm cover.log
 	@awk -f tools/cover.awk cover.out

@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // agentHost connects one of the daemon's own agents with its person: it delivers the person's messages, sends the
@@ -24,10 +25,10 @@ type agentHost struct {
 	engine   *Engine
 	resident agents.Resident
 	bond     permissions.Binding
-	written  permissions.Signal // a message was written
-	said     permissions.Signal // the agent said something
-	works    permissions.Signal // working changed
-	working  atomic.Int64       // incremented by each change; odd while the agent works
+	written  timing.Signal // a message was written
+	said     timing.Signal // the agent said something
+	works    timing.Signal // working changed
+	working  atomic.Int64  // incremented by each change; odd while the agent works
 	log      *slog.Logger
 }
 
@@ -54,14 +55,14 @@ func (h *agentHost) runAgent(ctx context.Context) error {
 		if ctx.Err() == nil {
 			h.log.Error("agent ended: restarting", "delay", delay, "err", err)
 		}
-		_ = permissions.Pause(ctx, delay) // the loop checks ctx
+		_ = timing.Pause(ctx, delay) // the loop checks ctx
 	}
 	return nil
 }
 
 // work calls do after each wake-up. Failures are retried when the channel says so, or with growing delays. An
 // unreachable person is no failure: the retry follows as soon as they are back.
-func (h *agentHost) work(ctx context.Context, wake permissions.Signal, do func(context.Context) error) error {
+func (h *agentHost) work(ctx context.Context, wake timing.Signal, do func(context.Context) error) error {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
 		err := do(ctx)

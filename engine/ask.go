@@ -9,6 +9,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
 )
 
 const (
@@ -38,7 +39,7 @@ func (e *Engine) AskDeferred(
 ) (*permissions.Request, error) {
 	c := &call{engine: e, caller: caller, question: question}
 	for range mostAnew {
-		if err := c.once(ctx); !errors.Is(err, permissions.ErrUsedElsewhere) {
+		if err := c.once(ctx); !errors.Is(err, registry.ErrUsedElsewhere) {
 			return c.answer, err
 		}
 		c.anew = true // the approval was used by another call, or is over
@@ -57,7 +58,7 @@ type call struct {
 	anew     bool // do not look for the request by its id
 	name     string
 	before   *decisionKey         // set for a hook that runs before another hook of the same call
-	waiter   *permissions.Waiter  // nil: answered at once
+	waiter   *registry.Waiter     // nil: answered at once
 	answer   *permissions.Request // set at the end
 }
 
@@ -138,7 +139,7 @@ func (c *call) end(ctx context.Context) error {
 	case err == nil:
 		c.waiter.LeaveSoon(0)
 		r, err = c.engine.redeem(ctx, c.waiter, c.name, r)
-	case errors.Is(err, permissions.ErrUsedElsewhere):
+	case errors.Is(err, registry.ErrUsedElsewhere):
 		c.waiter.LeaveSoon(0)
 	default:
 		r, err = c.engine.runOffStack(ctx, c.waiter, c.name, err)
@@ -151,7 +152,7 @@ func (c *call) end(ctx context.Context) error {
 }
 
 // runOffStack ends the waiting of a call whose ctx is over and returns the request as it is.
-func (e *Engine) runOffStack(ctx context.Context, w *permissions.Waiter, name string, cause error) (permissions.Request, error) {
+func (e *Engine) runOffStack(ctx context.Context, w *registry.Waiter, name string, cause error) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	r, err := e.store.Read(work, w.ID())
@@ -177,7 +178,7 @@ func (e *Engine) runOffStack(ctx context.Context, w *permissions.Waiter, name st
 
 // place returns the waiter of a call: its own parked one, one at the request whose id it named (which it was told, or
 // proposed without seeing the reply), or one at a new request.
-func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
 	if w, parked := e.registry.Rejoin(q.Call); parked {
 		if r, err := e.store.Read(ctx, w.ID()); err == nil && asksTheSame(caller, q, r) {
 			return w, nil
@@ -220,10 +221,10 @@ func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 }
 
 // redeem hands a settled request to its call. The call uses an approval, once, unless it has used it already; when
-// another call has used it, the error is [permissions.ErrUsedElsewhere]. A call that has left uses nothing, and the
+// another call has used it, the error is [registry.ErrUsedElsewhere]. A call that has left uses nothing, and the
 // answer is kept for it.
 func (e *Engine) redeem(
-	ctx context.Context, w *permissions.Waiter, name string, r permissions.Request,
+	ctx context.Context, w *registry.Waiter, name string, r permissions.Request,
 ) (permissions.Request, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return r, ctx.Err()
@@ -246,7 +247,7 @@ func (e *Engine) redeem(
 	case err == nil: // its basis has ended
 		return e.collect(ctx, c.After), nil
 	case errors.Is(err, permissions.ErrNoUse) && c.Before.VoidAt.IsZero():
-		return r, permissions.ErrUsedElsewhere
+		return r, registry.ErrUsedElsewhere
 	case errors.Is(err, permissions.ErrNoUse):
 		return e.collect(ctx, c.Before), nil // revoked meanwhile
 	}

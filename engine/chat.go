@@ -11,6 +11,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 var _ connectors.Listener = (*Engine)(nil)
@@ -188,7 +189,7 @@ func newAgentHosts(e *Engine, residents []agents.Resident) (hosts []*agentHost) 
 	for _, r := range residents {
 		hosts = append(hosts, &agentHost{
 			engine: e, resident: r, bond: r.Binding(), log: e.log.With("agent", r.Binding().Agent),
-			written: permissions.NewSignal(), said: permissions.NewSignal(), works: permissions.NewSignal(),
+			written: timing.NewSignal(), said: timing.NewSignal(), works: timing.NewSignal(),
 		})
 	}
 	return hosts

@@ -15,6 +15,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // dispatcher keeps the prompts of one connector up to date: it sends new ones and edits outdated ones. Each chat has its
@@ -270,7 +271,7 @@ func (l *lane) bringUpToDate(ctx context.Context, r permissions.Request, cp perm
 // watch fails the prompts that were not delivered in time, whatever their lane does meanwhile, until ctx ends. After the
 // machine slept, each is tried once more before that.
 func (c *dispatcher) watch(ctx context.Context) error {
-	for permissions.Pause(ctx, lateEvery) == nil {
+	for timing.Pause(ctx, lateEvery) == nil {
 		c.mu.Lock()
 		lanes := slices.Collect(maps.Values(c.lanes))
 		c.mu.Unlock()

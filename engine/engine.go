@@ -30,12 +30,14 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Engine routes requests, delivers prompts, settles answers and sends notices. It is safe for concurrent use.
 type Engine struct {
 	store       Store
-	registry    *permissions.Registry
+	registry    *registry.Registry
 	dispatchers []*dispatcher
 	hosts       []*agentHost // for the daemon's own agents
 	reconciler  *reconciler
@@ -43,12 +45,12 @@ type Engine struct {
 	settings    atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
 	base        atomic.Pointer[Settings] // as configured
 	stopped     atomic.Pointer[connectors.Stop]
-	changed     permissions.Signal // the settings changed
-	moved       atomic.Bool        // the changed settings gave a person another account
-	redrawn     atomic.Int64       // counts the refreshes of all prompts
-	unsaved     permissions.Signal // a lock or a stop could not be stored
-	regretted   permissions.Signal // regrets has a new entry
-	clock       permissions.Clock
+	changed     timing.Signal // the settings changed
+	moved       atomic.Bool   // the changed settings gave a person another account
+	redrawn     atomic.Int64  // counts the refreshes of all prompts
+	unsaved     timing.Signal // a lock or a stop could not be stored
+	regretted   timing.Signal // regrets has a new entry
+	clock       timing.Clock
 	pruning     time.Duration                     // see Options.PruneEvery
 	steering    sync.Mutex                        // one stop or resume at a time
 	over        chan struct{}                     // closed at the next resume; guarded by steering
@@ -96,21 +98,21 @@ type Options struct {
 	EventHandler agents.EventHandler // for requests and approvals of the daemon's own agents; nil: none
 	Settings     Settings
 	Now          func() time.Time
-	Elapsed      func() time.Duration // see [permissions.Clock]; nil: the machine's own
+	Elapsed      func() time.Duration // see [timing.Clock]; nil: the machine's own
 	PruneEvery   time.Duration        // the interval of deleting expired rows, and the delay of the first run; 0: an hour
 	Log          *slog.Logger
 }
 
 // New connects the parts. It starts nothing: call [Engine.Recover], then [Engine.Run].
 func New(o Options) *Engine {
-	clock := permissions.Clock{Now: o.Now, Elapsed: o.Elapsed}
+	clock := timing.Clock{Now: o.Now, Elapsed: o.Elapsed}
 	if clock.Elapsed == nil {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewSignal(), unsaved: permissions.NewSignal(),
+		store: o.Store, clock: clock, log: o.Log, changed: timing.NewSignal(), unsaved: timing.NewSignal(),
 		stopping: func(context.Context) error { return nil }, pruning: cmp.Or(o.PruneEvery, pruneEvery),
-		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
+		registry: registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
 		tellings: map[[2]string]*rate.Limiter{},
 		rows:     map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
@@ -118,7 +120,7 @@ func New(o Options) *Engine {
 		bearers:   map[permissions.Digest]map[*bearer]bool{},
 		unrouted:  map[string]bool{},
 		regrets:   map[permissions.ID]time.Time{},
-		regretted: permissions.NewSignal(),
+		regretted: timing.NewSignal(),
 		recent: recentDecisions{
 			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},
 		},
@@ -196,7 +198,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		feed.Close()
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("list stale prompts: retrying", "err", err)
-			_ = permissions.Pause(ctx, retryDelay) // the loop checks ctx
+			_ = timing.Pause(ctx, retryDelay) // the loop checks ctx
 		}
 	}
 	return nil
@@ -213,7 +215,7 @@ func noting(ctx context.Context) (context.Context, context.CancelFunc) {
 // feedBuffer is how many changes a feed holds before it overflows.
 const feedBuffer = 4096
 
-func (e *Engine) relay(ctx context.Context, feed *permissions.Feed) {
+func (e *Engine) relay(ctx context.Context, feed *registry.Feed) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // eventRelay passes the events of requests by the daemon's own agents to the event handler. Its position is stored:
@@ -39,7 +40,7 @@ func (p *eventRelay) run(ctx context.Context) error {
 		if ctx.Err() == nil {
 			p.engine.log.Warn("deliver agent events, retrying", "delay", delay, "err", err)
 		}
-		_ = permissions.Pause(ctx, delay) // the loop checks ctx
+		_ = timing.Pause(ctx, delay) // the loop checks ctx
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Lock locks a person: nothing from their accounts counts until they are unlocked, including accounts in the
@@ -97,7 +98,7 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-e.unsaved:
-			_ = permissions.Pause(ctx, retryDelay) // returns at once when ctx ends
+			_ = timing.Pause(ctx, retryDelay) // returns at once when ctx ends
 		}
 		over = ctx.Err() != nil
 		e.locking.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // ranMost bounds how many of the requests that ran under a grant are listed.
@@ -18,7 +19,7 @@ const ranMost = 100
 // sendNotices sends the stored notices until ctx ends: at once, or after the quiet hours of their person. Failures are
 // retried when the channel says so, or a little later.
 func (e *Engine) sendNotices(ctx context.Context) error {
-	t := &noticeSender{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: permissions.NewSignal()}
+	t := &noticeSender{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: timing.NewSignal()}
 	defer t.work.Wait()
 	for ctx.Err() == nil {
 		wait, err := t.sendDue(ctx)
@@ -40,7 +41,7 @@ func (e *Engine) sendNotices(ctx context.Context) error {
 type noticeSender struct {
 	e    *Engine
 	work sync.WaitGroup
-	wake permissions.Signal // a chat is done
+	wake timing.Signal // a chat is done
 
 	mu    sync.Mutex
 	busy  map[chat]bool

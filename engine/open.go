@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/registry"
 )
 
 // coolDown is how long a question that was denied twice is not asked again.
@@ -22,7 +23,7 @@ const mostUnrouted = 1000
 
 // open registers a waiter for a new question. When a grant that it was to run under is revoked at that very moment, it
 // is drafted again.
-func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
 	for range mostAnew {
 		w, err := e.tryOpen(ctx, caller, q)
 		if !anew(err) {
@@ -45,7 +46,7 @@ type opening struct {
 }
 
 // tryOpen drafts the row, registers the waiter and inserts the row.
-func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
 	o, err := e.prepare(ctx, caller, q)
 	if err != nil {
 		return nil, err

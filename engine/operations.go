@@ -11,6 +11,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
 )
 
 // Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval.
@@ -48,7 +49,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 
 // WaitSettled returns when [Engine.Await] would. It needs little stack, as [Engine.AskDeferred] does.
 func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
-	var w *permissions.Waiter
+	var w *registry.Waiter
 	var err error
 	aside.Run(func() { w, err = e.attach(ctx, caller, id) })
 	if err != nil {
@@ -60,7 +61,7 @@ func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id 
 }
 
 // attach registers this caller as a waiting reader.
-func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*permissions.Waiter, error) {
+func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*registry.Waiter, error) {
 	work, done := noting(ctx)
 	defer done()
 	if _, err := e.own(work, caller, id); err != nil {
@@ -80,7 +81,7 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 }
 
 // LeaveOrCancel removes one call of this caller from a request, by the call's own name (empty once it has left), and
-// cancels the request when no other call waits for it. See [permissions.Registry.LeaveOrCancel].
+// cancels the request when no other call waits for it. See [registry.Registry.LeaveOrCancel].
 func (e *Engine) LeaveOrCancel(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
 ) (permissions.RequestView, error) {
@@ -270,7 +271,7 @@ func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissi
 }
 
 // Subscribe follows every committed change.
-func (e *Engine) Subscribe(buffer int) *permissions.Feed { return e.registry.Subscribe(buffer) }
+func (e *Engine) Subscribe(buffer int) *registry.Feed { return e.registry.Subscribe(buffer) }
 
 // View returns a row with its code, its copies and its waiters.
 func (e *Engine) View(ctx context.Context, r permissions.Request) (permissions.RequestView, error) {

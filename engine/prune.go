@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // later deletes nothing.
 func (e *Engine) prune(ctx context.Context) error {
 	wall, passed := e.clock.Now().Round(0), e.clock.Elapsed()
-	for permissions.Pause(ctx, e.pruning) == nil {
+	for timing.Pause(ctx, e.pruning) == nil {
 		now := e.clock.Now().Round(0)
 		if astray := now.Sub(wall) - (e.clock.Elapsed() - passed); astray.Abs() > mostAstray {
 			e.log.Warn("clock jumped; pruning paused until restart", "by", astray)
@@ -47,7 +47,7 @@ const heartbeatEvery = 30 * time.Second
 
 // heartbeat records that the daemon runs, until ctx ends. A failure waits for the next interval.
 func (e *Engine) heartbeat(ctx context.Context) error {
-	for wait := retryDelay; permissions.Pause(ctx, wait) == nil; wait = heartbeatEvery {
+	for wait := retryDelay; timing.Pause(ctx, wait) == nil; wait = heartbeatEvery {
 		if _, err := e.store.Heartbeat(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
 			e.log.Debug("write heartbeat", "err", err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -111,7 +112,7 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 
 // noteAbsence updates the prompts of pending requests whose callers have not returned after a start.
 func (e *Engine) noteAbsence(ctx context.Context) error {
-	for wait := returnGrace; permissions.Pause(ctx, wait) == nil; wait = retryDelay {
+	for wait := returnGrace; timing.Pause(ctx, wait) == nil; wait = retryDelay {
 		err := e.everyPending(ctx, func(r permissions.Request) error {
 			e.registry.Measure(r)
 			if r.LeftAt.IsZero() && e.waits(r) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // reroute applies the settings to the pending requests, at the start and after every change, until ctx ends. Failures
@@ -44,7 +45,7 @@ func (e *Engine) reroute(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("re-route pending requests: retrying", "err", err)
-			_ = permissions.Pause(ctx, retryDelay) // the loop checks ctx
+			_ = timing.Pause(ctx, retryDelay) // the loop checks ctx
 			e.realignSoon()
 		}
 	}

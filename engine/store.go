@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
 )
 
 // Store keeps requests, copies, grants and the audit, and is the source of truth. A write is durable when its method
 // returns nil.
 type Store interface {
-	permissions.Store
+	registry.Store
 	ChatStore
 	ResidentStore
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -33,9 +34,9 @@ const (
 // workQueue holds the requests that one worker has to process, each at most once at a time. Failures are retried with
 // growing delays, or when the error says so (see unfinished). It is not stored: it can be refilled from the rows.
 type workQueue struct {
-	elapsed func() time.Duration // see [permissions.Clock]
+	elapsed func() time.Duration // see [timing.Clock]
 	log     *slog.Logger
-	wake    permissions.Signal
+	wake    timing.Signal
 
 	mu    sync.Mutex
 	ready [ranks][]permissions.ID          // the longest waiting first; of settledEdit the newest, which people see
@@ -54,7 +55,7 @@ type retry struct {
 
 func newWorkQueue(elapsed func() time.Duration, log *slog.Logger) *workQueue {
 	q := &workQueue{
-		elapsed: elapsed, log: log, wake: permissions.NewSignal(),
+		elapsed: elapsed, log: log, wake: timing.NewSignal(),
 		in: map[permissions.ID]rank{}, later: map[permissions.ID]retry{}, tries: map[permissions.ID]time.Duration{},
 	}
 	for as := range ranks {

@@ -85,40 +85,6 @@ func TestOursAlwaysWait(t *testing.T) {
 			t.Errorf("%T: %v, %+v", e, err, c.After)
 		}
 	}
-	m := newRoom()
-	w, r := m.ask(t, m.fresh(func(r *Request) { r.Caller = AgentCaller("scribe") }))
-	w.Leave(t.Context())
-	if !m.store.row(r.ID).LeftAt.IsZero() {
-		t.Error("it left")
-	}
-}
-
-// A caller that does not wait is not woken, and those that do are.
-func TestOpenWithoutWaiting(t *testing.T) {
-	m := newRoom()
-	feed := m.Subscribe(9)
-	defer feed.Close()
-	q := m.fresh(nil)
-	r, created, err := m.Open(t.Context(), Opening{Request: q})
-	if err != nil || !created || r.ID != q.ID || m.Waiting(q.ID) != 0 {
-		t.Fatalf("created %v, %v, %d wait", created, err, m.Waiting(q.ID))
-	}
-	if told := <-feed.C; told.ID != q.ID {
-		t.Errorf("told of %s", told.ID)
-	}
-	again, created, err := m.Open(t.Context(), Opening{Request: m.fresh(nil)})
-	if err != nil || created || again.ID != q.ID {
-		t.Errorf("an equal one: created %v, %s, %v", created, again.ID, err)
-	}
-	w, _ := m.ask(t, m.fresh(nil))
-	m.decide(t, q.ID, Deny)
-	if state, err := rings(t, w); state != Denied || err != nil {
-		t.Errorf("%s, %v", state, err)
-	}
-	m.store.breakDown(ErrBroken)
-	if _, _, err := m.Open(t.Context(), Opening{Request: m.fresh(func(r *Request) { r.Reason = "another" })}); err == nil {
-		t.Error("a store that is down took it")
-	}
 }
 
 func TestAgentCallers(t *testing.T) {

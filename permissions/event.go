@@ -14,7 +14,7 @@ type Transition interface{ at() time.Time }
 
 type (
 	// Cast is a person's answer. When it approves and has a Use, the approval is used in the same change, by the waiting
-	// call that Use names ([Registry.Resolve] fills it in, or drops it when nobody waits).
+	// call that Use names (the registry fills it in, or drops it when nobody waits).
 	Cast struct {
 		Vote   Vote
 		Really bool // the second yes that high risk needs

@@ -4,11 +4,8 @@
 // A [Request] is one question that an agent asks people and waits for. A [Vote] is one person's answer to it. [Step] is
 // the life of a request: a pure and total function from a request and a [Transition] to a [Change], which is everything
 // that the transition does (the row after it, the votes, the grants, the audit records). A [Grant] is what a [Scope]
-// wider than once leaves behind, and [Policy] says what needs asking at all.
-//
-// [Registry] keeps the waiters. The row is the source of truth and waking a waiter only a notification: the registry
-// registers the waiter, lets the [Store] insert the row, and wakes the waiter once a change has been committed. In
-// doubt, nothing is granted.
+// wider than once leaves behind, and [Policy] says what needs asking at all. In doubt, nothing is granted. Waiters and
+// deadlines are in permissions/registry.
 package permissions
 
 import (

@@ -1,47 +1,17 @@
 package permissions
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"time"
 )
 
-// Store keeps requests, as far as the [Registry] needs. Every method either did everything it says, durably, before it
-// returned nil, or nothing. Errors that mean the store itself is unusable match [ErrBroken]. Implementations are safe
-// for concurrent use.
-type Store interface {
-	// Open inserts o.Request, or finds the request that it joins: the one of its id, else of its key, else a pending one
-	// of an equal digest of the same caller and session; for a hook, also an approval of such a request that nobody has
-	// collected within o.RedeemWindow. It returns the row as stored, and whether it was inserted. It refuses with a
-	// *[Refusal] different content under an id or a key in use, and requests beyond o's limits.
-	Open(ctx context.Context, o Opening) (r Request, created bool, err error)
+// ErrBroken matches errors that mean the store cannot be read or written now.
+var ErrBroken = errors.New("store unusable")
 
-	// Apply loads a request, applies e with [Step], and commits the whole change if the row is still the one loaded. An
-	// error of Step is returned unchanged, with nothing changed. A Use of an approval based on a grant that is over
-	// commits a [Void] instead. A vote whose key is already stored changes nothing: the Change is empty.
-	Apply(ctx context.Context, id ID, e Transition) (Change, error)
-
-	// Read returns one request with its votes. A missing one is a *[Refusal] with [CodeUnknown].
-	Read(ctx context.Context, id ID) (Request, error)
-
-	// Due lists at most limit events that are due at now, the longest overdue first, and when the next one will be
-	// (zero: never). redeem is how long an unused approval is kept.
-	Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) (due []Due, next time.Time, err error)
-
-	// EndGrants ends at most limit grants that are over at now, and leaves a notice for everybody who allowed them. It
-	// returns those, and when the next one will be over (zero: none).
-	EndGrants(ctx context.Context, now time.Time, limit int) (ended []Grant, next time.Time, err error)
-
-	// EndGrantsNow is EndGrants for those that are over by monotonic time, whatever the wall clock says. It returns the
-	// ones that were still in force.
-	EndGrantsNow(ctx context.Context, ids []ID, now time.Time) (ended []Grant, err error)
-
-	// Stop cancels everything pending, suspends every grant and refuses new requests and the use of approvals with a
-	// *[Refusal] with [CodeStopped], until Resume. The stop itself is committed first, then the pending requests are
-	// cancelled; the next Stop completes an interrupted one. It returns what it cancelled even with an error.
-	Stop(ctx context.Context, by, via string, at time.Time) (cancelled []Request, err error)
-}
+// ErrRow matches, in addition to [ErrBroken], errors of one unreadable row; the other rows are usable.
+var ErrRow = errors.New("row unusable")
 
 // Opening is a request about to be inserted, with what the store must check and write in the same commit.
 type Opening struct {

@@ -162,3 +162,37 @@ func TestRerouteKeepsDecisiveVotes(t *testing.T) {
 		t.Errorf("got %s, %+v", r.State, r.Calls)
 	}
 }
+
+// handing is fay's answer, with a use of the approval.
+func handing(a Answer, call string) Cast {
+	c := vote("fay", a)
+	c.Use = &Use{Call: call, At: c.Vote.At}
+	return c
+}
+
+// A vote that approves is one change with the use of the approval, and any other vote uses nothing.
+func TestAVoteThatHandsOver(t *testing.T) {
+	two := toolRequest()
+	two.Asked, two.Quorum = []string{"fay", "sam"}, 2
+	c, err := Step(toolRequest(), handing(Allow(Once), "a"))
+	if err != nil || !c.Handed() || c.After.State != Approved || c.After.UsedCall != "a" || c.After.UsedAt.IsZero() ||
+		c.After.CollectedAt.IsZero() || c.After.Revision != c.Before.Revision+1 {
+		t.Fatalf("%v, %+v", err, c.After)
+	}
+	types := []Type{c.Records[0].Type, c.Records[len(c.Records)-1].Type}
+	if want := []Type{RequestSettled, RequestUsed}; !slices.Equal(types, want) {
+		t.Errorf("the audit has %v, want %v", types, want)
+	}
+	if _, err := Step(c.After, Use{Call: "b", At: soon}); !errors.Is(err, ErrNoUse) {
+		t.Errorf("another call: %v", err)
+	}
+	for name, c := range map[string]Change{
+		"denied":       must(Step(toolRequest(), handing(Deny, "a"))),
+		"below quorum": must(Step(two, handing(Allow(Once), "a"))),
+		"chosen":       must(Step(clarification(), handing(Choose(1), "a"))),
+	} {
+		if c.Handed() || !c.After.UsedAt.IsZero() {
+			t.Errorf("%s: it was used", name)
+		}
+	}
+}

@@ -288,3 +288,10 @@ func (c *Change) grant(v Vote) {
 		c.Records = append(c.Records, record(GrantAdded, r, v.By, v.Via, v.At, "grant", string(g.ID), "scope", s.String()))
 	}
 }
+
+// GrantsLeft returns the grants that an approved request left behind.
+func (r Request) GrantsLeft() []Grant {
+	c := Change{After: r}
+	c.grant(Vote{By: r.DecidedBy, Via: r.DecidedVia, At: r.DecidedAt})
+	return c.Grants
+}

@@ -34,7 +34,7 @@ for part in $parts; do # without quotes: a list
 	fi
 	MUTANT_TESTS=$(tests "$part")
 	export MUTANT_TESTS
-	"$REAL_GO" test -run "$MUTANT_TESTS" "./$package" # what fails by itself kills everything
+	"$REAL_GO" test -run "$MUTANT_TESTS" "./$package/..." # what fails by itself kills everything
 	PATH="$PWD/tools/mutate:$PATH" "$work/gremlins" unleash --workers 1 --timeout-coefficient "$MUTANT_SECONDS" \
 		--exclude-files "$others" "./$package" >"$work/log" || { cat "$work/log" >&2; exit 1; }
 	sed -n -E "s#^ *(LIVED|KILLED|TIMED OUT|NOT COVERED) ([A-Z_]+) at #\1\t\2\t$package/#p" "$work/log" >>"$work/mutants"

@@ -28,6 +28,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Options configure an agent. All but Program.Start are required.
@@ -48,8 +49,8 @@ type Options struct {
 type Agent struct {
 	o        Options
 	log      *slog.Logger
-	desk     agents.Approvals   // set by Bind before anything else
-	rung     permissions.Signal // notified of messages and finished orders
+	desk     agents.Approvals // set by Bind before anything else
+	rung     timing.Signal    // notified of messages and finished orders
 	activity atomic.Pointer[permissions.Activity]
 	row      row
 
@@ -61,7 +62,7 @@ type Agent struct {
 	seat    *session       // its program while that runs
 	posed   []*submitted   // pending questions
 	open    []*submitted   // questions whose outcome is still to be reported
-	answers map[permissions.ID]permissions.Signal
+	answers map[permissions.ID]timing.Signal
 }
 
 // session is a running program.
@@ -86,7 +87,7 @@ var (
 // New makes an agent without starting it: call [Agent.Bind], then the engine runs it.
 func New(o Options) *Agent {
 	a := &Agent{
-		o: o, log: o.Program.Log, rung: permissions.NewSignal(), answers: map[permissions.ID]permissions.Signal{},
+		o: o, log: o.Program.Log, rung: timing.NewSignal(), answers: map[permissions.ID]timing.Signal{},
 	}
 	a.row = row{store: o.Store, agent: a}
 	a.shows(permissions.Idle)

@@ -13,6 +13,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // The [gate] of an agent in the chat: it submits questions to the daemon and waits for the answers.
@@ -99,7 +100,7 @@ func (a *Agent) done(p *submitted) {
 
 // wait waits until people have settled a question; otherwise it withdraws it.
 func (a *Agent) wait(ctx context.Context, p *submitted, r permissions.Request) (permissions.Request, error) {
-	settled := permissions.NewSignal()
+	settled := timing.NewSignal()
 	a.mu.Lock()
 	a.answers[r.ID], p.id = settled, r.ID
 	if !slices.Contains(a.posed, p) { // a grant has just ended

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -76,7 +77,7 @@ func (a *asking) run(ctx context.Context) error {
 			continue
 		case err == nil: // answered early because the daemon stops
 		case wire.SlowDown(err) > 0 && time.Now().Before(a.until):
-			if err := permissions.Pause(ctx, wire.SlowDown(err)); err != nil {
+			if err := timing.Pause(ctx, wire.SlowDown(err)); err != nil {
 				return err
 			}
 			continue
@@ -93,7 +94,7 @@ func (a *asking) run(ctx context.Context) error {
 			a.missing(err)
 			wait = 0
 		}
-		if err := permissions.Pause(ctx, a.tries.NextBackOff()); err != nil {
+		if err := timing.Pause(ctx, a.tries.NextBackOff()); err != nil {
 			return err
 		}
 	}

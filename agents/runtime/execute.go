@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // execute runs the next call of the step, or applies the answer to a call that asks.
@@ -173,7 +174,7 @@ func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, 
 			return err
 		}
 		sh.runtime.log.Error("store tool result", "session", sh.session.ID, "err", err)
-		if permissions.Pause(ctx, delay) != nil {
+		if timing.Pause(ctx, delay) != nil {
 			return ctx.Err()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 var _ agents.Resident = (*agent)(nil)
@@ -147,9 +148,9 @@ func (rt *Runtime) rest(ctx context.Context, w *worker, d time.Duration) {
 	brief, done := rt.breakable(ctx, w)
 	defer done()
 	if brief.Err() == nil {
-		_ = permissions.Pause(brief, d) // the caller checks ctx
+		_ = timing.Pause(brief, d) // the caller checks ctx
 	} else {
-		_ = permissions.Pause(ctx, min(d, again))
+		_ = timing.Pause(ctx, min(d, again))
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Agent is the configuration of one agent.
@@ -83,11 +84,11 @@ type Runtime struct {
 	desk   agents.Approvals // set by Bind, before Run
 	now    func() time.Time
 	log    *slog.Logger
-	own    map[string]*agent  // by name
-	order  []*agent           // in the order of the configuration
-	others map[string]bool    // agents of other parts of the daemon
-	rung   permissions.Signal // sessions have been kicked
-	places chan struct{}      // limits concurrent workers
+	own    map[string]*agent // by name
+	order  []*agent          // in the order of the configuration
+	others map[string]bool   // agents of other parts of the daemon
+	rung   timing.Signal     // sessions have been kicked
+	places chan struct{}     // limits concurrent workers
 
 	mu      sync.Mutex
 	kicked  map[permissions.ID]bool    // sessions to work on
@@ -103,7 +104,7 @@ type agent struct {
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
-	due      permissions.Signal // a request made for its next run was settled
+	due      timing.Signal // a request made for its next run was settled
 	activity atomic.Pointer[permissions.Activity]
 	output   *rate.Limiter // bytes of tool output that may be stored
 }
@@ -114,7 +115,7 @@ const outputPerHour = 64 << 20
 
 func newAgent(rt *Runtime, a Agent) *agent {
 	at := &agent{
-		Agent: a, runtime: rt, ready: make(chan struct{}), due: permissions.NewSignal(),
+		Agent: a, runtime: rt, ready: make(chan struct{}), due: timing.NewSignal(),
 		output: rate.NewLimiter(rate.Every(time.Hour/outputPerHour), outputPerHour),
 	}
 	at.shows(permissions.Idle)
@@ -128,7 +129,7 @@ const mostWorkers = 64
 func New(o Options) *Runtime {
 	rt := &Runtime{
 		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
-		rung: permissions.NewSignal(), places: make(chan struct{}, mostWorkers),
+		rung: timing.NewSignal(), places: make(chan struct{}, mostWorkers),
 		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
 	}
 	for _, name := range o.Others {
@@ -192,7 +193,7 @@ func (rt *Runtime) resume(ctx context.Context) error {
 		list, err := rt.store.OpenSessions(ctx, after, page)
 		if err != nil {
 			rt.log.Error("list open sessions, retrying", "err", err)
-			if err := permissions.Pause(ctx, again); err != nil {
+			if err := timing.Pause(ctx, again); err != nil {
 				return err
 			}
 			continue

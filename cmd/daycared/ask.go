@@ -19,6 +19,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // question holds what all asking commands share.
@@ -173,7 +174,7 @@ func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permis
 		if !told {
 			c.say("%s; it is asked again until %s", strings.TrimSuffix(full.Text, "."), when(q.began.Add(q.timeout), time.Local))
 		}
-		if permissions.Pause(ctx, full.After) != nil {
+		if timing.Pause(ctx, full.After) != nil {
 			return s, endedBefore()
 		}
 		q.request.Patience = max(time.Second, time.Until(q.began.Add(q.timeout)))

@@ -24,6 +24,7 @@ import (
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // auditFilter selects entries of the audit.
@@ -422,7 +423,7 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		p.try(ctx, publishWithin)
-		_ = permissions.Pause(ctx, p.every) // the loop checks ctx
+		_ = timing.Pause(ctx, p.every) // the loop checks ctx
 	}
 	return nil
 }

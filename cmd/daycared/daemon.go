@@ -31,6 +31,7 @@ import (
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // daemon wires the parts together. It starts the data directory (locked), store, engine, recovery, and sockets, in this order,
@@ -377,7 +378,7 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 		if first {
 			full(err)
 		}
-		if permissions.Pause(ctx, roomAgain) != nil {
+		if timing.Pause(ctx, roomAgain) != nil {
 			return err
 		}
 	}
@@ -411,7 +412,7 @@ const filesAgain = 5 * time.Second
 // watchFiles checks these files until ctx ends.
 func (d *daemon) watchFiles(ctx context.Context) {
 	missing := map[string]bool{}
-	for permissions.Pause(ctx, filesAgain) == nil {
+	for timing.Pause(ctx, filesAgain) == nil {
 		d.keepFiles(missing)
 	}
 }

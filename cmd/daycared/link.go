@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) linkCommand() *cobra.Command {
@@ -85,7 +86,7 @@ func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (nu
 		if number, err = whatsapp.Link(ctx, o, g); !errors.Is(err, whatsapp.ErrInUse) {
 			break
 		}
-		if permissions.Pause(ctx, 100*time.Millisecond) != nil {
+		if timing.Pause(ctx, 100*time.Millisecond) != nil {
 			break
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) mcpCommand() *cobra.Command {
@@ -102,7 +103,7 @@ func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id perm
 			tries.Reset()
 		case ctx.Err() != nil: // the last known state
 		case wire.IsConnectionError(lost) && time.Now().Before(last.Request.Deadline):
-			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
+			_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 		default:
 			err = lost
 		}
@@ -129,7 +130,7 @@ func (d remoteRequests) Regret(
 	tries := wire.NewTries()
 	for {
 		s, err := d.client.Regret(ctx, id, after)
-		if err == nil || !wire.IsConnectionError(err) || permissions.Pause(ctx, tries.NextBackOff()) != nil {
+		if err == nil || !wire.IsConnectionError(err) || timing.Pause(ctx, tries.NextBackOff()) != nil {
 			return s, err
 		}
 	}

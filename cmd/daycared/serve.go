@@ -20,6 +20,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) serveCommand() *cobra.Command {
@@ -342,7 +343,7 @@ const (
 
 // watch logs outages until ctx ends. ready returns nil once the store is available again.
 func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context.Context) error) {
-	for told := time.Now(); permissions.Pause(ctx, outageLook) == nil; {
+	for told := time.Now(); timing.Pause(ctx, outageLook) == nil; {
 		o.mu.Lock()
 		since := o.since
 		o.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/whatsapp"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // findChannel is step two: the bot and its token, or another channel.
@@ -163,7 +163,7 @@ func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes boo
 
 // worry prints, once per cause, why Telegram cannot be reached while setup waits.
 func (s *steps) worry(ctx context.Context) {
-	for permissions.Pause(ctx, 5*time.Second) == nil {
+	for timing.Pause(ctx, 5*time.Second) == nil {
 		if err := s.bot.Health(); err != nil {
 			s.talk.say("  (%s)", err)
 			return

@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -112,7 +113,7 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	standing, err := asks.Put(ctx, q.request)
 	if ctx.Err() != nil {
 		if _, err := s.cli.cancelOwn(ctx, asks, q.request.ID); err == nil {
-			_ = permissions.Pause(context.WithoutCancel(ctx), lastEdit) // best effort: the daemon's next start would do it
+			_ = timing.Pause(context.WithoutCancel(ctx), lastEdit) // best effort: the daemon's next start would do it
 		}
 		return permissions.Request{}, errLeft
 	}

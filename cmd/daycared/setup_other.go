@@ -12,6 +12,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Setup for people without Telegram.
@@ -127,7 +128,7 @@ func (s *steps) connected(ctx context.Context, people *admin.Client) error {
 		default:
 			return errors.New("the daemon does not say how WhatsApp stands; see: daycared doctor")
 		}
-		if err := permissions.Pause(ctx, 100*time.Millisecond); err != nil {
+		if err := timing.Pause(ctx, 100*time.Millisecond); err != nil {
 			return errLeft
 		}
 	}

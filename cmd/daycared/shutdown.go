@@ -20,6 +20,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) stopCommand() *cobra.Command {
@@ -176,7 +177,7 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 		case !held && errors.Is(desk.Ready(limited), client.ErrUnreachable):
 			return nil
 		}
-		_ = permissions.Pause(limited, lookAfter) // both contexts are checked below
+		_ = timing.Pause(limited, lookAfter) // both contexts are checked below
 		switch {
 		case ctx.Err() != nil:
 			return &problem{Text: fmt.Sprintf("pid %d was told to end, and has not yet", d.PID), Code: codeEnded, Exit: permissions.ExitCancelled}

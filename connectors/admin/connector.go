@@ -31,6 +31,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
 )
 
 // Name identifies this server in copies and in the configuration.
@@ -335,7 +336,7 @@ type Operations interface {
 	Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error)
 
 	// Subscribe follows every committed change.
-	Subscribe(buffer int) *permissions.Feed
+	Subscribe(buffer int) *registry.Feed
 	// View returns a row with its code, copies and waiters.
 	View(ctx context.Context, r permissions.Request) (permissions.RequestView, error)
 	// Health maps each channel that reports its health to what is wrong with it and with people's accounts there, or nil.

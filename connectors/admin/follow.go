@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Inbox calls handle with everything pending for this account and then with every change, once each, until ctx ends or
@@ -188,7 +189,7 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 			tries.Reset()
 		}
 		l.away = true
-		if err := permissions.Pause(ctx, tries.NextBackOff()); err != nil {
+		if err := timing.Pause(ctx, tries.NextBackOff()); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -53,7 +53,7 @@ type api struct {
 	bot    func() tgbotapi.BotAPI // a new one for every call: the library takes no context, but an HTTP client
 	client *http.Client
 	key    atomic.Pointer[credential]
-	fresh  permissions.Signal // signals that the token was replaced
+	fresh  timing.Signal // signals that the token was replaced
 	log    *slog.Logger
 }
 
@@ -71,7 +71,7 @@ func newAPI(token Token, base string, log *slog.Logger) *api {
 		client: &http.Client{Transport: newTransport(), CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		fresh: permissions.NewSignal(),
+		fresh: timing.NewSignal(),
 		log:   log,
 	}
 	a.key.Store(&credential{token, spellings(string(token))})

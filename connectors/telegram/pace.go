@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // The limits stay below those of https://core.telegram.org/bots/faq, which are about one message a second to a person, 20 a
@@ -91,7 +91,7 @@ func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 		case pause > 0 && limited && time.Until(deadline) < pause:
 			return fmt.Errorf("wait to send: %w", &pausedError{pause})
 		case pause > 0:
-			if err := permissions.Pause(ctx, pause); err != nil {
+			if err := timing.Pause(ctx, pause); err != nil {
 				return fmt.Errorf("wait to send: %w", err)
 			}
 		case len(limits) == 0:

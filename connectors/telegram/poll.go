@@ -18,7 +18,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -108,11 +108,11 @@ func (p *poller) run(
 		}
 		switch {
 		case !news: // confirmed updates came again, perhaps forever
-			_ = permissions.Pause(ctx, p.stale.NextBackOff())
+			_ = timing.Pause(ctx, p.stale.NextBackOff())
 		case p.outage > 0 && last:
-			_ = permissions.Pause(ctx, p.tries.NextBackOff())
+			_ = timing.Pause(ctx, p.tries.NextBackOff())
 		case hasty:
-			_ = permissions.Pause(ctx, p.hasty.NextBackOff())
+			_ = timing.Pause(ctx, p.hasty.NextBackOff())
 		default:
 			p.stale.Reset()
 			p.hasty.Reset()
@@ -242,7 +242,7 @@ func (p *poller) settle(ctx context.Context, u update, handle func(context.Conte
 		}
 		delay := tries.NextBackOff()
 		p.log.Warn("handle update: retrying", "update", u.ID, "delay", delay, "err", err)
-		_ = permissions.Pause(ctx, delay) // the loop checks ctx
+		_ = timing.Pause(ctx, delay) // the loop checks ctx
 	}
 	return false
 }
@@ -274,7 +274,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 			p.state.hooked(host)
 			p.log.Warn("telegram answers no polls while a webhook is set", "host", host)
 		}
-		if err == nil || !temporary(err) || permissions.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
+		if err == nil || !temporary(err) || timing.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 			return
 		}
 	}

@@ -13,19 +13,19 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // groupChecks holds the state of the groups that routes name. It is safe for concurrent use.
 type groupChecks struct {
-	look permissions.Signal // check them now
+	look timing.Signal // check them now
 
 	mu    *sync.Mutex
 	wrong map[string]string // what is wrong and what to do, by group
 }
 
 func newRooms() groupChecks {
-	return groupChecks{look: permissions.NewSignal(), mu: &sync.Mutex{}, wrong: map[string]string{}}
+	return groupChecks{look: timing.NewSignal(), mu: &sync.Mutex{}, wrong: map[string]string{}}
 }
 
 func (r groupChecks) health() error {

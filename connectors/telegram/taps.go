@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // handler handles updates: it hands what people do to the engine.
@@ -39,7 +40,7 @@ func (d *handler) begin(ctx context.Context) error {
 			break
 		}
 		d.log.Warn("refresh cards: retrying", "err", err)
-		_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
+		_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 	}
 	return nil
 }
@@ -190,7 +191,7 @@ func (c *Connector) inBackground(ctx context.Context, send func(context.Context)
 				return
 			}
 			again := temporary(err) || errors.Is(err, errTurn)
-			if !again || permissions.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
+			if !again || timing.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("message not sent", "err", err)
 				return
 			}

@@ -11,7 +11,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -46,7 +46,7 @@ func (d *handler) keep(ctx context.Context) error {
 		case e.to != isStarting:
 			d.note(e)
 		}
-		_ = permissions.Pause(ctx, d.again) // the loop checks ctx
+		_ = timing.Pause(ctx, d.again) // the loop checks ctx
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		case isRefused:
 			wait = max(wait, time.Minute)
 		}
-		_ = permissions.Pause(ctx, wait) // the loop checks ctx
+		_ = timing.Pause(ctx, wait) // the loop checks ctx
 	}
 	return disconnect{}
 }

@@ -14,7 +14,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Guide helps with linking at a terminal. Its methods are called one at a time.
@@ -72,7 +72,7 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 	if device.ID != nil {
 		return e164(device.ID.ToNonAD()), ErrLinked
 	}
-	connected := permissions.NewSignal()
+	connected := timing.NewSignal()
 	cli := c.newClient(device, func(event any) bool {
 		if _, is := event.(*events.Connected); is {
 			connected.Notify()
@@ -101,7 +101,7 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	for range looks {
 		a, err = openAccount(ctx, c.path, quiet{c.log})
-		if !errors.Is(err, ErrInUse) || permissions.Pause(ctx, lookAgain/looks) != nil {
+		if !errors.Is(err, ErrInUse) || timing.Pause(ctx, lookAgain/looks) != nil {
 			break
 		}
 	}
@@ -138,7 +138,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 		if err != nil {
 			l.cli.Disconnect()
 			l.guide.Say("WhatsApp cannot be reached (" + plainly(err) + "); it is tried again")
-			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
+			_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 			continue
 		}
 		end, err := l.follow(ctx, items)

@@ -22,6 +22,7 @@ import (
 	"github.com/daycared/daycared/connectors/talk"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -350,7 +351,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), delay+asideTime)
 		defer done()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
-		if permissions.Pause(lasting, delay) != nil {
+		if timing.Pause(lasting, delay) != nil {
 			return
 		}
 		tries := c.newTries()
@@ -359,7 +360,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 			if err == nil {
 				return
 			}
-			if refusal(err) != nil || permissions.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
+			if refusal(err) != nil || timing.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("message not sent", "err", err)
 				return
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Apply is [permissions.Store].
+// Apply is [registry.Store].
 func (s *shelf) Apply(_ context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	var c permissions.Change
 	var refused error
@@ -183,7 +183,7 @@ func (t *rows) releaseKeys(g permissions.Grant) {
 	}
 }
 
-// Read is [permissions.Store].
+// Read is [registry.Store].
 func (s *shelf) Read(_ context.Context, id permissions.ID) (r permissions.Request, err error) {
 	err = s.read(func() error {
 		found, err := s.find(id)
@@ -195,7 +195,7 @@ func (s *shelf) Read(_ context.Context, id permissions.ID) (r permissions.Reques
 	return r, err
 }
 
-// Stop is [permissions.Store].
+// Stop is [registry.Store].
 func (s *shelf) Stop(_ context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
 	err = s.write(func() error {
 		if s.stopped == "" {

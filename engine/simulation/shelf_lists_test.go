@@ -12,7 +12,7 @@ import (
 
 func decimal(n int) string { return strconv.Itoa(n) }
 
-// Due is [permissions.Store].
+// Due is [registry.Store].
 func (s *shelf) Due(
 	_ context.Context, now time.Time, redeem time.Duration, limit int,
 ) (due []permissions.Due, next time.Time, err error) {
@@ -219,7 +219,7 @@ func (s *shelf) Revoke(
 	return revoked, err
 }
 
-// EndGrants is [permissions.Store].
+// EndGrants is [registry.Store].
 func (s *shelf) EndGrants(_ context.Context, now time.Time, limit int) (ended []permissions.Grant, next time.Time, err error) {
 	soonest := func() (at time.Time) {
 		for _, g := range s.grants {
@@ -253,7 +253,7 @@ func (s *shelf) EndGrants(_ context.Context, now time.Time, limit int) (ended []
 	return ended, next, err
 }
 
-// EndGrantsNow is [permissions.Store].
+// EndGrantsNow is [registry.Store].
 func (s *shelf) EndGrantsNow(_ context.Context, ids []permissions.ID, now time.Time) (ended []permissions.Grant, err error) {
 	err = s.write(func() error {
 		for i, g := range s.grants {

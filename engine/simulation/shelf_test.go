@@ -129,7 +129,7 @@ func (t *rows) position(id permissions.ID) (int64, error) {
 	return r.Number, nil
 }
 
-// Open is [permissions.Store].
+// Open is [registry.Store].
 func (s *shelf) Open(_ context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
 	err = s.write(func() error {
 		if s.stopped != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Apply implements [permissions.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
+// Apply implements [registry.Store]. With an error of [permissions.Step], and with the refusal while everything is stopped, the
 // Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead (see borne).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if by := s.halt.Load(); by != nil && permissions.Halts(e) {

@@ -64,7 +64,7 @@ func plannedFields(p *planned) []any { return []any{&p.id, instant{&p.at}} }
 
 func repeatedFields(p *planned) []any { return append(plannedFields(p), times{&p.all}) }
 
-// Due implements [permissions.Store].
+// Due implements [registry.Store].
 func (s *Store) Due(
 	ctx context.Context, now time.Time, redeem time.Duration, limit int,
 ) (due []permissions.Due, next time.Time, err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Open implements [permissions.Store].
+// Open implements [registry.Store].
 func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
 	if by := s.halt.Load(); by != nil { // no need to wait for writers
 		return permissions.Request{}, false, permissions.Stopped(*by)

@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Read implements [permissions.Store].
+// Read implements [registry.Store].
 func (s *Store) Read(ctx context.Context, id permissions.ID) (r permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
 		r, err = s.load(ctx, from, id)

@@ -130,7 +130,7 @@ const (
 	endGrant = `UPDATE grants SET ended_at = $1, mac = '' WHERE id = $2`
 )
 
-// EndGrants implements [permissions.Store]. It writes only if there is something to record.
+// EndGrants implements [registry.Store]. It writes only if there is something to record.
 func (s *Store) EndGrants(
 	ctx context.Context, now time.Time, limit int,
 ) (ended []permissions.Grant, next time.Time, err error) {
@@ -162,7 +162,7 @@ func (s *Store) EndGrants(
 	return ended, next, nil
 }
 
-// EndGrantsNow implements [permissions.Store].
+// EndGrantsNow implements [registry.Store].
 func (s *Store) EndGrantsNow(
 	ctx context.Context, ids []permissions.ID, now time.Time,
 ) (ended []permissions.Grant, err error) {

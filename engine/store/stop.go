@@ -33,7 +33,7 @@ func (s *Store) StoppedBy(ctx context.Context) (by string, at time.Time, err err
 	return by, at, err
 }
 
-// Stop implements [permissions.Store]. It first commits the stop alone: from then on new requests are refused and
+// Stop implements [registry.Store]. It first commits the stop alone: from then on new requests are refused and
 // pending ones cannot be allowed. Then it cancels the pending requests page by page. An interrupted stop is finished by
 // the next, which does not count as another.
 //

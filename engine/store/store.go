@@ -107,8 +107,6 @@ type Store struct {
 	lost   atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
 }
 
-var _ permissions.Store = (*Store)(nil)
-
 // Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one from a newer
 // daemon is refused. A store restored from a copy begins a new life (restored.go); one beside another file's log is refused (watermark.go).
 //

@@ -32,12 +32,15 @@ var rooms = []struct {
 	part string
 	may  []string
 }{
-	{"permissions/...", []string{"permissions/..."}},
-	{"internal/...", []string{"permissions", "internal/..."}},
-	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
-	{"agents/...", []string{"permissions/...", "internal/wire", "internal/own", "agents/..."}},
+	{"permissions", nil},
+	{"permissions/acts", nil},
+	{"permissions/timing", nil},
+	{"permissions/registry", []string{"permissions", "permissions/timing"}},
+	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},
+	{"connectors/...", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "connectors/..."}},
+	{"agents/...", []string{"permissions", "permissions/acts", "permissions/timing", "internal/wire", "internal/own", "agents/..."}},
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
-	{"engine", []string{"permissions", "permissions/acts", "connectors", "agents", "internal/aside", "internal/own"}},
+	{"engine", []string{"permissions/...", "connectors", "agents", "internal/aside", "internal/own"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
@@ -92,6 +95,18 @@ func TestHouse(t *testing.T) {
 	for _, p := range house {
 		if len(p.GoFiles) > 0 && p.Doc == "" {
 			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestPermissionsIsPure: what decides takes no part in what happens at the same time.
+func TestPermissionsIsPure(t *testing.T) {
+	for _, p := range list(t) {
+		impure := []string{"context", "os/...", "net/...", "sync/...", "golang.org/x/sync/..."}
+		for _, path := range p.Imports {
+			if p.ImportPath == "permissions" && matches(path, impure) {
+				t.Errorf("permissions is to be pure, and imports %s", path)
+			}
 		}
 	}
 }
@@ -193,6 +208,8 @@ func TestTrespasses(t *testing.T) {
 		want int
 	}{
 		{"inward", pkg{ImportPath: "engine", Imports: []string{"context", "connectors", "permissions"}}, 0},
+		{"a registry where all is pure", pkg{ImportPath: "permissions", Imports: []string{"permissions/registry"}}, 1},
+		{"a registry for who asks", pkg{ImportPath: "agents", Imports: []string{"permissions/registry"}}, 1},
 		{"outward", pkg{ImportPath: "permissions", Imports: []string{"engine"}}, 1},
 		{"sideways", pkg{ImportPath: "agents/api", Imports: []string{"agents", "connectors", "connectors/card"}}, 2},
 		{"into a part", pkg{ImportPath: "engine", Imports: []string{"engine/store", "connectors/terminal"}}, 2},
@@ -207,7 +224,7 @@ func TestTrespasses(t *testing.T) {
 		{"a name that only begins alike", pkg{ImportPath: "permissionsx"}, 1},
 		{"no place in the house", pkg{ImportPath: "util"}, 1},
 	}
-	ours := []pkg{{ImportPath: "permissions"}, {ImportPath: "connectors"}, {ImportPath: "connectors/card"},
+	ours := []pkg{{ImportPath: "permissions"}, {ImportPath: "permissions/registry"}, {ImportPath: "connectors"}, {ImportPath: "connectors/card"},
 		{ImportPath: "connectors/terminal"}, {ImportPath: "agents"}, {ImportPath: "engine"}, {ImportPath: "engine/store"},
 		{ImportPath: "engine/store/storetest"}}
 	for _, test := range tests {

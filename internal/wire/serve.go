@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 }
 
 func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	under := &calls{changed: permissions.NewSignal()}
+	under := &calls{changed: timing.NewSignal()}
 	server := &http.Server{
 		Handler:           under.count(h),
 		ReadHeaderTimeout: headerWithin,
@@ -76,7 +76,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 type calls struct {
 	mu         sync.Mutex
 	n, reading int
-	changed    permissions.Signal
+	changed    timing.Signal
 }
 
 // count counts the calls of a handler.

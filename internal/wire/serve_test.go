@@ -17,6 +17,7 @@ import (
 
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -330,7 +331,7 @@ func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	if err := c.Call(ended, http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
-	if err := permissions.Pause(ended, time.Hour); !errors.Is(err, context.Canceled) {
+	if err := timing.Pause(ended, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("pause: %v", err)
 	}
 	if err := c.Call(t.Context(), "bad method", "/", nil, nil, 0, nil); err == nil {

@@ -32,11 +32,11 @@ const part = 50_000
 func measurements(decisions int) []measurement {
 	each := min(part, decisions)
 	return []measurement{
-		{pkg: "./permissions", bench: "Wake$", time: "20000x", count: 5, goals: []goal{
+		{pkg: "./permissions/registry", bench: "Wake$", time: "20000x", count: 5, goals: []goal{
 			{id: "P2", what: "from a commit to the return of the wait for it, in process", against: "a map, a channel and a timer",
 				bench: "Wake", units: []string{"ratio"}, limit: 1.5},
 		}},
-		{pkg: "./permissions", bench: "Pending$", time: "1x", count: 5, goals: []goal{
+		{pkg: "./permissions/registry", bench: "Pending$", time: "1x", count: 5, goals: []goal{
 			{id: "P6", what: "memory for each of 100,000 that wait, beside the caller's goroutine", against: "512 B",
 				bench: "Pending/waiting-100000", units: []string{"of-512-B"}, limit: 1},
 			{id: "P6", what: "memory for each that nobody waits on, beside its row", against: "128 B",

@@ -11,6 +11,8 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Desk is a small engine: it asks fay, the operator of tests, and the others in People.
@@ -37,10 +39,10 @@ type Desk struct {
 	Callers   []permissions.Caller
 	Regretted []time.Duration
 
-	Registry *permissions.Registry
+	Registry *registry.Registry
 	store    *store
 	coder    permissions.Coder
-	feeds    []*permissions.Feed
+	feeds    []*registry.Feed
 }
 
 // lease is how long a call keeps its place between two waits.
@@ -49,10 +51,10 @@ const lease = 10 * time.Second
 // NewDesk makes a desk whose operator fay is this process's account.
 func NewDesk() *Desk {
 	s, began := newStore(), time.Now()
-	clock := permissions.Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
+	clock := timing.Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
 	return &Desk{
 		People: map[int]string{os.Getuid(): "fay"}, Asked: []string{"fay"}, store: s,
-		Registry: permissions.NewRegistry(s, clock, time.Minute, Quiet),
+		Registry: registry.New(s, clock, time.Minute, Quiet),
 	}
 }
 
@@ -87,7 +89,7 @@ func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	case err == nil:
 		w.Leave(work)
 		return r, nil
-	case errors.Is(err, permissions.ErrUsedElsewhere):
+	case errors.Is(err, registry.ErrUsedElsewhere):
 		w.Leave(work)
 		q.ID = ""
 		return d.Ask(ctx, c, q)
@@ -111,7 +113,7 @@ func (d *Desk) AskDeferred(
 	return &q, err
 }
 
-func (d *Desk) open(ctx context.Context, c permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+func (d *Desk) open(ctx context.Context, c permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
 	now := time.Now().UTC()
 	patience := q.Patience
 	if patience == 0 {
@@ -428,7 +430,7 @@ func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.
 }
 
 // Subscribe returns a feed.
-func (d *Desk) Subscribe(buffer int) *permissions.Feed {
+func (d *Desk) Subscribe(buffer int) *registry.Feed {
 	f := d.Registry.Subscribe(buffer)
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -437,7 +439,7 @@ func (d *Desk) Subscribe(buffer int) *permissions.Feed {
 }
 
 // Feeds are all feeds ever made, in order.
-func (d *Desk) Feeds() []*permissions.Feed {
+func (d *Desk) Feeds() []*registry.Feed {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	return slices.Clone(d.feeds)

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
 )
 
-// store keeps requests in memory, with as much of [permissions.Store] as the tests of a server need.
+// store keeps requests in memory, with as much of [registry.Store] as the tests of a server need.
 type store struct {
 	mu      sync.Mutex
 	rows    map[permissions.ID]permissions.Request
@@ -24,7 +25,7 @@ type store struct {
 	fail    error         // of every method, if set
 }
 
-var _ permissions.Store = (*store)(nil)
+var _ registry.Store = (*store)(nil)
 
 func newStore() *store {
 	return &store{

@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // ticking runs a test in virtual time, with Run beside it once start is called.
@@ -37,7 +39,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (m *room) state(id ID) State { return m.store.row(id).State }
+func (m *room) state(id permissions.ID) permissions.State { return m.store.row(id).State }
 
 func TestADeadlineIsNeverEarlyAndAtMostATickLate(t *testing.T) {
 	for _, wait := range []time.Duration{
@@ -46,13 +48,13 @@ func TestADeadlineIsNeverEarlyAndAtMostATickLate(t *testing.T) {
 		ticking(t, func(t *testing.T, m *room, start func()) {
 			start()
 			pass(123 * time.Millisecond) // out of step with the ticks
-			w, r := m.ask(t, m.fresh(func(r *Request) { r.Deadline = r.CreatedAt.Add(wait) }))
+			w, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Deadline = r.CreatedAt.Add(wait) }))
 			pass(wait - 1)
-			if m.state(r.ID) != Pending {
+			if m.state(r.ID) != permissions.Pending {
 				t.Fatalf("after %s it is %s", wait-1, m.state(r.ID))
 			}
 			pass(tick)
-			if state, err := rings(t, w); state != Expired || err != nil {
+			if state, err := rings(t, w); state != permissions.Expired || err != nil {
 				t.Fatalf("%s after its deadline it is %s, %v", tick, state, err)
 			}
 			if late := m.store.row(r.ID).DecidedAt.Sub(r.Deadline); late < 0 || late > tick {
@@ -65,11 +67,11 @@ func TestADeadlineIsNeverEarlyAndAtMostATickLate(t *testing.T) {
 // A deadline within a tick is met without waiting for the tick, whatever Run was waiting for.
 func TestAnEarlierDeadlineWakesTheClock(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
-		far, _ := m.ask(t, m.fresh(func(r *Request) { r.Deadline, r.Tool = r.CreatedAt.Add(time.Hour), "far" }))
+		far, _ := m.ask(t, m.fresh(func(r *permissions.Request) { r.Deadline, r.Tool = r.CreatedAt.Add(time.Hour), "far" }))
 		start()
-		_, r := m.ask(t, m.fresh(func(r *Request) { r.Deadline = r.CreatedAt.Add(20 * time.Millisecond) }))
+		_, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Deadline = r.CreatedAt.Add(20 * time.Millisecond) }))
 		pass(20 * time.Millisecond)
-		if m.state(r.ID) != Expired {
+		if m.state(r.ID) != permissions.Expired {
 			t.Errorf("it is %s", m.state(r.ID))
 		}
 		silent(t, far)
@@ -79,11 +81,11 @@ func TestAnEarlierDeadlineWakesTheClock(t *testing.T) {
 func TestWhatIsOverdueAtTheStartExpiresFirst(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		old, question := m.fresh(nil), clarification()
-		question.ID, question.Deadline = NewID(m.wall()), m.wall().Add(-time.Hour)
+		question.ID, question.Deadline = permissions.NewID(m.wall()), m.wall().Add(-time.Hour)
 		old.Deadline = m.wall().Add(-time.Minute)
 		m.store.rows[old.ID], m.store.rows[question.ID] = old, question
 		start() // at the same instant
-		if m.state(old.ID) != Expired || m.state(question.ID) != Answered || !m.store.row(question.ID).TimedOut {
+		if m.state(old.ID) != permissions.Expired || m.state(question.ID) != permissions.Answered || !m.store.row(question.ID).TimedOut {
 			t.Errorf("they are %s and %s", m.state(old.ID), m.state(question.ID))
 		}
 	})
@@ -93,8 +95,8 @@ func TestWhatIsOverdueAtTheStartExpiresFirst(t *testing.T) {
 func TestAGrantIsInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
-		m.measureGrants([]Grant{{ID: "always"}, {ID: "short", CreatedAt: noon, Until: noon.Add(time.Minute)}})
-		check := func(id ID, since, want bool) {
+		m.measureGrants([]permissions.Grant{{ID: "always"}, {ID: "short", CreatedAt: noon, Until: noon.Add(time.Minute)}})
+		check := func(id permissions.ID, since, want bool) {
 			t.Helper()
 			if got := m.InForce(id, since); got != want {
 				t.Errorf("%s, since the start %v: %v", id, since, got)
@@ -114,9 +116,9 @@ func TestGrantsEnd(t *testing.T) {
 	m := newRoom()
 	later := m.wall().Add(time.Hour)
 	for range dueBatch {
-		m.store.grants = append(m.store.grants, Grant{ID: "over", CreatedAt: m.wall(), Until: m.wall()})
+		m.store.grants = append(m.store.grants, permissions.Grant{ID: "over", CreatedAt: m.wall(), Until: m.wall()})
 	}
-	m.store.grants = append(m.store.grants, Grant{ID: "later", CreatedAt: m.wall(), Until: later})
+	m.store.grants = append(m.store.grants, permissions.Grant{ID: "later", CreatedAt: m.wall(), Until: later})
 	m.measureGrants(m.store.grants)
 	if next, err := m.Sweep(t.Context()); err != nil || !next.Equal(later) {
 		t.Errorf("next at %s, %v", next, err)
@@ -129,8 +131,8 @@ func TestGrantsEnd(t *testing.T) {
 	default:
 		t.Error("nobody is told to look for notices")
 	}
-	m.store.brokenGrants = ErrBroken
-	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end expired grants") {
+	m.store.brokenGrants = permissions.ErrBroken
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "end expired grants") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -156,12 +158,12 @@ func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 			}
 		}
 		sweep("nothing was granted", false)
-		m.store.grants = []Grant{{ID: "over", CreatedAt: m.wall(), Until: m.wall()}} // not measured
+		m.store.grants = []permissions.Grant{{ID: "over", CreatedAt: m.wall(), Until: m.wall()}} // not measured
 		sweep("it is over on the wall", true)
-		spent := Grant{ID: "spent", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
-		gone := Grant{ID: "gone", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
-		m.store.grants = []Grant{spent}
-		m.measureGrants([]Grant{spent, gone})
+		spent := permissions.Grant{ID: "spent", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
+		gone := permissions.Grant{ID: "gone", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
+		m.store.grants = []permissions.Grant{spent}
+		m.measureGrants([]permissions.Grant{spent, gone})
 		pass(time.Second)
 		sweep("it is not over", false)
 		m.jump.Store(int64(-time.Hour))
@@ -169,7 +171,7 @@ func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 		sweep("it is not over by the time that has passed", false)
 		pass(1)
 		sweep("it is over by the time that has passed", true)
-		m.measureGrants([]Grant{gone}) // revoked meanwhile
+		m.measureGrants([]permissions.Grant{gone}) // revoked meanwhile
 		pass(time.Minute)
 		sweep("one that is no more", false)
 	})
@@ -182,7 +184,7 @@ func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
 		if m.log.String() != "nothing" {
 			t.Errorf("logged %s", m.log)
 		}
-		m.store.breakDown(fmt.Errorf("disk full: %w", ErrBroken))
+		m.store.breakDown(fmt.Errorf("disk full: %w", permissions.ErrBroken))
 		pass(time.Hour)
 		silent(t, w)
 		if log := m.log.String(); !strings.Contains(log, "process due deadlines") || !strings.Contains(log, "disk full") {
@@ -190,7 +192,7 @@ func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
 		}
 		m.store.breakDown(nil)
 		pass(tick)
-		if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
+		if state, err := rings(t, w); state != permissions.Expired || err != nil || m.state(r.ID) != permissions.Expired {
 			t.Errorf("got %s, %v", state, err)
 		}
 	})
@@ -199,15 +201,17 @@ func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
 func TestAStoreThatBreaksInTheMiddleOfASweep(t *testing.T) {
 	m := newRoom()
 	for range downAfter {
-		a := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+		a := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Minute) })
 		m.store.rows[a.ID] = a
 	}
-	m.store.beforeApply = func(ID, Transition) error { return fmt.Errorf("disk full: %w", ErrBroken) }
-	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "apply due events") {
+	m.store.beforeApply = func(permissions.ID, permissions.Transition) error {
+		return fmt.Errorf("disk full: %w", permissions.ErrBroken)
+	}
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "apply due events") {
 		t.Errorf("got %v", err)
 	}
-	m.store.breakDown(ErrBroken)
-	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "list due events") {
+	m.store.breakDown(permissions.ErrBroken)
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "list due events") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -215,16 +219,16 @@ func TestAStoreThatBreaksInTheMiddleOfASweep(t *testing.T) {
 // One row that cannot be settled does not keep the others pending.
 func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 	m := newRoom()
-	var bad ID
+	var bad permissions.ID
 	for i := range 10 {
-		r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Duration(10-i) * time.Minute) })
+		r := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Duration(10-i) * time.Minute) })
 		m.store.rows[r.ID] = r
 		if i == 0 {
 			bad = r.ID
 		}
 	}
-	odd := fmt.Errorf("odd row: %w", ErrBroken) // like a damaged row
-	m.store.beforeApply = func(id ID, _ Transition) error {
+	odd := fmt.Errorf("odd row: %w", permissions.ErrBroken) // like a damaged row
+	m.store.beforeApply = func(id permissions.ID, _ permissions.Transition) error {
 		if id == bad {
 			return odd
 		}
@@ -234,7 +238,7 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for id, r := range m.store.rows {
-		if (r.State == Pending) != (id == bad) {
+		if (r.State == permissions.Pending) != (id == bad) {
 			t.Errorf("%s is %s", id, r.State)
 		}
 	}
@@ -243,17 +247,17 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 // D9/a row whose id is unreadable is listed as due, and not found by its id.
 func TestARowWhoseIDCannotBeReadHoldsUpNoSweep(t *testing.T) {
 	m := newRoom()
-	good := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
-	bad := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Hour) })
+	good := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	bad := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Hour) })
 	m.store.rows[good.ID], m.store.rows["another"] = good, bad
-	m.store.beforeApply = func(id ID, _ Transition) error {
+	m.store.beforeApply = func(id permissions.ID, _ permissions.Transition) error {
 		if id == bad.ID {
 			delete(m.store.rows, "another") // due events are listed once
-			return Unknown(string(id))
+			return permissions.Unknown(string(id))
 		}
 		return nil
 	}
-	if _, err := m.Sweep(t.Context()); err != nil || m.store.rows[good.ID].State == Pending {
+	if _, err := m.Sweep(t.Context()); err != nil || m.store.rows[good.ID].State == permissions.Pending {
 		t.Errorf("%s, %v", m.store.rows[good.ID].State, err)
 	}
 }
@@ -263,7 +267,7 @@ func TestASweepTakesEverythingThatIsDue(t *testing.T) {
 	later := m.fresh(nil)
 	m.store.rows[later.ID] = later
 	for range 2*dueBatch + 1 {
-		r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+		r := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Minute) })
 		m.store.rows[r.ID] = r
 	}
 	next, err := m.Sweep(t.Context())
@@ -271,7 +275,7 @@ func TestASweepTakesEverythingThatIsDue(t *testing.T) {
 		t.Fatalf("next at %s, %v", next, err)
 	}
 	for id, r := range m.store.rows {
-		if (r.State == Pending) != (id == later.ID) {
+		if (r.State == permissions.Pending) != (id == later.ID) {
 			t.Fatalf("%s is %s", id, r.State)
 		}
 	}
@@ -284,16 +288,16 @@ func TestASweepTakesEverythingThatIsDue(t *testing.T) {
 // A person answers after a request was listed as due and before it expires.
 func TestSomebodyIsFasterThanTheDeadline(t *testing.T) {
 	m := newRoom()
-	r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	r := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Minute) })
 	m.store.rows[r.ID] = r
 	m.store.afterDue = func() {
 		at := r.Deadline.Add(-time.Second)
-		if _, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Deny, At: at}}); err != nil {
+		if _, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Deny, At: at}}); err != nil {
 			t.Error(err)
 		}
 		m.store.afterDue = nil
 	}
-	if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Denied {
+	if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != permissions.Denied {
 		t.Errorf("it is %s, %v", m.state(r.ID), err)
 	}
 }
@@ -302,10 +306,10 @@ func TestAnApprovalThatNobodyCollectsLapses(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		_, r := m.ask(t, m.fresh(nil))
-		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
-		m.decide(t, r.ID, Allow(Once))
-		m.decide(t, other.ID, Allow(Once))
-		if _, err := m.Resolve(t.Context(), other.ID, Use{At: m.wall()}); err != nil {
+		_, other := m.ask(t, m.fresh(func(r *permissions.Request) { r.Tool = "other" }))
+		m.decide(t, r.ID, permissions.Allow(permissions.Once))
+		m.decide(t, other.ID, permissions.Allow(permissions.Once))
+		if _, err := m.Resolve(t.Context(), other.ID, permissions.Use{At: m.wall()}); err != nil {
 			t.Fatal(err)
 		}
 		pass(redeemWindow - 1)
@@ -323,7 +327,7 @@ func TestAShorterRedeemWindowHoldsAtOnce(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		_, r := m.ask(t, m.fresh(nil))
-		m.decide(t, r.ID, Allow(Once))
+		m.decide(t, r.ID, permissions.Allow(permissions.Once))
 		pass(2 * time.Minute)
 		m.SetRedeemWindow(time.Minute)
 		synctest.Wait()
@@ -336,9 +340,9 @@ func TestAShorterRedeemWindowHoldsAtOnce(t *testing.T) {
 func TestRunEndsWithItsContextInTheMiddleOfAFailure(t *testing.T) {
 	m := newRoom()
 	ctx, end := context.WithCancel(t.Context())
-	r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	r := m.fresh(func(r *permissions.Request) { r.Deadline = m.wall().Add(-time.Minute) })
 	m.store.rows[r.ID] = r
-	m.store.beforeApply = func(ID, Transition) error {
+	m.store.beforeApply = func(permissions.ID, permissions.Transition) error {
 		end()
 		return ctx.Err()
 	}

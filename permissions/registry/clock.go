@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -81,25 +83,25 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		g.mu.Lock()
 		redeem := g.redeem
 		g.mu.Unlock()
-		now := g.stamp()
+		now := g.clock.Stamp()
 		due, next, err := g.store.Due(ctx, now, redeem, dueBatch)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("list due events: %w: %w", errDown, err)
 		}
-		if g.stamp().Before(now) {
+		if g.clock.Stamp().Before(now) {
 			continue // the clock was set back meanwhile: a new request is not due by its current time
 		}
 		failed, broken := error(nil), 0
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
 			switch { // a person, or the deadline, may have been faster
-			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate), errors.Is(err, ErrRow),
-				CodeOf(err) == CodeUnknown: // unreadable id
+			case err == nil, errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrNotDue), errors.Is(err, permissions.ErrLate), errors.Is(err, permissions.ErrRow),
+				permissions.CodeOf(err) == permissions.CodeUnknown: // unreadable id
 				broken = 0
 				continue
 			case ctx.Err() != nil:
 				return time.Time{}, fmt.Errorf("apply due events: %w", err)
-			case errors.Is(err, ErrBroken):
+			case errors.Is(err, permissions.ErrBroken):
 				broken++
 			}
 			failed = cmp.Or(failed, fmt.Errorf("apply due event of request %s: %w", d.ID, err))
@@ -118,15 +120,15 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	over, more, grants := g.overdue()
 	for _, id := range over {
 		end := g.measuredEnd(id)
-		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown { // never opened
+		_, err := g.apply(ctx, id, permissions.Expire{At: g.clock.Stamp(), Spent: true}, nil)
+		if err != nil && !errors.Is(err, permissions.ErrSettled) && !errors.Is(err, permissions.ErrRow) && permissions.CodeOf(err) != permissions.CodeUnknown { // never opened
 			return fmt.Errorf("expire overdue request: %w", err)
 		}
 		g.forgetIf(id, end)
 	}
 	for _, id := range more {
-		_, err := g.Resolve(ctx, id, Escalate{At: g.stamp()})
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown {
+		_, err := g.Resolve(ctx, id, permissions.Escalate{At: g.clock.Stamp()})
+		if err != nil && !errors.Is(err, permissions.ErrSettled) && !errors.Is(err, permissions.ErrLate) && !errors.Is(err, permissions.ErrRow) && permissions.CodeOf(err) != permissions.CodeUnknown {
 			return fmt.Errorf("escalate: %w", err)
 		}
 		g.mu.Lock()
@@ -136,7 +138,7 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	if len(grants) == 0 {
 		return nil
 	}
-	ended, err := g.store.EndGrantsNow(ctx, grants, g.stamp())
+	ended, err := g.store.EndGrantsNow(ctx, grants, g.clock.Stamp())
 	if err != nil {
 		g.noteIndeterminate(err)
 		return fmt.Errorf("end expired grants: %w", err)
@@ -153,7 +155,7 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 // endGrants ends the expired grants, and returns when the next one will expire (zero: none).
 func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	for {
-		ended, next, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
+		ended, next, err := g.store.EndGrants(ctx, g.clock.Stamp(), dueBatch)
 		if err != nil {
 			g.noteIndeterminate(err)
 			return time.Time{}, fmt.Errorf("end expired grants: %w", err)
@@ -191,7 +193,7 @@ func (g *Registry) leaseOver() bool {
 // returned.
 func (g *Registry) endLeases(ctx context.Context) {
 	now := time.Now()
-	var left []ID
+	var left []permissions.ID
 	g.mu.Lock()
 	for w, until := range g.parked {
 		if !now.Before(until) && g.removeWaiter(w) {
@@ -211,15 +213,5 @@ func (g *Registry) endLeases(ctx context.Context) {
 	slices.Sort(left)
 	for _, id := range left {
 		g.noteAbsence(ctx, id)
-	}
-}
-
-// Pause waits for d, or returns the error of ctx.
-func Pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

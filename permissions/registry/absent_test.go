@@ -1,9 +1,11 @@
-package permissions
+package registry
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // The absence of a call that returns within the grace is not recorded; that of one that stays away is.
@@ -37,8 +39,8 @@ func TestLeaveSoonTakesNothing(t *testing.T) {
 		first, r := m.ask(t, m.fresh(nil))
 		second, _ := m.ask(t, m.fresh(nil))
 		first.LeaveSoon(time.Minute)
-		m.decide(t, r.ID, Allow(Once))
-		if state, err := rings(t, second); state != Approved || err != nil {
+		m.decide(t, r.ID, permissions.Allow(permissions.Once))
+		if state, err := rings(t, second); state != permissions.Approved || err != nil {
 			t.Errorf("the one who stayed got %s, %v", state, err)
 		}
 	})

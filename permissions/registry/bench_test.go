@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // instant is a store that commits at once. It forgets settled requests, and stores nothing that is kept elsewhere.
@@ -19,7 +22,7 @@ type instant struct {
 	committed time.Time // the time of the last change
 }
 
-func (s *instant) Open(_ context.Context, o Opening) (Request, bool, error) {
+func (s *instant) Open(_ context.Context, o permissions.Opening) (permissions.Request, bool, error) {
 	if !s.elsewhere {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -28,10 +31,10 @@ func (s *instant) Open(_ context.Context, o Opening) (Request, bool, error) {
 	return o.Request, true, nil
 }
 
-func (s *instant) Apply(_ context.Context, id ID, e Transition) (Change, error) {
+func (s *instant) Apply(_ context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, err := Step(s.rows[id], e)
+	c, err := permissions.Step(s.rows[id], e)
 	delete(s.rows, id)
 	s.committed = time.Now()
 	return c, err
@@ -39,19 +42,19 @@ func (s *instant) Apply(_ context.Context, id ID, e Transition) (Change, error) 
 
 func newInstant(elsewhere bool) (*Registry, *instant) {
 	s, began := &instant{memory: newMemory(), elsewhere: elsewhere}, time.Now()
-	clock := Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
-	return NewRegistry(s, clock, redeemWindow, slog.New(slog.DiscardHandler)), s
+	clock := timing.Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
+	return New(s, clock, redeemWindow, slog.New(slog.DiscardHandler)), s
 }
 
 // BenchmarkWake measures from the end of the commit to the return of its Wait, on another goroutine. It alternates with
 // the minimal registry, from the beginning of its waiting to the end.
 func BenchmarkWake(b *testing.B) {
 	g, s := newInstant(false)
-	ids := make(chan ID, 1)
+	ids := make(chan permissions.ID, 1)
 	var deciding sync.WaitGroup
 	deciding.Go(func() {
 		for id := range ids {
-			if _, err := g.Resolve(b.Context(), id, vote("fay", Allow(Once))); err != nil {
+			if _, err := g.Resolve(b.Context(), id, vote("fay", permissions.Allow(permissions.Once))); err != nil {
 				b.Error(err)
 			}
 		}
@@ -62,20 +65,20 @@ func BenchmarkWake(b *testing.B) {
 	r.CreatedAt = r.Deadline.Add(-time.Hour)
 	var ours, bare []time.Duration
 	for b.Loop() {
-		r.ID = NewID(time.Now())
-		w, _, _, err := g.Register(b.Context(), Opening{Request: r})
+		r.ID = permissions.NewID(time.Now())
+		w, _, _, err := g.Register(b.Context(), permissions.Opening{Request: r})
 		if err != nil {
 			b.Fatal(err)
 		}
 		ids <- r.ID
-		if got, err := w.Wait(b.Context()); err != nil || got.State != Approved {
+		if got, err := w.Wait(b.Context()); err != nil || got.State != permissions.Approved {
 			b.Fatal(got.State, err)
 		}
 		ours = append(ours, time.Since(s.committed))
 		w.Leave(b.Context())
 
 		began := time.Now()
-		if state := least.wait(r.ID); state != Approved {
+		if state := least.wait(r.ID); state != permissions.Approved {
 			b.Fatal(state)
 		}
 		bare = append(bare, time.Since(began))
@@ -97,13 +100,13 @@ func middle(all []time.Duration) time.Duration {
 // least is a minimal registry without a store, rules or texts: a map of channels, and a timer for each waiter.
 type least struct {
 	mu    sync.Mutex
-	waits map[ID]chan State
-	ids   chan ID
+	waits map[permissions.ID]chan permissions.State
+	ids   chan permissions.ID
 	done  chan struct{}
 }
 
 func newLeast() *least {
-	l := &least{waits: map[ID]chan State{}, ids: make(chan ID, 1), done: make(chan struct{})}
+	l := &least{waits: map[permissions.ID]chan permissions.State{}, ids: make(chan permissions.ID, 1), done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		for id := range l.ids {
@@ -111,21 +114,21 @@ func newLeast() *least {
 			c := l.waits[id]
 			delete(l.waits, id)
 			l.mu.Unlock()
-			c <- Approved
+			c <- permissions.Approved
 		}
 	}()
 	return l
 }
 
-func (l *least) enter(id ID) (chan State, *time.Timer) {
-	c := make(chan State, 1)
+func (l *least) enter(id permissions.ID) (chan permissions.State, *time.Timer) {
+	c := make(chan permissions.State, 1)
 	l.mu.Lock()
 	l.waits[id] = c
 	l.mu.Unlock()
 	return c, time.NewTimer(time.Hour)
 }
 
-func (l *least) wait(id ID) State {
+func (l *least) wait(id permissions.ID) permissions.State {
 	c, timer := l.enter(id)
 	defer timer.Stop()
 	l.ids <- id
@@ -133,7 +136,7 @@ func (l *least) wait(id ID) State {
 	case state := <-c:
 		return state
 	case <-timer.C:
-		return Expired
+		return permissions.Expired
 	}
 }
 
@@ -158,10 +161,10 @@ func BenchmarkPending(b *testing.B) {
 				waiting = append(waiting, weight(many, func() any { return throng(b, many, true) }))
 				alone = append(alone, weight(many, func() any { return throng(b, many, false) }))
 				bare = append(bare, weight(many, func() any {
-					l := &least{waits: map[ID]chan State{}}
+					l := &least{waits: map[permissions.ID]chan permissions.State{}}
 					timers := make([]*time.Timer, 0, many)
 					for range many {
-						_, timer := l.enter(NewID(time.Now()))
+						_, timer := l.enter(permissions.NewID(time.Now()))
 						timers = append(timers, timer)
 					}
 					b.Cleanup(func() {
@@ -209,12 +212,12 @@ func throng(b *testing.B, many int, waited bool) *Registry {
 	r.Deadline = time.Now().Add(15 * time.Minute)
 	for range many {
 		var err error
-		r.ID = NewID(time.Now())
+		r.ID = permissions.NewID(time.Now())
 		if waited {
 			r.Call = r.Caller.Name + "/" + rand.Text()
-			_, _, _, err = g.Register(b.Context(), Opening{Request: r})
+			_, _, _, err = g.Register(b.Context(), permissions.Opening{Request: r})
 		} else {
-			_, _, err = g.Open(b.Context(), Opening{Request: r})
+			_, _, err = g.Open(b.Context(), permissions.Opening{Request: r})
 		}
 		if err != nil {
 			b.Fatal(err)

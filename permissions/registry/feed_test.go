@@ -1,8 +1,10 @@
-package permissions
+package registry
 
 import (
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
@@ -10,19 +12,19 @@ func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
 	feed, other := m.Subscribe(10), m.Subscribe(10)
 	defer feed.Close()
 	defer other.Close()
-	_, r := m.ask(t, m.fresh(func(r *Request) { r.Quorum = 2 }))
-	m.decide(t, r.ID, Allow(Once))
-	m.decide(t, r.ID, Allow(Once)) // a double tap is no change
-	if _, err := m.Resolve(t.Context(), r.ID, Expire{At: m.wall()}); err == nil {
+	_, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Quorum = 2 }))
+	m.decide(t, r.ID, permissions.Allow(permissions.Once))
+	m.decide(t, r.ID, permissions.Allow(permissions.Once)) // a double tap is no change
+	if _, err := m.Resolve(t.Context(), r.ID, permissions.Expire{At: m.wall()}); err == nil {
 		t.Error("it expired early")
 	}
-	m.decide(t, r.ID, Deny)
-	if _, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()}); err != nil { // not visible
+	m.decide(t, r.ID, permissions.Deny)
+	if _, err := m.Resolve(t.Context(), r.ID, permissions.Collect{At: m.wall()}); err != nil { // not visible
 		t.Error(err)
 	}
 	for _, f := range []*Feed{feed, other} {
 		f.Close()
-		var got []Request
+		var got []permissions.Request
 		for change := range f.C {
 			got = append(got, *change)
 		}
@@ -31,9 +33,9 @@ func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
 		}
 		for i, want := range []struct {
 			revision int64
-			state    State
+			state    permissions.State
 			votes    int
-		}{{1, Pending, 0}, {2, Pending, 1}, {3, Denied, 2}} {
+		}{{1, permissions.Pending, 0}, {2, permissions.Pending, 1}, {3, permissions.Denied, 2}} {
 			if got[i].Revision != want.revision || got[i].State != want.state || len(got[i].Votes) != want.votes {
 				t.Errorf("%d: revision %d, %s, %d votes", i, got[i].Revision, got[i].State, len(got[i].Votes))
 			}
@@ -56,9 +58,9 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 	m := newRoom()
 	slow, quick := m.Subscribe(1), m.Subscribe(10)
 	defer quick.Close()
-	var last ID
+	var last permissions.ID
 	for range 3 {
-		_, r := m.ask(t, m.fresh(func(r *Request) { r.Reason = time.Now().String() }))
+		_, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Reason = time.Now().String() }))
 		last = r.ID
 	}
 	if first := <-slow.C; first.ID == last {

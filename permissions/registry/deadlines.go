@@ -1,26 +1,21 @@
-package permissions
+package registry
 
 import (
 	"math"
 	"slices"
 	"time"
-)
 
-// Clock is the source of time.
-type Clock struct {
-	// Now is the wall clock. It can be set.
-	Now func() time.Time
-	// Elapsed is the monotonic time since some start. It cannot be set, and includes suspension of the machine.
-	Elapsed func() time.Duration
-}
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
+)
 
 // deadlines enforces deadlines on wall and monotonic time, so that a clock that is set back prolongs nothing; the
 // earlier wins. The registry's lock guards it.
 type deadlines struct {
-	clock  Clock
-	ends   map[ID]time.Duration // of pending requests, monotonic
-	more   map[ID]time.Duration // the escalations, monotonic
-	grants map[ID]measured
+	clock  timing.Clock
+	ends   map[permissions.ID]time.Duration // of pending requests, monotonic
+	more   map[permissions.ID]time.Duration // the escalations, monotonic
+	grants map[permissions.ID]measured
 	wall   time.Time // the wall clock at the last comparison
 	passed time.Duration
 	back   bool // the wall clock was set back since the start
@@ -35,9 +30,9 @@ type measured struct {
 // setBackBy is how far the wall clock may fall behind between two comparisons without counting as set back.
 const setBackBy = 500 * time.Millisecond
 
-func newDeadlines(c Clock) deadlines {
+func newDeadlines(c timing.Clock) deadlines {
 	return deadlines{
-		clock: c, ends: map[ID]time.Duration{}, more: map[ID]time.Duration{}, grants: map[ID]measured{},
+		clock: c, ends: map[permissions.ID]time.Duration{}, more: map[permissions.ID]time.Duration{}, grants: map[permissions.ID]measured{},
 		wall: c.Now().Round(0), passed: c.Elapsed(),
 	}
 }
@@ -65,8 +60,8 @@ func (s *deadlines) remaining(says, whole time.Duration) time.Duration {
 
 // Measure starts measuring a pending request, unless it is measured already. For a request from before this process, the
 // remaining time is at most the whole.
-func (g *Registry) Measure(r Request) (began bool) {
-	if r.State != Pending {
+func (g *Registry) Measure(r permissions.Request) (began bool) {
+	if r.State != permissions.Pending {
 		return false
 	}
 	g.mu.Lock()
@@ -83,7 +78,7 @@ func (g *Registry) Measure(r Request) (began bool) {
 }
 
 // MeasureGrants starts measuring grants from before this process: each has at most its whole time again.
-func (g *Registry) MeasureGrants(old []Grant) {
+func (g *Registry) MeasureGrants(old []permissions.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range old {
@@ -92,7 +87,7 @@ func (g *Registry) MeasureGrants(old []Grant) {
 }
 
 // grant starts measuring one grant.
-func (s *deadlines) grant(grant Grant, old bool) {
+func (s *deadlines) grant(grant permissions.Grant, old bool) {
 	m := measured{end: math.MaxInt64, old: old}
 	if !grant.Until.IsZero() {
 		now, passed := s.compare()
@@ -102,9 +97,9 @@ func (s *deadlines) grant(grant Grant, old bool) {
 }
 
 // ForgetGrant stops measuring a revoked grant.
-func (g *Registry) ForgetGrant(id ID) { g.forgetGrants([]Grant{{ID: id}}) }
+func (g *Registry) ForgetGrant(id permissions.ID) { g.forgetGrants([]permissions.Grant{{ID: id}}) }
 
-func (g *Registry) measureGrants(grants []Grant) {
+func (g *Registry) measureGrants(grants []permissions.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
@@ -112,7 +107,7 @@ func (g *Registry) measureGrants(grants []Grant) {
 	}
 }
 
-func (g *Registry) forgetGrants(ended []Grant) {
+func (g *Registry) forgetGrants(ended []permissions.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range ended {
@@ -120,7 +115,7 @@ func (g *Registry) forgetGrants(ended []Grant) {
 	}
 }
 
-func (g *Registry) forget(id ID) {
+func (g *Registry) forget(id permissions.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.deadlines.ends, id)
@@ -128,7 +123,7 @@ func (g *Registry) forget(id ID) {
 }
 
 // measuredEnd returns the monotonic end of a request; 0 if it is not measured.
-func (g *Registry) measuredEnd(id ID) time.Duration {
+func (g *Registry) measuredEnd(id permissions.ID) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.deadlines.ends[id]
@@ -136,7 +131,7 @@ func (g *Registry) measuredEnd(id ID) time.Duration {
 
 // forgetIf forgets the measured end of a request that does not exist, but not a newer one, from a request opened at this
 // very moment.
-func (g *Registry) forgetIf(id ID, end time.Duration) {
+func (g *Registry) forgetIf(id permissions.ID, end time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.deadlines.ends[id] == end {
@@ -146,7 +141,7 @@ func (g *Registry) forgetIf(id ID, end time.Duration) {
 }
 
 // isOver reports whether a request is over by monotonic time.
-func (g *Registry) isOver(id ID) bool {
+func (g *Registry) isOver(id permissions.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	end, known := g.deadlines.ends[id]
@@ -155,7 +150,7 @@ func (g *Registry) isOver(id ID) bool {
 
 // InForce reports whether a grant may be used as far as the clocks go: it is not over by monotonic time and, with doubt
 // (the clock was wrong at the start), it was given since then.
-func (g *Registry) InForce(id ID, doubt bool) bool {
+func (g *Registry) InForce(id permissions.ID, doubt bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m, known := g.deadlines.grants[id]
@@ -174,14 +169,14 @@ func (g *Registry) setBack() bool {
 
 // overdue returns, by monotonic time, the overdue requests, those that are to be escalated, and the expired grants.
 // Unless the wall clock was set back, it has found them itself, and this is not called.
-func (g *Registry) overdue() (over, more, grants []ID) {
+func (g *Registry) overdue() (over, more, grants []permissions.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deadlines.compare()
 	if !g.deadlines.back {
 		return nil, nil, nil
 	}
-	passed := func(ends map[ID]time.Duration) (ids []ID) {
+	passed := func(ends map[permissions.ID]time.Duration) (ids []permissions.ID) {
 		for id, end := range ends {
 			if g.deadlines.passed >= end {
 				ids = append(ids, id)

@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"bytes"
@@ -12,41 +12,44 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // memory is a Store in a map. Its hooks are called without its lock, where other calls may interleave.
 type memory struct {
-	beforeOpen  func()                          // before Open commits
-	afterOpen   func(created bool)              // after it has
-	beforeApply func(id ID, e Transition) error // an error is returned instead of applying
-	afterApply  func(e Transition)              // before the registry knows
+	beforeOpen  func()                                                  // before Open commits
+	afterOpen   func(created bool)                                      // after it has
+	beforeApply func(id permissions.ID, e permissions.Transition) error // an error is returned instead of applying
+	afterApply  func(e permissions.Transition)                          // before the registry knows
 	afterDue    func()
 
 	mu           sync.Mutex
-	rows         map[ID]Request
-	grants       []Grant // not over yet, the soonest first
+	rows         map[permissions.ID]permissions.Request
+	grants       []permissions.Grant // not over yet, the soonest first
 	broken       error
-	brokenGrants error // of EndGrants only
-	damaged      ID    // an unreadable row
-	loses        bool  // the operation succeeds, but reports a failure
-	applied      []Transition
+	brokenGrants error          // of EndGrants only
+	damaged      permissions.ID // an unreadable row
+	loses        bool           // the operation succeeds, but reports a failure
+	applied      []permissions.Transition
 }
 
 var _ Store = (*memory)(nil)
 
-func newMemory(rows ...Request) *memory {
-	m := &memory{rows: map[ID]Request{}}
+func newMemory(rows ...permissions.Request) *memory {
+	m := &memory{rows: map[permissions.ID]permissions.Request{}}
 	for _, r := range rows {
 		m.rows[r.ID] = r
 	}
 	return m
 }
 
-func (m *memory) Open(_ context.Context, o Opening) (r Request, created bool, err error) {
+func (m *memory) Open(_ context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
 	call(m.beforeOpen)
 	r, created, err = m.insert(o)
 	if err == nil && m.loses {
-		return Request{}, false, ErrBroken
+		return permissions.Request{}, false, permissions.ErrBroken
 	}
 	if err == nil && m.afterOpen != nil {
 		m.afterOpen(created)
@@ -54,11 +57,11 @@ func (m *memory) Open(_ context.Context, o Opening) (r Request, created bool, er
 	return r, created, err
 }
 
-func (m *memory) insert(o Opening) (r Request, created bool, err error) {
+func (m *memory) insert(o permissions.Opening) (r permissions.Request, created bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
-		return Request{}, false, m.broken
+		return permissions.Request{}, false, m.broken
 	}
 	for _, old := range m.rows {
 		if old.Caller.Name != o.Request.Caller.Name {
@@ -66,9 +69,9 @@ func (m *memory) insert(o Opening) (r Request, created bool, err error) {
 		}
 		switch {
 		case old.Key != "" && old.Key == o.Request.Key && old.Digest != o.Request.Digest:
-			return Request{}, false, KeyTaken()
+			return permissions.Request{}, false, permissions.KeyTaken()
 		case old.Key != "" && old.Key == o.Request.Key,
-			o.Request.Key == "" && old.State == Pending && old.Digest == o.Request.Digest:
+			o.Request.Key == "" && old.State == permissions.Pending && old.Digest == o.Request.Digest:
 			return old, false, nil
 		}
 	}
@@ -78,10 +81,10 @@ func (m *memory) insert(o Opening) (r Request, created bool, err error) {
 	return r, true, nil
 }
 
-func (m *memory) Apply(ctx context.Context, id ID, e Transition) (Change, error) {
+func (m *memory) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	c, err := m.apply(ctx, id, e)
 	if err == nil && m.loses {
-		return Change{}, ErrBroken
+		return permissions.Change{}, permissions.ErrBroken
 	}
 	if m.afterApply != nil {
 		m.afterApply(e)
@@ -89,43 +92,43 @@ func (m *memory) Apply(ctx context.Context, id ID, e Transition) (Change, error)
 	return c, err
 }
 
-func (m *memory) apply(_ context.Context, id ID, e Transition) (Change, error) {
+func (m *memory) apply(_ context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if m.beforeApply != nil {
 		if err := m.beforeApply(id, e); err != nil {
-			return Change{}, err
+			return permissions.Change{}, err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
-		return Change{}, m.broken
+		return permissions.Change{}, m.broken
 	}
 	r, ok := m.rows[id]
 	if !ok {
-		return Change{}, Unknown(string(id))
+		return permissions.Change{}, permissions.Unknown(string(id))
 	}
 	m.applied = append(m.applied, e)
-	c, err := Step(r, e)
+	c, err := permissions.Step(r, e)
 	if err == nil {
 		m.rows[id] = c.After
 	}
 	return c, err
 }
 
-func (m *memory) Read(_ context.Context, id ID) (Request, error) {
+func (m *memory) Read(_ context.Context, id permissions.ID) (permissions.Request, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.rows[id]
 	if m.broken != nil || id == m.damaged && ok {
-		return Request{}, cmp.Or(m.broken, ErrBroken)
+		return permissions.Request{}, cmp.Or(m.broken, permissions.ErrBroken)
 	}
 	if !ok {
-		return Request{}, Unknown(string(id))
+		return permissions.Request{}, permissions.Unknown(string(id))
 	}
 	return r, nil
 }
 
-func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, limit int) ([]Due, time.Time, error) {
+func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, limit int) ([]permissions.Due, time.Time, error) {
 	if m.afterDue != nil {
 		defer m.afterDue()
 	}
@@ -136,18 +139,18 @@ func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, lim
 	}
 	type entry struct {
 		at  time.Time
-		due Due
+		due permissions.Due
 	}
 	var entries []entry
 	for _, r := range m.rows {
-		if r.State == Pending {
-			entries = append(entries, entry{r.Deadline, Due{r.ID, Expire{At: now}}})
-		} else if r.State == Approved && r.CollectedAt.IsZero() && r.VoidAt.IsZero() && r.LapsedAt.IsZero() {
-			entries = append(entries, entry{r.DecidedAt.Add(redeem), Due{r.ID, Lapse{At: now}}})
+		if r.State == permissions.Pending {
+			entries = append(entries, entry{r.Deadline, permissions.Due{ID: r.ID, Event: permissions.Expire{At: now}}})
+		} else if r.State == permissions.Approved && r.CollectedAt.IsZero() && r.VoidAt.IsZero() && r.LapsedAt.IsZero() {
+			entries = append(entries, entry{r.DecidedAt.Add(redeem), permissions.Due{ID: r.ID, Event: permissions.Lapse{At: now}}})
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return a.at.Compare(b.at) })
-	var due []Due
+	var due []permissions.Due
 	for _, e := range entries {
 		if e.at.After(now) {
 			return due, e.at, nil
@@ -160,7 +163,7 @@ func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, lim
 }
 
 // EndGrants ends the grants, in order.
-func (m *memory) EndGrants(_ context.Context, now time.Time, limit int) (ended []Grant, next time.Time, err error) {
+func (m *memory) EndGrants(_ context.Context, now time.Time, limit int) (ended []permissions.Grant, next time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil || m.brokenGrants != nil {
@@ -175,10 +178,10 @@ func (m *memory) EndGrants(_ context.Context, now time.Time, limit int) (ended [
 	return ended, time.Time{}, nil
 }
 
-func (m *memory) EndGrantsNow(_ context.Context, ids []ID, _ time.Time) (ended []Grant, err error) {
+func (m *memory) EndGrantsNow(_ context.Context, ids []permissions.ID, _ time.Time) (ended []permissions.Grant, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.grants = slices.DeleteFunc(m.grants, func(g Grant) bool {
+	m.grants = slices.DeleteFunc(m.grants, func(g permissions.Grant) bool {
 		over := slices.Contains(ids, g.ID)
 		if over {
 			ended = append(ended, g)
@@ -188,22 +191,24 @@ func (m *memory) EndGrantsNow(_ context.Context, ids []ID, _ time.Time) (ended [
 	return ended, cmp.Or(m.broken, m.brokenGrants)
 }
 
-func (m *memory) Stop(_ context.Context, by, via string, at time.Time) (cancelled []Request, err error) {
+func (m *memory) Stop(_ context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, r := range m.rows {
-		if c, err := Step(r, Withdraw{By: by, Via: via, At: at}); err == nil {
+		if c, err := permissions.Step(r, permissions.Withdraw{By: by, Via: via, At: at}); err == nil {
 			m.rows[id] = c.After
 			cancelled = append(cancelled, c.After)
 		}
 	}
 	if m.loses {
-		return nil, ErrBroken
+		return nil, permissions.ErrBroken
 	}
 	return cancelled, m.broken
 }
 
-func (m *memory) row(id ID) Request { return must(m.Read(context.Background(), id)) }
+func (m *memory) row(id permissions.ID) permissions.Request {
+	return must(m.Read(context.Background(), id))
+}
 
 // breakDown makes every call fail, until it is given nil.
 func (m *memory) breakDown(err error) {
@@ -239,9 +244,9 @@ type room struct {
 
 const redeemWindow = 10 * time.Minute
 
-func newRoom(rows ...Request) *room {
+func newRoom(rows ...permissions.Request) *room {
 	m := &room{store: newMemory(rows...), log: &lines{}, began: time.Now()}
-	m.Registry = NewRegistry(m.store, Clock{Now: m.wall, Elapsed: m.elapsed}, redeemWindow, slog.New(slog.NewTextHandler(m.log, nil)))
+	m.Registry = New(m.store, timing.Clock{Now: m.wall, Elapsed: m.elapsed}, redeemWindow, slog.New(slog.NewTextHandler(m.log, nil)))
 	return m
 }
 
@@ -250,21 +255,21 @@ func (m *room) elapsed() time.Duration { return time.Since(m.began) }
 func (m *room) wall() time.Time { return time.Now().Add(time.Duration(m.jump.Load())) }
 
 // fresh is a request that is opened now, with a deadline in a quarter of an hour; change may modify it.
-func (m *room) fresh(change func(*Request)) Request {
+func (m *room) fresh(change func(*permissions.Request)) permissions.Request {
 	r := theirs(toolRequest())
 	r.CreatedAt = m.wall().UTC()
-	r.ID, r.Deadline = NewID(r.CreatedAt), r.CreatedAt.Add(15*time.Minute)
+	r.ID, r.Deadline = permissions.NewID(r.CreatedAt), r.CreatedAt.Add(15*time.Minute)
 	if change != nil {
 		change(&r)
 	}
-	r.Digest = ComputeDigest(r)
+	r.Digest = permissions.ComputeDigest(r)
 	return r
 }
 
 // ask registers a call that must be accepted.
-func (m *room) ask(t testing.TB, r Request) (*Waiter, Request) {
+func (m *room) ask(t testing.TB, r permissions.Request) (*Waiter, permissions.Request) {
 	t.Helper()
-	w, stored, _, err := m.Register(t.Context(), Opening{Request: r})
+	w, stored, _, err := m.Register(t.Context(), permissions.Opening{Request: r})
 	if err != nil {
 		t.Fatalf("register: %v", err)
 	}
@@ -272,9 +277,9 @@ func (m *room) ask(t testing.TB, r Request) (*Waiter, Request) {
 }
 
 // decide is a person's answer now.
-func (m *room) decide(t testing.TB, id ID, a Answer) Change {
+func (m *room) decide(t testing.TB, id permissions.ID, a permissions.Answer) permissions.Change {
 	t.Helper()
-	c, err := m.Resolve(t.Context(), id, Cast{Vote: Vote{By: "fay", Via: "terminal", Answer: a, At: m.wall()}})
+	c, err := m.Resolve(t.Context(), id, permissions.Cast{Vote: permissions.Vote{By: "fay", Via: "terminal", Answer: a, At: m.wall()}})
 	if err != nil {
 		t.Fatalf("decide: %v", err)
 	}
@@ -282,7 +287,7 @@ func (m *room) decide(t testing.TB, id ID, a Answer) Change {
 }
 
 // rings returns how w was woken; it must have been.
-func rings(t testing.TB, w *Waiter) (State, error) {
+func rings(t testing.TB, w *Waiter) (permissions.State, error) {
 	t.Helper()
 	over, end := context.WithCancel(t.Context())
 	end()

@@ -1,10 +1,12 @@
-package permissions
+package registry
 
 import (
 	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // lose makes the store do one thing and report a failure.
@@ -16,21 +18,23 @@ func (m *room) lose(t testing.TB, do func() error) {
 		m.store.loses = yes
 	}
 	loses(true)
-	if err := do(); !errors.Is(err, ErrBroken) {
+	if err := do(); !errors.Is(err, permissions.ErrBroken) {
 		t.Fatalf("got %v", err)
 	}
 	loses(false)
 }
 
 // measures reports whether a grant is measured.
-func (m *room) measures(id ID) bool {
+func (m *room) measures(id permissions.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, known := m.deadlines.grants[id]
 	return known
 }
 
-func forAMinute(r *Request) { r.Options = Offer(*r, []Scope{For(time.Minute)}, r.Widest) }
+func forAMinute(r *permissions.Request) {
+	r.Options = permissions.Offer(*r, []permissions.Scope{permissions.For(time.Minute)}, r.Widest)
+}
 
 func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
@@ -39,19 +43,19 @@ func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
 		feed := m.Subscribe(4)
 		defer feed.Close()
 		m.lose(t, func() error {
-			_, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+			_, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()}})
 			return err
 		})
 		silent(t, w)
 		pass(tick)
-		if state, err := rings(t, w); state != Approved || err != nil {
+		if state, err := rings(t, w); state != permissions.Approved || err != nil {
 			t.Errorf("got %s, %v", state, err)
 		}
-		if told := <-feed.C; told.State != Approved {
+		if told := <-feed.C; told.State != permissions.Approved {
 			t.Errorf("told %s", told.State)
 		}
 		m.jump.Store(int64(-24 * time.Hour)) // its grant is measured, and ended
-		id := r.grantID(m.store.row(r.ID).DecidedAt, 0)
+		id := m.store.row(r.ID).GrantsLeft()[0].ID
 		if pass(time.Minute - 2*tick); !m.measures(id) {
 			t.Error("what it granted is not measured, or is over before its time")
 		}
@@ -66,13 +70,13 @@ func TestWhatIsMeasuredIsNotMeasuredAnew(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		_, r := m.ask(t, m.fresh(forAMinute))
-		c, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+		c, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		pass(30 * time.Second)
 		m.lose(t, func() error {
-			_, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()})
+			_, err := m.Resolve(t.Context(), r.ID, permissions.Collect{At: m.wall()})
 			return err
 		})
 		pass(31 * time.Second)
@@ -89,18 +93,18 @@ func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
 		defer feed.Close()
 		r := m.fresh(nil)
 		m.lose(t, func() error {
-			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
+			_, _, _, err := m.Register(t.Context(), permissions.Opening{Request: r})
 			return err
 		})
-		m.store.breakDown(ErrBroken) // and keeps failing
+		m.store.breakDown(permissions.ErrBroken) // and keeps failing
 		pass(10 * tick)
 		m.store.breakDown(nil)
 		pass(tick)
-		if told := <-feed.C; told.ID != r.ID || told.State != Pending {
+		if told := <-feed.C; told.ID != r.ID || told.State != permissions.Pending {
 			t.Errorf("told %s %s", told.ID, told.State)
 		}
 		pass(r.Timeout() - 10*tick)
-		if m.state(r.ID) != Expired {
+		if m.state(r.ID) != permissions.Expired {
 			t.Errorf("after its deadline it is %s", m.state(r.ID))
 		}
 	})
@@ -113,15 +117,15 @@ func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
 		start()
 		r := m.fresh(nil)
 		m.lose(t, func() error {
-			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
+			_, _, _, err := m.Register(t.Context(), permissions.Opening{Request: r})
 			return err
 		})
-		m.store.breakDown(ErrBroken)
+		m.store.breakDown(permissions.ErrBroken)
 		m.jump.Store(int64(-24 * time.Hour))
 		pass(r.Timeout())
 		m.store.breakDown(nil)
 		pass(2 * tick)
-		if m.state(r.ID) != Expired {
+		if m.state(r.ID) != permissions.Expired {
 			t.Errorf("after its time it is %s", m.state(r.ID))
 		}
 	})
@@ -140,18 +144,18 @@ func (m *meddling) meddle() {
 	}
 }
 
-func (m *meddling) Read(ctx context.Context, id ID) (Request, error) {
+func (m *meddling) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
 	r, err := m.memory.Read(ctx, id)
 	m.meddle()
 	return r, err
 }
 
-func (m *meddling) Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) ([]Due, time.Time, error) {
+func (m *meddling) Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) ([]permissions.Due, time.Time, error) {
 	m.meddle()
 	return m.memory.Due(ctx, now, redeem, limit)
 }
 
-func (m *meddling) Apply(ctx context.Context, id ID, e Transition) (Change, error) {
+func (m *meddling) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	c, err := m.memory.Apply(ctx, id, e)
 	m.meddle()
 	return c, err
@@ -167,11 +171,11 @@ func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
 			ticking(t, func(t *testing.T, m *room, _ func()) {
 				store := &meddling{memory: m.store}
 				m.Registry.store = store
-				r := m.fresh(func(r *Request) {
+				r := m.fresh(func(r *permissions.Request) {
 					r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute)
 				})
-				m.store.breakDown(ErrBroken)
-				if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+				m.store.breakDown(permissions.ErrBroken)
+				if _, _, err := m.Open(t.Context(), permissions.Opening{Request: r}); !errors.Is(err, permissions.ErrBroken) {
 					t.Fatal(err)
 				}
 				m.store.breakDown(nil)
@@ -181,14 +185,14 @@ func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
 					r.CreatedAt = m.wall().UTC()
 					r.Deadline = r.CreatedAt.Add(time.Hour)
 					r.EscalateAt = time.Time{}
-					if _, created, err := m.Open(t.Context(), Opening{Request: r}); err != nil || !created {
+					if _, created, err := m.Open(t.Context(), permissions.Opening{Request: r}); err != nil || !created {
 						t.Errorf("opened: %t, %v", created, err)
 					}
 				}
 				if err := look(m); err != nil {
 					t.Error(err)
 				}
-				if m.measuredEnd(r.ID) == 0 || m.state(r.ID) != Pending {
+				if m.measuredEnd(r.ID) == 0 || m.state(r.ID) != permissions.Pending {
 					t.Errorf("it is %s, and measured to %s", m.state(r.ID), m.measuredEnd(r.ID))
 				}
 			})
@@ -199,9 +203,11 @@ func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
 // A request that was not opened does not keep others from ending.
 func TestWhatWasNotOpenedIsNotEscalated(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, _ func()) {
-		r := m.fresh(func(r *Request) { r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute) })
-		m.store.breakDown(ErrBroken)
-		if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+		r := m.fresh(func(r *permissions.Request) {
+			r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute)
+		})
+		m.store.breakDown(permissions.ErrBroken)
+		if _, _, err := m.Open(t.Context(), permissions.Opening{Request: r}); !errors.Is(err, permissions.ErrBroken) {
 			t.Fatal(err)
 		}
 		m.store.breakDown(nil)
@@ -216,15 +222,15 @@ func TestWhatWasNotOpenedIsNotEscalated(t *testing.T) {
 func TestWhatWasNotOpenedIsNotMeasured(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		r := m.fresh(nil)
-		m.store.breakDown(ErrBroken)
-		if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+		m.store.breakDown(permissions.ErrBroken)
+		if _, _, err := m.Open(t.Context(), permissions.Opening{Request: r}); !errors.Is(err, permissions.ErrBroken) {
 			t.Fatal(err)
 		}
 		m.store.breakDown(nil)
-		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
+		_, other := m.ask(t, m.fresh(func(r *permissions.Request) { r.Tool = "other" }))
 		m.jump.Store(int64(-24 * time.Hour))
 		pass(r.Timeout())
-		if _, err := m.Sweep(t.Context()); err != nil || m.state(other.ID) != Expired { // before it is read again
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(other.ID) != permissions.Expired { // before it is read again
 			t.Errorf("the other is %s, %v", m.state(other.ID), err)
 		}
 		start()
@@ -238,8 +244,8 @@ func TestWhatWasNotOpenedIsNotMeasured(t *testing.T) {
 func TestWhatWasNotOpenedIsNotLookedForAgain(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
-		m.store.breakDown(ErrBroken)
-		if _, _, err := m.Open(context.Background(), Opening{Request: m.fresh(nil)}); !errors.Is(err, ErrBroken) {
+		m.store.breakDown(permissions.ErrBroken)
+		if _, _, err := m.Open(context.Background(), permissions.Opening{Request: m.fresh(nil)}); !errors.Is(err, permissions.ErrBroken) {
 			t.Fatal(err)
 		}
 		m.store.breakDown(nil)
@@ -259,7 +265,7 @@ func TestAStopThatTheStoreDidNotConfirmRingsWhoeverWaited(t *testing.T) {
 			return err
 		})
 		pass(tick)
-		if state, err := rings(t, w); state != Cancelled || err != nil {
+		if state, err := rings(t, w); state != permissions.Cancelled || err != nil {
 			t.Errorf("got %s, %v", state, err)
 		}
 		<-m.Noticed()
@@ -271,9 +277,9 @@ func TestAFullDiskDoesNotKeepTheClockBusy(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		tries := 0
-		m.store.beforeApply = func(ID, Transition) error {
+		m.store.beforeApply = func(permissions.ID, permissions.Transition) error {
 			tries++
-			return ErrBroken
+			return permissions.ErrBroken
 		}
 		m.ask(t, m.fresh(nil))
 		pass(15*time.Minute + 10*tick)
@@ -289,7 +295,7 @@ func TestADamagedRowKeepsNobodyElseFromAnAnswerThatWasNotConfirmed(t *testing.T)
 		start()
 		_, bad := m.ask(t, m.fresh(nil))
 		pass(time.Second) // the other is newer and comes later
-		w, _ := m.ask(t, m.fresh(func(r *Request) { r.Key = "another" }))
+		w, _ := m.ask(t, m.fresh(func(r *permissions.Request) { r.Key = "another" }))
 		m.store.mu.Lock()
 		m.store.damaged = bad.ID
 		m.store.mu.Unlock()
@@ -298,7 +304,7 @@ func TestADamagedRowKeepsNobodyElseFromAnAnswerThatWasNotConfirmed(t *testing.T)
 			return err
 		})
 		pass(tick)
-		if state, err := rings(t, w); state != Cancelled || err != nil {
+		if state, err := rings(t, w); state != permissions.Cancelled || err != nil {
 			t.Errorf("got %s, %v", state, err)
 		}
 		if pass(tick); !m.isIndeterminate() {

@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 const crowd = 64
@@ -31,9 +33,9 @@ func TestManyResolveOneRequest(t *testing.T) {
 	t.Run("D4/racing answers", func(t *testing.T) {
 		m := newRoom()
 		var waiters [crowd]*Waiter
-		var id ID
+		var id permissions.ID
 		for i := range waiters {
-			var r Request
+			var r permissions.Request
 			waiters[i], r = m.ask(t, m.fresh(nil))
 			id = r.ID
 		}
@@ -41,31 +43,31 @@ func TestManyResolveOneRequest(t *testing.T) {
 		defer end()
 		var won, lost, got, elsewhere, used atomic.Int32
 		together(func(i int) {
-			events := []Transition{
-				Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}},
-				Cast{Vote: Vote{By: "sam", Answer: Allow(Once), At: m.wall()}},
+			events := []permissions.Transition{
+				permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: m.wall()}},
+				permissions.Cast{Vote: permissions.Vote{By: "sam", Answer: permissions.Allow(permissions.Once), At: m.wall()}},
 			}
 			c, err := m.Resolve(ctx, id, events[i%len(events)])
 			switch {
 			case err == nil && c.Settled():
 				won.Add(1)
-			case errors.Is(err, ErrSettled):
+			case errors.Is(err, permissions.ErrSettled):
 				lost.Add(1)
 			default:
 				t.Errorf("got %v, %+v", err, c)
 			}
 			r, err := waiters[i].Wait(ctx)
 			switch {
-			case err == nil && r.State == Approved:
+			case err == nil && r.State == permissions.Approved:
 				got.Add(1)
 			case errors.Is(err, ErrUsedElsewhere):
 				elsewhere.Add(1)
 			default:
 				t.Errorf("rang with %s, %v", r.State, err)
 			}
-			if _, err := m.Resolve(ctx, id, Use{Call: strconv.Itoa(i), At: m.wall()}); err == nil {
+			if _, err := m.Resolve(ctx, id, permissions.Use{Call: strconv.Itoa(i), At: m.wall()}); err == nil {
 				used.Add(1)
-			} else if !errors.Is(err, ErrNoUse) {
+			} else if !errors.Is(err, permissions.ErrNoUse) {
 				t.Errorf("use: %v", err)
 			}
 			waiters[i].Leave(ctx)
@@ -94,11 +96,11 @@ func TestManyComeAndGo(t *testing.T) {
 		var used atomic.Int32
 		together(func(i int) {
 			if i == crowd/2 {
-				m.decide(t, r.ID, []Answer{Allow(Once), Deny}[round%2])
+				m.decide(t, r.ID, []permissions.Answer{permissions.Allow(permissions.Once), permissions.Deny}[round%2])
 				return
 			}
-			q := m.fresh(func(q *Request) { q.Call = strconv.Itoa(i) })
-			w, row, _, err := m.Register(ctx, Opening{Request: q})
+			q := m.fresh(func(q *permissions.Request) { q.Call = strconv.Itoa(i) })
+			w, row, _, err := m.Register(ctx, permissions.Opening{Request: q})
 			if err != nil {
 				t.Errorf("register: %v", err)
 				return
@@ -120,11 +122,11 @@ func TestManyComeAndGo(t *testing.T) {
 				}
 			}
 			got, err := w.Wait(ctx)
-			if err != nil && !errors.Is(err, ErrUsedElsewhere) || got.State == Pending {
+			if err != nil && !errors.Is(err, ErrUsedElsewhere) || got.State == permissions.Pending {
 				t.Errorf("%d rang with %s, %v", i, got.State, err)
 			}
-			if err == nil && got.State == Approved {
-				if _, err := m.Resolve(ctx, got.ID, Use{Call: q.Call, At: m.wall()}); err == nil {
+			if err == nil && got.State == permissions.Approved {
+				if _, err := m.Resolve(ctx, got.ID, permissions.Use{Call: q.Call, At: m.wall()}); err == nil {
 					used.Add(1)
 				}
 			}

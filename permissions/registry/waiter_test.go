@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 func TestOnlyTheLastToLeaveIsTold(t *testing.T) {
@@ -20,7 +22,7 @@ func TestOnlyTheLastToLeaveIsTold(t *testing.T) {
 	}
 	second.Leave(t.Context())
 	left := m.store.row(r.ID)
-	if left.LeftAt.IsZero() || left.State != Pending || m.Waiting(r.ID) != 0 {
+	if left.LeftAt.IsZero() || left.State != permissions.Pending || m.Waiting(r.ID) != 0 {
 		t.Errorf("nobody waits: %s, %s", left.LeftAt, left.State)
 	}
 	third, back := m.ask(t, m.fresh(nil))
@@ -41,7 +43,7 @@ func TestOnlyTheLastToLeaveIsTold(t *testing.T) {
 func TestLeavingAfterTheAnswerStoresNothing(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(nil))
-	m.decide(t, r.ID, Deny)
+	m.decide(t, r.ID, permissions.Deny)
 	if _, err := rings(t, w); err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +61,8 @@ func TestComingWhileTheLastLeaves(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	var second *Waiter
-	m.store.beforeApply = func(_ ID, e Transition) error {
-		if _, leaves := e.(Leave); leaves && second == nil {
+	m.store.beforeApply = func(_ permissions.ID, e permissions.Transition) error {
+		if _, leaves := e.(permissions.Leave); leaves && second == nil {
 			second, _ = m.ask(t, m.fresh(nil)) // it reads the row before the Leave is in it
 		}
 		return nil
@@ -76,8 +78,8 @@ func TestComingAndGoingWhileTheLastLeaves(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	var second *Waiter
-	m.store.beforeApply = func(_ ID, e Transition) error {
-		switch _, returns := e.(Return); {
+	m.store.beforeApply = func(_ permissions.ID, e permissions.Transition) error {
+		switch _, returns := e.(permissions.Return); {
 		case second == nil:
 			second, _ = m.ask(t, m.fresh(nil))
 		case returns:
@@ -97,7 +99,7 @@ func TestComingAndGoingWhileTheLastLeaves(t *testing.T) {
 func TestWhatCannotBeStoredOfLeavingIsLogged(t *testing.T) {
 	m := newRoom()
 	w, _ := m.ask(t, m.fresh(nil))
-	m.store.breakDown(ErrBroken)
+	m.store.breakDown(permissions.ErrBroken)
 	w.Leave(t.Context())
 	if log := m.log.String(); !strings.Contains(log, "record that the last waiter left") {
 		t.Errorf("logged %s", log)
@@ -128,7 +130,9 @@ func leased(t *testing.T, test func(*testing.T, *room)) {
 	})
 }
 
-func named(call string) func(*Request) { return func(r *Request) { r.Call = call } }
+func named(call string) func(*permissions.Request) {
+	return func(r *permissions.Request) { r.Call = call }
+}
 
 func TestAParkedPlaceIsKept(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
@@ -147,8 +151,8 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 			t.Error("the same place was given away twice")
 		}
 		<-time.After(time.Minute) // the lease is over and has no effect
-		m.decide(t, r.ID, Allow(Once))
-		if state, err := rings(t, back); state != Approved || err != nil {
+		m.decide(t, r.ID, permissions.Allow(permissions.Once))
+		if state, err := rings(t, back); state != permissions.Approved || err != nil {
 			t.Errorf("whoever waited longest got %s, %v", state, err)
 		}
 		if _, err := rings(t, other); !errors.Is(err, ErrUsedElsewhere) {
@@ -194,7 +198,7 @@ func TestAParkedPlaceIsGivenUpAfterItsLease(t *testing.T) {
 		if _, ok := m.Rejoin("a"); ok || m.Waiting(r.ID) != 0 || m.store.row(r.ID).LeftAt.IsZero() {
 			t.Error("the place was kept for too long, or nobody was told")
 		}
-		if m.store.row(r.ID).State != Pending {
+		if m.store.row(r.ID).State != permissions.Pending {
 			t.Error("leaving cancelled the request")
 		}
 	})
@@ -238,12 +242,12 @@ func TestADecisionFindsAParkedWaiter(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
 		w, r := m.ask(t, m.fresh(named("a")))
 		w.Park(10 * time.Second)
-		m.decide(t, r.ID, Deny)
+		m.decide(t, r.ID, permissions.Deny)
 		back, ok := m.Rejoin("a")
 		if !ok {
 			t.Fatal("the place is gone")
 		}
-		if state, err := rings(t, back); state != Denied || err != nil {
+		if state, err := rings(t, back); state != permissions.Denied || err != nil {
 			t.Errorf("got %s, %v", state, err)
 		}
 		back.Leave(t.Context())
@@ -278,10 +282,10 @@ func TestWhatSomebodyLingeredForIsStillThere(t *testing.T) {
 		defer close(done)
 		w.WaitSettled(t.Context())
 	}()
-	m.decide(t, r.ID, Deny)
+	m.decide(t, r.ID, permissions.Deny)
 	<-done
 	w.WaitSettled(t.Context())
-	if state, err := rings(t, w); state != Denied || err != nil {
+	if state, err := rings(t, w); state != permissions.Denied || err != nil {
 		t.Errorf("rang with %s, %v", state, err)
 	}
 	silent(t, w)

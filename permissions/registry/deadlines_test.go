@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"errors"
@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 func TestTheClockIsSetForward(t *testing.T) {
@@ -19,7 +22,7 @@ func TestTheClockIsSetForward(t *testing.T) {
 			pass(time.Minute)
 			m.jump.Store(int64(10 * 365 * 24 * time.Hour))
 			pass(tick)
-			if m.state(r.ID) != Expired {
+			if m.state(r.ID) != permissions.Expired {
 				t.Errorf("a tick after the jump it is %s", m.state(r.ID))
 			}
 		})
@@ -32,24 +35,24 @@ func TestTheClockIsSetBack(t *testing.T) {
 		ticking(t, func(t *testing.T, m *room, start func()) {
 			start()
 			w, r := m.ask(t, m.fresh(nil))
-			_, later := m.ask(t, m.fresh(func(r *Request) { r.Tool, r.Deadline = "later", r.Deadline.Add(time.Hour) }))
+			_, later := m.ask(t, m.fresh(func(r *permissions.Request) { r.Tool, r.Deadline = "later", r.Deadline.Add(time.Hour) }))
 			pass(14 * time.Minute)
 			m.jump.Store(int64(-time.Hour))
 			pass(59 * time.Second)
-			if m.state(r.ID) != Pending {
+			if m.state(r.ID) != permissions.Pending {
 				t.Errorf("before its time is over it is %s", m.state(r.ID))
 			}
 			pass(time.Second + tick)
-			if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
+			if state, err := rings(t, w); state != permissions.Expired || err != nil || m.state(r.ID) != permissions.Expired {
 				t.Errorf("when its time is over it is %s, %v", m.state(r.ID), err)
 			}
-			if m.state(later.ID) != Pending {
+			if m.state(later.ID) != permissions.Pending {
 				t.Errorf("one with more time is %s", m.state(later.ID))
 			}
 			m.jump.Store(int64(-24 * time.Hour)) // an expired request stays expired
 			pass(time.Minute)
-			late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
-			if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) {
+			late := permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: m.wall()}}
+			if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, permissions.ErrSettled) {
 				t.Errorf("an answer to what has expired: %v", err)
 			}
 		})
@@ -61,11 +64,11 @@ func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		m.jump.Store(int64(24 * time.Hour))
 		_, r := m.ask(t, m.fresh(forAMinute))
-		c, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+		c, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
+		_, other := m.ask(t, m.fresh(func(r *permissions.Request) { r.Tool = "other" }))
 		m.jump.Store(int64(23 * time.Hour))
 		start()
 		pass(time.Minute + 2*tick)
@@ -73,7 +76,7 @@ func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
 			t.Error("what it granted has not ended after its time")
 		}
 		pass(14 * time.Minute)
-		if m.state(other.ID) != Expired {
+		if m.state(other.ID) != permissions.Expired {
 			t.Errorf("after its time it is %s", m.state(other.ID))
 		}
 	})
@@ -85,12 +88,12 @@ func TestTheClockIsSetBackWhileItIsLookedForWhatIsDue(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, _ func()) {
 		store := &meddling{memory: m.store}
 		m.Registry.store = store
-		var r Request
+		var r permissions.Request
 		store.once = func() {
 			m.jump.Store(int64(-24 * time.Hour))
 			_, r = m.ask(t, m.fresh(nil))
 		}
-		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Pending {
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != permissions.Pending {
 			t.Errorf("before its time it is %s, %v", m.state(r.ID), err)
 		}
 	})
@@ -103,8 +106,8 @@ func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
 		_, r := m.ask(t, m.fresh(nil))
 		m.jump.Store(int64(-time.Hour))
 		pass(15 * time.Minute)
-		late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
-		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) || m.state(r.ID) != Expired {
+		late := permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, permissions.ErrSettled) || m.state(r.ID) != permissions.Expired {
 			t.Errorf("it is %s, %v", m.state(r.ID), err)
 		}
 	})
@@ -118,16 +121,16 @@ func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
 		m.jump.Store(int64(-10 * 365 * 24 * time.Hour))
 		m.Measure(old)
 		m.Measure(old) // a second time changes nothing
-		m.Measure(Request{ID: "settled", State: Denied})
+		m.Measure(permissions.Request{ID: "settled", State: permissions.Denied})
 		start()
 		pass(14 * time.Minute)
 		m.jump.Store(int64(-11 * 365 * 24 * time.Hour))
 		pass(time.Minute - time.Second)
-		if m.state(old.ID) != Pending {
+		if m.state(old.ID) != permissions.Pending {
 			t.Errorf("before its time is over it is %s", m.state(old.ID))
 		}
 		pass(2 * time.Second)
-		if m.state(old.ID) != Expired {
+		if m.state(old.ID) != permissions.Expired {
 			t.Errorf("after its time is over it is %s", m.state(old.ID))
 		}
 	})
@@ -144,7 +147,7 @@ func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 					sleeps, slept = false, 10*time.Minute
 				}
 			}
-			m.Registry = NewRegistry(m.store, Clock{
+			m.Registry = New(m.store, timing.Clock{
 				Now:     func() time.Time { defer sleep(); return m.wall().Add(slept) },
 				Elapsed: func() time.Duration { defer sleep(); return m.elapsed() + slept },
 			}, redeemWindow, slog.New(slog.DiscardHandler))
@@ -153,8 +156,8 @@ func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 			sleeps = true
 			m.Measure(r)
 			pass(5*time.Minute - time.Second) // a second before the wall deadline
-			in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall().Add(slept)}}
-			if _, err := m.Resolve(t.Context(), r.ID, in); err != nil || m.state(r.ID) != Approved {
+			in := permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: m.wall().Add(slept)}}
+			if _, err := m.Resolve(t.Context(), r.ID, in); err != nil || m.state(r.ID) != permissions.Approved {
 				t.Errorf("it is %s, %v", m.state(r.ID), err)
 			}
 		})
@@ -165,21 +168,21 @@ func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 func TestTheTimeMeasuredIsThatOfTheRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
-		first := m.fresh(func(r *Request) { r.Deadline = r.CreatedAt.Add(time.Minute) })
+		first := m.fresh(func(r *permissions.Request) { r.Deadline = r.CreatedAt.Add(time.Minute) })
 		again := first
 		again.Deadline = again.CreatedAt.Add(5 * time.Minute)
 		m.store.beforeOpen = func() {
 			m.store.beforeOpen = nil
-			if _, created, err := m.Open(t.Context(), Opening{Request: again}); err != nil || !created {
+			if _, created, err := m.Open(t.Context(), permissions.Opening{Request: again}); err != nil || !created {
 				t.Errorf("created: %t, %v", created, err)
 			}
 		}
-		if r, created, err := m.Open(t.Context(), Opening{Request: first}); err != nil || created || !r.Deadline.Equal(again.Deadline) {
+		if r, created, err := m.Open(t.Context(), permissions.Opening{Request: first}); err != nil || created || !r.Deadline.Equal(again.Deadline) {
 			t.Fatalf("created: %t, %v", created, err)
 		}
 		pass(2 * time.Minute)
-		in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
-		if _, err := m.Resolve(t.Context(), first.ID, in); err != nil || m.state(first.ID) != Approved {
+		in := permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), first.ID, in); err != nil || m.state(first.ID) != permissions.Approved {
 			t.Errorf("before its deadline it is %s, %v", m.state(first.ID), err)
 		}
 	})
@@ -189,10 +192,10 @@ func TestTheTimeMeasuredIsThatOfTheRow(t *testing.T) {
 func TestWhatIsSettledIsNotMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
-		r := m.fresh(func(r *Request) { r.Key = "k" })
+		r := m.fresh(func(r *permissions.Request) { r.Key = "k" })
 		m.store.beforeOpen = func() {
 			m.store.beforeOpen = nil
-			if _, _, err := m.Open(t.Context(), Opening{Request: r}); err != nil {
+			if _, _, err := m.Open(t.Context(), permissions.Opening{Request: r}); err != nil {
 				t.Error(err)
 			}
 			if _, err := m.Cancel(t.Context(), r.ID, "fay", "cli"); err != nil {
@@ -200,7 +203,7 @@ func TestWhatIsSettledIsNotMeasured(t *testing.T) {
 			}
 			m.Measure(r) // as by a try that has not reached the store yet
 		}
-		if found, _, err := m.Open(t.Context(), Opening{Request: r}); err != nil || found.State != Cancelled {
+		if found, _, err := m.Open(t.Context(), permissions.Opening{Request: r}); err != nil || found.State != permissions.Cancelled {
 			t.Fatalf("it is %s, %v", found.State, err)
 		}
 		if n := len(m.deadlines.ends); n != 0 {
@@ -218,11 +221,11 @@ func TestTheClockWasSetBackBeforeTheStart(t *testing.T) {
 		m.Measure(old)
 		start()
 		pass(15*time.Minute - tick)
-		if m.state(old.ID) != Pending {
+		if m.state(old.ID) != permissions.Pending {
 			t.Errorf("before its time is over it is %s", m.state(old.ID))
 		}
 		pass(2 * tick)
-		if m.state(old.ID) != Expired {
+		if m.state(old.ID) != permissions.Expired {
 			t.Errorf("after its time is over it is %s", m.state(old.ID))
 		}
 	})
@@ -234,15 +237,17 @@ func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 		_, r := m.ask(t, m.fresh(nil))
 		m.jump.Store(int64(-time.Hour))
 		pass(16 * time.Minute)
-		m.store.beforeApply = func(ID, Transition) error { return fmt.Errorf("disk full: %w", ErrBroken) }
-		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "expire overdue request") {
+		m.store.beforeApply = func(permissions.ID, permissions.Transition) error {
+			return fmt.Errorf("disk full: %w", permissions.ErrBroken)
+		}
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "expire overdue request") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := m.Resolve(t.Context(), r.ID, Leave{At: m.wall()}); !errors.Is(err, ErrBroken) {
+		if _, err := m.Resolve(t.Context(), r.ID, permissions.Leave{At: m.wall()}); !errors.Is(err, permissions.ErrBroken) {
 			t.Errorf("got %v", err)
 		}
 		m.store.beforeApply = nil
-		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Expired {
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != permissions.Expired {
 			t.Errorf("it is %s, %v", m.state(r.ID), err)
 		}
 	})
@@ -252,11 +257,11 @@ func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 func TestTheMomentWhileAClockIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom() // only this test checks
-		_, r := m.ask(t, m.fresh(func(r *Request) {
+		_, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
 		m.jump.Store(int64(-time.Hour))
-		sweep := func(after time.Duration) Request {
+		sweep := func(after time.Duration) permissions.Request {
 			t.Helper()
 			pass(after)
 			if _, err := m.Sweep(t.Context()); err != nil {
@@ -270,10 +275,10 @@ func TestTheMomentWhileAClockIsBehind(t *testing.T) {
 		if got := sweep(1); len(got.Asked) != 3 {
 			t.Errorf("at the moment, asked are %v", got.Asked)
 		}
-		if got := sweep(10*time.Minute - 1); got.State != Pending {
+		if got := sweep(10*time.Minute - 1); got.State != permissions.Pending {
 			t.Errorf("a moment before its time is over it is %s", got.State)
 		}
-		if got := sweep(1); got.State != Expired {
+		if got := sweep(1); got.State != permissions.Expired {
 			t.Errorf("when its time is over it is %s", got.State)
 		}
 	})
@@ -284,7 +289,7 @@ func TestAClockThatIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom() // only this test checks
 		_, r := m.ask(t, m.fresh(nil))
-		sweep := func(after time.Duration) State {
+		sweep := func(after time.Duration) permissions.State {
 			t.Helper()
 			pass(after)
 			if _, err := m.Sweep(t.Context()); err != nil {
@@ -296,10 +301,10 @@ func TestAClockThatIsSlowedDown(t *testing.T) {
 		m.jump.Store(int64(-500 * time.Millisecond))
 		sweep(time.Minute)
 		m.jump.Store(int64(-time.Second))
-		if got := sweep(4*time.Minute + time.Second - 1); got != Pending {
+		if got := sweep(4*time.Minute + time.Second - 1); got != permissions.Pending {
 			t.Errorf("a moment before its deadline it is %s", got)
 		}
-		if got := sweep(1); got != Expired {
+		if got := sweep(1); got != permissions.Expired {
 			t.Errorf("at its deadline it is %s", got)
 		}
 	})
@@ -310,16 +315,16 @@ func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		_, r := m.ask(t, m.fresh(nil))
-		if _, err := m.Resolve(t.Context(), r.ID, Extend{Until: r.Deadline.Add(5 * time.Minute), At: m.wall()}); err != nil {
+		if _, err := m.Resolve(t.Context(), r.ID, permissions.Extend{Until: r.Deadline.Add(5 * time.Minute), At: m.wall()}); err != nil {
 			t.Fatal(err)
 		}
 		m.jump.Store(int64(-time.Hour))
 		pass(19 * time.Minute)
-		if m.state(r.ID) != Pending {
+		if m.state(r.ID) != permissions.Pending {
 			t.Errorf("before its time is over it is %s", m.state(r.ID))
 		}
 		pass(time.Minute + 2*tick)
-		if m.state(r.ID) != Expired {
+		if m.state(r.ID) != permissions.Expired {
 			t.Errorf("after its time is over it is %s", m.state(r.ID))
 		}
 	})
@@ -328,14 +333,14 @@ func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 // By monotonic time escalations happen and grants end, though the wall clock was set back.
 func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
-		old := Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
-		always := Grant{ID: "always", CreatedAt: m.wall()}
-		m.store.grants = []Grant{old} // before anything reads them
+		old := permissions.Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
+		always := permissions.Grant{ID: "always", CreatedAt: m.wall()}
+		m.store.grants = []permissions.Grant{old} // before anything reads them
 		start()
-		_, r := m.ask(t, m.fresh(func(r *Request) {
+		_, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
-		m.MeasureGrants([]Grant{old, always})
+		m.MeasureGrants([]permissions.Grant{old, always})
 		if !m.InForce("old", false) || m.InForce("old", true) || m.InForce("always", true) {
 			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
 		}
@@ -364,20 +369,20 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
-		_, r := m.ask(t, m.fresh(func(r *Request) {
+		_, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
-		m.MeasureGrants([]Grant{{ID: "old", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}})
+		m.MeasureGrants([]permissions.Grant{{ID: "old", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}})
 		m.jump.Store(int64(-time.Hour))
 		pass(6 * time.Minute)
-		full := fmt.Errorf("disk full: %w", ErrBroken)
-		m.store.beforeApply = func(ID, Transition) error { return full }
-		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "escalate") {
+		full := fmt.Errorf("disk full: %w", permissions.ErrBroken)
+		m.store.beforeApply = func(permissions.ID, permissions.Transition) error { return full }
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "escalate") {
 			t.Errorf("got %v", err)
 		}
 		m.store.beforeApply = nil
 		m.store.brokenGrants = full
-		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end expired grants") {
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "end expired grants") {
 			t.Errorf("got %v", err)
 		}
 		m.store.brokenGrants = nil

@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Waiter is one call that waits for one request. It is used by one goroutine at a time.
 type Waiter struct {
 	registry *Registry
-	id       ID
+	id       permissions.ID
 	call     string
 	reader   bool
 	wake     chan wakeup // capacity one: the first result counts
@@ -22,21 +24,21 @@ type Waiter struct {
 
 // wakeup is small, since its space is held for as long as the call waits.
 type wakeup struct {
-	request *Request
+	request *permissions.Request
 	handed  bool
 	err     error
 }
 
 // ID returns the request waited for.
-func (w *Waiter) ID() ID { return w.id }
+func (w *Waiter) ID() permissions.ID { return w.id }
 
 // Wait returns the settled request, [ErrUsedElsewhere] when its approval went to another call, or the error of ctx. It
 // may be called again only after the latter.
-func (w *Waiter) Wait(ctx context.Context) (Request, error) {
+func (w *Waiter) Wait(ctx context.Context) (permissions.Request, error) {
 	w.WaitSettled(ctx)
 	m := w.first
 	if m == nil {
-		return Request{}, ctx.Err()
+		return permissions.Request{}, ctx.Err()
 	}
 	w.first, w.handed = nil, m.handed
 	return *m.request, m.err
@@ -104,8 +106,8 @@ func (w *Waiter) Park(lease time.Duration) {
 
 // noteIndeterminate records the ids if err means that the store failed while it changed them, and reports whether it
 // did.
-func (g *Registry) noteIndeterminate(err error, ids ...ID) bool {
-	if !errors.Is(err, ErrBroken) {
+func (g *Registry) noteIndeterminate(err error, ids ...permissions.ID) bool {
+	if !errors.Is(err, permissions.ErrBroken) {
 		return false
 	}
 	g.mu.Lock()
@@ -147,10 +149,10 @@ func (g *Registry) reread(ctx context.Context) {
 		end := g.measuredEnd(id)
 		r, err := g.store.Read(ctx, id)
 		switch {
-		case CodeOf(err) == CodeUnknown, errors.Is(err, ErrRow): // it was not opened
+		case permissions.CodeOf(err) == permissions.CodeUnknown, errors.Is(err, permissions.ErrRow): // it was not opened
 			g.forgetIf(id, end)
 		case err != nil:
-			g.noteIndeterminate(ErrBroken, id)
+			g.noteIndeterminate(permissions.ErrBroken, id)
 		default:
 			g.republish(r)
 		}
@@ -159,39 +161,23 @@ func (g *Registry) reread(ctx context.Context) {
 }
 
 // republish informs everybody of a row's current state. Its grants are measured from now on, if they were not.
-func (g *Registry) republish(r Request) {
-	if r.State == Pending {
+func (g *Registry) republish(r permissions.Request) {
+	if r.State == permissions.Pending {
 		g.Measure(r)
 	} else {
-		left := Change{After: r}
-		left.grant(Vote{By: r.DecidedBy, Via: r.DecidedVia, At: r.DecidedAt})
-		g.measureNew(left.Grants)
+		g.measureNew(r.GrantsLeft())
 		g.settled(r, nil)
 	}
 	g.publish(r)
 }
 
 // measureNew starts measuring the grants that are not measured yet.
-func (g *Registry) measureNew(grants []Grant) {
+func (g *Registry) measureNew(grants []permissions.Grant) {
 	g.mu.Lock()
-	fresh := slices.DeleteFunc(grants, func(grant Grant) bool {
+	fresh := slices.DeleteFunc(grants, func(grant permissions.Grant) bool {
 		_, known := g.deadlines.grants[grant.ID]
 		return known
 	})
 	g.mu.Unlock()
 	g.measureGrants(fresh)
-}
-
-// Signal wakes one worker. A notification while the worker is awake wakes it once more.
-type Signal chan struct{}
-
-// NewSignal creates a signal.
-func NewSignal() Signal { return make(Signal, 1) }
-
-// Notify wakes the worker. It never blocks.
-func (b Signal) Notify() {
-	select {
-	case b <- struct{}{}:
-	default:
-	}
 }

@@ -1,4 +1,4 @@
-package permissions
+package registry
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 func TestAWaiterIsRegisteredBeforeTheRowIsThere(t *testing.T) {
@@ -23,7 +25,7 @@ func TestAWaiterIsRegisteredBeforeTheRowIsThere(t *testing.T) {
 func TestOnlyANewRequestIsToBeShown(t *testing.T) {
 	m := newRoom()
 	for _, want := range []bool{true, false, false} {
-		w, _, created, err := m.Register(t.Context(), Opening{Request: m.fresh(nil)})
+		w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: m.fresh(nil)})
 		if err != nil || created != want {
 			t.Errorf("created %v, %v; want %v", created, err, want)
 		}
@@ -35,11 +37,11 @@ func TestADecisionRingsOnce(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(nil))
 	silent(t, w)
-	m.decide(t, r.ID, Deny)
-	if state, err := rings(t, w); state != Denied || err != nil {
+	m.decide(t, r.ID, permissions.Deny)
+	if state, err := rings(t, w); state != permissions.Denied || err != nil {
 		t.Errorf("rang with %s, %v", state, err)
 	}
-	if _, err := m.Resolve(t.Context(), r.ID, Withdraw{At: m.wall()}); !errors.Is(err, ErrSettled) {
+	if _, err := m.Resolve(t.Context(), r.ID, permissions.Withdraw{At: m.wall()}); !errors.Is(err, permissions.ErrSettled) {
 		t.Errorf("a second ending: %v", err)
 	}
 	silent(t, w)
@@ -47,8 +49,8 @@ func TestADecisionRingsOnce(t *testing.T) {
 
 func TestAVoteThatSettlesNothingRingsNobody(t *testing.T) {
 	m := newRoom()
-	w, r := m.ask(t, m.fresh(func(r *Request) { r.Quorum = 2 }))
-	m.decide(t, r.ID, Allow(Once))
+	w, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Quorum = 2 }))
+	m.decide(t, r.ID, permissions.Allow(permissions.Once))
 	silent(t, w)
 }
 
@@ -57,25 +59,29 @@ func TestTwoCallers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		key    string
-		settle func(*testing.T, *room, ID)
-		state  State
+		settle func(*testing.T, *room, permissions.ID)
+		state  permissions.State
 		second error
 	}{
-		{"approved once", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, ErrUsedElsewhere},
-		{"approved once, with a key", "k", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) },
-			Approved, nil},
-		{"approved for the session", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Session)) },
-			Approved, nil},
-		{"denied", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Deny) }, Denied, nil},
-		{"cancelled", "", func(t *testing.T, m *room, id ID) {
+		{"approved once", "", func(t *testing.T, m *room, id permissions.ID) { m.decide(t, id, permissions.Allow(permissions.Once)) }, permissions.Approved, ErrUsedElsewhere},
+		{"approved once, with a key", "k", func(t *testing.T, m *room, id permissions.ID) { m.decide(t, id, permissions.Allow(permissions.Once)) },
+			permissions.Approved, nil},
+		{"approved for the session", "", func(t *testing.T, m *room, id permissions.ID) {
+			m.decide(t, id, permissions.Allow(permissions.Session))
+		},
+			permissions.Approved, nil},
+		{"denied", "", func(t *testing.T, m *room, id permissions.ID) { m.decide(t, id, permissions.Deny) }, permissions.Denied, nil},
+		{"cancelled", "", func(t *testing.T, m *room, id permissions.ID) {
 			if c, err := m.Cancel(t.Context(), id, "fay", "cli"); err != nil || c.After.DecidedBy != "fay" {
 				t.Errorf("cancel: %v, %+v", err, c)
 			}
-		}, Cancelled, nil},
+		}, permissions.Cancelled, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newRoom()
-			ask := func() (*Waiter, Request) { return m.ask(t, m.fresh(func(r *Request) { r.Key = c.key })) }
+			ask := func() (*Waiter, permissions.Request) {
+				return m.ask(t, m.fresh(func(r *permissions.Request) { r.Key = c.key }))
+			}
 			first, r := ask()
 			second, same := ask()
 			if same.ID != r.ID || second.ID() != r.ID || m.Waiting(r.ID) != 2 {
@@ -109,7 +115,7 @@ func TestTheApprovalGoesToWhoeverWaitedLongestOfThoseWhoWait(t *testing.T) {
 	second, _ := m.ask(t, m.fresh(nil))
 	third, _ := m.ask(t, m.fresh(nil))
 	first.Leave(t.Context())
-	m.decide(t, r.ID, Allow(Once))
+	m.decide(t, r.ID, permissions.Allow(permissions.Once))
 	silent(t, first)
 	if _, err := rings(t, reader); err != nil {
 		t.Errorf("the reader got %v", err)
@@ -126,15 +132,15 @@ func TestTheApprovalGoesToWhoeverWaitedLongestOfThoseWhoWait(t *testing.T) {
 func TestSettledBetweenOpenAndTheMoveIsNotLost(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		answer Answer
-		state  State
+		answer permissions.Answer
+		state  permissions.State
 		leaves bool // the first call has received its answer and left
 		want   error
 	}{
-		{"denied", Deny, Denied, false, nil},
-		{"approved for the session", Allow(Session), Approved, false, nil},
-		{"approved once, for the first", Allow(Once), Approved, false, ErrUsedElsewhere},
-		{"approved once, and the first is gone", Allow(Once), Approved, true, nil}, // its use is refused
+		{"denied", permissions.Deny, permissions.Denied, false, nil},
+		{"approved for the session", permissions.Allow(permissions.Session), permissions.Approved, false, nil},
+		{"approved once, for the first", permissions.Allow(permissions.Once), permissions.Approved, false, ErrUsedElsewhere},
+		{"approved once, and the first is gone", permissions.Allow(permissions.Once), permissions.Approved, true, nil}, // its use is refused
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newRoom()
@@ -168,9 +174,9 @@ func TestSettledBetweenOpenAndTheMoveIsNotLost(t *testing.T) {
 func TestSettledBeforeRegisterReturns(t *testing.T) {
 	m := newRoom()
 	r := m.fresh(nil)
-	m.store.afterOpen = func(bool) { m.decide(t, r.ID, Deny) }
+	m.store.afterOpen = func(bool) { m.decide(t, r.ID, permissions.Deny) }
 	w, _ := m.ask(t, r)
-	if state, err := rings(t, w); state != Denied || err != nil {
+	if state, err := rings(t, w); state != permissions.Denied || err != nil {
 		t.Errorf("got %s, %v", state, err)
 	}
 }
@@ -179,10 +185,10 @@ func TestWhatIsHeldAlreadyRingsAtOnce(t *testing.T) {
 	m := newRoom()
 	feed := m.Subscribe(1)
 	defer feed.Close()
-	w, r := m.ask(t, m.fresh(func(r *Request) {
-		r.State, r.Scope, r.DecidedVia, r.DecidedAt = Approved, Once, ViaGrant, r.CreatedAt
+	w, r := m.ask(t, m.fresh(func(r *permissions.Request) {
+		r.State, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.Once, permissions.ViaGrant, r.CreatedAt
 	}))
-	if state, err := rings(t, w); state != Approved || err != nil {
+	if state, err := rings(t, w); state != permissions.Approved || err != nil {
 		t.Errorf("got %s, %v", state, err)
 	}
 	if got := <-feed.C; got.ID != r.ID {
@@ -192,11 +198,11 @@ func TestWhatIsHeldAlreadyRingsAtOnce(t *testing.T) {
 
 func TestNothingIsLeftOfWhatWasNotOpened(t *testing.T) {
 	m := newRoom()
-	_, _ = m.ask(t, m.fresh(func(r *Request) { r.Key = "k" }))
-	other := m.fresh(func(r *Request) { r.Key, r.Tool, r.Call = "k", "other", "c" })
-	w, _, created, err := m.Register(t.Context(), Opening{Request: other})
-	var refusal *Refusal
-	if !errors.As(err, &refusal) || refusal.Code != CodeKeyTaken || w != nil || created {
+	_, _ = m.ask(t, m.fresh(func(r *permissions.Request) { r.Key = "k" }))
+	other := m.fresh(func(r *permissions.Request) { r.Key, r.Tool, r.Call = "k", "other", "c" })
+	w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: other})
+	var refusal *permissions.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeKeyTaken || w != nil || created {
 		t.Errorf("got %v, %v", w, err)
 	}
 	if _, ok := m.Rejoin("c"); ok || m.Waiting(other.ID) != 0 {
@@ -209,9 +215,9 @@ func TestNothingIsLeftOfAJoinThatCannotRead(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	defer first.Leave(t.Context())
-	m.store.afterOpen = func(bool) { m.store.breakDown(ErrBroken) }
-	w, row, created, err := m.Register(t.Context(), Opening{Request: m.fresh(nil)})
-	if !errors.Is(err, ErrBroken) || w != nil || created || row.ID != "" {
+	m.store.afterOpen = func(bool) { m.store.breakDown(permissions.ErrBroken) }
+	w, row, created, err := m.Register(t.Context(), permissions.Opening{Request: m.fresh(nil)})
+	if !errors.Is(err, permissions.ErrBroken) || w != nil || created || row.ID != "" {
 		t.Errorf("got %v, %s, %v, %v", w, row.ID, created, err)
 	}
 	m.store.breakDown(nil)
@@ -225,22 +231,22 @@ func TestAttach(t *testing.T) {
 	w, r := m.ask(t, m.fresh(nil))
 	defer w.Leave(t.Context())
 	early, row, err := m.Attach(t.Context(), r.ID)
-	if err != nil || row.State != Pending || m.Waiting(r.ID) != 2 {
+	if err != nil || row.State != permissions.Pending || m.Waiting(r.ID) != 2 {
 		t.Fatalf("%v, %s", err, row.State)
 	}
-	m.decide(t, r.ID, Allow(Once))
+	m.decide(t, r.ID, permissions.Allow(permissions.Once))
 	late, row, err := m.Attach(t.Context(), r.ID)
-	if err != nil || row.State != Approved {
+	if err != nil || row.State != permissions.Approved {
 		t.Fatalf("%v, %s", err, row.State)
 	}
 	for _, reader := range []*Waiter{early, late} {
-		if state, err := rings(t, reader); state != Approved || err != nil {
+		if state, err := rings(t, reader); state != permissions.Approved || err != nil {
 			t.Errorf("a reader got %s, %v", state, err)
 		}
 		reader.Leave(t.Context())
 	}
-	var refusal *Refusal
-	if _, _, err := m.Attach(t.Context(), "01J"); !errors.As(err, &refusal) || refusal.Code != CodeUnknown {
+	var refusal *permissions.Refusal
+	if _, _, err := m.Attach(t.Context(), "01J"); !errors.As(err, &refusal) || refusal.Code != permissions.CodeUnknown {
 		t.Errorf("attach to nothing: %v", err)
 	}
 	if m.Waiting("01J") != 0 {
@@ -256,11 +262,11 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	if _, err := w.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if m.store.row(r.ID).State != Pending {
+	if m.store.row(r.ID).State != permissions.Pending {
 		t.Error("a wait that ended settled something")
 	}
-	m.decide(t, r.ID, Deny)
-	if got, err := w.Wait(ctx); err != nil || got.State != Denied { // a decision counts
+	m.decide(t, r.ID, permissions.Deny)
+	if got, err := w.Wait(ctx); err != nil || got.State != permissions.Denied { // a decision counts
 		t.Errorf("got %s, %v", got.State, err)
 	}
 }
@@ -270,14 +276,14 @@ func TestJoin(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	second, row, err := m.Join(t.Context(), r.ID, "c")
-	if err != nil || row.State != Pending || m.Waiting(r.ID) != 2 {
+	if err != nil || row.State != permissions.Pending || m.Waiting(r.ID) != 2 {
 		t.Fatalf("%v, %s", err, row.State)
 	}
 	second.Park(time.Minute)
 	if back, ok := m.Rejoin("c"); !ok || back != second {
 		t.Error("the place of the call is not its own")
 	}
-	m.decide(t, r.ID, Allow(Once))
+	m.decide(t, r.ID, permissions.Allow(permissions.Once))
 	if _, err := rings(t, first); err != nil {
 		t.Errorf("the first got %v", err)
 	}
@@ -290,7 +296,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state, err := rings(t, late); state != Approved || err != nil {
+	if state, err := rings(t, late); state != permissions.Approved || err != nil {
 		t.Errorf("who comes late, to an approval that nobody waits for, got %s, %v", state, err)
 	}
 	if _, _, err := m.Join(t.Context(), "01J", "e"); err == nil || m.Waiting("01J") != 0 {
@@ -304,13 +310,13 @@ func TestStopAllRingsWhoeverWaited(t *testing.T) {
 	feed := m.Subscribe(4)
 	defer feed.Close()
 	n, err := m.StopAll(t.Context(), "fay", "cli")
-	if err != nil || n != 1 || m.store.row(r.ID).State != Cancelled || m.store.row(r.ID).DecidedBy != "fay" {
+	if err != nil || n != 1 || m.store.row(r.ID).State != permissions.Cancelled || m.store.row(r.ID).DecidedBy != "fay" {
 		t.Fatalf("cancelled %d, %v", n, err)
 	}
-	if state, err := rings(t, a); state != Cancelled || err != nil {
+	if state, err := rings(t, a); state != permissions.Cancelled || err != nil {
 		t.Errorf("rang with %s, %v", state, err)
 	}
-	if told := <-feed.C; told.State != Cancelled {
+	if told := <-feed.C; told.State != permissions.Cancelled {
 		t.Errorf("told %s", told.State)
 	}
 	select {
@@ -325,15 +331,15 @@ func TestAStopHaltsUntilItIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which detects that nobody waits for ever
 		m := newRoom()
 		open := func() error {
-			_, _, err := m.Open(t.Context(), Opening{Request: m.fresh(nil)})
+			_, _, err := m.Open(t.Context(), permissions.Opening{Request: m.fresh(nil)})
 			return err
 		}
-		m.store.breakDown(ErrBroken)
-		if _, err := m.StopAll(t.Context(), "fay", "cli"); !errors.Is(err, ErrBroken) {
+		m.store.breakDown(permissions.ErrBroken)
+		if _, err := m.StopAll(t.Context(), "fay", "cli"); !errors.Is(err, permissions.ErrBroken) {
 			t.Fatal(err)
 		}
 		m.store.breakDown(nil)
-		if err := open(); err == nil || err.Error() != Stopped("fay").Error() {
+		if err := open(); err == nil || err.Error() != permissions.Stopped("fay").Error() {
 			t.Errorf("after a stop that is not stored: %v", err)
 		}
 		if _, err := m.StopAll(t.Context(), "fay", "cli"); err != nil {
@@ -347,12 +353,12 @@ func TestAStopHaltsUntilItIsStored(t *testing.T) {
 
 func TestAReminderRingsForNotices(t *testing.T) {
 	m := newRoom()
-	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
+	_, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Reminders = []time.Time{r.CreatedAt} }))
 	for range 2 { // each is woken once at most
 		m.NotifyNotices()
 	}
 	<-m.Noticed()
-	if _, err := m.Resolve(t.Context(), r.ID, Remind{At: m.wall()}); err != nil {
+	if _, err := m.Resolve(t.Context(), r.ID, permissions.Remind{At: m.wall()}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -360,7 +366,7 @@ func TestAReminderRingsForNotices(t *testing.T) {
 	default:
 		t.Error("a reminder does not ring")
 	}
-	if _, err := m.Resolve(t.Context(), r.ID, Extend{Until: r.Deadline.Add(time.Hour), At: m.wall()}); err != nil {
+	if _, err := m.Resolve(t.Context(), r.ID, permissions.Extend{Until: r.Deadline.Add(time.Hour), At: m.wall()}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -373,23 +379,61 @@ func TestAReminderRingsForNotices(t *testing.T) {
 // A feed has each visible change of a row, and nothing else.
 func TestChangesAreFollowed(t *testing.T) {
 	m := newRoom()
-	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
+	_, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Reminders = []time.Time{r.CreatedAt} }))
 	feed := m.Subscribe(4)
 	defer feed.Close()
 	later := r.Deadline.Add(time.Hour)
-	for _, e := range []Transition{Remind{At: m.wall()}, Extend{Until: later, At: m.wall()}, Extend{Until: noon, At: m.wall()}} {
+	for _, e := range []permissions.Transition{permissions.Remind{At: m.wall()}, permissions.Extend{Until: later, At: m.wall()}, permissions.Extend{Until: r.CreatedAt, At: m.wall()}} {
 		if _, err := m.Resolve(t.Context(), r.ID, e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m.decide(t, r.ID, Deny)
+	m.decide(t, r.ID, permissions.Deny)
 	if len(feed.C) != 2 {
 		t.Fatalf("told %d times", len(feed.C))
 	}
-	if told := <-feed.C; told.State != Pending || !told.Deadline.Equal(later) {
+	if told := <-feed.C; told.State != permissions.Pending || !told.Deadline.Equal(later) {
 		t.Errorf("first %s until %s", told.State, told.Deadline)
 	}
-	if told := <-feed.C; told.State != Denied {
+	if told := <-feed.C; told.State != permissions.Denied {
 		t.Errorf("then %s", told.State)
+	}
+}
+
+// That an agent of ours rests is not recorded as an absence.
+func TestOursAreNeverAbsent(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Caller = permissions.AgentCaller("scribe") }))
+	w.Leave(t.Context())
+	if !m.store.row(r.ID).LeftAt.IsZero() {
+		t.Error("it left")
+	}
+}
+
+// A caller that does not wait is not woken, and those that do are.
+func TestOpenWithoutWaiting(t *testing.T) {
+	m := newRoom()
+	feed := m.Subscribe(9)
+	defer feed.Close()
+	q := m.fresh(nil)
+	r, created, err := m.Open(t.Context(), permissions.Opening{Request: q})
+	if err != nil || !created || r.ID != q.ID || m.Waiting(q.ID) != 0 {
+		t.Fatalf("created %v, %v, %d wait", created, err, m.Waiting(q.ID))
+	}
+	if told := <-feed.C; told.ID != q.ID {
+		t.Errorf("told of %s", told.ID)
+	}
+	again, created, err := m.Open(t.Context(), permissions.Opening{Request: m.fresh(nil)})
+	if err != nil || created || again.ID != q.ID {
+		t.Errorf("an equal one: created %v, %s, %v", created, again.ID, err)
+	}
+	w, _ := m.ask(t, m.fresh(nil))
+	m.decide(t, q.ID, permissions.Deny)
+	if state, err := rings(t, w); state != permissions.Denied || err != nil {
+		t.Errorf("%s, %v", state, err)
+	}
+	m.store.breakDown(permissions.ErrBroken)
+	if _, _, err := m.Open(t.Context(), permissions.Opening{Request: m.fresh(func(r *permissions.Request) { r.Reason = "another" })}); err == nil {
+		t.Error("a store that is down took it")
 	}
 }
