@@ -224,7 +224,8 @@ func TestTrespasses(t *testing.T) {
 		{"a name that only begins alike", pkg{ImportPath: "permissionsx"}, 1},
 		{"no place in the house", pkg{ImportPath: "util"}, 1},
 	}
-	ours := []pkg{{ImportPath: "permissions"}, {ImportPath: "permissions/registry"}, {ImportPath: "connectors"}, {ImportPath: "connectors/card"},
+	ours := []pkg{{ImportPath: "permissions"}, {ImportPath: "permissions/registry"},
+		{ImportPath: "connectors"}, {ImportPath: "connectors/card"},
 		{ImportPath: "connectors/terminal"}, {ImportPath: "agents"}, {ImportPath: "engine"}, {ImportPath: "engine/store"},
 		{ImportPath: "engine/store/storetest"}}
 	for _, test := range tests {

@@ -95,7 +95,8 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
 			switch { // a person, or the deadline, may have been faster
-			case err == nil, errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrNotDue), errors.Is(err, permissions.ErrLate), errors.Is(err, permissions.ErrRow),
+			case err == nil, errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrNotDue),
+				errors.Is(err, permissions.ErrLate), errors.Is(err, permissions.ErrRow),
 				permissions.CodeOf(err) == permissions.CodeUnknown: // unreadable id
 				broken = 0
 				continue
@@ -121,14 +122,16 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	for _, id := range over {
 		end := g.measuredEnd(id)
 		_, err := g.apply(ctx, id, permissions.Expire{At: g.clock.Stamp(), Spent: true}, nil)
-		if err != nil && !errors.Is(err, permissions.ErrSettled) && !errors.Is(err, permissions.ErrRow) && permissions.CodeOf(err) != permissions.CodeUnknown { // never opened
+		if err != nil && !errors.Is(err, permissions.ErrSettled) && !errors.Is(err, permissions.ErrRow) &&
+			permissions.CodeOf(err) != permissions.CodeUnknown { // never opened
 			return fmt.Errorf("expire overdue request: %w", err)
 		}
 		g.forgetIf(id, end)
 	}
 	for _, id := range more {
 		_, err := g.Resolve(ctx, id, permissions.Escalate{At: g.clock.Stamp()})
-		if err != nil && !errors.Is(err, permissions.ErrSettled) && !errors.Is(err, permissions.ErrLate) && !errors.Is(err, permissions.ErrRow) && permissions.CodeOf(err) != permissions.CodeUnknown {
+		if err != nil && !errors.Is(err, permissions.ErrSettled) && !errors.Is(err, permissions.ErrLate) &&
+			!errors.Is(err, permissions.ErrRow) && permissions.CodeOf(err) != permissions.CodeUnknown {
 			return fmt.Errorf("escalate: %w", err)
 		}
 		g.mu.Lock()

@@ -292,7 +292,9 @@ func TestSomebodyIsFasterThanTheDeadline(t *testing.T) {
 	m.store.rows[r.ID] = r
 	m.store.afterDue = func() {
 		at := r.Deadline.Add(-time.Second)
-		if _, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Deny, At: at}}); err != nil {
+		if _, err := m.Resolve(
+			t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Deny, At: at}},
+		); err != nil {
 			t.Error(err)
 		}
 		m.store.afterDue = nil

@@ -64,7 +64,11 @@ func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		m.jump.Store(int64(24 * time.Hour))
 		_, r := m.ask(t, m.fresh(forAMinute))
-		c, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()}})
+		c, err := m.Resolve(
+			t.Context(), r.ID, permissions.Cast{
+				Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +181,8 @@ func TestTheTimeMeasuredIsThatOfTheRow(t *testing.T) {
 				t.Errorf("created: %t, %v", created, err)
 			}
 		}
-		if r, created, err := m.Open(t.Context(), permissions.Opening{Request: first}); err != nil || created || !r.Deadline.Equal(again.Deadline) {
+		if r, created, err := m.Open(t.Context(), permissions.Opening{Request: first}); err != nil || created ||
+			!r.Deadline.Equal(again.Deadline) {
 			t.Fatalf("created: %t, %v", created, err)
 		}
 		pass(2 * time.Minute)

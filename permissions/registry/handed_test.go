@@ -87,7 +87,9 @@ func TestNothingIsHandedOnceTheTimeIsOver(t *testing.T) {
 		m.Registry.store = a
 		<-time.After(r.Timeout() + time.Second)
 		_, err := m.Resolve(t.Context(), r.ID, permissions.Cast{
-			Vote: permissions.Vote{By: "fay", Via: "terminal", Answer: permissions.Allow(permissions.Once), At: m.wall()}, Use: &permissions.Use{At: m.wall()},
+			Vote: permissions.Vote{
+				By: "fay", Via: "terminal", Answer: permissions.Allow(permissions.Once), At: m.wall(),
+			}, Use: &permissions.Use{At: m.wall()},
 		})
 		if cast, is := a.last.(permissions.Cast); err == nil || !is || cast.Use != nil {
 			t.Errorf("%+v, %v", a.last, err)

@@ -43,7 +43,11 @@ func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
 		feed := m.Subscribe(4)
 		defer feed.Close()
 		m.lose(t, func() error {
-			_, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()}})
+			_, err := m.Resolve(
+				t.Context(), r.ID, permissions.Cast{
+					Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()},
+				},
+			)
 			return err
 		})
 		silent(t, w)
@@ -70,7 +74,11 @@ func TestWhatIsMeasuredIsNotMeasuredAnew(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		_, r := m.ask(t, m.fresh(forAMinute))
-		c, err := m.Resolve(t.Context(), r.ID, permissions.Cast{Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()}})
+		c, err := m.Resolve(
+			t.Context(), r.ID, permissions.Cast{
+				Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.For(time.Minute)), At: m.wall()},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

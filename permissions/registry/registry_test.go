@@ -63,8 +63,14 @@ func TestTwoCallers(t *testing.T) {
 		state  permissions.State
 		second error
 	}{
-		{"approved once", "", func(t *testing.T, m *room, id permissions.ID) { m.decide(t, id, permissions.Allow(permissions.Once)) }, permissions.Approved, ErrUsedElsewhere},
-		{"approved once, with a key", "k", func(t *testing.T, m *room, id permissions.ID) { m.decide(t, id, permissions.Allow(permissions.Once)) },
+		{
+			"approved once", "", func(t *testing.T, m *room, id permissions.ID) {
+				m.decide(t, id, permissions.Allow(permissions.Once))
+			}, permissions.Approved, ErrUsedElsewhere,
+		},
+		{"approved once, with a key", "k", func(t *testing.T, m *room, id permissions.ID) {
+			m.decide(t, id, permissions.Allow(permissions.Once))
+		},
 			permissions.Approved, nil},
 		{"approved for the session", "", func(t *testing.T, m *room, id permissions.ID) {
 			m.decide(t, id, permissions.Allow(permissions.Session))
@@ -383,7 +389,9 @@ func TestChangesAreFollowed(t *testing.T) {
 	feed := m.Subscribe(4)
 	defer feed.Close()
 	later := r.Deadline.Add(time.Hour)
-	for _, e := range []permissions.Transition{permissions.Remind{At: m.wall()}, permissions.Extend{Until: later, At: m.wall()}, permissions.Extend{Until: r.CreatedAt, At: m.wall()}} {
+	for _, e := range []permissions.Transition{
+		permissions.Remind{At: m.wall()}, permissions.Extend{Until: later, At: m.wall()}, permissions.Extend{Until: r.CreatedAt, At: m.wall()},
+	} {
 		if _, err := m.Resolve(t.Context(), r.ID, e); err != nil {
 			t.Fatal(err)
 		}
@@ -433,7 +441,9 @@ func TestOpenWithoutWaiting(t *testing.T) {
 		t.Errorf("%s, %v", state, err)
 	}
 	m.store.breakDown(permissions.ErrBroken)
-	if _, _, err := m.Open(t.Context(), permissions.Opening{Request: m.fresh(func(r *permissions.Request) { r.Reason = "another" })}); err == nil {
+	if _, _, err := m.Open(
+		t.Context(), permissions.Opening{Request: m.fresh(func(r *permissions.Request) { r.Reason = "another" })},
+	); err == nil {
 		t.Error("a store that is down took it")
 	}
 }
