@@ -15,7 +15,7 @@ DECISIONS ?= 1000000
 FRESH     ?= bookworm trixie
 FROM      ?=
 LINT       = go tool -modfile=tools/lint.mod golangci-lint
-FIGURES    = go -C tools/figures run . -decisions $(DECISIONS) $(if $(FROM),-from '$(abspath $(FROM))',-keep '$(CURDIR)/bin/bench.txt')
+KEPT       = $(or $(FROM),bin/bench.txt)
 
 # One set of flags for every Go command, so that nothing is compiled twice: what they change is part of a package's key in
 # the build cache. Flags of the user's own come first. Without -buildvcs=false, a checkout of another account would fail.
@@ -60,7 +60,6 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 test: ## run every test; first say what is missing for it, how long it takes and how much memory
 	@tools/need.sh test
 	go test -timeout 25m ./...
-	go -C tools/figures test ./...
 
 .PHONY: test-real
 test-real: need ## real agents from npm (Linux on x86-64) ask the daemon, each of docs/tried.md in each of its modes; one call waits REAL_WAIT, 10m; an hour
@@ -81,12 +80,10 @@ format: need ## gofmt
 .PHONY: lint
 lint: need ## staticcheck and the other linters of .golangci.yml
 	$(LINT) run --build-tags real ./...
-	go -C tools/figures tool -modfile=../lint.mod golangci-lint run ./...
 
 .PHONY: tidy
 tidy: need ## go.mod and go.sum say what the code needs
 	go mod tidy -diff
-	go -C tools/figures mod tidy -diff
 
 .PHONY: generated
 generated: need ## generated files are what go generate writes
@@ -96,7 +93,6 @@ generated: need ## generated files are what go generate writes
 vet: need ## go vet alone; lint looks for the same and more
 	go vet ./...
 	go vet -tags real ./cmd/daycared
-	go -C tools/figures vet ./...
 
 .PHONY: cover
 cover: need ## coverage by package; fails below 100 % of permissions and its registry or 90 % of any other
@@ -143,11 +139,12 @@ stalled: need ## hold STALLED, 5000, connections to the agents' doors and see ho
 
 .PHONY: bench
 bench: need ## each figure beside the least that can be, as a table of ratios; DECISIONS, 1000000, at once (about half an hour)
-	@$(FIGURES)
+	@$(if $(FROM),,tools/figures.sh run $(KEPT) $(DECISIONS))
+	@tools/figures.sh show '$(KEPT)'
 
 .PHONY: figures
-figures: need ## make bench, and write the table of docs/performance.md and its picture; FROM=bin/bench.txt: of what it kept
-	@$(FIGURES) -write
+figures: bench ## make bench, and write the table of docs/performance.md and its picture; FROM=bin/bench.txt: of what it kept
+	@tools/figures.sh write '$(KEPT)'
 
 .PHONY: clean
 clean: ## remove what was built here
