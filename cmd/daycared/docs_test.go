@@ -583,6 +583,8 @@ func tableOf(page string) (map[string]map[string]string, error) {
 				row[names[i+1]] = cell
 			}
 			rows[strings.ReplaceAll(cells[0], "`", "")] = row
+		case names != nil && !strings.HasPrefix(cells[0], "--"):
+			return nil, fmt.Errorf("%s: the row of %s has %d cells, its table %d columns", page, cells[0], len(cells), len(names))
 		}
 	}
 	return rows, nil
