@@ -14,32 +14,31 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// rememberDecision is how long the hook that an agent runs where its own rules have it ask finds what the hook before it was told.
+// rememberDecision is how long an answer given to one hook of a call also answers the call's next hook.
 const rememberDecision = time.Minute
 
-// decisionKey is one call in one session, and the stage at which a hook asked about it.
+// decisionKey identifies a call in a session, and the stage of the hook that asked about it.
 type decisionKey struct {
 	caller, session, agent, hook, stage string
 	call                                permissions.Digest
 }
 
-// heardFrom is the stage whose answer counts once at another: what a person has allowed although the agent refused it is not asked
-// about when the agent tries it again.
-var heardFrom = map[string]string{
+// earlierStage maps a hook's stage to the stage whose answer counts for it once. A call that was approved after the agent refused
+// it is not asked about again when the agent retries it.
+var earlierStage = map[string]string{
 	permissions.HookAgain: permissions.HookBefore, permissions.HookBefore: permissions.HookDenied,
 }
 
-// recentDecisions are the answers of people that hooks were told a moment ago. They are in memory alone: who asks after a restart is
-// asked about once more.
+// recentDecisions are the recent answers of people to hooks. They are kept in memory only; after a restart, people are asked again.
 type recentDecisions struct {
 	mu      sync.Mutex
-	since   time.Time // when the daemon started: what was told before is not kept
+	since   time.Time // the daemon's start; earlier answers are not kept
 	all     map[decisionKey]recentDecision
-	over    map[permissions.ID]time.Time // answers that were given a second time, superseded or dropped: never kept again; until when
+	over    map[permissions.ID]time.Time // answers that were used, superseded or dropped and must not be kept again, until this time
 	refused map[decisionKey]refusedOnce
 }
 
-// drop ends the answer kept for a call. Telling its request once more does not bring it back. r.mu is held.
+// drop removes the answer kept for a call. Returning its request again does not restore it. The caller holds r.mu.
 func (r *recentDecisions) drop(of decisionKey, now time.Time) {
 	if was, kept := r.all[of]; kept {
 		delete(r.all, of)
@@ -47,7 +46,7 @@ func (r *recentDecisions) drop(of decisionKey, now time.Time) {
 	}
 }
 
-// supersede drops the answer kept for a call that has run, or is asked about by another request now.
+// supersede drops the answer kept for a call that has run, or that another request asks about.
 func (e *Engine) supersede(of decisionKey, id permissions.ID) {
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
@@ -56,10 +55,10 @@ func (e *Engine) supersede(of decisionKey, id permissions.ID) {
 	}
 }
 
-// refusedFor is how long people are not asked again about a call that the agent refuses once more.
+// refusedFor is how long people are not asked again about a call that the agent keeps refusing.
 const refusedFor = time.Hour
 
-// refusedOnce is the hook's call that asked about what the agent refused.
+// refusedOnce is the hook's call that asked about a call refused by the agent.
 type refusedOnce struct {
 	call  string
 	until time.Time
@@ -74,15 +73,15 @@ func decisionKeyOf(caller permissions.Caller, q permissions.Request) *decisionKe
 	if caller.Name == permissions.Anonymous || q.Kind != permissions.KindTool || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
-	return &decisionKey{caller.Name, q.Session, q.Agent, q.Hook, q.HookStage, permissions.CallDigest(q, carriedOut(q))}
+	return &decisionKey{caller.Name, q.Session, q.Agent, q.Hook, q.HookStage, permissions.CallDigest(q, executedCall(q))}
 }
 
-// patchCommand is a command that gives a patch to apply_patch and does nothing else: nothing in it is for the shell to expand.
+// patchCommand matches a command that only passes a patch to apply_patch; the shell expands nothing in it.
 var patchCommand = regexp.MustCompile(`^apply_patch <<'(\w+)'\n((?s:\*\*\* Begin Patch\n.*\n\*\*\* End Patch))\n(\w+)\n?$`)
 
-// carriedOut is the call of q, which is about one, as its agent names it where its own rules ask. Codex applies a patch in a command
-// itself, and then asks about the patch.
-func carriedOut(q permissions.Request) permissions.Call {
+// executedCall returns the single call of q as the agent names it when its own rules ask. Codex applies the patch of such a command
+// itself, and asks about the patch.
+func executedCall(q permissions.Request) permissions.Call {
 	c := q.ToolCalls()[0]
 	var input map[string]string
 	if q.Hook != "codex" || json.Unmarshal(c.Input, &input) != nil || len(input) != 1 {
@@ -99,10 +98,10 @@ func carriedOut(q permissions.Request) permissions.Call {
 	return c
 }
 
-// refusedByAgent refuses to ask about a call that the agent has refused, where people are not to be asked or were already.
+// refusedByAgent returns an error if people must not be asked about a call that the agent has refused, or were asked already.
 func (e *Engine) refusedByAgent(of *decisionKey, call string) error {
 	switch {
-	case of == nil: // another of them could have been asked
+	case of == nil: // cannot tell whether people were asked
 		return permissions.TokenNeeded()
 	case !e.settings.Load().Approvals.AskRefused:
 		return permissions.Invalid(errors.New("approvals.ask_refused is off, so nobody is asked about what the agent has refused"))
@@ -118,16 +117,16 @@ func (e *Engine) refusedByAgent(of *decisionKey, call string) error {
 	return nil
 }
 
-// rememberDecision notes that the hook before a call was told what a person answered.
+// rememberDecision keeps a person's answer that a hook has received.
 func (e *Engine) rememberDecision(of decisionKey, r permissions.Request) {
 	if r.State != permissions.Approved && r.State != permissions.Denied || r.DecidedBy == "" || r.DecidedVia == permissions.ViaGrant {
 		return
 	}
-	if r.State == permissions.Denied && of.stage == permissions.HookDenied { // it is as it was
+	if r.State == permissions.Denied && of.stage == permissions.HookDenied { // nothing changed
 		return
 	}
 	told := r.DecidedAt
-	if !r.UsedAt.IsZero() { // telling it again does not make it younger
+	if !r.UsedAt.IsZero() { // returning it again does not extend its time
 		told = r.UsedAt
 	}
 	now := e.clock.Now()
@@ -159,7 +158,7 @@ func (e *Engine) keptDecisions(caller, session, agent string) map[decisionKey]pe
 	return kept
 }
 
-// forgetDecisions drops the answers kept of the calls that match, so that people are asked about them again; nil: of all.
+// forgetDecisions drops the answers kept for matching calls (nil: all), so that people are asked again.
 func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
@@ -171,8 +170,8 @@ func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
 	}
 }
 
-// stand reports whether everybody whose answer r has is still somebody of the configuration, and not locked.
-func (s *Settings) stand(r permissions.Request) bool {
+// decidersValid reports whether everybody who answered r is still configured and not locked.
+func (s *Settings) decidersValid(r permissions.Request) bool {
 	stands := func(name string) bool {
 		p, known := s.person(name)
 		return known && p.Locked == ""
@@ -180,13 +179,13 @@ func (s *Settings) stand(r permissions.Request) bool {
 	return stands(r.DecidedBy) && !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return !stands(v.By) })
 }
 
-// recentDecision is what a hook at an earlier stage was told of the call that q is about, once: one decision is one prompt.
+// recentDecision returns the answer that a hook at an earlier stage received about the call of q. It is returned once.
 func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool) {
 	of := decisionKeyOf(caller, q)
-	if of == nil || heardFrom[of.stage] == "" || e.StoppedBy() != "" {
+	if of == nil || earlierStage[of.stage] == "" || e.StoppedBy() != "" {
 		return permissions.Request{}, false
 	}
-	of.stage = heardFrom[of.stage]
+	of.stage = earlierStage[of.stage]
 	now := e.clock.Now()
 	e.recent.mu.Lock()
 	was, found := e.recent.all[*of]
@@ -196,13 +195,13 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 		return permissions.Request{}, false
 	}
 	r, err := e.store.Read(ctx, was.id)
-	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || !e.settings.Load().stand(r) || e.stillAllowed(r) != nil {
+	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || !e.settings.Load().decidersValid(r) || e.stillAllowed(r) != nil {
 		return permissions.Request{}, false
 	}
 	same := r
-	same.Reason, same.Widest = q.Reason, q.Widest // what is said beside the call may be other words
+	same.Reason, same.Widest = q.Reason, q.Widest // these may differ between hooks
 	same.Message, same.Choices = q.Message, q.Choices
-	if r.Answer.With() > 0 { // it was taken there, and of other suggestions
+	if r.Answer.With() > 0 { // the suggestion was applied by the earlier hook
 		same.Answer = permissions.Allow(permissions.Once)
 	}
 	same.Tool, same.Input, same.AffectedPath, same.Details = q.Tool, q.Input, q.AffectedPath, q.Details

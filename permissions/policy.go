@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// Policy says which tools run, ask or never run, and what is high risk. Patterns are shell globs over tool names.
+// Policy determines which tools run unasked, ask or never run, and what is high risk. Patterns are shell globs over tool names.
 type Policy struct {
 	Auto, Gated, Forbidden []string
 	HighRiskTools          []string
-	HighRiskTags           []Tag // whatever has something in common with one of these
-	Held                   []Tag // that the configuration gives the caller: there is no grant of them, and nothing to revoke
+	HighRiskTags           []Tag // a tag that overlaps one of these is high risk
+	Held                   []Tag // given to the caller by the configuration, so not by a grant that can be revoked
 }
 
-// Verdict is what policy says of a request.
+// Verdict is the policy's decision about a request.
 type Verdict struct {
-	Forbidden string    // the tool that never runs here
+	Forbidden string    // the tool that must not run; empty: none
 	Ask       bool      // people have to be asked
-	Held      []Tag     // of the tags asked: those held already
-	Grants    []ID      // the grants that made asking unnecessary, wholly or in part
-	Scope     Scope     // the narrowest of these
-	Auto      []Unasked // the calls that need no answer
+	Held      []Tag     // the requested tags that are held already
+	Grants    []ID      // the grants that cover the request or a part of it
+	Scope     Scope     // the narrowest of these grants' scopes
+	Auto      []Unasked // the calls that need no approval
 }
 
-// Unasked is a call that needs no answer.
+// Unasked is a call that needs no approval.
 type Unasked struct {
 	Tool    string
-	Pattern string // the one of Policy.Auto that says so
+	Pattern string // the pattern of Policy.Auto that matches it
 }
 
-// Evaluate tells what r needs, given the grants of its caller. It is pure. An unknown tool is gated; forbidden beats
-// gated beats auto. A held tag opens no gate and an opened gate grants no tag.
+// Evaluate decides whether r needs approval, given its caller's grants. It is pure. Unknown tools are gated; forbidden overrides
+// gated, which overrides auto. A held tag opens no gate, and an open gate grants no tag.
 func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	var v Verdict
 	if r.Kind != KindTool && (r.Kind != KindPermission || len(r.Tags) == 0) {
@@ -40,7 +40,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	live := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return !g.Live(r.Caller, r.Session, now) })
 	wanted := Missing(r.Tags, p.Held)
-	grantable := slices.DeleteFunc(slices.Clone(wanted), p.riskyTag) // of high risk, each is asked about
+	grantable := slices.DeleteFunc(slices.Clone(wanted), p.riskyTag) // high-risk tags are always asked for
 	for _, g := range live {
 		if len(Missing(grantable, g.Tags)) < len(grantable) {
 			v.Grants = append(v.Grants, g.ID)
@@ -56,10 +56,10 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	for _, c := range r.ToolCalls() {
 		auto := match(p.Auto, c.Tool, false)
 		switch {
-		case warned(p.Forbidden, c.Tool):
+		case matchesTool(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
-		case auto < 0 && r.leftAlone() && !p.riskyTool(c.Tool) && !matches(p.Gated, c.Tool, true):
-			v.Auto = append(v.Auto, Unasked{c.Tool, leaving})
+		case auto < 0 && r.leftToAgentMode() && !p.riskyTool(c.Tool) && !matches(p.Gated, c.Tool, true):
+			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
 			if opened < 0 {
@@ -76,26 +76,25 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	return v
 }
 
-// leaving stands in [Unasked.Pattern] for what a hook has read and leaves to the agent's own mode. It is no pattern of a tool's name.
-const leaving = "--gate risky"
+// leftToAgent is the [Unasked.Pattern] of calls that a hook leaves to the agent's own mode. It is not a pattern of tool names.
+const leftToAgent = "--gate risky"
 
-// leftAlone reports whether a hook leaves r to its agent's own mode. Where the agent's own rules ask, it does not.
-func (r Request) leftAlone() bool {
+// leftToAgentMode reports whether a hook leaves r to its agent's own mode. It does not if the agent's own rules ask.
+func (r Request) leftToAgentMode() bool {
 	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && r.HookStage != HookDenied && !r.Caller.Ours()
 }
 
-// HighRisk reports whether r needs a second yes.
+// HighRisk reports whether r needs a second confirmation.
 func (p Policy) HighRisk(r Request) bool {
 	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), p.riskyTag)
 }
 
 func (p Policy) riskyTag(t Tag) bool { return slices.ContainsFunc(p.HighRiskTags, t.overlaps) }
 
-func (p Policy) riskyTool(tool string) bool { return warned(p.HighRiskTools, tool) }
+func (p Policy) riskyTool(tool string) bool { return matchesTool(p.HighRiskTools, tool) }
 
-// warned reports whether patterns warn of a tool: by its name, or by the name that the server has for it whose tool it is, as
-// in github__delete_repository.
-func warned(patterns []string, tool string) bool {
+// matchesTool reports whether a pattern matches a tool's name, or its server's name for it, as in github__delete_repository.
+func matchesTool(patterns []string, tool string) bool {
 	for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {
 		if matches(patterns, name, true) {
 			return true
@@ -104,8 +103,8 @@ func warned(patterns []string, tool string) bool {
 	return false
 }
 
-// matches reports whether one of the patterns matches a tool's name, and match which is the first, -1 if none. A slash is a
-// character like any other there, so that no name slips past a star; malformed is what a pattern that cannot be read counts as.
+// matches reports whether a pattern matches a tool's name; match returns the index of the first one, or -1. A star also matches
+// slashes. malformed is the result for an invalid pattern.
 func matches(patterns []string, name string, malformed bool) bool {
 	return match(patterns, name, malformed) >= 0
 }

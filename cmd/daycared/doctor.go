@@ -45,10 +45,10 @@ func (c *CLI) doctorCommand() *cobra.Command {
 				return err
 			}
 			report := struct {
-				OK       bool      `json:"ok"`
-				Findings []finding `json:"findings"`
-				Agents   []bound   `json:"agents"`
-			}{OK: true, Agents: []bound{}}
+				OK       bool       `json:"ok"`
+				Findings []finding  `json:"findings"`
+				Agents   []agentRow `json:"agents"`
+			}{OK: true, Agents: []agentRow{}}
 			report.Findings = c.examine(cmd.Context(), &report.Agents)
 			for _, f := range report.Findings {
 				report.OK = report.OK && f.level != "wrong"
@@ -100,7 +100,7 @@ func saw(level, what, mend string) finding { return finding{level: level, what: 
 
 // examine checks everything that can prevent a question from being answered, innermost first, and adds the agents of this
 // account and of the configuration to the table.
-func (c *CLI) examine(ctx context.Context, table *[]bound) []finding {
+func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 	findings := []finding{saw("ok", "daycared "+version+", SQLite "+store.LibraryVersion(), "")}
 	cfg, paths, err := c.load()
 	if c.hidden(err) { // as for every client

@@ -19,8 +19,8 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/connect"
 )
 
-// bound is a row of doctor's table: what people's answers are worth in one mode of an agent.
-type bound struct {
+// agentRow is a row of doctor's table: how binding people's answers are in one mode of an agent.
+type agentRow struct {
 	Agent   string          `json:"agent"`
 	Mode    string          `json:"mode"`
 	Verdict connect.Verdict `json:"verdict"`
@@ -28,19 +28,19 @@ type bound struct {
 	Note    string          `json:"note"`
 }
 
-// hearing is what is known of whether an agent runs daycared's hook.
-type hearing struct {
+// hookStatus is what is known about whether an agent runs daycared's hook.
+type hookStatus struct {
 	asked     bool   // the agent itself said so
-	unasked   string // why it was not asked; empty for one that cannot be asked
-	why, mend string // what is wrong; empty if nothing is
+	unasked   string // why it could not be asked; also empty if its kind cannot be asked
+	why, mend string // the problem and its remedy; empty: none
 	runs      bool   // it runs the hook that decides
-	note      string // what else is to be known
+	note      string
 }
 
-// rowsOf are the rows of a connected agent.
-func rowsOf(a connect.Agent, h hearing, root managed) (rows []bound) {
+// rowsOf returns the rows of a connected agent.
+func rowsOf(a connect.Agent, h hookStatus, root managed) (rows []agentRow) {
 	for _, m := range a.Modes {
-		row := bound{a.Name, m.Name, m.Verdict, h.asked, m.Note}
+		row := agentRow{a.Name, m.Name, m.Verdict, h.asked, m.Note}
 		note := func(more string) {
 			if more != "" {
 				row.Note = strings.TrimPrefix(row.Note+"; "+more, "; ")
@@ -68,7 +68,7 @@ func rowsOf(a connect.Agent, h hearing, root managed) (rows []bound) {
 	return rows
 }
 
-func (c *CLI) printTable(table []bound) error {
+func (c *CLI) printTable(table []agentRow) error {
 	if len(table) == 0 {
 		return nil
 	}
@@ -84,8 +84,8 @@ func (c *CLI) printTable(table []bound) error {
 	return out.Flush()
 }
 
-// runsHook finds out whether a connected agent runs daycared's hooks: by its settings, and from itself where it can be asked.
-func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hearing) {
+// runsHook finds out whether a connected agent runs daycared's hooks, from its settings and, if possible, from the agent itself.
+func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hookStatus) {
 	for _, off := range a.Off {
 		s, err := look(connect.File{Path: off.Path})
 		switch {
@@ -115,18 +115,18 @@ func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hea
 	return h
 }
 
-// askWithin bounds how long an agent takes to list its hooks.
+// askWithin is the time limit for an agent to list its hooks; tests shorten it.
 var askWithin = 10 * time.Second
 
 const (
-	// linger is how long an agent that has answered may take to end by itself.
+	// linger is how long an agent may take to exit after its answer.
 	linger = 2 * time.Second
-	// mostSaid and longestLine bound what an agent may answer, in bytes.
-	mostSaid, longestLine = 16 << 20, 4 << 20
+	// maxOutput and longestLine are the maximum sizes of an agent's output and of one line of it, in bytes.
+	maxOutput, maxLine = 16 << 20, 4 << 20
 )
 
-// askAgent has an agent list its hooks. It runs the program that a person would start by its name, in a folder that the agent may
-// trust, with what it needs of the environment, and ends it with all that it started.
+// askAgent starts an agent to list its hooks: the program on the PATH, in a folder that the agent trusts, with a minimal
+// environment. It kills the process group at the end.
 func (c *CLI) askAgent(ctx context.Context, a connect.Agent) (told connect.Hooks, err error) {
 	l := a.Listing
 	if err := c.ownsHome(); err != nil {
@@ -155,29 +155,29 @@ func (c *CLI) askAgent(ctx context.Context, a connect.Agent) (told connect.Hooks
 	if err := cmd.Start(); err != nil {
 		return told, fmt.Errorf("start %s: %w", program, err)
 	}
-	// What it started may outlive it with its output, and must not keep us.
+	// A process that it started may keep its output open.
 	stop := context.AfterFunc(limited, func() { _ = out.Close() })
 	defer stop()
-	_, _ = io.WriteString(in, l.Lines(folder)) // one that does not read it does not answer
-	told, err = answered(out, l)
+	_, _ = io.WriteString(in, l.Lines(folder)) // if it fails, there is no answer
+	told, err = readAnswer(out, l)
 	if limited.Err() != nil && err != nil {
 		err = fmt.Errorf("it did not answer within %s", askWithin)
 	}
 	_ = in.Close()
 	idle := time.AfterFunc(linger, func() { _ = out.Close() })
 	if err == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(out, mostSaid)) // until it has ended by itself
+		_, _ = io.Copy(io.Discard, io.LimitReader(out, maxOutput)) // until it exits
 	}
 	idle.Stop()
-	_ = end() // it is not waited for yet, so its group is its own
+	_ = end() // before Wait, so the group's number cannot have been reused
 	_ = cmd.Wait()
 	return told, err
 }
 
-// answered reads what an agent says until it has answered.
-func answered(out io.Reader, l connect.Listing) (told connect.Hooks, err error) {
-	lines := bufio.NewScanner(io.LimitReader(out, mostSaid))
-	lines.Buffer(nil, longestLine)
+// readAnswer reads an agent's output up to its answer.
+func readAnswer(out io.Reader, l connect.Listing) (told connect.Hooks, err error) {
+	lines := bufio.NewScanner(io.LimitReader(out, maxOutput))
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if told, done, err := l.Read(lines.Bytes()); done || err != nil {
 			return told, err
@@ -189,8 +189,8 @@ func answered(out io.Reader, l connect.Listing) (told connect.Hooks, err error) 
 	return told, errors.New("it ended, or said too much, without an answer")
 }
 
-// ownsHome fails where the home, or a folder that settings were moved to, is another account's: what is there is not for this
-// account to run, least of all for root.
+// ownsHome returns an error if another account owns or can change the home, or a folder that settings were moved to: this account,
+// least of all root, must not run what is there.
 func (c *CLI) ownsHome() error {
 	for _, name := range append([]string{"HOME"}, connect.Movers()...) {
 		folder := c.env(name)
@@ -207,7 +207,7 @@ func (c *CLI) ownsHome() error {
 	return nil
 }
 
-// installedAgent is where the PATH has a program. One that any account could have put there is not run, and by root only what is root's.
+// installedAgent returns the path of a program on the PATH that only this account and root can change.
 func (c *CLI) installedAgent(name string) (string, error) {
 	path, err := c.onPath(name)
 	if err == nil && !c.keptBy(path, c.UID) {
@@ -216,20 +216,20 @@ func (c *CLI) installedAgent(name string) (string, error) {
 	return path, err
 }
 
-// rootUID is who owns what the machine's settings are; tests have an account of their own.
+// rootUID is the owner of the machine's settings; tests change it.
 var rootUID = 0
 
-// maxHops bounds the symlinks and interpreters that lead to a program.
+// maxHops is the maximum number of symlinks and interpreters on the way to a program.
 const maxHops = 40
 
-// keptBy reports whether only root and that account can change a file, or put another in its place: every folder and symlink on
-// the way, and the interpreter that its first line names.
+// keptBy reports whether only root and that account can change or replace a file. It checks every folder and symlink on the way,
+// and the interpreter that a script names.
 func (c *CLI) keptBy(path string, uid int) bool {
 	hops := 0
-	return filepath.IsAbs(path) && c.kept(path, uid, &hops)
+	return filepath.IsAbs(path) && c.onlyChangedBy(path, uid, &hops)
 }
 
-func (c *CLI) kept(path string, uid int, hops *int) bool {
+func (c *CLI) onlyChangedBy(path string, uid int, hops *int) bool {
 	if *hops++; *hops > maxHops {
 		return false
 	}
@@ -252,13 +252,13 @@ func (c *CLI) kept(path string, uid int, hops *int) bool {
 		if !filepath.IsAbs(target) {
 			target = filepath.Dir(at) + "/" + target // at has no symlinks before its last part
 		}
-		return c.kept(strings.Join(append([]string{target}, rest[i:]...), "/"), uid, hops)
+		return c.onlyChangedBy(strings.Join(append([]string{target}, rest[i:]...), "/"), uid, hops)
 	}
 	return !info.Mode().IsRegular() || c.interpreterKept(at, uid, hops)
 }
 
-// lockedTo reports whether a file is root's or that account's, and nobody else may write it. A group may where it is the account's
-// own, which has the account's number, and others in a folder with the sticky bit.
+// lockedTo reports whether root or that account owns a file and nobody else may write it. The account's own group, which has its
+// number, may write it, and others may write to a folder with the sticky bit.
 func lockedTo(info fs.FileInfo, uid int) bool {
 	if !slices.Contains([]int{0, rootUID, uid}, ownerOf(info)) {
 		return false
@@ -271,8 +271,8 @@ func lockedTo(info fs.FileInfo, uid int) bool {
 	return info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&open == 0 || sticky
 }
 
-// interpreterKept reports whether the interpreter of a script is kept, too; env finds it on the PATH. A file that cannot be read is
-// no script that could run.
+// interpreterKept reports whether keptBy also holds for a script's interpreter, which env finds on the PATH. An unreadable script
+// could not run.
 func (c *CLI) interpreterKept(path string, uid int, hops *int) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -287,7 +287,7 @@ func (c *CLI) interpreterKept(path string, uid int, hops *int) bool {
 	}
 	line, _, _ = strings.Cut(line, "\n")
 	words := strings.Fields(line)
-	if len(words) == 0 || !filepath.IsAbs(words[0]) || !c.kept(words[0], uid, hops) {
+	if len(words) == 0 || !filepath.IsAbs(words[0]) || !c.onlyChangedBy(words[0], uid, hops) {
 		return false
 	}
 	if filepath.Base(words[0]) != "env" {
@@ -299,13 +299,13 @@ func (c *CLI) interpreterKept(path string, uid int, hops *int) bool {
 	}
 	relative := slices.ContainsFunc(filepath.SplitList(c.env("PATH")), func(folder string) bool { return !filepath.IsAbs(folder) })
 	if relative || len(words) == 0 || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], "=/") {
-		return false // it is not looked for in known folders alone
+		return false // it could be found elsewhere
 	}
 	found, err := c.onPath(words[0])
-	return err == nil && c.kept(found, uid, hops)
+	return err == nil && c.onlyChangedBy(found, uid, hops)
 }
 
-// onPath is where the PATH has a program.
+// onPath returns the path of a program on the PATH.
 func (c *CLI) onPath(name string) (string, error) {
 	for _, folder := range filepath.SplitList(c.env("PATH")) {
 		path := filepath.Join(folder, name)
@@ -316,8 +316,8 @@ func (c *CLI) onPath(name string) (string, error) {
 	return "", fmt.Errorf("it is not installed (no %s on the PATH)", name)
 }
 
-// trustedFolder is the folder where this is run, if the person has let the agent use the settings there; else it is the home. What
-// a folder of others tells an agent to run is not to run because somebody examines the connection.
+// trustedFolder returns the current folder if the person has let the agent trust it, otherwise the home: checking a connection must
+// not run what an untrusted folder configures.
 func (c *CLI) trustedFolder(trusted connect.Setting) string {
 	home := c.env("HOME")
 	here, err := os.Getwd()
@@ -333,12 +333,12 @@ func (c *CLI) trustedFolder(trusted connect.Setting) string {
 	return home
 }
 
-// passedOn are the variables that an agent is started with; the others may hold secrets, or have it load what is not its own.
-var passedOn = []string{"HOME", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TERM"}
+// passedEnv are the variables that an agent is started with; others may hold secrets or make it load foreign code.
+var passedEnv = []string{"HOME", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TERM"}
 
 func (c *CLI) agentsEnv(folder string) []string {
 	env := []string{"PWD=" + folder, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
-	for _, name := range slices.Concat(passedOn, connect.Movers()) {
+	for _, name := range slices.Concat(passedEnv, connect.Movers()) {
 		if value := c.env(name); value != "" {
 			env = append(env, name+"="+value)
 		}
@@ -346,18 +346,18 @@ func (c *CLI) agentsEnv(folder string) []string {
 	return env
 }
 
-// machineEtc is where the machine keeps settings that root owns; tests have one of their own.
+// machineEtc is the folder of settings that root owns; tests change it.
 var machineEtc = "/etc"
 
-// managed is what root has set for an agent on this machine; the verdict is empty where daycared's hook is not part of it.
+// managed describes root's settings for an agent on this machine. The verdict is empty if they do not include daycared's hook.
 type managed struct {
 	verdict connect.Verdict
 	note    string
 	risky   bool // its hook leaves harmless calls to the agent's own mode
 }
 
-// managed finds daycared's hook in what root has set. It is worth what the agent makes of it where this account can change neither
-// that, nor the program, nor the daemon that it asks.
+// managed finds daycared's hook in root's settings. It binds as the agent promises only if this account can change neither the
+// settings, nor the program, nor the daemon that it asks.
 func (c *CLI) managed(a connect.Agent) (m managed) {
 	if a.Managed.Path == "" {
 		return m
@@ -371,7 +371,7 @@ func (c *CLI) managed(a connect.Agent) (m managed) {
 		}
 		risky := strings.Contains(strings.Join(commands, " "), " --gate risky")
 		m = managed{a.Managed.Verdict, a.Managed.Note, risky}
-		why := c.unheld(file, commands)
+		why := c.bypass(file, commands)
 		if why == "" && len(missing) > 0 {
 			why = file + " does not set " + strings.Join(missing, ", ") + " under env, which the agent's own settings can"
 		}
@@ -383,8 +383,8 @@ func (c *CLI) managed(a connect.Agent) (m managed) {
 	return m
 }
 
-// unheld says why this account can get past a hook that root has set.
-func (c *CLI) unheld(file string, commands []string) string {
+// bypass returns why this account can bypass a hook in root's settings; empty if it cannot.
+func (c *CLI) bypass(file string, commands []string) string {
 	if c.UID == rootUID {
 		return "this account is root"
 	}

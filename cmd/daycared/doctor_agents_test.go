@@ -438,7 +438,7 @@ func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
 			t.Errorf("%s, %s: %+v, want %s, %s", try.agent, try.text, got, try.want, try.note)
 		}
 		if got.verdict != "" {
-			row := rowsOf(a, hearing{runs: true, asked: true}, got)[0]
+			row := rowsOf(a, hookStatus{runs: true, asked: true}, got)[0]
 			if row.Verdict != try.want || strings.Contains(row.Note, "--gate risky") != strings.Contains(try.text, "risky") {
 				t.Errorf("%+v", row)
 			}
@@ -497,7 +497,7 @@ func TestEveryAgentHasAVerdictForItsModes(t *testing.T) {
 			}
 		}
 	}
-	text, err := json.Marshal(bound{Agent: "x"})
+	text, err := json.Marshal(agentRow{Agent: "x"})
 	if err != nil || string(text) != `{"agent":"x","mode":"","verdict":"","asked":false,"note":""}` {
 		t.Errorf("%s, %v", text, err)
 	}

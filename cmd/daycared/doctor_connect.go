@@ -22,7 +22,7 @@ const tryWithin = 5 * time.Second
 
 // examineConnections finds the connected agents of this account, queries whether they run the hook, if they can be queried, and
 // tests the hook of each that does.
-func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding, table []bound) {
+func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding, table []agentRow) {
 	if c.env("HOME") != "" { // without a home there are no agents
 		place, err := c.here()
 		if err != nil {
@@ -44,8 +44,8 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 }
 
 // boundByACP is the table row of a configured agent that is a separate program.
-func boundByACP(a config.Agent) bound {
-	row := bound{Agent: a.Name, Mode: a.Mode, Verdict: connect.BindsUnless,
+func boundByACP(a config.Agent) agentRow {
+	row := agentRow{Agent: a.Name, Mode: a.Mode, Verdict: connect.BindsUnless,
 		Note: "the daemon sets it before each prompt; what the program's own settings allow, it does not ask about"}
 	switch {
 	case a.Mode == "":
@@ -60,7 +60,7 @@ func boundByACP(a config.Agent) bound {
 // examineConnection checks one agent. Each problem is reported once, with a fix.
 func (c *CLI) examineConnection(
 	ctx context.Context, cfg *config.Config, place connect.Target, name string, up bool,
-) (findings []finding, rows []bound) {
+) (findings []finding, rows []agentRow) {
 	place.Gate = connect.GateAll
 	a, _ := place.Find(name)
 	again := "write it anew with: daycared connect " + name + " --write"
@@ -72,10 +72,10 @@ func (c *CLI) examineConnection(
 	has, stale, loose, err := connected(a)
 	root := c.managed(a)
 	if has == 0 && err == nil && root.verdict == "" {
-		return nil, []bound{{Agent: name, Mode: "any", Verdict: connect.Nothing, Note: "not connected"}}
+		return nil, []agentRow{{Agent: name, Mode: "any", Verdict: connect.Nothing, Note: "not connected"}}
 	}
-	wrong := func(what, mend string) ([]finding, []bound) {
-		return []finding{saw("wrong", name+what, mend)}, rowsOf(a, hearing{why: "see above"}, managed{})
+	wrong := func(what, mend string) ([]finding, []agentRow) {
+		return []finding{saw("wrong", name+what, mend)}, rowsOf(a, hookStatus{why: "see above"}, managed{})
 	}
 	switch {
 	case err != nil:

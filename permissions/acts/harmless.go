@@ -10,13 +10,12 @@ import (
 
 // Workspace is the folder that an agent works in.
 type Workspace struct {
-	Root string // where it leads: absolute and clean
-	// Resolve is where an absolute name leads, by the links of the machine that the call runs on.
+	Root string // absolute, clean and resolved
+	// Resolve resolves the links in an absolute name, on the machine where the call runs.
 	Resolve func(name string) string
 }
 
-// Harmless is empty where all that a command does is on the short list: reading and editing in the workspace but for what runs
-// later, building and testing. Otherwise it says why not.
+// Harmless returns why a command is not harmless; empty if it is. Harmless are reading in the workspace, building and testing.
 func (w Workspace) Harmless(r Reading) (why string) {
 	if len(r.Doubts) > 0 {
 		return r.Doubts[0]
@@ -27,7 +26,7 @@ func (w Workspace) Harmless(r Reading) (why string) {
 		case Run:
 			ok = w.runs(a)
 		case Write:
-			ok = a.Words[0] == "/dev/null" // agents have tools that edit, and say so
+			ok = a.Words[0] == "/dev/null" // agents edit with tools of their own
 		case Read, Enter:
 			ok = w.each(a, w.Reads)
 		}
@@ -38,12 +37,12 @@ func (w Workspace) Harmless(r Reading) (why string) {
 	return ""
 }
 
-// each reports whether it holds for the name that an act has, wherever that may be.
+// each reports whether holds is true of an act's name in every folder that it may be relative to.
 func (w Workspace) each(a Act, holds func(string) bool) bool {
 	return !slices.ContainsFunc(a.In, func(folder string) bool { return !holds(under(folder, a.Words[0])) })
 }
 
-// under is a name in a folder. It is not cleaned: what is before ".." may be a link.
+// under returns a name in a folder. It is not cleaned, since the part before ".." may be a link.
 func under(folder, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -59,7 +58,7 @@ func (w Workspace) Reads(name string) bool {
 	})
 }
 
-// secret are patterns of names, in lower case, of files that hold secrets.
+// secret are patterns for the lower-case names of files that hold secrets.
 var secret = []string{
 	".env", ".env.*", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials*", "*.pem", "*.key", "*.p12", "id_*",
 }
@@ -71,14 +70,14 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// Writes reports whether an absolute name leads to a file of the workspace that nothing runs later.
+// Writes reports whether an absolute name leads to a file in the workspace that is not executed later.
 func (w Workspace) Writes(name string) bool {
 	return w.Reads(name) && !laterFolder(strings.ToLower(w.Root)) &&
 		!slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
 }
 
-// inside are the paths within the workspace that a name may lead to; none where one is outside of it. Programs follow links before
-// "..", shells after it.
+// inside returns the paths in the workspace that a name may resolve to; none if one is outside. Programs resolve links before "..",
+// shells after it.
 func (w Workspace) inside(name string) (paths []string) {
 	if name == "/dev/null" {
 		return []string{"."}
@@ -93,37 +92,35 @@ func (w Workspace) inside(name string) (paths []string) {
 	return paths
 }
 
-// later are patterns of names, in lower case, of what is run or obeyed later: build and package manifests, the settings of
-// builds, and what tells agents what to do. One that ends in "/" is a folder with all that is in it. In a workspace, names that begin
-// with a dot are among them all.
+// later are patterns for the lower-case names of files that are executed or obeyed later: build and package manifests, build
+// settings, and instructions for agents. A pattern that ends in "/" is a folder with its content. Dot files count as well.
 //
 //go:embed later.txt
 var laterText string
 
 var later = strings.Fields(laterText)
 
-// runsLater reports whether a path in the workspace is of something that is run later by somebody else.
+// runsLater reports whether a path in the workspace names a file that is executed or obeyed later.
 func runsLater(path string) bool {
 	path = strings.ToLower(path)
 	return path != "." &&
 		(strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || named(later, filepath.Base(path)) || laterFolder(path))
 }
 
-// laterFolder reports whether a path, in lower case, lies in a folder of such files.
+// laterFolder reports whether a lower-case path is in a folder of such files.
 func laterFolder(path string) bool {
 	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return slices.Contains(later, part+"/") })
 }
 
-// programText has a program in each line, with its subcommand after "_", what its operands are, and the options that it may
-// have: -x alone, -x: with a text, -x= with or without one behind "=", -x< and -x> with the name of a file that is read or
-// written, -# a number.
+// programText has one program per line: its name (a subcommand follows "_"), the kind of its operands, and the allowed options.
+// -x takes no value, -x: a text, -x= an optional text after "=", -x< and -x> a file to read or write; -# is a number.
 //
 //go:embed programs.txt
 var programText string
 
 type program struct {
 	operands string
-	options  map[string]byte // what the option takes: 0, or one of : = < >
+	options  map[string]byte // the kind of value: 0, or one of : = < >
 }
 
 var programs = func() map[string]program {
@@ -147,7 +144,7 @@ var programs = func() map[string]program {
 	return all
 }()
 
-// runs reports whether a program is on the list with all that it is given.
+// runs reports whether a program is on the list with these arguments.
 func (w Workspace) runs(a Act) bool {
 	words := a.Words[1:]
 	p, known := programs[a.Words[0]]
@@ -155,7 +152,7 @@ func (w Workspace) runs(a Act) bool {
 		p, known = programs[a.Words[0]+" "+words[0]]
 		words = words[1:]
 	}
-	if !known || a.Words[0] == "git" && len(a.In) > 1 { // what git runs stands in a folder's own .git
+	if !known || a.Words[0] == "git" && len(a.In) > 1 { // each folder's .git says what git executes
 		return false
 	}
 	if p.operands == "words" {
@@ -172,10 +169,10 @@ func (w Workspace) runs(a Act) bool {
 			operands = append(operands, word)
 		default:
 			kind, value, next, ok := p.option(word, words[i+1:])
-			if !ok || (kind == '<' || kind == '>') && !w.touches(a, value, kind == '>') {
+			if !ok || (kind == '<' || kind == '>') && !w.mayTouch(a, value, kind == '>') {
 				return false
 			}
-			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.spares(a, value) { // -L 1,5:FILE
+			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.namesNoSecret(a, value) { // -L 1,5:FILE
 				return false
 			}
 			if pattern = pattern && !strings.HasPrefix(word, "-e") && !strings.HasPrefix(word, "--regexp"); next {
@@ -186,21 +183,21 @@ func (w Workspace) runs(a Act) bool {
 	if pattern && len(operands) > 0 {
 		operands = operands[1:]
 	}
-	if a.Words[0] == "git" && slices.ContainsFunc(operands, func(o string) bool { return !w.spares(a, o) }) {
+	if a.Words[0] == "git" && slices.ContainsFunc(operands, func(o string) bool { return !w.namesNoSecret(a, o) }) {
 		return false
 	}
-	return w.takes(a, p.operands, operands)
+	return w.allowsOperands(a, p.operands, operands)
 }
 
-// spares reports whether what git is given names no secret: neither behind a colon, as in HEAD:.env, :(icase).env and -L 1,5:.env, nor
-// by a pattern that git itself expands.
-func (w Workspace) spares(a Act, word string) bool {
+// namesNoSecret reports whether an argument of git names no secret: neither after a colon, as in HEAD:.env, :(icase).env and -L 1,5:.env,
+// nor by a pattern that git expands.
+func (w Workspace) namesNoSecret(a Act, word string) bool {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return r == ':' || r == ')' })
-	return !slices.ContainsFunc(parts, func(part string) bool { return !w.touches(a, strings.TrimLeft(part, "/!^"), false) }) &&
+	return !slices.ContainsFunc(parts, func(part string) bool { return !w.mayTouch(a, strings.TrimLeft(part, "/!^"), false) }) &&
 		!strings.ContainsAny(word, `*?[\`)
 }
 
-// option reads one option of a program; next says that its value is the next word.
+// option parses one option of a program; next means that its value is the next word.
 func (p program) option(word string, after []string) (kind byte, value string, next, ok bool) {
 	name, value, attached := strings.Cut(word, "=")
 	kind, ok = p.options[name]
@@ -231,8 +228,8 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	return 0, "", false, true
 }
 
-// touches reports whether a name of a file that an act reads or writes is one that it may.
-func (w Workspace) touches(a Act, name string, writes bool) bool {
+// mayTouch reports whether an act may read or write a file of that name.
+func (w Workspace) mayTouch(a Act, name string, writes bool) bool {
 	if name == "-" {
 		return !writes
 	}
@@ -243,19 +240,19 @@ func (w Workspace) touches(a Act, name string, writes bool) bool {
 	return name != "" && w.each(Act{Words: []string{name}, In: a.In}, holds)
 }
 
-// takes reports whether a program may have these operands, as the table names them.
-func (w Workspace) takes(a Act, as string, operands []string) bool {
+// allowsOperands reports whether a program may have these operands, given their kind in the table.
+func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 	each := func(holds func(string) bool) bool {
 		return !slices.ContainsFunc(operands, func(o string) bool { return !holds(o) })
 	}
-	reads := func(o string) bool { return w.touches(a, o, false) }
+	reads := func(o string) bool { return w.mayTouch(a, o, false) }
 	kind, list, _ := strings.Cut(as, "=")
 	switch kind {
 	case "none":
 		return len(operands) == 0
 	case "text":
 		return true
-	case "plain": // zsh computes what else it is given
+	case "plain": // zsh evaluates anything else
 		return each(func(o string) bool { return !strings.ContainsAny(o, "$`[(") })
 	case "only":
 		return len(operands) <= 1 && each(func(o string) bool { return slices.Contains(strings.Split(list, ","), o) })
@@ -264,7 +261,7 @@ func (w Workspace) takes(a Act, as string, operands []string) bool {
 	case "reads", "pattern":
 		return each(reads)
 	case "lines":
-		return len(operands) > 0 && lines(operands[0]) && slices.Contains(a.Words, "-n") &&
+		return len(operands) > 0 && printsLines(operands[0]) && slices.Contains(a.Words, "-n") &&
 			!slices.ContainsFunc(operands[1:], func(o string) bool { return !reads(o) })
 	case "packages":
 		return each(func(o string) bool {
@@ -274,17 +271,17 @@ func (w Workspace) takes(a Act, as string, operands []string) bool {
 	return false
 }
 
-// lines reports whether a script of sed prints lines by their numbers and does nothing else: 5p or 5,10p.
-func lines(script string) bool {
+// printsLines reports whether a sed script only prints lines by number, as in 5p or 5,10p.
+func printsLines(script string) bool {
 	numbers, prints := strings.CutSuffix(script, "p")
 	from, to, _ := strings.Cut(numbers, ",")
 	return prints && from != "" && strings.Trim(from+to, "0123456789") == ""
 }
 
-// known lists the tools whose input describes their whole effect: dialects and tool, verb, the member with the object, and
-// members that do not matter. Copilot CLI's tools have two spellings. Commands of Codex are absent, since its hooks do not know
-// their folder, and so are those of Copilot CLI and Cursor, whose shells keep state between commands.
-var known = []string{
+// knownTools lists the tools whose input describes their whole effect: dialects, tool, verb, the member with the object, and irrelevant
+// members. Codex's commands are missing because its hooks do not know their folder, those of Copilot CLI and Cursor because their
+// shells keep state between commands.
+var knownTools = []string{
 	"claude-code Bash runs command description timeout",
 	"opencode bash runs command description timeout",
 	"gemini run_shell_command runs command description",
@@ -316,20 +313,20 @@ var known = []string{
 	"opencode edit writes filePath oldString newString replaceAll",
 }
 
-// HarmlessCall reports whether the hook of a dialect asks about a call of a tool that does nothing but what is harmless in the
-// workspace: see [Workspace.Harmless]. Relative names are taken in folder, which is absolute.
+// HarmlessCall reports whether a tool call that a dialect's hook asks about is harmless in the workspace: it runs a harmless command
+// (see [Workspace.Harmless]), or reads or edits files that are not executed later. Relative names are relative to the absolute folder.
 func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, folder string) bool {
-	for _, row := range known {
+	for _, row := range knownTools {
 		f := strings.Fields(row)
 		if f[1] == tool && slices.Contains(strings.Split(f[0], ","), dialect) {
-			return w.does(f[2], f[3:], input, folder)
+			return w.harmlessInput(f[2], f[3:], input, folder)
 		}
 	}
 	return false
 }
 
-// does reports whether a tool that does this, and may have these members, is given something harmless.
-func (w Workspace) does(verb string, names []string, given json.RawMessage, folder string) bool {
+// harmlessInput reports whether a tool with this verb and these known members has a harmless input.
+func (w Workspace) harmlessInput(verb string, names []string, given json.RawMessage, folder string) bool {
 	var input map[string]json.RawMessage
 	if json.Unmarshal(given, &input) != nil {
 		return false
@@ -340,7 +337,7 @@ func (w Workspace) does(verb string, names []string, given json.RawMessage, fold
 		}
 	}
 	text := func(name string) (value string) {
-		_ = json.Unmarshal(input[name], &value) // what is no text is looked at below
+		_ = json.Unmarshal(input[name], &value) // checked below
 		return value
 	}
 	what := text(names[0])
@@ -364,7 +361,7 @@ func (w Workspace) does(verb string, names []string, given json.RawMessage, fold
 	return verb == "notes"
 }
 
-// patches reports whether a patch in the shape of Codex only adds and updates files that may be written.
+// patches reports whether a patch in Codex's format only adds and updates files that may be written.
 func (w Workspace) patches(folder, patch string) bool {
 	found := false
 	for line := range strings.Lines(patch) {
