@@ -1,5 +1,5 @@
 // Package connectors defines the port between the engine and the channels that reach people. A [Connector] shows requests
-// and passes on what people do. It makes no requests and decides nothing: it hands a [Decision] to its [Handler], which
+// and passes on what people do. It makes no requests and decides nothing: it hands a [Decision] to its [Inbound], which
 // looks up the request, checks who may decide it, and commits.
 //
 // The core interface requires only what every channel can do. Everything else is an optional interface, found by type
@@ -21,9 +21,9 @@ import (
 type Connector interface {
 	// Name identifies the channel in decided_via, in the copies and in the configuration.
 	Name() string
-	// Run serves until ctx ends or the channel fails permanently. It hands everything that people do to h, and acknowledges
-	// an event to the channel only after h returned nil or a refusal for it.
-	Run(ctx context.Context, h Handler) error
+	// Run serves until ctx ends or the channel fails permanently. It hands everything that people do to the [Inbound] of the
+	// connector's constructor, and acknowledges an event to the channel only after that returned nil or a refusal for it.
+	Run(ctx context.Context) error
 	// Send shows a request to one person and returns the channel's reference of the message. Errors that match [ErrUnreachable]
 	// are permanent; all others are retried, see [RetryLater].
 	Send(ctx context.Context, p Prompt) (ref string, err error)
@@ -215,16 +215,28 @@ type Notice struct {
 	Codes map[string]bool
 }
 
-// Handler takes what people do. A nil error means that it is stored. Implementations are safe for concurrent use.
-type Handler interface {
-	// OnPermission decides a request and returns its new row. It also returns the row beside a *permissions.Refusal (not
-	// yours, too late, your own request, high risk) if the person may see it.
+// Inbound is the port through which a channel hands what people do to the engine. A channel gets it in its constructor and
+// has no other way to it. An identity that is not configured, or that asks for what is not routed to it, gets a
+// *permissions.Refusal; the operator sees everything. Implementations are safe for concurrent use.
+type Inbound interface {
+	// Person returns the person of an identity.
+	Person(id Identity) (Person, error)
+	// OnPermission decides a request and returns its new row; a nil error means that it is stored. It also returns the row
+	// beside a *permissions.Refusal (not yours, too late, your own request, high risk) if the person may see it.
 	OnPermission(ctx context.Context, d Decision) (permissions.Request, error)
-}
 
-// Controls are what people do besides deciding. An identity that is not configured, or that asks for what is not routed to
-// it, gets a *permissions.Refusal; the operator sees everything. Implementations are safe for concurrent use.
-type Controls interface {
+	// OnMessage returns nil once the message is stored for its agent: the author of the message that it replies to,
+	// otherwise the agent in the foreground. A repeated Key changes nothing. The refusal is [permissions.CodeNoAgent] if
+	// there is no agent, and [permissions.CodeLimit] if its inbox is full.
+	OnMessage(ctx context.Context, m Message) error
+	// Agents lists an identity's agents in the chat that it writes from, in a fixed order.
+	Agents(ctx context.Context, id Identity) ([]permissions.Presence, error)
+	// Use brings the agent of that name to the foreground for an identity, and returns its name.
+	Use(ctx context.Context, id Identity, name string) (agent string, err error)
+	// Order makes the agent in the foreground obey at once, and returns its name. A repeated key, which names the chat
+	// event, changes nothing.
+	Order(ctx context.Context, id Identity, o permissions.Order, key string) (agent string, err error)
+
 	// Pending lists at most limit pending requests created after the one given, oldest first.
 	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.RequestView, error)
 	// Grants lists the grants in force that came from requests to this person.
@@ -233,6 +245,7 @@ type Controls interface {
 	Revoke(ctx context.Context, id Identity, grant permissions.ID) (permissions.Revoked, error)
 	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.
 	Void(ctx context.Context, id Identity, name string) (permissions.RequestView, error)
+
 	// StopAll cancels everything that is pending, for every person, and refuses new requests until Resume. It returns how
 	// many requests it cancelled.
 	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
@@ -240,6 +253,47 @@ type Controls interface {
 	Resume(ctx context.Context, id Identity) error
 	// StoppedBy is who stopped everything, or empty.
 	StoppedBy() string
+	// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,
+	// unless that is zero. An empty name is the caller's own.
+	Lock(ctx context.Context, id Identity, name string, since time.Time) (permissions.Locked, error)
+	// Unlock ends a lock, or records the first of the two people that it takes; for the operator it ends at once.
+	Unlock(ctx context.Context, id Identity, name string) (l permissions.Lock, over bool, err error)
+}
+
+// Services is the [Inbound] of a channel that the daemon runs, with what such a channel reports about its chats and asks about
+// what it shows there.
+type Services interface {
+	Inbound
+	// NoteUnknownSender records that an unknown account wrote; At is ignored.
+	NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error
+	// ChatLost records that a group, or that person, cannot be written to, and why. Other recipients are asked at once.
+	ChatLost(ctx context.Context, via, person, place, why string) error
+	// ChatRecovered ends ChatLost: the person is asked again, or the group's copies are kept up to date again.
+	ChatRecovered(ctx context.Context, via, person, place string) error
+	// Suspend makes an account count for nobody until it is paired again, because it may belong to somebody else by now.
+	Suspend(ctx context.Context, via, address string) error
+
+	// Preview returns the request that a decision would be about, without deciding it.
+	Preview(ctx context.Context, d Decision) (Prompt, error)
+	// LivePrompts returns at most limit prompts of the newest pending requests that a connector shows.
+	LivePrompts(ctx context.Context, connector string, limit int) ([]Prompt, error)
+	// Refresh edits everything pending that a connector shows, and returns it.
+	Refresh(ctx context.Context, connector string) ([]Prompt, error)
+	// ShowAgain sends everything pending that was shown through a connector again, and returns the previous prompts.
+	ShowAgain(ctx context.Context, connector string) ([]Prompt, error)
+	// Groups lists the groups in which people are asked.
+	Groups(ctx context.Context) ([]Group, error)
+	// RenameGroup records a group's new id and sends its pending requests again.
+	RenameGroup(ctx context.Context, was, now string) error
+
+	// People returns everybody who may be asked, with their addresses.
+	People() []Person
+	// Downtime is how long the daemon was down before this start.
+	Downtime() time.Duration
+	// Stop is the stop in force.
+	Stop() Stop
+	// EndStop is Resume for the stop that began at that time. It refuses with [permissions.CodeSettled] if that is over.
+	EndStop(ctx context.Context, id Identity, at time.Time) error
 }
 
 // Stop is a stop of everything.
@@ -247,15 +301,6 @@ type Stop struct {
 	By   string          // empty: nothing is stopped
 	At   time.Time       // identifies the stop, across restarts too; zero until it is stored
 	Over <-chan struct{} // closed when everything is resumed
-}
-
-// Locker locks and unlocks people.
-type Locker interface {
-	// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,
-	// unless that is zero. An empty name is the caller's own.
-	Lock(ctx context.Context, id Identity, name string, since time.Time) (permissions.Locked, error)
-	// Unlock ends a lock, or records the first of the two people that it takes; for the operator it ends at once.
-	Unlock(ctx context.Context, id Identity, name string) (l permissions.Lock, over bool, err error)
 }
 
 // Decision is what a person did. Everything else is read from the row.
@@ -291,32 +336,12 @@ type Identity struct {
 	Alias string
 }
 
-// Listener takes what people write to our agents. Implementations are safe for concurrent use.
-type Listener interface {
-	// OnMessage returns nil once the message is stored for its agent: the author of the message that it replies to,
-	// otherwise the agent in the foreground. A repeated Key changes nothing. The refusal is [permissions.CodeNoAgent] if
-	// there is no agent, and [permissions.CodeLimit] if its inbox is full.
-	OnMessage(ctx context.Context, m Message) error
-}
-
 // Message is text from a person that is not an answer.
 type Message struct {
 	From    Identity
 	Text    string
 	ReplyTo string // the channel's reference of the message that this replies to; empty: none
 	Key     string // names the chat event
-}
-
-// AgentChats lets people talk to our agents. It is safe for concurrent use.
-type AgentChats interface {
-	Listener
-	// Agents lists an identity's agents in the chat that it writes from, in a fixed order.
-	Agents(ctx context.Context, id Identity) ([]permissions.Presence, error)
-	// Use brings the agent of that name to the foreground for an identity, and returns its name.
-	Use(ctx context.Context, id Identity, name string) (agent string, err error)
-	// Order makes the agent in the foreground obey at once, and returns its name. A repeated key, which names the chat
-	// event, changes nothing.
-	Order(ctx context.Context, id Identity, o permissions.Order, key string) (agent string, err error)
 }
 
 // MessageSender sends people what our agents say.

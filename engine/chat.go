@@ -14,8 +14,6 @@ import (
 	"github.com/daycared/daycared/permissions/timing"
 )
 
-var _ connectors.Listener = (*Engine)(nil)
-
 const (
 	// mostUnheard bounds the undelivered messages of one agent.
 	mostUnheard = 100
@@ -23,7 +21,7 @@ const (
 	orderTime = 3 * time.Second
 )
 
-// OnMessage implements [connectors.Listener]. A reply goes to the author of the message that it replies to, whichever
+// OnMessage implements [connectors.Inbound]. A reply goes to the author of the message that it replies to, whichever
 // agent is in the foreground.
 func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 	person, mine, err := e.bound(m.From)

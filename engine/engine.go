@@ -1,4 +1,4 @@
-// Package engine coordinates permission requests. It implements [agents.Asker] for agents and [connectors.Handler] for
+// Package engine coordinates permission requests. It implements [agents.Asker] for agents and [connectors.Services] for
 // chat channels, and answers the queries of both sockets (operations.go).
 //
 // A request passes through the engine once. Ask (ask.go) builds the request from policy and routes (draft.go, route.go),
@@ -86,14 +86,13 @@ type Engine struct {
 }
 
 var (
-	_ agents.Asker       = (*Engine)(nil)
-	_ connectors.Handler = (*Engine)(nil)
+	_ agents.Asker        = (*Engine)(nil)
+	_ connectors.Services = (*Engine)(nil)
 )
 
 // Options are the parts of an engine. All but Residents, EventHandler, Elapsed and PruneEvery are required.
 type Options struct {
 	Store        Store
-	Connectors   []connectors.Connector
 	Residents    []agents.Resident
 	EventHandler agents.EventHandler // for requests and approvals of the daemon's own agents; nil: none
 	Settings     Settings
@@ -103,7 +102,7 @@ type Options struct {
 	Log          *slog.Logger
 }
 
-// New connects the parts. It starts nothing: call [Engine.Recover], then [Engine.Run].
+// New makes an engine without channels. It starts nothing: call [Engine.Connect], [Engine.Recover], then [Engine.Run].
 func New(o Options) *Engine {
 	clock := timing.Clock{Now: o.Now, Elapsed: o.Elapsed}
 	if clock.Elapsed == nil {
@@ -134,14 +133,18 @@ func New(o Options) *Engine {
 	e.noteStop("", time.Time{})
 	e.changed.Notify() // they may have changed while the daemon was down
 	e.reconciler = newReconciler(e)
-	for _, c := range o.Connectors {
-		e.dispatchers = append(e.dispatchers, newDispatcher(e, c))
-	}
 	e.hosts = newAgentHosts(e, o.Residents)
 	if o.EventHandler != nil {
 		e.eventRelay = &eventRelay{engine: e, witness: o.EventHandler}
 	}
 	return e
+}
+
+// Connect adds channels, which were made with e as their [connectors.Services], in the order in which people are asked there.
+func (e *Engine) Connect(channels ...connectors.Connector) {
+	for _, c := range channels {
+		e.dispatchers = append(e.dispatchers, newDispatcher(e, c))
+	}
 }
 
 // Configure replaces the settings. Pending requests keep everything except their recipients: people who are gone are no

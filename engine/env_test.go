@@ -130,9 +130,10 @@ func (s *stage) open() {
 		seen = s.through(rows)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Residents: s.agents, EventHandler: s.witness,
+		Store: seen, PruneEvery: 20 * time.Millisecond, Residents: s.agents, EventHandler: s.witness,
 		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
 	})
+	connectortest.Connect(s.Engine, s.people...)
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func (s *stage) open() {
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(ctx) })
 	for _, c := range s.people {
-		group.Go(func() { _ = c.Run(ctx, s.Engine) })
+		group.Go(func() { _ = c.Run(ctx) })
 	}
 	s.stop = sync.OnceFunc(func() {
 		cancel()

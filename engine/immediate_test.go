@@ -104,8 +104,9 @@ func newRapid(t testing.TB) *rapid {
 	}
 	s.Limits = engine.Limits{PendingPerCaller: 10 * askersAtOnce, PendingTotal: 10 * askersAtOnce, PromptsPerMinute: 1 << 40}
 	r.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: all, Settings: s, Now: time.Now, Log: quiet(),
+		Store: rows, Settings: s, Now: time.Now, Log: quiet(),
 	})
+	r.Connect(all...)
 	if err := r.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ var _ connectors.ReachabilityChecker = (*quick)(nil)
 
 func (q *quick) Name() string { return "phone-" + q.person.Name }
 
-func (q *quick) Run(ctx context.Context, _ connectors.Handler) error {
+func (q *quick) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // refusalsPerMinute bounds the audited refusals of one identity; the others are not audited.
 const refusalsPerMinute = 10
 
-// OnPermission implements [connectors.Handler]: it checks the identity that acted, not the chat, and commits the
+// OnPermission implements [connectors.Inbound]: it checks the identity that acted, not the chat, and commits the
 // decision. The connector says who and what; everything else is read from the row.
 func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	ctx, done := noting(ctx) // a decision counts and is audited even if its sender does not wait

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -420,7 +421,9 @@ func TestWithdrawAtTheDesk(t *testing.T) {
 // Approvals has no method that decides.
 func TestTheDeskCannotDecide(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
-	if _, decides := st.Approvals().(connectors.Handler); decides {
+	if _, decides := st.Approvals().(interface {
+		OnPermission(context.Context, connectors.Decision) (permissions.Request, error)
+	}); decides {
 		t.Error("it does")
 	}
 	if _, asks := st.Approvals().(agents.Asker); asks {

@@ -19,10 +19,9 @@ func (screen) Ephemeral() {}
 // message is a channel that cannot edit its messages.
 type message struct{ m *connectortest.Memory }
 
-func (c message) Name() string { return c.m.Name() }
-func (c message) Run(ctx ctx, h connectors.Handler) error {
-	return c.m.Run(ctx, h)
-}
+func (c message) Name() string                                      { return c.m.Name() }
+func (c message) Run(ctx ctx) error                                 { return c.m.Run(ctx) }
+func (c message) Bind(in connectors.Services)                       { c.m.Bind(in) }
 func (c message) Send(ctx ctx, p connectors.Prompt) (string, error) { return c.m.Send(ctx, p) }
 
 func TestShowUndeliverable(t *testing.T) {

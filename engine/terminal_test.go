@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -17,6 +18,7 @@ import (
 // desk is fay at a console: a pipe to type into, and the screen's content.
 type desk struct {
 	*terminal.Terminal
+	in      connectortest.Late
 	keys    *os.File
 	asks    chan connectors.Prompt
 	mu      sync.Mutex
@@ -48,9 +50,11 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{keys: keys, asks: make(chan connectors.Prompt, 100), changed: make(chan struct{})}
 	d.Terminal = terminal.New(terminal.Options{
 		In: in, Out: d, Now: time.Now, Log: quiet(), UID: fay.UID, Asking: func(p connectors.Prompt) { d.asks <- p },
-	})
+	}, &d.in)
 	return d
 }
+
+func (d *desk) Bind(in connectors.Services) { d.in.Bind(in) }
 
 // shows waits until the screen shows text.
 func (d *desk) shows(t *testing.T, text string) {

@@ -252,9 +252,10 @@ func (s *stage) open() {
 		configured.Bonds[caller], configured.Holdings[caller] = a.Binding(), p.Tags
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: residents, EventHandler: witnesses(s.own),
+		Store: rows, Residents: residents, EventHandler: witnesses(s.own),
 		Settings: configured, Now: s.now, Log: log,
 	})
+	connectortest.Connect(s.Engine, s.phone)
 	for _, a := range s.own {
 		a.Bind(s.Approvals())
 	}
@@ -264,7 +265,7 @@ func (s *stage) open() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(ctx) })
-	group.Go(func() { _ = s.phone.Run(ctx, s.Engine) })
+	group.Go(func() { _ = s.phone.Run(ctx) })
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		group.Wait()

@@ -129,7 +129,7 @@ type slow struct{}
 
 func (slow) Name() string { return "phone" }
 
-func (slow) Run(ctx context.Context, _ connectors.Handler) error {
+func (slow) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
@@ -148,7 +148,7 @@ func serveOurs(ctx context.Context, socket string, waiting *atomic.Int64) error 
 	}
 	fay := connectors.Person{Name: "fay", User: "fay", UID: 2000, Location: time.UTC}
 	e := engine.New(engine.Options{
-		Store: opened{rows, waiting}, Connectors: []connectors.Connector{slow{}}, Now: time.Now, Log: wiretest.Quiet,
+		Store: opened{rows, waiting}, Now: time.Now, Log: wiretest.Quiet,
 		Settings: engine.Settings{
 			UID: 1, People: []connectors.Person{fay}, Routes: []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}},
 			Approvals: engine.Approvals{
@@ -158,6 +158,7 @@ func serveOurs(ctx context.Context, socket string, waiting *atomic.Int64) error 
 			Limits: engine.Limits{PendingPerCaller: manyCalls, PendingTotal: manyCalls, PromptsPerMinute: 1 << 40},
 		},
 	})
+	e.Connect(slow{})
 	if err := e.Recover(ctx); err != nil {
 		return errors.Join(err, rows.Close())
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -68,6 +69,14 @@ type decider struct {
 	socket *http.Client
 }
 
+// lateDoor is the admin server of an engine that is made after it.
+type lateDoor struct {
+	*admin.Connector
+	in struct{ *engine.Engine }
+}
+
+func (d *lateDoor) Bind(in connectors.Services) { d.in.Engine, _ = in.(*engine.Engine) }
+
 func newDecider(b *testing.B, atOnce int) *decider {
 	b.Helper()
 	folder := filepath.Dir(wiretest.Socket(b))
@@ -79,10 +88,11 @@ func newDecider(b *testing.B, atOnce int) *decider {
 	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	door := admin.New(admin.Options{
+	door := &lateDoor{}
+	door.Connector = admin.New(admin.Options{
 		Socket: socket, Key: admin.Key(key), AdminReachable: true, Log: wiretest.Quiet,
 		Zone: func(string) *time.Location { return time.UTC },
-	})
+	}, &door.in)
 	if err := door.Listen(); err != nil {
 		b.Fatal(err)
 	}

@@ -74,9 +74,10 @@ func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) 
 	}
 	s.rows = rows
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: []connectors.Connector{door}, Settings: settings(), Now: s.now, Log: wiretest.Quiet,
+		Store: rows, Settings: settings(), Now: s.now, Log: wiretest.Quiet,
 		Elapsed: func() time.Duration { return time.Since(began) + time.Duration(s.aged.Load()) },
 	})
+	connectortest.Connect(s.Engine, door)
 	o := mcp.Options{
 		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Version: "1", Log: wiretest.Quiet,
 	}
@@ -92,7 +93,7 @@ func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) 
 	running, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(running) })
-	group.Go(func() { _ = door.Run(running, s.Engine) })
+	group.Go(func() { _ = door.Run(running) })
 	s.stop = end
 	t.Cleanup(func() {
 		end()

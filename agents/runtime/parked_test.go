@@ -27,7 +27,7 @@ type drain struct{}
 
 func (drain) Name() string { return "phone" }
 
-func (drain) Run(ctx context.Context, _ connectors.Handler) error {
+func (drain) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
@@ -92,9 +92,10 @@ func BenchmarkParked(b *testing.B) {
 		s.Limits = engine.Limits{PendingPerCaller: many, PendingTotal: many}
 		s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 		e := engine.New(engine.Options{
-			Store: rows, Connectors: []connectors.Connector{drain{}}, Residents: own.Residents(), EventHandler: own, Settings: s,
+			Store: rows, Residents: own.Residents(), EventHandler: own, Settings: s,
 			Now: time.Now, Log: log,
 		})
+		e.Connect(drain{})
 		own.Bind(e.Approvals())
 		if err := e.Recover(b.Context()); err != nil {
 			b.Fatal(err)

@@ -184,9 +184,10 @@ func (s *stage) open() {
 		s.change(&configured)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: s.own.Residents(), EventHandler: s.own,
+		Store: rows, Residents: s.own.Residents(), EventHandler: s.own,
 		Settings: configured, Now: s.now, Log: log,
 	})
+	connectortest.Connect(s.Engine, s.phone)
 	s.own.Bind(s.Approvals())
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
@@ -199,7 +200,7 @@ func (s *stage) open() {
 			s.t.Errorf("the runtime ends: %v", err)
 		}
 	})
-	group.Go(func() { _ = s.phone.Run(ctx, s.Engine) })
+	group.Go(func() { _ = s.phone.Run(ctx) })
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		group.Wait()

@@ -52,6 +52,7 @@ type daemon struct {
 	gauges   http.Handler       // of the engine, once it exists
 	stopping chan struct{}      // closed when the daemon stops, before any call ends
 	console  *terminal.Terminal // nil if disabled
+	closed   func()             // called when the console has closed
 	self     admin.Daemon       // as of the start
 	heads    *publisher         // of the audit; nil: none
 	ending   chan struct{}      // closed by end
@@ -71,13 +72,13 @@ type daemon struct {
 // residents are agents that are not in the configuration; only tests set it.
 var residents = func() []agents.Resident { return nil }
 
-// newDaemon starts all parts; when it returns, the sockets listen. The daemon closes dir, also on error.
+// newDaemon starts all parts; when it returns, the sockets listen. closed is called when the console has closed. The daemon
+// closes dir, also on error.
 func newDaemon(
-	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal,
-	dir *dataDir,
+	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, closed func(), dir *dataDir,
 ) (*daemon, error) {
 	d := &daemon{
-		cfg: cfg, paths: paths, log: log, console: console, stopping: make(chan struct{}), ending: make(chan struct{}),
+		cfg: cfg, paths: paths, log: log, closed: closed, stopping: make(chan struct{}), ending: make(chan struct{}),
 		closers: []func() error{dir.Close}, dir: dir, excused: func() {},
 	}
 	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()
@@ -119,28 +120,8 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	}
 	d.began, d.inForce = current, current
 	d.zones.set(current.People)
-	door := admin.New(admin.Options{
-		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(d.key),
-		AdminReachable: cfg.API.AdminReachable, Zone: d.zones.of, Log: log,
-		Metrics: http.HandlerFunc(d.measure), Daemon: d.describe, Stop: d.end,
-	})
-	d.parts = []connectors.Connector{hookAdmin(door)}
-	if d.console != nil {
-		d.parts = append(d.parts, hookTerminal(d.console))
-	}
-	bot, err := c.telegramConnector(cfg, log)
-	if err != nil {
-		return err
-	}
-	if bot != nil {
-		d.bot = bot
-		d.parts = append(d.parts, hookTelegram(bot))
-	}
-	if account := whatsappConnector(cfg, paths, log); account != nil {
-		d.parts = append(d.parts, hookWhatsApp(account))
-	}
 	options := engine.Options{
-		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: hookNow, Log: log,
+		Store: hookStore(rows), Residents: residents(), Settings: current, Now: hookNow, Log: log,
 	}
 	bind, err := d.employ(c, &options, hookSessions(rows))
 	if err != nil {
@@ -148,6 +129,10 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	}
 	d.engine = engine.New(options)
 	bind(d.engine.Approvals())
+	door, err := d.connect(c)
+	if err != nil {
+		return err
+	}
 	d.gauges = metrics(d.engine, log)
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
@@ -155,6 +140,33 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	d.agents = d.forAgents()
 	d.excused() // the server needs the socket
 	return errors.Join(door.Listen(), d.agents.Listen())
+}
+
+// connect makes the channels, which hand what people do to the engine, and connects them with it.
+func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
+	door := admin.New(admin.Options{
+		Socket: d.paths.AdminSocket, Group: d.cfg.API.AdminGroup, Key: admin.Key(d.key),
+		AdminReachable: d.cfg.API.AdminReachable, Zone: d.zones.of, Log: d.log,
+		Metrics: http.HandlerFunc(d.measure), Daemon: d.describe, Stop: d.end,
+	}, d.engine)
+	d.parts = []connectors.Connector{hookAdmin(door)}
+	if d.cfg.Connectors.Terminal.Enabled {
+		d.console = c.console(d)
+		d.parts = append(d.parts, hookTerminal(d.console))
+	}
+	bot, err := c.telegramConnector(d.cfg, d.engine, d.log)
+	if err != nil {
+		return nil, err
+	}
+	if bot != nil {
+		d.bot = bot
+		d.parts = append(d.parts, hookTelegram(bot))
+	}
+	if account := whatsappConnector(d.cfg, d.paths, hookInbound(d.engine), d.log); account != nil {
+		d.parts = append(d.parts, hookWhatsApp(account))
+	}
+	d.engine.Connect(d.parts...)
+	return door, nil
 }
 
 // identify writes the lock's owner, if there was no disk space for that before, and reads the operator's key.
@@ -280,7 +292,7 @@ func (d *daemon) run(ctx context.Context) error {
 	})
 	group.Go(func() error { return d.agents.Run(serving) })
 	for _, part := range d.parts {
-		group.Go(func() error { return part.Run(ctx, d.engine) })
+		group.Go(func() error { return part.Run(ctx) })
 	}
 	err := group.Wait()
 	d.heads.last()
@@ -448,6 +460,7 @@ var (
 	hookNow      = time.Now
 	hookStore    = func(s engine.Store) engine.Store { return s }
 	hookSessions = func(s runtime.Store) runtime.Store { return s }
+	hookInbound  = func(s connectors.Services) connectors.Services { return s }
 	hookAdmin    = func(a *admin.Connector) connectors.Connector { return a }
 	hookTerminal = func(t *terminal.Terminal) connectors.Connector { return t }
 	hookTelegram = func(t *telegram.Connector) connectors.Connector { return t }

@@ -103,15 +103,16 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	}
 	defer func() { d.child.stop() }() // the current one
 	d.scene = &scene{ran: d.ran, failed: d.quit}
+	person := connectors.Person{Name: engine.OperatorName, UID: c.UID, Location: time.Local}
 	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
 		Heading: d.heading, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
-	})
+	}, inboxInbound{d.people, person})
 	d.print(demoIntro)
 	if open != "" {
 		d.print("This kernel cannot hold what scribe runs (%s): here it runs without the sandbox.", open)
 	}
-	return d.play(ctx)
+	return d.play(ctx, person)
 }
 
 // print writes rows, wrapped at words on a narrow terminal.
@@ -137,16 +138,15 @@ func (d *demo) client() *admin.Client {
 }
 
 // play runs the terminal until the agent's job has ended.
-func (d *demo) play(ctx context.Context) error {
+func (d *demo) play(ctx context.Context, person connectors.Person) error {
 	group, ctx := errgroup.WithContext(ctx)
 	stage, end := context.WithCancel(ctx)
 	defer end()
 	d.scene.over = end
 	opened := make(chan struct{})
 	group.Go(func() error {
-		person := connectors.Person{Name: engine.OperatorName, UID: d.cli.UID, Location: time.Local}
 		return (&inbox{
-			client: d.people, handler: d.people, screen: d.scene, person: person, opened: func() { close(opened) }, said: d.scene.said,
+			client: d.people, screen: d.scene, person: person, opened: func() { close(opened) }, said: d.scene.said,
 		}).run(stage)
 	})
 	group.Go(func() error {

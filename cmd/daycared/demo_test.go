@@ -20,7 +20,7 @@ import (
 type sheet struct{ rows []string }
 
 func (s *sheet) Name() string                                          { return "terminal" }
-func (s *sheet) Run(context.Context, connectors.Handler) error         { return nil }
+func (s *sheet) Run(context.Context) error                             { return nil }
 func (s *sheet) Edit(context.Context, string, connectors.Prompt) error { return nil }
 func (s *sheet) Say(text string) error                                 { s.rows = append(s.rows, text); return nil }
 func (s *sheet) Send(_ context.Context, p connectors.Prompt) (string, error) {

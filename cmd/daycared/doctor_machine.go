@@ -148,7 +148,7 @@ func (in *inspection) examineServices(ctx context.Context) (all []finding) {
 	on := in.cfg.Connectors.Telegram
 	if token, err := in.cli.telegramToken(on.TokenFile); on.Enabled && in.running == nil && err == nil {
 		limited, done := context.WithTimeout(ctx, callTime)
-		bot, err := newBot(token, on.APIURL, slog.New(slog.DiscardHandler)).Bot(limited)
+		bot, err := newBot(token, on.APIURL, nil, slog.New(slog.DiscardHandler)).Bot(limited)
 		done()
 		if err != nil {
 			all = append(all, found("wrong", in.cfg.Problem("connectors.telegram.api_url", "connectors.telegram: at %s, %v; look at the network, "+

@@ -215,25 +215,16 @@ func (c failingWhatsApp) Edit(ctx context.Context, ref string, p connectors.Prom
 	return around("edit", func() error { return c.Connector.Edit(ctx, ref, p) })
 }
 
-// Run implements [connectors.Connector]. Its inbound handler has failpoints too.
-func (c failingWhatsApp) Run(ctx context.Context, h connectors.Handler) error {
-	desk, ok := h.(whatsapp.Desk)
-	if !ok {
-		return errors.New("serve whatsapp: the handler does not implement Desk")
-	}
-	return c.Connector.Run(ctx, failingDesk{desk})
-}
-
-type failingDesk struct{ whatsapp.Desk }
+type failingInbound struct{ connectors.Services }
 
 // Person is called for a message that was decrypted, before anything else is done with it.
-func (d failingDesk) Person(id connectors.Identity) (p connectors.Person, err error) {
-	err = around("heard", func() error { p, err = d.Desk.Person(id); return err })
+func (d failingInbound) Person(id connectors.Identity) (p connectors.Person, err error) {
+	err = around("heard", func() error { p, err = d.Services.Person(id); return err })
 	return p, err
 }
 
-func (d failingDesk) OnPermission(ctx context.Context, by connectors.Decision) (r permissions.Request, err error) {
-	err = around("decide", func() error { r, err = d.Desk.OnPermission(ctx, by); return err })
+func (d failingInbound) OnPermission(ctx context.Context, by connectors.Decision) (r permissions.Request, err error) {
+	err = around("decide", func() error { r, err = d.Services.OnPermission(ctx, by); return err })
 	decided.Store(err == nil)
 	return r, err
 }

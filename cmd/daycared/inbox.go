@@ -13,7 +13,6 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -38,7 +37,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			screen := terminal.New(terminal.Options{
 				In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
 				Account: "The daemon knows this account by its uid.", Leave: "q leaves the inbox.",
-			})
+			}, inboxInbound{client, person})
 			if err := screen.Reach(person); err != nil {
 				return usage("inbox needs a terminal: %s", err)
 			}
@@ -50,8 +49,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 					c.say("%s", note)
 				}
 			}
-			desk := inboxInbound{Client: client, person: person}
-			return (&inbox{client: client, handler: desk, screen: screen, person: person, opened: welcome}).run(ctx)
+			return (&inbox{client: client, screen: screen, person: person, opened: welcome}).run(ctx)
 		}),
 	}
 }
@@ -59,13 +57,12 @@ func (c *CLI) inboxCommand() *cobra.Command {
 // inbox is the terminal connector outside the daemon's process: it shows pending requests from the daemon, and sends the
 // person's answers to it.
 type inbox struct {
-	client  *admin.Client
-	handler connectors.Handler // receives the person's actions; usually the client
-	screen  screen
-	person  connectors.Person
-	opened  func()                    // called when the person can be reached, before anything is shown; may be nil
-	said    func(admin.Said)          // handles agents' messages; nil: they are shown at once
-	shown   map[permissions.ID]string // the screen's message ids of pending requests
+	client *admin.Client
+	screen screen
+	person connectors.Person
+	opened func()                    // called when the person can be reached, before anything is shown; may be nil
+	said   func(admin.Said)          // handles agents' messages; nil: they are shown at once
+	shown  map[permissions.ID]string // the screen's message ids of pending requests
 }
 
 // screen is a connector that can edit messages and print text, like the terminal.
@@ -93,7 +90,7 @@ func (i *inbox) run(ctx context.Context) error {
 	group.Go(func() error {
 		select {
 		case <-opened:
-			return i.screen.Run(ctx, i.handler)
+			return i.screen.Run(ctx)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -140,7 +137,7 @@ type inboxInbound struct {
 	person connectors.Person
 }
 
-var _ conversation.Desk = inboxInbound{}
+var _ connectors.Inbound = inboxInbound{}
 
 // Person returns the person of this account.
 func (d inboxInbound) Person(connectors.Identity) (connectors.Person, error) { return d.person, nil }
@@ -169,6 +166,19 @@ func (d inboxInbound) StoppedBy() string {
 		return ""
 	}
 	return *me.StoppedBy
+}
+
+// errLocking is the refusal of everything about locks.
+var errLocking = permissions.Invalid(errors.New("Nobody is locked or unlocked here; use: daycared lock NAME"))
+
+// Lock refuses: daycared lock says more about what it does.
+func (inboxInbound) Lock(context.Context, connectors.Identity, string, time.Time) (l permissions.Locked, err error) {
+	return l, errLocking
+}
+
+// Unlock refuses as Lock does.
+func (inboxInbound) Unlock(context.Context, connectors.Identity, string) (l permissions.Lock, over bool, err error) {
+	return l, false, errLocking
 }
 
 // askTime bounds a query of the daemon.

@@ -78,11 +78,7 @@ func (c *CLI) serve(ctx context.Context) error {
 		log.Warn("machine", "warning", o.String())
 	}
 	closed := make(chan struct{})
-	console, err := c.console(cfg, paths, log, func() { close(closed) })
-	if err != nil {
-		return errors.Join(err, dir.Close())
-	}
-	d, err := newDaemon(ctx, c, cfg, paths, log, console, dir)
+	d, err := newDaemon(ctx, c, cfg, paths, log, func() { close(closed) }, dir)
 	if err != nil {
 		if store.IsFull(err) && ctx.Err() != nil { // it was stopped while it waited
 			return nil
@@ -92,7 +88,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	c.say("configuration %s · data %s · agents %s · people %s", cmp.Or(cfg.File, "none, the defaults"), paths.DataDir,
 		paths.AgentSocket, paths.AdminSocket)
 	log.Info("serving", "version", version, "config", cfg.File, "data_dir", paths.DataDir, "pid", os.Getpid())
-	if console != nil && console.Console() == terminal.ConsoleOpen {
+	if d.console != nil && d.console.Console() == terminal.ConsoleOpen {
 		c.welcome()
 	}
 	return d.serve(ctx, c, hangup, closed)
@@ -217,19 +213,12 @@ func withoutNil(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// console opens the daemon's own terminal; nil if it is disabled. closed is called when it has closed.
-func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger, closed func()) (*terminal.Terminal, error) {
-	if !cfg.Connectors.Terminal.Enabled {
-		return nil, nil
-	}
-	s, err := settings(cfg, paths, c.UID)
-	if err != nil {
-		return nil, err
-	}
+// console opens the daemon's own terminal.
+func (c *CLI) console(d *daemon) *terminal.Terminal {
 	return terminal.New(terminal.Options{
-		In: c.In, Out: c.Out, UID: c.UID, Self: s.Operator().Name, Now: time.Now, Log: log, Closed: closed,
+		In: c.In, Out: c.Out, UID: c.UID, Self: d.began.Operator().Name, Now: time.Now, Log: d.log, Closed: d.closed,
 		Leave: "Ctrl-C ends the daemon, and so does, from another shell: daycared" + c.sameConfig() + " stop",
-	}), nil
+	}, d.engine)
 }
 
 // untilHangup returns a context that ends when standard output, if it is a pipe or a socket, has no reader any more: the agent

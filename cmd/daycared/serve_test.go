@@ -89,7 +89,7 @@ var errPart = errors.New("this part fails")
 
 type failingPart struct{ connectors.Connector }
 
-func (failingPart) Run(context.Context, connectors.Handler) error { return errPart }
+func (failingPart) Run(context.Context) error { return errPart }
 
 // If a part of the daemon fails, the daemon ends with that error.
 func TestServeEndsWhenAPartFails(t *testing.T) {

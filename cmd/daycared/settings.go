@@ -153,7 +153,7 @@ func ownFiles(cfg *config.Config, paths config.Paths) []string {
 var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{20,100}$`)
 
 // telegramConnector builds the Telegram connector; nil if it is disabled.
-func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram.Connector, error) {
+func (c *CLI) telegramConnector(cfg *config.Config, in connectors.Services, log *slog.Logger) (*telegram.Connector, error) {
 	if !cfg.Connectors.Telegram.Enabled {
 		return nil, nil
 	}
@@ -161,7 +161,7 @@ func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram
 	if err != nil {
 		return nil, err
 	}
-	return newBot(token, cfg.Connectors.Telegram.APIURL, log.With("connector", telegram.Name)), nil
+	return newBot(token, cfg.Connectors.Telegram.APIURL, in, log.With("connector", telegram.Name)), nil
 }
 
 // notToken says why a text is not a bot token, without revealing it.
@@ -179,9 +179,9 @@ func notToken(text string) string {
 }
 
 // newBot builds the connector of a bot.
-func newBot(token telegram.Token, address string, log *slog.Logger) *telegram.Connector {
+func newBot(token telegram.Token, address string, in connectors.Services, log *slog.Logger) *telegram.Connector {
 	host, _ := os.Hostname() // empty: people read "here"
-	return telegram.New(telegram.Options{Token: token, APIURL: address, Host: host, Now: time.Now, Log: log})
+	return telegram.New(telegram.Options{Token: token, APIURL: address, Host: host, Now: time.Now, Log: log}, in)
 }
 
 // telegramToken reads the bot's token from its file, or from the service's credentials. Errors do not reveal it.
@@ -211,7 +211,7 @@ const whatsappName = "whatsapp.db"
 var whatsappHTTP = func() *http.Client { return nil }
 
 // whatsappConnector builds the WhatsApp connector; nil if it is disabled.
-func whatsappConnector(cfg *config.Config, paths config.Paths, log *slog.Logger) *whatsapp.Connector {
+func whatsappConnector(cfg *config.Config, paths config.Paths, in connectors.Services, log *slog.Logger) *whatsapp.Connector {
 	on := cfg.Connectors.WhatsApp
 	if !on.Enabled {
 		return nil
@@ -221,7 +221,7 @@ func whatsappConnector(cfg *config.Config, paths config.Paths, log *slog.Logger)
 	c := whatsapp.New(whatsapp.Options{
 		Path: filepath.Join(paths.DataDir, whatsappName), Number: on.Phone, AutoVersion: on.AutoVersion, Host: host, HTTP: client, Now: time.Now,
 		Log: log.With("connector", whatsapp.Name),
-	})
+	}, in)
 	if client != nil {
 		c.Unpace()
 	}

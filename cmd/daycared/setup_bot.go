@@ -74,7 +74,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 
 // meet creates the bot of a token, and asks Telegram for its name.
 func (s *steps) meet(ctx context.Context, token telegram.Token) (telegram.Bot, error) {
-	bot := newBot(token, s.address, quiet())
+	bot := newBot(token, s.address, nil, quiet())
 	b, err := bot.Bot(ctx)
 	if err == nil {
 		s.token, s.bot = token, bot

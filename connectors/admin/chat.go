@@ -110,7 +110,7 @@ func (r *routes) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
 	return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
 }
 
-// OnMessage is [connectors.Listener]. m's identity is ignored: the socket proves it.
+// OnMessage is that of [connectors.Inbound]. m's identity is ignored: the socket proves it.
 func (c *Client) OnMessage(ctx context.Context, m connectors.Message) error {
 	body := writing{Text: m.Text, ReplyTo: m.ReplyTo, Key: m.Key}
 	return c.wire.Call(ctx, http.MethodPost, "/v1/messages", c.header(""), body, 0, nil)

@@ -35,13 +35,6 @@ type Client struct {
 	keyFile string
 }
 
-// A process that shows prompts passes on what people do through this client. It uses only the Via of a decision's identity;
-// the socket proves the rest.
-var (
-	_ connectors.Handler    = (*Client)(nil)
-	_ connectors.AgentChats = (*Client)(nil)
-)
-
 // NewClient makes a client of the daemon at a socket. It does not connect. Every call presents the admin key in keyFile, if
 // that exists and is readable; the daemon creates it at its first start. The key is sent only to a server that runs as this
 // account, root or the owner of keyFile.
@@ -53,7 +46,7 @@ func NewClient(socket, keyFile string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.wire.Close() }
 
-// OnPermission is [connectors.Handler]. It calls [Client.Decide].
+// OnPermission is that of [connectors.Inbound]. It calls [Client.Decide].
 func (c *Client) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	s, err := c.Decide(ctx, d)
 	return s.Request, err

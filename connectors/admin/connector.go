@@ -77,6 +77,7 @@ type Options struct {
 // Connector is the admin server.
 type Connector struct {
 	options  Options
+	desk     Operations
 	inboxes  inboxes
 	began    atomic.Pointer[time.Time] // when Run began
 	listener net.Listener
@@ -89,8 +90,8 @@ var (
 	_ connectors.Screen              = (*Connector)(nil)
 )
 
-// New makes a connector. It performs no I/O.
-func New(o Options) *Connector { return &Connector{options: o} }
+// New makes a connector for the operations of that engine. It performs no I/O.
+func New(o Options, engine Operations) *Connector { return &Connector{options: o, desk: engine} }
 
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
@@ -109,12 +110,8 @@ func (c *Connector) Listen() error {
 	return nil
 }
 
-// Run serves until ctx ends. It calls [Connector.Listen] if that was not done. h must also be a [Operations].
-func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	desk, ok := h.(Operations)
-	if !ok {
-		return errors.New("serve admin.sock: the handler does not implement Desk")
-	}
+// Run serves until ctx ends. It calls [Connector.Listen] if that was not done.
+func (c *Connector) Run(ctx context.Context) error {
 	if c.listener == nil {
 		if err := c.Listen(); err != nil {
 			return err
@@ -124,14 +121,14 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	c.began.Store(&now)
 	l := c.listener
 	c.listener = nil // closed when Run returns
-	guarded := c.door(desk).Handler(wire.Listener{Guard: paced()})
+	guarded := c.door().Handler(wire.Listener{Guard: paced()})
 	return wire.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
 // door makes the server with all its routes.
-func (c *Connector) door(desk Operations) *wire.Server {
-	door := wire.NewServer("daycared for deciders", desk.Ready, c.options.Log)
-	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
+func (c *Connector) door() *wire.Server {
+	door := wire.NewServer("daycared for deciders", c.desk.Ready, c.options.Log)
+	r := &routes{desk: c.desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
 		daemon: c.options.Daemon, end: c.options.Stop}
 	r.register()
 	if c.options.Metrics != nil {
@@ -262,13 +259,10 @@ func (g authenticator) identity(uid int, authorization, via string) connectors.I
 	return id
 }
 
-// Operations is what this server needs from the engine besides deciding. An identity that is not configured, or that asks for
-// what is not routed to it, gets a *permissions.Refusal; the operator sees everything.
+// Operations is what this server needs from the engine: what every channel does, and what only operators do. An identity that
+// is not configured, or that asks for what is not routed to it, gets a *permissions.Refusal; the operator sees everything.
 type Operations interface {
-	connectors.Handler
-	connectors.Controls
-	connectors.AgentChats
-	connectors.Locker
+	connectors.Inbound
 	// Who is the name of an identity's person.
 	Who(id connectors.Identity) (name string, err error)
 	// Show returns a request by its id or code.

@@ -29,11 +29,11 @@ func standingOf(id permissions.ID, state permissions.State) permissions.RequestV
 // What was read as settled after the connection came back is not pending again because the stream is a little behind.
 func TestAStreamThatIsBehind(t *testing.T) {
 	socket := wiretest.Socket(t)
-	door := New(Options{Socket: socket, Log: wiretest.Quiet})
+	door := New(Options{Socket: socket, Log: wiretest.Quiet}, settledMeanwhile{wiretest.NewDesk()})
 	if err := door.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	wiretest.Run(t, func(ctx context.Context) error { return door.Run(ctx, settledMeanwhile{wiretest.NewDesk()}) })
+	wiretest.Run(t, door.Run)
 	c := NewClient(socket, filepath.Join(t.TempDir(), "none"))
 	defer c.Close()
 	var told []string

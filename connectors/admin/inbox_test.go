@@ -234,7 +234,7 @@ func TestAnInboxThatCannotFollowEnds(t *testing.T) {
 // TestNobodyIsGoneBeforeItServes: what was shown in an inbox before a restart is not undeliverable for want of it, however
 // early the daemon asks.
 func TestNobodyIsGoneBeforeItServes(t *testing.T) {
-	err := admin.New(admin.Options{}).Reach(connectors.Person{Name: "fay"})
+	err := admin.New(admin.Options{}, nil).Reach(connectors.Person{Name: "fay"})
 	if err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}

@@ -92,7 +92,7 @@ var bodies = map[string]string{
 // TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
 func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}).Routes(&office{&hall{Desk: wiretest.NewDesk()}})
+	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &office{&hall{Desk: wiretest.NewDesk()}}).Routes()
 	for route := range matrix {
 		if !slices.Contains(routes, route) {
 			t.Errorf("%s has a row and is not there", route)
@@ -125,11 +125,11 @@ func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	r := put(t, desk.Desk, wiretest.Question(rand.Text()))
 	c := admin.New(admin.Options{
 		Socket: socket, Key: key, Metrics: metrics, Stop: func(string) {}, Log: wiretest.Quiet,
-	})
+	}, desk)
 	if err := c.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	stop := wiretest.Run(t, func(ctx context.Context) error { return c.Run(ctx, desk) })
+	stop := wiretest.Run(t, c.Run)
 	defer stop()
 	method, path, _ := strings.Cut(route, " ")
 	path = strings.NewReplacer("/requests/{id}", "/requests/"+string(r.ID), "{id}", "none", "{code}", "none", "{name}", "sam").Replace(path)

@@ -242,7 +242,7 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 	if len(heard) != 0 {
 		t.Errorf("heard too much: %q", <-heard)
 	}
-	if err := admin.New(admin.Options{AdminReachable: true}).Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
+	if err := admin.New(admin.Options{AdminReachable: true}, nil).Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("nobody reads a notice later: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func TestAnInboxThatOpensWhileARequestIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		desk, c := wiretest.NewDesk(), New(Options{AdminReachable: true})
+		desk, c := wiretest.NewDesk(), New(Options{AdminReachable: true}, nil)
 		waits := func(reason string) permissions.Request {
 			r := wiretest.Question(reason)
 			r.ID, r.Revision, r.State = permissions.NewID(time.Now()), 1, permissions.Pending

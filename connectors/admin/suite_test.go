@@ -16,9 +16,10 @@ import (
 
 // What agents say comes to an inbox as it comes to any channel.
 func TestPassesTheSuiteOfTalk(t *testing.T) {
-	connectortest.RunTalk(t, func(t *testing.T) connectortest.Harness {
+	connectortest.RunTalk(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
 		socket := wiretest.Socket(t)
-		s := &shown{Connector: admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}), opened: make(chan struct{})}
+		s := &shown{opened: make(chan struct{})}
+		s.Connector = admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, cards{wiretest.NewDesk(), in, s})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
@@ -58,11 +59,6 @@ type shown struct {
 	texts []string
 }
 
-// Run serves with a desk that knows what was sent.
-func (s *shown) Run(ctx context.Context, h connectors.Handler) error {
-	return s.Connector.Run(ctx, cards{wiretest.NewDesk(), h, s})
-}
-
 // Send sends once the inbox is open.
 func (s *shown) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	select {
@@ -94,7 +90,7 @@ func (s *shown) seen() string {
 // cards is a desk that shows what was sent.
 type cards struct {
 	*wiretest.Desk
-	suite connectors.Handler
+	suite connectors.Inbound
 	at    *shown
 }
 

@@ -18,7 +18,7 @@ func saying(text string) connectors.AgentMessage {
 // gets it.
 func TestSaidIsSentOnceItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{})
+		c := New(Options{}, nil)
 		one, _, leaveOne := c.inboxes.enter("fay")
 		two, _, leaveTwo := c.inboxes.enter("fay")
 		others, _, leaveOthers := c.inboxes.enter("sam")
@@ -71,7 +71,7 @@ func TestSaidIsSentOnceItIsWritten(t *testing.T) {
 
 // While its person has no inbox open, what an agent says waits for one, and is not given up.
 func TestSaidWaitsForAnInbox(t *testing.T) {
-	c := New(Options{})
+	c := New(Options{}, nil)
 	_, _, err := c.SendMessage(t.Context(), saying("hello"))
 	back := connectors.ReadySignal(err)
 	if back == nil || errors.Is(err, connectors.ErrUnreachable) || err.Error() != "fay has no inbox open just now" {
@@ -99,7 +99,7 @@ func TestSaidWaitsForAnInbox(t *testing.T) {
 
 // A stream that does not keep up is not waited for.
 func TestSaidToWhoLags(t *testing.T) {
-	c := New(Options{})
+	c := New(Options{}, nil)
 	_, _, leave := c.inboxes.enter("fay")
 	defer leave()
 	for range feedBuffer {
@@ -112,7 +112,7 @@ func TestSaidToWhoLags(t *testing.T) {
 
 // A part that is not there is nothing to send.
 func TestNoSuchPart(t *testing.T) {
-	c := New(Options{})
+	c := New(Options{}, nil)
 	s := saying(strings.Repeat("word ", 2000))
 	s.Part = 9
 	if ref, more, err := c.SendMessage(t.Context(), s); ref != "" || more || err != nil {

@@ -24,12 +24,13 @@ var (
 )
 
 // group is a Memory of several people that runs until the test ends, and what it handed on.
-func group(t *testing.T, h connectors.Handler, person func(connectors.Prompt) []connectors.Decision) *connectortest.Memory {
+func group(t *testing.T, h connectors.Services, person func(connectors.Prompt) []connectors.Decision) *connectortest.Memory {
 	m := connectortest.NewMemory(connectors.Identity{Via: "telegram", UID: permissions.NoUID}, person)
 	m.Identities = tapBy
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx, h) }()
+	m.Bind(h)
+	go func() { done <- m.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -30,7 +30,8 @@ type Memory struct {
 	Person func(p connectors.Prompt) []connectors.Decision
 
 	mu       sync.Mutex
-	handler  connectors.Handler // nil while it does not run
+	in       connectors.Inbound // see Bind
+	runs     bool
 	ended    bool
 	copies   []Copy
 	todo     []connectors.Prompt // not seen by Person yet
@@ -82,6 +83,22 @@ func Always(a permissions.Answer) func(connectors.Prompt) []connectors.Decision 
 	return func(p connectors.Prompt) []connectors.Decision {
 		return []connectors.Decision{{Answer: a, Really: p.Request.HighRisk}}
 	}
+}
+
+// Bind sets where what people do goes, before Run.
+func (m *Memory) Bind(in connectors.Services) { m.in = in }
+
+// Connect connects an engine with connectors, of which those with a Bind, as [Memory] has, are bound to it.
+func Connect(engine interface {
+	connectors.Services
+	Connect(...connectors.Connector)
+}, channels ...connectors.Connector) {
+	for _, c := range channels {
+		if m, late := c.(interface{ Bind(connectors.Services) }); late {
+			m.Bind(engine)
+		}
+	}
+	engine.Connect(channels...)
 }
 
 // Name is as.Via.
@@ -222,12 +239,12 @@ func (m *Memory) change() {
 
 // Do has the person decide, whenever: it waits until the connector runs, and returns what the handler said.
 func (m *Memory) Do(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
-	if err := m.wait(ctx, func() bool { return m.handler != nil || m.ended }); err != nil {
+	if err := m.wait(ctx, func() bool { return m.runs || m.ended }); err != nil {
 		return permissions.Request{}, err
 	}
 	m.mu.Lock()
-	h := m.handler
-	if h == nil {
+	in := m.in
+	if !m.runs {
 		m.mu.Unlock()
 		return permissions.Request{}, errors.New("the connector has stopped")
 	}
@@ -237,7 +254,7 @@ func (m *Memory) Do(ctx context.Context, d connectors.Decision) (permissions.Req
 	if d.From == (connectors.Identity{}) {
 		d.From = m.As
 	}
-	r, err := h.OnPermission(ctx, d)
+	r, err := in.OnPermission(ctx, d)
 	var refusal *permissions.Refusal
 	if errors.As(err, &refusal) {
 		m.say(refusal.Text)
@@ -247,16 +264,16 @@ func (m *Memory) Do(ctx context.Context, d connectors.Decision) (permissions.Req
 
 // Run has the person see what is sent, and hands on what they do, until ctx ends. What could not be stored is handed
 // on again.
-func (m *Memory) Run(ctx context.Context, h connectors.Handler) error {
+func (m *Memory) Run(ctx context.Context) error {
 	m.mu.Lock()
-	m.handler = h
+	m.runs = true
 	m.change()
 	m.mu.Unlock()
 	for ctx.Err() == nil {
 		m.serve(ctx)
 	}
 	m.mu.Lock()
-	m.handler, m.ended = nil, true
+	m.runs, m.ended = false, true
 	m.change()
 	m.mu.Unlock()
 	m.inFlight.Wait()

@@ -26,7 +26,7 @@ type plain struct{ m *connectortest.Memory }
 
 func (p plain) Name() string { return p.m.Name() }
 
-func (p plain) Run(ctx context.Context, h connectors.Handler) error { return p.m.Run(ctx, h) }
+func (p plain) Run(ctx context.Context) error { return p.m.Run(ctx) }
 
 func (p plain) Send(ctx context.Context, prompt connectors.Prompt) (string, error) {
 	return p.m.Send(ctx, prompt)
@@ -35,16 +35,17 @@ func (p plain) Send(ctx context.Context, prompt connectors.Prompt) (string, erro
 func TestMemoryPassesTheSuite(t *testing.T) {
 	t.Run("with its powers", func(t *testing.T) { connectortest.Run(t, memory) })
 	t.Run("without", func(t *testing.T) {
-		connectortest.Run(t, func(t *testing.T) connectortest.Harness {
-			h := memory(t)
+		connectortest.Run(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
+			h := memory(t, in)
 			h.Connector, h.Stranger = plain{h.Connector.(*connectortest.Memory)}, nil
 			return h
 		})
 	})
 }
 
-func memory(*testing.T) connectortest.Harness {
+func memory(_ *testing.T, in connectors.Services) connectortest.Harness {
 	m := connectortest.NewMemory(tapOf, nil)
+	m.Bind(in)
 	do := func(p connectors.Prompt, d connectors.Decision) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -80,6 +81,7 @@ func memory(*testing.T) connectortest.Harness {
 
 // refuser answers decisions with errors, one after the other, and then takes them.
 type refuser struct {
+	connectortest.Nobody
 	errs []error
 	got  []connectors.Decision
 }
@@ -100,7 +102,8 @@ func TestMemoryHandsOnAgainWhatWasNotStored(t *testing.T) {
 		h := &refuser{errs: []error{errors.New("disk full"), errors.New("disk full"), permissions.NotYours()}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- m.Run(ctx, h) }()
+		m.Bind(h)
+		go func() { done <- m.Run(ctx) }()
 		p := connectors.Prompt{Request: connectortest.Request(permissions.KindPermission, fay, 1, nil), To: fay}
 		ref, err := m.Send(ctx, p)
 		if err != nil {

@@ -109,7 +109,7 @@ func stranger(t *testing.T, b *bench) {
 		b.Stranger(t, p)
 		b.Do(t, p, deny) // comes after the stranger's, and finds the request as it was
 		for {
-			if got := b.desk.next(t); got.err == nil {
+			if got := b.in.next(t); got.err == nil {
 				if got.decision.Answer != permissions.Deny {
 					t.Errorf("the stranger's answer was taken: %+v", got.decision)
 				}
@@ -125,11 +125,11 @@ func refusalTold(t *testing.T, b *bench) {
 	p, _ := b.send(t, permissions.KindPermission, func(r *permissions.Request) { r.Asked = []string{"somebody else"} })
 	b.Do(t, p, allowOnce)
 	var refusal *permissions.Refusal
-	if got := b.desk.next(t); !errors.As(got.err, &refusal) {
+	if got := b.in.next(t); !errors.As(got.err, &refusal) {
 		t.Fatalf("the handler answered %v; want a refusal", got.err)
 	}
 	b.Sees(t, refusal.Text)
-	if r := b.desk.row(p); r.State != permissions.Pending {
+	if r := b.in.row(p); r.State != permissions.Pending {
 		t.Errorf("the request is %s; want pending", r.State)
 	}
 }
@@ -156,17 +156,17 @@ func settledElsewhere(t *testing.T, b *bench) {
 	} {
 		p, ref := b.send(t, c.kind, nil)
 		b.Sees(t, p.Code)
-		p = b.desk.elsewhere(t, p, c.end(p.Request))
+		p = b.in.elsewhere(t, p, c.end(p.Request))
 		if p.Request.State == permissions.Pending { // somebody who was added decides
 			c.says = fmt.Sprint("reason ", i)
-			p = b.desk.elsewhere(t, p, permissions.Cast{Vote: permissions.Vote{
+			p = b.in.elsewhere(t, p, permissions.Cast{Vote: permissions.Vote{
 				By: "robin", Via: "telegram", Answer: permissions.Deny, Comment: c.says, At: p.Request.CreatedAt,
 			}})
 		}
 		b.edit(t, ref, p)
 		b.Sees(t, c.says)
 	}
-	b.desk.none(t)
+	b.in.none(t)
 	p, _ := b.send(t, permissions.KindPermission, nil) // and the next can be answered
 	b.Do(t, p, deny)
 	b.decided(t, p, deny)
@@ -176,26 +176,26 @@ func settledElsewhere(t *testing.T, b *bench) {
 func lateAnswer(t *testing.T, b *bench) {
 	p, _ := b.send(t, permissions.KindPermission, nil)
 	b.Sees(t, p.Code)
-	settled := b.desk.elsewhere(t, p, permissions.Withdraw{By: "robin", Via: "cli", At: p.Request.CreatedAt})
+	settled := b.in.elsewhere(t, p, permissions.Withdraw{By: "robin", Via: "cli", At: p.Request.CreatedAt})
 	b.Do(t, p, allowOnce)
 	var refusal *permissions.Refusal
-	if got := b.desk.next(t); !errors.As(got.err, &refusal) || refusal.Code != permissions.CodeSettled {
+	if got := b.in.next(t); !errors.As(got.err, &refusal) || refusal.Code != permissions.CodeSettled {
 		t.Fatalf("the handler answered %v; want that it is settled", got.err)
 	}
 	b.Sees(t, "Too late")
-	if r := b.desk.row(p); r.State != settled.Request.State {
+	if r := b.in.row(p); r.State != settled.Request.State {
 		t.Errorf("the request is %s; want %s as before", r.State, settled.Request.State)
 	}
 }
 
 // storedLater fails to store a decision once. The channel gives it again, or the person does.
 func storedLater(t *testing.T, b *bench) {
-	b.desk.mu.Lock()
-	b.desk.failures = 1
-	b.desk.mu.Unlock()
+	b.in.mu.Lock()
+	b.in.failures = 1
+	b.in.mu.Unlock()
 	p, _ := b.send(t, permissions.KindPermission, nil)
 	b.Do(t, p, allowOnce)
-	if got := b.desk.next(t); !errors.Is(got.err, errStore) {
+	if got := b.in.next(t); !errors.Is(got.err, errStore) {
 		t.Fatalf("the handler answered %v; want %v", got.err, errStore)
 	}
 	b.Do(t, p, allowOnce)
@@ -240,5 +240,5 @@ func ends(t *testing.T, b *bench) {
 	} else if errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("Send = %v after the end of Run, for good; want that it is tried again", err)
 	}
-	b.desk.none(t)
+	b.in.none(t)
 }

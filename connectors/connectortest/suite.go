@@ -2,6 +2,7 @@ package connectortest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ type Harness struct {
 	Sees func(t testing.TB, text string)
 	// Seen is everything that the person got to see so far.
 	Seen func() string
+	// Now is the channel's clock. Nil where that is the machine's.
+	Now func() time.Time
 	// Stranger has somebody else try to allow. Nil where nobody else can reach the channel.
 	Stranger func(t testing.TB, p connectors.Prompt)
 }
@@ -39,9 +42,12 @@ type part struct {
 	test func(*testing.T, *bench)
 }
 
+// Start makes a connector for the suite, which hands what its person does to in.
+type Start func(t *testing.T, in connectors.Services) Harness
+
 // Run checks a connector. start makes a new one for every part of the suite; what it starts ends with the test's
 // cleanups, and leaves no goroutine but those that left allows: what a library of the channel's leaves behind.
-func Run(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) {
+func Run(t *testing.T, start Start, left ...goleak.Option) {
 	run(t, start, left, []part{
 		{"answers", answers},
 		{"one after the other", oneAfterTheOther},
@@ -64,16 +70,16 @@ func Run(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) 
 
 // RunTalk checks, as [Run] does, what is said by a connector at whose other end is a program, which answers as it likes.
 // Of the harness, Connector, To, Is, Sees and Seen are needed.
-func RunTalk(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) {
+func RunTalk(t *testing.T, start Start, left ...goleak.Option) {
 	run(t, start, left, []part{{"agents talk", talks}, {"ends with its context", ends}})
 }
 
-func run(t *testing.T, start func(t *testing.T) Harness, left []goleak.Option, parts []part) {
+func run(t *testing.T, start Start, left []goleak.Option, parts []part) {
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
 			left := append([]goleak.Option{goleak.IgnoreCurrent()}, left...)
 			t.Cleanup(func() { goleak.VerifyNone(t, left...) }) // the last of the cleanups
-			part.test(t, newBench(t, start(t)))
+			part.test(t, newBench(t, start))
 		})
 	}
 }
@@ -81,16 +87,19 @@ func run(t *testing.T, start func(t *testing.T) Harness, left []goleak.Option, p
 // bench is a connector that runs.
 type bench struct {
 	Harness
-	desk   *desk
+	in     *inbound
 	cancel context.CancelFunc
 	done   chan error
 	number int64
 }
 
-func newBench(t *testing.T, h Harness) *bench {
+func newBench(t *testing.T, start Start) *bench {
+	in := newInbound()
+	h := start(t, in)
+	in.serve(h)
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &bench{Harness: h, desk: newDesk(h), cancel: cancel, done: make(chan error, 1)}
-	go func() { b.done <- h.Connector.Run(ctx, b.desk) }()
+	b := &bench{Harness: h, in: in, cancel: cancel, done: make(chan error, 1)}
+	go func() { b.done <- h.Connector.Run(ctx) }()
 	t.Cleanup(func() { b.stop(t) })
 	return b
 }
@@ -119,7 +128,7 @@ func (b *bench) send(
 ) (p connectors.Prompt, ref string) {
 	t.Helper()
 	b.number++
-	p = b.desk.put(Request(kind, b.To, b.number, change), code(b.number))
+	p = b.in.put(Request(kind, b.To, b.number, change), code(b.number))
 	return p, b.sent(t, p)
 }
 
@@ -127,12 +136,27 @@ func (b *bench) sent(t testing.TB, p connectors.Prompt) (ref string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if namer, names := b.Connector.(connectors.MessageIDAllocator); names {
+		p.Ref = namer.AllocateID(p)
+	}
+	b.in.sends(p)
 	ref, err := b.Connector.Send(ctx, p)
+	for again := time.Tick(5 * time.Millisecond); temporary(err) && ctx.Err() == nil; ref, err = b.Connector.Send(ctx, p) {
+		<-again
+	}
 	if err != nil || ref == "" {
 		t.Fatalf("Send = %q, %v; want the channel's name for what was sent", ref, err)
 	}
+	dated := time.Time{}
+	if dater, dates := b.Connector.(connectors.MessageDater); dates {
+		dated = dater.SentTime(ref)
+	}
+	b.in.sent(p, ref, dated)
 	return ref
 }
+
+// temporary reports whether an engine would try again.
+func temporary(err error) bool { return err != nil && !errors.Is(err, connectors.ErrUnreachable) }
 
 // edit shows what has become of a request. Without the power to edit, that is a message of its own.
 func (b *bench) edit(t testing.TB, ref string, p connectors.Prompt) {
@@ -144,7 +168,7 @@ func (b *bench) edit(t testing.TB, ref string, p connectors.Prompt) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := editor.Edit(ctx, ref, p); err != nil {
+	if err := editor.Edit(ctx, ref, b.in.edits(ref, p)); err != nil {
 		t.Fatalf("Edit = %v", err)
 	}
 }
@@ -152,7 +176,7 @@ func (b *bench) edit(t testing.TB, ref string, p connectors.Prompt) {
 // decided checks the next decision that reaches the handler.
 func (b *bench) decided(t testing.TB, p connectors.Prompt, want connectors.Decision) permissions.Request {
 	t.Helper()
-	got := b.desk.next(t)
+	got := b.in.next(t)
 	d := got.decision
 	if got.err != nil {
 		t.Fatalf("the handler refused %+v: %v", d, got.err)

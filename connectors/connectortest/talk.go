@@ -72,18 +72,18 @@ func (m *Memory) Typed(ctx context.Context, enough func([]time.Time) bool) ([]ti
 
 // passOn hands a message that is no answer to the handler, once there is one, if that takes any.
 func (m *Memory) passOn(ctx context.Context, name, text string) error {
-	if err := m.wait(ctx, func() bool { return m.handler != nil || m.ended }); err != nil {
+	if err := m.wait(ctx, func() bool { return m.runs || m.ended }); err != nil {
 		return err
 	}
 	m.mu.Lock()
-	listener, listens := m.handler.(connectors.Listener)
+	in, runs := m.in, m.runs
 	m.passed++
 	key := fmt.Sprintf("%s:%d", m.As.Via, m.passed)
 	m.mu.Unlock()
-	if !listens {
+	if !runs {
 		return nil
 	}
-	return listener.OnMessage(ctx, connectors.Message{From: m.from(name), Text: text, Key: key})
+	return in.OnMessage(ctx, connectors.Message{From: m.from(name), Text: text, Key: key})
 }
 
 // talks has an agent speak to the person, by a connector that can.
@@ -123,7 +123,7 @@ func talks(t *testing.T, b *bench) {
 	if n := strings.Count(b.Seen(), "lorem"); long.Part == 0 || n != 4000 {
 		t.Errorf("%d of 4000 words in %d messages", n, long.Part+1)
 	}
-	b.desk.none(t)
+	b.in.none(t)
 	b.stop(t)
 	_, _, err := talker.SendMessage(context.Background(), connectors.AgentMessage{To: b.To, Text: "x"})
 	if err == nil || errors.Is(err, connectors.ErrUnreachable) {
@@ -147,17 +147,17 @@ func listens(t *testing.T, b *bench) {
 	tells(t, p, text)
 	b.Sees(t, "refuses nothing")
 	select {
-	case m := <-b.desk.heard:
+	case m := <-b.in.heard:
 		if m.Text != text || m.Key == "" {
 			t.Errorf("the handler heard %+v", m)
 		}
 	case <-time.After(patience):
 		t.Error("the handler heard nothing")
 	}
-	if n := len(b.desk.heard); n > 0 {
+	if n := len(b.in.heard); n > 0 {
 		t.Errorf("it heard %d messages more", n)
 	}
-	b.desk.none(t)
+	b.in.none(t)
 	b.Do(t, p, deny) // what waits can still be answered
 	b.decided(t, p, deny)
 }

@@ -74,7 +74,7 @@ func told(t *testing.T, b *bench) {
 		t.Fatalf("Tell = %v", err)
 	}
 	b.Sees(t, "1 request waits for your answer:")
-	b.desk.none(t)
+	b.in.none(t)
 	b.Do(t, p, deny) // what waits can still be answered
 	b.decided(t, p, deny)
 	b.stop(t)

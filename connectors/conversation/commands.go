@@ -47,7 +47,7 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 		return r.revoke(ctx, m.From, m.Who, rest)
 	case "/stop":
 		if isStopAll(name, rest) {
-			n, err := r.Desk.StopAll(ctx, m.From)
+			n, err := r.Inbound.StopAll(ctx, m.From)
 			return stopped(n), err
 		}
 		return r.order(ctx, m, permissions.OrderStop)
@@ -75,11 +75,11 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 
 // resume ends a stop of everything, for those who may.
 func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, error) {
-	by := r.Desk.StoppedBy()
+	by := r.Inbound.StoppedBy()
 	if by == "" {
 		return "Nothing is stopped.", nil
 	}
-	err := r.Desk.Resume(ctx, id)
+	err := r.Inbound.Resume(ctx, id)
 	if permissions.CodeOf(err) == permissions.CodeNotYours {
 		return NotResumed(by), nil
 	}
@@ -100,19 +100,16 @@ func NotResumed(by string) string {
 
 // lock locks or unlocks a person.
 func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name string) (string, error) {
-	desk, can := r.Desk.(connectors.Locker)
 	switch {
-	case !can:
-		return "Nobody is locked or unlocked here; use: daycared lock NAME", nil
 	case command == "/lock":
-		l, err := desk.Lock(ctx, id, name, time.Time{})
+		l, err := r.Inbound.Lock(ctx, id, name, time.Time{})
 		name = card.Visible(l.Person)
 		return "🔒 " + name + " is locked: nothing from " + name + "'s accounts counts until the operator, or two other people, say " +
 			"/unlock " + name, err
 	case name == "":
 		return "Say who: /unlock and a name.", nil
 	}
-	l, over, err := desk.Unlock(ctx, id, name)
+	l, over, err := r.Inbound.Unlock(ctx, id, name)
 	if name = card.Visible(l.Person); over {
 		return "🔓 " + name + " is unlocked.", err
 	}
@@ -120,11 +117,11 @@ func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name
 }
 
 func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Inbound.Pending(ctx, id, "", mostOpen)
 	if err != nil {
 		return "", err
 	}
-	if by := r.Desk.StoppedBy(); by != "" {
+	if by := r.Inbound.StoppedBy(); by != "" {
 		return "Everything was stopped by " + card.Visible(by) + "; nothing is asked until /resume.", nil
 	}
 	if len(waiting) == 0 {
@@ -138,7 +135,7 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 }
 
 func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	grants, err := r.Desk.Grants(ctx, id)
+	grants, err := r.Inbound.Grants(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -160,13 +157,13 @@ func (r *Reader) revoke(
 		return "Say which: /revoke and the id of a grant (see /grants), or the code of an approval that was not used.", nil
 	}
 	if len(name) == permissions.CodeLength {
-		s, err := r.Desk.Void(ctx, id, strings.ToUpper(name))
+		s, err := r.Inbound.Void(ctx, id, strings.ToUpper(name))
 		if err != nil {
 			return "", err
 		}
 		return card.Settled(s.Request, r.shown(who)), nil
 	}
-	revoked, err := r.Desk.Revoke(ctx, id, permissions.ID(strings.ToUpper(name)))
+	revoked, err := r.Inbound.Revoke(ctx, id, permissions.ID(strings.ToUpper(name)))
 	if err != nil {
 		return "", err
 	}
@@ -184,7 +181,7 @@ func stopped(n int) string {
 // agent passes a message that is not an answer to its agent and returns the reply: line if that succeeded, otherwise the
 // reason. waiting requests are still pending for its author.
 func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int) (words string, err error) {
-	err = r.Desk.OnMessage(ctx, m.Message)
+	err = r.Inbound.OnMessage(ctx, m.Message)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		return line, nil
@@ -210,7 +207,7 @@ func nobodyBound(waiting int) string {
 
 // agents lists a person's agents.
 func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, error) {
-	all, err := r.Desk.Agents(ctx, id)
+	all, err := r.Inbound.Agents(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -233,7 +230,7 @@ func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (
 	if name == "" {
 		return r.agents(ctx, id)
 	}
-	agent, err := r.Desk.Use(ctx, id, name)
+	agent, err := r.Inbound.Use(ctx, id, name)
 	if err != nil {
 		return "", err
 	}
@@ -242,11 +239,11 @@ func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (
 
 // status describes the agent in the foreground and counts what waits for the person.
 func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, error) {
-	all, err := r.Desk.Agents(ctx, id)
+	all, err := r.Inbound.Agents(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Inbound.Pending(ctx, id, "", mostOpen)
 	if err != nil {
 		return "", err
 	}
@@ -268,11 +265,11 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 
 // order makes the agent in the foreground obey.
 func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (string, error) {
-	before, err := r.Desk.Agents(ctx, m.From)
+	before, err := r.Inbound.Agents(ctx, m.From)
 	if err != nil {
 		return "", err
 	}
-	agent, err := r.Desk.Order(ctx, m.From, o, m.Key)
+	agent, err := r.Inbound.Order(ctx, m.From, o, m.Key)
 	if err != nil {
 		return "", err
 	}

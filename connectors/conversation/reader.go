@@ -2,8 +2,8 @@
 // reply; it is a command, such as /pending; or it is for one of their agents. The replies are returned as text, which the
 // channel sends.
 //
-// It depends on no channel: the channel has proved who wrote and which message is replied to, and the engine, which is the
-// [Desk], says what is allowed. Groups are not conversations; their channel decides who gets an answer.
+// It depends on no channel: the channel has proved who wrote and which message is replied to, and the [connectors.Inbound]
+// says what is allowed. Groups are not conversations; their channel decides who gets an answer.
 package conversation
 
 import (
@@ -24,20 +24,10 @@ import (
 // mostOpen limits the pending requests that a message can be about.
 const mostOpen = 100
 
-// Desk is what conversations need from the engine. An identity that is not configured, or that asks for what is not theirs,
-// gets a *permissions.Refusal.
-type Desk interface {
-	connectors.Handler
-	connectors.AgentChats
-	connectors.Controls
-	// Person returns the person of an identity.
-	Person(id connectors.Identity) (connectors.Person, error)
-}
-
 // Options configure a [Reader].
 type Options struct {
-	Desk Desk
-	Now  func() time.Time
+	Inbound connectors.Inbound
+	Now     func() time.Time
 	// Help explains how to answer in this channel; Account is a sentence about how the author is identified.
 	Help    string
 	Account func(connectors.Identity) string
@@ -134,7 +124,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 // decisions about the others are still to be made.
 func (r *Reader) Before(ctx context.Context, m Message, codes []string) (settled []reply.Open, why []error) {
 	for _, code := range codes {
-		q, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // without an answer it decides nothing
+		q, err := r.Inbound.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // without an answer it decides nothing
 		why = append(why, err)
 		if slices.ContainsFunc(q.Votes, func(v permissions.Vote) bool {
 			return v.By == m.Who.Name && m.Key != "" && strings.HasPrefix(v.Key, m.Key+":")
@@ -161,7 +151,7 @@ func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, 
 func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Did, err error) {
 	for i, d := range said.Decisions {
 		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
-		settled, err := r.Desk.OnPermission(ctx, d)
+		settled, err := r.Inbound.OnPermission(ctx, d)
 		words, fault := r.Answered(m.Who, settled, err)
 		if fault != nil {
 			return Did{}, fault
@@ -201,7 +191,7 @@ func (r *Reader) shown(to connectors.Person) card.Options {
 func (r *Reader) Open(
 	ctx context.Context, id connectors.Identity, who connectors.Person, ref, card string,
 ) (open []reply.Open, quoted string, err error) {
-	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Inbound.Pending(ctx, id, "", mostOpen)
 	if err != nil {
 		return nil, "", err
 	}
@@ -255,7 +245,7 @@ func (r *Reader) Unheard(
 	if !alone {
 		return words + ".", nil
 	}
-	waiting, err := r.Desk.Pending(ctx, id, "", 1)
+	waiting, err := r.Inbound.Pending(ctx, id, "", 1)
 	if err != nil || len(waiting) == 0 {
 		return words + ".", err
 	}

@@ -11,41 +11,41 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// forgetfulDesk stores nothing, and nothing waits there.
-type forgetfulDesk struct {
-	Desk
+// forgetful stores nothing, and nothing waits there.
+type forgetful struct {
+	connectors.Inbound
 	why error
 }
 
-func (d forgetfulDesk) OnMessage(context.Context, connectors.Message) error { return d.why }
+func (d forgetful) OnMessage(context.Context, connectors.Message) error { return d.why }
 
-func (d forgetfulDesk) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
+func (d forgetful) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
 	return permissions.Request{}, d.why
 }
 
-func (d forgetfulDesk) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.RequestView, error) {
+func (d forgetful) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.RequestView, error) {
 	return nil, nil
 }
 
-func (d forgetfulDesk) StopAll(context.Context, connectors.Identity) (int, error) { return 0, d.why }
+func (d forgetful) StopAll(context.Context, connectors.Identity) (int, error) { return 0, d.why }
 
-func (d forgetfulDesk) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
+func (d forgetful) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
 	return nil, permissions.NoAgent()
 }
 
-func (d forgetfulDesk) Order(context.Context, connectors.Identity, permissions.Order, string) (string, error) {
+func (d forgetful) Order(context.Context, connectors.Identity, permissions.Order, string) (string, error) {
 	return "", permissions.NoAgent()
 }
 
-func (d forgetfulDesk) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
+func (d forgetful) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
 	return nil, nil
 }
 
-func (d forgetfulDesk) StoppedBy() string { return "" }
+func (d forgetful) StoppedBy() string { return "" }
 
 func over(why error) *Reader {
 	return New(Options{
-		Desk: forgetfulDesk{why: why}, Now: time.Now, Help: "Press a button.",
+		Inbound: forgetful{why: why}, Now: time.Now, Help: "Press a button.",
 		Account: func(connectors.Identity) string { return "Your number is 7." },
 	})
 }
@@ -76,7 +76,7 @@ func TestShownByTheChannelsClock(t *testing.T) {
 
 // oneWaits is a desk with one pending request and one copy.
 type oneWaits struct {
-	forgetfulDesk
+	forgetful
 	copy permissions.Copy
 }
 
@@ -106,7 +106,7 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 			if c.copy.Connector != "web" {
 				c.copy.Connector = via
 			}
-			r := New(Options{Desk: oneWaits{copy: c.copy}})
+			r := New(Options{Inbound: oneWaits{copy: c.copy}})
 			open, quoted, err := r.Open(t.Context(), connectors.Identity{Via: via}, connectors.Person{Name: "fay"}, "3", c.card)
 			if err != nil || len(open) != 1 || (quoted == "K7F3Q") != c.quoted || open[0].ShownAt.IsZero() == c.shown {
 				t.Errorf("%s, %s: %q, %+v, %v", name, via, quoted, open, err)

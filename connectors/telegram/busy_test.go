@@ -93,7 +93,7 @@ func TestAChatThatIsBusyIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 // left alone; and no other error does.
 func TestErrorsSayWhenToTryAgain(t *testing.T) {
 	fay := connectors.Person{Name: "fay"}
-	c := New(Options{Token: "1:x"})
+	c := New(Options{Token: "1:x"}, nil)
 	busy := &apiError{Method: "sendMessage", Code: 429, RetryAfter: time.Minute}
 	c.pace.told(fayChat, busy)
 	turn := c.turn(t.Context(), fayChat, 0)
@@ -110,7 +110,7 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 		"gone":       {&apiError{Code: 403, RetryAfter: time.Minute}, 0, 0},
 		"nothing":    {nil, 0, 0},
 	} {
-		if got := connectors.RetryAfter(New(Options{Now: time.Now}).failed(spot{}, fay, e.err)); got < e.least || got > e.most {
+		if got := connectors.RetryAfter(New(Options{Now: time.Now}, nil).failed(spot{}, fay, e.err)); got < e.least || got > e.most {
 			t.Errorf("%s: after %v", name, got)
 		}
 	}

@@ -155,7 +155,7 @@ func TestAMessageAboutAStopSaysThatItWasEndedElsewhere(t *testing.T) {
 func TestAStopThatEndsBetweenTwoStepsKeepsNoButtons(t *testing.T) {
 	s := play(t)
 	m := s.stopsAll()
-	d := &handler{Connector: s.bot, desk: s.Engine}
+	d := &handler{Connector: s.bot}
 	at := ref{ids["fay"], int64(m.ID)}
 	stop := s.Stop().At
 	s.says("fay", "/resume", resumed)

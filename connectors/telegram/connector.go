@@ -30,7 +30,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -48,6 +47,7 @@ type Options struct {
 
 // Connector is one bot. It is safe for concurrent use.
 type Connector struct {
+	in    connectors.Services
 	api   *api
 	pace  *pace
 	state *state
@@ -88,9 +88,10 @@ var (
 	_ connectors.MessageDater        = (*Connector)(nil)
 )
 
-// New makes a connector. It performs no I/O.
-func New(o Options) *Connector {
+// New makes a connector that hands what people do to in. It performs no I/O.
+func New(o Options, in connectors.Services) *Connector {
 	c := &Connector{
+		in:  in,
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
 		host: o.Host, links: &links{Invitations: connectors.NewInvitations(o.Now)},
 		files: map[string]bool{},
@@ -144,16 +145,12 @@ func (c *Connector) Reach(p connectors.Person) error {
 const stopTime = 700 * time.Millisecond
 
 // Run serves until ctx ends; it is called once. It refreshes the cards that say that the daemon is not running, then hands
-// what people do to h, which must also be a [Desk]. Nothing is sent after it returns.
-func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	desk, ok := h.(Desk)
-	if !ok {
-		return errors.New("serve telegram: the handler does not implement Desk")
-	}
-	d := newHandler(c, desk)
+// on what people do. Nothing is sent after it returns.
+func (c *Connector) Run(ctx context.Context) error {
+	d := newHandler(c)
 	poller := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
-	if poller.before = desk.Downtime(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
+	if poller.before = c.in.Downtime(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
 		group.Go(func() error { return d.begin(running) })
 	}
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
@@ -451,34 +448,4 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 		return &laterError{err, after}
 	}
 	return err
-}
-
-// Desk is what this connector needs from the engine besides deciding. An identity that is not configured, or that asks for
-// what is not theirs, gets a *permissions.Refusal.
-type Desk interface {
-	conversation.Desk
-	// NoteUnknownSender records that an unknown account wrote; At is ignored.
-	NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error
-	// Preview returns the request that a decision would be about, without deciding it.
-	Preview(ctx context.Context, d connectors.Decision) (connectors.Prompt, error)
-	// ShowAgain sends everything pending that was shown through a connector again, and returns the previous prompts.
-	ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error)
-	// Groups lists the groups in which people are asked.
-	Groups(ctx context.Context) ([]connectors.Group, error)
-	// RenameGroup records a group's new id and sends its pending requests again.
-	RenameGroup(ctx context.Context, was, now string) error
-	// ChatLost records that a group, or that person, cannot be written to, and why. Other recipients are asked at once.
-	ChatLost(ctx context.Context, via, person, place, why string) error
-	// ChatRecovered ends Lost: the person is asked again, or the group's copies are kept up to date again.
-	ChatRecovered(ctx context.Context, via, person, place string) error
-	// Downtime is how long the daemon was down before this start.
-	Downtime() time.Duration
-	// Stop is the stop in force.
-	Stop() connectors.Stop
-	// EndStop is Resume for the stop that began at that time. It refuses with [permissions.CodeSettled] if that is over.
-	EndStop(ctx context.Context, id connectors.Identity, at time.Time) error
-	// LivePrompts returns at most limit prompts of the newest pending requests that a connector shows.
-	LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
-	// Refresh edits everything pending that a connector shows, and returns it.
-	Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error)
 }

@@ -39,7 +39,7 @@ func TestStartCode(t *testing.T) {
 // TestReceive pairs a person without a daemon, and leaves nothing for a later daemon.
 func TestReceive(t *testing.T) {
 	server := telegramtest.New(t)
-	c := New(Options{Token: Token(server.Token()), APIURL: server.URL(), Host: "vps", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	c := New(Options{Token: Token(server.Token()), APIURL: server.URL(), Host: "vps", Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Receive(ctx) }()
@@ -85,13 +85,13 @@ func TestReceive(t *testing.T) {
 
 func TestABotsErrorsAreInWords(t *testing.T) {
 	server := telegramtest.New(t)
-	c := New(Options{Token: "1:wrong", APIURL: server.URL(), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	c := New(Options{Token: "1:wrong", APIURL: server.URL(), Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
 	if _, err := c.Bot(t.Context()); !errors.Is(err, ErrToken) {
 		t.Errorf("a wrong token: %v", err)
 	}
 	c.api.close()
 	server.Down()
-	c = New(Options{Token: Token(server.Token()), APIURL: server.URL(), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	c = New(Options{Token: Token(server.Token()), APIURL: server.URL(), Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
 	if _, err := c.Invite(t.Context()); err == nil || strings.Contains(err.Error(), server.Token()) {
 		t.Errorf("without a network: %v", err)
 	}

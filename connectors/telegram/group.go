@@ -20,11 +20,11 @@ import (
 func (d *handler) membershipChanged(ctx context.Context, m member) error {
 	away := m.New.Status == "left" || m.New.Status == "kicked"
 	if m.Chat.Type == "private" {
-		p, err := d.desk.Person(identity(m.Chat.ID))
+		p, err := d.in.Person(identity(m.Chat.ID))
 		if err != nil || !away { // pressing Start is noticed by [handler.found]
 			return nil //nolint:nilerr // an unknown account is never asked
 		}
-		return d.desk.ChatLost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
+		return d.in.ChatLost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
 	}
 	places, err := d.places(ctx, m.Chat.ID)
 	if err != nil {
@@ -39,11 +39,11 @@ func (d *handler) membershipChanged(ctx context.Context, m member) error {
 		switch {
 		case err != nil:
 		case away:
-			err = d.desk.ChatLost(ctx, Name, "", p.Now, "the bot was removed from the group")
+			err = d.in.ChatLost(ctx, Name, "", p.Now, "the bot was removed from the group")
 		case m.New.Status == "restricted" && denied(m.New.Write):
-			err = d.desk.ChatLost(ctx, Name, "", p.Now, "the bot may not write in the group")
+			err = d.in.ChatLost(ctx, Name, "", p.Now, "the bot may not write in the group")
 		default:
-			err = d.desk.ChatRecovered(ctx, Name, "", p.Now)
+			err = d.in.ChatRecovered(ctx, Name, "", p.Now)
 		}
 	}
 	return err
@@ -51,7 +51,7 @@ func (d *handler) membershipChanged(ctx context.Context, m member) error {
 
 // places returns the targets of a group: a route names them, or a request is pending there.
 func (d *handler) places(ctx context.Context, chat int64) ([]connectors.Group, error) {
-	places, err := d.desk.Groups(ctx)
+	places, err := d.in.Groups(ctx)
 	return slices.DeleteFunc(places, func(p connectors.Group) bool {
 		at, err := parsePlace(p.Now)
 		return err != nil || at.chat != chat
@@ -91,7 +91,7 @@ const probeTime = 5 * time.Second
 
 // probe asks for each of our groups that can still become a supergroup whether it has.
 func (d *handler) probe(ctx context.Context) error {
-	places, err := d.desk.Groups(ctx)
+	places, err := d.in.Groups(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (d *handler) probe(ctx context.Context) error {
 		}
 		err = d.api.call(brief, "sendChatAction", map[string]any{"chat_id": at.chat, "action": "typing"}, nil)
 		if to, moved := migrated(err); moved {
-			if err := d.desk.RenameGroup(ctx, p.Now, Place(to, at.thread)); err != nil {
+			if err := d.in.RenameGroup(ctx, p.Now, Place(to, at.thread)); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func (d *handler) migrates(ctx context.Context, was, to int64) error {
 	places, err := d.places(ctx, was)
 	for _, p := range places {
 		if at, bad := parsePlace(p.Now); bad == nil && err == nil {
-			err = d.desk.RenameGroup(ctx, p.Now, Place(to, at.thread))
+			err = d.in.RenameGroup(ctx, p.Now, Place(to, at.thread))
 		}
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 	if m.From != nil && !m.From.IsBot && m.SenderChat == nil {
 		id = identity(m.From.ID)
 	}
-	who, err := d.desk.Person(id)
+	who, err := d.in.Person(id)
 	if err != nil {
 		d.auditUnmatched(ctx, m, id)
 		return nil //nolint:nilerr // unknown accounts get no answer
@@ -175,7 +175,7 @@ func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.
 		codes = []string{code}
 	}
 	for _, code := range codes {
-		if _, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, Answer: permissions.Deny, From: id}); err != nil {
+		if _, err := d.in.OnPermission(ctx, connectors.Decision{Code: code, Answer: permissions.Deny, From: id}); err != nil {
 			d.log.Debug("answer of an unknown account in a group refused", "chat", m.Chat.ID, "err", err)
 		}
 	}
@@ -237,7 +237,7 @@ func (d *handler) decides(
 	}
 	for i, decision := range said.Decisions {
 		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
-		r, err := d.desk.OnPermission(ctx, decision)
+		r, err := d.in.OnPermission(ctx, decision)
 		if err := d.answer(ctx, u.Message, toAll, r, err); err != nil {
 			return true, err
 		}

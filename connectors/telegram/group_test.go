@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -440,7 +441,7 @@ func labelled(m telegramtest.Message) string {
 // What cannot be looked at is not allowed by one tap.
 func TestATapInAGroupThatCannotBeLookedAt(t *testing.T) {
 	blind := errors.New("the disk does not answer")
-	d := &handler{Connector: New(Options{APIURL: "http://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}), desk: blindDesk{t: t, why: blind}}
+	d := &handler{Connector: New(Options{APIURL: "http://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}, blindDesk{t: t, why: blind})}
 	u := update{ID: 1, Callback: &callback{
 		ID: "a", From: user{ID: 3}, Message: &message{ID: 2, Chat: chat{ID: -5}},
 		Data: press{Button: "1-a", Answer: permissions.Allow(permissions.Once)}.data(),
@@ -453,7 +454,7 @@ func TestATapInAGroupThatCannotBeLookedAt(t *testing.T) {
 
 // blindDesk can look at nothing.
 type blindDesk struct {
-	Desk
+	connectortest.Nobody
 	t   *testing.T
 	why error
 }
@@ -508,7 +509,7 @@ func TestAMessageInAGroupThatComesAgain(t *testing.T) {
 		s.until("the card is noted", s.upToDate)
 		text += " " + codeIn(m)
 	}
-	d := newHandler(s.bot, s.Engine)
+	d := newHandler(s.bot)
 	u := update{ID: 77, Message: &message{
 		ID: 9999, From: &user{ID: ids["fay"]}, Chat: chat{ID: o.ID(), Type: "supergroup"}, Text: text,
 		Date: s.server.Now().Add(time.Second).Unix(),

@@ -236,7 +236,7 @@ func TestPlaces(t *testing.T) {
 func TestTheBotsNameIsLookedFor(t *testing.T) {
 	s, o := gather(t, "supergroup")
 	s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
-	d := &handler{Connector: s.bot, desk: s.Engine}
+	d := &handler{Connector: s.bot}
 	place := connectors.Group{Name: Place(o.ID(), 0), Now: Place(o.ID(), 0), Routed: true}
 	s.server.FailNext("getMe", -1, telegramtest.BadGateway())
 	s.until("it is not done without a name", func() bool {

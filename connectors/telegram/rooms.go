@@ -69,7 +69,7 @@ const (
 func (d *handler) inspect(ctx context.Context) error {
 	seen := map[string]time.Time{}
 	for ctx.Err() == nil {
-		if places, err := d.desk.Groups(ctx); err == nil {
+		if places, err := d.in.Groups(ctx); err == nil {
 			d.rooms.keep(places)
 			for _, p := range places {
 				if p.Routed && time.Since(seen[p.Name]) >= roomsAgain && d.checkGroup(ctx, p) {
@@ -109,9 +109,9 @@ func (d *handler) checkGroup(ctx context.Context, p connectors.Group) (done bool
 	}
 	if d.rooms.note(p.Name, wrong) {
 		if why, _, _ := strings.Cut(wrong, ";"); lost { // Telegram may not have reported it
-			err = d.desk.ChatLost(ctx, Name, "", p.Now, why)
+			err = d.in.ChatLost(ctx, Name, "", p.Now, why)
 		} else if wrong == "" {
-			err = d.desk.ChatRecovered(ctx, Name, "", p.Now)
+			err = d.in.ChatRecovered(ctx, Name, "", p.Now)
 		}
 		d.log.Warn("group check", "chat", at.chat, "result", cmp.Or(wrong, "ok"), "err", err)
 	}

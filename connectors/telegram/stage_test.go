@@ -19,6 +19,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
@@ -121,7 +122,11 @@ func (s *stage) open() {
 		s.t.Fatal(err)
 	}
 	s.rows = rows
-	s.bot = New(Options{Token: s.token, APIURL: s.server.URL(), Now: s.server.Now, Log: log})
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
+		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
+	})
+	s.bot = New(Options{Token: s.token, APIURL: s.server.URL(), Now: s.server.Now, Log: log}, s.Engine)
 	if !s.paced {
 		quick(s.bot, slices.Concat(s.settings.People, s.groups))
 	}
@@ -132,10 +137,7 @@ func (s *stage) open() {
 		s.bot.api.client.Transport = brisk{transportOf(s.bot.api), others}
 	}
 	people := append([]connectors.Connector{s.bot}, s.others...)
-	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: people, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
-		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
-	})
+	connectortest.Connect(s.Engine, people...)
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func (s *stage) open() {
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(ctx) })
 	for _, c := range people {
-		group.Go(func() { _ = c.Run(ctx, s.Engine) })
+		group.Go(func() { _ = c.Run(ctx) })
 	}
 	s.stop = sync.OnceFunc(func() {
 		cancel()

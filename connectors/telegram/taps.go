@@ -21,13 +21,12 @@ import (
 // handler handles updates: it hands what people do to the engine.
 type handler struct {
 	*Connector
-	desk   Desk
 	reader *conversation.Reader
 }
 
-func newHandler(c *Connector, desk Desk) *handler {
-	return &handler{c, desk, conversation.New(conversation.Options{
-		Desk: desk, Now: c.now, Help: help, Account: account,
+func newHandler(c *Connector) *handler {
+	return &handler{c, conversation.New(conversation.Options{
+		Inbound: c.in, Now: c.now, Help: help, Account: account,
 	})}
 }
 
@@ -35,7 +34,7 @@ func newHandler(c *Connector, desk Desk) *handler {
 func (d *handler) begin(ctx context.Context) error {
 	tries := wire.Tries(time.Second, time.Minute)
 	for ctx.Err() == nil {
-		_, err := d.desk.Refresh(ctx, Name)
+		_, err := d.in.Refresh(ctx, Name)
 		if err == nil {
 			break
 		}
@@ -55,7 +54,7 @@ const (
 // end marks the newest pending cards as not answerable. It is tried once and outside the rate limits, because the daemon is
 // stopping. The next start refreshes all cards.
 func (d *handler) end(ctx context.Context) {
-	prompts, err := d.desk.LivePrompts(ctx, Name, mostEnding)
+	prompts, err := d.in.LivePrompts(ctx, Name, mostEnding)
 	if err != nil {
 		return
 	}
@@ -81,7 +80,7 @@ func (d *handler) end(ctx context.Context) {
 // Each affected person is told once. An old card points to the new one as soon as that is sent.
 func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 	d.gaps.Lock() // a new card may be sent before ShowAgain returns
-	prompts, err := d.desk.ShowAgain(ctx, Name)
+	prompts, err := d.in.ShowAgain(ctx, Name)
 	if err != nil {
 		d.gaps.Unlock()
 		return err
@@ -162,11 +161,11 @@ func (d *handler) found(ctx context.Context, u update) error {
 		at = u.Callback.Message.Chat
 	}
 	return d.lost.Recover(strconv.FormatInt(at.ID, 10), func() error {
-		p, err := d.desk.Person(identity(at.ID))
+		p, err := d.in.Person(identity(at.ID))
 		if err != nil {
 			return nil //nolint:nilerr // an unknown account is never asked
 		}
-		return d.desk.ChatRecovered(ctx, Name, p.Name, "")
+		return d.in.ChatRecovered(ctx, Name, p.Name, "")
 	})
 }
 
@@ -247,7 +246,7 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		return d.step(ctx, tap, p, decision)
 	}
 	if _, allows := p.Answer.Scope(); allows && chatOf(tap).chat < 0 {
-		prompt, err := d.desk.Preview(ctx, decision)
+		prompt, err := d.in.Preview(ctx, decision)
 		switch refusal := permissions.AsRefusal(err); {
 		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p):
 			d.toast(ctx, tap, toastReally, true) // they pressed the second step of another person
@@ -259,7 +258,7 @@ func (d *handler) tap(ctx context.Context, u update) error {
 			return err
 		}
 	}
-	r, err := d.desk.OnPermission(ctx, decision)
+	r, err := d.in.OnPermission(ctx, decision)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		d.toast(ctx, tap, toastDone(r), false)
@@ -286,8 +285,8 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 		d.toast(ctx, tap, toastUnknown, true)
 		return nil
 	}
-	who, err := d.desk.Person(from)
-	stop := d.desk.Stop()
+	who, err := d.in.Person(from)
+	stop := d.in.Stop()
 	switch {
 	case err != nil:
 		if permissions.CodeOf(err) != permissions.CodeLocked {
@@ -308,7 +307,7 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 		d.toast(ctx, tap, toastStay, false)
 		d.keysOfStop(ctx, on, at, keysStopped(at))
 	default:
-		if err = d.desk.EndStop(ctx, from, at); err == nil {
+		if err = d.in.EndStop(ctx, from, at); err == nil {
 			d.toast(ctx, tap, conversation.Resumed, false)
 			d.overwrite(ctx, on, conversation.Resumed)
 		}
@@ -330,7 +329,7 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboard) {
 	d.inBackground(ctx, func(sending context.Context) error {
 		err := d.board(sending, on, k)
-		if err == nil && !d.desk.Stop().At.Equal(at) {
+		if err == nil && !d.in.Stop().At.Equal(at) {
 			d.overwrite(ctx, on, conversation.Resumed)
 		}
 		return err
@@ -339,7 +338,7 @@ func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboa
 
 // gave reports whether the person had already given the button's answer, and it still counts.
 func (d *handler) gave(r permissions.Request, p press, from connectors.Identity) bool {
-	who, err := d.desk.Person(from)
+	who, err := d.in.Person(from)
 	_, allows := p.Answer.Scope()
 	stands := r.State == permissions.Pending || r.State == permissions.Answered && r.Answer == p.Answer ||
 		r.State == permissions.Approved && allows && r.VoidAt.IsZero() || r.State == permissions.Denied && p.Answer == permissions.Deny
@@ -351,7 +350,7 @@ func (d *handler) gave(r permissions.Request, p press, from connectors.Identity)
 // step handles a button that does not decide by itself: the first of two steps, the way back, or an answer that needs
 // words.
 func (d *handler) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
-	prompt, err := d.desk.Preview(ctx, decision)
+	prompt, err := d.in.Preview(ctx, decision)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.refuse(ctx, tap, decision, refusal)
 		return nil
@@ -389,7 +388,7 @@ func (d *handler) ask(ctx context.Context, at ref, q question, code string, id c
 		"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
 		"reply_markup": forceReply{Force: true, Placeholder: q.placeholder, Selective: true},
 	}
-	if who, err := d.desk.Person(id); err == nil && at.chat < 0 {
+	if who, err := d.in.Person(id); err == nil && at.chat < 0 {
 		params["text"], params["entities"] = q.of(who.Name, code, pressed)
 	}
 	d.inBackground(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
@@ -398,7 +397,7 @@ func (d *handler) ask(ctx context.Context, at ref, q question, code string, id c
 // conclude edits the card that was pressed if the daemon's copy is another message: it was sent twice, as after a crash.
 func (d *handler) conclude(ctx context.Context, decision connectors.Decision) {
 	at, err := parseRef(decision.Ref)
-	prompt, _ := d.desk.Preview(ctx, decision) // it is settled by now, but still returned
+	prompt, _ := d.in.Preview(ctx, decision) // it is settled by now, but still returned
 	if err != nil || prompt.Ref == "" || prompt.Ref == decision.Ref {
 		return
 	}
@@ -423,7 +422,7 @@ func (d *handler) redraw(ctx context.Context, decision connectors.Decision, why 
 	}
 	decision.Again = true
 	d.inBackground(ctx, func(ctx context.Context) error {
-		p, _ := d.desk.Preview(ctx, decision)
+		p, _ := d.in.Preview(ctx, decision)
 		if p.Request.ID == "" {
 			return nil
 		}
@@ -444,7 +443,7 @@ func (d *handler) keyboard(
 		if err != nil {
 			return err
 		}
-		is, _ := d.desk.Preview(ctx, decision) // it returns settled requests, too
+		is, _ := d.in.Preview(ctx, decision) // it returns settled requests, too
 		if is.Request.ID == was.Request.ID && is.Request.Revision != was.Request.Revision {
 			d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
 		}

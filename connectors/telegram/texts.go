@@ -25,7 +25,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 		return nil
 	}
 	id := identity(m.From.ID)
-	who, err := d.desk.Person(id)
+	who, err := d.in.Person(id)
 	if err != nil {
 		return d.stranger(ctx, m, err)
 	}
@@ -48,7 +48,7 @@ func (d *handler) unheard(ctx context.Context, m *message, what string) error {
 		return nil
 	}
 	id := identity(m.From.ID)
-	who, err := d.desk.Person(id)
+	who, err := d.in.Person(id)
 	if err != nil {
 		return nil //nolint:nilerr // unknown accounts get no answer
 	}
@@ -81,7 +81,7 @@ func (d *handler) noteTapOfUnknown(ctx context.Context, u *user) {
 	if u == nil || u.IsBot {
 		return
 	}
-	if _, err := d.desk.Person(identity(u.ID)); err == nil {
+	if _, err := d.in.Person(identity(u.ID)); err == nil {
 		return
 	}
 	if _, err := d.noteStranger(ctx, u, -u.ID); err != nil {
@@ -92,7 +92,7 @@ func (d *handler) noteTapOfUnknown(ctx context.Context, u *user) {
 // noteStranger reports an account to the owner, once a day for this key, and returns whether it did.
 func (d *handler) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
 	return d.strangers.Do(key, d.now(), func() error {
-		return d.desk.NoteUnknownSender(ctx, permissions.UnknownSender{Via: Name, Account: address(u.ID), Name: claimed(u)})
+		return d.in.NoteUnknownSender(ctx, permissions.UnknownSender{Via: Name, Account: address(u.ID), Name: claimed(u)})
 	})
 }
 
@@ -116,7 +116,7 @@ func (d *handler) inWords(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, decision connectors.Decision,
 ) error {
 	decision.Comment, decision.From, decision.Key = u.Message.Text, id, d.eventKey(u)
-	r, err := d.desk.OnPermission(ctx, decision)
+	r, err := d.in.OnPermission(ctx, decision)
 	return d.answer(ctx, u.Message, who, r, err)
 }
 
@@ -151,7 +151,7 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	for _, taken := range did.Decided {
 		d.tell(ctx, m, taken.Words)
 	}
-	stop := d.desk.Stop()
+	stop := d.in.Stop()
 	for _, words := range did.Say {
 		if did.StopAll && stop.By == who.Name && !stop.At.IsZero() {
 			d.tellStop(ctx, m, words, stop)
@@ -215,9 +215,6 @@ var menu = []map[string]string{
 	{"command": "help", "description": "How to answer"},
 }
 
-// roster lists the configured people. If the desk has it, all their chats get the menu; otherwise those that write do.
-type roster interface{ People() []connectors.Person }
-
 // menuEvery is how often people who were added or removed are looked for.
 const menuEvery = 30 * time.Second
 
@@ -226,9 +223,7 @@ const menuEvery = 30 * time.Second
 func (d *handler) menus(ctx context.Context) error {
 	given := map[int64]bool{} // false: it failed
 	for ctx.Err() == nil {
-		if all, ok := d.desk.(roster); ok {
-			d.align(ctx, given, all.People())
-		}
+		d.align(ctx, given, d.in.People())
 		select {
 		case <-ctx.Done():
 		case <-time.After(menuEvery):

@@ -383,7 +383,7 @@ func TestAMessageOfSeveralAnswersThatComesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := conversation.New(conversation.Options{Desk: s.Engine, Now: s.server.Now})
+	reader := conversation.New(conversation.Options{Inbound: s.Engine, Now: s.server.Now})
 	m := conversation.Message{Who: fay, At: s.server.Now().Add(time.Second), Message: connectors.Message{
 		From: identity(ids["fay"]), Text: "yes " + one + " " + two, Key: "telegram:1:2",
 	}}

@@ -91,11 +91,13 @@ func TestInTheBackground(t *testing.T) {
 
 func playAsker() error {
 	report := os.NewFile(3, "report")
+	r := ask(permissions.KindPermission, nil)
+	h := takes(r)
 	log := &screen{changed: make(chan struct{})}
 	term := terminal.New(terminal.Options{
 		In: os.Stdin, Out: &foreground{report: report}, UID: fay.UID, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(log, nil)),
-	})
+	}, h)
 	fmt.Fprintln(report, "at first:", term.Reach(fay))
 	giveBack, err := giveAway()
 	if err != nil {
@@ -105,10 +107,8 @@ func playAsker() error {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := ask(permissions.KindPermission, nil)
-	h := takes(r)
 	done := make(chan error, 1)
-	go func() { done <- term.Run(ctx, h) }()
+	go func() { done <- term.Run(ctx) }()
 	late := *ask(permissions.KindPermission, nil)
 	late.State, late.DecidedBy = permissions.Cancelled, "kim"
 	for code, request := range map[string]permissions.Request{"K7F3Q": *r, "LATE2": late} {

@@ -20,7 +20,7 @@ import (
 
 // chat handles what is typed here that is not an answer.
 type chat struct {
-	desk   conversation.Desk
+	in     connectors.Inbound
 	reader *conversation.Reader
 }
 
@@ -59,11 +59,7 @@ Whatever you type while there is none goes to your agent. While there is one, be
 // work if [Options.Leave] is set.
 func (s *screen) talk(ctx context.Context) {
 	t := s.t
-	desk, ok := s.handler.(conversation.Desk)
-	if !ok {
-		return
-	}
-	_, err := desk.Agents(ctx, t.identity())
+	_, err := t.in.Agents(ctx, t.identity())
 	alone := permissions.CodeOf(err) == permissions.CodeNoAgent
 	text := help
 	if alone {
@@ -72,8 +68,8 @@ func (s *screen) talk(ctx context.Context) {
 	if t.o.Leave != "" {
 		text += "\n\n" + t.o.Leave
 	}
-	c := &chat{desk, conversation.New(conversation.Options{
-		Desk: desk, Now: t.o.Now, Help: text,
+	c := &chat{t.in, conversation.New(conversation.Options{
+		Inbound: t.in, Now: t.o.Now, Help: text,
 		Account: func(connectors.Identity) string { return cmp.Or(t.o.Account, "This is the daemon's own console.") },
 	})}
 	if !alone {
@@ -94,7 +90,7 @@ func (s *screen) greet(ctx context.Context) {
 	if s.chat == nil || s.over() {
 		return
 	}
-	all, _ := s.chat.desk.Agents(ctx, s.t.identity()) // on an error, without the agent's name
+	all, _ := s.chat.in.Agents(ctx, s.t.identity()) // on an error, without the agent's name
 	to := "your agent"
 	if i := slices.IndexFunc(all, func(a permissions.Presence) bool { return a.Foreground }); i >= 0 {
 		to = card.Visible(all[i].Agent)
@@ -211,7 +207,7 @@ func (s *screen) aside(ctx context.Context, e entry) bool {
 // converse hands a line to the conversation reader and shows its replies.
 func (s *screen) converse(ctx context.Context, line string) {
 	id := s.t.identity()
-	who, err := s.commands.desk.Person(id)
+	who, err := s.commands.in.Person(id)
 	var did conversation.Did
 	if err == nil {
 		did, err = s.commands.reader.Read(ctx, conversation.Message{

@@ -94,7 +94,7 @@ func onStage(t *testing.T, sit func(testing.TB, func(*terminal.Options)) *person
 		residents = append(residents, &echo{name: name, ready: make(chan struct{})})
 	}
 	s.engine = engine.New(engine.Options{
-		Store: s.rows, Connectors: []connectors.Connector{s.Terminal}, Residents: residents, Now: time.Now, Log: log,
+		Store: s.rows, Residents: residents, Now: time.Now, Log: log,
 		Settings: engine.Settings{
 			UID: fay.UID, People: []connectors.Person{fay}, Routes: []engine.Route{{Ask: []string{fay.Name}}},
 			Approvals: engine.Approvals{
@@ -104,13 +104,15 @@ func onStage(t *testing.T, sit func(testing.TB, func(*terminal.Options)) *person
 			Limits: engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 20},
 		},
 	})
+	s.engine.Connect(s.Terminal)
+	s.to.Services = s.engine
 	if err := s.engine.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.engine.Run(ctx) })
-	group.Go(func() { _ = s.Run(ctx, s.engine) })
+	group.Go(func() { _ = s.Run(ctx) })
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		group.Wait()

@@ -63,7 +63,7 @@ func TestWhatIsAConsole(t *testing.T) {
 		{"a terminal", tty, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			term := terminal.New(terminal.Options{In: c.in, UID: fay.UID})
+			term := terminal.New(terminal.Options{In: c.in, UID: fay.UID}, nil)
 			err := term.Reach(fay)
 			_, sent := term.Send(t.Context(), connectors.Prompt{To: fay, Request: *ask(permissions.KindPause, nil)})
 			if c.why == "" {
@@ -219,10 +219,11 @@ func TestTheModesAreRestored(t *testing.T) {
 		r := ask(permissions.KindPermission, nil)
 		h := takes(r)
 		h.answer = func(connectors.Decision) (permissions.Request, error) { panic("of the handler") }
+		p.to.Services = h
 		done := make(chan any)
 		go func() {
 			defer func() { done <- recover() }()
-			_ = p.Run(t.Context(), h)
+			_ = p.Run(t.Context())
 		}()
 		p.isAsked(t, *r, "K7F3Q")
 		p.screen.asked(t, "K7F3Q")

@@ -109,6 +109,7 @@ func awaits(all string) bool {
 // person sits at a console: a pipe, or a terminal.
 type person struct {
 	*terminal.Terminal
+	to     *connectortest.Late
 	screen *screen
 	log    *screen
 	ending <-chan struct{} // closed when Run is to end
@@ -146,7 +147,8 @@ func newPerson(t testing.TB, in, hand, tty *os.File, change func(*terminal.Optio
 	if change != nil {
 		change(&o)
 	}
-	return &person{Terminal: terminal.New(o), screen: s, log: log, in: in, hand: hand, tty: tty}
+	late := &connectortest.Late{}
+	return &person{Terminal: terminal.New(o, late), to: late, screen: s, log: log, in: in, hand: hand, tty: tty}
 }
 
 func (p *person) types(t testing.TB, keys string) {
@@ -157,11 +159,12 @@ func (p *person) types(t testing.TB, keys string) {
 }
 
 // runs runs the terminal until the test is over.
-func (p *person) runs(t testing.TB, h connectors.Handler) (stop func()) {
+func (p *person) runs(t testing.TB, h connectors.Services) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.ending = ctx.Done()
 	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx, h) }()
+	p.to.Services = h
+	go func() { done <- p.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -190,6 +193,7 @@ func (p *person) isAsked(t testing.TB, r permissions.Request, code string) conne
 
 // taker is a handler with rows of its own, which it settles as permissions.Step has it.
 type taker struct {
+	connectortest.Nobody
 	answer func(connectors.Decision) (permissions.Request, error)
 	got    chan connectors.Decision
 

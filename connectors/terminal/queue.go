@@ -309,5 +309,5 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 // hand submits a decision as the person at this console.
 func (s *screen) hand(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	d.From = s.t.identity()
-	return s.handler.OnPermission(ctx, d)
+	return s.t.in.OnPermission(ctx, d)
 }

@@ -26,9 +26,8 @@ const (
 
 // screen is the state of Run. Only Run's goroutine uses it.
 type screen struct {
-	t       *Terminal
-	handler connectors.Handler
-	chat    *chat // nil without an agent to talk to
+	t    *Terminal
+	chat *chat // nil without an agent to talk to
 	// commands runs commands: chat or a reader of its own; nil if commands are not answered.
 	commands *chat
 

@@ -1,15 +1,12 @@
 package terminal_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
-	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
 )
@@ -17,10 +14,11 @@ import (
 func TestPassesTheSuite(t *testing.T) {
 	for name, sit := range consoles {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, func(t *testing.T) connectortest.Harness {
-				p := &talked{person: sit(t, nil)}
+			connectortest.Run(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
+				p := sit(t, nil)
+				p.to.Services = in
 				return connectortest.Harness{
-					Connector: p, To: fay,
+					Connector: p.Terminal, To: fay,
 					Tells: func(t testing.TB, prompt connectors.Prompt, text string) {
 						p.screen.asked(t, prompt.Code)
 						p.types(t, "> "+text+"\n")
@@ -41,71 +39,6 @@ func TestPassesTheSuite(t *testing.T) {
 		})
 	}
 }
-
-// talked is a terminal whose person has an agent, at the suite's desk.
-type talked struct {
-	*person
-	mu    sync.Mutex
-	cards []connectors.Prompt
-}
-
-func (p *talked) Send(ctx context.Context, prompt connectors.Prompt) (string, error) {
-	p.mu.Lock()
-	p.cards = append(p.cards, prompt)
-	p.mu.Unlock()
-	return p.Terminal.Send(ctx, prompt)
-}
-
-func (p *talked) Run(ctx context.Context, h connectors.Handler) error {
-	return p.Terminal.Run(ctx, front{h.(connectortest.Desk), p})
-}
-
-// front is the suite's desk with what else conversations need of one.
-type front struct {
-	connectortest.Desk
-	at *talked
-}
-
-var _ conversation.Desk = front{}
-
-func (f front) Person(connectors.Identity) (connectors.Person, error) { return fay, nil }
-
-func (f front) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
-	return []permissions.Presence{{Agent: "helper", Foreground: true, Activity: permissions.Idle}}, nil
-}
-
-func (f front) Use(context.Context, connectors.Identity, string) (string, error) {
-	return "helper", nil
-}
-
-func (f front) Order(context.Context, connectors.Identity, permissions.Order, string) (string, error) {
-	return "helper", nil
-}
-
-func (f front) Pending(context.Context, connectors.Identity, permissions.ID, int) (all []permissions.RequestView, err error) {
-	f.at.mu.Lock()
-	defer f.at.mu.Unlock()
-	for _, p := range f.at.cards {
-		all = append(all, permissions.RequestView{Request: p.Request, Code: p.Code})
-	}
-	return all, nil
-}
-
-func (f front) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
-	return nil, nil
-}
-
-func (f front) Revoke(context.Context, connectors.Identity, permissions.ID) (permissions.Revoked, error) {
-	return permissions.Revoked{}, permissions.Unknown("grant")
-}
-
-func (f front) Void(context.Context, connectors.Identity, string) (permissions.RequestView, error) {
-	return permissions.RequestView{}, permissions.Unknown("request")
-}
-
-func (f front) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
-func (f front) Resume(context.Context, connectors.Identity) error         { return nil }
-func (f front) StoppedBy() string                                         { return "" }
 
 // keys are what a person types for an answer.
 func keys(p connectors.Prompt, d connectors.Decision, terminal bool) string {

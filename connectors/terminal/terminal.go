@@ -42,6 +42,7 @@ import (
 // Terminal is the connector to the person at the console. It is safe for concurrent use.
 type Terminal struct {
 	o       Options
+	in      connectors.Inbound
 	console console
 	began   kind // the console's kind at the start
 
@@ -87,11 +88,11 @@ type Options struct {
 	Closed   func()                             // called when the console has closed; may be nil
 }
 
-// New makes a terminal. It neither reads nor changes the console before [Terminal.Run].
-func New(o Options) *Terminal {
+// New makes a terminal that hands answers to in. It neither reads nor changes the console before [Terminal.Run].
+func New(o Options, in connectors.Inbound) *Terminal {
 	o.Via = cmp.Or(o.Via, Name)
 	c := newConsole(o.In)
-	return &Terminal{o: o, console: c, began: c.kind()}
+	return &Terminal{o: o, in: in, console: c, began: c.kind()}
 }
 
 // Name is the connector's name in decisions.
@@ -150,9 +151,9 @@ func closedFor(p connectors.Person) error {
 	return &connectors.UnreachableError{Reason: p.Name + "'s console is closed"}
 }
 
-// Run shows what is sent, one card at a time, and hands answers to h, until ctx ends. A console that closes is not an
-// error; nobody can be reached there any more.
-func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
+// Run shows what is sent, one card at a time, and hands on answers, until ctx ends. A console that closes is not an error;
+// nobody can be reached there any more.
+func (t *Terminal) Run(ctx context.Context) error {
 	heard, bell, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("run the terminal: %w", err)
@@ -170,7 +171,7 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 			<-woken
 		}
 	}()
-	s := &screen{t: t, handler: h, seen: map[string]*item{}}
+	s := &screen{t: t, seen: map[string]*item{}}
 	s.talk(ctx)
 	defer s.release()
 	s.greet(ctx)

@@ -37,7 +37,7 @@ func (d *handler) arrive(ctx context.Context, from sender, name, code string) er
 			"You will be told here.")
 		return nil
 	}
-	if _, err := d.desk.Person(from.identity()); err != nil {
+	if _, err := d.in.Person(from.identity()); err != nil {
 		return d.stranger(ctx, from, name)
 	}
 	if d.book.Wrong(from.number) {

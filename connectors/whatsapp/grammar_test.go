@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
@@ -16,7 +17,7 @@ import (
 // examiner is a desk with the pending requests of the grammar's messages, whatever is decided about them. What came is
 // kept by the id of the message that it came by.
 type examiner struct {
-	nobodys
+	connectortest.Nobody
 	fay   connectors.Person
 	open  []reply.Open
 	names map[string]string // of cards, by code
@@ -25,8 +26,6 @@ type examiner struct {
 	decided map[string][]connectors.Decision
 	passed  map[string]string
 }
-
-var _ Desk = (*examiner)(nil)
 
 // idIn is the id of a message in the key of what it did.
 func idIn(key string) string { return strings.Split(key, ":")[2] }
@@ -65,11 +64,11 @@ func (e *examiner) Pending(
 
 // Every message of the grammar means the same when it comes through a Signal session.
 func TestTheGrammarThroughSignal(t *testing.T) {
-	s := newSuite(t)
 	e := &examiner{
-		fay: s.fay, names: map[string]string{}, decided: map[string][]connectors.Decision{}, passed: map[string]string{},
-		open: replytest.Waiting(s.server.Now().Add(-time.Hour)),
+		names: map[string]string{}, decided: map[string][]connectors.Decision{}, passed: map[string]string{},
 	}
+	s := newSuite(t, e)
+	e.fay, e.open = s.fay, replytest.Waiting(s.server.Now().Add(-time.Hour))
 	ids := map[string]string{"ZZZZ9": newID("ZZZZ9")} // of cards, the last of the past
 	for _, o := range e.open {
 		ids[o.Code] = newID(o.Code)
@@ -77,7 +76,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Connector.Run(ctx, e) }()
+	go func() { done <- s.Connector.Run(ctx) }()
 
 	hello := s.phone.Says("hello")
 	type sent struct {

@@ -142,7 +142,7 @@ func TestTheCodeThatThePhoneShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := New(Options{HTTP: s.Client(), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	c := New(Options{HTTP: s.Client(), Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
 	gone := errors.New("the terminal is gone")
 	for _, x := range []struct {
 		same bool

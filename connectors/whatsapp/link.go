@@ -59,7 +59,7 @@ const (
 // Link makes this daemon a linked device of a WhatsApp account and returns the account's number. It needs exclusive access
 // to the account's file (see [ErrInUse]) and waits until ctx ends.
 func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
-	c := New(Options{Path: o.Path, AutoVersion: o.AutoVersion, HTTP: o.HTTP, Now: time.Now, Log: o.Log})
+	c := New(Options{Path: o.Path, AutoVersion: o.AutoVersion, HTTP: o.HTTP, Now: time.Now, Log: o.Log}, nil)
 	a, err := c.ownAccount(ctx)
 	if err != nil {
 		return "", err

@@ -17,13 +17,12 @@ import (
 // handler handles messages: it hands what people do to the engine.
 type handler struct {
 	*Connector
-	desk   Desk
 	reader *conversation.Reader
 }
 
-func newHandler(c *Connector, desk Desk) *handler {
-	return &handler{c, desk, conversation.New(conversation.Options{
-		Desk: desk, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity) string {
+func newHandler(c *Connector) *handler {
+	return &handler{c, conversation.New(conversation.Options{
+		Inbound: c.in, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity) string {
 			return "Your number is " + card.Visible(id.WhatsApp) + "."
 		},
 	})}
@@ -72,14 +71,14 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 		return d.arrive(ctx, from, name, code)
 	}
 	id := from.identity()
-	who, err := d.desk.Person(id)
+	who, err := d.in.Person(id)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		return d.stranger(ctx, from, name)
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.lost.Recover(who.WhatsApp, func() error { return d.desk.ChatRecovered(ctx, Name, who.Name, "") }); err != nil {
+	if err := d.lost.Recover(who.WhatsApp, func() error { return d.in.ChatRecovered(ctx, Name, who.Name, "") }); err != nil {
 		return err
 	}
 	m := conversation.Message{
@@ -108,7 +107,7 @@ func (d *handler) unheard(ctx context.Context, h incoming) {
 		return
 	}
 	id := from.identity()
-	who, err := d.desk.Person(id)
+	who, err := d.in.Person(id)
 	if err != nil {
 		return // unknown accounts get no answer
 	}
@@ -150,7 +149,7 @@ func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did 
 func (d *handler) stranger(ctx context.Context, from sender, name string) error {
 	claimed := []rune(name)
 	noted, err := d.strangers.Do(from.number, d.now(), func() error {
-		return d.desk.NoteUnknownSender(ctx, permissions.UnknownSender{
+		return d.in.NoteUnknownSender(ctx, permissions.UnknownSender{
 			Via: Name, Account: from.number, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
 		})
 	})
@@ -181,7 +180,7 @@ func (d *handler) changed(ctx context.Context, whose types.JID) error {
 	if number == "" || number == e164(cli.Store.GetJID().ToNonAD()) {
 		return nil
 	}
-	if err := d.desk.Suspend(ctx, Name, number); err != nil {
+	if err := d.in.Suspend(ctx, Name, number); err != nil {
 		return fmt.Errorf("suspend an account whose keys have changed: %w", err)
 	}
 	return nil
@@ -212,7 +211,7 @@ func (d *handler) unread(ctx context.Context, e *events.UndecryptableMessage) {
 		if err != nil || from.number == "" {
 			return err
 		}
-		if _, err := d.desk.Person(from.identity()); err != nil {
+		if _, err := d.in.Person(from.identity()); err != nil {
 			return nil //nolint:nilerr // unknown accounts get no answer
 		}
 		return d.say(ctx, ref{from.number, as}, "I could not read your message. Please send it again; nothing was decided.", "", true)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
@@ -106,29 +107,29 @@ func (s *stage) open() {
 		s.t.Fatal(err)
 	}
 	s.rows = rows
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
+		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
+	})
+	s.desk.Engine = s.Engine
 	s.wa = New(Options{
 		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Now: s.server.Now, Log: log, AutoVersion: s.auto,
 		Number: s.number,
-	})
+	}, s.desk)
 	if !s.paced {
 		s.wa.Unpace()
 	}
 	s.wa.again, s.wa.firstTry, s.wa.patience = 50*time.Millisecond, 10*time.Millisecond, 500*time.Millisecond
 	people := append([]connectors.Connector{s.wa}, s.others...)
-	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: people, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
-		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
-	})
+	connectortest.Connect(s.Engine, people...)
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(ctx) })
-	s.desk.Engine = s.Engine
-	group.Go(func() { _ = s.wa.Run(ctx, s.desk) })
-	for _, c := range s.others {
-		group.Go(func() { _ = c.Run(ctx, s.Engine) })
+	for _, c := range people {
+		group.Go(func() { _ = c.Run(ctx) })
 	}
 	s.stop = sync.OnceFunc(func() {
 		cancel()

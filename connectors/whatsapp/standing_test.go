@@ -1,7 +1,6 @@
 package whatsapp
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -255,20 +254,6 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 	if err := s.wa.Edit(t.Context(), "elsewhere", connectors.Prompt{}); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("edit of a message elsewhere: %v", err)
 	}
-}
-
-// A handler without the methods of Desk is refused.
-func TestRunTakesADesk(t *testing.T) {
-	err := New(Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Run(t.Context(), handlerOnly{})
-	if err == nil || !strings.Contains(err.Error(), "does not implement Desk") {
-		t.Errorf("Run = %v", err)
-	}
-}
-
-type handlerOnly struct{}
-
-func (handlerOnly) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
-	return permissions.Request{}, nil
 }
 
 // An account that is not the one of the configuration is not served, however it came to be linked.

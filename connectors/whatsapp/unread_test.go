@@ -45,7 +45,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 // from unknown senders is bounded.
 func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
 	s := play(t)
-	d := newHandler(s.wa, s.desk)
+	d := newHandler(s.wa)
 	chat := types.NewJID(numbers["fay"], types.DefaultUserServer)
 	for range 5 {
 		d.unread(t.Context(), &events.UndecryptableMessage{Info: types.MessageInfo{

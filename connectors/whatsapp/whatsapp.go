@@ -2,7 +2,7 @@
 // have no buttons, so a card is a text with its code in the first line. An answer is a text, a reply to the card or a thumb
 // on it, read by package reply.
 //
-// A message is acknowledged once the desk has stored it; otherwise it is redelivered with the next connection. The sender
+// A message is acknowledged once the engine has stored it; otherwise it is redelivered with the next connection. The sender
 // is identified by their phone number, as WhatsApp gives it. Only what came from their own device, in a chat with them
 // alone and in their own words, can decide. A person whose keys have changed is suspended before the first message under
 // the new keys is handled.
@@ -16,7 +16,6 @@ package whatsapp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -32,8 +31,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/connectors/conversation"
-	"github.com/daycared/daycared/permissions"
 )
 
 // Name identifies this connector in copies, decided_via and the configuration.
@@ -52,6 +49,7 @@ type Options struct {
 
 // Connector is one linked account. It is safe for concurrent use.
 type Connector struct {
+	in          connectors.Services
 	path, host  string
 	number      string // the only one that is served; empty: any
 	autoVersion bool
@@ -98,9 +96,10 @@ var (
 	_ connectors.MessageDater        = (*Connector)(nil)
 )
 
-// New makes a connector. It performs no I/O.
-func New(o Options) *Connector {
+// New makes a connector that hands what people do to in. It performs no I/O.
+func New(o Options, in connectors.Services) *Connector {
 	return &Connector{
+		in:   in,
 		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
@@ -118,14 +117,9 @@ func (c *Connector) Name() string { return Name }
 // Health is [connectors.HealthChecker].
 func (c *Connector) Health() error { return c.state.Health() }
 
-// Run keeps the account connected until ctx ends and hands what people write to h, which must also be a [Desk]. It is
-// called once.
-func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	desk, ok := h.(Desk)
-	if !ok {
-		return errors.New("serve whatsapp: the handler does not implement Desk")
-	}
-	d := newHandler(c, desk)
+// Run keeps the account connected until ctx ends and hands on what people write. It is called once.
+func (c *Connector) Run(ctx context.Context) error {
+	d := newHandler(c)
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.keep(running) })
 	group.Go(func() error { return d.deliver(running) })
@@ -238,16 +232,4 @@ func (c *Connector) theirTime(ours time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ours.Add(c.skew)
-}
-
-// Desk is what this connector needs from the engine besides deciding. An identity that is not configured, or that asks for
-// what is not theirs, gets a *permissions.Refusal.
-type Desk interface {
-	conversation.Desk
-	// NoteUnknownSender records that an unknown account wrote; At is ignored.
-	NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error
-	// ChatRecovered makes a person be asked again who could not be written to.
-	ChatRecovered(ctx context.Context, via, person, place string) error
-	// Suspend makes an account count for nobody until it is paired again, because it may belong to somebody else by now.
-	Suspend(ctx context.Context, via, address string) error
 }

@@ -85,7 +85,7 @@ func (c *channel) connect(w *world, g *gate) connectors.Connector {
 func (l *line) Name() string { return l.name }
 
 // Run waits: what people do is delivered by the driver.
-func (l *line) Run(ctx context.Context, _ connectors.Handler) error {
+func (l *line) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }

@@ -308,9 +308,10 @@ func (w *world) start() {
 		lines = append(lines, c.connect(w, g))
 	}
 	l.Engine = engine.New(engine.Options{
-		Store: &disk{Store: w.store, w: w, gate: g}, Connectors: lines, Settings: w.settings,
+		Store: &disk{Store: w.store, w: w, gate: g}, Settings: w.settings,
 		Now: w.now, Elapsed: w.elapsed, Log: slog.New(slog.DiscardHandler),
 	})
+	l.Connect(lines...)
 	w.mu.Lock()
 	w.life = l
 	w.mu.Unlock()

@@ -100,17 +100,21 @@ func newStage(t *testing.T, through func(engine.Store) engine.Store) *stage {
 	if through != nil {
 		seen = through(rows)
 	}
-	doors, all := map[string]*admin.Connector{}, []connectors.Person{}
+	var all []connectors.Person
 	for i, name := range people {
-		socket := wiretest.Socket(t)
-		doors[name] = admin.New(admin.Options{Socket: socket, AdminReachable: true, Log: wiretest.Quiet})
-		s.people[name] = newCaller(t, socket, s.clock)
 		all = append(all, connectors.Person{Name: name, User: name, UID: uidOf(i), Location: time.UTC})
 	}
 	e := engine.New(engine.Options{
-		Store: seen, Connectors: []connectors.Connector{doors["fay"]}, Settings: settings(all),
+		Store: seen, Settings: settings(all),
 		Now: s.clock.now, Elapsed: s.clock.elapsed, PruneEvery: 5 * time.Second, Log: wiretest.Quiet,
 	})
+	doors := map[string]*admin.Connector{}
+	for i, name := range people {
+		socket := wiretest.Socket(t)
+		doors[name] = admin.New(admin.Options{Socket: socket, AdminReachable: true, Log: wiretest.Quiet}, seat{e, uidOf(i)})
+		s.people[name] = newCaller(t, socket, s.clock)
+	}
+	e.Connect(doors["fay"])
 	if err := e.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +126,11 @@ func newStage(t *testing.T, through func(engine.Store) engine.Store) *stage {
 		t.Fatal(err)
 	}
 	wiretest.Run(t, forAgents.Run)
-	for i, name := range people {
+	for _, name := range people {
 		if err := doors[name].Listen(); err != nil {
 			t.Fatal(err)
 		}
-		wiretest.Run(t, func(ctx context.Context) error { return doors[name].Run(ctx, seat{e, uidOf(i)}) })
+		wiretest.Run(t, doors[name].Run)
 	}
 	return s
 }

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,11 +55,11 @@ func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
 	plain, socket := agents(&api.TCP{Address: "127.0.0.1:0"})
 	secure, _ := agents(&api.TCP{Address: "127.0.0.1:0", CertFile: certFile, KeyFile: keyFile})
 	deciders := wiretest.Socket(t)
-	door := admin.New(admin.Options{Socket: deciders, Key: "k", Log: wiretest.Quiet})
+	door := admin.New(admin.Options{Socket: deciders, Key: "k", Log: wiretest.Quiet}, desk)
 	if err := door.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	wiretest.Run(t, func(ctx context.Context) error { return door.Run(ctx, desk) })
+	wiretest.Run(t, door.Run)
 
 	const ask, decide = "/v1/requests", "/v1/requests/none/decision"
 	for name, l := range map[string]listener{

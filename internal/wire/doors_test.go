@@ -39,8 +39,8 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 	desk := wiretest.NewDesk()
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	wiretest.Run(t, api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet}).Run)
-	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet})
-	wiretest.Run(t, func(ctx context.Context) error { return connector.Run(ctx, desk) })
+	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
+	wiretest.Run(t, connector.Run)
 	for _, socket := range []string{forAgents, forDeciders} {
 		c := api.NewClient(socket)
 		wiretest.Eventually(t, "served", func() bool { return c.Ready(t.Context()) == nil })
@@ -91,14 +91,14 @@ func TestNothingListensForAWebhook(t *testing.T) {
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	doors := map[string]string{"agent.sock": forAgents, "admin.sock": forDeciders}
 	server := api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet})
-	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet})
+	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
 	for _, listen := range []func() error{server.Listen, connector.Listen} {
 		if err := listen(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wiretest.Run(t, server.Run)
-	wiretest.Run(t, func(ctx context.Context) error { return connector.Run(ctx, desk) })
+	wiretest.Run(t, connector.Run)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	r, _ := desk.Ask(ended, permissions.CallerUID(4242), wiretest.Question("x"))

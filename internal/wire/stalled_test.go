@@ -40,14 +40,14 @@ func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 		Desk: desk, Socket: forAgents, Connections: many, Log: wiretest.Quiet,
 		TCP: &api.TCP{Address: "127.0.0.1:0", PerAddress: many, Total: many},
 	})
-	door := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet})
+	door := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
 	for _, err := range []error{agents.Listen(), door.Listen()} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	wiretest.Run(t, agents.Run)
-	wiretest.Run(t, func(ctx context.Context) error { return door.Run(ctx, desk) })
+	wiretest.Run(t, door.Run)
 
 	hold := holding{ctx: t.Context(), at: []net.Addr{&net.UnixAddr{Name: forAgents, Net: "unix"}, agents.Address()}}
 	end := hold.start(many)

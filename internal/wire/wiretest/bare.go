@@ -17,6 +17,12 @@ func (d *Desk) nobody(id connectors.Identity) error {
 	return permissions.NoAgent()
 }
 
+// Person is the one of an identity.
+func (d *Desk) Person(id connectors.Identity) (connectors.Person, error) {
+	name, err := d.Who(id)
+	return connectors.Person{Name: name}, err
+}
+
 // OnMessage reaches no agent.
 func (d *Desk) OnMessage(_ context.Context, m connectors.Message) error { return d.nobody(m.From) }
 
