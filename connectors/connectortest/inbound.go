@@ -193,9 +193,9 @@ func (d *inbound) Person(id connectors.Identity) (connectors.Person, error) {
 	return d.self, nil
 }
 
-// OnPermission decides a row.
+// OnPermission decides a row. A button is recorded with the request that it names.
 func (d *inbound) OnPermission(_ context.Context, dec connectors.Decision) (permissions.Request, error) {
-	after, err := d.decide(dec)
+	after, err := d.decide(&dec)
 	d.taken <- taken{dec, after, err}
 	return after, err
 }
@@ -257,17 +257,17 @@ func (d *inbound) pressed(dec connectors.Decision) (sentCard, error) {
 	return d.cards[n], nil
 }
 
-func (d *inbound) decide(dec connectors.Decision) (permissions.Request, error) {
+func (d *inbound) decide(dec *connectors.Decision) (permissions.Request, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id := dec.Request
 	switch {
 	case dec.Button != "":
-		c, err := d.pressed(dec)
+		c, err := d.pressed(*dec)
 		if err != nil {
 			return permissions.Request{}, err
 		}
-		id = c.Request.ID
+		id, dec.Request = c.Request.ID, c.Request.ID
 	case id == "":
 		id = d.codes[dec.Code]
 	}

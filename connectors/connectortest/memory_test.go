@@ -96,6 +96,8 @@ func (r *refuser) OnPermission(_ context.Context, d connectors.Decision) (permis
 	return permissions.Request{}, err
 }
 
+func (r *refuser) OnMessage(context.Context, connectors.Message) error { return nil }
+
 func TestMemoryHandsOnAgainWhatWasNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := connectortest.NewMemory(tapOf, connectortest.Always(permissions.Deny))

@@ -41,6 +41,10 @@ func (d forgetful) Grants(context.Context, connectors.Identity) ([]permissions.G
 	return nil, nil
 }
 
+func (d forgetful) Lock(context.Context, connectors.Identity, string, time.Time) (l permissions.Locked, err error) {
+	return l, permissions.Invalid(errors.New("use: daycared lock NAME"))
+}
+
 func (d forgetful) StoppedBy() string { return "" }
 
 func over(why error) *Reader {
