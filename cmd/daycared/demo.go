@@ -107,12 +107,20 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
 		Heading: d.heading, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
-	}, inboxInbound{d.people, person})
+	}, demoInbound{inboxInbound{d.people, person}})
 	d.print(demoIntro)
 	if open != "" {
 		d.print("This kernel cannot hold what scribe runs (%s): here it runs without the sandbox.", open)
 	}
 	return d.play(ctx, person)
+}
+
+// demoInbound leaves the agent out: it follows a script and reads nothing.
+type demoInbound struct{ inboxInbound }
+
+// Agents returns none.
+func (demoInbound) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
+	return nil, permissions.NoAgent()
 }
 
 // print writes rows, wrapped at words on a narrow terminal.

@@ -63,6 +63,7 @@ func init() {
 	hookAdmin = func(a *admin.Connector) connectors.Connector { return failingAdmin{a} }
 	hookTerminal = func(t *terminal.Terminal) connectors.Connector { return failingTerminal{t} }
 	hookTelegram = func(t *telegram.Connector) connectors.Connector { return failingTelegram{t} }
+	hookInbound = func(s connectors.Services) connectors.Services { return failingInbound{s} }
 	hookWhatsApp = func(w *whatsapp.Connector) connectors.Connector { return failingWhatsApp{w} }
 	store.Passed = func(name string, writes int) {
 		if writes > 1 {
