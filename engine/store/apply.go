@@ -118,8 +118,7 @@ func known(ctx context.Context, from source, e permissions.Transition) (bool, er
 	if !votes || cast.Vote.Key == "" {
 		return false, nil
 	}
-	n := 0
-	err := from.QueryRowContext(ctx, countKey, cast.Vote.Key).Scan(&n)
+	n, err := count(ctx, from, countKey, cast.Vote.Key)
 	return n > 0, err
 }
 
@@ -151,7 +150,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	}
 	over := c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero()
 	if over && !c.Before.Caller.Ours() {
-		if _, err := t.ExecContext(ctx, releaseKey, c.Before.Number); err != nil {
+		if err := t.exec(ctx, releaseKey, c.Before.Number); err != nil {
 			return err
 		}
 	}
@@ -165,10 +164,8 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 			return err
 		}
 	}
-	for _, record := range c.Records {
-		if err := s.append(ctx, t, record); err != nil {
-			return err
-		}
+	if err := s.append(ctx, t, c.Records...); err != nil {
+		return err
 	}
 	if c.Voided() {
 		if err := s.revokeGrantsOf(ctx, t, c); err != nil {
@@ -182,7 +179,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	}
 	if c.Settled() {
 		t.pending--
-		if _, err := t.ExecContext(ctx, dropWaits, c.Before.ID); err != nil {
+		if err := t.exec(ctx, dropWaits, c.Before.ID); err != nil {
 			return err
 		}
 	}
@@ -194,8 +191,7 @@ const addVote = `INSERT INTO votes (request, n, ` + voteColumns + `) ` +
 	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9)`
 
 func insertVote(ctx context.Context, t *tx, id permissions.ID, v permissions.Vote) error {
-	_, err := t.ExecContext(ctx, addVote, append([]any{id}, voteFields(&v)...)...)
-	return err
+	return t.exec(ctx, addVote, append([]any{id}, voteFields(&v)...)...)
 }
 
 const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
@@ -209,7 +205,7 @@ func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
 		if slices.ContainsFunc(c.After.Votes, same) {
 			continue
 		}
-		if _, err := t.ExecContext(ctx, deleteVotes, c.Before.ID, v.By, v.Call, v.Answer); err != nil {
+		if err := t.exec(ctx, deleteVotes, c.Before.ID, v.By, v.Call, v.Answer); err != nil {
 			return err
 		}
 	}
@@ -224,7 +220,7 @@ func askAnew(ctx context.Context, t *tx, c permissions.Change) error {
 		if slices.Contains(c.Before.Asked, person) {
 			continue
 		}
-		if _, err := t.ExecContext(ctx, deleteFailed, c.Before.ID, person); err != nil {
+		if err := t.exec(ctx, deleteFailed, c.Before.ID, person); err != nil {
 			return err
 		}
 	}
@@ -243,8 +239,8 @@ const (
 
 // grantsInForce reports whether all grants that r depends on, and one of those that it created (if any), are in force at the given time.
 func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
-	left := 0
-	if err := from.QueryRowContext(ctx, countLeft, r.ID).Scan(&left); err != nil {
+	left, err := count(ctx, from, countLeft, r.ID)
+	if err != nil {
 		return false, err
 	}
 	if left > 0 || r.LeavesGrants() { // pruned no earlier than the request
@@ -282,9 +278,8 @@ func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) error {
 	if (permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
 		return nil
 	}
-	if _, err := t.ExecContext(ctx, releaseOwn, g.Request); err != nil {
+	if err := t.exec(ctx, releaseOwn, g.Request); err != nil {
 		return err
 	}
-	_, err := t.ExecContext(ctx, releaseUses, g.ID)
-	return err
+	return t.exec(ctx, releaseUses, g.ID)
 }

@@ -47,18 +47,20 @@ var addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(
 // entry seals an entry by its hash, which covers the entry and the hash of the one before.
 func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
 
-// append chains a record and writes it in the transaction of the change. A record without a time gets the current one.
-func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
-	if r.At.IsZero() {
-		r.At = s.now()
+// append chains records and writes them in the transaction of the change. A record without a time gets the current one.
+func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record) error {
+	for _, r := range records {
+		if r.At.IsZero() {
+			r.At = s.now()
+		}
+		e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
+		e.Hash = e.ComputeHash()
+		if err := t.exec(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...); err != nil {
+			return err
+		}
+		t.head = head{e.Seq, e.Hash}
+		t.marks = t.marks || slices.Contains(takesBack, r.Type)
 	}
-	e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
-	e.Hash = e.ComputeHash()
-	if _, err := t.ExecContext(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...); err != nil {
-		return err
-	}
-	t.head = head{e.Seq, e.Hash}
-	t.marks = t.marks || slices.Contains(takesBack, r.Type)
 	return nil
 }
 

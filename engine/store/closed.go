@@ -78,7 +78,7 @@ func (s *Store) changeShut(ctx context.Context, t *tx, change func() error) erro
 	if err != nil {
 		return err
 	}
-	if _, err := t.ExecContext(ctx, writeShut, text); err != nil {
+	if err := t.exec(ctx, writeShut, text); err != nil {
 		return err
 	}
 	return sealIdentity(ctx, t, s.seals)

@@ -33,19 +33,14 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 			return err
 		}
 		for _, number := range c.Taken {
-			if _, err := t.ExecContext(ctx, takePost, micros(c.Session.ChangedAt), number, c.Session.ID); err != nil {
+			if err := t.exec(ctx, takePost, micros(c.Session.ChangedAt), number, c.Session.ID); err != nil {
 				return err
 			}
 		}
 		if err := s.writeExecutions(ctx, t, c); err != nil {
 			return err
 		}
-		for _, r := range c.Records {
-			if err := s.append(ctx, t, r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.append(ctx, t, c.Records...)
 	})
 }
 
@@ -56,8 +51,7 @@ func endsNow(ctx context.Context, t *tx, session permissions.AgentSession) (bool
 	if session.EndedAt.IsZero() {
 		return false, nil
 	}
-	before := 0
-	err := t.QueryRowContext(ctx, countEnded, session.ID).Scan(&before)
+	before, err := count(ctx, t, countEnded, session.ID)
 	return before == 0, err
 }
 
@@ -96,7 +90,7 @@ const (
 func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
 	id := c.Session.ID
 	if c.Drops > 0 {
-		if _, err := t.ExecContext(ctx, dropTurns, micros(c.Session.ChangedAt), id, c.Drops); err != nil {
+		if err := t.exec(ctx, dropTurns, micros(c.Session.ChangedAt), id, c.Drops); err != nil {
 			return err
 		}
 	}
@@ -109,7 +103,7 @@ func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
 	}
 	for i, turn := range c.Turns {
 		seq := last - int64(len(c.Turns)-1-i)
-		if _, err := t.ExecContext(ctx, insertTurn, id, seq, instant{&turn.At}, raw{&turn.Content}); err != nil {
+		if err := t.exec(ctx, insertTurn, id, seq, instant{&turn.At}, raw{&turn.Content}); err != nil {
 			return err
 		}
 	}
@@ -167,7 +161,7 @@ func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) err
 		}
 	}
 	for _, a := range c.Artifacts {
-		if _, err := t.ExecContext(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, raw{&a.Content}); err != nil {
+		if err := t.exec(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, raw{&a.Content}); err != nil {
 			return err
 		}
 	}
@@ -199,8 +193,5 @@ func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetabl
 
 // SetTimetable replaces the timetable of a scheduled agent.
 func (s *Store) SetTimetable(ctx context.Context, tt agents.Timetable) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, writeTimetable, timetableFields(&tt)...)
-		return err
-	})
+	return s.execute(ctx, writeTimetable, timetableFields(&tt)...)
 }

@@ -12,12 +12,8 @@ const copyColumns = `request, person, connector, place, ref, button, shown, sinc
 const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector, place`
 
 // Copies lists the copies of a request.
-func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
-	err = s.read(ctx, func(from source) error {
-		copies, err = s.copiesOf(ctx, from, id)
-		return err
-	})
-	return copies, err
+func (s *Store) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Copy, error) { return s.copiesOf(ctx, from, id) })
 }
 
 func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {
@@ -36,18 +32,10 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 	`AND copies.shown < requests.revision) ORDER BY number LIMIT 0 + $3`
 
 // StaleCopies implements [engine.Store].
-func (s *Store) StaleCopies(
-	ctx context.Context, connector string, after permissions.ID, limit int,
-) (ids []permissions.ID, err error) {
-	err = s.read(ctx, func(from source) error {
-		number, err := position(ctx, from, after)
-		if err != nil {
-			return err
-		}
-		ids, err = collect(ctx, from, "a request", idField, readLagging, number, connector, limit)
-		return err
+func (s *Store) StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error) {
+	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.ID, error) {
+		return collect(ctx, from, "a request", idField, readLagging, number, connector, limit)
 	})
-	return ids, err
 }
 
 const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND connector = $2 AND place = $3 ` +
@@ -112,10 +100,7 @@ const nameCopy = `UPDATE copies SET ref = $1 WHERE request = $2 AND person = $3 
 
 // MarkNamed records the Ref under which a copy without one is about to be sent.
 func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Group)
-		return err
-	})
+	return s.execute(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Group)
 }
 
 // MarkFailed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
@@ -158,11 +143,10 @@ func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	if number, err := position(ctx, t, c.Request); err != nil || number == 0 {
 		return err
 	}
-	if _, err := t.ExecContext(ctx, upsertCopy, copyFields(&c)...); err != nil {
+	if err := t.exec(ctx, upsertCopy, copyFields(&c)...); err != nil {
 		return err
 	}
-	_, err := t.ExecContext(ctx, noteShownOne, int64(nothingShown), c.Request)
-	return err
+	return t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
 }
 
 const addCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO NOTHING`
@@ -193,7 +177,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 			if n, _ := result.RowsAffected(); n == 0 {
 				continue
 			}
-			if _, err := t.ExecContext(ctx, noteShownOne, int64(nothingShown), c.Request); err != nil {
+			if err := t.exec(ctx, noteShownOne, int64(nothingShown), c.Request); err != nil {
 				return err
 			}
 		}
@@ -208,16 +192,10 @@ const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND num
 	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`
 
 // RequestsWithoutCopies implements [engine.Store].
-func (s *Store) RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
-	err = s.read(ctx, func(from source) error {
-		number, err := position(ctx, from, after)
-		if err != nil {
-			return err
-		}
-		ids, err = collect(ctx, from, "a request", idField, readUnaddressed, number, limit)
-		return err
+func (s *Store) RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error) {
+	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.ID, error) {
+		return collect(ctx, from, "a request", idField, readUnaddressed, number, limit)
 	})
-	return ids, err
 }
 
 func idField(id *permissions.ID) []any { return []any{id} }
@@ -265,11 +243,10 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (wer
 		if anew {
 			text = forgetPending
 		}
-		if _, err := t.ExecContext(ctx, text, connector); err != nil {
+		if err := t.exec(ctx, text, connector); err != nil {
 			return err
 		}
-		_, err := t.ExecContext(ctx, notePending, int64(nothingShown), connector)
-		return err
+		return t.exec(ctx, notePending, int64(nothingShown), connector)
 	})
 	if err != nil {
 		return nil, err
@@ -289,7 +266,7 @@ func (s *Store) ForgetCopies(ctx context.Context, connector string) error {
 			{forgetSettled, []any{connector}},
 			{noteSettled, []any{int64(nothingShown), connector}},
 		} {
-			if _, err := t.ExecContext(ctx, step.text, step.args...); err != nil {
+			if err := t.exec(ctx, step.text, step.args...); err != nil {
 				return err
 			}
 		}
@@ -301,18 +278,10 @@ const readPendingIn = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 
 	`AND number > $1 AND place = $2 ORDER BY number LIMIT 0 + $3`
 
 // PendingInGroup lists at most limit pending requests of a group after the one given (empty: from the first), oldest first.
-func (s *Store) PendingInGroup(
-	ctx context.Context, place string, after permissions.ID, limit int,
-) (found []permissions.Request, err error) {
-	err = s.read(ctx, func(from source) error {
-		number, err := position(ctx, from, after)
-		if err != nil {
-			return err
-		}
-		found, err = s.after(ctx, from, number, limit, readPendingIn, place)
-		return err
+func (s *Store) PendingInGroup(ctx context.Context, place string, after permissions.ID, limit int) ([]permissions.Request, error) {
+	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.Request, error) {
+		return s.after(ctx, from, number, limit, readPendingIn, place)
 	})
-	return found, err
 }
 
 const readPlaces = `SELECT DISTINCT place FROM requests WHERE state = 'pending' AND place <> '' ORDER BY place`

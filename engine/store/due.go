@@ -157,8 +157,7 @@ const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES (` + notic
 
 func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
 	n.ID = permissions.NewID(n.CreatedAt)
-	_, err := t.ExecContext(ctx, addNotice, noticeFields(&n)...)
-	return err
+	return t.exec(ctx, addNotice, noticeFields(&n)...)
 }
 
 const (
@@ -173,7 +172,7 @@ const (
 func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if n.About != permissions.AboutSays {
-			if _, err := t.ExecContext(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session); err != nil {
+			if err := t.exec(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session); err != nil {
 				return err
 			}
 		}
@@ -204,8 +203,5 @@ const deleteNotice = `DELETE FROM notices WHERE id = $1`
 
 // DeleteNotice deletes a notice that was sent or has no recipient any more.
 func (s *Store) DeleteNotice(ctx context.Context, id permissions.ID) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, deleteNotice, id)
-		return err
-	})
+	return s.execute(ctx, deleteNotice, id)
 }

@@ -124,18 +124,15 @@ const deniedBefore = `SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state =
 	`AND (session = $3 OR decided_at > $4) LIMIT 1) AS denied`
 
 // DeniedBefore implements [engine.Store].
-func (s *Store) DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (denied bool, err error) {
+func (s *Store) DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error) {
 	action := permissions.ActionDigest(r)
-	err = s.read(ctx, func(from source) error {
-		n := 0
-		err := from.QueryRowContext(ctx, deniedBefore, r.Caller.Name, action[:], r.Session, micros(since)).Scan(&n)
+	return reading(ctx, s, func(from source) (bool, error) {
+		n, err := count(ctx, from, deniedBefore, r.Caller.Name, action[:], r.Session, micros(since))
 		if err != nil {
-			return unreadable("the denials of an action", err)
+			return false, unreadable("the denials of an action", err)
 		}
-		denied = n > 0
-		return nil
+		return n > 0, nil
 	})
-	return denied, err
 }
 
 // refusal is why a request is not asked, or nil: it was denied twice within o.CoolDown, or exceeds a limit.

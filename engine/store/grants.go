@@ -24,8 +24,7 @@ const addedGrantColumns = grantColumns + `, mac, ended_at`
 var addGrant = `INSERT INTO grants (` + addedGrantColumns + `) VALUES (` + parameters(addedGrantColumns) + `)`
 
 func (s *Store) insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
-	_, err := t.ExecContext(ctx, addGrant, append(grantGate.args(s.seals, g), 0)...)
-	return err
+	return t.exec(ctx, addGrant, append(grantGate.args(s.seals, g), 0)...)
 }
 
 const (
@@ -56,22 +55,16 @@ func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) 
 	return s.grants(ctx, readGrantsPutTo, micros(now), asked)
 }
 
-func (s *Store) grants(ctx context.Context, text string, args ...any) (grants []permissions.Grant, err error) {
-	err = s.read(ctx, func(from source) error {
-		grants, err = sealed(ctx, s, from, grantGate, text, args...)
-		return err
-	})
-	return grants, err
+func (s *Store) grants(ctx context.Context, text string, args ...any) ([]permissions.Grant, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Grant, error) { return sealed(ctx, s, from, grantGate, text, args...) })
 }
 
 // Grant returns one grant, or refuses with [permissions.CodeUnknown].
-func (s *Store) Grant(ctx context.Context, id permissions.ID) (g permissions.Grant, err error) {
-	err = s.read(ctx, func(from source) error {
+func (s *Store) Grant(ctx context.Context, id permissions.ID) (permissions.Grant, error) {
+	return reading(ctx, s, func(from source) (permissions.Grant, error) {
 		found, err := loadGrant(ctx, from, id)
-		g = found.row
-		return err
+		return found.row, err
 	})
-	return g, err
 }
 
 // loadGrant reads a grant without checking its seal.
@@ -115,7 +108,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 		if n, _ := result.RowsAffected(); n != 1 {
 			return permissions.UnknownGrant(id)
 		}
-		if _, err := t.ExecContext(ctx, addUse, id, r.Number); err != nil {
+		if err := t.exec(ctx, addUse, id, r.Number); err != nil {
 			return err
 		}
 	}
@@ -126,10 +119,9 @@ const readRan = `SELECT ` + sealedRequest + ` FROM requests WHERE number IN ` +
 	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT 0 + $2) ORDER BY number DESC`
 
 // Ran lists at most limit requests that a grant answered, newest first.
-func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) (ran []permissions.Request, err error) {
-	err = s.read(ctx, func(from source) error {
-		ran, _, err = s.many(ctx, from, readRan, grant, limit)
-		return err
+func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Request, error) {
+		ran, _, err := s.many(ctx, from, readRan, grant, limit)
+		return ran, err
 	})
-	return ran, err
 }

@@ -82,8 +82,7 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 		if err := t.QueryRowContext(ctx, readPulse).Scan(lenientTime{&last}); err != nil || at.IsZero() {
 			return err
 		}
-		_, err := t.ExecContext(ctx, pulse, micros(at))
-		return err
+		return t.exec(ctx, pulse, micros(at))
 	})
 	return last, err
 }

@@ -65,7 +65,7 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 			if r.Type == permissions.PersonUnlocked {
 				text, args = deleteLock, []any{l.Person}
 			}
-			if _, err := t.ExecContext(ctx, text, args...); err != nil {
+			if err := t.exec(ctx, text, args...); err != nil {
 				return err
 			}
 			return s.append(ctx, t, r)

@@ -46,19 +46,14 @@ func (s *Store) AddMessage(ctx context.Context, m permissions.Message, most int)
 		} else {
 			m.Text = ""
 		}
-		_, err = t.ExecContext(ctx, addMessage, messageFields(&m)...)
-		return err
+		return t.exec(ctx, addMessage, messageFields(&m)...)
 	})
 }
 
 // HasMessage reports whether a message or an order with that key was accepted.
-func (s *Store) HasMessage(ctx context.Context, key string) (known bool, err error) {
-	err = s.read(ctx, func(from source) error {
-		n, err := count(ctx, from, readKnown, key)
-		known = n > 0
-		return err
-	})
-	return known, err
+func (s *Store) HasMessage(ctx context.Context, key string) (bool, error) {
+	n, err := reading(ctx, s, func(from source) (int, error) { return count(ctx, from, readKnown, key) })
+	return n > 0, err
 }
 
 const readUnheard = `SELECT number, ` + messageColumns + ` FROM messages WHERE heard_at = 0 AND agent = $1 ` +
@@ -73,10 +68,7 @@ const noteHeard = `UPDATE messages SET text = '', heard_at = $1 WHERE number = $
 
 // MarkDelivered marks a message as delivered to the agent and deletes its text.
 func (s *Store) MarkDelivered(ctx context.Context, number int64, at time.Time) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, noteHeard, micros(at), number)
-		return err
-	})
+	return s.execute(ctx, noteHeard, micros(at), number)
 }
 
 const (
@@ -93,10 +85,7 @@ func (s *Store) Foreground(ctx context.Context, person, via string) (agent strin
 
 // SetForeground sets the agent that a person talks to in the channel of the binding.
 func (s *Store) SetForeground(ctx context.Context, b permissions.Binding) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, writeForeground, b.Agent, b.Person, b.Via)
-		return err
-	})
+	return s.execute(ctx, writeForeground, b.Agent, b.Person, b.Via)
 }
 
 // readText reads one text, empty if there is no row.
@@ -169,8 +158,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if waiting >= most {
 			return permissions.InboxFull(session.Agent)
 		}
-		_, err = t.ExecContext(ctx, insertPost, postFields(&p)...)
-		return err
+		return t.exec(ctx, insertPost, postFields(&p)...)
 	})
 }
 
@@ -214,8 +202,7 @@ func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage,
 		if waiting >= most {
 			return permissions.OutboxFull(retryUnsaid)
 		}
-		_, err = t.ExecContext(ctx, addUtterance, utteranceFields(&u)...)
-		return err
+		return t.exec(ctx, addUtterance, utteranceFields(&u)...)
 	})
 }
 
@@ -252,22 +239,21 @@ func (s *Store) MarkAgentMessageSent(ctx context.Context, u permissions.AgentMes
 		if done {
 			note = noteDone
 		}
-		if _, err := t.ExecContext(ctx, note, u.Sent, u.Number); err != nil {
+		if err := t.exec(ctx, note, u.Sent, u.Number); err != nil {
 			return err
 		}
 		if done {
-			if _, err := t.ExecContext(ctx, trimSaid, u.Bond.Agent, keptOfAgent); err != nil {
+			if err := t.exec(ctx, trimSaid, u.Bond.Agent, keptOfAgent); err != nil {
 				return err
 			}
 		}
 		if ref == "" {
 			return nil
 		}
-		if _, err := t.ExecContext(ctx, writeAuthor, u.Bond.Via, ref, u.Bond.Agent, micros(at)); err != nil {
+		if err := t.exec(ctx, writeAuthor, u.Bond.Via, ref, u.Bond.Agent, micros(at)); err != nil {
 			return err
 		}
-		_, err := t.ExecContext(ctx, trimAuthors, u.Bond.Agent, keptOfAgent)
-		return err
+		return t.exec(ctx, trimAuthors, u.Bond.Agent, keptOfAgent)
 	})
 }
 

@@ -38,7 +38,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 			return err
 		}
 		if stale != 0 {
-			if _, err := t.ExecContext(ctx, releaseKey, stale); err != nil {
+			if err := t.exec(ctx, releaseKey, stale); err != nil {
 				return err
 			}
 		}
@@ -108,13 +108,13 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		return r, damaged("the number of the newest request", fmt.Errorf("%d", r.Number-1))
 	}
 	args[len(args)-numberFromEnd], args[len(args)-macFromEnd] = r.Number, s.seals.request(&r)
-	if _, err := t.ExecContext(ctx, insertRequest, args...); err != nil {
+	if err := t.exec(ctx, insertRequest, args...); err != nil {
 		return r, err
 	}
 	t.newest = r.Number
 	for _, c := range row.copies {
 		c.Request = r.ID
-		if _, err := t.ExecContext(ctx, insertCopy, copyFields(&c)...); err != nil {
+		if err := t.exec(ctx, insertCopy, copyFields(&c)...); err != nil {
 			return r, err
 		}
 	}
@@ -123,10 +123,8 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 			return r, err
 		}
 	}
-	for _, record := range permissions.Opened(r) {
-		if err := s.append(ctx, t, record); err != nil {
-			return r, err
-		}
+	if err := s.append(ctx, t, permissions.Opened(r)...); err != nil {
+		return r, err
 	}
 	if r.State == permissions.Pending {
 		t.pending++

@@ -31,12 +31,10 @@ const (
 )
 
 // Pairings lists every pairing, by person.
-func (s *Store) Pairings(ctx context.Context) (pairings []permissions.Pairing, err error) {
-	err = s.read(ctx, func(from source) error {
-		pairings, err = sealed(ctx, s, from, pairingGate, readPairings)
-		return err
+func (s *Store) Pairings(ctx context.Context) ([]permissions.Pairing, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Pairing, error) {
+		return sealed(ctx, s, from, pairingGate, readPairings)
 	})
-	return pairings, err
 }
 
 // Pair replaces the person's pairing and returns the earlier one. An account of another person is refused with
@@ -66,7 +64,7 @@ func (s *Store) Pair(
 			return err
 		}
 		was = found.row
-		if _, err := t.ExecContext(ctx, writePairing, pairingGate.args(s.seals, p)...); err != nil {
+		if err := t.exec(ctx, writePairing, pairingGate.args(s.seals, p)...); err != nil {
 			return err
 		}
 		record := pairingRecord(permissions.Paired, p, by, via, p.PairedAt)

@@ -127,7 +127,7 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 		{deleteUses, byNumber}, {deleteGrants, byID}, {deleteVotesOf, byID}, {deleteCopies, byID},
 		{deleteRequests, byNumber},
 	} {
-		if _, err := t.ExecContext(ctx, step.text, step.arg); err != nil {
+		if err := t.exec(ctx, step.text, step.arg); err != nil {
 			return 0, err
 		}
 	}
@@ -245,7 +245,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 		if err != nil {
 			return 0, err
 		}
-		if _, err := t.ExecContext(ctx, blankVotes, r.ID); err != nil {
+		if err := t.exec(ctx, blankVotes, r.ID); err != nil {
 			return 0, err
 		}
 		t.rows.drop(r.ID)

@@ -10,12 +10,8 @@ import (
 )
 
 // Read implements [registry.Store].
-func (s *Store) Read(ctx context.Context, id permissions.ID) (r permissions.Request, err error) {
-	err = s.read(ctx, func(from source) error {
-		r, err = s.load(ctx, from, id)
-		return err
-	})
-	return r, err
+func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+	return reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
 }
 
 const (
@@ -100,22 +96,13 @@ const (
 )
 
 // Pending implements [engine.Store].
-func (s *Store) Pending(
-	ctx context.Context, asked string, after permissions.ID, limit int,
-) (found []permissions.Request, err error) {
-	err = s.read(ctx, func(from source) error {
-		number, err := position(ctx, from, after)
-		if err != nil {
-			return err
-		}
+func (s *Store) Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error) {
+	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.Request, error) {
 		if asked == "" {
-			found, err = s.after(ctx, from, number, limit, readPending)
-		} else {
-			found, err = s.after(ctx, from, number, limit, readPendingOf, asked)
+			return s.after(ctx, from, number, limit, readPending)
 		}
-		return err
+		return s.after(ctx, from, number, limit, readPendingOf, asked)
 	})
-	return found, err
 }
 
 const readPosition = `SELECT number FROM requests WHERE id = $1`
@@ -153,18 +140,12 @@ func waitFields(w *permissions.Wait) []any {
 
 // KeepWait stores a wait, replacing one of the same request, kind and call, if its request is pending.
 func (s *Store) KeepWait(ctx context.Context, w permissions.Wait) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, keepWait, waitFields(&w)...)
-		return err
-	})
+	return s.execute(ctx, keepWait, waitFields(&w)...)
 }
 
 // DropWait deletes the wait of the same request, kind and call.
 func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, dropWait, w.Request, w.Kind, w.Call)
-		return err
-	})
+	return s.execute(ctx, dropWait, w.Request, w.Kind, w.Call)
 }
 
 // Waits lists the stored waits. An unreadable row is skipped.

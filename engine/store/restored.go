@@ -76,7 +76,7 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			if _, err = t.ExecContext(ctx, countOpening, l.opens); err == nil && s.newKey != "" {
+			if err := t.exec(ctx, countOpening, l.opens); err == nil && s.newKey != "" {
 				err = cmp.Or(s.sealAll(ctx, t), sealIdentity(ctx, t, s.seals))
 			}
 		case m != nil && !announced:
@@ -148,8 +148,7 @@ func (s *Store) firstMark(ctx context.Context, l lifeRecord, before *mark) error
 		s.noteMark(h)
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, noteMarked, !s.unmarked)
-		return err
+		return t.exec(ctx, noteMarked, !s.unmarked)
 	})
 	if err != nil { // a missing mark is noticed only after the next start recorded it
 		s.log.Error("record that the store has a mark", "err", err)
@@ -308,11 +307,11 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	_, _ = rand.Read(n.key[:]) // never fails
 	l.opens, l.marked, l.began = l.opens+1, 0, moment(micros(now))
 	l.above = max(l.above, t.newest) + n.next - t.seq
-	if _, err := t.ExecContext(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
+	if err := t.exec(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
 		return nil, err
 	}
 	for _, text := range []string{markOriginal, unsealGrants, unsealTokens} {
-		if _, err := t.ExecContext(ctx, text); err != nil {
+		if err := t.exec(ctx, text); err != nil {
 			return nil, err
 		}
 	}
@@ -342,10 +341,10 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	if n.approvals, err = s.takeBackUnused(ctx, t, now); err != nil {
 		return nil, err
 	}
-	if _, err := t.ExecContext(ctx, releaseApproved); err != nil {
+	if err := t.exec(ctx, releaseApproved); err != nil {
 		return nil, err
 	}
-	if _, err := t.ExecContext(ctx, forgetCards); err != nil {
+	if err := t.exec(ctx, forgetCards); err != nil {
 		return nil, err
 	}
 	_, err = t.ExecContext(ctx, noteCards, int64(nothingShown))

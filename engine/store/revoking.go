@@ -150,7 +150,7 @@ func (s *Store) EndGrants(
 				return err
 			}
 		}
-		if _, err := t.ExecContext(ctx, endUnreadable, micros(now), limit-len(ended)); err != nil {
+		if err := t.exec(ctx, endUnreadable, micros(now), limit-len(ended)); err != nil {
 			return err
 		}
 		next, err = soonestEnd(ctx, t)

@@ -207,21 +207,15 @@ func collectReadable[T any](
 }
 
 // gather is [collectReadable] in its own read transaction.
-func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) (all []T, err error) {
-	err = s.read(ctx, func(from source) error {
-		all, err = collectReadable(ctx, s, from, what, fields, text, args...)
-		return err
+func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) ([]T, error) {
+	return reading(ctx, s, func(from source) ([]T, error) {
+		return collectReadable(ctx, s, from, what, fields, text, args...)
 	})
-	return all, err
 }
 
 // whole is [collect] in its own read transaction: a missing row is an error.
-func whole[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) (all []T, err error) {
-	err = s.read(ctx, func(from source) error {
-		all, err = collect(ctx, from, what, fields, text, args...)
-		return err
-	})
-	return all, err
+func whole[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) ([]T, error) {
+	return reading(ctx, s, func(from source) ([]T, error) { return collect(ctx, from, what, fields, text, args...) })
 }
 
 func drain[T any](

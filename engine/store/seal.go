@@ -238,8 +238,7 @@ func (s *Store) countUnsealed() (n int) {
 // put writes a row's suspension and its new seal.
 func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) error {
 	args := append([]any{instant{g.since(&row)}, k.seal(g.table, g.sealed(&row)...)}, g.key(&row)...)
-	_, err := t.ExecContext(ctx, g.set, args...)
-	return err
+	return t.exec(ctx, g.set, args...)
 }
 
 // reseal seals every open row with the store's key, and suspends it since a time unless that is zero. A row whose seal
@@ -298,8 +297,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 			return nil
 		}
 		n++
-		_, err := t.ExecContext(ctx, sealRequest, s.seals.request(&r), r.Number)
-		return err
+		return t.exec(ctx, sealRequest, s.seals.request(&r), r.Number)
 	})
 	return n, err
 }

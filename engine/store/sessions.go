@@ -128,10 +128,7 @@ const writeDebug = `UPDATE sessions SET debug = $1 WHERE id = $2`
 
 // SetDebug implements [engine.Store].
 func (s *Store) SetDebug(ctx context.Context, id permissions.ID, on bool) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, writeDebug, on, id)
-		return err
-	})
+	return s.execute(ctx, writeDebug, on, id)
 }
 
 const readExecutionsOf = `SELECT id, ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
@@ -206,8 +203,7 @@ func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.T
 				return err
 			}
 		}
-		_, err := t.ExecContext(ctx, endGrantsOfSession, micros(now), session)
-		return err
+		return t.exec(ctx, endGrantsOfSession, micros(now), session)
 	})
 	if err != nil {
 		return nil, err
@@ -236,8 +232,5 @@ func (s *Store) Cursor(ctx context.Context, name string) (seq int64, err error) 
 
 // SetCursor stores the position of a follower.
 func (s *Store) SetCursor(ctx context.Context, name string, seq int64) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, writeCursor, name, seq)
-		return err
-	})
+	return s.execute(ctx, writeCursor, name, seq)
 }

@@ -85,7 +85,7 @@ func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) e
 }
 
 func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) error {
-	if _, err := t.ExecContext(ctx, writeStopped, t.stopped, micros(at)); err != nil {
+	if err := t.exec(ctx, writeStopped, t.stopped, micros(at)); err != nil {
 		return err
 	}
 	return sealIdentity(ctx, t, s.seals)

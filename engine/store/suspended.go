@@ -18,12 +18,8 @@ const (
 )
 
 // Suspended lists what a restore or a new key suspended.
-func (s *Store) Suspended(ctx context.Context) (all permissions.Suspended, err error) {
-	err = s.read(ctx, func(from source) error {
-		all, err = s.suspended(ctx, from)
-		return err
-	})
-	return all, err
+func (s *Store) Suspended(ctx context.Context) (permissions.Suspended, error) {
+	return reading(ctx, s, func(from source) (permissions.Suspended, error) { return s.suspended(ctx, from) })
 }
 
 func (s *Store) suspended(ctx context.Context, from source) (all permissions.Suspended, err error) {

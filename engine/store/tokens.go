@@ -44,7 +44,7 @@ func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via s
 					token.Name, last, last))
 			}
 		}
-		if _, err := t.ExecContext(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
+		if err := t.exec(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
 			return err
 		}
 		return s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
@@ -64,12 +64,8 @@ func tokenRecord(what permissions.Type, token permissions.Token, by, via string,
 const readTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
 
 // Tokens lists every unrevoked token, by name.
-func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err error) {
-	err = s.read(ctx, func(from source) error {
-		tokens, err = sealed(ctx, s, from, tokenGate, readTokens)
-		return err
-	})
-	return tokens, err
+func (s *Store) Tokens(ctx context.Context) ([]permissions.Token, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Token, error) { return sealed(ctx, s, from, tokenGate, readTokens) })
 }
 
 const (

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // tx is one write transaction, and the state in memory that its commit will set. It uses the bare connection: sql.Tx
@@ -22,6 +24,17 @@ type tx struct {
 func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
 	t.wrote = true
 	return t.conn.ExecContext(ctx, text, args...)
+}
+
+// exec is ExecContext for a statement whose result is not needed.
+func (t *tx) exec(ctx context.Context, text string, args ...any) error {
+	_, err := t.ExecContext(ctx, text, args...)
+	return err
+}
+
+// execute runs one statement in a write of its own.
+func (s *Store) execute(ctx context.Context, text string, args ...any) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error { return t.exec(ctx, text, args...) })
 }
 
 // change is ExecContext for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
@@ -99,9 +112,8 @@ func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) 
 }
 
 // CountPending is the number of pending requests.
-func (s *Store) CountPending(ctx context.Context) (n int, err error) {
-	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, countPending).Scan(&n) })
-	return n, err
+func (s *Store) CountPending(ctx context.Context) (int, error) {
+	return reading(ctx, s, func(from source) (int, error) { return count(ctx, from, countPending) })
 }
 
 // catchUp refreshes the state in memory after a commit that failed but may have happened, which it announces, and after
@@ -161,6 +173,28 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 	}
 	t.head, err = readHead(ctx, t, s.chain)
 	return err
+}
+
+// reading is [Store.read] of one value.
+func reading[T any](ctx context.Context, s *Store, do func(source) (T, error)) (v T, err error) {
+	err = s.read(ctx, func(from source) error {
+		v, err = do(from)
+		return err
+	})
+	return v, err
+}
+
+// readingAfter is reading of what comes after a request, by its number.
+func readingAfter[T any](
+	ctx context.Context, s *Store, after permissions.ID, do func(from source, number int64) (T, error),
+) (T, error) {
+	return reading(ctx, s, func(from source) (v T, err error) {
+		number, err := position(ctx, from, after)
+		if err != nil {
+			return v, err
+		}
+		return do(from, number)
+	})
 }
 
 // read runs do on one consistent snapshot.

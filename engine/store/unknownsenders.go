@@ -48,8 +48,7 @@ func (s *Store) AddUnknownSender(ctx context.Context, stranger permissions.Unkno
 // noteStrangers leaves a notice to the owner if there are unknown senders to report.
 func noteStrangers(ctx context.Context, t *tx, owner string, at time.Time) error {
 	n := permissions.Notice{ID: permissions.NewID(at), To: owner, About: permissions.AboutUnknownSenders, CreatedAt: at}
-	_, err := t.ExecContext(ctx, addStrangers, noticeFields(&n)...)
-	return err
+	return t.exec(ctx, addStrangers, noticeFields(&n)...)
 }
 
 const (
@@ -92,7 +91,7 @@ func (s *Store) MarkUnknownSendersTold(ctx context.Context, n permissions.Notice
 			text string
 			args []any
 		}{{told, args}, {countMore, []any{-met.More}}, {deleteNotice, []any{n.ID}}} {
-			if _, err := t.ExecContext(ctx, step.text, step.args...); err != nil {
+			if err := t.exec(ctx, step.text, step.args...); err != nil {
 				return err
 			}
 		}
