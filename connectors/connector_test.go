@@ -43,7 +43,7 @@ type away chan struct{}
 func (away) Error() string                  { return "they are away" }
 func (a away) ReadySignal() <-chan struct{} { return a }
 
-func TestWhatIsAwaited(t *testing.T) {
+func TestReadySignal(t *testing.T) {
 	back := make(away)
 	if connectors.ReadySignal(nil) != nil || connectors.ReadySignal(errors.New("x")) != nil {
 		t.Error("something is awaited")
@@ -70,7 +70,7 @@ func TestHours(t *testing.T) {
 	}
 }
 
-func TestWhoIsLost(t *testing.T) {
+func TestLostAccounts(t *testing.T) {
 	var l connectors.LostAccounts
 	at := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
 	east := connectors.Person{Name: "fay", Location: time.FixedZone("EET", 7200)}

@@ -77,7 +77,7 @@ func TestChatAmongSeveralAgents(t *testing.T) {
 	}
 }
 
-func TestChatWithNobody(t *testing.T) {
+func TestChatWithoutAnAgent(t *testing.T) {
 	h := newHome(t)
 	stranger, elsewhere := connectors.Identity{Via: chatVia, UID: 4711}, fayAt("another")
 	for _, c := range []struct {

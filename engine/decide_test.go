@@ -19,8 +19,8 @@ func mustLink(t *testing.T, to, from string) {
 	}
 }
 
-// TestDecideFinger is the most common failure of comparable systems: a decision by a person who was not asked.
-func TestDecideFinger(t *testing.T) {
+// TestDecideByAnAccountThatWasNotAsked is the most common failure of comparable systems: a decision by a person who was not asked.
+func TestDecideByAnAccountThatWasNotAsked(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    connectors.Decision

@@ -70,7 +70,7 @@ func watched(t *testing.T, w agents.EventHandler, f *phone) *stage {
 }
 
 // The handler receives events in order, only of our own agents' requests, and none from before its first start.
-func TestTheWitnessIsToldInOrder(t *testing.T) {
+func TestEventRelayKeepsTheOrder(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := watched(t, nil, f)
 	st.pose(helper, keyed(network("before"), "0"))
@@ -95,7 +95,7 @@ func TestTheWitnessIsToldInOrder(t *testing.T) {
 }
 
 // A failed event is delivered again, before any other.
-func TestTheWitnessIsToldAgain(t *testing.T) {
+func TestEventRelayRetriesInOrder(t *testing.T) {
 	f, n := newPhone(fay, "fays-phone"), newNotary()
 	n.fails = 2
 	st := watched(t, n, f)
@@ -108,7 +108,7 @@ func TestTheWitnessIsToldAgain(t *testing.T) {
 }
 
 // Events from downtime are delivered afterwards, and one delivered right before a kill may be repeated, in order.
-func TestTheWitnessIsToldWhatItMissed(t *testing.T) {
+func TestEventRelayCatchesUpAfterDowntime(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := watched(t, newNotary(), f)
 	r := st.pose(helper, keyed(network("x"), "1"))
@@ -130,7 +130,7 @@ func TestTheWitnessIsToldWhatItMissed(t *testing.T) {
 }
 
 // The foreground agent receives the events of others' requests, and events of deleted requests are skipped.
-func TestTheWitnessOfWhatIsGone(t *testing.T) {
+func TestEventRelaySkipsDeletedRequests(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := watched(t, nil, f)
 	st.witness = newNotary()
@@ -158,7 +158,7 @@ func TestTheWitnessOfWhatIsGone(t *testing.T) {
 }
 
 // An unreadable row does not block the other events.
-func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
+func TestEventRelaySkipsUnreadableRequests(t *testing.T) {
 	f, n := newPhone(fay, "fays-phone"), newNotary()
 	n.fails = 1000
 	st := watched(t, n, f)
@@ -175,7 +175,7 @@ func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
 }
 
 // A stop is delivered as well, although it is about no request.
-func TestTheWitnessOfAStop(t *testing.T) {
+func TestEventRelayReportsAStop(t *testing.T) {
 	n := newNotary()
 	st := watched(t, n, newPhone(fay, "fays-phone"))
 	if _, err := st.StopAll(t.Context(), boss); err != nil {

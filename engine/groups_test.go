@@ -64,7 +64,7 @@ func (h *hall) presses(t *testing.T, who string, c connectortest.Copy, a permiss
 }
 
 // A group has one prompt for all recipients: each of them may press it, and nobody else.
-func TestAPlaceIsShownOneCardForAll(t *testing.T) {
+func TestAGroupIsShownOneCardForAll(t *testing.T) {
 	h := newHall()
 	st := play(t, teamIn("hall:ops"), h)
 	call := st.ask(t.Context(), network("together"))
@@ -121,7 +121,7 @@ func TestAPlaceIsShownOneCardForAll(t *testing.T) {
 
 // When a group can no longer be written to, each recipient is asked individually: at once, at the next edit, or at the
 // next reminder.
-func TestAPlaceThatIsGone(t *testing.T) {
+func TestAGroupThatIsGone(t *testing.T) {
 	gone := &connectors.UnreachableError{Reason: "the bot was removed from the group"}
 	for name, play := range map[string]func(*testing.T) (*stage, *hall){
 		"before": func(t *testing.T) (*stage, *hall) {
@@ -178,7 +178,7 @@ func TestAPlaceThatIsGone(t *testing.T) {
 }
 
 // A group may be renamed: pending requests are sent again, and later ones go there as well.
-func TestAPlaceThatIsRenamed(t *testing.T) {
+func TestAGroupThatGetsANewID(t *testing.T) {
 	h := newHall()
 	st := play(t, teamIn("hall:ops"), h)
 	h.FailSend(1, &connectors.GroupRenamedError{Now: "hall:super"})
@@ -219,7 +219,7 @@ func TestAPlaceThatIsRenamed(t *testing.T) {
 }
 
 // Reminders in a group wait while all recipients there have quiet hours; high risk does not.
-func TestAPlaceIsRemindedInTheMorning(t *testing.T) {
+func TestAGroupIsRemindedInTheMorning(t *testing.T) {
 	h := newHall()
 	s := teamIn("hall:ops")
 	for i := range s.People {
@@ -252,7 +252,7 @@ func TestAPlaceIsRemindedInTheMorning(t *testing.T) {
 }
 
 // A person with named channels is asked in the group as well, and in a channel of their own before that one.
-func TestAPlaceAndChannelsOfOnesOwn(t *testing.T) {
+func TestAGroupAndPrivateChannels(t *testing.T) {
 	h, own := newHall(), newPhone(fay, "own")
 	s := teamIn("hall:ops")
 	s.People[0].Via, s.People[1].Via = []string{"own", "hall"}, []string{"hall", "own"}

@@ -72,7 +72,7 @@ func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 }
 
 // Of two equal calls one leaves by its own name; the last one cancels. Nobody else may.
-func TestForgo(t *testing.T) {
+func TestLeaveOrCancel(t *testing.T) {
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
 	st := play(t, usual(), phone)
 	named := func(call string) permissions.Request {
@@ -477,7 +477,7 @@ func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
 
 // That a call is harmless is its caller's word, which is weighed: people are asked unless the call reads so, and their route lets
 // whoever is at the keyboard answer alone.
-func TestTheWordThatACallIsHarmlessIsWeighed(t *testing.T) {
+func TestAHarmlessClaimIsChecked(t *testing.T) {
 	given := func(input string) func(*permissions.Request) {
 		return func(q *permissions.Request) { q.Input = []byte(input) }
 	}
@@ -531,7 +531,7 @@ func TestTheWordThatACallIsHarmlessIsWeighed(t *testing.T) {
 }
 
 // What people have said no to is not left to the agent because a hook calls it harmless: not in the same session, and not soon after.
-func TestANoIsAboveTheWordThatACallIsHarmless(t *testing.T) {
+func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
 	q := hook("Bash", `{"command":"ls"}`)

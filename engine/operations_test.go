@@ -15,7 +15,7 @@ type ctx = context.Context
 func withCancel(parent ctx) (ctx, context.CancelFunc) { return context.WithCancel(parent) }
 
 // A caller reads its own requests only, and reading uses nothing.
-func TestDeskFind(t *testing.T) {
+func TestFindReturnsOnlyTheCallersRequests(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
 	c, leave := withCancel(t.Context())
@@ -64,7 +64,7 @@ func TestDeskFind(t *testing.T) {
 }
 
 // People see the requests to them; the operator sees everything and may not decide it.
-func TestDeskShowsWhatIsYours(t *testing.T) {
+func TestPeopleSeeOnlyRequestsToThem(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
 	call := st.ask(t.Context(), network("x"))
@@ -117,7 +117,7 @@ func TestDeskShowsWhatIsYours(t *testing.T) {
 }
 
 // Without people in the configuration, everything goes to the operator.
-func TestDeskOperatorAlone(t *testing.T) {
+func TestWithoutPeopleTheOperatorDecides(t *testing.T) {
 	s := usual()
 	s.People, s.Routes = nil, nil
 	m := connectortest.NewMemory(connectors.Identity{Via: "terminal", Console: true, UID: permissions.NoUID}, connectortest.Always(allow()))

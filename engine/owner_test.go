@@ -266,7 +266,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 }
 
 // A name keeps its person after its last token ends, and no token has the name of one of our own agents.
-func TestANameIsNobodysByNoSlip(t *testing.T) {
+func TestATokensNameIsNeverAPersonsByMistake(t *testing.T) {
 	s := usual()
 	s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay"}}
 	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))

@@ -229,7 +229,7 @@ func TestTheNarrowestScopeOfSeveralVotes(t *testing.T) {
 }
 
 // One vote a person, through any channel; an allowance may become a denial and never back.
-func TestOneVoteAPersonThroughWhateverDoor(t *testing.T) {
+func TestOneVoteAPersonThroughAnyChannel(t *testing.T) {
 	f, s, k := phones()
 	second := newPhone(fay, "fays-tablet")
 	st := play(t, team(), f, second, s, k)

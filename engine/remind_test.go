@@ -11,7 +11,7 @@ import (
 
 // A reminder blocks the next for a minute: what it named is not named again, and news waits until then. An unsent
 // reminder blocks nothing.
-func TestAReminderStandsForAMinute(t *testing.T) {
+func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 	named := func(c *crowd) (all []int) {
 		c.phone.mu.Lock()
 		defer c.phone.mu.Unlock()

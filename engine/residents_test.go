@@ -58,7 +58,7 @@ func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) p
 }
 
 // A submitted request is found by its key whatever its state, and an approval is used once.
-func TestPoseAndUse(t *testing.T) {
+func TestSubmitAndUse(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
 	q := keyed(tool("write_file", `{"path":"a"}`), "s1/1")
@@ -258,7 +258,7 @@ func TestJudge(t *testing.T) {
 }
 
 // A child of one of our agents asks that agent's person; routes come first, including a route for everybody.
-func TestOursAskTheirPerson(t *testing.T) {
+func TestAChildAsksItsAgentsPerson(t *testing.T) {
 	f, s, _ := phones()
 	settings := owned()
 	settings.Routes = append(settings.Routes, engine.Route{
@@ -304,7 +304,7 @@ func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
 }
 
 // A request for later may wait longer than one for now, but not for ever.
-func TestPatienceOfOurs(t *testing.T) {
+func TestScheduledRequestsWaitLonger(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
 	q := keyed(network("tonight"), "1")
 	q.Session, q.Patience = "", 20*time.Hour
@@ -338,14 +338,14 @@ func TestASessionAlwaysWaits(t *testing.T) {
 }
 
 // A request that reaches nobody ends at once, and says why.
-func TestPoseToNobody(t *testing.T) {
+func TestSubmitToNobody(t *testing.T) {
 	st := play(t, owned(), newPhone(sam, "sams-phone"))
 	if r := st.pose(helper, keyed(network("x"), "1")); r.State != permissions.Undeliverable || r.Failure == "" {
 		t.Errorf("%s, %q", r.State, r.Failure)
 	}
 }
 
-func TestPoseIsLimited(t *testing.T) {
+func TestSubmitIsLimited(t *testing.T) {
 	settings := owned()
 	settings.Limits.PendingPerCaller = 2
 	f := newPhone(fay, "fays-phone")
@@ -358,7 +358,7 @@ func TestPoseIsLimited(t *testing.T) {
 }
 
 // For our own agents there is no rest after two denials: the runtime ends the asking after three in a row.
-func TestPosedAndDeniedTwiceIsAskedOnceMore(t *testing.T) {
+func TestOurAgentsAskAgainAfterTwoDenials(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
 	for i, key := range []string{"a", "b"} {
@@ -398,7 +398,7 @@ func TestEndSession(t *testing.T) {
 	refused(t, st.Approvals().EndSession(t.Context(), self, "s1"), permissions.CodeInvalid)
 }
 
-func TestWithdrawAtTheDesk(t *testing.T) {
+func TestWithdrawIsForTheCallerAlone(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
 	r := st.pose(helper, keyed(network("x"), "1"))
@@ -419,7 +419,7 @@ func TestWithdrawAtTheDesk(t *testing.T) {
 }
 
 // Approvals has no method that decides.
-func TestTheDeskCannotDecide(t *testing.T) {
+func TestApprovalsCannotDecide(t *testing.T) {
 	st := play(t, owned(), newPhone(fay, "fays-phone"))
 	if _, decides := st.Approvals().(interface {
 		OnPermission(context.Context, connectors.Decision) (permissions.Request, error)

@@ -19,7 +19,7 @@ import (
 
 // An answer at the very moment of asking finds the caller waiting, and one that arrives while nobody waits is read from
 // the row.
-func TestRule01TheRowIsTheTruthAWaiterIsADoorbell(t *testing.T) {
+func TestRule01TheRowIsTheTruthAWaiterIsOnlyNotified(t *testing.T) {
 	settings := usual()
 	settings.Limits.PendingPerCaller = 0
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
@@ -129,7 +129,7 @@ func TestRule03EverythingButIdAnswerAndWhoIsReadFromTheRow(t *testing.T) {
 
 // Fifty unknown accounts press a button in the right chat: nothing changes, they are told, and it is audited up to a
 // limit.
-func TestRule04TheFingerIsCheckedNotTheChat(t *testing.T) {
+func TestRule04TheAccountIsCheckedNotTheChat(t *testing.T) {
 	t.Run("A1/fifty strangers", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
 		st := play(t, usual(), m)

@@ -75,7 +75,7 @@ func TestSessionsAreTheirPersons(t *testing.T) {
 }
 
 // Events for agents' front ends carry the text of the request, while it is stored, for those whom it concerns.
-func TestDialogsAreToldInWords(t *testing.T) {
+func TestDialogEventsCarryTheRequestsText(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, owned(), f)
 	q := keyed(permissions.Request{

@@ -14,7 +14,7 @@ import (
 
 // An asker that repeats a question receives an uncollected outcome, also after a restart, once: people are not asked
 // again what they have answered.
-func TestHowItEndedIsFoundByTheSameQuestion(t *testing.T) {
+func TestTheSameQuestionFindsItsOutcome(t *testing.T) {
 	settle := func(a permissions.Answer) func(*testing.T, *stage, permissions.ID) {
 		return func(t *testing.T, st *stage, id permissions.ID) {
 			t.Helper()

@@ -87,7 +87,7 @@ func TestStopAllUntilResume(t *testing.T) {
 	})
 }
 
-func TestNobodyStopsOrResumesWhoIsNobody(t *testing.T) {
+func TestUnknownAccountsCannotStopOrResume(t *testing.T) {
 	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
 	stranger := connectors.Identity{Via: "cli", UID: 4242}
 	_, err := st.StopAll(t.Context(), stranger)

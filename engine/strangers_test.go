@@ -42,7 +42,7 @@ func lists(n connectors.Notice) string {
 }
 
 // The owner is told of the first unknown sender at once, and of others within a day after that together, a day later.
-func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
+func TestTheOwnerIsToldOfUnknownSendersOnceADay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
 	st.meets("6666")
@@ -74,7 +74,7 @@ func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
 }
 
 // A clock that was set back delays the notice by a day at most.
-func TestStrangersAfterTheClockWasSetBack(t *testing.T) {
+func TestUnknownSendersAfterTheClockWasSetBack(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, usual(), f)
 	st.meets("6666")
@@ -87,7 +87,7 @@ func TestStrangersAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-func TestStrangersWaitForTheMorning(t *testing.T) {
+func TestUnknownSendersAreReportedInTheMorning(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	st := play(t, night(t), f)
 	at(t, st, "2027-03-10 23:00")
@@ -103,7 +103,7 @@ func TestStrangersWaitForTheMorning(t *testing.T) {
 }
 
 // A sender who was paired meanwhile is not reported, and alone causes no notice.
-func TestAStrangerWhoWasPairedIsNotToldOf(t *testing.T) {
+func TestAPairedSenderIsNotReported(t *testing.T) {
 	f, l := newPhone(fay, "fays-phone"), newLobby()
 	st := play(t, night(t), f, l)
 	at(t, st, "2027-03-10 23:00")
@@ -123,7 +123,7 @@ func TestAStrangerWhoWasPairedIsNotToldOf(t *testing.T) {
 }
 
 // An undeliverable notice is not kept for ever, and one that fails for now is sent later.
-func TestStrangersWithoutAnOwnerToTell(t *testing.T) {
+func TestUnknownSendersWithoutAnOwner(t *testing.T) {
 	mute := newPhone(sam, "sams-phone") // fay has no channel
 	st := play(t, usual(), mute)
 	st.meets("6666")
@@ -131,7 +131,7 @@ func TestStrangersWithoutAnOwnerToTell(t *testing.T) {
 	mute.toldNothing(t)
 }
 
-func TestTheOwner(t *testing.T) {
+func TestTheOwnerIsThePersonOfTheDaemonsAccount(t *testing.T) {
 	for name, c := range map[string]struct {
 		people []connectors.Person
 		uid    int

@@ -75,7 +75,7 @@ func (s *stage) suspensions() (n int) {
 	return n
 }
 
-func TestASuspendedAccountIsNobodys(t *testing.T) {
+func TestASuspendedAccountBelongsToNobody(t *testing.T) {
 	t.Run("A8/a suspended account", func(t *testing.T) {
 		w, telegram := newExchange(), newPhone(fay, "telegram")
 		st := play(t, numbered(), w, telegram)
@@ -295,7 +295,7 @@ type foyer struct {
 }
 
 // In a group the prompt stays for the others; the suspended account does not count there.
-func TestASuspendedAccountInAPlace(t *testing.T) {
+func TestASuspendedAccountInAGroup(t *testing.T) {
 	h := foyer{newHall(), newExchange()}
 	h.Identities["fay"] = connectors.Identity{Via: "hall", UID: permissions.NoUID, WhatsApp: number}
 	settings := teamIn("hall:ops")

@@ -195,7 +195,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 }
 
 // A stopped daemon or a locked owner sends nothing; the caller learns that an unreachable person gets nothing.
-func TestWhoTellsNothing(t *testing.T) {
+func TestANoticeThatIsNotSent(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, s, m)

@@ -41,7 +41,7 @@ func TestWhatHappensIsToldToThoseWhomItConcerns(t *testing.T) {
 	refused(t, err, permissions.CodeNotYours)
 }
 
-func TestWhoSomebodyIs(t *testing.T) {
+func TestPersonOfAnAccount(t *testing.T) {
 	st := play(t, usual(), newPhone(fay, "fays-phone"))
 	if p, err := st.Person(connectors.Identity{Via: "cli", UID: fay.UID}); err != nil || p.Name != "fay" {
 		t.Errorf("%+v, %v", p, err)
@@ -86,7 +86,7 @@ type hearing struct {
 func (h hearing) ReceivedUntil(stops bool) time.Time { return h.until(stops) }
 
 // A daemon that dies in an outage leaves a record of its start.
-func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
+func TestTheStartOfAnOutageIsNoted(t *testing.T) {
 	var contact, known time.Time
 	h := hearing{newPhone(fay, "fays-phone"), func(stops bool) time.Time {
 		if stops { // as if it were killed

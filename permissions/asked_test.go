@@ -197,7 +197,7 @@ func TestAnEscalationInTheMeantimeHolds(t *testing.T) {
 	}
 }
 
-func TestRemindersInAPlace(t *testing.T) {
+func TestRemindersInAGroup(t *testing.T) {
 	r := escalating()
 	r.Group, r.HighRisk = "telegram:-1001", true
 	want := Notice{Group: r.Group, About: AboutWaiting, Subject: r.ID, Urgent: true, CreatedAt: r.Reminders[0]}

@@ -79,7 +79,7 @@ func TestWhatIsToldOfANewRequest(t *testing.T) {
 }
 
 // An agent of ours rests, and is never recorded as having left.
-func TestOursAlwaysWait(t *testing.T) {
+func TestOurAgentsNeverLeave(t *testing.T) {
 	for _, e := range []Transition{Leave{At: soon}, Return{At: soon}} {
 		if c, err := Step(toolRequest(), e); err != nil || !c.Empty() || !c.After.LeftAt.IsZero() {
 			t.Errorf("%T: %v, %+v", e, err, c.After)

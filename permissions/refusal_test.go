@@ -159,7 +159,7 @@ func TestSettledError(t *testing.T) {
 }
 
 // A name that cannot be misread stays as it is; any other is quoted.
-func TestBare(t *testing.T) {
+func TestQuoteUnlessPlain(t *testing.T) {
 	for name, want := range map[string]string{
 		"0189": "0189", "AMZ": "AMZ", "amz": "amz", "a-b_c.d": "a-b_c.d", "": `""`,
 		"/": `"/"`, ":": `":"`, "@": `"@"`, "[": `"["`, "`": "\"`\"", "{": `"{"`, "a b": `"a b"`, "é": `"é"`,

@@ -69,7 +69,7 @@ func TestParseScope(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
+func TestScopeSpan(t *testing.T) {
 	if For(time.Hour).Span() != time.Hour || Always.Span() != 0 || Once.Span() != 0 || (Scope{}).String() != "" {
 		t.Error("only a duration has a span, and the zero scope has no name")
 	}

@@ -111,7 +111,7 @@ func TestCoversWords(t *testing.T) {
 	}
 }
 
-func TestTouches(t *testing.T) {
+func TestTagTouches(t *testing.T) {
 	for _, c := range []struct {
 		tag, path string
 		want      bool

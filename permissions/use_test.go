@@ -65,7 +65,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-func TestWhatUseAndItsLikeLeave(t *testing.T) {
+func TestUseCollectAndLapse(t *testing.T) {
 	r := approved(t, toolRequest(), Once)
 	use, err := Step(r, Use{Call: "a", At: soon})
 	if err != nil || use.After.UsedAt != soon || use.After.CollectedAt != soon || use.After.Revision != r.Revision+1 ||
@@ -171,7 +171,7 @@ func handing(a Answer, call string) Cast {
 }
 
 // A vote that approves is one change with the use of the approval, and any other vote uses nothing.
-func TestAVoteThatHandsOver(t *testing.T) {
+func TestAnApprovingVoteUsesTheApproval(t *testing.T) {
 	two := toolRequest()
 	two.Asked, two.Quorum = []string{"fay", "sam"}, 2
 	c, err := Step(toolRequest(), handing(Allow(Once), "a"))

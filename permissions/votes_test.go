@@ -91,7 +91,7 @@ var plays = []play{
 	{"all allowed become denied", stepRequest, 2, []string{"fay allow_once", "fay deny"}, Denied, "deny"},
 }
 
-func TestPlays(t *testing.T) {
+func TestVoteSequences(t *testing.T) {
 	for _, p := range plays {
 		t.Run(p.name, func(t *testing.T) {
 			r := p.make()

@@ -21,7 +21,7 @@ func TestWhoCancelled(t *testing.T) {
 }
 
 // A hook withdraws what its session asked under the name that its agent claims: one kind, or one call, if it says so.
-func TestWhatIsMootIsOfOneSessionAndAgent(t *testing.T) {
+func TestRecallIsForOneSessionAndAgent(t *testing.T) {
 	call := Request{
 		Kind: KindTool, Session: "s", Agent: "claude-code", Claimed: true, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
 	}

@@ -107,7 +107,7 @@ func TestCrash(t *testing.T) {
 }
 
 // If the agent cannot load a conversation, a new one begins, in which no earlier permission for the session is valid.
-func TestCrashOfOneThatForgets(t *testing.T) {
+func TestACrashedConversationThatCannotBeLoaded(t *testing.T) {
 	s := play(t, "forgets")
 	s.writes(ask("execute", `{"command":"a"}`))
 	s.answers(s.card(1), always)

@@ -58,7 +58,7 @@ func TestOnce(t *testing.T) {
 }
 
 // It fails if the agent refuses, crashes, cannot be started, or on Ctrl-C.
-func TestOnceUndone(t *testing.T) {
+func TestOnceFails(t *testing.T) {
 	s := play(t)
 	e, said := s.errand()
 	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUndone) || !strings.Contains(said.String(), "I do not want") {

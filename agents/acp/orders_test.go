@@ -31,7 +31,7 @@ func TestStop(t *testing.T) {
 }
 
 // An agent that does not stop is killed within an order's two seconds.
-func TestStopOfADeafOne(t *testing.T) {
+func TestAnAgentThatDoesNotStopIsKilled(t *testing.T) {
 	s := play(t)
 	s.writes("calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf")
 	s.card(1) // it no longer reads
@@ -103,7 +103,7 @@ func TestKillSwitch(t *testing.T) {
 }
 
 // A question outside a turn is cancelled or refused.
-func TestOutOfTurn(t *testing.T) {
+func TestAQuestionOutsideATurnIsRefused(t *testing.T) {
 	s := play(t)
 	s.writes("calls fs/read_text_file "+`{"sessionId":"$S","path":"`+s.at("x")+`"}`, "stop end_turn")
 	s.hears("fs/read_text_file")

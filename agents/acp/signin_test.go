@@ -27,7 +27,7 @@ func TestSignIn(t *testing.T) {
 
 // An agent that reports a missing sign-in only when prompted is not prompted twice: fay is told, and another program
 // gets her next message.
-func TestSignInOfOneThatIsShy(t *testing.T) {
+func TestAMissingSignInIsReportedOnce(t *testing.T) {
 	s := play(t, "shy")
 	s.writes("say hello")
 	text := s.hears("I cannot go on: it is not signed in (Authentication required).")

@@ -24,7 +24,7 @@ func tell(updates ...sdk.SessionUpdate) *transcript {
 }
 
 // Text in the middle of a turn is sent up to the end of a paragraph; the rest comes with what follows.
-func TestSaidMeanwhile(t *testing.T) {
+func TestTextInTheMiddleOfATurn(t *testing.T) {
 	tr := tell(sdk.UpdateAgentMessageText("one"), sdk.StartToolCall("a", "Look"), sdk.UpdateAgentMessageText("tw"))
 	if got := tr.said(false); got != "one\n\n· Look" {
 		t.Errorf("it says %q", got)

@@ -59,7 +59,7 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 }
 
 // Refusals are audited, so an invalid answer is rejected before that.
-func TestALongAnswerDoesNotReachTheDesk(t *testing.T) {
+func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
 	body := `{"answer":"` + strings.Repeat("a", 65) + `","digest":"` + permissions.Digest{1}.String() + `"}`

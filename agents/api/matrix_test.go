@@ -178,7 +178,7 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 }
 
 // A TCP caller from this machine may be any of its accounts, whatever the token says.
-func TestWhatComesFromThisMachineMayBeAnybodys(t *testing.T) {
+func TestALoopbackCallerMayBeAnyAccount(t *testing.T) {
 	d := openDoors(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	callers := make(chan permissions.Caller, 10)

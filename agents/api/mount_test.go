@@ -19,7 +19,7 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %q %v", api.CallerOf(r.Context()).Name, body, err)
 })
 
-func TestWhatIsMountedStandsBehindTheSameDoor(t *testing.T) {
+func TestMountedHandlersUseTheSameAuthentication(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet, Mounts: map[string]http.Handler{
 		"/mcp": echo, "POST /hook/{dialect}": echo,

@@ -94,7 +94,7 @@ func TestTheHostsOfAListenerAreThoseThatWereNamed(t *testing.T) {
 }
 
 // A proxy's claims about the client are ignored, and nobody is admitted through it without a token.
-func TestAProxyStandsForNobody(t *testing.T) {
+func TestAProxysClaimsAreIgnored(t *testing.T) {
 	desk := wiretest.NewDesk()
 	callers := make(chan permissions.Caller, 1)
 	whoami := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { callers <- api.CallerOf(r.Context()) })

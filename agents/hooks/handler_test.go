@@ -317,7 +317,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
 
 // A store failure is not a verdict, and a failed cancellation is reported.
-func TestAFailingDeskAllowsNothing(t *testing.T) {
+func TestAFailingEngineAllowsNothing(t *testing.T) {
 	t.Run("D9/a hook whose daemon fails", func(t *testing.T) {
 		desk := wiretest.NewDesk()
 		desk.Fail(permissions.Broken("make room"))
@@ -378,7 +378,7 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 
 // Requests that need no answer any more are withdrawn on their caller's word, without a decision; those of another session,
 // agent or call stay.
-func TestWhatIsMootIsWithdrawn(t *testing.T) {
+func TestRequestsThatNeedNoAnswerAreWithdrawn(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, _ := serve(t, desk)
 	other := strings.Replace(bash, "ls", "ls -l", 1)

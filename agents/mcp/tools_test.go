@@ -429,7 +429,7 @@ func TestOtherSitesAndOddCallsAreRefused(t *testing.T) {
 }
 
 // With a broken store nothing is granted, and the model is told why.
-func TestABrokenDeskGrantsNothing(t *testing.T) {
+func TestABrokenEngineGrantsNothing(t *testing.T) {
 	t.Run("D9/MCP with a daemon that fails", func(t *testing.T) {
 		desk := wiretest.NewDesk()
 		s := play(t, func(o *mcp.Options) { o.Desk = desk })

@@ -69,8 +69,8 @@ func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
 	})
 }
 
-// TestWhatANightWasAllowed covers only that night's run, not another run in the same session.
-func TestWhatANightWasAllowed(t *testing.T) {
+// TestAScheduledRunsPermissionEndsWithIt covers only that night's run, not another run in the same session.
+func TestAScheduledRunsPermissionEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := nightly(true)
 		a.Model = mind(func(turn int, p models.Prompt) models.Reply {

@@ -15,7 +15,7 @@ import (
 )
 
 // Other kernel interfaces, and other processes, are inaccessible whatever was granted.
-func TestDoorsIntoTheKernel(t *testing.T) {
+func TestOtherKernelInterfacesAreBlocked(t *testing.T) {
 	dir := stage(t, "in")
 	victim := strconv.Itoa(os.Getpid())
 	place := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(unsafe.StringData(Path)))), 10)

@@ -261,7 +261,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 // A scratch folder is removed even if a command removed its own permissions.
-func TestClearing(t *testing.T) {
+func TestAScratchFolderIsRemovedWithoutPermissions(t *testing.T) {
 	dir := stage(t, "scratch/a/b/c")
 	done := make(chan struct{})
 	go func() {

@@ -271,7 +271,7 @@ func trySearchFiles(t *testing.T) {
 }
 
 // If there is too much to walk through, that is reported.
-func TestGoingThroughTooMuch(t *testing.T) {
+func TestASearchThroughTooMuchIsReported(t *testing.T) {
 	dir, _ := stage(t, map[string]string{"ws/a": "x"})
 	s := spot{Root: filepath.Join(dir, "ws"), Name: "."}
 	for _, stop := range []error{errTooMany, errEnough} {

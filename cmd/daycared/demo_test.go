@@ -126,7 +126,7 @@ func TestADemoThatFails(t *testing.T) {
 }
 
 // The demo's configuration is valid, whatever its folder is called, with and without a sandbox.
-func TestTheWorldOfADemo(t *testing.T) {
+func TestTheDemosConfigurationIsValid(t *testing.T) {
 	for name, walls := range map[string]bool{`walls`: true, `no "walls" & more`: false} {
 		folder := t.TempDir() + "/" + name
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -166,7 +166,7 @@ func tagOf(t *testing.T, text string) permissions.Tag {
 	return tag
 }
 
-func TestWhatIsUnheld(t *testing.T) {
+func TestBrokenPromisesAreListed(t *testing.T) {
 	all := []sandbox.Promise{{Name: "no file outside", Holds: true}, {Name: "no TCP", Why: "no Landlock"}, {Name: "no UDP", Why: "no seccomp"}}
 	if got := unheld(all); got != "no TCP: no Landlock; no UDP: no seccomp" {
 		t.Errorf("%q", got)

@@ -13,7 +13,7 @@ import (
 )
 
 // Access to one socket is normal for an account. Only an account without access is told how to get it.
-func TestWhatTheDoorsMeanForAnAccount(t *testing.T) {
+func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
 	shut, away := door{err: errors.New("permission denied"), shut: true}, door{err: errors.New("no such file")}
 	fay := door{me: admin.Me{Name: "fay"}, open: 2}
 	stopped := fay

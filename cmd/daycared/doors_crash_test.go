@@ -30,11 +30,11 @@ const (
 	atOnce = 4
 )
 
-// TestAllDoorsCrashLoop combines the crash loops on one daemon, concurrently: agents ask over agent.sock, people answer at
+// TestAllChannelsCrashLoop combines the crash loops on one daemon, concurrently: agents ask over agent.sock, people answer at
 // admin.sock, the console, Telegram and WhatsApp, and an agent does its jobs, while the daemon is killed at every failpoint, and
 // every fifth time at a random moment. No outcome is reported wrongly, nothing counts twice, and every job is done. CRASH_POINTS
 // sets the number of kills.
-func TestAllDoorsCrashLoop(t *testing.T) {
+func TestAllChannelsCrashLoop(t *testing.T) {
 	crashes := kills(t, usualWithAllDoors)
 	l := newLoop(t)
 	p, m, j := newPhones(l), newMobiles(l), newJobs(l)
@@ -126,8 +126,8 @@ func TestACrashLoopSeesWhatMustNeverHappen(t *testing.T) {
 		{"TestTelegramCrashLoop", "apply.lost:1", lost},
 		{"TestWhatsAppCrashLoop", "apply.lost:1", lost},
 		{"TestAgentCrashLoop", "apply.lost:1", lost},
-		{"TestAllDoorsCrashLoop", "apply.lost:5", lost},
-		{"TestAllDoorsCrashLoop", "apply.twice:5", twice},
+		{"TestAllChannelsCrashLoop", "apply.lost:5", lost},
+		{"TestAllChannelsCrashLoop", "apply.twice:5", twice},
 	} {
 		t.Run(c.loop+" "+c.fault, func(t *testing.T) {
 			self, err := os.Executable()

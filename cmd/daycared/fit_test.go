@@ -180,7 +180,7 @@ func TestJSONControlsNoTerminal(t *testing.T) {
 }
 
 // The progress line names the people asked, and is repeated when they change.
-func TestTheLineOfWhoAsksIsOfThoseWhoAreAsked(t *testing.T) {
+func TestTheProgressLineNamesThePeopleAsked(t *testing.T) {
 	var said strings.Builder
 	p := &progress{cli: &CLI{Err: &said}}
 	r := permissions.Request{ID: "r", State: permissions.Pending, Asked: []string{"kim"}}

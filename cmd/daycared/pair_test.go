@@ -9,7 +9,7 @@ import (
 )
 
 // An account is confirmed by its whole id; on some channels that is a number with its plus.
-func TestTheIDThatSaysYes(t *testing.T) {
+func TestPairConfirmsTheWholeID(t *testing.T) {
 	guest := admin.Guest{Address: "+491511234567", Name: "Fay"}
 	for sure, want := range map[string]bool{"+491511234567": true, "491511234567": false, "+4915112345678": false, "+": false} {
 		var out bytes.Buffer

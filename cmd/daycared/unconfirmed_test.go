@@ -53,9 +53,9 @@ func confirmedOnce() http.HandlerFunc {
 	}
 }
 
-// TestAQuestionStandsOnceTheDaemonHasConfirmedIt: a daemon that is stopped, hangs or hangs up may have stored nothing, so no
+// TestAQuestionIsPendingOnlyOnceConfirmed: a daemon that is stopped, hangs or hangs up may have stored nothing, so no
 // command says that a question is pending.
-func TestAQuestionStandsOnceTheDaemonHasConfirmedIt(t *testing.T) {
+func TestAQuestionIsPendingOnlyOnceConfirmed(t *testing.T) {
 	hangs := func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server notices a closed connection only then
 		<-r.Context().Done()

@@ -183,7 +183,7 @@ func TestTheKeyMakesTheOperator(t *testing.T) {
 	}
 }
 
-func TestStrangersSeeNothing(t *testing.T) {
+func TestUnknownCallersSeeNothing(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	desk.People = nil
 	serve(t, socket, desk)
@@ -232,7 +232,7 @@ func TestABrokenChainIsToldInItsWords(t *testing.T) {
 }
 
 // What is refused is audited, so what is no answer at all does not come as far as that.
-func TestALongAnswerDoesNotReachTheDesk(t *testing.T) {
+func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
 	path := "/v1/requests/" + string(put(t, desk, wiretest.Question("one")).ID) + "/decision"

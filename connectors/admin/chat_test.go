@@ -122,7 +122,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 }
 
 // Who has no agents is told so, and who is nobody hears nothing of them.
-func TestWhoHasNobodyToTalkTo(t *testing.T) {
+func TestAPersonWithoutAgents(t *testing.T) {
 	for what, c := range map[string]struct {
 		person string
 		code   permissions.Code

@@ -117,7 +117,7 @@ func begin(t *testing.T, socket, query, last string) (read func(upTo string) str
 }
 
 // A reader that resumes from a future event would miss everything up to it.
-func TestAPlaceThatNothingHasReachedIsRefused(t *testing.T) {
+func TestAGroupThatNothingHasReachedIsRefused(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
 	c, handle := newClient(t, socket, ""), func(wire.Event) error { return errEnough }
@@ -270,8 +270,8 @@ func TestEventsThatCannotBeFollowedEnd(t *testing.T) {
 	hear(t, c, 0, func(wire.Event) error { return errEnough })
 }
 
-// TestTheStreamOfAnotherDoorEndsWithWhatIsHeld: what a look finds is streamed, and the first refusal ends it.
-func TestTheStreamOfAnotherDoorEndsWithWhatIsHeld(t *testing.T) {
+// TestAnEventStreamEndsAtTheFirstRefusal: what a look finds is streamed, and the first refusal ends it.
+func TestAnEventStreamEndsAtTheFirstRefusal(t *testing.T) {
 	desk, held := wiretest.NewDesk(), make(chan struct{})
 	server := httptest.NewServer(admin.Events(func(*http.Request) admin.Look {
 		return func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {

@@ -231,9 +231,9 @@ func TestAnInboxThatCannotFollowEnds(t *testing.T) {
 	}
 }
 
-// TestNobodyIsGoneBeforeItServes: what was shown in an inbox before a restart is not undeliverable for want of it, however
+// TestAnInboxIsNotUnreachableBeforeTheStart: what was shown in an inbox before a restart is not undeliverable for want of it, however
 // early the daemon asks.
-func TestNobodyIsGoneBeforeItServes(t *testing.T) {
+func TestAnInboxIsNotUnreachableBeforeTheStart(t *testing.T) {
 	err := admin.New(admin.Options{}, nil).Reach(connectors.Person{Name: "fay"})
 	if err == nil || errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("got %v", err)

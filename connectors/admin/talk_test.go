@@ -98,7 +98,7 @@ func TestSaidWaitsForAnInbox(t *testing.T) {
 }
 
 // A stream that does not keep up is not waited for.
-func TestSaidToWhoLags(t *testing.T) {
+func TestALaggingStreamIsNotWaitedFor(t *testing.T) {
 	c := New(Options{}, nil)
 	_, _, leave := c.inboxes.enter("fay")
 	defer leave()

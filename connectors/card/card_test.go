@@ -191,7 +191,7 @@ until          14:05 UTC, in 5 min, then it is not answered · sha256 4f3a…91`
 	}
 }
 
-func TestWants(t *testing.T) {
+func TestCardInput(t *testing.T) {
 	deep := strings.Repeat("[", 13) + strings.Repeat("]", 13)
 	for _, c := range []struct {
 		name string

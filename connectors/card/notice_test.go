@@ -136,7 +136,7 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-func TestStrangers(t *testing.T) {
+func TestUnknownSenders(t *testing.T) {
 	one := permissions.UnknownSender{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
 	const last = "None was told more than their own id. Whoever should be asked: daycared pair NAME"
 	all := permissions.UnknownSenders{List: []permissions.UnknownSender{one}}
@@ -174,7 +174,7 @@ func told(t permissions.Telling) connectors.Notice {
 	return connectors.Notice{About: permissions.AboutSays, By: "token:ci", At: now, Told: t, Codes: map[string]bool{"K7F3Q": true}}
 }
 
-func TestToldNotices(t *testing.T) {
+func TestNoticesOfAgents(t *testing.T) {
 	const secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 	for about, says := range map[permissions.About]string{
 		permissions.AboutFinished: "has finished", permissions.AboutWaits: "waits for you", permissions.AboutFailed: "has failed",

@@ -155,7 +155,7 @@ func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
 }
 
 // High risk takes two steps by the same person: one person's second step is only another's first.
-func TestHighRiskInAGroupTakesTwoStepsOfOneFinger(t *testing.T) {
+func TestHighRiskInAGroupTakesTwoStepsOfOnePerson(t *testing.T) {
 	s, _ := gather(t, "supergroup")
 	call := s.ask(permissions.Request{
 		Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"reboot"}`), Session: "s",
@@ -383,7 +383,7 @@ func TestQuestionsInAGroup(t *testing.T) {
 }
 
 // In a group edits leave turns to cards, and cards leave the last one to what a tap waits for.
-func TestWhatAFingerWaitsForGoesFirstInAGroup(t *testing.T) {
+func TestAnswersToTapsGoFirstInAGroup(t *testing.T) {
 	s, o := gather(t, "group")
 	s.bot.pace.mu.Lock()
 	s.bot.pace.chats[o.ID()] = &lane{limit: rate.NewLimiter(rate.Every(time.Hour), groupBurst)}
@@ -411,7 +411,7 @@ func TestWhatAFingerWaitsForGoesFirstInAGroup(t *testing.T) {
 }
 
 // A first step counts only for the person who took it, and no longer after they went back.
-func TestAFirstStepInAGroupIsOfOneFinger(t *testing.T) {
+func TestAFirstStepInAGroupIsOfOnePerson(t *testing.T) {
 	s, _ := gather(t, "supergroup", func(s *stage) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
 	call := s.ask(network("twice"))
 	m := s.card("fay@ops", "twice")

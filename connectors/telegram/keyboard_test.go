@@ -123,8 +123,8 @@ func TestKeysTooBig(t *testing.T) {
 	}
 }
 
-// TestTheSecondYes says how high risk is asked twice, and that the second yes is nowhere where a first one is pressed.
-func TestTheSecondYes(t *testing.T) {
+// TestHighRiskIsConfirmedTwice says how high risk is asked twice, and that the second yes is nowhere where a first one is pressed.
+func TestHighRiskIsConfirmedTwice(t *testing.T) {
 	one := prompt(t, permissions.KindTool, highRisk)
 	all := prompt(t, permissions.KindTool, both(calls(2), highRisk))
 	pause := prompt(t, permissions.KindPause, both(confirm, highRisk))

@@ -53,7 +53,7 @@ func TestAGroupBecomesASupergroup(t *testing.T) {
 }
 
 // The bot may learn of it by what it is refused, before any update says so: while it asks, edits or reminds.
-func TestAMoveIsLearntFromARefusal(t *testing.T) {
+func TestAGroupsNewIDIsTakenFromARefusal(t *testing.T) {
 	s, o := gather(t, "group", func(s *stage) { s.settings.Routes[0].Quorum = 2 })
 	call := s.ask(network("early"))
 	m := s.card("fay@ops", "early")

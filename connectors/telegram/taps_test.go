@@ -154,7 +154,7 @@ func TestAStepIsAnsweredCallByCall(t *testing.T) {
 }
 
 // A second tap on one's own answer needs nobody's attention; one that comes too late for another answer does.
-func TestASecondTapOnOnesOwnAnswerIsAToast(t *testing.T) {
+func TestASecondTapOnOnesOwnAnswerOnlyShowsAToast(t *testing.T) {
 	for _, c := range []struct{ first, second, want string }{
 		{"Allow once", "Allow once", "✅ You allowed this."},
 		{"⛔ Deny", "⛔ Deny", "⛔ You denied this."},
@@ -225,7 +225,7 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 }
 
 // An anonymous administrator is nobody, even if the configuration has the group's account.
-func TestABotIsNobodyEvenWhenItIsInTheConfiguration(t *testing.T) {
+func TestAnAnonymousAdministratorIsNobody(t *testing.T) {
 	t.Run("A1/a bot of the configuration", func(t *testing.T) {
 		s := play(t, func(s *stage) {
 			s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Telegram: 1087968824})

@@ -66,7 +66,7 @@ func TestReasonsAreKeptApart(t *testing.T) {
 }
 
 // A reason counts as the reply of who was asked for it, to our own question, in words of their own.
-func TestWhatIsNoReason(t *testing.T) {
+func TestOnlyAReplyIsAReason(t *testing.T) {
 	s := play(t, asking(engine.Route{Ask: []string{"fay"}}))
 	call, m, code := s.asked("x")
 	q := s.question("fay", m, code)
@@ -302,7 +302,7 @@ func TestHowFarTheClocksDifferIsSaid(t *testing.T) {
 }
 
 // Only private chats are read, and an unknown sender is answered once a day.
-func TestWhoIsHeard(t *testing.T) {
+func TestOnlyPrivateChatsAreRead(t *testing.T) {
 	s := play(t)
 	call, _, code := s.asked("x")
 	fay, eve := s.phones["fay"], s.phones["eve"]
@@ -337,7 +337,7 @@ func TestWhoIsHeard(t *testing.T) {
 }
 
 // The owner is told of unknown senders once a day, silently, by their ids and claimed names.
-func TestTheOwnerHearsOfStrangers(t *testing.T) {
+func TestTheOwnerIsToldOfUnknownSenders(t *testing.T) {
 	s := play(t, func(s *stage) { s.settings.UID = int(ids["fay"]) })
 	mallory := s.server.Person(telegramtest.User{ID: 7777, FirstName: "Fay\u202e", LastName: strings.Repeat("x", 300)})
 	mallory.Start("")
@@ -362,7 +362,7 @@ func TestTheOwnerHearsOfStrangers(t *testing.T) {
 }
 
 // The owner is told of an unknown account that presses a button; the account is still answered when it writes.
-func TestTheOwnerHearsOfAStrangersTap(t *testing.T) {
+func TestTheOwnerIsToldOfAnUnknownAccountsTap(t *testing.T) {
 	s, _ := gather(t, "forum", func(s *stage) { s.settings.UID = int(ids["fay"]) })
 	s.ask(network("x"))
 	m := s.card("fay@ops", "network access")

@@ -305,7 +305,7 @@ func TestMistakesAtAQuestion(t *testing.T) {
 }
 
 // A card does not come between the keys of a line, nor wait for ever, and what was begun comes back after it.
-func TestACardWaitsForFingers(t *testing.T) {
+func TestACardWaitsForTyping(t *testing.T) {
 	s := onStage(t, atTerminal, "helper")
 	s.screen.sees(t, "What you type here goes to helper")
 	s.types(t, "not y")

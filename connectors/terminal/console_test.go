@@ -83,7 +83,7 @@ func TestWhatIsAConsole(t *testing.T) {
 	_ = out.Close()
 }
 
-func TestReachesWhoSitsThere(t *testing.T) {
+func TestTheTerminalReachesOnlyItsUser(t *testing.T) {
 	p := atPipe(t, nil)
 	sam := connectors.Person{Name: "sam", UID: fay.UID + 1}
 	if err := p.Reach(sam); !errors.Is(err, connectors.ErrUnreachable) || !strings.Contains(err.Error(), "sam is not the one") {

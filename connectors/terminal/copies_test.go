@@ -55,7 +55,7 @@ func TestTwoPeople(t *testing.T) {
 	p.screen.sees(t, "\n✖ Cancelled by kim")
 }
 
-func TestAnsweredThroughAnotherDoor(t *testing.T) {
+func TestAnsweredThroughAnotherChannel(t *testing.T) {
 	p := atPipe(t, nil)
 	r := ask(permissions.KindPermission, func(r *permissions.Request) {
 		r.Quorum, r.Asked = 2, []string{"fay", "sam", "kim"}
@@ -97,7 +97,7 @@ func TestNobodyWaits(t *testing.T) {
 	}
 }
 
-func TestWhatBecameOfAnAnswer(t *testing.T) {
+func TestTheOutcomeOfAnAnswer(t *testing.T) {
 	p := atPipe(t, nil)
 	used, lost := ask(permissions.KindPermission, nil), ask(permissions.KindPermission, nil)
 	h := takes(used, lost)

@@ -242,7 +242,7 @@ func TestAHandlerThatIsCutOff(t *testing.T) {
 }
 
 // What the process itself has to say goes among the cards, and what it wants to know it is told.
-func TestTheProcessTakesPart(t *testing.T) {
+func TestTheProcessPrintsAmongTheCards(t *testing.T) {
 	asking, told, closed := make(chan string, 1), make(chan permissions.State, 1), make(chan struct{})
 	p := atPipe(t, func(o *terminal.Options) {
 		o.Asking = func(p connectors.Prompt) { asking <- p.Code }

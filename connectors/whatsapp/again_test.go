@@ -82,7 +82,7 @@ func TestAMessageThatComesTwice(t *testing.T) {
 
 // Wherever the connection is cut while a card goes out or an answer comes in: the card is there once, and the answer
 // counts once.
-func TestCutAnywhere(t *testing.T) {
+func TestAConnectionCutAnywhereLosesNothing(t *testing.T) {
 	s := play(t)
 	fay := s.phones["fay"]
 	is := func(tag string) func(whatsapptest.Stanza) bool {

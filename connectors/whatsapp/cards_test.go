@@ -67,7 +67,7 @@ func TestACardWhoseConfirmationIsLost(t *testing.T) {
 }
 
 // Only a thumb on the card, or a reply to it, names it; and no thumb allows what is high risk.
-func TestWhatAThumbMeans(t *testing.T) {
+func TestWhatAReactionMeans(t *testing.T) {
 	s := play(t)
 	fay := s.phones["fay"]
 	for i, thumb := range []string{"👍", "👍🏻", "👍🏼", "👍🏽", "👍🏾", "👍🏿", "👍\ufe0f", "👍🏽\ufe0f", "👎🏿", "👎\ufe0e"} {

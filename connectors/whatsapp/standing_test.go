@@ -71,7 +71,7 @@ func TestRemoved(t *testing.T) {
 }
 
 // A ban is waited for, and said with its end where that is known.
-func TestBanned(t *testing.T) {
+func TestABanIsWaitedFor(t *testing.T) {
 	s := play(t)
 	s.server.RefuseLogins(1, whatsapptest.Banned(101, 2*time.Second))
 	s.server.Cut()
@@ -115,7 +115,7 @@ func (s *stage) open2(t *testing.T) {
 }
 
 // Whatever ends a connection that is nobody's fault, it comes back by itself, and what is asked meanwhile arrives.
-func TestItComesBack(t *testing.T) {
+func TestAConnectionComesBack(t *testing.T) {
 	s := play(t)
 	for name, fault := range map[string]func(){
 		"cut":               s.server.Cut,

@@ -136,7 +136,7 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 }
 
 // A message counts only as what the sender's own device sent, once.
-func TestWhatIsHeard(t *testing.T) {
+func TestOnlyMessagesOfTheSendersDeviceCount(t *testing.T) {
 	fay, bot := types.NewJID("491700000001", types.DefaultUserServer), types.NewJID("4915200000001", types.DefaultUserServer)
 	text := &waE2E.Message{Conversation: proto.String("yes K7F3Q")}
 	for name, change := range map[string]func(*events.Message){

@@ -48,8 +48,8 @@ func overruled(r permissions.Request, _ permissions.Transition) permissions.Requ
 	return r
 }
 
-// TestTheJudgeFindsOut: each of these stores is found out within so many days.
-func TestTheJudgeFindsOut(t *testing.T) {
+// TestTheCheckerFindsBrokenStores: each of these stores is found out within so many days.
+func TestTheCheckerFindsBrokenStores(t *testing.T) {
 	for name, w := range map[string]wrong{
 		"a commit that was acknowledged is lost with the daemon": {forgets: true},
 		"two outcomes of one request":                            {row: unsettled},

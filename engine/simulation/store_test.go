@@ -8,8 +8,8 @@ import (
 	"github.com/daycared/daycared/engine/store/storetest"
 )
 
-// TestShelf holds the store of the simulation to what the real ones have to do.
-func TestShelf(t *testing.T) {
+// TestTheSimulatedStoreConforms holds the store of the simulation to what the real ones have to do.
+func TestTheSimulatedStoreConforms(t *testing.T) {
 	made := byte(0)
 	storetest.RunRequests(t, storetest.Backend{
 		Open: func(*testing.T) engine.Store {

@@ -178,8 +178,8 @@ func TestAGroupWhoseFileFailsIsUndone(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesTheLineWritesNothing; a caller whose write has begun gets its result.
-func TestWhoLeavesTheLineWritesNothing(t *testing.T) {
+// TestACancelledWriteIsNotStarted; a caller whose write has begun gets its result.
+func TestACancelledWriteIsNotStarted(t *testing.T) {
 	s := newStore(t)
 	a, b := insert(t, s), insert(t, s)
 	leaving, leave := context.WithCancel(t.Context())
@@ -403,9 +403,9 @@ func TestWhoWasWrittenByAnotherIsDone(t *testing.T) {
 	}
 }
 
-// TestWhenTheLedgerIsReadAgain: after a failed commit, not after a successful one or a deliberate rollback. Audit
+// TestWhenTheAuditHeadIsReadAgain: after a failed commit, not after a successful one or a deliberate rollback. Audit
 // followers are notified of new entries only.
-func TestWhenTheLedgerIsReadAgain(t *testing.T) {
+func TestWhenTheAuditHeadIsReadAgain(t *testing.T) {
 	s := newStore(t)
 	refused := errors.New("refused")
 	for _, c := range []struct {

@@ -126,9 +126,9 @@ func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarmOfTheAudit: other programs may write other tables, the audit may be ahead of its mark, and the mark's
+// TestTheAuditRaisesNoFalseAlarm: other programs may write other tables, the audit may be ahead of its mark, and the mark's
 // entry may have been pruned. An answered mark is ignored.
-func TestNoFalseAlarmOfTheAudit(t *testing.T) {
+func TestTheAuditRaisesNoFalseAlarm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s, log := logged(t, path)
 	sound := func(when string) {

@@ -359,9 +359,9 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestANewKeyLaundersNothing: while the current key fits the entries, rows without its seal are not sealed with the new one, and
+// TestANewKeySealsNoForgedRows: while the current key fits the entries, rows without its seal are not sealed with the new one, and
 // entries about a stop, a lock, a suspension or a revoked grant stay in force. If it fits nothing, the entries count all the same.
-func TestANewKeyLaundersNothing(t *testing.T) {
+func TestANewKeySealsNoForgedRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge string
 		says  string

@@ -238,9 +238,9 @@ func TestForeignLog(t *testing.T) {
 	}
 }
 
-// TestLifeThatDiesAtItsBeginning: a crash between the commit of a new life and its mark is not taken for a foreign log,
+// TestACrashAtTheBeginningOfALife: a crash between the commit of a new life and its mark is not taken for a foreign log,
 // and the life does not begin twice. A reader keeps the log from being moved.
-func TestLifeThatDiesAtItsBeginning(t *testing.T) {
+func TestACrashAtTheBeginningOfALife(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		path, old := filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "old.db")
 		for opened := range 4 {

@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestANumberThatSomebodyMadeUpIsNobodys: an unsealed row neither uses up new numbers nor takes codes of existing requests.
-func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
+// TestAnUnsealedNumberIsIgnored: an unsealed row neither uses up new numbers nor takes codes of existing requests.
+func TestAnUnsealedNumberIsIgnored(t *testing.T) {
 	for name, number := range map[string]int64{
 		"D9/there is none after it":      math.MaxInt64,
 		"D9/the last that is used":       maxSeq - 1,

@@ -96,8 +96,8 @@ func meddle(t *testing.T, s *Store, statement string, args ...any) {
 	}
 }
 
-// TestASealTellsWhoFromWho: a vote's account cannot pass for the one who revoked an approval.
-func TestASealTellsWhoFromWho(t *testing.T) {
+// TestASealDistinguishesVotersFromRevokers: a vote's account cannot pass for the one who revoked an approval.
+func TestASealDistinguishesVotersFromRevokers(t *testing.T) {
 	k := newSealer(auditKey{1})
 	voted, taken := permissions.Request{Votes: []permissions.Vote{{Account: "sam"}}}, permissions.Request{Votes: make([]permissions.Vote, 1)}
 	taken.VoidedBy = "sam"

@@ -37,8 +37,8 @@ func shuts(t *testing.T, change string) (path string) {
 
 const nothing = `SELECT 1`
 
-// TestWhatShutsComesBackWithTheNextStart: a row whose absence opens something is restored and logged once.
-func TestWhatShutsComesBackWithTheNextStart(t *testing.T) {
+// TestARemovedLockIsRestoredAtTheStart: a row whose absence opens something is restored and logged once.
+func TestARemovedLockIsRestoredAtTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		change, row string
 		found       bool // by verify as well
@@ -109,8 +109,8 @@ func TestWhatWasEndedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestTheListOfWhatIsShutIsSealed, and so is its existence.
-func TestTheListOfWhatIsShutIsSealed(t *testing.T) {
+// TestTheListOfLocksIsSealed, and so is its existence.
+func TestTheListOfLocksIsSealed(t *testing.T) {
 	for name, change := range map[string]string{
 		"A8/an empty list": `UPDATE meta SET shut = '{}'; DELETE FROM locks`,
 		"A8/no list":       `UPDATE meta SET shut = ''; DELETE FROM locks`,
@@ -128,8 +128,8 @@ func TestTheListOfWhatIsShutIsSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasShutBeforeThereWasAList is listed by the first start.
-func TestWhatWasShutBeforeThereWasAList(t *testing.T) {
+// TestAnUpgradeListsExistingLocks is listed by the first start.
+func TestAnUpgradeListsExistingLocks(t *testing.T) {
 	t.Run("A8/an upgrade", func(t *testing.T) {
 		path := shuts(t, nothing)
 		beforeList(t, path, options(path).keyFile())

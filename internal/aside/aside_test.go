@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestItIsDoneWhenDoReturns(t *testing.T) {
+func TestRunReturnsWhenItIsDone(t *testing.T) {
 	did := false
 	aside.Run(func() { did = true })
 	if !did {

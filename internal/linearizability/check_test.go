@@ -55,7 +55,7 @@ func said(w word, about reply) reply {
 	return about
 }
 
-func TestTheModel(t *testing.T) {
+func TestTheCheckersModel(t *testing.T) {
 	var (
 		waits  = rowOf(pending, "", "")
 		half   = rowOf(pending, "", "fay+")

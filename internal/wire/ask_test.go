@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func TestWhatDoesNotFitTogetherIsRefusedInWords(t *testing.T) {
+func TestContradictoryFieldsAreRefused(t *testing.T) {
 	for _, c := range []struct{ body, words string }{
 		{`{"kind":"wish"}`, `unknown kind "wish"`},
 		{`{"kind":"permission","permissions":["@network"],"tool":"x"}`, `tool does not belong to kind "permission"`},

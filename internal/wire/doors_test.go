@@ -35,7 +35,7 @@ func routesOf(t *testing.T, socket string) (routes []string) {
 
 // Every route of one server is tried at the other. The three paths that both have are separate: at the agents' socket
 // they reach the caller's own requests only.
-func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
+func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
 	desk := wiretest.NewDesk()
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	wiretest.Run(t, api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet}).Run)

@@ -144,7 +144,7 @@ func TestAPaceIsEachCallersOwn(t *testing.T) {
 }
 
 // A key or token is sent only to this account, root, and accounts that may know it; a call without one goes to anybody.
-func TestASecretIsNotPresentedToAStranger(t *testing.T) {
+func TestASecretIsNotSentToAnUnknownAccount(t *testing.T) {
 	folder, err := os.MkdirTemp("", "dc")
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestALostConnectionIsToldInWords(t *testing.T) {
 }
 
 // The configured proxy and certificates are used.
-func TestTheWayToADaemon(t *testing.T) {
+func TestProxyAndCertificatesAreUsed(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
 	defer s.Close()
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)

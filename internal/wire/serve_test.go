@@ -342,7 +342,7 @@ func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	}
 }
 
-func TestASpoiltHandshakeIsNoFault(t *testing.T) {
+func TestAFailedHandshakeIsLoggedAtDebug(t *testing.T) {
 	var text strings.Builder
 	f := httpErrorLog{slog.New(slog.NewTextHandler(&text, nil))}
 	for _, line := range []string{"http: TLS handshake error from 192.0.2.7:1: EOF\n", "http: panic serving 192.0.2.7:1: boom\n"} {

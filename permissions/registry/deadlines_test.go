@@ -399,7 +399,7 @@ func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
 
 // More than the whole time is left only if the wall clock was set back, except for the difference allowed between
 // clocks.
-func TestMoreThanTheWholeIsLeft(t *testing.T) {
+func TestMoreTimeLeftThanTheWholeIsASetBackClock(t *testing.T) {
 	for more, back := range map[time.Duration]bool{
 		-time.Second: false, 0: false, 500 * time.Millisecond: false, 500*time.Millisecond + 1: true,
 	} {

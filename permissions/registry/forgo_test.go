@@ -9,7 +9,7 @@ import (
 )
 
 // Of several calls that wait for the same request, one that leaves takes nothing from the others; the last one cancels.
-func TestForgo(t *testing.T) {
+func TestLeaveOrCancel(t *testing.T) {
 	m := newRoom()
 	named := func(call string) func(*permissions.Request) { return func(r *permissions.Request) { r.Call = call } }
 	first, r := m.ask(t, m.fresh(named("a")))
@@ -42,7 +42,7 @@ func TestForgo(t *testing.T) {
 }
 
 // A call without a name has left already: every waiting call is another one. A name does not affect other requests.
-func TestForgoOfOneWithoutAName(t *testing.T) {
+func TestLeaveOrCancelWithoutAName(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(nil))
 	second, _ := m.ask(t, m.fresh(nil))

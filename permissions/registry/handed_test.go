@@ -47,7 +47,7 @@ func TestAnApprovalIsHandedToTheCallThatWaitsLongest(t *testing.T) {
 }
 
 // A disconnected call keeps its turn, and uses its approval when it is back.
-func TestNothingIsHandedToWhoIsAway(t *testing.T) {
+func TestADisconnectedCallIsNotHandedTheApproval(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(named("first")))
 	second, _ := m.ask(t, m.fresh(named("second")))
@@ -114,7 +114,7 @@ func TestNothingIsHandedToAReaderOrToNobody(t *testing.T) {
 }
 
 // The call leaves at the moment of the commit: its own retry finds the approval, and no other call does.
-func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
+func TestACallThatLeavesDuringHandover(t *testing.T) {
 	m := newRoom()
 	first, r := m.ask(t, m.fresh(named("first")))
 	second, _ := m.ask(t, m.fresh(named("second")))
@@ -140,7 +140,7 @@ func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
 }
 
 // A call arrives between the commit and the wake-up: the call that was handed the approval is told so anyway.
-func TestWhoComesWhileItIsHandedOver(t *testing.T) {
+func TestACallThatArrivesDuringHandover(t *testing.T) {
 	for name, come := range map[string]func(m *room, id permissions.ID) (*Waiter, permissions.Request, error){
 		"another call": func(m *room, id permissions.ID) (*Waiter, permissions.Request, error) {
 			return m.Join(t.Context(), id, "")

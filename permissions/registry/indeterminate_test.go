@@ -36,7 +36,7 @@ func forAMinute(r *permissions.Request) {
 	r.Options = permissions.Offer(*r, []permissions.Scope{permissions.For(time.Minute)}, r.Widest)
 }
 
-func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
+func TestAnUnconfirmedAnswerWakesItsWaiter(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		w, r := m.ask(t, m.fresh(forAMinute))
@@ -264,7 +264,7 @@ func TestWhatWasNotOpenedIsNotLookedForAgain(t *testing.T) {
 	})
 }
 
-func TestAStopThatTheStoreDidNotConfirmRingsWhoeverWaited(t *testing.T) {
+func TestAnUnconfirmedStopWakesWhoeverWaits(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
 		w, _ := m.ask(t, m.fresh(nil))

@@ -33,7 +33,7 @@ func TestOnlyANewRequestIsToBeShown(t *testing.T) {
 	}
 }
 
-func TestADecisionRingsOnce(t *testing.T) {
+func TestADecisionWakesOnce(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(nil))
 	silent(t, w)
@@ -47,7 +47,7 @@ func TestADecisionRingsOnce(t *testing.T) {
 	silent(t, w)
 }
 
-func TestAVoteThatSettlesNothingRingsNobody(t *testing.T) {
+func TestAVoteThatSettlesNothingWakesNobody(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Quorum = 2 }))
 	m.decide(t, r.ID, permissions.Allow(permissions.Once))
@@ -187,7 +187,7 @@ func TestSettledBeforeRegisterReturns(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldAlreadyRingsAtOnce(t *testing.T) {
+func TestARequestSettledByAGrantWakesItsWaiterAtOnce(t *testing.T) {
 	m := newRoom()
 	feed := m.Subscribe(1)
 	defer feed.Close()
@@ -310,7 +310,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestStopAllRingsWhoeverWaited(t *testing.T) {
+func TestStopAllWakesWhoeverWaits(t *testing.T) {
 	m := newRoom()
 	a, r := m.ask(t, m.fresh(nil))
 	feed := m.Subscribe(4)
@@ -357,7 +357,7 @@ func TestAStopHaltsUntilItIsStored(t *testing.T) {
 	})
 }
 
-func TestAReminderRingsForNotices(t *testing.T) {
+func TestAReminderWakesTheNotifier(t *testing.T) {
 	m := newRoom()
 	_, r := m.ask(t, m.fresh(func(r *permissions.Request) { r.Reminders = []time.Time{r.CreatedAt} }))
 	for range 2 { // each is woken once at most

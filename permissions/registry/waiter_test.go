@@ -270,7 +270,7 @@ func TestNobodyRejoinsWithoutAName(t *testing.T) {
 }
 
 // WaitSettled takes nothing away: however often it is called first, Wait returns the result once.
-func TestWhatSomebodyLingeredForIsStillThere(t *testing.T) {
+func TestWaitSettledTakesNothing(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(nil))
 	over, end := context.WithCancel(t.Context())

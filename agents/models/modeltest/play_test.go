@@ -13,7 +13,7 @@ import (
 )
 
 // A script plays the same in both dialects.
-func TestPlay(t *testing.T) {
+func TestAScriptRunsTheSameInBothDialects(t *testing.T) {
 	played, err := script.Parse("job", []byte(`
 turns:
   - {name: write, after: start, said: go, say: I write., calls: [{tool: write_file, input: {path: a}}]}

@@ -124,7 +124,7 @@ func TestAJob(t *testing.T) {
 	}
 }
 
-func TestOtherWays(t *testing.T) {
+func TestScriptBranches(t *testing.T) {
 	p := &play{t: t, m: parse(t, job)}
 	p.says("publish it")
 	p.turn(models.Result{Text: "written"}, models.Result{Text: "no such file", Error: true})

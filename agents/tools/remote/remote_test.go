@@ -213,7 +213,7 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 }
 
 // Run ends the program and its descendants, even if it resists.
-func TestTheEnd(t *testing.T) {
+func TestRunEndsAllDescendants(t *testing.T) {
 	for _, mode := range []string{"normal", "stays"} {
 		b := run(t, mode, nil)
 		if o := b.call("breeds", `{}`); o.Error {

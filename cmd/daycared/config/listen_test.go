@@ -48,7 +48,7 @@ func TestAListenerForOthersIsEncryptedOrRefused(t *testing.T) {
 	}
 }
 
-func TestWhatMeansNothingWithoutAListenerIsSaid(t *testing.T) {
+func TestListenerSettingsWithoutAListenerAreReported(t *testing.T) {
 	for yaml, says := range map[string]string{
 		"tls_cert_file: /c, tls_key_file: /k":             "api.tls_cert_file means nothing without api.listen",
 		"behind_proxy: true":                              "api.behind_proxy means nothing without api.listen",

@@ -34,7 +34,7 @@ func meaning(c *Config) Config {
 	return m
 }
 
-func TestNothingIsTheDefaults(t *testing.T) {
+func TestAnEmptyFileGivesTheDefaults(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "comment": "# nothing\n", "bare document": "---\n", "mark": "\xef\xbb\xbf", "null": "null\n",
 		"empty sections": "approvals:\nlog:\nconnectors:\n  terminal:\n", "closed": "---\n...\n",

@@ -31,7 +31,7 @@ func furnish(d *Draft) {
 	d.Set("connectors.telegram.token_file", "/etc/daycared/telegram.token", "the token")
 }
 
-func TestADraftKeepsWhatStands(t *testing.T) {
+func TestADraftKeepsExistingSettings(t *testing.T) {
 	const wanted = "connectors:\n  telegram:\n    enabled: true\n    token_file: /etc/daycared/telegram.token\n"
 	tests := []struct{ name, text, want string }{
 		{"no file", "", "people:\n  - name: fay\n    telegram: 4242\n    timezone: Europe/Berlin\n" + wanted},
@@ -72,7 +72,7 @@ func TestADraftKeepsWhatStands(t *testing.T) {
 	}
 }
 
-func TestADraftTellsItsEdits(t *testing.T) {
+func TestADraftListsItsEdits(t *testing.T) {
 	d := draftOf(t, "people: [{name: fay, timezone: UTC}]\n")
 	furnish(d)
 	d.Ask("fay", "all")

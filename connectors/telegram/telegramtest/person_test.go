@@ -52,7 +52,7 @@ func TestEditsAndForwards(t *testing.T) {
 	}
 }
 
-func TestPicks(t *testing.T) {
+func TestPicksAnInlineResult(t *testing.T) {
 	s := New(t)
 	fay := started(t, s)
 	drain(t, s)
@@ -63,7 +63,7 @@ func TestPicks(t *testing.T) {
 	}
 }
 
-func TestSees(t *testing.T) {
+func TestSeesEdits(t *testing.T) {
 	s := New(t)
 	fay := started(t, s)
 	fay.Writes("card") // her own does not count

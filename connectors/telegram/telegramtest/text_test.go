@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTidy(t *testing.T) {
+func TestTextIsTrimmedAsTelegramDoes(t *testing.T) {
 	mark := func(offset, length int) []Entity { return []Entity{{Type: "bold", Offset: offset, Length: length}} }
 	tests := []struct {
 		name     string
@@ -54,7 +54,7 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-func TestTangled(t *testing.T) {
+func TestOverlappingEntities(t *testing.T) {
 	entity := func(kind string, offset, length int) Entity {
 		return Entity{Type: kind, Offset: offset, Length: length}
 	}
