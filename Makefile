@@ -135,7 +135,7 @@ replay: need ## tell what happened on the simulated day of SEED, as one that `ma
 
 .PHONY: stalled
 stalled: need ## hold STALLED, 5000, connections to the agents' doors and see how long deciding takes meanwhile
-	STALLED=$(STALLED) go test ./internal/wire -run 'StalledConnections' -count=1 -v
+	STALLED=$(STALLED) go test ./internal/server -run 'StalledConnections' -count=1 -v
 
 .PHONY: bench
 bench: need ## each figure beside the least that can be, as a table of ratios; DECISIONS, 1000000, at once (about half an hour)

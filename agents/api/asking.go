@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
@@ -31,7 +29,7 @@ type asking struct {
 	header http.Header
 	stays  time.Time // until then the process lives; zero: unknown
 	until  time.Time // when to give up on a lost connection or a failing store
-	tries  *backoff.ExponentialBackOff
+	tries  *wire.Backoff
 
 	row  wire.Request // the last view received; its ID is empty before the first
 	met  bool         // the daemon has answered before

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -202,7 +203,7 @@ func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
 func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 	t.Run("D7/a lost first answer", func(t *testing.T) {
 		socket, desk := wiretest.Socket(t), wiretest.NewDesk()
-		l, err := wire.Listen(socket, "")
+		l, err := server.Listen(socket, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -19,7 +19,7 @@ const (
 // an invalid token is rejected; it never falls back to the account.
 type gate struct {
 	desk Requests
-	door *wire.Server
+	door *server.Server
 	pace *pace
 	// remote marks the gate of the TCP listener, where only a token identifies a caller.
 	remote bool
@@ -30,9 +30,9 @@ type gate struct {
 // pace limits how often calls are admitted. The limiters are separate, so that health checks, different agents and
 // unauthenticated calls cannot use up each other's budget.
 type pace struct {
-	peers   *wire.RateLimiter // per connecting peer, whatever caller it claims to be
-	callers *wire.RateLimiter // per authenticated caller
-	health  *wire.RateLimiter // health checks, per peer
+	peers   *server.RateLimiter // per connecting peer, whatever caller it claims to be
+	callers *server.RateLimiter // per authenticated caller
+	health  *server.RateLimiter // health checks, per peer
 }
 
 // The rates, in calls per second, and the bursts. Waiting needs far less: one call in 50 s.
@@ -50,9 +50,9 @@ func newPace(perSecond int) *pace {
 		atOnce = perSecond
 	}
 	return &pace{
-		peers:   wire.NewRateLimiter(float64(peersToCallers*perSecond), peersToCallers*atOnce),
-		callers: wire.NewRateLimiter(float64(perSecond), atOnce),
-		health:  wire.NewRateLimiter(looksPerSecond, looksAtOnce),
+		peers:   server.NewRateLimiter(float64(peersToCallers*perSecond), peersToCallers*atOnce),
+		callers: server.NewRateLimiter(float64(perSecond), atOnce),
+		health:  server.NewRateLimiter(looksPerSecond, looksAtOnce),
 	}
 }
 
@@ -62,12 +62,12 @@ type callerKey struct{}
 func (g gate) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		alive, looks := wire.IsMonitoring(r)
+		alive, looks := server.IsMonitoring(r)
 		peers := g.pace.peers
 		if looks {
 			peers = g.pace.health
 		}
-		if err := peers.Take(wire.PeerName(ctx)); err != nil {
+		if err := peers.Take(server.PeerName(ctx)); err != nil {
 			g.door.Reject(w, err)
 			return
 		}
@@ -94,7 +94,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 }
 
 func (g gate) prove(ctx context.Context, presented []string, looks bool) (permissions.Caller, error) {
-	uid := wire.PeerUID(ctx)
+	uid := server.PeerUID(ctx)
 	switch {
 	case len(presented) > 0:
 	case !g.remote:

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -42,7 +42,7 @@ const (
 // note records how a call ended, with q as the request's state. It reports in changed whether w must be stored (or deleted, if
 // it has no process), to survive a restart. The store deletes the processes of settled requests with them.
 func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) (w permissions.Wait, changed bool) {
-	pid := wire.PeerPID(ctx)
+	pid := server.PeerPID(ctx)
 	if in.Call == "" || pid == 0 {
 		return w, false
 	}

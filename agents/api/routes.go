@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -30,19 +31,19 @@ const findWithin = 500 * time.Millisecond
 // routes are the calls available to agents. [gate.admit] has authenticated the caller.
 type routes struct {
 	desk    Requests
-	door    *wire.Server
+	door    *server.Server
 	present *presence
 	log     *slog.Logger
 }
 
 func (r *routes) register() {
-	wire.RegisterDeferred(r.door, huma.Operation{
+	server.RegisterDeferred(r.door, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests",
 		Summary:      "Put a question to people",
 		Description:  "Returns the request once it is settled, or as it stands when wait is over. Asking again joins it.",
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the server has read the body already
 	}, r.ask)
-	wire.RegisterDeferred(r.door, huma.Operation{
+	server.RegisterDeferred(r.door, huma.Operation{
 		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}",
 		Summary: "Read a request of the caller's, which uses nothing",
 	}, r.read)
@@ -77,7 +78,7 @@ type askInput struct {
 
 type row struct{ Body wire.Request }
 
-func (r *routes) ask(ctx context.Context, in *askInput) (wire.Deferred[wire.Request], error) {
+func (r *routes) ask(ctx context.Context, in *askInput) (server.Deferred[wire.Request], error) {
 	wait, err := wire.ParseWait(in.Body.Wait)
 	if err != nil {
 		return nil, permissions.Invalid(err)
@@ -139,14 +140,14 @@ type readInput struct {
 	Wait string `query:"wait" doc:"how long to wait for an answer, at most 50s"`
 }
 
-func (r *routes) read(ctx context.Context, in *readInput) (wire.Deferred[wire.Request], error) {
+func (r *routes) read(ctx context.Context, in *readInput) (server.Deferred[wire.Request], error) {
 	wait, err := wire.ParseWait(in.Wait)
 	if err != nil {
 		return nil, permissions.Invalid(err)
 	}
 	id := permissions.ID(in.ID)
 	if wait == 0 {
-		return wire.Resolved(told(r.desk.Find(ctx, CallerOf(ctx), id)))
+		return server.Resolved(told(r.desk.Find(ctx, CallerOf(ctx), id)))
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	return func() func() (wire.Request, error) {

@@ -28,7 +28,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/agents"
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 	Metrics http.Handler
 	// Mounts are further handlers by pattern (as of [http.ServeMux]: "/mcp", "POST /hook/{dialect}"). They receive admitted and
 	// authenticated calls ([CallerOf]) whose bodies are size-checked JSON, read completely. Their responses may take any time
-	// ([wire.Stream]); the contexts of their calls end when the daemon stops.
+	// ([server.Stream]); the contexts of their calls end when the daemon stops.
 	Mounts map[string]http.Handler
 	Log    *slog.Logger
 }
@@ -66,7 +66,7 @@ func New(o Options) *Server { return &Server{options: o, present: presence{of: m
 // Listen opens the socket and the TCP listener, if configured, so that their problems surface before anything else starts.
 // Connections queue until [Server.Run].
 func (s *Server) Listen() error {
-	l, err := wire.Listen(s.options.Socket, s.options.Group)
+	l, err := server.Listen(s.options.Socket, s.options.Group)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (s *Server) Run(ctx context.Context) error {
 	g := gate{desk: s.options.Desk, door: door, pace: newPace(s.options.CallsPerSecond)}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		h := door.Handler(wire.Listener{Guard: g.admit})
-		return wire.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
+		h := door.Handler(server.Listener{Guard: g.admit})
+		return server.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
 	})
 	group.Go(func() error { return s.present.watch(ctx, s.options.Desk) })
 	if s.remote != nil {
@@ -113,14 +113,14 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // door builds the HTTP server.
-func (s *Server) door() *wire.Server {
-	door := wire.NewServer("daycared for agents", s.options.Desk.Ready, s.options.Log)
+func (s *Server) door() *server.Server {
+	door := server.New("daycared for agents", s.options.Desk.Ready, s.options.Log)
 	(&routes{desk: s.options.Desk, door: door, present: &s.present, log: s.options.Log}).register()
 	if s.options.Metrics != nil {
 		door.Metrics(s.options.Metrics)
 	}
 	for pattern, h := range s.options.Mounts {
-		door.Handle(pattern, wire.Stream(h))
+		door.Handle(pattern, server.Stream(h))
 	}
 	return door
 }
@@ -166,13 +166,13 @@ type TCP struct {
 	Address string // host:port, as for [net.Listen]
 	// CertFile and KeyFile hold the certificate and its key; empty: plain HTTP, only from this machine or from the proxy.
 	CertFile, KeyFile string
-	// BehindProxy says that a proxy makes the connections ([wire.TCP]). Its claims about the client are ignored.
+	// BehindProxy says that a proxy makes the connections ([server.TCP]). Its claims about the client are ignored.
 	BehindProxy bool
 	// Hosts are accepted host names besides those of the certificate, the listener's address, and localhost.
 	Hosts []string
 	// AllowAnonymous admits callers from this machine without a token.
 	AllowAnonymous bool
-	// PerAddress and Total limit the number of connections ([wire.TCP]).
+	// PerAddress and Total limit the number of connections ([server.TCP]).
 	PerAddress, Total int
 }
 
@@ -213,14 +213,14 @@ func (r *remote) hosts(name string) bool {
 	return r.certificate != nil && r.certificate.names(name)
 }
 
-func (r *remote) serve(ctx context.Context, door *wire.Server, g gate, o Options) error {
+func (r *remote) serve(ctx context.Context, door *server.Server, g gate, o Options) error {
 	g.remote, g.anonymous = true, r.AllowAnonymous && !r.BehindProxy
-	options := wire.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
+	options := server.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
 	if r.certificate != nil {
 		options.TLS = r.certificate.config()
 	}
-	h := door.Handler(wire.Listener{Hosts: r.hosts, Guard: g.admit})
-	return wire.ServeTCP(ctx, r.listener, h, options, o.Log)
+	h := door.Handler(server.Listener{Hosts: r.hosts, Guard: g.admit})
+	return server.ServeTCP(ctx, r.listener, h, options, o.Log)
 }
 
 // certificate is the listener's certificate, reloaded when its file changes, so that a renewal needs no restart. If the new one

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -110,7 +110,7 @@ func (s Stage) events(t *testing.T) (all []string) {
 		}
 		after = seen
 		for _, h := range list {
-			e := wire.FromHappening(h)
+			e := server.EventOf(h)
 			word := ""
 			for _, key := range []string{"status", "reason", "decision"} {
 				if v := e.Payload[key]; v != nil && e.Type != permissions.RunFinished && v != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -34,7 +35,7 @@ func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
 		}
 		after = seen
 		for _, h := range list {
-			if e := wire.FromHappening(h); len(types) == 0 || slices.Contains(types, e.Type) {
+			if e := server.EventOf(h); len(types) == 0 || slices.Contains(types, e.Type) {
 				all = append(all, e)
 			}
 		}
@@ -559,7 +560,7 @@ func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 
 // TestTheContractNamesEveryReasonOfARun, so that front ends know all values.
 func TestTheContractNamesEveryReasonOfARun(t *testing.T) {
-	said := wire.Events.Events[permissions.RunFinished].Payload["reason"].Description
+	said := server.Events.Events[permissions.RunFinished].Payload["reason"].Description
 	for _, reason := range []string{
 		agents.ReasonDenied, agents.ReasonTimeout, agents.ReasonStopped, runtime.ReasonInterrupted, runtime.ReasonModel,
 		runtime.ReasonSteps, "restarted", "agent", "empty",

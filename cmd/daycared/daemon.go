@@ -29,7 +29,7 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -398,18 +398,18 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 
 // excuse serves the agents' socket with the reason why the daemon is not ready, until end is called.
 func (d *daemon) excuse(why error) (end func()) {
-	l, err := wire.Listen(d.paths.AgentSocket, d.cfg.API.AgentGroup)
+	l, err := server.Listen(d.paths.AgentSocket, d.cfg.API.AgentGroup)
 	if err != nil {
 		return func() {} // it is logged
 	}
-	door := wire.NewServer("daycared, not ready", func(context.Context) error { return why }, d.log)
+	door := server.New("daycared, not ready", func(context.Context) error { return why }, d.log)
 	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { door.Reject(w, permissions.Broken(why.Error())) })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h := door.Handler(wire.Listener{Guard: func(http.Handler) http.Handler { return turned }})
-		_ = wire.Serve(ctx, l, h, 0, d.log) // it is logged already
+		h := door.Handler(server.Listener{Guard: func(http.Handler) http.Handler { return turned }})
+		_ = server.Serve(ctx, l, h, 0, d.log) // it is logged already
 	}()
 	return func() {
 		d.excused = func() {}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -244,7 +245,7 @@ func answers(path string) bool {
 
 // group checks whether the daemon can give a socket to a group, and whether the group's members can reach it.
 func (in *inspection) group(key, group, path string) {
-	gid, err := wire.GroupID(group)
+	gid, err := server.GroupID(group)
 	if err != nil {
 		return // an error of the configuration, reported there
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/daycared/daycared/agents/models/modeltest"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine/store/storetest"
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -166,8 +166,8 @@ func checkContract(ts *testscript.TestScript, _ *thoughts, _ []string) {
 	for line := range strings.Lines(text) {
 		var r permissions.Record
 		ts.Check(json.Unmarshal([]byte(line), &r))
-		e, told := wire.Events.Events[r.Type]
-		for member := range wire.FromHappening(permissions.Event{Entry: permissions.Entry{Record: r}}).Payload {
+		e, told := server.Events.Events[r.Type]
+		for member := range server.EventOf(permissions.Event{Entry: permissions.Entry{Record: r}}).Payload {
 			if told && e.Payload[member] == nil {
 				ts.Fatalf("the contract has no %s of %s", member, r.Type)
 			}

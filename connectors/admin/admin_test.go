@@ -16,6 +16,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -411,11 +412,11 @@ func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 	}
 	for _, name := range permissions.EventsOf() {
 		payload, found := told[name]
-		if !found || len(payload.Properties) != len(wire.Events.Events[name].Payload) {
+		if !found || len(payload.Properties) != len(server.Events.Events[name].Payload) {
 			t.Errorf("of %s there are %v", name, payload.Properties)
 		}
 	}
-	if !reflect.DeepEqual(spec.Views, wire.Events.Views) || all.Description != wire.Events.Order {
+	if !reflect.DeepEqual(spec.Views, server.Events.Views) || all.Description != server.Events.Order {
 		t.Errorf("views are %v, and the order is: %s", spec.Views, all.Description)
 	}
 }

@@ -29,7 +29,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 )
@@ -102,7 +102,7 @@ func (c *Connector) Screen() {}
 // Listen opens the socket, so that its errors are known before anything else starts. Connections queue until
 // [Connector.Run].
 func (c *Connector) Listen() error {
-	l, err := wire.Listen(c.options.Socket, c.options.Group)
+	l, err := server.Listen(c.options.Socket, c.options.Group)
 	if err != nil {
 		return err
 	}
@@ -121,13 +121,13 @@ func (c *Connector) Run(ctx context.Context) error {
 	c.began.Store(&now)
 	l := c.listener
 	c.listener = nil // closed when Run returns
-	guarded := c.door().Handler(wire.Listener{Guard: paced()})
-	return wire.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
+	guarded := c.door().Handler(server.Listener{Guard: paced()})
+	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
 // door makes the server with all its routes.
-func (c *Connector) door() *wire.Server {
-	door := wire.NewServer("daycared for deciders", c.desk.Ready, c.options.Log)
+func (c *Connector) door() *server.Server {
+	door := server.New("daycared for deciders", c.desk.Ready, c.options.Log)
 	r := &routes{desk: c.desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
 		daemon: c.options.Daemon, end: c.options.Stop}
 	r.register()
@@ -144,7 +144,7 @@ const (
 )
 
 func paced() func(http.Handler) http.Handler {
-	return wire.RateLimited(wire.NewRateLimiter(callsPerSecond, callsAtOnce), wire.NewRateLimiter(looksPerSecond, looksAtOnce))
+	return server.RateLimited(server.NewRateLimiter(callsPerSecond, callsAtOnce), server.NewRateLimiter(looksPerSecond, looksAtOnce))
 }
 
 // returnTime is how long a lost inbox, for example during a restart of the daemon, may take to reconnect before its person
@@ -233,7 +233,7 @@ type identityKey struct{}
 
 // admit authenticates the caller before every route.
 func (g authenticator) admit(ctx huma.Context, next func(huma.Context)) {
-	id := g.identity(wire.PeerUID(ctx.Context()), ctx.Header(headerKey), ctx.Header(headerVia))
+	id := g.identity(server.PeerUID(ctx.Context()), ctx.Header(headerKey), ctx.Header(headerVia))
 	next(huma.WithValue(ctx, identityKey{}, id))
 }
 

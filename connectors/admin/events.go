@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -175,7 +176,7 @@ func (s *eventStream) catchUp(ctx context.Context) error {
 }
 
 func (s *eventStream) tell(h permissions.Event) error {
-	data, err := wire.Encode(wire.FromHappening(h))
+	data, err := wire.Encode(server.EventOf(h))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -16,7 +17,7 @@ import (
 // routes are the server's routes. [authenticator.admit] authenticates the caller before each of them.
 type routes struct {
 	desk    Operations
-	door    *wire.Server
+	door    *server.Server
 	gate    authenticator
 	inboxes *inboxes
 	zone    func(name string) *time.Location // may be nil
@@ -52,7 +53,7 @@ func remove(id, path, summary string) huma.Operation {
 
 // long is an operation that may wait long before it answers.
 func long(o huma.Operation) huma.Operation {
-	o.Middlewares = huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
+	o.Middlewares = huma.Middlewares{server.WriteWithin(server.LongPoll)}
 	return o
 }
 
@@ -82,9 +83,9 @@ func (r *routes) register() {
 	serve(r, get("artifacts", "/v1/sessions/{id}/artifacts", "List what came of a session or of one of its calls, oldest first"), r.artifacts)
 	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
 	events.Responses = map[string]*huma.Response{"200": {
-		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: wire.Events.Schema()}},
+		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: server.Events.Schema()}},
 	}}
-	api.OpenAPI().Extensions = map[string]any{"x-views": wire.Events.Views}
+	api.OpenAPI().Extensions = map[string]any{"x-views": server.Events.Views}
 	huma.Register(api, events, r.events)
 	r.registerHealth()
 	r.registerStatus()

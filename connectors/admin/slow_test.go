@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -22,10 +23,10 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := wiretest.NewDesk()
 		desk.People[permissions.NoUID] = "fay"
-		door := wire.NewServer("test", desk.Ready, wiretest.Quiet)
+		door := server.New("test", desk.Ready, wiretest.Quiet)
 		(&routes{desk: desk, door: door, gate: newGate(""), inboxes: &inboxes{}}).register()
 		l := wiretest.NewPipes()
-		server := &http.Server{Handler: door.Handler(wire.Listener{}), ReadHeaderTimeout: time.Second}
+		server := &http.Server{Handler: door.Handler(server.Listener{}), ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(l) }()
 
 		ended, end := context.WithCancel(t.Context())

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
@@ -44,8 +44,8 @@ const (
 // pace keeps sending within the limits. It counts messages, edits and typing; agent messages come last. Polls, answers to
 // taps and the command menu are never delayed. It is safe for concurrent use.
 type pace struct {
-	overall *wire.FairLimiter // by chat
-	talk    *rate.Limiter     // extra limit of agent messages
+	overall *connectors.FairLimiter // by chat
+	talk    *rate.Limiter           // extra limit of agent messages
 	// strangers is the extra limit of replies to unknown accounts.
 	strangers *rate.Limiter
 
@@ -66,7 +66,7 @@ type lane struct {
 
 func newPace() *pace {
 	return &pace{
-		overall: wire.NewTurns(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
+		overall: connectors.NewFairLimiter(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
 		strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersMost), chats: map[int64]*lane{},
 	}
 }
@@ -84,7 +84,7 @@ func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 	for {
 		pause := p.pause(l)
 		if len(limits) == 2 && part > 0 {
-			pause = max(pause, wire.UntilSpare(l.limit, part, time.Now()))
+			pause = max(pause, connectors.UntilSpare(l.limit, part, time.Now()))
 		}
 		deadline, limited := ctx.Deadline()
 		switch {
@@ -135,7 +135,7 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if after = max(wire.UntilSpare(l.limit, part, now), wire.UntilSpare(p.overall.Limiter, part, now)); part == replies {
+	if after = max(connectors.UntilSpare(l.limit, part, now), connectors.UntilSpare(p.overall.Limiter, part, now)); part == replies {
 		after = max(after, l.edits.Sub(now))
 	}
 	switch {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -39,16 +38,16 @@ type poller struct {
 	elapsed func() time.Duration // monotonic
 	log     *slog.Logger
 
-	offset int64                       // the next poll confirms all updates below it
-	before time.Duration               // downtime before run
-	heard  moment                      // when a poll was last answered
-	outage time.Duration               // length of the outage that gap has not handled yet
-	seen   *lru.Cache[int64, bool]     // the last handled updates
-	tries  *backoff.ExponentialBackOff // for temporary errors
-	cut    *backoff.ExponentialBackOff // for calls without a response
-	slow   *backoff.ExponentialBackOff // for errors that somebody has to fix
-	stale  *backoff.ExponentialBackOff // for polls without anything new
-	hasty  *backoff.ExponentialBackOff // for polls that return empty long before their timeout
+	offset int64                   // the next poll confirms all updates below it
+	before time.Duration           // downtime before run
+	heard  moment                  // when a poll was last answered
+	outage time.Duration           // length of the outage that gap has not handled yet
+	seen   *lru.Cache[int64, bool] // the last handled updates
+	tries  *wire.Backoff           // for temporary errors
+	cut    *wire.Backoff           // for calls without a response
+	slow   *wire.Backoff           // for errors that somebody has to fix
+	stale  *wire.Backoff           // for polls without anything new
+	hasty  *wire.Backoff           // for polls that return empty long before their timeout
 }
 
 func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types/events"
 
@@ -132,7 +131,7 @@ func (c *Connector) renewed(ctx context.Context) disconnect {
 
 // connected connects once and waits until the connection ends.
 func (c *Connector) connected(
-	ctx context.Context, cli *whatsmeow.Client, ended <-chan disconnect, tries *backoff.ExponentialBackOff,
+	ctx context.Context, cli *whatsmeow.Client, ended <-chan disconnect, tries *wire.Backoff,
 ) disconnect {
 	for len(ended) > 0 {
 		<-ended // of the previous connection
@@ -230,6 +229,6 @@ func (c *Connector) note(e disconnect) {
 }
 
 // newTries returns the retry delays.
-func (c *Connector) newTries() *backoff.ExponentialBackOff {
+func (c *Connector) newTries() *wire.Backoff {
 	return wire.Tries(c.firstTry, 300*c.firstTry)
 }

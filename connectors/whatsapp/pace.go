@@ -11,7 +11,7 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"golang.org/x/time/rate"
 
-	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/connectors"
 )
 
 // The limits are our own: WhatsApp documents none, and bans accounts that write much. A burst is a card with its document,
@@ -37,7 +37,7 @@ func (e *turnError) RetryAfter() time.Duration { return e.after }
 
 // pace limits sending. It is safe for concurrent use.
 type pace struct {
-	all *wire.FairLimiter // by number
+	all *connectors.FairLimiter // by number
 
 	mu      sync.Mutex
 	numbers map[string]*rate.Limiter
@@ -45,7 +45,7 @@ type pace struct {
 }
 
 func newPace() *pace {
-	return &pace{all: wire.NewTurns(rate.Every(allEvery), allBurst), numbers: map[string]*rate.Limiter{}, every: rate.Every(numberEvery)}
+	return &pace{all: connectors.NewFairLimiter(rate.Every(allEvery), allBurst), numbers: map[string]*rate.Limiter{}, every: rate.Every(numberEvery)}
 }
 
 // Unpace removes all limits, for tests: their WhatsApp bans nobody. Call it before Run.
@@ -87,7 +87,7 @@ func (p *pace) room(number string, part int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, now := p.of(number), time.Now()
-	if after := max(wire.UntilSpare(l, part, now), wire.UntilSpare(p.all.Limiter, part, now)); after > 0 {
+	if after := max(connectors.UntilSpare(l, part, now), connectors.UntilSpare(p.all.Limiter, part, now)); after > 0 {
 		return &turnError{after}
 	}
 	l.AllowN(now, 1)

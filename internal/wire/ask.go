@@ -16,8 +16,6 @@ const (
 	MaxWait = 50 * time.Second
 	// MaxBody is the most bytes of JSON of a question without its details.
 	MaxBody = 64 << 10
-	// maxEscaped is the maximum escaped length of details of [permissions.MaxDetails] bytes.
-	maxEscaped = 2 * permissions.MaxDetails
 )
 
 // Ask is a question as an agent posts it. [Ask.Question] checks which members a kind takes; their values are validated elsewhere.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
 )
@@ -29,8 +29,8 @@ var (
 )
 
 const (
-	// clientHost is the Host header of our clients; no name server knows it.
-	clientHost = "daycared"
+	// Host is the Host header of our clients; no name server knows it.
+	Host = "daycared"
 	// answerWithin is how much longer than its wait a call may take before the daemon counts as lost.
 	answerWithin = 15 * time.Second
 	maxAnswer    = 64 << 20
@@ -48,7 +48,7 @@ type Client struct {
 // NewClient makes a client of the socket at that path, without connecting. A call's Authorization is sent only to a server of this
 // account, root, or one that knows accepts (nil: none), because another account may have put its own socket there.
 func NewClient(socket string, knows func(uid int) bool) *Client {
-	c := newClient(socket, "http://"+clientHost, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
+	c := newClient(socket, "http://"+Host, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}))
 	c.peer = connUID
@@ -213,11 +213,11 @@ func readProblem(answer *http.Response, body []byte) error {
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
 		return unexplained(answer.StatusCode)
 	}
-	if p.Code == codeAgain {
+	if p.Code == CodeAgain {
 		return fmt.Errorf("%w: %w", ErrLost, p)
 	}
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		p.after = time.Duration(seconds) * time.Second
+		p.After = time.Duration(seconds) * time.Second
 	}
 	return &refused{problem: p, error: p.refusal()}
 }
@@ -239,16 +239,50 @@ func RequestOf(err error) *Request {
 }
 
 // NewTries is the backoff of our clients for a lost connection: from 50 ms to a second.
-func NewTries() *backoff.ExponentialBackOff { return Tries(50*time.Millisecond, time.Second) }
+func NewTries() *Backoff { return Tries(50*time.Millisecond, time.Second) }
 
 // Tries is an exponential backoff from first to most.
-func Tries(first, most time.Duration) *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = first, most
-	return b
+func Tries(first, most time.Duration) *Backoff {
+	return &Backoff{first: first, most: most, next: first}
 }
+
+// Backoff is a sequence of delays that grow by half each time, each varied by up to half, so that clients of one daemon do not
+// come back at once. It is not safe for concurrent use.
+type Backoff struct{ first, most, next time.Duration }
+
+// NextBackOff is the delay before the next try.
+func (b *Backoff) NextBackOff() time.Duration {
+	delay := b.next/2 + rand.N(b.next+1)
+	b.next = min(b.next+b.next/2, b.most)
+	return delay
+}
+
+// Reset begins anew, after a success.
+func (b *Backoff) Reset() { b.next = b.first }
 
 // IsConnectionError reports whether err is only about the connection, so that a retry may help.
 func IsConnectionError(err error) bool {
 	return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable)
+}
+
+// connUID is the account at the other end of a unix socket.
+func connUID(c net.Conn) (uid int, err error) {
+	uid, _, err = PeerCredentials(c)
+	return uid, err
+}
+
+// PeerCredentials reads the credentials of a unix socket. It refuses TCP sockets, for which Linux returns meaningless ones.
+func PeerCredentials(c net.Conn) (uid, pid int, err error) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0, 0, errors.New("not a unix socket")
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	if failed := raw.Control(func(fd uintptr) { uid, pid, err = peerUID(int(fd)) }); failed != nil {
+		return 0, 0, failed
+	}
+	return uid, pid, err
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -62,12 +61,7 @@ func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
 		"as long as it may be":  {63, http.StatusOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			socket := wiretest.Socket(t)
-			l, err := Listen(socket, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(c.status)
 				_, _ = w.Write([]byte("["))
 				for range c.rows {
@@ -77,10 +71,11 @@ func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
 				}
 				_, _ = w.Write([]byte(`"end"]`))
 			}))
-			s.Listener = l
-			s.Start()
 			defer s.Close()
-			client := NewClient(socket, nil)
+			client, err := NewRemoteClient(s.URL, RemoteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
 			defer client.Close()
 			var list []string
 			err = client.Call(t.Context(), http.MethodGet, "/v1/audit", nil, nil, 0, &list)

@@ -9,21 +9,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/daycared/daycared/permissions"
 )
 
 const (
 	problemType = "urn:daycared:"
-	logSays     = "Something went wrong in the daemon; its log says what."
+	// LogSays is the detail of a problem whose cause is only logged.
+	LogSays = "Something went wrong in the daemon; its log says what."
 )
 
 // Problem codes that are no refusals.
 const (
-	codeInternal = "internal"  // details are in the daemon's log
-	codeAgain    = "ask-again" // the wait was cut short, for example by a shutdown: the question is still pending
-	codeNoRoute  = "no-such-route"
+	CodeInternal = "internal"  // details are in the daemon's log
+	CodeAgain    = "ask-again" // the wait was cut short, for example by a shutdown: the question is still pending
+	CodeSlowDown = "slow-down" // the caller exceeded its rate: nothing was done, and the call may be repeated
+	CodeNoRoute  = "no-such-route"
 	CodeChain    = "broken-chain" // the audit does not verify
 )
 
@@ -38,14 +38,8 @@ type Problem struct {
 	// Request is the current request, if the caller may see it.
 	Request *Request `json:"request,omitzero"`
 
-	after time.Duration // sent as Retry-After
+	After time.Duration `json:"-"` // sent as Retry-After
 }
-
-var (
-	_ huma.StatusError       = (*Problem)(nil)
-	_ huma.HeadersError      = (*Problem)(nil)
-	_ huma.ContentTypeFilter = (*Problem)(nil)
-)
 
 // refusals maps each refusal to HTTP.
 var refusals = map[permissions.Code]struct {
@@ -87,16 +81,16 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, permissions.ErrBroken):
 		refusal = permissions.Broken(strings.TrimSuffix(err.Error(), "."))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return NewProblem(http.StatusServiceUnavailable, codeAgain, "The wait was cut short; ask again.")
+		return NewProblem(http.StatusServiceUnavailable, CodeAgain, "The wait was cut short; ask again.")
 	default:
-		return NewProblem(http.StatusInternalServerError, codeInternal, logSays)
+		return NewProblem(http.StatusInternalServerError, CodeInternal, LogSays)
 	}
 	how, known := refusals[refusal.Code]
 	if !known {
 		how.status, how.title = http.StatusForbidden, "Refused"
 	}
 	p := NewProblem(how.status, string(refusal.Code), refusal.Text)
-	p.Title, p.Exit, p.after = how.title, refusal.Exit, refusal.After
+	p.Title, p.Exit, p.After = how.title, refusal.Exit, refusal.After
 	return p
 }
 
@@ -117,8 +111,8 @@ func (p *Problem) GetStatus() int { return p.Status }
 // GetHeaders says when to retry and how to authenticate.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
-	if p.after > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
+	if p.After > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.After+time.Second-1)/time.Second)))
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
@@ -139,7 +133,7 @@ func (p *Problem) refusal() error {
 	if exit <= permissions.ExitYes || exit > permissions.ExitUnknown { // a refusal never exits like a yes
 		exit = permissions.ExitOther
 	}
-	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: exit, After: p.after}
+	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: exit, After: p.After}
 }
 
 // Write answers a call outside huma.
@@ -147,25 +141,6 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	_ = format.Marshal(w, p) // the caller may be gone
-}
-
-// invalidBody converts the findings of huma's validation, without repeating the input.
-func invalidBody(status int, msg string, errs ...error) huma.StatusError {
-	if status >= http.StatusInternalServerError {
-		return NewProblem(status, codeInternal, logSays)
-	}
-	details := make([]string, 0, len(errs))
-	for _, err := range errs {
-		if d, is := errors.AsType[*huma.ErrorDetail](err); is {
-			err = errors.New(strings.TrimPrefix(d.Location+": "+d.Message, ": "))
-		}
-		details = append(details, err.Error())
-	}
-	if len(details) == 0 {
-		details = []string{msg}
-	}
-	p := NewProblem(status, string(permissions.CodeInvalid), strings.Join(details, "; "))
-	p.Title, p.Exit = refusals[permissions.CodeInvalid].title, permissions.ExitUsage
-	return p
+	line, _ := Encode(p)               // it has nothing that could fail
+	_, _ = w.Write(append(line, '\n')) // the caller may be gone
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // remote is a client of a server whose certificate it trusts.
@@ -108,39 +107,6 @@ func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 	if err := c.lost(t.Context(), fmt.Errorf("dial: %w", errElsewhere)); IsConnectionError(err) {
 		t.Errorf("it is tried again: %v", err)
 	}
-}
-
-func TestAPaceIsEachCallersOwn(t *testing.T) {
-	t.Run("F2/a pace of its own", func(t *testing.T) {
-		p := NewRateLimiter(1, 3)
-		for range 3 {
-			if err := p.Take("a"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := p.Take("a")
-		if wait := SlowDown(err); wait < time.Second || wait > 2*time.Second {
-			t.Errorf("one too many: %v, after %s", err, wait)
-		}
-		if err := p.Take("b"); err != nil {
-			t.Errorf("another: %v", err)
-		}
-		if SlowDown(nil) != 0 || SlowDown(ErrLost) != 0 {
-			t.Error("what says nothing of it slows down")
-		}
-		for i := range 2 * mostBuckets {
-			_ = p.Take(fmt.Sprint(i))
-		}
-		p.swept = time.Now().Add(-time.Hour)
-		p.limit = 1e9
-		for _, b := range p.buckets {
-			b.SetLimit(1e9)
-		}
-		_ = p.Take("c")
-		if len(p.buckets) > mostBuckets {
-			t.Errorf("%d buckets are kept", len(p.buckets))
-		}
-	})
 }
 
 // A key or token is sent only to this account, root, and accounts that may know it; a call without one goes to anybody.

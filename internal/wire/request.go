@@ -1,3 +1,11 @@
+// Package wire is the protocol of daycared's sockets: the JSON of requests and questions, its strict decoding, problem details
+// for refusals, and the client's side of a connection. The server's side is internal/server, so that a program that only asks
+// does not bring a server along.
+//
+// It defines syntax only: the meaning is in permissions, its one import of ours.
+//
+// Strict means: UTF-8 without a byte order mark, every member known, spelled exactly and given once, at most [MaxDepth]
+// levels, nothing after the value, and bounded in size. What another parser could read differently is refused.
 package wire
 
 import (
@@ -8,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -439,7 +445,7 @@ func FromSitting(s permissions.SessionView) Session {
 			Message: OrNull(cmp.Or(r.Message, r.Reason)), Details: OrNull(r.Details), Mode: OrNull(r.Mode),
 		}
 		if r.Kind == permissions.KindTool {
-			w.WaitingOn.Calls = gated(r)
+			w.WaitingOn.Calls = GatedCalls(r)
 		}
 	}
 	return w
@@ -496,55 +502,6 @@ type Event struct {
 	Payload map[string]any   `json:"payload"` // never null
 }
 
-// FromHappening converts h. An event type of the agents' contract has its documented payload; any other the audit's
-// detail, with who did it and through what, if known. Pruned texts are null.
-func FromHappening(h permissions.Event) Event {
-	e := Event{Seq: h.Seq, Type: h.Type, At: h.At.UTC(), Session: OrNull(h.Session), Request: OrNull(h.Request)}
-	r := h.About
-	switch h.Type {
-	case permissions.WaitAckEnter:
-		e.Payload = map[string]any{"tools": gated(r)}
-	case permissions.DialogRequested:
-		e.Payload = map[string]any{
-			"task_id": cmp.Or(h.Session, string(h.Request)), "conflict_description": OrNull(r.Message), "options": r.Choices,
-		}
-	case permissions.DialogResponded, permissions.DialogTimeout:
-		response := r.Choice()
-		if r.Answer == permissions.Other {
-			response = r.Comment
-		}
-		why := h.Detail["reason"]
-		if r.DeniesSilence() && (r.TimedOut || r.Defaulted) {
-			response, why = "", "unanswered"
-		}
-		e.Payload = map[string]any{"response": OrNull(response)}
-		if why != "" && response == "" {
-			e.Payload["reason"] = why
-		}
-		if r.Defaulted {
-			e.Payload["defaulted"] = true
-		}
-	case permissions.AckApproved:
-		e.Payload = map[string]any{"by": OrNull(h.Detail["by"]), "calls": answered(h)}
-	case permissions.AckRejected:
-		e.Payload = map[string]any{"reason": h.Detail["reason"], "calls": answered(h)}
-	case permissions.AckDecisionHandled:
-		e.Payload = map[string]any{"decision": h.Detail["decision"], "person": OrNull(h.Detail["by"]), "calls": answered(h)}
-	case permissions.ToolFinished:
-		number, _ := strconv.ParseInt(h.Detail["execution"], 10, 64) // set by the store
-		e.Payload = map[string]any{
-			"execution": number, "tool": h.Detail["tool"], "success": h.Detail["success"] == "true",
-			"affected_path": OrNull(h.Detail["affected_path"]),
-		}
-	default:
-		e.Payload = detail(h)
-	}
-	if h.Type == permissions.PermissionApplied && len(r.Tags) > 0 {
-		e.Payload["permissions"] = Each(r.Tags, permissions.Tag.String)
-	}
-	return e
-}
-
 // Gated is a call that waits for people.
 type Gated struct {
 	Tool         string          `json:"tool"`
@@ -553,8 +510,8 @@ type Gated struct {
 	AffectedPath *string         `json:"affected_path"`
 }
 
-// gated are the calls that r asks about; nil if they were pruned.
-func gated(r permissions.Request) []Gated {
+// GatedCalls are the calls that r asks about; nil if they were pruned.
+func GatedCalls(r permissions.Request) []Gated {
 	if r.ID == "" {
 		return nil
 	}
@@ -571,50 +528,4 @@ type Answered struct {
 	Reason *string    `json:"reason"` // of the person who denied it
 	Person *string    `json:"person"` // null: nobody answered
 	At     *time.Time `json:"at"`
-}
-
-// answered are the calls of h; if their request was pruned, only their numbers.
-func answered(h permissions.Event) []Answered {
-	all := []Answered{}
-	for text := range strings.SplitSeq(h.Detail["calls"], ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil { // an old event without calls
-			continue
-		}
-		w := Answered{Call: n}
-		if calls := h.About.ToolCalls(); n > 0 && n <= len(calls) {
-			r := h.About.Only(calls[n-1])
-			w = Answered{n, OrNull(r.Tool), OrNull(r.Scope.String()), OrNull(r.Comment), OrNull(r.DecidedBy), OrNullTime(r.DecidedAt)}
-		}
-		all = append(all, w)
-	}
-	return all
-}
-
-// detail is the audit's detail of h.
-func detail(h permissions.Event) map[string]any {
-	said := map[string]any{}
-	for name, value := range h.Detail {
-		said[name] = value
-		if m := Events.Events[h.Type].Payload[name]; m != nil && m.Type == huma.TypeInteger {
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-				said[name] = n
-			}
-		}
-	}
-	delete(said, "session")                                              // a field of its own
-	if h.Type == permissions.RequestSettled && h.Detail["calls"] != "" { // one answer would not be that of all calls
-		delete(said, "answer")
-		said["calls"] = Each(strings.Split(h.Detail["calls"], ","), func(text string) map[string]any {
-			number, answer, _ := strings.Cut(text, ":")
-			n, _ := strconv.Atoi(number) // written by us
-			return map[string]any{"call": n, "answer": answer}
-		})
-	}
-	for name, value := range map[string]string{"actor": h.Actor, "via": h.Via} {
-		if value != "" {
-			said[name] = value
-		}
-	}
-	return said
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -118,19 +117,6 @@ func (l *Lines) next() (line []byte, err error) {
 
 // MaxDepth is the maximum nesting of arrays and objects.
 const MaxDepth = 16
-
-// format is JSON as it crosses our sockets.
-var format = huma.Format{
-	Marshal: func(w io.Writer, v any) error {
-		line, err := Encode(v)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(append(line, '\n'))
-		return err
-	},
-	Unmarshal: Decode,
-}
 
 // Decode reads one JSON value strictly into v.
 func Decode(data []byte, v any) error {

@@ -1,4 +1,4 @@
-package wire
+package server
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,7 +100,7 @@ func removeStale(path string) error {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 	if err == nil {
 		as := ""
-		if uid, err := connUID(c); err == nil {
+		if uid, _, err := wire.PeerCredentials(c); err == nil {
 			as = ", as uid " + strconv.Itoa(uid)
 		}
 		return errors.Join(fmt.Errorf("another daemon serves here%s; daycared status says which, and daycared stop ends it", as), c.Close())

@@ -1,4 +1,4 @@
-package wire
+package server
 
 import (
 	"context"
@@ -13,15 +13,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
 // refusing is a client of a server whose only route answers with err, and that is not ready for the same reason.
-func refusing(t *testing.T, err error) *Client {
+func refusing(t *testing.T, err error) *wire.Client {
 	t.Helper()
 	socket := wiretest.Socket(t)
-	door := NewServer("test", func(context.Context) error { return err }, quiet)
+	door := New("test", func(context.Context) error { return err }, quiet)
 	huma.Register(door.API, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
 		func(context.Context, *struct{}) (*struct{ Body int }, error) { return nil, door.Refuse(err) })
 	serveDoor(t, socket, door, 0)
@@ -46,7 +47,7 @@ func TestARefusalComesBackAsItWas(t *testing.T) {
 		},
 	} {
 		for _, want := range refusals {
-			if got := ProblemOf(fmt.Errorf("ask: %w", want)).Status; got != status {
+			if got := wire.ProblemOf(fmt.Errorf("ask: %w", want)).Status; got != status {
 				t.Errorf("%s: status %d, want %d", want.Code, got, status)
 			}
 			err := refusing(t, want).Call(t.Context(), http.MethodGet, "/x", nil, nil, 0, nil)
@@ -74,10 +75,10 @@ func refusalOf(t *testing.T, err error) *permissions.Refusal {
 
 func TestOtherErrorsAreToldWithoutTheirText(t *testing.T) {
 	var refusal *permissions.Refusal
-	var problem *Problem
+	var problem *wire.Problem
 
 	err := refusing(t, errors.New("secret path")).Call(t.Context(), http.MethodGet, "/x", nil, nil, 0, nil)
-	if errors.As(err, &refusal) || !errors.As(err, &problem) || problem.Code != codeInternal {
+	if errors.As(err, &refusal) || !errors.As(err, &problem) || problem.Code != wire.CodeInternal {
 		t.Errorf("an error of ours came back as %v", err)
 	}
 	stuck := fmt.Errorf("write: %w", permissions.ErrBroken)
@@ -86,10 +87,10 @@ func TestOtherErrorsAreToldWithoutTheirText(t *testing.T) {
 		t.Errorf("a broken store came back as %v", err)
 	}
 	err = refusing(t, context.Canceled).Call(t.Context(), http.MethodGet, "/x", nil, nil, 0, nil)
-	if !errors.Is(err, ErrLost) || !IsConnectionError(err) {
+	if !errors.Is(err, wire.ErrLost) || !wire.IsConnectionError(err) {
 		t.Errorf("a daemon that stops came back as %v", err)
 	}
-	if p := ProblemOf(&permissions.Refusal{Code: "new", Text: "no"}); p.Status != http.StatusForbidden || p.Title == "" {
+	if p := wire.ProblemOf(&permissions.Refusal{Code: "new", Text: "no"}); p.Status != http.StatusForbidden || p.Title == "" {
 		t.Errorf("an unknown refusal is %+v", p)
 	}
 }
@@ -116,7 +117,7 @@ func TestReadinessSaysWhatToDo(t *testing.T) {
 
 func TestProblemsHaveTheShapeOfTheRFC(t *testing.T) {
 	w := httptest.NewRecorder()
-	ProblemOf(permissions.Limit(time.Minute)).Write(w)
+	wire.ProblemOf(permissions.Limit(time.Minute)).Write(w)
 	want := `{"type":"urn:daycared:limit","title":"Too many requests","status":429,` +
 		`"detail":"Too many requests; try again in 60 seconds.","code":"limit","exit":1}` + "\n"
 	body, err := io.ReadAll(w.Result().Body)
@@ -129,7 +130,7 @@ func TestProblemsHaveTheShapeOfTheRFC(t *testing.T) {
 	if got := w.Header().Get("Retry-After"); got != "60" {
 		t.Errorf("Retry-After %q", got)
 	}
-	if got := ProblemOf(permissions.UnknownToken()).GetHeaders().Get("WWW-Authenticate"); got != "Bearer" {
+	if got := wire.ProblemOf(permissions.UnknownToken()).GetHeaders().Get("WWW-Authenticate"); got != "Bearer" {
 		t.Errorf("WWW-Authenticate %q", got)
 	}
 	p := invalidBody(http.StatusInternalServerError, "boom", errors.New("secret"))
@@ -151,12 +152,12 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	})
 	serveHandler(t, socket, answers, 0)
 	c := client(t, socket)
-	var out Request
+	var out wire.Request
 	var refusal *permissions.Refusal
 	for _, path := range []string{"/html", "/"} {
 		t.Run("D9/"+path, func(t *testing.T) {
 			err := c.Call(t.Context(), http.MethodGet, path, nil, nil, 0, &out)
-			if err == nil || IsConnectionError(err) || errors.As(err, &refusal) {
+			if err == nil || wire.IsConnectionError(err) || errors.As(err, &refusal) {
 				t.Errorf("%s: %v", path, err)
 			}
 		})

@@ -1,4 +1,4 @@
-package wire
+package server
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/daycared/daycared/internal/aside"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Deferred blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for [Server.Refuse].
@@ -76,7 +77,7 @@ func awaited(ctx huma.Context, next func(huma.Context)) {
 func (d *Server) answer(w http.ResponseWriter, answer any, err error) {
 	var line []byte
 	if err == nil {
-		line, err = Encode(answer)
+		line, err = wire.Encode(answer)
 	}
 	if err != nil {
 		d.Reject(w, err)

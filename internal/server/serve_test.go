@@ -1,4 +1,4 @@
-package wire
+package server
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
@@ -52,9 +53,9 @@ func serveHandler(t *testing.T, socket string, h http.Handler, perPeer int) (sto
 	return stop
 }
 
-func client(t *testing.T, socket string) *Client {
+func client(t *testing.T, socket string) *wire.Client {
 	t.Helper()
-	c := NewClient(socket, nil)
+	c := wire.NewClient(socket, nil)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -123,7 +124,7 @@ func TestStoppingEndsLongPollsWithinASecond(t *testing.T) {
 	c := client(t, socket)
 	go func() {
 		var text string
-		if err := c.Call(context.Background(), http.MethodGet, "/", nil, nil, MaxWait, &text); err != nil {
+		if err := c.Call(context.Background(), http.MethodGet, "/", nil, nil, wire.MaxWait, &text); err != nil {
 			text = err.Error()
 		}
 		answer <- text
@@ -149,13 +150,13 @@ func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
 	}), 0)
 	failed := make(chan error, 1)
 	c := client(t, socket)
-	go func() { failed <- c.Call(context.Background(), http.MethodGet, "/", nil, nil, MaxWait, nil) }()
+	go func() { failed <- c.Call(context.Background(), http.MethodGet, "/", nil, nil, wire.MaxWait, nil) }()
 	<-waiting
 	if took := stop(); took > repliesWithin+time.Second {
 		t.Errorf("stopping took %s", took)
 	}
 	close(end)
-	if err := <-failed; !errors.Is(err, ErrLost) {
+	if err := <-failed; !errors.Is(err, wire.ErrLost) {
 		t.Errorf("the call that was cut off says %v", err)
 	}
 }
@@ -241,7 +242,7 @@ func TestAStopAnswersThoseWhoWait(t *testing.T) {
 	c := client(t, socket)
 	go func() {
 		var text string
-		if err := c.Call(context.Background(), http.MethodPost, "/", nil, map[string]string{"x": "y"}, MaxWait, &text); err != nil {
+		if err := c.Call(context.Background(), http.MethodPost, "/", nil, map[string]string{"x": "y"}, wire.MaxWait, &text); err != nil {
 			text = err.Error()
 		}
 		answer <- text
@@ -320,10 +321,10 @@ func TestConnectionsWithoutAnAccountAreClosed(t *testing.T) {
 
 func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	c := client(t, wiretest.Socket(t))
-	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, ErrUnreachable) || !IsConnectionError(err) {
+	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, wire.ErrUnreachable) || !wire.IsConnectionError(err) {
 		t.Errorf("nobody there: %v", err)
 	}
-	if _, err := c.Stream(t.Context(), "/", nil); !errors.Is(err, ErrUnreachable) {
+	if _, err := c.Stream(t.Context(), "/", nil); !errors.Is(err, wire.ErrUnreachable) {
 		t.Errorf("no stream: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

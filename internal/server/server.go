@@ -1,24 +1,22 @@
-// Package wire is the protocol of daycared's sockets, on both sides: the JSON of requests and questions, its strict
-// decoding, problem details for refusals, listeners that identify and count their peers as far as a connection allows,
-// a server that shuts down quickly, and the client.
-//
-// It defines syntax only: the meaning is in permissions, its one import of ours. The servers are agents/api (for
-// agents) and connectors/admin (for deciders).
-//
-// Strict means: UTF-8 without a byte order mark, every member known, spelled exactly and given once, at most [MaxDepth]
-// levels, nothing after the value, and bounded in size. What another parser could read differently is refused.
-package wire
+// Package server is the HTTP server of daycared's sockets: strict JSON, problem details, an OpenAPI description, listeners that
+// identify and count their peers as far as a connection allows, and a quick stop. Its protocol is
+// [github.com/daycared/daycared/internal/wire]; its users are agents/api (for agents) and connectors/admin (for deciders).
+package server
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -27,7 +25,7 @@ const (
 	// otherwise ([WriteWithin]).
 	writeWithin = 20 * time.Second
 	// LongPoll is that time for a route whose calls may wait [MaxWait].
-	LongPoll = MaxWait + 10*time.Second
+	LongPoll = wire.MaxWait + 10*time.Second
 )
 
 // huma has these two as globals. They are the same for every server and set once, before any exists: without the first,
@@ -36,6 +34,12 @@ func init() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = invalidBody
 }
+
+var (
+	_ huma.StatusError       = (*wire.Problem)(nil)
+	_ huma.HeadersError      = (*wire.Problem)(nil)
+	_ huma.ContentTypeFilter = (*wire.Problem)(nil)
+)
 
 // Server is an HTTP server: a mux with strict JSON, problem details, an OpenAPI description at /openapi.json, /healthz
 // and /readyz. Register routes on API and with [Server.Handle], then serve [Server.Handler] at each listener.
@@ -58,8 +62,8 @@ func IsMonitoring(r *http.Request) (alive, looks bool) {
 	return reads && r.URL.Path == health, reads && slices.Contains(operations, r.URL.Path)
 }
 
-// NewServer makes a server without routes. /readyz calls ready: nil, or an error that says what to do.
-func NewServer(title string, ready func(context.Context) error, log *slog.Logger) *Server {
+// New makes a server without routes. /readyz calls ready: nil, or an error that says what to do.
+func New(title string, ready func(context.Context) error, log *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	// For huma, "json" is also the format of application/problem+json.
 	config := huma.Config{
@@ -83,7 +87,7 @@ func NewServer(title string, ready func(context.Context) error, log *slog.Logger
 	}))
 	d.Handle("GET /openapi.json", http.HandlerFunc(d.describe))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		NewProblem(http.StatusNotFound, codeNoRoute, "There is no "+r.Method+" "+r.URL.Path+" here.").Write(w)
+		wire.NewProblem(http.StatusNotFound, wire.CodeNoRoute, "There is no "+r.Method+" "+r.URL.Path+" here.").Write(w)
 	})
 	return d
 }
@@ -126,10 +130,10 @@ func (d *Server) describe(w http.ResponseWriter, _ *http.Request) {
 }
 
 // notReady is why the daemon is not ready: err's own text if it is a refusal, else that the store is unwell.
-func notReady(err error) *Problem {
-	p := ProblemOf(err)
-	if p.Code == codeInternal || p.Code == codeAgain {
-		p = ProblemOf(permissions.Broken(err.Error()))
+func notReady(err error) *wire.Problem {
+	p := wire.ProblemOf(err)
+	if p.Code == wire.CodeInternal || p.Code == wire.CodeAgain {
+		p = wire.ProblemOf(permissions.Broken(err.Error()))
 	}
 	p.Status = http.StatusServiceUnavailable
 	return p
@@ -162,9 +166,9 @@ func (d *Server) Refuse(err error) error { return d.problem(err) }
 // Reject answers a call that does not reach its route, as [Server.Refuse] would.
 func (d *Server) Reject(w http.ResponseWriter, err error) { d.problem(err).Write(w) }
 
-func (d *Server) problem(err error) *Problem {
-	p := ProblemOf(err)
-	if p.Code == codeInternal {
+func (d *Server) problem(err error) *wire.Problem {
+	p := wire.ProblemOf(err)
+	if p.Code == wire.CodeInternal {
 		d.log.Error("a call could not be answered", "err", err)
 	}
 	return p
@@ -177,4 +181,37 @@ func WriteWithin(limit time.Duration) func(huma.Context, func(huma.Context)) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // unsupported by a test's recorder
 		next(ctx)
 	}
+}
+
+// format is JSON as it crosses our sockets.
+var format = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		line, err := wire.Encode(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(line, '\n'))
+		return err
+	},
+	Unmarshal: wire.Decode,
+}
+
+// invalidBody converts the findings of huma's validation, without repeating the input.
+func invalidBody(status int, msg string, errs ...error) huma.StatusError {
+	if status >= http.StatusInternalServerError {
+		return wire.NewProblem(status, wire.CodeInternal, wire.LogSays)
+	}
+	details := make([]string, 0, len(errs))
+	for _, err := range errs {
+		if d, is := errors.AsType[*huma.ErrorDetail](err); is {
+			err = errors.New(strings.TrimPrefix(d.Location+": "+d.Message, ": "))
+		}
+		details = append(details, err.Error())
+	}
+	if len(details) == 0 {
+		details = []string{msg}
+	}
+	p := wire.ProblemOf(permissions.Invalid(errors.New(strings.Join(details, "; "))))
+	p.Status = status
+	return p
 }

@@ -1,4 +1,4 @@
-package wire_test
+package server_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package wire
+package server
 
 import (
 	"bytes"
@@ -13,12 +13,15 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
 const (
 	readWithin = 5 * time.Second // of a body
-	maxRead    = MaxBody + maxEscaped
+	// maxEscaped is the maximum escaped length of details of [permissions.MaxDetails] bytes.
+	maxEscaped = 2 * permissions.MaxDetails
+	maxRead    = wire.MaxBody + maxEscaped
 )
 
 // middleware is the outermost middleware of a listener. It keeps browsers out, wherever a proxy or DNS leads them: the host
@@ -36,20 +39,20 @@ func middleware(next http.Handler, hosts func(name string) bool) http.Handler {
 		case !hosts(hostname(r.Host)):
 			wrongHost().Write(w)
 		case !ownOrigin(r), !ownSite(r.Header.Get("Sec-Fetch-Site")), sameOrigin.Check(r) != nil:
-			NewProblem(http.StatusForbidden, "cross-origin", "Browsers are not served here.").Write(w)
+			wire.NewProblem(http.StatusForbidden, "cross-origin", "Browsers are not served here.").Write(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-func wrongHost() *Problem {
-	return NewProblem(http.StatusMisdirectedRequest, "wrong-host",
+func wrongHost() *wire.Problem {
+	return wire.NewProblem(http.StatusMisdirectedRequest, "wrong-host",
 		"The host of a call is not one that is served here; at a socket, and on this machine, it is localhost.")
 }
 
 // SocketHosts are the hosts of calls to a unix socket.
-func SocketHosts(name string) bool { return name == clientHost || name == "localhost" }
+func SocketHosts(name string) bool { return name == wire.Host || name == "localhost" }
 
 // hostname is a host without port and brackets, in lower case.
 func hostname(host string) string {
@@ -92,7 +95,7 @@ func readWhole(next http.Handler) http.Handler {
 	})
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *wire.Problem) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		return nil, badBody(http.StatusUnsupportedMediaType, "The Content-Type of a body is application/json.")
@@ -111,14 +114,11 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 	return body, nil
 }
 
-func badBody(status int, detail string) *Problem {
-	p := NewProblem(status, string(permissions.CodeInvalid), detail)
+func badBody(status int, detail string) *wire.Problem {
+	p := wire.NewProblem(status, string(permissions.CodeInvalid), detail)
 	p.Exit = permissions.ExitUsage
 	return p
 }
-
-// codeSlowDown means that a caller exceeded its rate: nothing was done, and the call may be repeated.
-const codeSlowDown = "slow-down"
 
 // mostBuckets is the number of buckets above which full ones are dropped.
 const mostBuckets = 1024
@@ -148,8 +148,8 @@ func (p *RateLimiter) Take(name string) error {
 		return nil
 	}
 	taken.CancelAt(now)
-	problem := NewProblem(http.StatusTooManyRequests, codeSlowDown, "Too many calls at once; slow down.")
-	problem.after = max(wait, time.Millisecond)
+	problem := wire.NewProblem(http.StatusTooManyRequests, wire.CodeSlowDown, "Too many calls at once; slow down.")
+	problem.After = max(wait, time.Millisecond)
 	return problem
 }
 
@@ -182,7 +182,7 @@ func RateLimited(calls, looks *RateLimiter) func(http.Handler) http.Handler {
 				pace = looks
 			}
 			if err := pace.Take(PeerName(r.Context())); err != nil {
-				ProblemOf(err).Write(w)
+				wire.ProblemOf(err).Write(w)
 				return
 			}
 			next.ServeHTTP(w, r)

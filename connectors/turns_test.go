@@ -1,4 +1,4 @@
-package wire
+package connectors
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // Tokens go to whoever was served least recently, never faster than the rate; who gives up is skipped.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, began := NewTurns(rate.Every(time.Second), 1), time.Now()
+		turns, began := NewFairLimiter(rate.Every(time.Second), 1), time.Now()
 		var mu sync.Mutex
 		var got []string
 		var all sync.WaitGroup

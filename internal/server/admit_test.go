@@ -1,4 +1,4 @@
-package wire
+package server
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
@@ -78,7 +79,7 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("F3/%s, %d bytes", c.kind, c.size), func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", c.size)))
-			r.Host = clientHost
+			r.Host = wire.Host
 			r.Header.Set("Content-Type", c.kind)
 			w := httptest.NewRecorder()
 			middleware(readWhole(took), SocketHosts).ServeHTTP(w, r)
@@ -98,7 +99,7 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 				select {
 				case <-r.Context().Done():
 					w.WriteHeader(http.StatusInternalServerError)
-				case <-time.After(MaxWait):
+				case <-time.After(wire.MaxWait):
 					_, _ = io.WriteString(w, "waited")
 				}
 			})
@@ -116,7 +117,7 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 			if got := say(head + "Content-Length: 2\r\n\r\n{}"); !strings.HasSuffix(got, "waited") {
 				t.Errorf("a long poll with a body got %q", got)
 			}
-			if waited := time.Since(began); waited < MaxWait {
+			if waited := time.Since(began); waited < wire.MaxWait {
 				t.Errorf("a long poll ended after %s", waited)
 			}
 			began = time.Now()
@@ -144,5 +145,38 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	})
+}
+
+func TestAPaceIsEachCallersOwn(t *testing.T) {
+	t.Run("F2/a pace of its own", func(t *testing.T) {
+		p := NewRateLimiter(1, 3)
+		for range 3 {
+			if err := p.Take("a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := p.Take("a")
+		if wait := wire.SlowDown(err); wait < time.Second || wait > 2*time.Second {
+			t.Errorf("one too many: %v, after %s", err, wait)
+		}
+		if err := p.Take("b"); err != nil {
+			t.Errorf("another: %v", err)
+		}
+		if wire.SlowDown(nil) != 0 || wire.SlowDown(wire.ErrLost) != 0 {
+			t.Error("what says nothing of it slows down")
+		}
+		for i := range 2 * mostBuckets {
+			_ = p.Take(fmt.Sprint(i))
+		}
+		p.swept = time.Now().Add(-time.Hour)
+		p.limit = 1e9
+		for _, b := range p.buckets {
+			b.SetLimit(1e9)
+		}
+		_ = p.Take("c")
+		if len(p.buckets) > mostBuckets {
+			t.Errorf("%d buckets are kept", len(p.buckets))
+		}
 	})
 }

@@ -1,13 +1,13 @@
-package wire
+package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"strconv"
 	"sync"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -140,28 +140,6 @@ func (c *peerConn) Close() error {
 
 // account identifies the peer of a unix socket.
 func account(c net.Conn) (peer, error) {
-	uid, pid, err := connected(c)
+	uid, pid, err := wire.PeerCredentials(c)
 	return peer{uid: uid, pid: pid, name: "uid:" + strconv.Itoa(uid)}, err
-}
-
-// connUID is the account at the other end of a unix socket.
-func connUID(c net.Conn) (uid int, err error) {
-	uid, _, err = connected(c)
-	return uid, err
-}
-
-// connected reads the credentials of a unix socket. It refuses TCP sockets, for which Linux returns meaningless ones.
-func connected(c net.Conn) (uid, pid int, err error) {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return 0, 0, errors.New("not a unix socket")
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return 0, 0, err
-	}
-	if failed := raw.Control(func(fd uintptr) { uid, pid, err = peerUID(int(fd)) }); failed != nil {
-		return 0, 0, failed
-	}
-	return uid, pid, err
 }

@@ -1,4 +1,4 @@
-package wire
+package connectors
 
 import (
 	"context"
@@ -22,8 +22,8 @@ type FairLimiter struct {
 // mostGiven is how many served waiters are remembered; others count as new.
 const mostGiven = 1000
 
-// NewTurns makes a limiter with that rate and burst.
-func NewTurns(every rate.Limit, most int) *FairLimiter {
+// NewFairLimiter makes a limiter with that rate and burst.
+func NewFairLimiter(every rate.Limit, most int) *FairLimiter {
 	return &FairLimiter{Limiter: rate.NewLimiter(every, most), waiting: map[any]int{}, given: map[any]time.Time{}, next: make(chan struct{})}
 }
 

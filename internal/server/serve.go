@@ -1,14 +1,17 @@
-package wire
+package server
 
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	logger "log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,4 +167,75 @@ func (f httpErrorLog) Write(line []byte) (int, error) {
 	}
 	f.log.Log(context.Background(), level, "serve http", "fault", string(bytes.TrimSpace(line)))
 	return len(line), nil
+}
+
+const (
+	defaultPerAddress = 256
+	defaultTotal      = 2048
+)
+
+// TCP configures a TCP server.
+type TCP struct {
+	// TLS encrypts; nil: no encryption.
+	TLS *tls.Config
+	// BehindProxy means that a proxy, perhaps on this machine, connects for callers anywhere. Its address identifies
+	// nobody, and it may use all connections.
+	BehindProxy bool
+	// PerAddress and Total are the most connections of one address and of all; 0 for 256 and 2048.
+	PerAddress, Total int
+}
+
+// ServeTCP is [Serve] for TCP, over HTTP/1.1: a connection is one call at a time, so that limiting connections limits
+// calls. Callers are not identified: [PeerUID] only reports whether it may be an account of this machine.
+func ServeTCP(ctx context.Context, l net.Listener, h http.Handler, o TCP, log *slog.Logger) error {
+	if o.Total <= 0 {
+		o.Total = defaultTotal
+	}
+	if o.PerAddress <= 0 {
+		o.PerAddress = defaultPerAddress
+	}
+	if o.BehindProxy {
+		o.PerAddress = o.Total
+	}
+	var known net.Listener = &peerListener{
+		Listener: l, know: o.know, most: o.PerAddress, total: o.Total, log: log, open: map[string]*held{},
+	}
+	if o.TLS != nil {
+		known = tls.NewListener(known, o.TLS)
+	}
+	return serve(ctx, known, h, log)
+}
+
+// know identifies a connection's peer. Any account of this machine may have made a local one.
+func (o TCP) know(c net.Conn) (peer, error) {
+	far, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return peer{}, fmt.Errorf("read the address of a connection: %w", err)
+	}
+	address := far.Addr().Unmap().WithZone("")
+	if o.BehindProxy {
+		return peer{uid: permissions.AnyUID, name: "proxy"}, nil
+	}
+	p := peer{uid: permissions.NoUID, name: address.String()}
+	if address.IsLoopback() || ownAddress(address) {
+		p.uid = permissions.AnyUID
+	}
+	if address.Is6() && !address.IsLoopback() {
+		p.name = netip.PrefixFrom(address, 64).Masked().String() // usually one machine's
+	}
+	return p, nil
+}
+
+// ownAddress reports whether this machine has an address; true if unknown.
+func ownAddress(a netip.Addr) bool {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	for _, own := range all {
+		if n, err := netip.ParsePrefix(own.String()); err == nil && n.Addr().Unmap().WithZone("") == a {
+			return true
+		}
+	}
+	return false
 }
