@@ -321,7 +321,8 @@ func TestConnectionsWithoutAnAccountAreClosed(t *testing.T) {
 
 func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	c := client(t, wiretest.Socket(t))
-	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, wire.ErrUnreachable) || !wire.IsConnectionError(err) {
+	err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil)
+	if !errors.Is(err, wire.ErrUnreachable) || !wire.IsConnectionError(err) {
 		t.Errorf("nobody there: %v", err)
 	}
 	if _, err := c.Stream(t.Context(), "/", nil); !errors.Is(err, wire.ErrUnreachable) {

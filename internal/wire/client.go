@@ -252,7 +252,7 @@ type Backoff struct{ first, most, next time.Duration }
 
 // NextBackOff is the delay before the next try.
 func (b *Backoff) NextBackOff() time.Duration {
-	delay := b.next/2 + rand.N(b.next+1)
+	delay := b.next/2 + rand.N(b.next+1) //nolint:gosec // it spreads load, and hides nothing
 	b.next = min(b.next+b.next/2, b.most)
 	return delay
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // remote is a client of a server whose certificate it trusts.
@@ -257,5 +258,25 @@ func TestProxyAndCertificatesAreUsed(t *testing.T) {
 				t.Error("taken")
 			}
 		})
+	}
+}
+
+// Delays grow by half from the first to the longest, vary by half, and begin anew after a success.
+func TestDelaysBetweenTriesGrowAndVary(t *testing.T) {
+	tries := Tries(time.Second, 3*time.Second)
+	seen := map[time.Duration]bool{}
+	for range 2 {
+		for _, about := range []time.Duration{1000, 1500, 2250, 3000, 3000} {
+			about *= time.Millisecond
+			delay := tries.NextBackOff()
+			if delay < about/2 || delay > about+about/2 {
+				t.Errorf("%s, want about %s", delay, about)
+			}
+			seen[delay] = true
+		}
+		tries.Reset()
+	}
+	if len(seen) < 5 {
+		t.Errorf("the delays do not vary: %v", seen)
 	}
 }
