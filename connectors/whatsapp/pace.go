@@ -45,7 +45,8 @@ type pace struct {
 }
 
 func newPace() *pace {
-	return &pace{all: connectors.NewFairLimiter(rate.Every(allEvery), allBurst), numbers: map[string]*rate.Limiter{}, every: rate.Every(numberEvery)}
+	all := connectors.NewFairLimiter(rate.Every(allEvery), allBurst)
+	return &pace{all: all, numbers: map[string]*rate.Limiter{}, every: rate.Every(numberEvery)}
 }
 
 // Unpace removes all limits, for tests: their WhatsApp bans nobody. Call it before Run.
