@@ -38,7 +38,7 @@ var rooms = []struct {
 	{"permissions/registry", []string{"permissions", "permissions/timing"}},
 	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},
 	{"connectors/...", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "connectors/..."}},
-	{"connectors/admin", []string{"permissions", "permissions/timing", "internal/wire", "internal/server", "connectors/..."}},
+	{"connectors/admin", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "internal/server", "connectors/..."}},
 	{"agents/...", []string{"permissions", "permissions/acts", "permissions/timing", "internal/wire", "internal/own", "agents/..."}},
 	{"agents/api", []string{"permissions", "permissions/timing", "internal/wire", "internal/server", "agents"}},
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
