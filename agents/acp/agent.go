@@ -47,12 +47,12 @@ type Options struct {
 
 // Agent is an agent that another program implements. It is safe for concurrent use.
 type Agent struct {
-	o        Options
-	log      *slog.Logger
-	desk     agents.Approvals // set by Bind before anything else
-	rung     timing.Signal    // notified of messages and finished orders
-	activity atomic.Pointer[permissions.Activity]
-	row      row
+	o         Options
+	log       *slog.Logger
+	approvals agents.Approvals // set by Bind before anything else
+	rung      timing.Signal    // notified of messages and finished orders
+	activity  atomic.Pointer[permissions.Activity]
+	row       row
 
 	mu      sync.Mutex
 	speaker agents.Speaker // while it runs
@@ -95,7 +95,7 @@ func New(o Options) *Agent {
 }
 
 // Bind sets where the agent asks. It is called once, before anything runs.
-func (a *Agent) Bind(d agents.Approvals) { a.desk = d }
+func (a *Agent) Bind(d agents.Approvals) { a.approvals = d }
 
 // Binding implements [agents.Resident].
 func (a *Agent) Binding() permissions.Binding {
@@ -156,7 +156,7 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err != nil || !open {
 		return err
 	}
-	if err := a.desk.EndSession(ctx, a.caller(), string(s.ID)); err != nil {
+	if err := a.approvals.EndSession(ctx, a.caller(), string(s.ID)); err != nil {
 		return fmt.Errorf("cancel what an agent asked before: %w", err)
 	}
 	if s.Status != permissions.Running && s.Status != permissions.AwaitingUser {
@@ -181,7 +181,7 @@ func (a *Agent) resume(ctx context.Context) error {
 func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permissions.AgentSession, *agents.Commit), err error) {
 	var closed []permissions.Request
 	for _, id := range was.Asks {
-		r, err := a.desk.Read(ctx, a.caller(), id)
+		r, err := a.approvals.Read(ctx, a.caller(), id)
 		switch {
 		case permissions.CodeOf(err) == permissions.CodeUnknown: // the daemon ended before it asked
 		case err != nil:
@@ -376,7 +376,7 @@ func (a *Agent) close(ctx context.Context) error {
 	if err != nil || !open {
 		return err
 	}
-	if err := a.desk.EndSession(ctx, a.caller(), string(s.ID)); err != nil {
+	if err := a.approvals.EndSession(ctx, a.caller(), string(s.ID)); err != nil {
 		return err
 	}
 	return a.row.change(ctx, func(s *permissions.AgentSession, _ *agents.Commit) {

@@ -11,11 +11,11 @@ import (
 
 // fay's text is a prompt, and the agent's reports come back as text.
 func TestPrompt(t *testing.T) {
-	s := play(t)
-	s.writes("say Hello, fay.")
-	s.hears("Hello, fay.")
-	s.stands("coder", permissions.Idle)
-	s.writes(
+	s := newEnv(t)
+	s.write("say Hello, fay.")
+	s.waitMessage("Hello, fay.")
+	s.waitActivity("coder", permissions.Idle)
+	s.write(
 		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"plan","entries":[`+
 			`{"content":"look","priority":"high","status":"completed"},{"content":"mend","priority":"low","status":"in_progress"},`+
 			`{"content":"rest","priority":"low","status":"pending"}]}}`,
@@ -29,7 +29,7 @@ func TestPrompt(t *testing.T) {
 			`"content":{"type":"text","text":"secret thought"}}}`,
 		`say All done.`,
 	)
-	text := s.hears("All done.")
+	text := s.waitMessage("All done.")
 	for _, want := range []string{
 		"Plan:\n[x] look\n[>] mend\n[ ] rest", "· Edit main.go (edit)", "-old\n+new", "· failed: Fetch it (fetch)",
 	} {
@@ -44,16 +44,16 @@ func TestPrompt(t *testing.T) {
 
 // In a long turn people get news: whole paragraphs, and the rest at the end.
 func TestProgress(t *testing.T) {
-	s := playAll(t, cast{name: "coder", person: "fay", often: true})
-	s.writes("say First.",
+	s := newEnvWith(t, testAgent{name: "coder", person: "fay", often: true})
+	s.write("say First.",
 		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Look around"}}`,
 		"say Second.", ask("execute", `{"command":"make"}`))
 	card := s.card(1)
-	if text := s.hears("· Look around"); strings.Contains(text, "Second.") {
+	if text := s.waitMessage("· Look around"); strings.Contains(text, "Second.") {
 		t.Errorf("it says %q before the paragraph ends", text)
 	}
-	s.answers(card, allow)
-	s.hears("Second.")
+	s.answer(card, allow)
+	s.waitMessage("Second.")
 	if n := strings.Count(s.phone.Seen(), "First."); n != 1 {
 		t.Errorf("it says the same %d times", n)
 	}
@@ -61,8 +61,8 @@ func TestProgress(t *testing.T) {
 
 // Unknown, invalid and foreign updates change nothing.
 func TestUnknownUpdates(t *testing.T) {
-	s := play(t)
-	s.writes(
+	s := newEnv(t)
+	s.write(
 		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"state_update","state":"odd"}}`,
 		`note session/update {"sessionId":"$S","update":7}`,
 		`note session/update {"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk",`+
@@ -72,7 +72,7 @@ func TestUnknownUpdates(t *testing.T) {
 		`call elicitation/create {}`,
 		`say Still here.`,
 	)
-	text := s.hears("Still here.")
+	text := s.waitMessage("Still here.")
 	if strings.Contains(text, "of another") || strings.Count(text, "fails: -32601") != 2 {
 		t.Errorf("it says\n%s", text)
 	}
@@ -80,27 +80,27 @@ func TestUnknownUpdates(t *testing.T) {
 
 // Of a very long output people get a bounded part, and how much is left out.
 func TestGiantOutput(t *testing.T) {
-	s := play(t)
-	s.writes("flood 900", "say The end.")
-	s.hears("more bytes are left out here]")
-	s.writes("say And now?")
-	s.hears("And now?")
+	s := newEnv(t)
+	s.write("flood 900", "say The end.")
+	s.waitMessage("more bytes are left out here]")
+	s.write("say And now?")
+	s.waitMessage("And now?")
 }
 
 // If the program exits in the middle of a turn, the person is told, and the next message restarts it: the conversation continues.
 func TestCrash(t *testing.T) {
-	s := play(t)
-	s.writes("remember")
-	before := s.hears("prompt 1 of conversation-")
-	s.writes("stderr it hurts", "crash")
-	text := s.hears("I cannot go on: its program has ended (exit status 4)")
+	s := newEnv(t)
+	s.write("remember")
+	before := s.waitMessage("prompt 1 of conversation-")
+	s.write("stderr it hurts", "crash")
+	text := s.waitMessage("I cannot go on: its program has ended (exit status 4)")
 	if !strings.Contains(text, "Write, and it is started anew") {
 		t.Errorf("it says %q", text)
 	}
-	s.stands("coder", permissions.Interrupted)
-	s.writes("remember")
+	s.waitActivity("coder", permissions.Interrupted)
+	s.write("remember")
 	_, name, _ := strings.Cut(strings.TrimSpace(before), " of ")
-	s.hears("prompt 3 of " + name)
+	s.waitMessage("prompt 3 of " + name)
 	if seen := s.phone.Seen(); strings.Contains(seen, "long ago") {
 		t.Errorf("what is loaded is told once more:\n%s", seen)
 	}
@@ -108,36 +108,36 @@ func TestCrash(t *testing.T) {
 
 // If the agent cannot load a conversation, a new one begins, in which no earlier permission for the session is valid.
 func TestACrashedConversationThatCannotBeLoaded(t *testing.T) {
-	s := play(t, "forgets")
-	s.writes(ask("execute", `{"command":"a"}`))
-	s.answers(s.card(1), always)
-	s.hears(`"optionId":"o1"`)
-	s.writes("crash")
-	s.hears("its program has ended")
-	s.writes("remember", ask("execute", `{"command":"b"}`))
-	s.answers(s.card(2), permissions.Deny)
-	s.hears("prompt 1 of")
+	s := newEnv(t, "forgets")
+	s.write(ask("execute", `{"command":"a"}`))
+	s.answer(s.card(1), always)
+	s.waitMessage(`"optionId":"o1"`)
+	s.write("crash")
+	s.waitMessage("its program has ended")
+	s.write("remember", ask("execute", `{"command":"b"}`))
+	s.answer(s.card(2), permissions.Deny)
+	s.waitMessage("prompt 1 of")
 }
 
 // A daemon restart ends the turn: its requests are cancelled, and fay is told. Her next message continues the session.
 func TestRestart(t *testing.T) {
-	s := play(t)
-	s.writes("remember", ask("execute", `{"command":"make"}`))
+	s := newEnv(t)
+	s.write("remember", ask("execute", `{"command":"make"}`))
 	s.card(1)
-	s.stands("coder", permissions.AwaitingUser)
+	s.waitActivity("coder", permissions.AwaitingUser)
 	s.restart()
-	s.hears("I was interrupted in the middle of something")
-	s.stands("coder", permissions.Interrupted)
+	s.waitMessage("I was interrupted in the middle of something")
+	s.waitActivity("coder", permissions.Interrupted)
 	pending, err := s.rows.PendingNumbers(t.Context())
 	if err != nil || len(pending) != 0 {
 		t.Errorf("%v still wait, %v", pending, err)
 	}
-	s.writes("remember")
-	s.hears("prompt 2 of")
-	s.stands("coder", permissions.Idle)
+	s.write("remember")
+	s.waitMessage("prompt 2 of")
+	s.waitActivity("coder", permissions.Idle)
 	s.restart()
-	s.writes("remember")
-	s.hears("prompt 3 of")
+	s.write("remember")
+	s.waitMessage("prompt 3 of")
 	if n := strings.Count(s.phone.Seen(), "I was interrupted"); n != 0 {
 		t.Errorf("without a turn it says %d times that it was interrupted", n)
 	}
@@ -145,22 +145,22 @@ func TestRestart(t *testing.T) {
 
 // An agent with a new owner starts over: the owner sees none of the old chat.
 func TestAnotherPersons(t *testing.T) {
-	s := play(t)
-	s.writes("remember", ask("execute", `{"command":"make"}`))
+	s := newEnv(t)
+	s.write("remember", ask("execute", `{"command":"make"}`))
 	s.card(1)
-	before := s.stands("coder", permissions.AwaitingUser)
+	before := s.waitActivity("coder", permissions.AwaitingUser)
 	s.stop()
-	s.casts[0].person = "sam"
+	s.testAgents[0].person = "sam"
 	s.open()
-	s.writesAs(sam, "remember", "say for sam")
-	if text := s.hears("for sam"); !strings.Contains(text, "prompt 1 of") {
+	s.writeAs(sam, "remember", "say for sam")
+	if text := s.waitMessage("for sam"); !strings.Contains(text, "prompt 1 of") {
 		t.Errorf("it says %q", text)
 	}
 	old, err := s.rows.AgentSession(t.Context(), before.ID)
 	if err != nil || old.EndedAt.IsZero() {
 		t.Errorf("the old session is %+v, %v", old, err)
 	}
-	if now := s.stands("coder", permissions.Idle); now.Person != "sam" {
+	if now := s.waitActivity("coder", permissions.Idle); now.Person != "sam" {
 		t.Errorf("the session is %s's", now.Person)
 	}
 	all, err := s.rows.Audit(t.Context(), "", 0, 1000)
@@ -180,7 +180,7 @@ func TestAnotherPersons(t *testing.T) {
 
 // A turn ends as its stop reason says.
 func TestEndings(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	for _, test := range []struct{ line, want string }{
 		{"stop end_turn", "I am done."},
 		{"stop max_tokens", "more tokens than I may use"},
@@ -189,8 +189,8 @@ func TestEndings(t *testing.T) {
 		{"stop cancelled", "something that I needed was not allowed"},
 		{"fail the model is away", "my program answers: the model is away"},
 	} {
-		s.writes(test.line)
-		s.hears(test.want)
+		s.write(test.line)
+		s.waitMessage(test.want)
 	}
 }
 
@@ -205,18 +205,18 @@ func TestCannotStart(t *testing.T) {
 			"- \"tui\", In a terminal; run its program in a terminal with: '--sign in'\nOne that needs neither"},
 	} {
 		t.Run(test.like, func(t *testing.T) {
-			s := play(t, test.like)
-			s.writes("say hello")
-			s.hears(test.want)
-			s.writes("say hello")
-			s.stands("coder", permissions.Interrupted)
+			s := newEnv(t, test.like)
+			s.write("say hello")
+			s.waitMessage(test.want)
+			s.write("say hello")
+			s.waitActivity("coder", permissions.Interrupted)
 		})
 	}
 }
 
 // A program is not started in another folder that took the workspace's name.
 func TestAProgramWhoseWorkspaceMoved(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	old := filepath.Clean(s.at("")) + ".old"
 	if err := os.Rename(s.at(""), old); err != nil {
 		t.Fatal(err)
@@ -225,33 +225,33 @@ func TestAProgramWhoseWorkspaceMoved(t *testing.T) {
 	if err := os.Mkdir(s.at(""), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.writes("say hello")
-	s.hears("the workspace is another folder by now")
+	s.write("say hello")
+	s.waitMessage("the workspace is another folder by now")
 }
 
 // Two agents work at once, each for its own person.
 func TestTwoAgents(t *testing.T) {
-	s := playAll(t, cast{name: "coder", person: "fay"}, cast{name: "writer", person: "sam"})
+	s := newEnvWith(t, testAgent{name: "coder", person: "fay"}, testAgent{name: "writer", person: "sam"})
 	s.phone.Identities = nil
-	s.writes(ask("execute", `{"command":"make"}`))
+	s.write(ask("execute", `{"command":"make"}`))
 	card := s.card(1)
-	s.writesAs(sam, "say I am free.")
-	s.hears("I am free.")
-	s.stands("writer", permissions.Idle)
-	s.stands("coder", permissions.AwaitingUser)
-	s.answers(card, allow)
-	s.hears(`"optionId":"o1"`)
+	s.writeAs(sam, "say I am free.")
+	s.waitMessage("I am free.")
+	s.waitActivity("writer", permissions.Idle)
+	s.waitActivity("coder", permissions.AwaitingUser)
+	s.answer(card, allow)
+	s.waitMessage(`"optionId":"o1"`)
 }
 
 // Messages during a turn are the next prompt.
 func TestQueue(t *testing.T) {
-	s := play(t)
-	s.writes(ask("execute", `{"command":"make"}`))
+	s := newEnv(t)
+	s.write(ask("execute", `{"command":"make"}`))
 	card := s.card(1)
-	s.writes("say second")
-	s.writes("say third")
-	s.answers(card, allow)
-	s.hears("third")
+	s.write("say second")
+	s.write("say third")
+	s.answer(card, allow)
+	s.waitMessage("third")
 	if _, err := os.Stat(s.at("nothing")); err == nil {
 		t.Error("there is a file that nobody made")
 	}

@@ -9,30 +9,30 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func (s *stage) file(name, text string) {
+func (s *env) file(name, text string) {
 	s.t.Helper()
 	if err := os.WriteFile(s.at(name), []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stage) content(name string) string {
+func (s *env) content(name string) string {
 	text, _ := os.ReadFile(s.at(name))
 	return string(text)
 }
 
 // Files in the workspace are read exactly, without a question.
 func TestReadFile(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.file("a", "one\ntwo\nthree")
-	s.writes(
+	s.write(
 		fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.at("a")),
 		fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q,"line":2,"limit":1}`, s.at("a")),
 		fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.at("gone")),
 		fmt.Sprintf(`call fs/read_text_file {"sessionId":"other","path":%q}`, s.at("a")),
 		`call fs/read_text_file {"sessionId":"$S","path":7}`,
 		"say read")
-	text := s.hears("read")
+	text := s.waitMessage("read")
 	for _, want := range []string{`{"content":"one\ntwo\nthree"}`, `{"content":"two\n"}`, "there is no such file", "-32602"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says %q in\n%s", want, text)
@@ -42,27 +42,27 @@ func TestReadFile(t *testing.T) {
 
 // Elsewhere people are asked, with the path; the daemon's files are never read.
 func TestReadElsewhere(t *testing.T) {
-	s := play(t)
-	s.writes(`call fs/read_text_file {"sessionId":"$S","path":"/etc/hostname"}`)
+	s := newEnv(t)
+	s.write(`call fs/read_text_file {"sessionId":"$S","path":"/etc/hostname"}`)
 	r := s.card(1)
 	if r.Tool != "read_file" || len(r.Tags) != 1 || r.Tags[0].String() != "@read:/etc/hostname" {
 		t.Errorf("it asks %+v", r)
 	}
-	s.answers(r, permissions.Deny, "no")
-	s.hears("fails: -32603 Tool read_file denied by the user. fay: \"no\"")
-	s.writes(fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.dir+"/store.db"))
-	s.answers(s.card(2), allow)
-	s.hears("daycared's own")
+	s.answer(r, permissions.Deny, "no")
+	s.waitMessage("fails: -32603 Tool read_file denied by the user. fay: \"no\"")
+	s.write(fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.dir+"/store.db"))
+	s.answer(s.card(2), allow)
+	s.waitMessage("daycared's own")
 }
 
 // A file is written after it was allowed, as it was shown.
 func TestWriteFile(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.file("a", "old\n")
 	write := func(text string) string {
 		return fmt.Sprintf(`call fs/write_text_file {"sessionId":"$S","path":%q,"content":%q}`, s.at("a"), text)
 	}
-	s.writes(write("new\n"))
+	s.write(write("new\n"))
 	r := s.card(1)
 	if r.Tool != "write_file" || !strings.Contains(r.Details, "-old\n+new") || r.AffectedPath != s.at("a") {
 		t.Errorf("it asks %+v", r)
@@ -70,23 +70,23 @@ func TestWriteFile(t *testing.T) {
 	if got := s.content("a"); got != "old\n" {
 		t.Errorf("it was written before it was allowed: %q", got)
 	}
-	s.answers(r, allow)
-	s.hears("fs/write_text_file gives {}")
+	s.answer(r, allow)
+	s.waitMessage("fs/write_text_file gives {}")
 	if got := s.content("a"); got != "new\n" {
 		t.Errorf("it holds %q", got)
 	}
-	s.writes(write("newer\n"))
+	s.write(write("newer\n"))
 	r = s.card(2)
 	s.file("a", "changed meanwhile\n")
-	s.answers(r, allow)
-	s.hears("it has changed since it was shown")
-	s.writes(write("evil\n"), "say denied")
-	s.answers(s.card(3), permissions.Deny)
-	s.hears("denied")
+	s.answer(r, allow)
+	s.waitMessage("it has changed since it was shown")
+	s.write(write("evil\n"), "say denied")
+	s.answer(s.card(3), permissions.Deny)
+	s.waitMessage("denied")
 	if got := s.content("a"); got != "changed meanwhile\n" {
 		t.Errorf("it holds %q", got)
 	}
-	current := s.stands("coder", permissions.Idle)
+	current := s.waitActivity("coder", permissions.Idle)
 	for step, want := range []string{"true", "false", "false"} {
 		calls, err := s.rows.Executions(t.Context(), current.ID, step+1)
 		if err != nil || len(calls) != 1 || fmt.Sprint(calls[0].Success) != want || calls[0].Ended.IsZero() {
@@ -97,8 +97,8 @@ func TestWriteFile(t *testing.T) {
 
 // A command runs in the sandbox after it was allowed, with the exact line that was shown.
 func TestTerminal(t *testing.T) {
-	s := play(t)
-	s.writes(`call terminal/create {"sessionId":"$S","command":"sh","args":["-c","echo $GREETING; echo made > out; exit 3"],`+
+	s := newEnv(t)
+	s.write(`call terminal/create {"sessionId":"$S","command":"sh","args":["-c","echo $GREETING; echo made > out; exit 3"],`+
 		`"env":[{"name":"GREETING","value":"it's me"}],"cwd":"`+strings.TrimSuffix(s.at(""), "/")+`"}`,
 		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-1"}`,
 		`call terminal/output {"sessionId":"$S","terminalId":"terminal-1"}`,
@@ -117,8 +117,8 @@ func TestTerminal(t *testing.T) {
 	if s.content("out") != "" {
 		t.Error("it ran before it was allowed")
 	}
-	s.answers(r, allow)
-	text := s.hears("ran")
+	s.answer(r, allow)
+	text := s.waitMessage("ran")
 	for _, want := range []string{
 		`terminal/create gives {"terminalId":"terminal-1"}`, `terminal/wait_for_exit gives {"exitCode":3}`,
 		`"output":"it's me\n"`, `"exitStatus":{"exitCode":3}`, "terminal/release gives {}", "terminal/output fails: -32602",
@@ -135,26 +135,26 @@ func TestTerminal(t *testing.T) {
 
 // A denied command does not run; a running one is killed when the agent asks for it and when its turn ends.
 func TestTerminalEnds(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	const slow = `call terminal/create {"sessionId":"$S","command":"echo begun > begun; sleep 100; echo done > done"}`
-	s.writes(slow)
-	s.answers(s.card(1), permissions.Deny)
-	s.hears("terminal/create fails: -32603 Tool run_command denied")
-	s.writes(slow,
+	s.write(slow)
+	s.answer(s.card(1), permissions.Deny)
+	s.waitMessage("terminal/create fails: -32603 Tool run_command denied")
+	s.write(slow,
 		`call terminal/output {"sessionId":"$S","terminalId":"terminal-2"}`,
 		`call terminal/kill {"sessionId":"$S","terminalId":"terminal-2"}`,
 		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-2"}`, "say killed")
-	s.answers(s.card(2), allow)
-	text := s.hears("killed")
+	s.answer(s.card(2), allow)
+	text := s.waitMessage("killed")
 	if !strings.Contains(text, `gives {"output":"","truncated":false}`) || !strings.Contains(text, `"signal":"SIGKILL"`) {
 		t.Errorf("it says\n%s", text)
 	}
-	s.writes(slow, ask("execute", `{"command":"while it runs"}`))
-	s.answers(s.card(3), allow)
+	s.write(slow, ask("execute", `{"command":"while it runs"}`))
+	s.answer(s.card(3), allow)
 	s.card(4) // the command runs
-	s.orders(permissions.OrderStop)
-	s.writes(`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-3"}`, "say over")
-	if text := s.hears("over"); !strings.Contains(text, `"signal":"SIGKILL"`) {
+	s.order(permissions.OrderStop)
+	s.write(`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-3"}`, "say over")
+	if text := s.waitMessage("over"); !strings.Contains(text, `"signal":"SIGKILL"`) {
 		t.Errorf("it says\n%s", text)
 	}
 	if s.content("done") != "" {
@@ -164,8 +164,8 @@ func TestTerminalEnds(t *testing.T) {
 
 // An unusual command is refused without asking people.
 func TestOddTerminals(t *testing.T) {
-	s := play(t)
-	s.writes(
+	s := newEnv(t)
+	s.write(
 		`call terminal/create {"sessionId":"$S","command":" "}`,
 		`call terminal/create {"sessionId":"$S","command":"ls","env":[{"name":"A B","value":"x"}]}`,
 		`call terminal/create {"sessionId":"$S","command":7}`,
@@ -177,7 +177,7 @@ func TestOddTerminals(t *testing.T) {
 		`call terminal/kill {"sessionId":"$S","terminalId":"none"}`,
 		`call terminal/release {"sessionId":"$S","terminalId":"none"}`,
 		"say odd")
-	text := s.hears("odd")
+	text := s.waitMessage("odd")
 	if strings.Count(text, " fails: ") != 10 || len(s.phone.Copies()) != 0 {
 		t.Errorf("it says\n%s", text)
 	}
@@ -185,12 +185,12 @@ func TestOddTerminals(t *testing.T) {
 
 // A command's output is its last bytes, as many as the agent wants.
 func TestTerminalOutputIsBounded(t *testing.T) {
-	s := play(t)
-	s.writes(`call terminal/create {"sessionId":"$S","command":"seq 1 100000; echo the end","outputByteLimit":12}`,
+	s := newEnv(t)
+	s.write(`call terminal/create {"sessionId":"$S","command":"seq 1 100000; echo the end","outputByteLimit":12}`,
 		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-1"}`,
 		`call terminal/output {"sessionId":"$S","terminalId":"terminal-1"}`)
-	s.answers(s.card(1), allow)
-	if text := s.hears("terminal/output"); !strings.Contains(text, `"output":"000\nthe end\n","truncated":true`) {
+	s.answer(s.card(1), allow)
+	if text := s.waitMessage("terminal/output"); !strings.Contains(text, `"output":"000\nthe end\n","truncated":true`) {
 		t.Errorf("it says\n%s", text)
 	}
 }

@@ -18,12 +18,12 @@ func TestAnAgentIsInTheModeThatAsks(t *testing.T) {
 		{"one that the configuration allows to act", "options", "yolo", "yolo"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := playAll(t, cast{name: "coder", person: "fay", like: []string{c.like}, mode: c.mode})
-			s.writes("remember")
-			s.hears("prompt 1 in " + c.in)
+			s := newEnvWith(t, testAgent{name: "coder", person: "fay", like: []string{c.like}, mode: c.mode})
+			s.write("remember")
+			s.waitMessage("prompt 1 in " + c.in)
 			s.restart()
-			s.writes("remember")
-			s.hears("prompt 2 in " + c.in)
+			s.write("remember")
+			s.waitMessage("prompt 2 in " + c.in)
 		})
 	}
 }
@@ -33,17 +33,17 @@ func TestAnAgentIsInTheModeThatAsks(t *testing.T) {
 func TestATurnThatLeavesTheModesThatAskEnds(t *testing.T) {
 	for _, like := range []string{"modes", "options"} {
 		t.Run(like, func(t *testing.T) {
-			s := play(t, like)
-			s.writes("mode plan", "remember")
-			s.hears("prompt 1 in plan")
-			s.stands("coder", permissions.Idle)
-			s.writes("mode auto", "wait", "say It was not stopped.")
-			s.hears(`I cannot go on: it went into the mode "auto" by itself, where it may act without asking.`)
-			s.stands("coder", permissions.Interrupted)
-			s.writes("remember")
-			s.hears("prompt 3 in default")
-			s.writes("mode auto", "calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf") // until its program ends
-			s.hears("I did not stop when I was told to, so my program was ended")
+			s := newEnv(t, like)
+			s.write("mode plan", "remember")
+			s.waitMessage("prompt 1 in plan")
+			s.waitActivity("coder", permissions.Idle)
+			s.write("mode auto", "wait", "say It was not stopped.")
+			s.waitMessage(`I cannot go on: it went into the mode "auto" by itself, where it may act without asking.`)
+			s.waitActivity("coder", permissions.Interrupted)
+			s.write("remember")
+			s.waitMessage("prompt 3 in default")
+			s.write("mode auto", "calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf") // until its program ends
+			s.waitMessage("I did not stop when I was told to, so my program was ended")
 			if copies := s.phone.Copies(); len(copies) != 0 {
 				t.Errorf("in a mode in which it may not be, it asks %v", copies[0].First.Request.Tool)
 			}
@@ -65,10 +65,10 @@ func TestAnAgentInAnotherModeIsNotPrompted(t *testing.T) {
 		{"it has no modes", "ask", nil, `it offers no modes; leave mode: ask out of its entry`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := playAll(t, cast{name: "coder", person: "fay", like: c.like, mode: c.mode})
-			s.writes("remember")
-			s.hears("I cannot go on: " + c.says)
-			s.stands("coder", permissions.Interrupted)
+			s := newEnvWith(t, testAgent{name: "coder", person: "fay", like: c.like, mode: c.mode})
+			s.write("remember")
+			s.waitMessage("I cannot go on: " + c.says)
+			s.waitActivity("coder", permissions.Interrupted)
 			if all := strings.Join(s.said(agents.ArtifactAssistantMessage), "\n"); strings.Contains(all, "prompt 1") {
 				t.Errorf("it was prompted, and says %q", all)
 			}

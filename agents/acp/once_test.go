@@ -16,16 +16,16 @@ import (
 )
 
 // asAccount asks the engine as an account's process does.
-type asAccount struct{ s *stage }
+type asAccount struct{ s *env }
 
 func (a asAccount) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	return a.s.Ask(ctx, permissions.Caller{Name: "uid:4000", UID: 4000}, q)
 }
 
-// errand is a prompt to the tests' agent, which records its output.
-func (s *stage) errand(like ...string) (acp.Errand, *strings.Builder) {
+// onceOptions is a prompt to the tests' agent, which records its output.
+func (s *env) onceOptions(like ...string) (acp.Errand, *strings.Builder) {
 	box := sandbox.New(sandbox.Options{})
-	files, said := kit(box), &strings.Builder{}
+	files, said := toolsByName(box), &strings.Builder{}
 	p := s.place("coder")
 	return acp.Errand{
 		Name: "coder", Session: "run-1", Program: program(box, p, 0, like...), Place: p, Read: tools.Whole(box),
@@ -36,8 +36,8 @@ func (s *stage) errand(like ...string) (acp.Errand, *strings.Builder) {
 
 // One prompt from a terminal: people are asked, its output is printed, and it ends.
 func TestOnce(t *testing.T) {
-	s := play(t)
-	e, said := s.errand()
+	s := newEnv(t)
+	e, said := s.onceOptions()
 	done := make(chan error, 1)
 	go func() {
 		done <- acp.Once(t.Context(), e, ask("execute", `{"command":"make"}`)+"\n"+
@@ -47,8 +47,8 @@ func TestOnce(t *testing.T) {
 	if r.Tool != "acp_execute" || r.Agent != "coder" || r.Caller.Name != "uid:4000" {
 		t.Errorf("it asks %+v", r)
 	}
-	s.answers(r, allow)
-	s.answers(s.card(2), allow)
+	s.answer(r, allow)
+	s.answer(s.card(2), allow)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestOnce(t *testing.T) {
 
 // It fails if the agent refuses, crashes, cannot be started, or on Ctrl-C.
 func TestOnceFails(t *testing.T) {
-	s := play(t)
-	e, said := s.errand()
+	s := newEnv(t)
+	e, said := s.onceOptions()
 	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUndone) || !strings.Contains(said.String(), "I do not want") {
 		t.Errorf("it ends with %v, saying %s", err, said)
 	}
@@ -68,12 +68,12 @@ func TestOnceFails(t *testing.T) {
 		t.Errorf("it ends with %v, saying %s", err, said)
 	}
 	for _, like := range []string{"broken", "locked"} {
-		e, _ := s.errand(like)
+		e, _ := s.onceOptions(like)
 		if err := acp.Once(t.Context(), e, "say hello"); err == nil {
 			t.Errorf("one that is %s ends well", like)
 		}
 	}
-	locked, told := s.errand("locked")
+	locked, told := s.onceOptions("locked")
 	if err := acp.Once(t.Context(), locked, "say hello"); err == nil || !strings.Contains(err.Error(), "\n- \"key\"\n") {
 		t.Errorf("one that is locked ends with %v", err)
 	}
@@ -91,7 +91,7 @@ func TestOnceFails(t *testing.T) {
 	if err := acp.Once(t.Context(), e, "say hello"); err == nil {
 		t.Error("a program that is not there ends well")
 	}
-	e, said = s.errand()
+	e, said = s.onceOptions()
 	e.Program.Log = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()

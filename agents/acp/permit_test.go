@@ -24,8 +24,8 @@ func askWith(kind, input, options string) string {
 
 // People see all that the agent says in its question, with the exact input; the answer is the agent's own option of that kind.
 func TestPermission(t *testing.T) {
-	s := play(t)
-	s.writes(ask("execute", `{"command":"make","n":12345678901234567890}`))
+	s := newEnv(t)
+	s.write(ask("execute", `{"command":"make","n":12345678901234567890}`))
 	r := s.card(1)
 	if r.Kind != permissions.KindTool || r.Tool != "acp_execute" || r.Reason != "Do it" || r.AffectedPath != "" ||
 		string(r.Input) != `{"command":"make","n":12345678901234567890}` || r.Agent != "coder" || r.Claimed {
@@ -43,53 +43,53 @@ func TestPermission(t *testing.T) {
 	if got := strings.Join(offered, " "); got != "allow_once allow_session_tool deny" {
 		t.Errorf("it offers %s", got)
 	}
-	waiting := s.stands("coder", permissions.AwaitingUser)
+	waiting := s.waitActivity("coder", permissions.AwaitingUser)
 	if waiting.Request != r.ID || waiting.Tool != "acp_execute" {
 		t.Errorf("the session waits for %s (%s)", waiting.Request, waiting.Tool)
 	}
-	s.answers(r, allow)
-	s.hears(`{"outcome":{"optionId":"o1","outcome":"selected"}}`)
-	if idle := s.stands("coder", permissions.Idle); idle.Request != "" {
+	s.answer(r, allow)
+	s.waitMessage(`{"outcome":{"optionId":"o1","outcome":"selected"}}`)
+	if idle := s.waitActivity("coder", permissions.Idle); idle.Request != "" {
 		t.Errorf("the session still waits for %s", idle.Request)
 	}
 }
 
 // A permission for the session is kept here: the agent gets allow_once, and next time nobody is asked.
 func TestPermissionForTheSession(t *testing.T) {
-	s := play(t)
-	s.writes(ask("execute", `{"command":"make"}`))
-	s.answers(s.card(1), always)
-	s.hears(`"optionId":"o1"`)
-	s.writes(ask("execute", `{"command":"make"}`), "say unasked")
-	s.hears("unasked")
+	s := newEnv(t)
+	s.write(ask("execute", `{"command":"make"}`))
+	s.answer(s.card(1), always)
+	s.waitMessage(`"optionId":"o1"`)
+	s.write(ask("execute", `{"command":"make"}`), "say unasked")
+	s.waitMessage("unasked")
 	if n := len(s.phone.Copies()); n != 1 {
 		t.Errorf("there are %d cards", n)
 	}
-	s.writes(ask("execute", `{"command":"make test"}`)) // B6: it covers this exact call
-	s.answers(s.card(2), permissions.Deny)
-	s.hears(`"optionId":"o3"`)
-	s.orders(permissions.OrderNew)
-	s.writes(ask("execute", `{"command":"make"}`))
+	s.write(ask("execute", `{"command":"make test"}`)) // B6: it covers this exact call
+	s.answer(s.card(2), permissions.Deny)
+	s.waitMessage(`"optionId":"o3"`)
+	s.order(permissions.OrderNew)
+	s.write(ask("execute", `{"command":"make"}`))
 	s.card(3)
 }
 
 // A denial is the agent's own rejection with the reason; no answer, and anything else, is cancelled.
 func TestNoPermission(t *testing.T) {
-	s := play(t)
-	s.writes(ask("execute", `{"command":"rm"}`))
-	s.answers(s.card(1), permissions.Deny, "not today")
-	s.hears(`{"_meta":{"daycared/reason":"not today"},"outcome":{"optionId":"o3","outcome":"selected"}}`)
-	s.writes(ask("edit", `{"path":"/srv/a"}`))
+	s := newEnv(t)
+	s.write(ask("execute", `{"command":"rm"}`))
+	s.answer(s.card(1), permissions.Deny, "not today")
+	s.waitMessage(`{"_meta":{"daycared/reason":"not today"},"outcome":{"optionId":"o3","outcome":"selected"}}`)
+	s.write(ask("edit", `{"path":"/srv/a"}`))
 	s.card(2)
-	s.pass(time.Hour)
-	s.hears(`{"outcome":{"outcome":"cancelled"}}`)
+	s.advance(time.Hour)
+	s.waitMessage(`{"outcome":{"outcome":"cancelled"}}`)
 }
 
 // Policy rejects and allows without a question.
 func TestPolicy(t *testing.T) {
-	s := play(t)
-	s.writes(ask("delete", `{}`), ask("think", `{}`), "say so be it")
-	text := s.hears("so be it")
+	s := newEnv(t)
+	s.write(ask("delete", `{}`), ask("think", `{}`), "say so be it")
+	text := s.waitMessage("so be it")
 	if !strings.Contains(text, `"daycared/reason":"Tool acp_delete is forbidden here."},"outcome":{"optionId":"o3"`) ||
 		!strings.Contains(text, `"optionId":"o1"`) || len(s.phone.Copies()) != 0 {
 		t.Errorf("it says\n%s", text)
@@ -99,28 +99,28 @@ func TestPolicy(t *testing.T) {
 // An agent that offers no allow_once gets nothing: its other options permit more than this exact call.
 func TestOnlyAlways(t *testing.T) {
 	const only = `[{"optionId":"wide","kind":"allow_always","name":"All of it"},{"optionId":"no","kind":"reject_always","name":"Never"}]`
-	s := play(t)
-	s.writes(askWith("execute", `{"command":"a"}`, only))
+	s := newEnv(t)
+	s.write(askWith("execute", `{"command":"a"}`, only))
 	r := s.card(1)
 	if !strings.Contains(r.Details, "It cannot be allowed here") {
 		t.Errorf("nothing says so in\n%s", r.Details)
 	}
-	s.answers(r, allow)
-	s.hears(`{"outcome":{"outcome":"cancelled"}}`)
-	s.writes(askWith("execute", `{"command":"b"}`, only))
-	s.answers(s.card(2), permissions.Deny)
-	s.hears(`"optionId":"no"`)
-	s.writes(askWith("execute", `{"command":"c"}`, only))
-	s.answers(s.card(3), always)
-	if text := s.hears(`{"outcome":{"outcome":"cancelled"}}`); strings.Contains(text, `"optionId":"wide"`) {
+	s.answer(r, allow)
+	s.waitMessage(`{"outcome":{"outcome":"cancelled"}}`)
+	s.write(askWith("execute", `{"command":"b"}`, only))
+	s.answer(s.card(2), permissions.Deny)
+	s.waitMessage(`"optionId":"no"`)
+	s.write(askWith("execute", `{"command":"c"}`, only))
+	s.answer(s.card(3), always)
+	if text := s.waitMessage(`{"outcome":{"outcome":"cancelled"}}`); strings.Contains(text, `"optionId":"wide"`) {
 		t.Errorf("it says\n%s", text)
 	}
 }
 
 // An ambiguous question is refused without asking people.
 func TestOddPermissions(t *testing.T) {
-	s := play(t)
-	s.writes(
+	s := newEnv(t)
+	s.write(
 		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c","rawInput":{"a":1,"a":2}},"options":`+options+`}`,
 		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c"},"options":[]}`,
 		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c"},`+
@@ -128,7 +128,7 @@ func TestOddPermissions(t *testing.T) {
 		`call session/request_permission {"sessionId":"other","toolCall":{"toolCallId":"c"},"options":`+options+`}`,
 		`call session/request_permission {"sessionId":"$S","toolCall":7,"options":`+options+`}`,
 		"say five")
-	text := s.hears("five")
+	text := s.waitMessage("five")
 	if strings.Count(text, "fails: -32602") != 5 || len(s.phone.Copies()) != 0 {
 		t.Errorf("it says\n%s", text)
 	}
@@ -136,17 +136,17 @@ func TestOddPermissions(t *testing.T) {
 
 // An agent may describe a call first, and then ask by its id alone. A call without an input shows its title.
 func TestPermissionOfAKnownCall(t *testing.T) {
-	s := play(t)
-	s.writes(
+	s := newEnv(t)
+	s.write(
 		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c9",`+
 			`"title":"Run make","kind":"execute","rawInput":{"command":"make"}}}`,
 		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c9"},"options":`+options+`}`)
 	if r := s.card(1); r.Tool != "acp_execute" || r.Reason != "Run make" || string(r.Input) != `{"command":"make"}` {
 		t.Errorf("it asks %+v", r)
 	}
-	s.orders(permissions.OrderStop)
-	s.settled(1, permissions.Cancelled)
-	s.writes(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c10","title":"Odd","kind":"magic"},` +
+	s.order(permissions.OrderStop)
+	s.waitSettled(1, permissions.Cancelled)
+	s.write(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c10","title":"Odd","kind":"magic"},` +
 		`"options":` + options + `}`)
 	if r := s.card(2); r.Tool != "acp_other" || string(r.Input) != `{"title":"Odd"}` {
 		t.Errorf("it asks %+v", r)

@@ -242,7 +242,7 @@ func (a *Agent) ready(ctx context.Context) (*session, error) {
 		return s, nil
 	}
 	if was.Conversation != "" { // permissions for the session were for the lost conversation
-		if err := a.desk.EndSession(ctx, a.caller(), string(a.row.id())); err != nil {
+		if err := a.approvals.EndSession(ctx, a.caller(), string(a.row.id())); err != nil {
 			return nil, err
 		}
 	}

@@ -19,8 +19,8 @@ func TestResident(t *testing.T) {
 		"fs/write_text_file":         "call fs/write_text_file " + `{"sessionId":"$S","path":"$WS/a","content":"a\n"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			residenttest.Run(t, func(t *testing.T) residenttest.Stage {
-				s := play(t)
+			residenttest.Run(t, func(t *testing.T) residenttest.Env {
+				s := newEnv(t)
 				line := replaceWorkspace(line, s.at(""))
 				lines := []string{line}
 				if name == "session/request_permission" {
@@ -28,22 +28,22 @@ func TestResident(t *testing.T) {
 						`"toolCallId":"c1","status":"completed"}}`)
 				}
 				var id permissions.ID
-				return residenttest.Stage{
+				return residenttest.Env{
 					Engine: func() *engine.Engine { return s.Engine }, Fay: connectors.Identity{Via: "phone", UID: fay.UID},
-					Asks: func() { s.writes(lines...) },
+					Asks: func() { s.write(lines...) },
 					Card: func(n int) permissions.Request {
 						r := s.card(n)
 						id = permissions.ID(r.Session)
 						return r
 					},
-					Answers: func(r permissions.Request, a permissions.Answer, why string) { s.answers(r, a, why) },
+					Answers: func(r permissions.Request, a permissions.Answer, why string) { s.answer(r, a, why) },
 					Cancels: func(r permissions.Request) {
 						if _, err := s.Cancel(t.Context(), connectors.Identity{Via: "phone", UID: fay.UID}, string(r.ID)); err != nil {
 							t.Error(err)
 						}
 					},
-					Orders: s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart,
-					Ended: func() { s.ended(id) },
+					Orders: s.order, Pass: func() { s.advance(time.Hour) }, Restart: s.restart,
+					Ended: func() { s.waitEnded(id) },
 					Row: func() []agents.Execution {
 						rows, err := s.rows.Executions(t.Context(), id, 1)
 						if err != nil {

@@ -87,7 +87,7 @@ func (r *row) load(ctx context.Context) error {
 
 // disown ends the session of a former owner and its grants.
 func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
-	if err := r.agent.desk.EndSession(ctx, s.Caller(), string(s.ID)); err != nil {
+	if err := r.agent.approvals.EndSession(ctx, s.Caller(), string(s.ID)); err != nil {
 		return err
 	}
 	c := agents.Commit{}

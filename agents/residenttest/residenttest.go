@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Stage is fay, and an agent of hers on a real engine.
-type Stage struct {
+// Env is fay, and an agent of hers on a real engine.
+type Env struct {
 	Engine  func() *engine.Engine // the running one
 	Fay     connectors.Identity
 	Asks    func()                                                       // fay writes what makes the agent make one gated call
@@ -33,32 +33,32 @@ type Stage struct {
 }
 
 // Run runs the suite.
-func Run(t *testing.T, open func(t *testing.T) Stage) {
+func Run(t *testing.T, open func(t *testing.T) Env) {
 	const tail = " RUN_FINISHED SESSION_STATUS:"
 	for name, c := range map[string]struct {
-		do      func(*Stage, permissions.Request)
+		do      func(*Env, permissions.Request)
 		events  string // after the request was created, without REQUEST_SHOWN
 		success bool
 		granted string
 		denied  string
 	}{
-		"allowed": {func(s *Stage, r permissions.Request) { s.Answers(r, permissions.Allow(permissions.Once), "") },
+		"allowed": {func(s *Env, r permissions.Request) { s.Answers(r, permissions.Allow(permissions.Once), "") },
 			"WAIT_ACK_ENTER REQUEST_SETTLED REQUEST_USED ACK_APPROVED ACK_DECISION_HANDLED:approve SESSION_STATUS:running TOOL_FINISHED" +
 				tail + "idle", true, `"scope":"once"`, ""},
-		"denied": {func(s *Stage, r permissions.Request) { s.Answers(r, permissions.Deny, "not so") },
+		"denied": {func(s *Env, r permissions.Request) { s.Answers(r, permissions.Deny, "not so") },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:user_denied ACK_DECISION_HANDLED:deny SESSION_STATUS:running" +
 				tail + "idle", false, "", `"reason":"not so"`},
-		"silence": {func(s *Stage, _ permissions.Request) { s.Pass() },
+		"silence": {func(s *Env, _ permissions.Request) { s.Pass() },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:ack_timeout SESSION_STATUS:running" + tail + "idle",
 			false, "", `"reason":"ack_timeout"`},
-		"cancelled": {func(s *Stage, r permissions.Request) { s.Cancels(r) },
+		"cancelled": {func(s *Env, r permissions.Request) { s.Cancels(r) },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:cancelled SESSION_STATUS:running" + tail + "idle",
 			false, "", `"reason":"cancelled"`},
-		"stop": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderStop) },
+		"stop": {func(s *Env, _ permissions.Request) { s.Orders(permissions.OrderStop) },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
-		"new": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderNew) },
+		"new": {func(s *Env, _ permissions.Request) { s.Orders(permissions.OrderNew) },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
-		"restart": {func(s *Stage, _ permissions.Request) {
+		"restart": {func(s *Env, _ permissions.Request) {
 			if s.Restart(); s.Waits {
 				s.Orders(permissions.OrderStop)
 			}
@@ -98,7 +98,7 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 }
 
 // events are the event types that fay's front end receives, some with a detail.
-func (s Stage) events(t *testing.T) (all []string) {
+func (s Env) events(t *testing.T) (all []string) {
 	t.Helper()
 	for after := int64(0); ; {
 		list, seen, err := s.Engine().Events(t.Context(), s.Fay, after, 100)

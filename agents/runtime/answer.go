@@ -17,7 +17,7 @@ func (sh *turn) hearAnswer(ctx context.Context, c Call) (rests bool, err error) 
 	if sh.run.Request == "" {
 		return false, sh.poseCall(ctx, c)
 	}
-	q, err := sh.runtime.desk.Read(ctx, sh.asker(), sh.run.Request)
+	q, err := sh.runtime.approvals.Read(ctx, sh.asker(), sh.run.Request)
 	if err != nil || q.State == permissions.Pending {
 		return true, err
 	}
@@ -60,7 +60,7 @@ func (sh *turn) poseCall(ctx context.Context, c Call) error {
 		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
 	q.Tags, q.Held = q.Missing(), nil
-	posed, err := sh.runtime.desk.Submit(ctx, sh.asker(), q)
+	posed, err := sh.runtime.approvals.Submit(ctx, sh.asker(), q)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
@@ -185,7 +185,7 @@ func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ra
 	default:
 		return e, nil
 	}
-	used, err := sh.runtime.desk.Use(ctx, sh.asker(), q.ID, q.Key)
+	used, err := sh.runtime.approvals.Use(ctx, sh.asker(), q.ID, q.Key)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		e.Text, e.Error = r.Text, true
@@ -229,7 +229,7 @@ func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
 	if !ok || p.From != "" || sh.run.State == Idle {
 		return nil
 	}
-	q, err := sh.runtime.desk.Read(ctx, sh.session.Caller(), permissions.ID(id))
+	q, err := sh.runtime.approvals.Read(ctx, sh.session.Caller(), permissions.ID(id))
 	if err != nil {
 		return nonFatal(err)
 	}

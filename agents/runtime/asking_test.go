@@ -13,8 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// first makes these calls first and then repeats its results.
-func first(steps ...string) mind {
+// firstCalls makes these calls first and then repeats its results.
+func firstCalls(steps ...string) modelFunc {
 	return func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls(steps...)
@@ -40,15 +40,15 @@ func TestPause(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := play(t, helper(first("pause", test.input)))
-			s.writes("go")
+			s := newEnv(t, helper(firstCalls("pause", test.input)))
+			s.write("go")
 			r := s.card(1)
-			if got := s.waits("helper"); got.Status != test.status || got.Request != r.ID || got.Tool != "pause" {
+			if got := s.waitAsking("helper"); got.Status != test.status || got.Request != r.ID || got.Tool != "pause" {
 				t.Errorf("while it waits it is %+v", got)
 			}
-			s.answers(r, test.answer)
-			s.hears(test.hears)
-			s.stands("helper", test.ends)
+			s.answer(r, test.answer)
+			s.waitMessage(test.hears)
+			s.waitActivity("helper", test.ends)
 			goesOn := test.answer == permissions.Continue || test.answer == once
 			rows, err := s.rows.Executions(t.Context(), s.current("helper").ID, 1)
 			if err != nil || len(rows) != 1 || rows[0].Success != goesOn || (rows[0].Error == "") != goesOn {
@@ -60,16 +60,16 @@ func TestPause(t *testing.T) {
 
 func TestAToolThatPauses(t *testing.T) {
 	for answer, hears := range map[permissions.Answer]string{permissions.Continue: "told: wrote a", permissions.Interrupt: "I stop here"} {
-		a := helper(first("fetch", noteA))
-		a.Tools = []tools.Tool{pen{name: "fetch", pause: "the whole page"}}
-		s := playWith(t, func(s *engine.Settings) { s.Policy.Auto = []string{"fetch"} }, a)
-		s.writes("go")
+		a := helper(firstCalls("fetch", noteA))
+		a.Tools = []tools.Tool{noteTool{name: "fetch", pause: "the whole page"}}
+		s := newEnvWith(t, func(s *engine.Settings) { s.Policy.Auto = []string{"fetch"} }, a)
+		s.write("go")
 		r := s.card(1)
 		if r.Kind != permissions.KindPause || r.Details != "the whole page" || s.file("a") != "one\n" {
 			t.Errorf("it shows %+v, and wrote %q", r, s.file("a"))
 		}
-		s.answers(r, answer)
-		s.hears(hears)
+		s.answer(r, answer)
+		s.waitMessage(hears)
 		if s.file("a") != "one\n" {
 			t.Errorf("it ran twice: %q", s.file("a"))
 		}
@@ -81,16 +81,16 @@ func TestSessionsThatPauseNeverTouchEachOther(t *testing.T) {
 	const many = 100
 	var own []runtime.Agent
 	for i := range many {
-		a := helper(first("pause", fmt.Sprintf(`{"message":"look at %d"}`, i)))
+		a := helper(firstCalls("pause", fmt.Sprintf(`{"message":"look at %d"}`, i)))
 		a.Name = fmt.Sprintf("helper-%d", i)
 		own = append(own, a)
 	}
-	s := playWith(t, func(s *engine.Settings) { s.Limits.PendingTotal = 1000 }, own...)
+	s := newEnvWith(t, func(s *engine.Settings) { s.Limits.PendingTotal = 1000 }, own...)
 	for _, a := range own {
 		if _, err := s.Use(t.Context(), fayHere, a.Name); err != nil {
 			t.Fatal(err)
 		}
-		s.writes("go")
+		s.write("go")
 	}
 	s.card(many)
 	cards := s.phone.Copies()
@@ -100,8 +100,8 @@ func TestSessionsThatPauseNeverTouchEachOther(t *testing.T) {
 		if i%3 == 0 {
 			answer, want = permissions.Interrupt, permissions.Interrupted
 		}
-		s.answers(r, answer)
-		s.stands(r.Agent, want)
+		s.answer(r, answer)
+		s.waitActivity(r.Agent, want)
 		if i%10 == 0 { // no other session has moved
 			for j := i + 1; j < len(cards); j++ {
 				other := cards[(j*37+11)%many].First.Request
@@ -114,58 +114,58 @@ func TestSessionsThatPauseNeverTouchEachOther(t *testing.T) {
 }
 
 func TestClarification(t *testing.T) {
-	s := play(t, helper(first("ask_user", `{"question":"where?","options":["blog","mail"]}`)))
-	s.writes("go")
+	s := newEnv(t, helper(firstCalls("ask_user", `{"question":"where?","options":["blog","mail"]}`)))
+	s.write("go")
 	r := s.card(1)
-	if got := s.waits("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID {
+	if got := s.waitAsking("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID {
 		t.Errorf("while it waits it is %+v", got)
 	}
-	s.answers(r, permissions.Choose(2))
-	s.hears("told: mail")
+	s.answer(r, permissions.Choose(2))
+	s.waitMessage("told: mail")
 }
 
 func TestClarificationInTime(t *testing.T) {
-	s := play(t, helper(first("ask_user", `{"question":"where?","options":["blog","mail"]}`)))
-	s.writes("go")
+	s := newEnv(t, helper(firstCalls("ask_user", `{"question":"where?","options":["blog","mail"]}`)))
+	s.write("go")
 	s.card(1)
-	s.pass(6 * 60 * 1e9)
-	s.hears("told: blog\n(nobody answered within 5 minutes; first option taken)")
+	s.advance(6 * 60 * 1e9)
+	s.waitMessage("told: blog\n(nobody answered within 5 minutes; first option taken)")
 }
 
 func TestRequestPermission(t *testing.T) {
 	ask := `{"permission":"@network","reason":"to look it up"}`
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		switch turn {
 		case 0, 1, 3:
 			return calls("request_permission", ask)
 		}
 		return says(fmt.Sprintf("told %d: %s", turn, newest(p)))
 	}))
-	s.writes("go")
+	s.write("go")
 	r := s.card(1)
 	if r.Kind != permissions.KindPermission || r.Reason != "to look it up" {
 		t.Errorf("it asks %+v", r)
 	}
-	s.answers(r, once)
-	s.hears("told 2: Permission already granted for network access.") // until the run ends
-	s.writes("again")
+	s.answer(r, once)
+	s.waitMessage("told 2: Permission already granted for network access.") // until the run ends
+	s.write("again")
 	r = s.card(2) // the run has ended
-	s.answers(r, permissions.Deny, func(d *connectors.Decision) { d.Comment = "not now" })
-	s.hears(`told 4: Permission denied for network access. fay: "not now"`)
+	s.answer(r, permissions.Deny, func(d *connectors.Decision) { d.Comment = "not now" })
+	s.waitMessage(`told 4: Permission denied for network access. fay: "not now"`)
 }
 
 func TestPermissionForTheSession(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn%2 == 0 {
 			return calls("request_permission", `{"permissions":["@network","@read:/srv"],"reason":"r"}`)
 		}
 		return says(fmt.Sprintf("told %d: %s", turn, newest(p)))
 	}))
-	s.writes("go")
-	s.answers(s.card(1), always)
-	s.hears("told 1: Permission granted for network access, read access to /srv.")
-	s.writes("again")
-	s.hears("told 3: Permission already granted")
+	s.write("go")
+	s.answer(s.card(1), always)
+	s.waitMessage("told 1: Permission granted for network access, read access to /srv.")
+	s.write("again")
+	s.waitMessage("told 3: Permission already granted")
 	if n := len(s.phone.Copies()); n != 1 {
 		t.Errorf("it was asked %d times", n)
 	}
@@ -183,43 +183,43 @@ func TestOneActOnePrompt(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})
-	a.Tools = []tools.Tool{pen{name: "send", needs: needs}, pen{name: "look", needs: needs}}
-	s := play(t, a)
-	s.writes("go")
+	a.Tools = []tools.Tool{noteTool{name: "send", needs: needs}, noteTool{name: "look", needs: needs}}
+	s := newEnv(t, a)
+	s.write("go")
 	r := s.card(1)
 	if len(r.Missing()) != 1 || r.Tool != "send" {
 		t.Errorf("the card is %+v", r)
 	}
-	s.answers(r, once)
+	s.answer(r, once)
 	r = s.card(2) // the gate is open, but tags are missing
 	if s.file("a") != "one\n" || r.Tool != "look" || len(r.Missing()) != 1 {
 		t.Errorf("%q was written, and it asks %+v", s.file("a"), r)
 	}
-	s.answers(r, permissions.Deny)
-	s.hears("told: Tool look denied by the user.")
+	s.answer(r, permissions.Deny)
+	s.waitMessage("told: Tool look denied by the user.")
 	if s.file("b") != "" {
 		t.Error("it ran all the same")
 	}
 }
 
 func TestAStepOfSeveralCalls(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("write_file", noteA, "look", `{"path":"c","text":"three"}`, "write_file", noteB, "delete_it", noteA)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
+	s.write("go")
 	r := s.card(1)
 	if len(r.Calls) != 2 || r.Details != "#1 write_file\n+ one\n#2 write_file\n+ two" {
 		t.Errorf("the card has %+v with %q", r.Calls, r.Details)
 	}
-	s.answers(r, once, func(d *connectors.Decision) { d.Call = 2 })
+	s.answer(r, once, func(d *connectors.Decision) { d.Call = 2 })
 	if s.file("b") != "" {
 		t.Error("it ran before all was answered")
 	}
-	s.answers(r, permissions.Deny, func(d *connectors.Decision) { d.Call = 1 })
-	s.hears("told: Tool write_file denied by the user.\nwrote c\nwrote b\nTool delete_it is forbidden here.")
+	s.answer(r, permissions.Deny, func(d *connectors.Decision) { d.Call = 1 })
+	s.waitMessage("told: Tool write_file denied by the user.\nwrote c\nwrote b\nTool delete_it is forbidden here.")
 	if s.file("a") != "" || s.file("b") != "two\n" || s.file("c") != "three\n" {
 		t.Errorf("it wrote %q, %q, %q", s.file("a"), s.file("b"), s.file("c"))
 	}
@@ -228,27 +228,27 @@ func TestAStepOfSeveralCalls(t *testing.T) {
 func TestDenialThatTerminates(t *testing.T) {
 	a := helper(writer)
 	a.Terminates = true
-	s := play(t, a)
-	s.writes("go")
-	s.answers(s.card(1), permissions.Deny)
-	s.hears("I stop here: you denied what I needed.")
-	s.stands("helper", permissions.Interrupted)
+	s := newEnv(t, a)
+	s.write("go")
+	s.answer(s.card(1), permissions.Deny)
+	s.waitMessage("I stop here: you denied what I needed.")
+	s.waitActivity("helper", permissions.Interrupted)
 	ends := s.rows.records(permissions.RunFinished)
 	if len(ends) != 1 || ends[0].Detail["outcome"] != "interrupted" || ends[0].Detail["reason"] != "user_denied" {
 		t.Errorf("it ended as %+v", ends)
 	}
-	s.writes("what happened?") // the agent still answers, and its transcript is complete
+	s.write("what happened?") // the agent still answers, and its transcript is complete
 	s.card(2)
 }
 
 func TestSilenceThatTerminates(t *testing.T) {
 	a := helper(writer)
 	a.Terminates = true
-	s := play(t, a)
-	s.writes("go")
+	s := newEnv(t, a)
+	s.write("go")
 	s.card(1)
-	s.pass(16 * 60 * 1e9)
-	s.hears("nobody answered in time")
+	s.advance(16 * 60 * 1e9)
+	s.waitMessage("nobody answered in time")
 	rejected := s.rows.records(permissions.AckRejected)
 	if len(rejected) != 1 || rejected[0].Detail["reason"] != "ack_timeout" {
 		t.Errorf("it was rejected as %+v", rejected)
@@ -256,7 +256,7 @@ func TestSilenceThatTerminates(t *testing.T) {
 }
 
 func TestWrongCalls(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("nothing", `{}`, "write_file", `{"path":""}`, "pause", `{"message":"x","mod":1}`, "look", `{"a":`,
 				"request_permission", `{"permission":"@root","reason":"r"}`, "ask_user", `{"question":"q","options":["one"]}`,
@@ -264,8 +264,8 @@ func TestWrongCalls(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
-	s.hears("told: There is no tool nothing here. There are ask_user, look,")
+	s.write("go")
+	s.waitMessage("told: There is no tool nothing here. There are ask_user, look,")
 	all := s.phone.Copies()
 	if len(all) != 0 {
 		t.Errorf("somebody was asked: %+v", all)
@@ -285,17 +285,17 @@ func TestWrongCalls(t *testing.T) {
 
 // TestThreeDenialsEndTheAsking: after the third denial nobody is asked, and the model is told to stop.
 func TestThreeDenialsEndTheAsking(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn < 4 {
 			return calls("write_file", noteA)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
-	s.answers(s.card(1), permissions.Deny)
-	s.answers(s.card(2), permissions.Deny)
-	s.answers(s.card(3), permissions.Deny)
-	s.hears("told: " + "This was denied three times and is not asked again. Stop, and tell the person")
+	s.write("go")
+	s.answer(s.card(1), permissions.Deny)
+	s.answer(s.card(2), permissions.Deny)
+	s.answer(s.card(3), permissions.Deny)
+	s.waitMessage("told: " + "This was denied three times and is not asked again. Stop, and tell the person")
 	if n := len(s.phone.Copies()); n != 3 {
 		t.Errorf("%d cards", n)
 	}
@@ -308,14 +308,14 @@ func TestTooManyCalls(t *testing.T) {
 		for i := range permissions.MaxCalls + 1 {
 			flood = append(flood, "look", fmt.Sprintf(`{"path":"f%d","text":"x"}`, i))
 		}
-		s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 			if turn == 0 {
 				return calls(flood...)
 			}
 			return says("told: " + newest(p))
 		}))
-		s.writes("go")
-		s.hears("told: A step may have at most 50 calls, not 51: none of them was run.")
+		s.write("go")
+		s.waitMessage("told: A step may have at most 50 calls, not 51: none of them was run.")
 		if s.file("f0") != "" {
 			t.Error("it ran")
 		}

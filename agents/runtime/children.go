@@ -219,7 +219,7 @@ func (sh *turn) notice(ctx context.Context) error {
 	if sh.run.Outcome != Done {
 		about, text = permissions.AboutFailed, strings.TrimSpace(sh.run.Reason+"\n"+text)
 	}
-	err := sh.runtime.desk.Tell(ctx, sh.session.Caller(), about, permissions.Telling{
+	err := sh.runtime.approvals.Tell(ctx, sh.session.Caller(), about, permissions.Telling{
 		Session: string(sh.session.ID), Text: permissions.Brief(strings.ToValidUTF8(text, "\ufffd"), permissions.MaxTelling),
 	})
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {

@@ -17,8 +17,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// family is a helper that first starts a child, whose model is child.
-func family(start string, child mind) mind {
+// withChild is a helper that first starts a child, whose model is child.
+func withChild(start string, child modelFunc) modelFunc {
 	return func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are helper/") {
 			return child(turn, p)
@@ -31,7 +31,7 @@ func family(start string, child mind) mind {
 }
 
 func TestABackgroundAgentAsks(t *testing.T) {
-	s := play(t, helper(family(`{"name":"notes","prompt":"write the notes"}`, func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(withChild(`{"name":"notes","prompt":"write the notes"}`, func(turn int, p models.Prompt) models.Reply {
 		switch turn {
 		case 0:
 			return calls("request_permission", `{"permission":"@network","reason":"to look them up"}`)
@@ -40,19 +40,19 @@ func TestABackgroundAgentAsks(t *testing.T) {
 		}
 		return says("I wrote them: " + newest(p))
 	})))
-	s.writes("have them written")
-	s.hears("told: Started helper/notes. You are told when it is done.")
+	s.write("have them written")
+	s.waitMessage("told: Started helper/notes. You are told when it is done.")
 	r := s.card(1)
 	if r.Agent != "helper/notes" || !r.Background || r.Foreground != "helper" || r.Caller.Name != "agent:helper/notes" {
 		t.Errorf("the card is %+v", r)
 	}
-	s.answers(r, once)
-	s.answers(s.card(2), once)
-	s.hears("[agent helper/notes] I am done.\nI wrote them: wrote a")
+	s.answer(r, once)
+	s.answer(s.card(2), once)
+	s.waitMessage("[agent helper/notes] I am done.\nI wrote them: wrote a")
 	if n := len(s.phone.Copies()); n != 2 || s.file("a") != "one\n" {
 		t.Errorf("%d cards, and it wrote %q", n, s.file("a"))
 	}
-	notes := s.heardInSilence("helper")
+	notes := s.silentMessage("helper")
 	for _, want := range []string{
 		"[daycared] The background agent helper/notes asks fay for network access (\"to look them up\"). It was shown to fay",
 		"[daycared] What the background agent helper/notes asked, network access, is settled (fay, phone): " +
@@ -65,8 +65,8 @@ func TestABackgroundAgentAsks(t *testing.T) {
 	}
 }
 
-// heardInSilence waits until an agent's session has taken all posts, and returns its transcript.
-func (s *stage) heardInSilence(agent string) string {
+// silentMessage waits until an agent's session has taken all posts, and returns its transcript.
+func (s *env) silentMessage(agent string) string {
 	s.t.Helper()
 	for deadline := time.After(patience); ; {
 		s.rows.mu.Lock()
@@ -95,30 +95,30 @@ func (s *stage) heardInSilence(agent string) string {
 // TestAChildHoldsNoMoreThanItsParent: a child holds only what it was given, which its parent must hold.
 func TestAChildHoldsNoMoreThanItsParent(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
-	run := func(start string) *stage {
-		a := helper(family(start, func(turn int, p models.Prompt) models.Reply {
+	run := func(start string) *env {
+		a := helper(withChild(start, func(turn int, p models.Prompt) models.Reply {
 			if turn == 0 {
 				return calls("look", noteA)
 			}
 			return says("done")
 		}))
-		a.Tools = []tools.Tool{pen{name: "look", needs: needs}}
+		a.Tools = []tools.Tool{noteTool{name: "look", needs: needs}}
 		a.Place.Tags = []permissions.Tag{permissions.Network}
-		return play(t, a)
+		return newEnv(t, a)
 	}
 	s := run(`{"name":"x","prompt":"p","permissions":["@read:/etc/shadow"]}`)
-	s.writes("go")
-	s.hears("told: you cannot give @read:/etc/shadow: you do not hold it yourself")
+	s.write("go")
+	s.waitMessage("told: you cannot give @read:/etc/shadow: you do not hold it yourself")
 
 	s = run(`{"name":"x","prompt":"p","permissions":["@network"]}`)
-	s.writes("go")
-	s.hears("[agent helper/x] I am done.")
+	s.write("go")
+	s.waitMessage("[agent helper/x] I am done.")
 	if n := len(s.phone.Copies()); n != 0 {
 		t.Errorf("it asks %d times for what it was given", n)
 	}
 
 	s = run(`{"name":"x","prompt":"p"}`)
-	s.writes("go")
+	s.write("go")
 	if r := s.card(1); r.Agent != "helper/x" || len(r.Missing()) != 1 {
 		t.Errorf("it asks %+v", r)
 	}
@@ -128,7 +128,7 @@ func TestAPermissionForAChild(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	hold := make(chan struct{})
 	a := helper(nil)
-	a.Model = mind(func(turn int, p models.Prompt) models.Reply {
+	a.Model = modelFunc(func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are helper/x") {
 			switch turn {
 			case 0:
@@ -145,17 +145,17 @@ func TestAPermissionForAChild(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})
-	a.Tools = []tools.Tool{pen{name: "look", needs: needs}, pen{name: "wait", hold: hold}}
-	s := playWith(t, withAuto("look", "wait"), a)
-	s.writes("go")
+	a.Tools = []tools.Tool{noteTool{name: "look", needs: needs}, noteTool{name: "wait", hold: hold}}
+	s := newEnvWith(t, withAuto("look", "wait"), a)
+	s.write("go")
 	r := s.card(1)
 	if r.Agent != "helper/x" || r.Caller.Name != "agent:helper/x" {
 		t.Errorf("it is asked for %+v", r)
 	}
-	s.answers(r, once)
-	s.hears("Permission granted for network access.\nYou have started no agent y.")
+	s.answer(r, once)
+	s.waitMessage("Permission granted for network access.\nYou have started no agent y.")
 	close(hold)
-	s.hears("[agent helper/x] I am done.")
+	s.waitMessage("[agent helper/x] I am done.")
 	if n := len(s.phone.Copies()); n != 1 || s.file("a") != "one\n" {
 		t.Errorf("%d cards, and it wrote %q", n, s.file("a"))
 	}
@@ -163,7 +163,7 @@ func TestAPermissionForAChild(t *testing.T) {
 
 func TestAgentsWriteToEachOther(t *testing.T) {
 	a := helper(nil)
-	a.Model = mind(func(turn int, p models.Prompt) models.Reply {
+	a.Model = modelFunc(func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are helper/x") {
 			if turn == 0 {
 				return calls("message_agent", `{"agent":"parent","text":"which one?"}`)
@@ -178,17 +178,17 @@ func TestAgentsWriteToEachOther(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})
-	s := play(t, a)
-	s.writes("go")
-	s.hears("told: Sent to helper/x.\nthere is no agent sam here")
-	s.hears("I heard: [agent helper] the blue one")
+	s := newEnv(t, a)
+	s.write("go")
+	s.waitMessage("told: Sent to helper/x.\nthere is no agent sam here")
+	s.waitMessage("I heard: [agent helper] the blue one")
 }
 
 func TestChildrenEndWithTheSession(t *testing.T) {
-	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, first("write_file", noteA))))
-	s.writes("go")
+	s := newEnv(t, helper(withChild(`{"name":"x","prompt":"p"}`, firstCalls("write_file", noteA))))
+	s.write("go")
 	r := s.card(1)
-	s.orders(permissions.OrderQuit)
+	s.order(permissions.OrderQuit)
 	for deadline := time.After(patience); ; {
 		s.rows.mu.Lock()
 		changed := s.rows.changed
@@ -210,7 +210,7 @@ func TestChildrenEndWithTheSession(t *testing.T) {
 // TestASecondPersonsAgent sees nothing of the first person's.
 func TestASecondPersonsAgent(t *testing.T) {
 	seen := make(chan models.Prompt, 10)
-	other := runtime.Agent{Name: "spy", Person: "sam", Via: "phone", Model: mind(func(turn int, p models.Prompt) models.Reply {
+	other := runtime.Agent{Name: "spy", Person: "sam", Via: "phone", Model: modelFunc(func(turn int, p models.Prompt) models.Reply {
 		seen <- p
 		if turn == 0 {
 			return calls("message_agent", `{"agent":"helper","text":"tell me"}`, "message_agent", `{"agent":"helper/x","text":"tell me"}`,
@@ -218,15 +218,15 @@ func TestASecondPersonsAgent(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})}
-	s := play(t, helper(writer), other)
-	s.writes("my secret")
+	s := newEnv(t, helper(writer), other)
+	s.write("my secret")
 	r := s.card(1)
-	s.writesAs(sam, "go")
+	s.writeAs(sam, "go")
 	p := <-seen
 	if len(p.Messages) != 1 || p.Messages[0].Text != "go" {
 		t.Errorf("it reads %+v", p.Messages)
 	}
-	s.hears("told: there is no agent helper here that you could write to\nthere is no agent helper/x here that you could write to\n" +
+	s.waitMessage("told: there is no agent helper here that you could write to\nthere is no agent helper/x here that you could write to\n" +
 		"You have started no agent helper/x.")
 	if got := s.current("helper"); got.Request != r.ID {
 		t.Errorf("fay's agent is %+v", got)
@@ -242,7 +242,7 @@ func TestAPersonIsToldOfARunThatNoAgentIsToldOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			full, over, reads, works := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 			fill, read, work := sync.OnceFunc(func() { close(full) }), sync.OnceFunc(func() { close(reads) }), sync.OnceFunc(func() { close(works) })
-			s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+			s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 				switch {
 				case strings.HasPrefix(p.System, "You are helper/"):
 					work()
@@ -259,7 +259,7 @@ func TestAPersonIsToldOfARunThatNoAgentIsToldOf(t *testing.T) {
 				return says("told")
 			}))
 			t.Cleanup(func() { fill(); close(over) })
-			s.writes("go")
+			s.write("go")
 			<-reads
 			<-works
 			var err error

@@ -69,7 +69,7 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 		return held, nil, moved, nil
 	}
 	if c.Request != "" {
-		q, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
+		q, err := sh.runtime.approvals.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
 		if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 			return held, nil, r.Text, nil
 		}
@@ -82,7 +82,7 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 		return append(held, c.Plan.Needs...), granted, why, err
 	}
 	_, asks := askingTool(c.Tool)
-	verdict, err := sh.runtime.desk.Evaluate(ctx, sh.session.Caller(), sh.request([]Call{c}))
+	verdict, err := sh.runtime.approvals.Evaluate(ctx, sh.session.Caller(), sh.request([]Call{c}))
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return held, nil, r.Text, nil
@@ -132,17 +132,17 @@ func (sh *turn) underGrant(
 	ctx context.Context, c Call, q permissions.Request, key string,
 ) (granted []agents.Artifact, why string, err error) {
 	caller := sh.session.Caller()
-	verdict, err := sh.runtime.desk.Evaluate(ctx, caller, q)
+	verdict, err := sh.runtime.approvals.Evaluate(ctx, caller, q)
 	q.Key = sh.callKey(c) + key
 	r := q
 	if err == nil {
-		r, err = sh.runtime.desk.Submit(ctx, caller, q)
+		r, err = sh.runtime.approvals.Submit(ctx, caller, q)
 	}
 	if err == nil && r.State == permissions.Pending { // the grant ended after Evaluate
-		return nil, notAnyMore, sh.runtime.desk.Withdraw(ctx, caller, r.ID, "")
+		return nil, notAnyMore, sh.runtime.approvals.Withdraw(ctx, caller, r.ID, "")
 	}
 	if err == nil {
-		_, err = sh.runtime.desk.Use(ctx, caller, r.ID, q.Key)
+		_, err = sh.runtime.approvals.Use(ctx, caller, r.ID, q.Key)
 	}
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		return nil, r.Text, nil

@@ -29,40 +29,40 @@ func writer(turn int, p models.Prompt) models.Reply {
 // TestGatedTools runs the cases of the seed, by name.
 func TestGatedTools(t *testing.T) {
 	t.Run("gated_tool_prompts_once", func(t *testing.T) {
-		s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 			if turn == 0 {
 				return calls("write_file", noteA)
 			}
 			return says("done: " + newest(p))
 		}))
-		s.writes("write a")
+		s.write("write a")
 		r := s.card(1)
 		if r.Tool != "write_file" || string(r.Input) != noteA || r.Details != "+ one" || r.Agent != "helper" || r.Background {
 			t.Errorf("the card is %+v", r)
 		}
-		if got := s.waits("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID || got.Tool != "write_file" {
+		if got := s.waitAsking("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID || got.Tool != "write_file" {
 			t.Errorf("meanwhile the session is %+v", got)
 		}
 		if s.file("a") != "" {
 			t.Error("it wrote before it was allowed to")
 		}
-		s.answers(r, once)
-		s.hears("done: wrote a")
+		s.answer(r, once)
+		s.waitMessage("done: wrote a")
 		if n := len(s.phone.Copies()); n != 1 || s.file("a") != "one\n" {
 			t.Errorf("%d cards, and the file has %q", n, s.file("a"))
 		}
 	})
 	t.Run("approve_all_allows_multiple_writes", func(t *testing.T) {
-		s := play(t, helper(writer))
-		s.writes("write both")
-		s.answers(s.card(1), always)
-		s.hears("told: wrote b")
+		s := newEnv(t, helper(writer))
+		s.write("write both")
+		s.answer(s.card(1), always)
+		s.waitMessage("told: wrote b")
 		if n := len(s.phone.Copies()); n != 1 || s.file("a") != "one\n" || s.file("b") != "two\n" {
 			t.Errorf("%d cards, %q, %q", n, s.file("a"), s.file("b"))
 		}
 	})
 	t.Run("single_tool_approval_scope", func(t *testing.T) {
-		s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 			switch turn {
 			case 0:
 				return calls("write_file", noteA)
@@ -73,25 +73,25 @@ func TestGatedTools(t *testing.T) {
 			}
 			return says("told: " + newest(p))
 		}))
-		s.writes("go")
-		s.answers(s.card(1), permissions.Allow(permissions.SessionTool))
+		s.write("go")
+		s.answer(s.card(1), permissions.Allow(permissions.SessionTool))
 		r := s.card(2) // the granted tool ran without a question, another does not
 		if r.Tool != "other" || s.file("b") != "two\n" {
 			t.Errorf("then it asks for %s, with %q written", r.Tool, s.file("b"))
 		}
-		s.answers(r, permissions.Deny)
-		s.hears("told: Tool other denied by the user.")
+		s.answer(r, permissions.Deny)
+		s.waitMessage("told: Tool other denied by the user.")
 	})
 	t.Run("denied_tool_is_skipped_and_injected", func(t *testing.T) {
-		s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 			if turn == 0 {
 				return calls("write_file", noteA)
 			}
 			return says("told: " + newest(p))
 		}))
-		s.writes("go")
-		s.answers(s.card(1), permissions.Deny, func(d *connectors.Decision) { d.Comment = "keep it" })
-		s.hears(`told: Tool write_file denied by the user. fay: "keep it"`)
+		s.write("go")
+		s.answer(s.card(1), permissions.Deny, func(d *connectors.Decision) { d.Comment = "keep it" })
+		s.waitMessage(`told: Tool write_file denied by the user. fay: "keep it"`)
 		if s.file("a") != "" {
 			t.Error("it was written all the same")
 		}
@@ -101,29 +101,29 @@ func TestGatedTools(t *testing.T) {
 		}
 	})
 	t.Run("denial_does_not_end_loop", func(t *testing.T) {
-		s := play(t, helper(writer))
-		s.writes("go")
-		s.answers(s.card(1), permissions.Deny)
-		s.answers(s.card(2), once)
-		s.hears("told: wrote b")
+		s := newEnv(t, helper(writer))
+		s.write("go")
+		s.answer(s.card(1), permissions.Deny)
+		s.answer(s.card(2), once)
+		s.waitMessage("told: wrote b")
 		if s.file("a") != "" || s.file("b") != "two\n" {
 			t.Errorf("it wrote %q and %q", s.file("a"), s.file("b"))
 		}
-		if got := s.stands("helper", permissions.Idle); got.Tokens != 33 || got.Cost != 66 {
+		if got := s.waitActivity("helper", permissions.Idle); got.Tokens != 33 || got.Cost != 66 {
 			t.Errorf("three replies are %d tokens for %d", got.Tokens, got.Cost)
 		}
 	})
 	t.Run("approval_cleared_on_new_session", func(t *testing.T) {
-		s := play(t, helper(writer))
-		s.writes("go")
-		s.answers(s.card(1), always)
-		s.hears("told: wrote b")
-		was := s.stands("helper", permissions.Idle)
+		s := newEnv(t, helper(writer))
+		s.write("go")
+		s.answer(s.card(1), always)
+		s.waitMessage("told: wrote b")
+		was := s.waitActivity("helper", permissions.Idle)
 		if grants, err := s.Grants(t.Context(), fayHere); err != nil || len(grants) != 1 || grants[0].Used != 1 {
 			t.Errorf("what ran under the grant is not counted: %+v, %v", grants, err)
 		}
-		s.orders(permissions.OrderNew)
-		s.writes("go")
+		s.order(permissions.OrderNew)
+		s.write("go")
 		if r := s.card(2); r.Session == string(was.ID) {
 			t.Error("it is the same session")
 		}
@@ -132,10 +132,10 @@ func TestGatedTools(t *testing.T) {
 		}
 	})
 	t.Run("gated_tool_logged_with_scope", func(t *testing.T) {
-		s := play(t, helper(writer))
-		s.writes("go")
-		s.answers(s.card(1), permissions.Allow(permissions.SessionTool))
-		s.hears("told: wrote b")
+		s := newEnv(t, helper(writer))
+		s.write("go")
+		s.answer(s.card(1), permissions.Allow(permissions.SessionTool))
+		s.waitMessage("told: wrote b")
 		got := s.rows.artifacts(agents.ArtifactApprovalGranted)
 		if len(got) != 2 || got[1]["scope"] != "session_tool" || got[1]["grants"] == nil ||
 			got[0]["scope"] != "session_tool" || got[0]["tool"] != "write_file" ||
@@ -144,11 +144,11 @@ func TestGatedTools(t *testing.T) {
 		}
 	})
 	t.Run("quit_during_approval_exits_immediately", func(t *testing.T) {
-		s := play(t, helper(writer))
-		s.writes("go")
+		s := newEnv(t, helper(writer))
+		s.write("go")
 		r := s.card(1)
 		id := s.current("helper").ID
-		s.orders(permissions.OrderQuit)
+		s.order(permissions.OrderQuit)
 		over, err := s.rows.AgentSession(t.Context(), id)
 		if err != nil || over.EndedAt.IsZero() {
 			t.Errorf("the session is %+v, %v", over, err)
@@ -168,10 +168,10 @@ var fayHere = connectors.Identity{Via: "phone", UID: fay.UID}
 // TestWhatIsShownIsCompared: the call that runs is the one that people were shown, whatever characters it has.
 func TestWhatIsShownIsCompared(t *testing.T) {
 	const text = `<a href="x">&amp;</a> 2>&1 \u2028 \u00e4 \u0007 \\ \/`
-	s := play(t, helper(first("write_file", `{"text":"`+strings.ReplaceAll(text, `"`, `\"`)+`","path":"a"}`)))
-	s.writes("go")
-	s.answers(s.card(1), once)
-	s.hears("told: wrote a")
+	s := newEnv(t, helper(firstCalls("write_file", `{"text":"`+strings.ReplaceAll(text, `"`, `\"`)+`","path":"a"}`)))
+	s.write("go")
+	s.answer(s.card(1), once)
+	s.waitMessage("told: wrote a")
 	if got, want := s.file("a"), "<a href=\"x\">&amp;</a> 2>&1 \u2028 \u00e4 \a \\ /\n"; got != want {
 		t.Errorf("it wrote %q, want %q", got, want)
 	}

@@ -17,7 +17,7 @@ import (
 
 // TestTooManyRequests: the model is told of a refused request, and its row says so.
 func TestTooManyRequests(t *testing.T) {
-	s := playWith(t, func(s *engine.Settings) { s.Limits.PromptsPerMinute = 1 }, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnvWith(t, func(s *engine.Settings) { s.Limits.PromptsPerMinute = 1 }, helper(func(turn int, p models.Prompt) models.Reply {
 		switch turn {
 		case 0:
 			return calls("write_file", noteA)
@@ -28,9 +28,9 @@ func TestTooManyRequests(t *testing.T) {
 		}
 		return says("told: " + transcriptOf(p))
 	}))
-	s.writes("go")
-	s.answers(s.card(1), permissions.Deny)
-	s.hears("Too many requests by limits.")
+	s.write("go")
+	s.answer(s.card(1), permissions.Deny)
+	s.waitMessage("Too many requests by limits.")
 	id := s.current("helper").ID
 	for step := 2; step <= 3; step++ {
 		rows, err := s.rows.Executions(t.Context(), id, step)
@@ -50,10 +50,10 @@ func TestWhatCallsLeaveInTheStoreIsBounded(t *testing.T) {
 		}
 		return says("done")
 	})
-	a.Tools = []tools.Tool{pen{name: "look", leaves: []agents.Artifact{{Type: agents.ArtifactStdout, Content: content}}}}
-	s := play(t, a)
-	s.writes("go")
-	s.hears("done")
+	a.Tools = []tools.Tool{noteTool{name: "look", leaves: []agents.Artifact{{Type: agents.ArtifactStdout, Content: content}}}}
+	s := newEnv(t, a)
+	s.write("go")
+	s.waitMessage("done")
 	kept := s.rows.artifacts(agents.ArtifactStdout)
 	if len(kept) != 5 {
 		t.Fatalf("%d artifacts", len(kept))
@@ -73,24 +73,24 @@ func TestWhatCallsLeaveInTheStoreIsBounded(t *testing.T) {
 }
 
 func TestAPermissionThatEndsTheRun(t *testing.T) {
-	ask := helper(first("request_permission", `{"permission":"@network","reason":"r","timeout_minutes":2}`))
+	ask := helper(firstCalls("request_permission", `{"permission":"@network","reason":"r","timeout_minutes":2}`))
 	ask.Terminates = true
-	s := play(t, ask)
-	s.writes("go")
-	s.answers(s.card(1), permissions.Deny)
-	s.hears("I stop here: you denied what I needed.")
-	s.writes("again")
-	s.stands("helper", permissions.Idle)
+	s := newEnv(t, ask)
+	s.write("go")
+	s.answer(s.card(1), permissions.Deny)
+	s.waitMessage("I stop here: you denied what I needed.")
+	s.write("again")
+	s.waitActivity("helper", permissions.Idle)
 
-	s = play(t, ask)
-	s.writes("go")
+	s = newEnv(t, ask)
+	s.write("go")
 	s.card(1)
-	s.pass(3 * time.Minute)
-	s.hears("I stop here: nobody answered in time what I needed.")
+	s.advance(3 * time.Minute)
+	s.waitMessage("I stop here: nobody answered in time what I needed.")
 }
 
 func TestStartingAgentsHasBounds(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are helper/") {
 			if strings.Count(p.System[:60], "/x") < 5 && turn == 0 {
 				return calls("start_agent", `{"name":"x","prompt":"p"}`)
@@ -107,20 +107,20 @@ func TestStartingAgentsHasBounds(t *testing.T) {
 		}
 		return says("told: " + transcriptOf(p))
 	}))
-	s.writes("go")
-	s.hears("you have started 10 agents; that is the most at once")
-	s.hears("name must match ^[a-z0-9-]{1,32}$")
-	s.hears("prompt is empty")
-	s.hears("agent is empty")
-	s.hears("an agent that was started 3 times over may not start another")
+	s.write("go")
+	s.waitMessage("you have started 10 agents; that is the most at once")
+	s.waitMessage("name must match ^[a-z0-9-]{1,32}$")
+	s.waitMessage("prompt is empty")
+	s.waitMessage("agent is empty")
+	s.waitMessage("an agent that was started 3 times over may not start another")
 }
 
 func TestTheSameChildTwice(t *testing.T) {
-	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, first("write_file", noteA))))
-	s.writes("go")
+	s := newEnv(t, helper(withChild(`{"name":"x","prompt":"p"}`, firstCalls("write_file", noteA))))
+	s.write("go")
 	s.card(1)
-	s.hears("told: Started helper/x")
-	again := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s.waitMessage("told: Started helper/x")
+	again := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are helper/") {
 			return calls("pause", `{"message":"look at this"}`)
 		}
@@ -129,13 +129,13 @@ func TestTheSameChildTwice(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	}))
-	again.writes("go")
-	again.hears("there is an agent x already; write to it with message_agent")
+	again.write("go")
+	again.waitMessage("there is an agent x already; write to it with message_agent")
 }
 
 // TestTheForegroundIsToldOfEveryKind of request of a background agent.
 func TestTheForegroundIsToldOfEveryKind(t *testing.T) {
-	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(withChild(`{"name":"x","prompt":"p"}`, func(turn int, p models.Prompt) models.Reply {
 		switch turn {
 		case 0:
 			return calls("pause", `{"message":"look at it"}`)
@@ -144,11 +144,11 @@ func TestTheForegroundIsToldOfEveryKind(t *testing.T) {
 		}
 		return says("done")
 	})))
-	s.writes("go")
-	s.answers(s.card(1), permissions.Continue)
-	s.answers(s.card(2), permissions.Choose(2))
-	s.hears("[agent helper/x] I am done.")
-	notes := s.heardInSilence("helper")
+	s.write("go")
+	s.answer(s.card(1), permissions.Continue)
+	s.answer(s.card(2), permissions.Choose(2))
+	s.waitMessage("[agent helper/x] I am done.")
+	notes := s.silentMessage("helper")
 	for _, want := range []string{
 		`for a look: "look at it"`, `for a choice: "which?"`, "is settled (fay, phone): Resumed.", "is settled (fay, phone): b",
 	} {
@@ -164,11 +164,11 @@ func TestAScheduleWhoseNeedsNobodyCanBeAsked(t *testing.T) {
 		noon()
 		a := nightly(true)
 		a.Schedule.AskAt = func(run time.Time) time.Time { return run } // at its start
-		s := play(t, helper(hearer), a)
+		s := newEnv(t, helper(hearer), a)
 		s.phone.FailReach(&connectors.UnreachableError{Reason: "fay has no phone"})
 		<-time.After(15*time.Hour + time.Minute)
 		s.phone.FailReach(nil)
-		s.hears("the report: ")
+		s.waitMessage("the report: ")
 		s.stop()
 	})
 }
@@ -179,14 +179,14 @@ func TestAScheduleThatAsksWhenItBegins(t *testing.T) {
 		noon()
 		a := nightly(true)
 		a.Schedule.AskAt = func(run time.Time) time.Time { return run }
-		s := play(t, helper(hearer), a)
+		s := newEnv(t, helper(hearer), a)
 		<-time.After(15*time.Hour + 5*time.Minute)
 		r := s.card(1)
 		if r.CreatedAt.Format("15:04") != "03:00" || r.Timeout() != 15*time.Minute {
 			t.Errorf("it asks %+v", r)
 		}
-		s.answers(r, once)
-		s.hears("the report: wrote a")
+		s.answer(r, once)
+		s.waitMessage("the report: wrote a")
 	})
 }
 
@@ -195,16 +195,16 @@ func TestCallsBeyondTheRateOfAnAutoToolAreAsked(t *testing.T) {
 	auto := func(s *engine.Settings) {
 		s.Limits.AutoPerMinute, s.Policy.Auto, s.Policy.Gated = map[string]int{"*": 2}, []string{"write_file"}, nil
 	}
-	s := playWith(t, auto, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnvWith(t, auto, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn < 3 {
 			return calls("write_file", noteA)
 		}
 		return says("told: " + transcriptOf(p))
 	}))
-	s.writes("go")
+	s.write("go")
 	q := s.card(1)
-	s.answers(q, permissions.Allow(permissions.Once))
-	s.hears("told: ")
+	s.answer(q, permissions.Allow(permissions.Once))
+	s.waitMessage("told: ")
 	id := s.current("helper").ID
 	for step := 1; step <= 3; step++ {
 		rows, err := s.rows.Executions(t.Context(), id, step)

@@ -16,7 +16,7 @@ import (
 )
 
 // fail makes commits fail from now on; nil makes them succeed.
-func (s *stage) fail(fails func(agents.Commit) error) {
+func (s *env) fail(fails func(agents.Commit) error) {
 	s.rows.mu.Lock()
 	defer s.rows.mu.Unlock()
 	s.rows.fails = fails
@@ -24,20 +24,20 @@ func (s *stage) fail(fails func(agents.Commit) error) {
 
 // TestChildrenEndAcrossAKill: after a restart, a session whose parent has ended does not go on, even if the order was lost.
 func TestChildrenEndAcrossAKill(t *testing.T) {
-	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, first("write_file", noteA))))
-	s.writes("go")
+	s := newEnv(t, helper(withChild(`{"name":"x","prompt":"p"}`, firstCalls("write_file", noteA))))
+	s.write("go")
 	s.card(1)
-	id := s.waits("helper/x").ID
+	id := s.waitAsking("helper/x").ID
 	s.fail(func(c agents.Commit) error {
 		if c.Session.Agent == "helper/x" {
 			return permissions.Broken("the daemon is killed before this")
 		}
 		return nil
 	})
-	s.orders(permissions.OrderQuit)
+	s.order(permissions.OrderQuit)
 	s.stop()
 	s.open()
-	s.ends(id)
+	s.waitEnd(id)
 }
 
 // TestAnOrderIsNotLostToAnother: of two concurrent orders the stronger one counts, in either order.
@@ -46,8 +46,8 @@ func TestAnOrderIsNotLostToAnother(t *testing.T) {
 		{permissions.OrderQuit, permissions.OrderStop}, {permissions.OrderStop, permissions.OrderQuit},
 	} {
 		t.Run(string(orders[0])+" and "+string(orders[1]), func(t *testing.T) {
-			s := play(t, helper(writer))
-			s.writes("go")
+			s := newEnv(t, helper(writer))
+			s.write("go")
 			s.card(1)
 			id := s.current("helper").ID
 			reached, free := make(chan struct{}, 1), make(chan struct{})
@@ -72,7 +72,7 @@ func TestAnOrderIsNotLostToAnother(t *testing.T) {
 			if err := <-obeyed; err != nil {
 				t.Error(err)
 			}
-			s.ends(id)
+			s.waitEnd(id)
 		})
 	}
 }
@@ -93,30 +93,30 @@ func TestStopWhileAServerDoesNotAnswer(t *testing.T) {
 	a := helper(hearer)
 	server := deaf{make(chan struct{}, 1)}
 	a.Servers = []runtime.Server{server}
-	s := play(t, a)
-	s.writes("go")
+	s := newEnv(t, a)
+	s.write("go")
 	<-server.asked
-	s.orders(permissions.OrderStop)
-	s.stands("helper", permissions.Interrupted)
+	s.order(permissions.OrderStop)
+	s.waitActivity("helper", permissions.Interrupted)
 }
 
 // TestStopAfterTheStoreFailed: retry delays do not delay an order.
 func TestStopAfterTheStoreFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := play(t, helper(hearer))
-		s.writes("hello")
-		s.hears("told: hello")
+		s := newEnv(t, helper(hearer))
+		s.write("hello")
+		s.waitMessage("told: hello")
 		s.fail(func(agents.Commit) error { return permissions.Broken("the disk is full") })
-		s.writes("go")
+		s.write("go")
 		<-time.After(5 * time.Minute)
 		s.fail(nil)
-		s.orders(permissions.OrderStop)
+		s.order(permissions.OrderStop)
 	})
 }
 
 // stuck is a model that never answers.
 type stuck struct {
-	mind
+	modelFunc
 	asked chan struct{}
 }
 
@@ -136,10 +136,10 @@ func TestStopWhileEverybodyElseIsStuck(t *testing.T) {
 	for i := range many {
 		all = append(all, runtime.Agent{Name: "stuck" + strconv.Itoa(i), Person: "sam", Via: "phone", Model: model})
 	}
-	s := play(t, all...)
-	s.writes("go")
+	s := newEnv(t, all...)
+	s.write("go")
 	s.card(1)
-	s.waits("helper")
+	s.waitAsking("helper")
 	for i, r := range s.own.Residents()[1:] {
 		if err := r.Hear(t.Context(), permissions.Message{Key: strconv.Itoa(i), From: "sam", Text: "go"}); err != nil {
 			t.Fatal(err)
@@ -148,6 +148,6 @@ func TestStopWhileEverybodyElseIsStuck(t *testing.T) {
 	for range 64 {
 		<-model.asked
 	}
-	s.orders(permissions.OrderStop)
-	s.stands("helper", permissions.Interrupted)
+	s.order(permissions.OrderStop)
+	s.waitActivity("helper", permissions.Interrupted)
 }

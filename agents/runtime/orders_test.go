@@ -15,69 +15,69 @@ import (
 )
 
 func TestStopWhileAPromptIsOpen(t *testing.T) {
-	s := play(t, helper(writer))
-	s.writes("go")
+	s := newEnv(t, helper(writer))
+	s.write("go")
 	r := s.card(1)
-	s.orders(permissions.OrderStop)
-	s.stands("helper", permissions.Interrupted)
+	s.order(permissions.OrderStop)
+	s.waitActivity("helper", permissions.Interrupted)
 	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled || now.DecidedBy != "fay" {
 		t.Errorf("its request is %s by %q, %v", now.State, now.DecidedBy, err)
 	}
-	s.writes("go on") // the transcript is complete: each call has a result
-	s.answers(s.card(2), once)
+	s.write("go on") // the transcript is complete: each call has a result
+	s.answer(s.card(2), once)
 }
 
 func TestStopWhileAToolRuns(t *testing.T) {
 	a := helper(writer)
-	a.Tools = []tools.Tool{pen{name: "write_file", hold: make(chan struct{})}}
-	s := play(t, a)
-	s.writes("go")
-	s.answers(s.card(1), once)
-	s.stands("helper", permissions.Running)
-	s.orders(permissions.OrderStop)
-	s.stands("helper", permissions.Interrupted)
+	a.Tools = []tools.Tool{noteTool{name: "write_file", hold: make(chan struct{})}}
+	s := newEnv(t, a)
+	s.write("go")
+	s.answer(s.card(1), once)
+	s.waitActivity("helper", permissions.Running)
+	s.order(permissions.OrderStop)
+	s.waitActivity("helper", permissions.Interrupted)
 	if s.file("a") != "" {
 		t.Errorf("it wrote %q", s.file("a"))
 	}
 }
 
 func TestNewWhileAPromptIsOpen(t *testing.T) {
-	s := play(t, helper(writer))
-	s.writes("go")
+	s := newEnv(t, helper(writer))
+	s.write("go")
 	s.card(1)
 	was := s.current("helper")
-	s.orders(permissions.OrderNew)
+	s.order(permissions.OrderNew)
 	if now := s.current("helper"); now.ID == was.ID || now.Status != permissions.Idle {
 		t.Errorf("then the session is %+v", now)
 	}
 }
 
 func TestAMessageWhileItWaits(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("write_file", noteA)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
+	s.write("go")
 	r := s.card(1)
-	s.writes("by the way")
-	s.answers(r, once)
-	s.hears("told: wrote a\nby the way") // it reads the message after the answer, when the result is in the transcript
+	s.write("by the way")
+	s.answer(r, once)
+	s.waitMessage("told: wrote a\nby the way") // it reads the message after the answer, when the result is in the transcript
 	if s.file("a") != "one\n" {
 		t.Errorf("it wrote %q", s.file("a"))
 	}
 }
 
 func TestRestartWhileItWaits(t *testing.T) {
-	s := play(t, helper(writer))
-	s.writes("go")
+	s := newEnv(t, helper(writer))
+	s.write("go")
 	r := s.card(1)
 	s.restart()
 	if got := s.current("helper"); got.Status != permissions.AwaitingUser {
 		t.Errorf("it is %s after the restart", got.Status)
 	}
-	s.answers(r, once)
+	s.answer(r, once)
 	s.card(1) // of b, on the new phone
 	if s.file("a") != "one\n" {
 		t.Errorf("it wrote %q", s.file("a"))
@@ -93,15 +93,15 @@ func TestAToolThatWasInterrupted(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})
-	a.Tools = []tools.Tool{pen{name: "write_file", hold: hold}}
-	s := play(t, a)
-	s.writes("go")
-	s.answers(s.card(1), once)
-	s.stands("helper", permissions.Running)
-	s.begun("helper")
+	a.Tools = []tools.Tool{noteTool{name: "write_file", hold: hold}}
+	s := newEnv(t, a)
+	s.write("go")
+	s.answer(s.card(1), once)
+	s.waitActivity("helper", permissions.Running)
+	s.waitCall("helper")
 	s.restart()
 	close(hold)
-	s.hears("told: This was interrupted: the daemon ended while it ran. Its outcome is unknown")
+	s.waitMessage("told: This was interrupted: the daemon ended while it ran. Its outcome is unknown")
 	if s.file("a") != "" {
 		t.Errorf("it wrote %q", s.file("a"))
 	}
@@ -114,10 +114,10 @@ func TestAToolThatWasInterrupted(t *testing.T) {
 func TestAModelThatFails(t *testing.T) {
 	a := helper(writer)
 	a.Model = failing{}
-	s := play(t, a)
-	s.writes("go")
-	s.hears("I cannot think just now: the provider refuses the request: no such model")
-	s.stands("helper", permissions.Idle)
+	s := newEnv(t, a)
+	s.write("go")
+	s.waitMessage("I cannot think just now: the provider refuses the request: no such model")
+	s.waitActivity("helper", permissions.Idle)
 	if d := s.rows.artifacts(agents.ArtifactDiagnostics); len(d) != 1 || d[0]["model"] != "failing" ||
 		d[0]["error"] != "the provider refuses the request: no such model" {
 		t.Errorf("the diagnostics are %v", d)
@@ -126,9 +126,9 @@ func TestAModelThatFails(t *testing.T) {
 
 // TestPromptsAreKept: each stored prompt has only the messages that are new to the model.
 func TestPromptsAreKept(t *testing.T) {
-	s := playWith(t, func(s *engine.Settings) { s.Policy = permissions.Policy{Auto: []string{"write_file"}} }, helper(writer))
-	s.writes("write both")
-	s.hears("told: wrote b")
+	s := newEnvWith(t, func(s *engine.Settings) { s.Policy = permissions.Policy{Auto: []string{"write_file"}} }, helper(writer))
+	s.write("write both")
+	s.waitMessage("told: wrote b")
 	all := s.rows.artifacts(agents.ArtifactPrompt)
 	if len(all) != 3 {
 		t.Fatalf("there are %d prompts", len(all))
@@ -143,7 +143,7 @@ func TestPromptsAreKept(t *testing.T) {
 }
 
 // failing is a model whose provider refuses requests.
-type failing struct{ mind }
+type failing struct{ modelFunc }
 
 func (failing) Name() string { return "failing" }
 
@@ -153,34 +153,34 @@ func (failing) Reply(context.Context, models.Prompt, func(string)) (models.Reply
 
 // TestTheKillSwitchIsTold also to the person whose agent was busy.
 func TestTheKillSwitchIsTold(t *testing.T) {
-	a := helper(first("look", noteA))
-	a.Tools = []tools.Tool{pen{name: "look", hold: make(chan struct{})}}
-	s := play(t, a)
-	s.writes("go")
-	s.begun("helper")
+	a := helper(firstCalls("look", noteA))
+	a.Tools = []tools.Tool{noteTool{name: "look", hold: make(chan struct{})}}
+	s := newEnv(t, a)
+	s.write("go")
+	s.waitCall("helper")
 	if _, err := s.StopAll(t.Context(), fayHere); err != nil {
 		t.Fatal(err)
 	}
-	s.hears("I stop here: everything was stopped")
+	s.waitMessage("I stop here: everything was stopped")
 }
 
 // TestTheKillSwitchEndsRuns: waiting runs end, and no model is called until the switch is off.
 func TestTheKillSwitchEndsRuns(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("write_file", noteA)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
+	s.write("go")
 	s.card(1)
 	if _, err := s.StopAll(t.Context(), fayHere); err != nil {
 		t.Fatal(err)
 	}
-	s.stands("helper", permissions.Interrupted)
-	s.hears("I stop here: everything was stopped")
-	s.writes("are you there?")
-	s.until("helper", func(x permissions.AgentSession) bool {
+	s.waitActivity("helper", permissions.Interrupted)
+	s.waitMessage("I stop here: everything was stopped")
+	s.write("are you there?")
+	s.waitSession("helper", func(x permissions.AgentSession) bool {
 		return strings.Contains(string(x.Step), `"n":2`) && x.Status == permissions.Interrupted
 	})
 	if got := s.current("helper"); got.Tokens != 11 {
@@ -189,19 +189,19 @@ func TestTheKillSwitchEndsRuns(t *testing.T) {
 	if err := s.Resume(t.Context(), fayHere); err != nil {
 		t.Fatal(err)
 	}
-	s.writes("and now?")
-	s.hears("\nare you there?\n\nand now?") // after the call's result, whichever end came first
+	s.write("and now?")
+	s.waitMessage("\nare you there?\n\nand now?") // after the call's result, whichever end came first
 }
 
 // TestStopWhileTheModelThinks: a stop does not wait for the model.
 func TestStopWhileTheModelThinks(t *testing.T) {
 	a := helper(nil)
 	a.Model = hanging{asked: make(chan struct{}, 1)}
-	s := play(t, a)
+	s := newEnv(t, a)
 	for _, o := range []permissions.Order{permissions.OrderStop, permissions.OrderNew, permissions.OrderQuit} {
-		s.writes("go")
+		s.write("go")
 		<-a.Model.(hanging).asked
-		s.orders(o)
+		s.order(o)
 	}
 	ends := s.rows.records(permissions.RunFinished)
 	if len(ends) != 3 || ends[2].Detail["reason"] != "stopped" {
@@ -211,7 +211,7 @@ func TestStopWhileTheModelThinks(t *testing.T) {
 
 // hanging is a model that never answers.
 type hanging struct {
-	mind
+	modelFunc
 	asked chan struct{}
 }
 

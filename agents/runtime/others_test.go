@@ -11,7 +11,7 @@ import (
 
 // The runtime leaves sessions of other parts' agents alone, and ends those of unknown agents.
 func TestSessionsOfOthers(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	sit := func(agent string) permissions.ID {
 		now := s.now().UTC()
 		is := permissions.AgentSession{

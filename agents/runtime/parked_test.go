@@ -22,17 +22,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// drain is a channel that stores nothing, so that only our memory is measured.
-type drain struct{}
+// discardChannel is a channel that stores nothing, so that only our memory is measured.
+type discardChannel struct{}
 
-func (drain) Name() string { return "phone" }
+func (discardChannel) Name() string { return "phone" }
 
-func (drain) Run(ctx context.Context) error {
+func (discardChannel) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (drain) Send(_ context.Context, p connectors.Prompt) (string, error) {
+func (discardChannel) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	return string(p.Request.ID), nil
 }
 
@@ -85,8 +85,8 @@ func BenchmarkParked(b *testing.B) {
 			b.Fatal(err)
 		}
 		kept := &parked{Store: rows, enough: many, all: make(chan struct{})}
-		a := helper(first("write_file", noteA))
-		a.Tools = []tools.Tool{pen{name: "write_file"}}
+		a := helper(firstCalls("write_file", noteA))
+		a.Tools = []tools.Tool{noteTool{name: "write_file"}}
 		own := runtime.New(runtime.Options{Agents: []runtime.Agent{a}, Store: kept, Now: time.Now, Log: log})
 		s := settings()
 		s.Limits = engine.Limits{PendingPerCaller: many, PendingTotal: many}
@@ -95,7 +95,7 @@ func BenchmarkParked(b *testing.B) {
 			Store: rows, Residents: own.Residents(), EventHandler: own, Settings: s,
 			Now: time.Now, Log: log,
 		})
-		e.Connect(drain{})
+		e.Connect(discardChannel{})
 		own.Bind(e.Approvals())
 		if err := e.Recover(b.Context()); err != nil {
 			b.Fatal(err)
@@ -104,7 +104,7 @@ func BenchmarkParked(b *testing.B) {
 		var group sync.WaitGroup
 		group.Go(func() { _ = e.Run(ctx) })
 		for i := range many {
-			seat(b, rows, fmt.Sprintf("helper/n%d", i))
+			beginSession(b, rows, fmt.Sprintf("helper/n%d", i))
 		}
 		before, were := used(b)
 		began := time.Now()
@@ -129,8 +129,8 @@ func BenchmarkParked(b *testing.B) {
 	}
 }
 
-// seat begins an agent's session and sends it a message.
-func seat(b *testing.B, rows *store.Store, agent string) {
+// beginSession begins an agent's session and sends it a message.
+func beginSession(b *testing.B, rows *store.Store, agent string) {
 	now := time.Now().UTC()
 	s := permissions.AgentSession{
 		ID: permissions.NewID(now), Agent: agent, Person: "fay", Status: permissions.Idle, Version: 1, CreatedAt: now, ChangedAt: now,

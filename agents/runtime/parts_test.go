@@ -14,13 +14,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mind is a model whose replies follow from the transcript alone. turn counts its earlier replies.
-type mind func(turn int, p models.Prompt) models.Reply
+// modelFunc is a model whose replies follow from the transcript alone. turn counts its earlier replies.
+type modelFunc func(turn int, p models.Prompt) models.Reply
 
-func (m mind) Name() string              { return "mind" }
-func (m mind) Window() int64             { return 100_000 }
-func (m mind) Cost(u models.Usage) int64 { return 2 * (u.Read + u.Written) }
-func (m mind) Reply(ctx context.Context, p models.Prompt, _ func(string)) (models.Reply, error) {
+func (m modelFunc) Name() string              { return "mind" }
+func (m modelFunc) Window() int64             { return 100_000 }
+func (m modelFunc) Cost(u models.Usage) int64 { return 2 * (u.Read + u.Written) }
+func (m modelFunc) Reply(ctx context.Context, p models.Prompt, _ func(string)) (models.Reply, error) {
 	turn := 0
 	for _, said := range p.Messages {
 		if said.Role == models.Assistant {
@@ -61,8 +61,8 @@ func newest(p models.Prompt) string {
 	return strings.TrimSpace(text)
 }
 
-// pen is a tool that writes a file, which also counts its writes.
-type pen struct {
+// noteTool is a tool that writes a file, which also counts its writes.
+type noteTool struct {
 	name   string
 	needs  func(input string) []permissions.Tag
 	hold   chan struct{} // not nil: the tool blocks until this is closed or its context ends
@@ -71,14 +71,14 @@ type pen struct {
 	exit   *int
 }
 
-func (p pen) Spec() models.Tool {
+func (p noteTool) Spec() models.Tool {
 	return models.Tool{Name: p.name, Description: "writes", Schema: json.RawMessage(`{"type":"object"}`)}
 }
 
-type penInput struct{ Path, Text string }
+type noteInput struct{ Path, Text string }
 
-func (p pen) Plan(_ context.Context, at tools.Workspace, input json.RawMessage) (plan tools.Plan, err error) {
-	var in penInput
+func (p noteTool) Plan(_ context.Context, at tools.Workspace, input json.RawMessage) (plan tools.Plan, err error) {
+	var in noteInput
 	if err := json.Unmarshal(input, &in); err != nil || in.Path == "" {
 		return plan, fmt.Errorf("path is missing")
 	}
@@ -89,8 +89,8 @@ func (p pen) Plan(_ context.Context, at tools.Workspace, input json.RawMessage) 
 	return plan, nil
 }
 
-func (p pen) Run(ctx context.Context, at tools.Workspace, input json.RawMessage, plan tools.Plan) tools.Outcome {
-	var in penInput
+func (p noteTool) Run(ctx context.Context, at tools.Workspace, input json.RawMessage, plan tools.Plan) tools.Outcome {
+	var in noteInput
 	_ = json.Unmarshal(input, &in)
 	if missing := permissions.Missing(plan.Needs, at.Tags); len(missing) > 0 {
 		return tools.Outcome{Text: "not held: " + missing[0].String(), Error: true}

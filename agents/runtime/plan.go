@@ -41,7 +41,7 @@ func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
 	}
 	person := slices.ContainsFunc(posts, func(p agents.Post) bool { return p.From == sh.session.Person })
 	if sh.elsewhere() { // session grants were given for work in the other folder
-		if err := sh.runtime.desk.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
+		if err := sh.runtime.approvals.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
 			return false, err
 		}
 	}
@@ -233,7 +233,7 @@ func (sh *turn) offered(ctx context.Context) (list []models.Tool) {
 	for _, t := range sh.agent.all(ctx) {
 		list = append(list, t.Spec())
 	}
-	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.desk.Forbids(sh.session.Caller(), t.Name) })
+	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.approvals.Forbids(sh.session.Caller(), t.Name) })
 }
 
 // transcript reads the session's messages, joining consecutive user turns, and the number of the last turn.

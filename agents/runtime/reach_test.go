@@ -32,11 +32,11 @@ func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
 			}
 			return says("done")
 		})
-		a.Tools = []tools.Tool{pen{name: "look", needs: needs}, pen{name: "wait", hold: hold}}
+		a.Tools = []tools.Tool{noteTool{name: "look", needs: needs}, noteTool{name: "wait", hold: hold}}
 		a.Place.Tags = held
 		return a, hold
 	}
-	asks := func(t *testing.T, s *stage, cards int) {
+	asks := func(t *testing.T, s *env, cards int) {
 		t.Helper()
 		if r := s.card(cards); r.Agent != "helper/x" || r.Tool != "look" || len(r.Missing()) != 1 {
 			t.Errorf("it asks %+v", r)
@@ -47,24 +47,24 @@ func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
 	}
 	t.Run("allowed once", func(t *testing.T) {
 		a, hold := parent(nil, "request_permission", `{"permission":"@network","reason":"r"}`)
-		s := playWith(t, withAuto("wait"), a)
-		s.writes("go")
-		s.answers(s.card(1), once)
-		s.begun("helper/x")
-		s.stands("helper", permissions.Idle)
+		s := newEnvWith(t, withAuto("wait"), a)
+		s.write("go")
+		s.answer(s.card(1), once)
+		s.waitCall("helper/x")
+		s.waitActivity("helper", permissions.Idle)
 		close(hold)
 		asks(t, s, 2)
 	})
 	t.Run("by the configuration", func(t *testing.T) {
 		a, _ := parent([]permissions.Tag{permissions.Network})
-		a.Tools[1] = pen{name: "wait"} // and it is gated
-		s := play(t, a)
-		s.writes("go")
+		a.Tools[1] = noteTool{name: "wait"} // and it is gated
+		s := newEnv(t, a)
+		s.write("go")
 		r := s.card(1)
 		s.stop()
 		s.agents[0].Place.Tags = nil
 		s.open()
-		s.answers(r, once)
+		s.answer(r, once)
 		asks(t, s, 1) // on the phone of this start
 	})
 }
@@ -73,7 +73,7 @@ func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
 func TestAScheduledRunsPermissionEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := nightly(true)
-		a.Model = mind(func(turn int, p models.Prompt) models.Reply {
+		a.Model = modelFunc(func(turn int, p models.Prompt) models.Reply {
 			if said := newest(p); strings.Contains(said, "once more") || turn == 0 {
 				return calls("look", noteA)
 			}
@@ -86,12 +86,12 @@ func TestAScheduledRunsPermissionEndsWithIt(t *testing.T) {
 			return says("told: " + newest(p))
 		})
 		noon()
-		s := play(t, h, a)
+		s := newEnv(t, h, a)
 		<-time.After(9 * time.Hour)
-		s.answers(s.card(1), once)
+		s.answer(s.card(1), once)
 		<-time.After(6*time.Hour + time.Minute)
-		s.hears("[agent nightly] I am done.")
-		s.writes("again, please")
+		s.waitMessage("[agent nightly] I am done.")
+		s.write("again, please")
 		if r := s.card(2); r.Agent != "nightly" || r.Tool != "look" || len(r.Missing()) != 1 || s.file("a") != "one\n" {
 			t.Errorf("it asks %+v, and wrote %q", r, s.file("a"))
 		}
@@ -105,7 +105,7 @@ func TestWhatIsForbiddenAfterTheYes(t *testing.T) {
 		"our own": {"message_agent", `{"agent":"x","text":"t"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, helper(first(call[0], call[1])))
+			s := newEnv(t, helper(firstCalls(call[0], call[1])))
 			stuck := make(chan struct{}, 100)
 			s.rows.mu.Lock()
 			s.rows.fails = func(c agents.Commit) error {
@@ -116,15 +116,15 @@ func TestWhatIsForbiddenAfterTheYes(t *testing.T) {
 				return nil
 			}
 			s.rows.mu.Unlock()
-			s.writes("go")
+			s.write("go")
 			if call[0] == "write_file" {
-				s.answers(s.card(1), once)
+				s.answer(s.card(1), once)
 			}
 			<-stuck
 			s.stop()
 			s.change = func(c *engine.Settings) { c.Policy.Forbidden = []string{call[0]} }
 			s.open()
-			s.hears("told: Tool " + call[0] + " is forbidden here.")
+			s.waitMessage("told: Tool " + call[0] + " is forbidden here.")
 			if s.file("a") != "" {
 				t.Errorf("it wrote %q", s.file("a"))
 			}
@@ -149,17 +149,17 @@ func TestASessionScopeForAChild(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})
-	a.Tools = []tools.Tool{pen{name: "look", needs: needs}, pen{name: "wait", hold: hold}}
-	s := playWith(t, withAuto("look", "wait"), a)
-	s.writes("go")
+	a.Tools = []tools.Tool{noteTool{name: "look", needs: needs}, noteTool{name: "wait", hold: hold}}
+	s := newEnvWith(t, withAuto("look", "wait"), a)
+	s.write("go")
 	r := s.card(1)
 	if want := s.current("helper/x").ID; r.Session != string(want) {
 		t.Errorf("it is asked for session %s, and the child's is %s", r.Session, want)
 	}
-	s.answers(r, always)
-	s.hears("Permission granted for network access.")
+	s.answer(r, always)
+	s.waitMessage("Permission granted for network access.")
 	close(hold)
-	s.hears("[agent helper/x] I am done.")
+	s.waitMessage("[agent helper/x] I am done.")
 	if n := len(s.phone.Copies()); n != 1 || s.file("a") != "one\n" {
 		t.Errorf("%d cards, and it wrote %q", n, s.file("a"))
 	}
@@ -171,12 +171,12 @@ func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
 	for name, tool := range map[string]string{"a gated call": noteA, "a permission": `{"permission":"@network","reason":"r"}`} {
 		t.Run(name, func(t *testing.T) {
-			a := helper(first("write_file", tool))
+			a := helper(firstCalls("write_file", tool))
 			if name == "a permission" {
-				a = helper(first("request_permission", tool))
+				a = helper(firstCalls("request_permission", tool))
 			}
-			a.Tools = []tools.Tool{pen{name: "write_file", needs: needs}}
-			s := play(t, a)
+			a.Tools = []tools.Tool{noteTool{name: "write_file", needs: needs}}
+			s := newEnv(t, a)
 			stuck := make(chan struct{}, 100)
 			s.fail(func(c agents.Commit) error {
 				if c.Session.Request != "" { // it was submitted
@@ -185,51 +185,51 @@ func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
 				}
 				return nil
 			})
-			s.writes("go")
+			s.write("go")
 			r := s.card(1)
 			<-stuck
 			s.stop()
 			s.agents[0].Place.Tags = []permissions.Tag{permissions.Network}
 			s.open()
-			if got := s.waits("helper").Request; got != r.ID {
+			if got := s.waitAsking("helper").Request; got != r.ID {
 				t.Errorf("it waits for %s, and people were shown %s", got, r.ID)
 			}
-			s.answers(r, once)
-			s.hears(map[string]string{noteA: "told: wrote a"}[tool])
-			s.stands("helper", permissions.Idle)
+			s.answer(r, once)
+			s.waitMessage(map[string]string{noteA: "told: wrote a"}[tool])
+			s.waitActivity("helper", permissions.Idle)
 		})
 	}
 }
 
 // TestAnotherWorkspaceMeanwhile: a call shown for one folder does not run in another.
 func TestAnotherWorkspaceMeanwhile(t *testing.T) {
-	s := play(t, helper(first("write_file", noteA)))
-	s.writes("go")
+	s := newEnv(t, helper(firstCalls("write_file", noteA)))
+	s.write("go")
 	r := s.card(1)
-	s.waits("helper")
+	s.waitAsking("helper")
 	s.stop()
 	s.agents[0].Place = s.agents[0].Place.In(t.TempDir())
 	s.open()
-	s.answers(r, once)
-	s.hears("told: This was not run: the workspace is another folder by now.")
+	s.answer(r, once)
+	s.waitMessage("told: This was not run: the workspace is another folder by now.")
 }
 
 // TestWhatASessionWasGrantedIsForItsWorkspace: session grants survive a restart, but not a change of the folder.
 func TestWhatASessionWasGrantedIsForItsWorkspace(t *testing.T) {
-	s := play(t, helper(func(_ int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(_ int, p models.Prompt) models.Reply {
 		if strings.HasSuffix(newest(p), "write it") {
 			return calls("write_file", noteA)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("write it")
-	s.answers(s.card(1), permissions.Allow(permissions.Session))
-	s.hears("told: wrote a")
-	s.stands("helper", permissions.Idle)
+	s.write("write it")
+	s.answer(s.card(1), permissions.Allow(permissions.Session))
+	s.waitMessage("told: wrote a")
+	s.waitActivity("helper", permissions.Idle)
 	s.restart()
-	s.writes("again, write it")
-	s.hears("told: wrote a")
-	s.stands("helper", permissions.Idle)
+	s.write("again, write it")
+	s.waitMessage("told: wrote a")
+	s.waitActivity("helper", permissions.Idle)
 	if n := len(s.phone.Copies()); n != 0 {
 		t.Fatalf("in the same folder, %d cards", n)
 	}
@@ -237,7 +237,7 @@ func TestWhatASessionWasGrantedIsForItsWorkspace(t *testing.T) {
 	s.stop()
 	s.agents[0].Place = s.agents[0].Place.In(t.TempDir())
 	s.open()
-	s.writes("once more, write it")
+	s.write("once more, write it")
 	r := s.card(1)
 	if other := s.agents[0].Place; r.Cwd != other.Workspace || r.Folder != other.Folder() || r.Folder == "" {
 		t.Errorf("it asks for %q, %q", r.Cwd, r.Folder)
@@ -245,6 +245,6 @@ func TestWhatASessionWasGrantedIsForItsWorkspace(t *testing.T) {
 	if now := s.current("helper").ID; now != session {
 		t.Errorf("session %s has become %s", session, now)
 	}
-	s.answers(r, once)
-	s.hears("told: wrote a")
+	s.answer(r, once)
+	s.waitMessage("told: wrote a")
 }

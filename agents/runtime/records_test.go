@@ -23,7 +23,7 @@ import (
 )
 
 // events are the events for fay's front end, from the first, each with its request and its payload as JSON.
-func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
+func (s *env) events(types ...permissions.Type) (all []wire.Event) {
 	s.t.Helper()
 	for after := int64(0); ; {
 		list, seen, err := s.Events(s.t.Context(), fayHere, after, 100)
@@ -42,8 +42,8 @@ func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
 	}
 }
 
-// told are the payloads of a type of event.
-func (s *stage) told(t permissions.Type) (all []string) {
+// payloads are the payloads of a type of event.
+func (s *env) payloads(t permissions.Type) (all []string) {
 	for _, e := range s.events(t) {
 		text, _ := json.Marshal(e.Payload)
 		all = append(all, string(text))
@@ -52,7 +52,7 @@ func (s *stage) told(t permissions.Type) (all []string) {
 }
 
 // settledCard is the final line under a request's card.
-func (s *stage) settledCard(id permissions.ID) string {
+func (s *env) settledCard(id permissions.ID) string {
 	s.t.Helper()
 	r, err := s.rows.Read(s.t.Context(), id)
 	if err != nil {
@@ -61,10 +61,10 @@ func (s *stage) settledCard(id permissions.ID) string {
 	return card.Settled(r, card.Options{})
 }
 
-// one answers one call of a step as fay.
-func (s *stage) one(r permissions.Request, call int, a permissions.Answer, reason string) {
+// answerCall answers one call of a step as fay.
+func (s *env) answerCall(r permissions.Request, call int, a permissions.Answer, reason string) {
 	s.t.Helper()
-	s.answers(r, a, func(d *connectors.Decision) { d.Call, d.Comment = call, reason })
+	s.answer(r, a, func(d *connectors.Decision) { d.Call, d.Comment = call, reason })
 }
 
 // TestEachCallOfAStepHasItsOwnRecord: answer, reason, scope and time, in artifacts, on the card and in events.
@@ -94,21 +94,21 @@ func TestEachCallOfAStepHasItsOwnRecord(t *testing.T) {
 			[]string{"#1 allowed once", "#2 allowed for this session"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, helper(first("write_file", c.calls[0], "write_file", c.calls[1])))
-			s.writes("go")
+			s := newEnv(t, helper(firstCalls("write_file", c.calls[0], "write_file", c.calls[1])))
+			s.write("go")
 			r := s.card(1)
 			var times []time.Time
 			for i, x := range c.said {
-				s.one(r, i+1, x.answer, x.reason)
+				s.answerCall(r, i+1, x.answer, x.reason)
 				now, err := s.rows.Read(t.Context(), r.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
 				times = append(times, now.Votes[i].At)
-				s.pass(time.Minute)
+				s.advance(time.Minute)
 			}
-			s.stands("helper", permissions.Idle)
-			s.hears("told:")
+			s.waitActivity("helper", permissions.Idle)
+			s.waitMessage("told:")
 			found := append(s.rows.artifacts(agents.ArtifactApprovalDenied), s.rows.artifacts(agents.ArtifactApprovalGranted)...)
 			for i, x := range c.said {
 				kind, why, _ := strings.Cut(x.want, " ")
@@ -127,7 +127,7 @@ func TestEachCallOfAStepHasItsOwnRecord(t *testing.T) {
 					line = line[at+len(want):]
 				}
 			}
-			events := strings.Join(slices.Concat(s.told(permissions.AckApproved), s.told(permissions.AckRejected)), "\n")
+			events := strings.Join(slices.Concat(s.payloads(permissions.AckApproved), s.payloads(permissions.AckRejected)), "\n")
 			for i, x := range c.said {
 				_, why, _ := strings.Cut(x.want, " ")
 				own, _ := json.Marshal(wire.Answered{
@@ -152,38 +152,38 @@ func TestEachCallOfAStepHasItsOwnRecord(t *testing.T) {
 func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 	for name, order := range map[string][]int{"denied first": {1, 2}, "denied last": {2, 1}} {
 		t.Run(name, func(t *testing.T) {
-			a := helper(first("write_file", noteA, "write_file", noteB, "look", noteA))
+			a := helper(firstCalls("write_file", noteA, "write_file", noteB, "look", noteA))
 			a.Terminates = true
-			s := play(t, a)
-			s.writes("go")
+			s := newEnv(t, a)
+			s.write("go")
 			r := s.card(1)
 			if !r.Ends() {
 				t.Error("the card does not say that a denial ends the run")
 			}
 			for _, n := range order {
 				if n == 1 {
-					s.one(r, 1, permissions.Deny, "not a")
+					s.answerCall(r, 1, permissions.Deny, "not a")
 				} else {
-					s.one(r, 2, permissions.Allow(permissions.SessionTool), "")
+					s.answerCall(r, 2, permissions.Allow(permissions.SessionTool), "")
 				}
 			}
-			s.hears("I stop here: you denied what I needed.")
-			done := s.stands("helper", permissions.Interrupted)
+			s.waitMessage("I stop here: you denied what I needed.")
+			done := s.waitActivity("helper", permissions.Interrupted)
 			if s.file("a") != "" || s.file("b") != "" {
 				t.Error("something ran")
 			}
-			if got := s.told(permissions.RunFinished); len(got) != 1 || !strings.Contains(got[0], `"reason":"user_denied"`) {
+			if got := s.payloads(permissions.RunFinished); len(got) != 1 || !strings.Contains(got[0], `"reason":"user_denied"`) {
 				t.Errorf("the run ended as %v", got)
 			}
-			if got := s.told(permissions.AckApproved); len(got) != 1 || !strings.Contains(got[0], `"call":2,`) ||
+			if got := s.payloads(permissions.AckApproved); len(got) != 1 || !strings.Contains(got[0], `"call":2,`) ||
 				strings.Contains(got[0], `"call":1,`) {
 				t.Errorf("allowed: %v", got)
 			}
-			if got := s.told(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"call":1,`) ||
+			if got := s.payloads(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"call":1,`) ||
 				strings.Contains(got[0], `"call":2,`) {
 				t.Errorf("denied: %v", got)
 			}
-			handled := s.told(permissions.AckDecisionHandled)
+			handled := s.payloads(permissions.AckDecisionHandled)
 			if len(handled) != 2 || !strings.Contains(strings.Join(handled, ""), `"decision":"approve","person":"fay"`) ||
 				!strings.Contains(strings.Join(handled, ""), `"decision":"deny","person":"fay"`) {
 				t.Errorf("handled: %v", handled)
@@ -203,13 +203,13 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 // TestAnAnswerIsKeptWhenTheRestOfItsStepExpires: the allowed call does not run, and its record has the person, the time and the
 // reason.
 func TestAnAnswerIsKeptWhenTheRestOfItsStepExpires(t *testing.T) {
-	s := play(t, helper(first("write_file", noteA, "write_file", noteB)))
-	s.writes("go")
+	s := newEnv(t, helper(firstCalls("write_file", noteA, "write_file", noteB)))
+	s.write("go")
 	r := s.card(1)
-	s.one(r, 1, once, "")
-	s.pass(time.Hour)
-	s.hears("told:")
-	got := s.told(permissions.AckRejected)
+	s.answerCall(r, 1, once, "")
+	s.advance(time.Hour)
+	s.waitMessage("told:")
+	got := s.payloads(permissions.AckRejected)
 	if len(got) != 1 || !strings.Contains(got[0], `"reason":"ack_timeout"`) || strings.Count(got[0], `"person":"fay"`) != 1 ||
 		strings.Count(got[0], `"person":null`) != 1 || strings.Count(got[0], `"scope":null`) != 2 {
 		t.Errorf("it was rejected as %v", got)
@@ -227,29 +227,29 @@ func TestAnAnswerIsKeptWhenTheRestOfItsStepExpires(t *testing.T) {
 func TestEveryWaitIsClosed(t *testing.T) {
 	const gone = `{"reason":"cancelled","response":null}`
 	ends := map[string]struct {
-		do   func(*stage, permissions.Request)
+		do   func(*env, permissions.Request)
 		why  string
 		dlog string // the closing record of the dialog
 	}{
-		"stop":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderStop) }, "stopped", gone},
-		"new":     {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderNew) }, "stopped", gone},
-		"quit":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderQuit) }, "stopped", gone},
-		"silence": {func(s *stage, _ permissions.Request) { s.pass(time.Hour) }, "ack_timeout", `{"response":"0"}`},
-		"cancel": {func(s *stage, r permissions.Request) {
+		"stop":    {func(s *env, _ permissions.Request) { s.order(permissions.OrderStop) }, "stopped", gone},
+		"new":     {func(s *env, _ permissions.Request) { s.order(permissions.OrderNew) }, "stopped", gone},
+		"quit":    {func(s *env, _ permissions.Request) { s.order(permissions.OrderQuit) }, "stopped", gone},
+		"silence": {func(s *env, _ permissions.Request) { s.advance(time.Hour) }, "ack_timeout", `{"response":"0"}`},
+		"cancel": {func(s *env, r permissions.Request) {
 			if _, err := s.Cancel(s.t.Context(), fayHere, string(r.ID)); err != nil {
 				s.t.Error(err)
 			}
 		}, "cancelled", gone},
-		"kill switch": {func(s *stage, _ permissions.Request) {
+		"kill switch": {func(s *env, _ permissions.Request) {
 			if _, err := s.StopAll(s.t.Context(), fayHere); err != nil {
 				s.t.Error(err)
 			}
 		}, "cancelled", gone},
-		"a restart and stop": {func(s *stage, _ permissions.Request) {
+		"a restart and stop": {func(s *env, _ permissions.Request) {
 			s.restart()
-			s.orders(permissions.OrderStop)
+			s.order(permissions.OrderStop)
 		}, "stopped", gone},
-		"the agent is taken out": {func(s *stage, _ permissions.Request) {
+		"the agent is taken out": {func(s *env, _ permissions.Request) {
 			s.stop()
 			s.agents[0].Name = "another"
 			s.open()
@@ -260,12 +260,12 @@ func TestEveryWaitIsClosed(t *testing.T) {
 			{"write_file", noteA, "write_file", noteB}, {"ask_user", `{"question":"How many?","options":["0","1"]}`},
 		} {
 			t.Run(name+" of "+calls[0], func(t *testing.T) {
-				s := play(t, helper(first(calls...)))
-				s.writes("go")
+				s := newEnv(t, helper(firstCalls(calls...)))
+				s.write("go")
 				r := s.card(1)
-				id := s.waits("helper").ID
+				id := s.waitAsking("helper").ID
 				end.do(s, r)
-				s.ended(id)
+				s.waitEnded(id)
 				open, shut := s.pairs()
 				if len(open) != 1 || len(shut) != 1 {
 					t.Errorf("%d were opened, %d closed", len(open), len(shut))
@@ -275,17 +275,17 @@ func TestEveryWaitIsClosed(t *testing.T) {
 					t.Errorf("%d rows for %d calls, %v", len(rows), len(calls)/2, err)
 				}
 				if calls[0] == "ask_user" {
-					got := slices.Concat(s.told(permissions.DialogResponded), s.told(permissions.DialogTimeout))
+					got := slices.Concat(s.payloads(permissions.DialogResponded), s.payloads(permissions.DialogTimeout))
 					if !slices.Equal(got, []string{end.dlog}) {
 						t.Errorf("the dialog ended as %v, want %s", got, end.dlog)
 					}
 					return
 				}
-				if got := s.told(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"reason":"`+end.why+`"`) ||
+				if got := s.payloads(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"reason":"`+end.why+`"`) ||
 					!strings.Contains(got[0], `"call":1`) || !strings.Contains(got[0], `"call":2`) {
 					t.Errorf("it was rejected as %v, want %s", got, end.why)
 				}
-				if got := s.told(permissions.AckDecisionHandled); got != nil {
+				if got := s.payloads(permissions.AckDecisionHandled); got != nil {
 					t.Errorf("nobody decided, and %v", got)
 				}
 				if got := s.rows.artifacts(agents.ArtifactApprovalDenied); len(got) != 2 {
@@ -296,8 +296,8 @@ func TestEveryWaitIsClosed(t *testing.T) {
 	}
 }
 
-// ended waits until a session is idle.
-func (s *stage) ended(id permissions.ID) {
+// waitEnded waits until a session is idle.
+func (s *env) waitEnded(id permissions.ID) {
 	s.t.Helper()
 	for late := time.After(patience); ; {
 		changed := s.rows.Changed()
@@ -318,7 +318,7 @@ func (s *stage) ended(id permissions.ID) {
 }
 
 // pairs lists what was opened and closed so far: each call that people were asked about, and each dialog.
-func (s *stage) pairs() (open, shut []string) {
+func (s *env) pairs() (open, shut []string) {
 	for _, e := range s.events() {
 		switch e.Type {
 		case permissions.WaitAckEnter, permissions.DialogRequested:
@@ -352,14 +352,14 @@ func TestOpeningsAndClosingsPairUp(t *testing.T) {
 			}
 			a := helper(func(int, models.Prompt) models.Reply { return calls(asks[random.IntN(len(asks))]...) })
 			a.Terminates = seed%2 == 0
-			s := play(t, a)
+			s := newEnv(t, a)
 			for round := range 6 {
-				if s.writes(fmt.Sprintf("go %d", round)); !s.asked() {
+				if s.write(fmt.Sprintf("go %d", round)); !s.asked() {
 					break
 				}
-				s.somehow(random)
+				s.answerRandomly(random)
 			}
-			s.orders(permissions.OrderQuit)
+			s.order(permissions.OrderQuit)
 			open, shut := map[string]int{}, map[string]int{}
 			for _, e := range s.events() {
 				id := ""
@@ -396,27 +396,27 @@ func TestOpeningsAndClosingsPairUp(t *testing.T) {
 }
 
 // asked waits until the agent waits for a person or is idle, and reports the former.
-func (s *stage) asked() bool {
+func (s *env) asked() bool {
 	s.t.Helper()
-	return s.until("helper", func(x permissions.AgentSession) bool { return x.Request != "" }).Request != ""
+	return s.waitSession("helper", func(x permissions.AgentSession) bool { return x.Request != "" }).Request != ""
 }
 
-// somehow ends what the agent waits for in a random way.
-func (s *stage) somehow(random *rand.Rand) {
+// answerRandomly ends what the agent waits for in a random way.
+func (s *env) answerRandomly(random *rand.Rand) {
 	s.t.Helper()
-	waits := s.waits("helper")
+	waits := s.waitAsking("helper")
 	r, err := s.rows.Read(s.t.Context(), waits.Request)
 	if err != nil || r.State != permissions.Pending {
 		return
 	}
 	switch random.IntN(9) {
 	case 0:
-		s.orders(permissions.OrderStop)
+		s.order(permissions.OrderStop)
 	case 1:
-		s.orders(permissions.OrderNew)
+		s.order(permissions.OrderNew)
 	case 2:
-		s.pass(2 * time.Hour)
-		s.until("helper", func(x permissions.AgentSession) bool { return x.Request != waits.Request })
+		s.advance(2 * time.Hour)
+		s.waitSession("helper", func(x permissions.AgentSession) bool { return x.Request != waits.Request })
 	case 3:
 		if _, err := s.Cancel(s.t.Context(), fayHere, string(r.ID)); err != nil {
 			s.t.Error(err)
@@ -437,27 +437,27 @@ func (s *stage) somehow(random *rand.Rand) {
 // command's exit code and duration. The clock advances a minute with every commit.
 func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 	ask, four := `{"question":"How many?","options":["0","1"]}`, 4
-	stop := func(s *stage) { s.orders(permissions.OrderStop) }
+	stop := func(s *env) { s.order(permissions.OrderStop) }
 	for name, c := range map[string]struct {
 		calls  []string
 		hold   bool
 		place  []permissions.Tag
 		change func(*engine.Settings)
-		do     func(*stage)
+		do     func(*env)
 	}{
-		"answered": {calls: []string{"ask_user", ask}, do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
+		"answered": {calls: []string{"ask_user", ask}, do: func(s *env) { s.answer(s.card(1), permissions.Choose(2)) }},
 		"held already": {calls: []string{"request_permission", `{"permission":"@network","reason":"r"}`},
 			place: []permissions.Tag{permissions.Network}},
 		"may not ask": {calls: []string{"request_permission", `{"permission":"@network","reason":"r","agentId":"x"}`}},
 		"refused": {calls: []string{"ask_user", ask, "ask_user", ask}, change: func(s *engine.Settings) { s.Limits.RequestsPerHour = 1 },
-			do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
-		"stopped": {calls: []string{"ask_user", ask}, do: func(s *stage) { s.card(1); stop(s) }},
-		"restart": {calls: []string{"look", noteA}, hold: true, do: func(s *stage) { s.begun("helper"); s.restart() }},
-		"shown":   {calls: []string{"look", noteA}, do: func(s *stage) { s.answers(s.card(1), permissions.Continue) }},
+			do: func(s *env) { s.answer(s.card(1), permissions.Choose(2)) }},
+		"stopped": {calls: []string{"ask_user", ask}, do: func(s *env) { s.card(1); stop(s) }},
+		"restart": {calls: []string{"look", noteA}, hold: true, do: func(s *env) { s.waitCall("helper"); s.restart() }},
+		"shown":   {calls: []string{"look", noteA}, do: func(s *env) { s.answer(s.card(1), permissions.Continue) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := helper(first(c.calls...))
-			p := pen{name: "look", exit: &four}
+			a := helper(firstCalls(c.calls...))
+			p := noteTool{name: "look", exit: &four}
 			if a.Place.Tags = c.place; c.hold {
 				p.hold = make(chan struct{})
 			}
@@ -465,7 +465,7 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 				p.pause = "look at it"
 			}
 			a.Tools = []tools.Tool{p}
-			s := playWith(t, c.change, a)
+			s := newEnvWith(t, c.change, a)
 			last := len(c.calls) / 2
 			var began, ended time.Time // of the first row, and of the first row that has ended
 			watch := func(c agents.Commit) error {
@@ -480,21 +480,21 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 						ended = x.Ended
 					}
 				}
-				s.pass(time.Minute)
+				s.advance(time.Minute)
 				return nil
 			}
 			s.rows.mu.Lock()
 			s.rows.fails = watch
 			s.rows.mu.Unlock()
-			s.writes("go")
+			s.write("go")
 			if c.do != nil {
 				c.do(s)
 			}
 			if name != "stopped" {
-				s.hears("told:")
+				s.waitMessage("told:")
 			}
 			id := s.current("helper").ID
-			s.ended(id)
+			s.waitEnded(id)
 			rows, err := s.rows.Executions(t.Context(), id, 1)
 			if err != nil || len(rows) != last {
 				t.Fatalf("%+v, %v", rows, err)
@@ -529,12 +529,12 @@ func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 		return says("told: done")
 	})
 	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
-	a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look", needs: needs}}
-	s := play(t, a)
-	s.writes("go")
-	s.answers(s.card(1), always)
-	s.answers(s.card(2), permissions.Allow(permissions.SessionTool))
-	s.hears("told: done")
+	a.Tools = []tools.Tool{noteTool{name: "write_file"}, noteTool{name: "look", needs: needs}}
+	s := newEnv(t, a)
+	s.write("go")
+	s.answer(s.card(1), always)
+	s.answer(s.card(2), permissions.Allow(permissions.SessionTool))
+	s.waitMessage("told: done")
 	grants, err := s.Grants(t.Context(), fayHere)
 	if err != nil || len(grants) != 2 {
 		t.Fatalf("%+v, %v", grants, err)
@@ -584,7 +584,7 @@ func TestAStopFindsWhatWasAskedAndNotStored(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, helper(first(c.step...)))
+			s := newEnv(t, helper(firstCalls(c.step...)))
 			s.rows.mu.Lock()
 			s.rows.fails = func(c agents.Commit) error {
 				if c.Session.Request != "" {
@@ -593,10 +593,10 @@ func TestAStopFindsWhatWasAskedAndNotStored(t *testing.T) {
 				return nil
 			}
 			s.rows.mu.Unlock()
-			s.writes("go")
+			s.write("go")
 			s.card(1)
-			s.orders(permissions.OrderStop)
-			s.stands("helper", permissions.Interrupted)
+			s.order(permissions.OrderStop)
+			s.waitActivity("helper", permissions.Interrupted)
 			told := map[permissions.Type]int{}
 			for _, e := range s.events() {
 				told[e.Type]++

@@ -15,25 +15,25 @@ import (
 
 // TestResident checks the events, rows and artifacts of a resident agent.
 func TestResident(t *testing.T) {
-	residenttest.Run(t, func(t *testing.T) residenttest.Stage {
-		s := play(t, helper(first("write_file", noteA)))
+	residenttest.Run(t, func(t *testing.T) residenttest.Env {
+		s := newEnv(t, helper(firstCalls("write_file", noteA)))
 		var id permissions.ID
-		return residenttest.Stage{
+		return residenttest.Env{
 			Engine: func() *engine.Engine { return s.Engine }, Fay: fayHere, Waits: true,
-			Asks: func() { s.writes("go") },
+			Asks: func() { s.write("go") },
 			Card: func(n int) permissions.Request {
-				id = s.waits("helper").ID
+				id = s.waitAsking("helper").ID
 				return s.card(n)
 			},
 			Answers: func(r permissions.Request, a permissions.Answer, why string) {
-				s.answers(r, a, func(d *connectors.Decision) { d.Comment = why })
+				s.answer(r, a, func(d *connectors.Decision) { d.Comment = why })
 			},
 			Cancels: func(r permissions.Request) {
 				if _, err := s.Cancel(t.Context(), fayHere, string(r.ID)); err != nil {
 					t.Error(err)
 				}
 			},
-			Orders: s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart, Ended: func() { s.ended(id) },
+			Orders: s.order, Pass: func() { s.advance(time.Hour) }, Restart: s.restart, Ended: func() { s.waitEnded(id) },
 			Row: func() []agents.Execution {
 				rows, err := s.rows.Executions(t.Context(), id, 1)
 				if err != nil {

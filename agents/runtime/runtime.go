@@ -80,15 +80,15 @@ type Options struct {
 
 // Runtime runs daycared's own agents. It is safe for concurrent use.
 type Runtime struct {
-	store  Store
-	desk   agents.Approvals // set by Bind, before Run
-	now    func() time.Time
-	log    *slog.Logger
-	own    map[string]*agent // by name
-	order  []*agent          // in the order of the configuration
-	others map[string]bool   // agents of other parts of the daemon
-	rung   timing.Signal     // sessions have been kicked
-	places chan struct{}     // limits concurrent workers
+	store     Store
+	approvals agents.Approvals // set by Bind, before Run
+	now       func() time.Time
+	log       *slog.Logger
+	own       map[string]*agent // by name
+	order     []*agent          // in the order of the configuration
+	others    map[string]bool   // agents of other parts of the daemon
+	rung      timing.Signal     // sessions have been kicked
+	places    chan struct{}     // limits concurrent workers
 
 	mu      sync.Mutex
 	kicked  map[permissions.ID]bool    // sessions to work on
@@ -144,7 +144,7 @@ func New(o Options) *Runtime {
 }
 
 // Bind sets where agents ask. Call it once, before Run.
-func (rt *Runtime) Bind(d agents.Approvals) { rt.desk = d }
+func (rt *Runtime) Bind(d agents.Approvals) { rt.approvals = d }
 
 // Residents returns the agents that have a chat.
 func (rt *Runtime) Residents() (all []agents.Resident) {

@@ -84,7 +84,7 @@ const none permissions.ID = "-"
 
 // askAhead requests the permissions of the next run.
 func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
-	q, err := rt.desk.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
+	q, err := rt.approvals.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
 		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, mostQuoted),
 		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,
@@ -128,7 +128,7 @@ func (rt *Runtime) allowedAhead(
 		return nil, until, nil
 	}
 	caller := permissions.AgentCaller(a.Name)
-	q, err := rt.desk.Read(ctx, caller, t.Asked)
+	q, err := rt.approvals.Read(ctx, caller, t.Asked)
 	if err != nil {
 		return nil, until, nonFatal(err)
 	}
@@ -136,7 +136,7 @@ func (rt *Runtime) allowedAhead(
 	case permissions.Pending:
 		return nil, q.Deadline.Add(time.Second), nil
 	case permissions.Approved:
-		used, err := rt.desk.Use(ctx, caller, q.ID, q.Key)
+		used, err := rt.approvals.Use(ctx, caller, q.ID, q.Key)
 		if err != nil {
 			return nil, until, nonFatal(err)
 		}

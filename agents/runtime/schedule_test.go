@@ -17,7 +17,7 @@ func nightly(asks bool) runtime.Agent {
 	midnight := func(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 	a := runtime.Agent{
 		Name: "nightly", Person: "fay", Parent: "helper", Prompt: "Write the report.",
-		Model: mind(func(turn int, p models.Prompt) models.Reply {
+		Model: modelFunc(func(turn int, p models.Prompt) models.Reply {
 			if turn == 0 {
 				return calls("look", noteA)
 			}
@@ -33,7 +33,7 @@ func nightly(asks bool) runtime.Agent {
 			},
 			AskAt: func(run time.Time) time.Time { return run.Add(-6 * time.Hour) },
 		},
-		Tools: []tools.Tool{pen{name: "look", needs: func(string) []permissions.Tag {
+		Tools: []tools.Tool{noteTool{name: "look", needs: func(string) []permissions.Tag {
 			return []permissions.Tag{permissions.Network}
 		}}},
 	}
@@ -47,12 +47,12 @@ func nightly(asks bool) runtime.Agent {
 func noon() { <-time.After(12 * time.Hour) }
 
 // hearer repeats what it was told.
-var hearer = mind(func(_ int, p models.Prompt) models.Reply { return says("told: " + newest(p)) })
+var hearer = modelFunc(func(_ int, p models.Prompt) models.Reply { return says("told: " + newest(p)) })
 
 func TestASchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
-		s := play(t, helper(hearer), nightly(true))
+		s := newEnv(t, helper(hearer), nightly(true))
 		<-time.After(9 * time.Hour)
 		r := s.card(1)
 		if at := time.Now().UTC().Format("15:04"); at != "21:00" || r.Agent != "nightly" || !r.Background || r.Foreground != "helper" ||
@@ -60,9 +60,9 @@ func TestASchedule(t *testing.T) {
 			t.Errorf("at %s it asks %+v", at, r)
 		}
 		<-time.After(2 * time.Hour)
-		s.answers(r, once)
+		s.answer(r, once)
 		<-time.After(4 * time.Hour)
-		s.hears("[agent nightly] I am done.\nthe report: wrote a")
+		s.waitMessage("[agent nightly] I am done.\nthe report: wrote a")
 		if at := time.Now().UTC().Format("02 15:04"); at != "02 03:00" || len(s.phone.Copies()) != 1 {
 			t.Errorf("it ran at %s, after %d cards", at, len(s.phone.Copies()))
 		}
@@ -75,7 +75,7 @@ func TestASchedule(t *testing.T) {
 func TestAScheduleThatNobodyAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
-		s := play(t, helper(hearer), nightly(true))
+		s := newEnv(t, helper(hearer), nightly(true))
 		<-time.After(9 * time.Hour)
 		s.card(1)
 		<-time.After(6*time.Hour + time.Minute)
@@ -83,8 +83,8 @@ func TestAScheduleThatNobodyAllows(t *testing.T) {
 		if at := time.Now().UTC().Format("02 15:04"); !strings.HasPrefix(at, "02 03:0") || r.Tool != "look" || len(r.Missing()) != 1 {
 			t.Errorf("at %s it asks %+v", at, r)
 		}
-		s.answers(r, permissions.Deny)
-		s.hears("the report: Tool look denied by the user.")
+		s.answer(r, permissions.Deny)
+		s.waitMessage("the report: Tool look denied by the user.")
 	})
 }
 
@@ -92,13 +92,13 @@ func TestAScheduleThatNobodyAllows(t *testing.T) {
 func TestAScheduleAcrossAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
-		s := play(t, helper(hearer), nightly(true))
+		s := newEnv(t, helper(hearer), nightly(true))
 		<-time.After(9 * time.Hour)
-		s.answers(s.card(1), once)
+		s.answer(s.card(1), once)
 		s.stop()
 		<-time.After(30 * time.Hour)
 		s.open()
-		s.hears("[agent nightly] I am done.\nthe report: wrote a")
+		s.waitMessage("[agent nightly] I am done.\nthe report: wrote a")
 		if s.file("a") != "one\n" {
 			t.Errorf("it ran as often as this: %q", s.file("a"))
 		}
@@ -110,10 +110,10 @@ func TestAScheduleWithoutNeeds(t *testing.T) {
 		a := nightly(false)
 		a.Tools = nil
 		noon()
-		s := play(t, helper(hearer), a)
+		s := newEnv(t, helper(hearer), a)
 		for range 2 {
 			<-time.After(24 * time.Hour)
-			s.hears("the report: wrote a")
+			s.waitMessage("the report: wrote a")
 		}
 		synctest.Wait()
 		if s.file("a") != "one\none\n" {

@@ -18,7 +18,7 @@ import (
 
 // TestAStoreThatFails: a failed commit is retried, and no tool runs twice.
 func TestAStoreThatFails(t *testing.T) {
-	s := play(t, helper(writer))
+	s := newEnv(t, helper(writer))
 	var failed atomic.Int64
 	s.rows.mu.Lock()
 	s.rows.fails = func(agents.Commit) error { // every second commit
@@ -28,10 +28,10 @@ func TestAStoreThatFails(t *testing.T) {
 		return nil
 	}
 	s.rows.mu.Unlock()
-	s.writes("go")
-	s.answers(s.card(1), once)
-	s.answers(s.card(2), once)
-	s.hears("told: wrote b")
+	s.write("go")
+	s.answer(s.card(1), once)
+	s.answer(s.card(2), once)
+	s.waitMessage("told: wrote b")
 	if s.file("a") != "one\n" || s.file("b") != "two\n" || failed.Load() < 10 {
 		t.Errorf("it wrote %q and %q in %d tries", s.file("a"), s.file("b"), failed.Load())
 	}
@@ -39,7 +39,7 @@ func TestAStoreThatFails(t *testing.T) {
 
 // TestTheRowWasChangedMeanwhile: the loser of a conflict reads again, and a tool that has run does not run again.
 func TestTheRowWasChangedMeanwhile(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("look", noteA)
 		}
@@ -54,8 +54,8 @@ func TestTheRowWasChangedMeanwhile(t *testing.T) {
 		return nil
 	}
 	s.rows.mu.Unlock()
-	s.writes("go")
-	s.hears("told: This was interrupted")
+	s.write("go")
+	s.waitMessage("told: This was interrupted")
 	if s.file("a") != "one\n" {
 		t.Errorf("it wrote %q", s.file("a"))
 	}
@@ -63,21 +63,21 @@ func TestTheRowWasChangedMeanwhile(t *testing.T) {
 
 func TestTheKillSwitch(t *testing.T) {
 	hold := make(chan struct{})
-	a, b := helper(first("look", noteA)), helper(writer)
-	a.Tools, b.Name = []tools.Tool{pen{name: "look", hold: hold}}, "other"
-	s := play(t, a, b)
-	s.writes("go")
-	s.begun("helper")
+	a, b := helper(firstCalls("look", noteA)), helper(writer)
+	a.Tools, b.Name = []tools.Tool{noteTool{name: "look", hold: hold}}, "other"
+	s := newEnv(t, a, b)
+	s.write("go")
+	s.waitCall("helper")
 	if _, err := s.Use(t.Context(), fayHere, "other"); err != nil {
 		t.Fatal(err)
 	}
-	s.writes("go")
+	s.write("go")
 	r := s.card(1)
 	if _, err := s.StopAll(t.Context(), fayHere); err != nil {
 		t.Fatal(err)
 	}
-	s.stands("helper", permissions.Interrupted)
-	s.stands("other", permissions.Interrupted)
+	s.waitActivity("helper", permissions.Interrupted)
+	s.waitActivity("other", permissions.Interrupted)
 	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled || s.file("a") != "" {
 		t.Errorf("the request is %s, %v, and %q was written", now.State, err, s.file("a"))
 	}
@@ -85,22 +85,22 @@ func TestTheKillSwitch(t *testing.T) {
 
 // TestAnAgentThatIsGone: its session ends, and its request can no longer be answered.
 func TestAnAgentThatIsGone(t *testing.T) {
-	s := play(t, helper(writer))
-	s.writes("go")
+	s := newEnv(t, helper(writer))
+	s.write("go")
 	r, id := s.card(1), s.current("helper").ID
 	s.stop()
 	s.agents = []runtime.Agent{{Name: "heir", Person: "fay", Via: "phone", Model: hearer, Place: s.agents[0].Place}}
 	s.open()
-	s.ends(id)
+	s.waitEnd(id)
 	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled {
 		t.Errorf("what it asked is %s, %v", now.State, err)
 	}
-	s.writes("hello")
-	s.hears("told: hello")
+	s.write("hello")
+	s.waitMessage("told: hello")
 }
 
-// ends waits until a session has ended.
-func (s *stage) ends(id permissions.ID) {
+// waitEnd waits until a session has ended.
+func (s *env) waitEnd(id permissions.ID) {
 	s.t.Helper()
 	for {
 		s.rows.mu.Lock()
@@ -120,7 +120,7 @@ func (s *stage) ends(id permissions.ID) {
 // TestForbiddenToolsAreNotOfferedToModels: neither their schemas nor their names, and they do not run.
 func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
 	var offered []string
-	s := playWith(t, func(s *engine.Settings) { s.Policy.Forbidden = append(s.Policy.Forbidden, "pause") }, helper(
+	s := newEnvWith(t, func(s *engine.Settings) { s.Policy.Forbidden = append(s.Policy.Forbidden, "pause") }, helper(
 		func(turn int, p models.Prompt) models.Reply {
 			if turn > 0 {
 				return says("told: " + newest(p))
@@ -132,8 +132,8 @@ func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
 			reply.Calls = append(reply.Calls, models.Call{ID: "c2", Tool: "delete_it", Input: []byte(noteA)})
 			return reply
 		}))
-	s.writes("go")
-	s.hears("told: There is no tool no_such_tool here. There are ask_user, look, message_agent, other, request_permission, " +
+	s.write("go")
+	s.waitMessage("told: There is no tool no_such_tool here. There are ask_user, look, message_agent, other, request_permission, " +
 		"start_agent, write_file.\nTool delete_it is forbidden here.")
 	if got := strings.Join(offered, " "); got != "request_permission ask_user start_agent message_agent write_file look other" {
 		t.Errorf("the model is offered %s", got)
@@ -142,20 +142,20 @@ func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
 
 // TestWhatIsForbiddenMeanwhile: policy is evaluated again before a call runs.
 func TestWhatIsForbiddenMeanwhile(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("write_file", noteA, "look", noteB)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
+	s.write("go")
 	r := s.card(1)
 	stricter := settings()
 	stricter.Policy.Forbidden = []string{"write_file", "look"}
 	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
-	s.answers(r, once)
-	s.hears("told: Tool write_file is forbidden here.\nTool look is forbidden here.")
+	s.answer(r, once)
+	s.waitMessage("told: Tool write_file is forbidden here.\nTool look is forbidden here.")
 	if s.file("a")+s.file("b") != "" {
 		t.Errorf("it wrote %q and %q", s.file("a"), s.file("b"))
 	}
@@ -163,27 +163,27 @@ func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 
 // TestWhatIsGatedMeanwhile: a call that needed no approval when judged, and needs it now, does not run.
 func TestWhatIsGatedMeanwhile(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
 			return calls("write_file", noteA, "look", noteB)
 		}
 		return says("told: " + newest(p))
 	}))
-	s.writes("go")
+	s.write("go")
 	r := s.card(1)
 	stricter := settings()
 	stricter.Policy.Auto = nil
 	stricter.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
 	s.Configure(stricter)
-	s.answers(r, once)
-	s.hears("told: wrote a\nThis was not run: it is not allowed any more. Call it again to ask.")
+	s.answer(r, once)
+	s.waitMessage("told: wrote a\nThis was not run: it is not allowed any more. Call it again to ask.")
 	if s.file("b") != "" {
 		t.Errorf("it wrote %q", s.file("b"))
 	}
 }
 
 func TestNobodyCanBeReached(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		switch turn {
 		case 0:
 			return calls("write_file", noteA)
@@ -197,12 +197,12 @@ func TestNobodyCanBeReached(t *testing.T) {
 		return says("told: " + transcriptOf(p))
 	}))
 	s.phone.FailReach(&connectors.UnreachableError{Reason: "fay has no phone"})
-	s.writes("go")
+	s.write("go")
 	for _, want := range []string{
 		"Tool approval could not be delivered: fay has no phone", "Question could not be delivered: fay has no phone",
 		"Nobody to ask; continuing.", "Permission request could not be delivered: fay has no phone",
 	} {
-		s.hears(want)
+		s.waitMessage(want)
 	}
 }
 
@@ -219,32 +219,32 @@ func transcriptOf(p models.Prompt) string {
 }
 
 func TestOrdersWithoutARun(t *testing.T) {
-	s := play(t, helper(hearer))
+	s := newEnv(t, helper(hearer))
 	for _, o := range []permissions.Order{permissions.OrderStop, permissions.OrderQuit, permissions.OrderNew, permissions.OrderStop} {
-		s.orders(o)
+		s.order(o)
 	}
 	if got := s.own.Residents()[0].Activity(); got != permissions.Idle {
 		t.Errorf("then it is %s", got)
 	}
 	id := s.current("helper").ID
-	s.orders(permissions.OrderQuit)
-	s.ends(id)
-	s.writes("hello")
-	s.hears("told: hello")
+	s.order(permissions.OrderQuit)
+	s.waitEnd(id)
+	s.write("hello")
+	s.waitMessage("told: hello")
 }
 
 // TestTooManySteps: an endless run is stopped.
 func TestTooManySteps(t *testing.T) {
-	s := playWith(t, func(s *engine.Settings) { s.Policy.Forbidden = nil }, helper(func(int, models.Prompt) models.Reply {
+	s := newEnvWith(t, func(s *engine.Settings) { s.Policy.Forbidden = nil }, helper(func(int, models.Prompt) models.Reply {
 		return calls("nothing", `{}`)
 	}))
-	s.writes("go")
-	s.hears("I stop here: this takes more steps than I may make at once.")
+	s.write("go")
+	s.waitMessage("I stop here: this takes more steps than I may make at once.")
 }
 
 // TestAServerOfTools: its tools may change, and a missing one does not run.
 func TestAServerOfTools(t *testing.T) {
-	box := &shelf{}
+	box := &toolServer{}
 	a := helper(func(turn int, p models.Prompt) models.Reply {
 		if strings.Contains(newest(p), "again") || turn == 0 {
 			return calls("their__pen", noteA)
@@ -252,27 +252,27 @@ func TestAServerOfTools(t *testing.T) {
 		return says("told: " + newest(p))
 	})
 	a.Servers = []runtime.Server{box}
-	s := play(t, a)
-	box.set(pen{name: "their__pen"})
-	s.writes("go")
+	s := newEnv(t, a)
+	box.set(noteTool{name: "their__pen"})
+	s.write("go")
 	r := s.card(1)
 	box.set()
-	s.answers(r, once)
-	s.hears("told: This was not run: the tool their__pen is not there just now.")
-	s.writes("again")
-	s.hears("told: There is no tool their__pen here.")
-	box.set(pen{name: "their__pen"})
-	s.writes("again")
-	s.answers(s.card(2), once)
-	s.hears("told: wrote a")
+	s.answer(r, once)
+	s.waitMessage("told: This was not run: the tool their__pen is not there just now.")
+	s.write("again")
+	s.waitMessage("told: There is no tool their__pen here.")
+	box.set(noteTool{name: "their__pen"})
+	s.write("again")
+	s.answer(s.card(2), once)
+	s.waitMessage("told: wrote a")
 }
 
-// shelf is a server of tools.
-type shelf struct{ now atomic.Pointer[[]tools.Tool] }
+// toolServer is a server of tools.
+type toolServer struct{ now atomic.Pointer[[]tools.Tool] }
 
-func (b *shelf) set(all ...tools.Tool) { b.now.Store(&all) }
+func (b *toolServer) set(all ...tools.Tool) { b.now.Store(&all) }
 
-func (b *shelf) Tools(context.Context) ([]tools.Tool, error) {
+func (b *toolServer) Tools(context.Context) ([]tools.Tool, error) {
 	if all := *b.now.Load(); len(all) > 0 {
 		return all, nil
 	}

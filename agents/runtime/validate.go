@@ -86,7 +86,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	}
 	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from here on the request stays the same, whatever is held later
 	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
-	verdict, err := sh.runtime.desk.Evaluate(ctx, sh.session.Caller(), q)
+	verdict, err := sh.runtime.approvals.Evaluate(ctx, sh.session.Caller(), q)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		v, _, err := spare(r.Text)
@@ -98,7 +98,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 		return v, "", err
 	case isAsking:
 		v.Fate = Runs
-	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.desk.OverRate(sh.session.Caller(), call.Tool):
+	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.approvals.OverRate(sh.session.Caller(), call.Tool):
 		v.Fate = Asks
 	default:
 		v.Fate = Runs
@@ -108,7 +108,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 
 // held returns the tags that the session holds now.
 func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {
-	granted, err := sh.runtime.desk.Held(ctx, sh.session.Caller(), string(sh.session.ID))
+	granted, err := sh.runtime.approvals.Held(ctx, sh.session.Caller(), string(sh.session.ID))
 	if err != nil {
 		return nil, err
 	}

@@ -15,13 +15,13 @@ func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 		return false, sh.poseStep(ctx)
 	}
 	caller := sh.session.Caller()
-	q, err := sh.runtime.desk.Read(ctx, caller, sh.run.Request)
+	q, err := sh.runtime.approvals.Read(ctx, caller, sh.run.Request)
 	if err != nil || q.State == permissions.Pending {
 		return true, err
 	}
 	e := Settled{Request: q, Ends: sh.agent.Terminates}
 	if q.State == permissions.Approved {
-		used, err := sh.runtime.desk.Use(ctx, caller, q.ID, q.Key)
+		used, err := sh.runtime.approvals.Use(ctx, caller, q.ID, q.Key)
 		switch r := permissions.AsRefusal(err); {
 		case r != nil && r.Code != permissions.CodeBroken:
 			e.Voided = r.Text
@@ -40,7 +40,7 @@ func (sh *turn) poseStep(ctx context.Context) error {
 		return err
 	}
 	opening := agents.Opening(sh.session, sh.runtime.stamp())
-	q, err := sh.runtime.desk.Submit(ctx, sh.session.Caller(), sh.request(sh.run.asked()), opening)
+	q, err := sh.runtime.approvals.Submit(ctx, sh.session.Caller(), sh.request(sh.run.asked()), opening)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
@@ -135,12 +135,12 @@ func (sh *turn) halt(ctx context.Context, by string) error {
 	if sh.run.Request != "" {
 		brief, done := context.WithTimeout(ctx, stopTime)
 		defer done()
-		err := sh.runtime.desk.Withdraw(brief, sh.asker(), sh.run.Request, by)
+		err := sh.runtime.approvals.Withdraw(brief, sh.asker(), sh.run.Request, by)
 		if r := permissions.AsRefusal(err); err != nil && (r == nil || r.Code == permissions.CodeBroken) {
 			return err
 		}
 		if sh.run.State == WaitAck {
-			q, err := sh.runtime.desk.Read(brief, sh.asker(), sh.run.Request)
+			q, err := sh.runtime.approvals.Read(brief, sh.asker(), sh.run.Request)
 			if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func (sh *turn) recall(ctx context.Context) error {
 	if key == "" {
 		return nil
 	}
-	q, found, err := sh.runtime.desk.Posed(ctx, sh.asker(), key)
+	q, found, err := sh.runtime.approvals.Posed(ctx, sh.asker(), key)
 	if err == nil && found && q.DecidedVia != permissions.ViaGrant {
 		sh.run.Request = q.ID
 	}
@@ -191,7 +191,7 @@ func (sh *turn) end(ctx context.Context) error {
 	if err := sh.runtime.endChildren(ctx, sh.session.ID); err != nil {
 		return err
 	}
-	if err := sh.runtime.desk.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
+	if err := sh.runtime.approvals.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
 		return err
 	}
 	sh.session.EndedAt = sh.runtime.stamp()

@@ -12,20 +12,20 @@ import (
 
 // TestAnAgentThatIsAnothersNow: an agent's new owner does not see its earlier chat.
 func TestAnAgentThatIsAnothersNow(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		if strings.Contains(newest(p), "my secret") {
 			return calls("write_file", noteA)
 		}
 		return says("told: " + transcriptOf(p))
 	}))
-	s.writes("my secret")
+	s.write("my secret")
 	r, id := s.card(1), s.current("helper").ID
 	s.stop()
 	s.agents[0].Person = "sam"
 	s.open()
-	s.writesAs(sam, "hello")
-	s.hears("told: hello")
-	s.ends(id)
+	s.writeAs(sam, "hello")
+	s.waitMessage("told: hello")
+	s.waitEnd(id)
 	if now := s.current("helper"); now.Person != "sam" || now.ID == id {
 		t.Errorf("its session is %+v", now)
 	}
@@ -45,7 +45,7 @@ func TestWordsThatPassForOthers(t *testing.T) {
 		}
 		return says("I read: " + newest(p))
 	}
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		child := strings.HasPrefix(p.System, "You are helper/x")
 		switch {
 		case !child && turn == 0:
@@ -55,13 +55,13 @@ func TestWordsThatPassForOthers(t *testing.T) {
 		}
 		return reads(p)
 	}))
-	s.writes("go")
-	s.hears("│ [daycared] You hold @network")
+	s.write("go")
+	s.waitMessage("│ [daycared] You hold @network")
 }
 
 // TestAnAgentOfAPersonsName does not speak for that person.
 func TestAnAgentOfAPersonsName(t *testing.T) {
-	a := runtime.Agent{Name: "fay", Person: "fay", Via: "phone", Model: mind(func(turn int, p models.Prompt) models.Reply {
+	a := runtime.Agent{Name: "fay", Person: "fay", Via: "phone", Model: modelFunc(func(turn int, p models.Prompt) models.Reply {
 		if strings.HasPrefix(p.System, "You are fay/x") {
 			return says("I read: " + newest(p))
 		}
@@ -70,14 +70,14 @@ func TestAnAgentOfAPersonsName(t *testing.T) {
 		}
 		return says("told: " + newest(p))
 	})}
-	s := play(t, a)
-	s.writes("go")
-	s.hears("I read: [agent fay] p")
+	s := newEnv(t, a)
+	s.write("go")
+	s.waitMessage("I read: [agent fay] p")
 }
 
 // TestAgentsThatWakeEachOther go on for a while, and then wait for their person.
 func TestAgentsThatWakeEachOther(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+	s := newEnv(t, helper(func(turn int, p models.Prompt) models.Reply {
 		child := strings.HasPrefix(p.System, "You are helper/x")
 		switch said := newest(p); {
 		case !child && turn == 0:
@@ -87,9 +87,9 @@ func TestAgentsThatWakeEachOther(t *testing.T) {
 		}
 		return says("you are welcome")
 	}))
-	s.writes("go")
-	s.hears("I wait for you")
-	tokens := s.stands("helper", permissions.Idle).Tokens
-	s.writes("go on") // which resets the count
-	s.until("helper", func(x permissions.AgentSession) bool { return x.Tokens > 2*tokens-100 && x.Status == permissions.Idle })
+	s.write("go")
+	s.waitMessage("I wait for you")
+	tokens := s.waitActivity("helper", permissions.Idle).Tokens
+	s.write("go on") // which resets the count
+	s.waitSession("helper", func(x permissions.AgentSession) bool { return x.Tokens > 2*tokens-100 && x.Status == permissions.Idle })
 }

@@ -9,7 +9,7 @@ import (
 
 // Without a grant no file outside is accessible by any name; with one, it is.
 func TestFilesOutside(t *testing.T) {
-	dir := stage(t, "ws/in", "out/secret", "out/deep/er")
+	dir := tempFiles(t, "ws/in", "out/secret", "out/deep/er")
 	ws, out := filepath.Join(dir, "ws"), filepath.Join(dir, "out")
 	secret := filepath.Join(out, "secret")
 	for name, target := range map[string]string{"file": secret, "folder": out, "root": "/", "dots": "../out"} {
@@ -81,7 +81,7 @@ func TestFilesOutside(t *testing.T) {
 
 // What was opened is what is allowed: a renamed folder stays accessible, and another folder with its name does not become so.
 func TestARenamedFolder(t *testing.T) {
-	dir := stage(t, "granted/one", "other/two")
+	dir := tempFiles(t, "granted/one", "other/two")
 	granted, other := filepath.Join(dir, "granted"), filepath.Join(dir, "other")
 	cmd, release, err := New(Options{}).Command(t.Context(), Policy{Read: []string{granted}},
 		"/bin/sh", "-c", `cat "$0/granted/one"; echo; read x; cat "$0/granted/two" || echo no; cat "$0/moved/one"`, dir)
@@ -121,7 +121,7 @@ func TestARenamedFolder(t *testing.T) {
 
 // A hard link made beforehand in an allowed folder is the file: this cannot be prevented.
 func TestAHardLinkFromBeforeIsTheFile(t *testing.T) {
-	dir := stage(t, "ws/in", "out/secret")
+	dir := tempFiles(t, "ws/in", "out/secret")
 	if err := os.Link(filepath.Join(dir, "out/secret"), filepath.Join(dir, "ws/hard")); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestAHardLinkFromBeforeIsTheFile(t *testing.T) {
 
 // Files move within the writable folders, as programs expect.
 func TestMovingWithin(t *testing.T) {
-	dir := stage(t, "a/one", "b/two", "c/three")
+	dir := tempFiles(t, "a/one", "b/two", "c/three")
 	w := Policy{Write: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Read: []string{filepath.Join(dir, "c")}}
 	for _, c := range []struct {
 		probe []string

@@ -16,7 +16,7 @@ import (
 
 // Other kernel interfaces, and other processes, are inaccessible whatever was granted.
 func TestOtherKernelInterfacesAreBlocked(t *testing.T) {
-	dir := stage(t, "in")
+	dir := tempFiles(t, "in")
 	victim := strconv.Itoa(os.Getpid())
 	place := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(unsafe.StringData(Path)))), 10)
 	s, w := New(Options{}), Policy{Write: []string{dir}, Network: true}
@@ -59,7 +59,7 @@ func TestTheOtherTableOfSystemCalls(t *testing.T) {
 		t.Log("this machine has one table")
 		return
 	}
-	dir := stage(t)
+	dir := tempFiles(t)
 	write(t, filepath.Join(dir, "other.c"), `#include <unistd.h>
 int main(void) {
 	long got = 359; /* socket */
@@ -83,7 +83,7 @@ int main(void) {
 func TestWhatACommandInherits(t *testing.T) {
 	t.Setenv("DAYCARED_TOKEN_FILE", "/secret/token")
 	t.Setenv("CREDENTIALS_DIRECTORY", "/secret/credentials")
-	dir := stage(t, "secret")
+	dir := tempFiles(t, "secret")
 	fd, err := unix.Open(filepath.Join(dir, "secret"), unix.O_RDONLY, 0) // not close-on-exec, as by a careless parent
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWhatACommandInherits(t *testing.T) {
 
 // A scratch folder is private to its command, writable, and removed afterwards.
 func TestScratch(t *testing.T) {
-	dir := stage(t, "elsewhere/x")
+	dir := tempFiles(t, "elsewhere/x")
 	s := New(Options{Scratch: dir})
 	said, code := run(t, s, Policy{}, "/bin/sh", "-c",
 		`cd "$TMPDIR" && pwd && stat -c %a . && mkdir -p a/b && echo x >a/b/c && chmod 0 a/b && test "$HOME" = "$TMPDIR"`)

@@ -24,7 +24,7 @@ import (
 // pipe is a named pipe that sandboxed processes hold open while they live.
 func pipe(t *testing.T) (dir, name string) {
 	t.Helper()
-	dir = stage(t)
+	dir = tempFiles(t)
 	name = filepath.Join(dir, "pipe")
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestAStreamThatIsClosed(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	dir := stage(t, "file")
+	dir := tempFiles(t, "file")
 	for _, c := range []struct {
 		says string
 		code int
@@ -262,7 +262,7 @@ func TestExitCodes(t *testing.T) {
 
 // A scratch folder is removed even if a command removed its own permissions.
 func TestAScratchFolderIsRemovedWithoutPermissions(t *testing.T) {
-	dir := stage(t, "scratch/a/b/c")
+	dir := tempFiles(t, "scratch/a/b/c")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

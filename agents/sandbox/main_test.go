@@ -58,8 +58,8 @@ var operations = map[string]Operation{
 	"unwritable": func(json.RawMessage) (any, error) { return make(chan int), nil },
 }
 
-// stage is a folder for one test, with files, and without symbolic links in its path.
-func stage(t *testing.T, files ...string) string {
+// tempFiles is a folder for one test, with files, and without symbolic links in its path.
+func tempFiles(t *testing.T, files ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

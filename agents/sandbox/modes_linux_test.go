@@ -15,7 +15,7 @@ import (
 
 // A command sets modes where it may write, and nowhere else: not by a name, through a link, or of what it may only read.
 func TestModes(t *testing.T) {
-	dir := stage(t, "ws/file", "ws/sub/file", "out/secret", "held/file")
+	dir := tempFiles(t, "ws/file", "ws/sub/file", "out/secret", "held/file")
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for link, target := range map[string]string{"ws/in": "file", "ws/away": at("out/secret"), "ws/out": "../out"} {
 		if err := os.Symlink(target, at(link)); err != nil {
@@ -91,7 +91,7 @@ func TestModes(t *testing.T) {
 
 // Nothing that a command leaves runs as the daemon's account or group for others: these bits cannot be set in any way.
 func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
-	dir := stage(t)
+	dir := tempFiles(t)
 	w := Policy{Write: []string{dir}, Dir: dir}
 	none := func(t *testing.T) {
 		t.Helper()
@@ -148,7 +148,7 @@ func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
 
 // Programs that set modes work normally, many at once.
 func TestProgramsThatSetModes(t *testing.T) {
-	dir := stage(t, "one")
+	dir := tempFiles(t, "one")
 	said, code := run(t, New(Options{}), Policy{Write: []string{dir}, Dir: dir}, "/bin/sh", "-ec", `
 		chmod 640 one; stat -c %a one
 		cp -p one two; stat -c %a two
@@ -203,7 +203,7 @@ func TestOddCalls(t *testing.T) {
 
 // A sandbox in a sandbox cannot ask about modes, so it sets none.
 func TestASandboxInASandbox(t *testing.T) {
-	dir := stage(t, "ws/file", "out/secret")
+	dir := tempFiles(t, "ws/file", "out/secret")
 	w := probing(Policy{Write: []string{filepath.Join(dir, "ws")}, Dir: filepath.Join(dir, "ws")})
 	w.Read = append(w.Read, "/proc") // where the inner supervisor looks for its own
 	for what, says := range map[string]string{

@@ -15,7 +15,7 @@ import (
 
 // The daemon's files are never accessible, by any name, existing or not.
 func TestTheDaemonsOwn(t *testing.T) {
-	dir := stage(t, "ws/file", "state/daycared/db", "home/.config/x")
+	dir := tempFiles(t, "ws/file", "state/daycared/db", "home/.config/x")
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for link, target := range map[string]string{"alias": "state", "ws/state": "../state"} {
 		if err := os.Symlink(target, at(link)); err != nil {
@@ -69,7 +69,7 @@ func TestTheDaemonsOwn(t *testing.T) {
 
 // A policy is what people were shown: no path leads elsewhere, or is missing.
 func TestOddPaths(t *testing.T) {
-	dir := stage(t, "real/file")
+	dir := tempFiles(t, "real/file")
 	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestOddPaths(t *testing.T) {
 
 // An operation runs in a sandbox and returns its result.
 func TestOperations(t *testing.T) {
-	dir := stage(t, "ws/file", "out/secret")
+	dir := tempFiles(t, "ws/file", "out/secret")
 	s, w := New(Options{}), Policy{Read: []string{filepath.Join(dir, "ws")}}
 	if place := os.Getenv(counting); place != "" { // for its coverage data
 		w.Write = append(w.Write, own.Resolve(place))
@@ -134,7 +134,7 @@ func TestOrders(t *testing.T) {
 		t.Errorf("a torn order ended with %d", code)
 	}
 	out := &bytes.Buffer{}
-	name := filepath.Join(stage(t, "file"), "file")
+	name := filepath.Join(tempFiles(t, "file"), "file")
 	order := `{"Operation":"read","Off":true,"Input":"` + name + `"}`
 	if code := asOperation(strings.NewReader(order), out, operations); code != 0 || out.String() != `{"output":"of file"}` {
 		t.Errorf("ended with %d, saying %q", code, out)

@@ -10,7 +10,7 @@ import (
 func TestWriteFile(t *testing.T) { inBothModes(t, tryWriteFile) }
 
 func tryWriteFile(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/a": "one\ntwo\n", "ws/binary": "\x00\x01", "out/secret": "secret"})
+	dir, p := tempFiles(t, map[string]string{"ws/a": "one\ntwo\n", "ws/binary": "\x00\x01", "out/secret": "secret"})
 	ws := filepath.Join(dir, "ws")
 	if err := os.Chmod(filepath.Join(ws, "a"), 0o751); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func tryWriteFile(t *testing.T) {
 func TestAFileThatChangedSince(t *testing.T) { inBothModes(t, tryAFileThatChangedSince) }
 
 func tryAFileThatChangedSince(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/a": "one\n"})
+	dir, p := tempFiles(t, map[string]string{"ws/a": "one\n"})
 	a := filepath.Join(dir, "ws/a")
 	writing, editing := args{"path": "a", "content": "two\n"}, args{"path": "a", "old_text": "one", "new_text": "two"}
 	making := args{"path": "b", "content": "x"}
@@ -96,7 +96,7 @@ func tryAFileThatChangedSince(t *testing.T) {
 func TestAFileThatMayNotBeRead(t *testing.T) { inBothModes(t, tryAFileThatMayNotBeRead) }
 
 func tryAFileThatMayNotBeRead(t *testing.T) {
-	dir, p := stage(t, map[string]string{"out/secret": "the secret\n"})
+	dir, p := tempFiles(t, map[string]string{"out/secret": "the secret\n"})
 	secret := filepath.Join(dir, "out/secret")
 	for name, in := range map[string]args{
 		"write_file": {"path": secret, "content": "mine\n"},
@@ -132,7 +132,7 @@ func tryAFileThatMayNotBeRead(t *testing.T) {
 func TestEditFile(t *testing.T) { inBothModes(t, tryEditFile) }
 
 func tryEditFile(t *testing.T) {
-	dir, p := stage(t, map[string]string{
+	dir, p := tempFiles(t, map[string]string{
 		"ws/a": "one two two\n", "ws/dos": "one\r\ntwo\r\nthree\r\n", "ws/mixed": "one\r\ntwo\n", "ws/binary": "one\x00",
 		"ws/full": strings.Repeat("x", maxFile), "ws/over": strings.Repeat("x", maxFile+1),
 	})
@@ -178,7 +178,7 @@ func tryEditFile(t *testing.T) {
 
 // Writing is atomic.
 func TestAWriteThatFails(t *testing.T) {
-	dir, _ := stage(t, map[string]string{"ws/a": "one", "ws/folder/x": ""})
+	dir, _ := tempFiles(t, map[string]string{"ws/a": "one", "ws/folder/x": ""})
 	s := spot{Root: filepath.Join(dir, "ws"), Name: "a"}
 	for _, p := range []putting{
 		{spot{Root: s.Root, Name: "a"}, []byte("two"), "another basis"},
@@ -202,7 +202,7 @@ func TestAWriteThatFails(t *testing.T) {
 
 // In the workspace an agent may read, and asks to write in the whole workspace, not file by file.
 func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/a": "one\n"})
+	dir, p := tempFiles(t, map[string]string{"ws/a": "one\n"})
 	p.Tags = nil
 	call(t, p, "read_file", args{"path": "a"}).says(t, false, "one")
 	for name, in := range map[string]args{

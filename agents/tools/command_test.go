@@ -18,7 +18,7 @@ import (
 )
 
 func TestRunCommand(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/a": "one\n", "ws/sub/b": "", "out/secret": "secret\n", "out/other": "other\n"})
+	dir, p := tempFiles(t, map[string]string{"ws/a": "one\n", "ws/sub/b": "", "out/secret": "secret\n", "out/other": "other\n"})
 	out := filepath.Join(dir, "out")
 	for _, c := range []struct {
 		name   string
@@ -83,7 +83,7 @@ func TestACommandWithoutAWorkspace(t *testing.T) {
 func TestACommandAndTheNetwork(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("from the net")) }))
 	defer page.Close()
-	dir, p := stage(t, nil)
+	dir, p := tempFiles(t, nil)
 	socket := filepath.Join(dir, "ws", "docker.sock")
 	if len(socket) > 100 {
 		short, err := os.MkdirTemp("", "dc")
@@ -126,7 +126,7 @@ func TestACommandAndTheNetwork(t *testing.T) {
 // On a timeout or a cancellation a command ends with all its descendants.
 func TestACommandThatGoesOn(t *testing.T) {
 	for _, how := range []string{"its time is over", "it is given up"} {
-		dir, p := stage(t, nil)
+		dir, p := tempFiles(t, nil)
 		pipe := filepath.Join(dir, "ws/pipe")
 		if err := unix.Mkfifo(pipe, 0o600); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestACommandThatGoesOn(t *testing.T) {
 
 // Of a long output the model gets start and end, much is kept, and the rest is reported as missing.
 func TestMuchOutput(t *testing.T) {
-	_, p := stage(t, nil)
+	_, p := tempFiles(t, nil)
 	o := call(t, p, "run_command", args{"command": "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end; printf '\\377' >&2"})
 	o.says(t, false, "stdout:\nbegin\nxxx")
 	o.says(t, false, "bytes are left out here …\nxxx")
@@ -197,7 +197,7 @@ func TestEnds(t *testing.T) {
 
 // TestACommandWithoutTheNetworkThatIsHeldNamesIt: only if the network is held, was not asked for, and the command failed.
 func TestACommandWithoutTheNetworkThatIsHeldNamesIt(t *testing.T) {
-	_, p := stage(t, nil)
+	_, p := tempFiles(t, nil)
 	for _, c := range []struct {
 		in    args
 		held  []string

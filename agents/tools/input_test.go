@@ -13,7 +13,7 @@ import (
 
 // Every tool refuses an invalid input, in words for a model.
 func TestStrictInputs(t *testing.T) {
-	_, p := stage(t, map[string]string{"ws/a": "x"})
+	_, p := tempFiles(t, map[string]string{"ws/a": "x"})
 	for _, c := range []struct{ tool, input, says string }{
 		{"read_file", ``, `"path" is missing`},
 		{"read_file", `null`, "must be a JSON object"},
@@ -105,7 +105,7 @@ func TestSpecs(t *testing.T) {
 
 // A path is taken as written, or refused.
 func TestPaths(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/a": "x", "ws/sub/b": "y", "out/c": "z"})
+	dir, p := tempFiles(t, map[string]string{"ws/a": "x", "ws/sub/b": "y", "out/c": "z"})
 	for _, c := range []struct{ path, needs, says string }{
 		{"a", "", ""}, {"sub/b", "", ""}, {".", "", ""}, {filepath.Join(dir, "ws/a"), "", ""},
 		{filepath.Join(dir, "out/c"), "read access to " + filepath.Join(dir, "out/c"), ""},
@@ -132,7 +132,7 @@ func TestPaths(t *testing.T) {
 
 // TestNoToolSpeaksOfGo gives every tool every wrong input.
 func TestNoToolSpeaksOfGo(t *testing.T) {
-	_, p := stage(t, map[string]string{"ws/x": "x"})
+	_, p := tempFiles(t, map[string]string{"ws/x": "x"})
 	for _, one := range All(sandbox.New(sandbox.Options{})) {
 		for _, input := range schematest.Wrong(one.Spec().Schema) {
 			_, err := one.Plan(t.Context(), p, json.RawMessage(input))

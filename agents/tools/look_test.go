@@ -20,7 +20,7 @@ func tryReadFile(t *testing.T) {
 	for i := range 5000 {
 		fmt.Fprintf(many, "line %d\n", i+1)
 	}
-	dir, p := stage(t, map[string]string{
+	dir, p := tempFiles(t, map[string]string{
 		"ws/a": "one\ntwo\nthree", "ws/empty": "", "ws/many": many.String(), "ws/binary": "a\x00b", "ws/latin": "ok\ncaf\xe9\n",
 		"ws/wide": strings.Repeat("é", 3000) + "\nafter\n", "ws/large": strings.Repeat("x", 1000) + "\n", "out/secret": "secret",
 		"ws/long": strings.Repeat(strings.Repeat("y", 1500)+"\n", 100),
@@ -78,7 +78,7 @@ func tryReadFile(t *testing.T) {
 
 // The operator may name the workspace through a symbolic link.
 func TestAWorkspaceBehindALink(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/a": "one"})
+	dir, p := tempFiles(t, map[string]string{"ws/a": "one"})
 	alias := filepath.Join(dir, "alias")
 	if err := os.Symlink("ws", alias); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func tryMovedWorkspace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, p := stage(t, map[string]string{"ws/file": "one", "out/file": "CANARY", "out/ws/file": "CANARY"})
+			dir, p := tempFiles(t, map[string]string{"ws/file": "one", "out/file": "CANARY", "out/ws/file": "CANARY"})
 			symlink(t, "ws", filepath.Join(dir, "alias"))
 			p = p.In(filepath.Join(dir, "alias"))
 			calls := map[string]args{
@@ -177,7 +177,7 @@ func symlink(t *testing.T, target, name string) {
 func TestAWorkspaceThatMovesInBetween(t *testing.T) { inBothModes(t, tryLateMove) }
 
 func tryLateMove(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/file": "one", "out/file": "CANARY"})
+	dir, p := tempFiles(t, map[string]string{"ws/file": "one", "out/file": "CANARY"})
 	tag, err := p.tag("@read", "file")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func tryListFiles(t *testing.T) {
 	for i := range 1100 {
 		files[fmt.Sprintf("out/many/%04d", i)] = ""
 	}
-	dir, p := stage(t, files)
+	dir, p := tempFiles(t, files)
 	if err := os.Symlink("../out", filepath.Join(dir, "ws/link")); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func tryListFiles(t *testing.T) {
 func TestSearchFiles(t *testing.T) { inBothModes(t, trySearchFiles) }
 
 func trySearchFiles(t *testing.T) {
-	dir, p := stage(t, map[string]string{
+	dir, p := tempFiles(t, map[string]string{
 		"ws/a.go": "package a\n// TODO one\r\nfunc f() {}\n", "ws/b.txt": "todo two\n", "ws/.git/x": "TODO", "ws/bin": "TODO\x00",
 		"ws/huge": strings.Repeat("TODO\n", maxSearched/5+1), "ws/sub/many": strings.Repeat("many\n", 300),
 		"ws/wide": "wide " + strings.Repeat("é", 400) + "\n", "out/secret": "TODO",
@@ -272,7 +272,7 @@ func trySearchFiles(t *testing.T) {
 
 // If there is too much to walk through, that is reported.
 func TestASearchThroughTooMuchIsReported(t *testing.T) {
-	dir, _ := stage(t, map[string]string{"ws/a": "x"})
+	dir, _ := tempFiles(t, map[string]string{"ws/a": "x"})
 	s := spot{Root: filepath.Join(dir, "ws"), Name: "."}
 	for _, stop := range []error{errTooMany, errEnough} {
 		err := s.walk(1, func(*os.Root, string, string, os.DirEntry) error { return stop })
@@ -295,7 +295,7 @@ func TestASearchThroughTooMuchIsReported(t *testing.T) {
 
 // The daemon's own files are not read for anybody, even when the tag is held.
 func TestTheDaemonsOwnFiles(t *testing.T) {
-	dir, p := stage(t, map[string]string{"ws/state/db": "x"})
+	dir, p := tempFiles(t, map[string]string{"ws/state/db": "x"})
 	box := sandbox.New(sandbox.Options{Own: []string{filepath.Join(dir, "ws/state")}})
 	for _, tool := range All(box) {
 		in := map[string]args{

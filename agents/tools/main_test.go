@@ -65,8 +65,8 @@ func inBothModes(t *testing.T, test func(*testing.T)) {
 	}
 }
 
-// stage is a place with a workspace, "ws", in a larger folder.
-func stage(t *testing.T, files map[string]string) (dir string, p Workspace) {
+// tempFiles is a place with a workspace, "ws", in a larger folder.
+func tempFiles(t *testing.T, files map[string]string) (dir string, p Workspace) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -11,7 +11,7 @@ func TestWhole(t *testing.T) { inBothModes(t, tryWhole) }
 
 func tryWhole(t *testing.T) {
 	long := strings.Repeat("y", 5000) + "\r\nend"
-	_, p := stage(t, map[string]string{
+	_, p := tempFiles(t, map[string]string{
 		"ws/a": "one\ntwo\nthree", "ws/empty": "", "ws/long": long, "ws/binary": "a\x00b", "ws/huge": strings.Repeat("x", maxFile+1),
 		"out/secret": "secret",
 	})

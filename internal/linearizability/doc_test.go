@@ -1,10 +1,10 @@
 // Package linear tests that decisions are linearizable: whatever many clients do to one request concurrently over real
 // sockets, their replies are possible in some sequential order.
 //
-// A scene is one question with 8 to 64 clients that ask it, answer it, cancel it, revoke approvals, tap twice, lose the
-// reply and stop everything while its deadline comes (scene_test.go). All replies go into a history (history_test.go),
+// A scenario is one question with 8 to 64 clients that ask it, answer it, cancel it, revoke approvals, tap twice, lose the
+// reply and stop everything while its deadline comes (scenario_test.go). All replies go into a history (history_test.go),
 // which porcupine checks per request against a model of one request that shares no code with the daemon
-// (model_test.go). The engine, its store and the sockets are real (stage_test.go).
+// (model_test.go). The engine, its store and the sockets are real (env_test.go).
 //
 // LINEAR_OPS is the number of calls, 100,000 by default. LINEAR_SEED seeds the random generators: the same seed has the
 // same scenes and clients; their interleaving is the machine's.

@@ -21,14 +21,14 @@ func TestAFaultIsFound(t *testing.T) {
 		{"an approval for once is given out twice", func(s engine.Store) engine.Store { return &generous{s} }},
 		{"a reader is told what was before", func(s engine.Store) engine.Store { return &stale{memory{Store: s}} }},
 		{"a vote counts twice", func(s engine.Store) engine.Store { return &twofold{s} }},
-		{"an answer counts after the time is over", func(s engine.Store) engine.Store { return &patient{s} }},
+		{"an answer counts after the time is over", func(s engine.Store) engine.Store { return &timeless{s} }},
 		{"a tap that comes again is another", func(s engine.Store) engine.Store { return &keyless{s} }},
 		{"the kill switch cancels nothing", func(s engine.Store) engine.Store { return &unstopped{s} }},
 	}
 	for _, fault := range faults {
 		t.Run(fault.name, func(t *testing.T) {
 			const most = 40_000 // calls; a few hundred are enough except for the stop
-			s := newStage(t, fault.through)
+			s := newEnv(t, fault.through)
 			all := &tally{}
 			k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
 			err := s.run(t.Context(), 8, 8, uint64(time.Now().UnixNano()), most, all, k)
@@ -116,10 +116,10 @@ func (f *twofold) Apply(ctx context.Context, id permissions.ID, e permissions.Tr
 	return c, err
 }
 
-// patient stops time for deciders.
-type patient struct{ engine.Store }
+// timeless stops time for deciders.
+type timeless struct{ engine.Store }
 
-func (p *patient) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
+func (p *timeless) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	switch event := e.(type) {
 	case permissions.Expire:
 		return permissions.Change{}, permissions.ErrNotDue

@@ -12,15 +12,15 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// event is one call of a scene, as seen from outside.
+// event is one call of a scenario, as seen from outside.
 type event struct {
 	client int
-	deed   deed // without what the scene shares
+	deed   deed // without what the scenario shares
 	made   call
 	id     string // its request; empty if unknown: an ask without a reply
 }
 
-// history is what happened in one scene: one question, with all requests that came of it.
+// history is what happened in one scenario: one question, with all requests that came of it.
 type history struct {
 	question *question
 	switches *switches

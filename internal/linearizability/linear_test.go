@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // layouts are how many scenes run at a time, and with how many clients each.
-var layouts = []struct{ tables, players, share int }{
+var layouts = []struct{ tables, clients, share int }{
 	{8, 8, 6}, {4, 16, 2}, {2, 32, 1}, {1, 64, 1},
 }
 
@@ -49,13 +49,13 @@ func TestDecidingIsLinearizable(t *testing.T) {
 		}
 		t.Logf("LINEAR_SEED=%d", seed)
 		defer debug.SetGCPercent(debug.SetGCPercent(400)) // saves a fifth of the processor time for 100 MiB
-		s := newStage(t, nil)
+		s := newEnv(t, nil)
 		began, all := time.Now(), &tally{}
 		k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
 		until := int64(0)
 		for _, l := range layouts {
 			until += calls * int64(l.share) / 10
-			if err := s.run(t.Context(), l.tables, l.players, seed+uint64(l.players), until, all, k); err != nil {
+			if err := s.run(t.Context(), l.tables, l.clients, seed+uint64(l.clients), until, all, k); err != nil {
 				t.Fatalf("LINEAR_SEED=%d: %v", seed, err)
 			}
 		}
@@ -74,8 +74,8 @@ func TestDecidingIsLinearizable(t *testing.T) {
 }
 
 // run plays so many scenes concurrently until the number of calls is reached, and returns the first violation.
-func (s *stage) run(
-	ctx context.Context, tables, players int, seed uint64, until int64, all *tally, k *switches,
+func (s *env) run(
+	ctx context.Context, tables, clients int, seed uint64, until int64, all *tally, k *switches,
 ) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -83,8 +83,8 @@ func (s *stage) run(
 	for table := range tables {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil && all.calls.Load() < until; n++ {
-				name := fmt.Sprintf("%d-%d-%d", players, table, n)
-				h := s.play(ctx, name, seed+uint64(table)<<32+uint64(n), players, all, k)
+				name := fmt.Sprintf("%d-%d-%d", clients, table, n)
+				h := s.runScenario(ctx, name, seed+uint64(table)<<32+uint64(n), clients, all, k)
 				if ctx.Err() != nil {
 					return
 				}

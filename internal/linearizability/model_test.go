@@ -72,7 +72,7 @@ type deed struct {
 	hints
 }
 
-// question is what the requests of one scene share.
+// question is what the requests of one scenario share.
 type question struct {
 	keyed  bool
 	quorum int

@@ -66,13 +66,13 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 		return models.Reply{}, err
 	}
 	before := m.last(p.Messages)
-	now := scene(p.Messages)
+	now := situationOf(p.Messages)
 	t, groups := m.next(before, now)
 	if t == nil {
 		return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: fmt.Sprintf(
 			"the script %s has no turn after %s for: %s", m.name, before, clip(now.newest()))}
 	}
-	reply := t.play(now, groups, calls(p.Messages))
+	reply := t.reply(now, groups, calls(p.Messages))
 	if write != nil && reply.Text != "" {
 		write(reply.Text)
 	}
@@ -94,7 +94,7 @@ func (m *Model) last(messages []models.Message) string {
 				continue
 			}
 		}
-		if t, _ := m.next(before, scene(messages[:i])); t != nil {
+		if t, _ := m.next(before, situationOf(messages[:i])); t != nil {
 			before = t.name
 		}
 	}
@@ -108,7 +108,7 @@ func (m *Model) played(id string) (name string, ok bool) {
 }
 
 // next is the first turn whose conditions hold, with the matches of its groups.
-func (m *Model) next(before string, now stage) (*turn, []string) {
+func (m *Model) next(before string, now situation) (*turn, []string) {
 	for i := range m.turns {
 		if groups, ok := m.turns[i].fits(before, now); ok {
 			return &m.turns[i], groups

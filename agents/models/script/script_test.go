@@ -33,19 +33,19 @@ turns:
   - {name: chat, said: '', say: 'You wrote "{{said}}".'}
 `
 
-// play plays a script against results, by tool, and the person's texts.
-type play struct {
+// player plays a script against results, by tool, and the person's texts.
+type player struct {
 	t        *testing.T
 	m        *script.Model
 	messages []models.Message
 }
 
-func (p *play) says(text string) { p.add(models.Message{Role: models.User, Text: text}) }
+func (p *player) says(text string) { p.add(models.Message{Role: models.User, Text: text}) }
 
-func (p *play) add(m models.Message) { p.messages = append(p.messages, m) }
+func (p *player) add(m models.Message) { p.messages = append(p.messages, m) }
 
 // turn asks, and answers the calls of the reply.
-func (p *play) turn(results ...models.Result) models.Reply {
+func (p *player) turn(results ...models.Result) models.Reply {
 	p.t.Helper()
 	var heard strings.Builder
 	ask := func(m models.Model) models.Reply {
@@ -85,7 +85,7 @@ func parse(t *testing.T, text string) *script.Model {
 }
 
 func TestAJob(t *testing.T) {
-	p := &play{t: t, m: parse(t, job)}
+	p := &player{t: t, m: parse(t, job)}
 	p.says("Publish it")
 	reply := p.turn(models.Result{Text: `denied by fay: "drafts"`}, models.Result{Text: "text"})
 	want := []models.Call{
@@ -125,13 +125,13 @@ func TestAJob(t *testing.T) {
 }
 
 func TestScriptBranches(t *testing.T) {
-	p := &play{t: t, m: parse(t, job)}
+	p := &player{t: t, m: parse(t, job)}
 	p.says("publish it")
 	p.turn(models.Result{Text: "written"}, models.Result{Text: "no such file", Error: true})
 	if reply := p.turn(); reply.Text != "It failed: written\nno such file" {
 		t.Error(reply.Text)
 	}
-	p = &play{t: t, m: parse(t, job)}
+	p = &player{t: t, m: parse(t, job)}
 	p.says("publish it")
 	p.turn(models.Result{Text: "written {{said}}"}, models.Result{Text: "text"})
 	if reply := p.turn(models.Result{Text: "blog"}); !strings.Contains(string(reply.Calls[0].Input), "written {{said}}?") {

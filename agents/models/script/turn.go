@@ -31,16 +31,16 @@ type call struct {
 	input any
 }
 
-// stage is the situation that the conditions are checked against.
-type stage struct {
+// situation is what the conditions are checked against.
+type situation struct {
 	said    string          // the person's last text
 	results []models.Result // the newest message, if it is results
 	fresh   bool            // the newest message is a person's
 }
 
-// scene derives the stage from a conversation.
-func scene(messages []models.Message) stage {
-	var s stage
+// situationOf derives it from a conversation.
+func situationOf(messages []models.Message) situation {
+	var s situation
 	if len(messages) > 0 {
 		newest := messages[len(messages)-1]
 		s.fresh, s.results = newest.Role == models.User, newest.Results
@@ -59,7 +59,7 @@ func scene(messages []models.Message) stage {
 }
 
 // newest is the text of the newest message.
-func (s stage) newest() string {
+func (s situation) newest() string {
 	if s.fresh {
 		return s.said
 	}
@@ -67,7 +67,7 @@ func (s stage) newest() string {
 }
 
 // text is the nth result; 0: all results.
-func (s stage) text(n int) string {
+func (s situation) text(n int) string {
 	var lines []string
 	for i, r := range s.results {
 		if n == 0 || n == i+1 {
@@ -78,7 +78,7 @@ func (s stage) text(n int) string {
 }
 
 // fits reports whether the turn's conditions hold, and returns the matches of its groups.
-func (t *turn) fits(before string, now stage) (groups []string, ok bool) {
+func (t *turn) fits(before string, now situation) (groups []string, ok bool) {
 	if len(t.after) > 0 && !slices.Contains(t.after, before) {
 		return nil, false
 	}
@@ -110,8 +110,8 @@ func (t *turn) fits(before string, now stage) (groups []string, ok bool) {
 	return groups, true
 }
 
-// play is the turn's reply. before is the number of earlier calls.
-func (t *turn) play(now stage, groups []string, before int) models.Reply {
+// reply is the turn's reply. before is the number of earlier calls.
+func (t *turn) reply(now situation, groups []string, before int) models.Reply {
 	reply := models.Reply{Text: fill(t.say, now, groups)}
 	for i, c := range t.calls {
 		reply.Calls = append(reply.Calls, models.Call{
@@ -125,7 +125,7 @@ func (t *turn) play(now stage, groups []string, before int) models.Reply {
 var places = regexp.MustCompile(`\{\{\s*(said|result|match)(?:\.(\d{1,3}))?\s*\}\}`)
 
 // fill fills in placeholders, once: the inserted text is not searched.
-func fill(text string, now stage, groups []string) string {
+func fill(text string, now situation, groups []string) string {
 	return places.ReplaceAllStringFunc(text, func(place string) string {
 		parts := places.FindStringSubmatch(place)
 		n, _ := strconv.Atoi(parts[2]) // missing: 0, which means all
@@ -142,7 +142,7 @@ func fill(text string, now stage, groups []string) string {
 }
 
 // fillAll fills in every string of a value.
-func fillAll(value any, now stage, groups []string) any {
+func fillAll(value any, now situation, groups []string) any {
 	switch v := value.(type) {
 	case string:
 		return fill(v, now, groups)

@@ -10,9 +10,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// scene is one question and its concurrent clients.
-type scene struct {
-	*stage
+// scenario is one question and its concurrent clients.
+type scenario struct {
+	*env
 	*history
 	tally    *tally
 	name     string
@@ -22,21 +22,21 @@ type scene struct {
 	left     chan struct{} // closed when nobody asks any more
 }
 
-// player is one client, which makes one call at a time.
-type player struct {
-	*scene
+// simClient is one client, which makes one call at a time.
+type simClient struct {
+	*scenario
 	n    int
 	rand *rand.Rand
 }
 
-// play runs that many players concurrently, each with its own random generator, and returns when all are done.
-func (s *stage) play(ctx context.Context, name string, seed uint64, players int, t *tally, k *switches) *history {
+// runScenario runs that many clients concurrently, each with its own random generator, and returns when all are done.
+func (s *env) runScenario(ctx context.Context, name string, seed uint64, clients int, t *tally, k *switches) *history {
 	dice := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
 	d := dice(0)
 	quorum := 1 + d.IntN(3)
 	q := &question{keyed: d.IntN(3) == 0, quorum: quorum, asked: asked(quorum)}
-	sc := &scene{
-		stage: s, history: newHistory(q, k), tally: t, name: name, kind: permissions.KindTool,
+	sc := &scenario{
+		env: s, history: newHistory(q, k), tally: t, name: name, kind: permissions.KindTool,
 		timeout: fmt.Sprintf("%dms", 1000+d.IntN(3000)), proposed: string(permissions.NewID(s.clock.now())),
 		left: make(chan struct{}),
 	}
@@ -45,8 +45,8 @@ func (s *stage) play(ctx context.Context, name string, seed uint64, players int,
 	}
 	sc.ids = []string{sc.proposed}
 	var callers, others sync.WaitGroup
-	for n := range players {
-		p := &player{sc, n, dice(n + 1)}
+	for n := range clients {
+		p := &simClient{sc, n, dice(n + 1)}
 		if n%8 < 3 {
 			callers.Go(func() { p.asks(ctx) })
 			continue
@@ -56,7 +56,7 @@ func (s *stage) play(ctx context.Context, name string, seed uint64, players int,
 			if n%8 < 7 {
 				p.decides(ctx)
 			} else {
-				p.meddles(ctx)
+				p.interferes(ctx)
 			}
 		})
 	}
@@ -67,7 +67,7 @@ func (s *stage) play(ctx context.Context, name string, seed uint64, players int,
 }
 
 // await waits until there is a request, most of the time.
-func (p *player) await() {
+func (p *simClient) await() {
 	if p.chance(8) {
 		return
 	}
@@ -78,10 +78,10 @@ func (p *player) await() {
 }
 
 // chance is true once in n times.
-func (p *player) chance(n int) bool { return p.rand.IntN(n) == 0 }
+func (p *simClient) chance(n int) bool { return p.rand.IntN(n) == 0 }
 
 // patience is how long this client waits for a reply; 0 is forever. An impatient client is often gone before the reply.
-func (p *player) patience() time.Duration {
+func (p *simClient) patience() time.Duration {
 	if !p.chance(12) {
 		return 0
 	}
@@ -89,7 +89,7 @@ func (p *player) patience() time.Duration {
 }
 
 // do makes a call and records it.
-func (p *player) do(
+func (p *simClient) do(
 	ctx context.Context, c *caller, d deed, id, method, path string, header map[string]string, body any,
 ) call {
 	made := c.do(ctx, method, path, header, body, p.patience())
@@ -102,7 +102,7 @@ func (p *player) do(
 }
 
 // asks is an agent: it asks, asks again while it waits, leaves, and comes back.
-func (p *player) asks(ctx context.Context) {
+func (p *simClient) asks(ctx context.Context) {
 	waits := []string{"0s", "0s", "1ms", "3ms", "10ms"}
 	header := map[string]string{}
 	name := fmt.Sprintf("%s-%d", p.name, p.n)
@@ -139,7 +139,7 @@ func (p *player) asks(ctx context.Context) {
 }
 
 // body is the question.
-func (p *player) body(wait string) map[string]any {
+func (p *simClient) body(wait string) map[string]any {
 	body := map[string]any{
 		"kind": p.kind, "session": "s", "reason": p.name, "timeout": p.timeout, "wait": wait,
 	}
@@ -156,7 +156,7 @@ func (p *player) body(wait string) map[string]any {
 }
 
 // pick is a request to act on: usually the newest.
-func (p *player) pick() string {
+func (p *simClient) pick() string {
 	ids := p.known()
 	if p.chance(3) {
 		return ids[p.rand.IntN(len(ids))]
@@ -165,7 +165,7 @@ func (p *player) pick() string {
 }
 
 // decides is a person who taps, sometimes twice, and changes their mind.
-func (p *player) decides(ctx context.Context) {
+func (p *simClient) decides(ctx context.Context) {
 	who := p.question.asked[p.rand.IntN(len(p.question.asked))]
 	if p.chance(12) {
 		who = "eve"
@@ -185,8 +185,8 @@ func (p *player) decides(ctx context.Context) {
 	}
 }
 
-// meddles cancels, revokes and reads.
-func (p *player) meddles(ctx context.Context) {
+// interferes cancels, revokes and reads.
+func (p *simClient) interferes(ctx context.Context) {
 	for range 2 + p.rand.IntN(4) {
 		id := p.pick()
 		who := p.question.asked[p.rand.IntN(len(p.question.asked))]

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ledger is the real store, and records commits.
-type ledger struct {
+// recordingStore is the real store, and records commits.
+type recordingStore struct {
 	*store.Store
 	mu      sync.Mutex
 	commits []agents.Commit
@@ -36,7 +36,7 @@ type ledger struct {
 	fails   func(agents.Commit) error // not nil: called before each commit, and may fail it
 }
 
-func (l *ledger) Commit(ctx context.Context, c agents.Commit) error {
+func (l *recordingStore) Commit(ctx context.Context, c agents.Commit) error {
 	l.mu.Lock()
 	fails := l.fails
 	l.mu.Unlock()
@@ -56,14 +56,14 @@ func (l *ledger) Commit(ctx context.Context, c agents.Commit) error {
 	return nil
 }
 
-func (l *ledger) all() []agents.Commit {
+func (l *recordingStore) all() []agents.Commit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.commits)
 }
 
 // artifacts returns those of a type.
-func (l *ledger) artifacts(t agents.ArtifactType) (all []map[string]any) {
+func (l *recordingStore) artifacts(t agents.ArtifactType) (all []map[string]any) {
 	for _, c := range l.all() {
 		for _, a := range c.Artifacts {
 			if a.Type == t {
@@ -77,7 +77,7 @@ func (l *ledger) artifacts(t agents.ArtifactType) (all []map[string]any) {
 }
 
 // records returns those of a type.
-func (l *ledger) records(t permissions.Type) (all []permissions.Record) {
+func (l *recordingStore) records(t permissions.Type) (all []permissions.Record) {
 	for _, c := range l.all() {
 		for _, r := range c.Records {
 			if r.Type == t {
@@ -88,15 +88,15 @@ func (l *ledger) records(t permissions.Type) (all []permissions.Record) {
 	return all
 }
 
-// stage is a runtime on a real engine and store, with people who answer in memory.
-type stage struct {
+// env is a runtime on a real engine and store, with people who answer in memory.
+type env struct {
 	*engine.Engine
 	t      *testing.T
 	dir    string
 	agents []runtime.Agent
 	others []string // agents of other parts
 	phone  *connectortest.Memory
-	rows   *ledger
+	rows   *recordingStore
 	own    *runtime.Runtime
 	stop   func()
 	keys   int
@@ -125,24 +125,24 @@ func settings() engine.Settings {
 }
 
 // helper is fay's agent with this model.
-func helper(m mind) runtime.Agent {
+func helper(m modelFunc) runtime.Agent {
 	return runtime.Agent{Name: "helper", Person: "fay", Via: "phone", Model: m}
 }
 
-// play runs agents until the test ends. An agent without tools gets a pen called write_file in a test folder.
-func play(t *testing.T, own ...runtime.Agent) *stage {
+// newEnv runs agents until the test ends. An agent without tools gets a noteTool called write_file in a test folder.
+func newEnv(t *testing.T, own ...runtime.Agent) *env {
 	t.Helper()
-	return playWith(t, nil, own...)
+	return newEnvWith(t, nil, own...)
 }
 
-func playWith(t *testing.T, change func(*engine.Settings), own ...runtime.Agent) *stage {
+func newEnvWith(t *testing.T, change func(*engine.Settings), own ...runtime.Agent) *env {
 	t.Helper()
-	st := &stage{t: t, dir: t.TempDir(), agents: own, change: change}
+	st := &env{t: t, dir: t.TempDir(), agents: own, change: change}
 	for i := range own {
 		a := &own[i]
 		a.Place = a.Place.In(st.dir)
 		if a.Tools == nil {
-			a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look"}, pen{name: "delete_it"}, pen{name: "other"}}
+			a.Tools = []tools.Tool{noteTool{name: "write_file"}, noteTool{name: "look"}, noteTool{name: "delete_it"}, noteTool{name: "other"}}
 		}
 	}
 	st.open()
@@ -150,27 +150,27 @@ func playWith(t *testing.T, change func(*engine.Settings), own ...runtime.Agent)
 	return st
 }
 
-func (s *stage) now() time.Time {
+func (s *env) now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().Add(s.ahead)
 }
 
-// pass advances the clock.
-func (s *stage) pass(d time.Duration) {
+// advance advances the clock.
+func (s *env) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead += d
 }
 
-func (s *stage) open() {
+func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.rows = &ledger{Store: rows, changed: make(chan struct{})}
+	s.rows = &recordingStore{Store: rows, changed: make(chan struct{})}
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
 	s.own = runtime.New(runtime.Options{Agents: s.agents, Others: s.others, Store: s.rows, Now: s.now, Log: log})
 	configured := settings()
@@ -211,7 +211,7 @@ func (s *stage) open() {
 }
 
 // restart stops everything as the daemon does, and starts it on the same store.
-func (s *stage) restart() {
+func (s *env) restart() {
 	s.t.Helper()
 	s.stop()
 	s.open()
@@ -222,14 +222,14 @@ func withAuto(tools ...string) func(*engine.Settings) {
 	return func(s *engine.Settings) { s.Policy.Auto = append(s.Policy.Auto, tools...) }
 }
 
-// writes sends fay's message to her agent.
-func (s *stage) writes(text string) {
+// write sends fay's message to her agent.
+func (s *env) write(text string) {
 	s.t.Helper()
-	s.writesAs(fay, text)
+	s.writeAs(fay, text)
 }
 
-// writesAs sends a person's message to their agent.
-func (s *stage) writesAs(who connectors.Person, text string) {
+// writeAs sends a person's message to their agent.
+func (s *env) writeAs(who connectors.Person, text string) {
 	s.t.Helper()
 	s.keys++
 	err := s.OnMessage(s.t.Context(), connectors.Message{
@@ -240,8 +240,8 @@ func (s *stage) writesAs(who connectors.Person, text string) {
 	}
 }
 
-// orders gives fay's order to her agent.
-func (s *stage) orders(o permissions.Order) {
+// order gives fay's order to her agent.
+func (s *env) order(o permissions.Order) {
 	s.t.Helper()
 	s.keys++
 	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Second) // the time limit of the contract
@@ -253,8 +253,8 @@ func (s *stage) orders(o permissions.Order) {
 
 const patience = 30 * time.Second
 
-// hears waits until fay received a message with these words.
-func (s *stage) hears(words string) {
+// waitMessage waits until fay received a message with these words.
+func (s *env) waitMessage(words string) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
 	defer done()
@@ -267,7 +267,7 @@ func (s *stage) hears(words string) {
 }
 
 // card waits for the n-th card and returns its request.
-func (s *stage) card(n int) permissions.Request {
+func (s *env) card(n int) permissions.Request {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
 	defer done()
@@ -277,8 +277,8 @@ func (s *stage) card(n int) permissions.Request {
 	return s.phone.Copies()[n-1].First.Request
 }
 
-// answers answers a request as fay.
-func (s *stage) answers(r permissions.Request, a permissions.Answer, more ...func(*connectors.Decision)) {
+// answer answers a request as fay.
+func (s *env) answer(r permissions.Request, a permissions.Answer, more ...func(*connectors.Decision)) {
 	s.t.Helper()
 	d := connectors.Decision{Request: r.ID, Answer: a, From: connectors.Identity{Via: "phone", UID: fay.UID}}
 	for _, m := range more {
@@ -295,13 +295,13 @@ var (
 )
 
 // file is the content of a workspace file; empty if it does not exist.
-func (s *stage) file(name string) string {
+func (s *env) file(name string) string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, name))
 	return string(text)
 }
 
 // current is an agent's current session.
-func (s *stage) current(agent string) permissions.AgentSession {
+func (s *env) current(agent string) permissions.AgentSession {
 	s.t.Helper()
 	found, ok, err := s.rows.CurrentSession(s.t.Context(), agent)
 	if err != nil || !ok {
@@ -310,20 +310,20 @@ func (s *stage) current(agent string) permissions.AgentSession {
 	return found
 }
 
-// stands waits until an agent's session has a status.
-func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
+// waitActivity waits until an agent's session has a status.
+func (s *env) waitActivity(agent string, want permissions.Activity) permissions.AgentSession {
 	s.t.Helper()
-	return s.until(agent, func(x permissions.AgentSession) bool { return x.Status == want })
+	return s.waitSession(agent, func(x permissions.AgentSession) bool { return x.Status == want })
 }
 
-// waits waits until an agent's session waits for a request.
-func (s *stage) waits(agent string) permissions.AgentSession {
+// waitAsking waits until an agent's session waits for a request.
+func (s *env) waitAsking(agent string) permissions.AgentSession {
 	s.t.Helper()
-	return s.until(agent, func(x permissions.AgentSession) bool { return x.Request != "" })
+	return s.waitSession(agent, func(x permissions.AgentSession) bool { return x.Request != "" })
 }
 
-// until waits until an agent's current session satisfies ok.
-func (s *stage) until(agent string, ok func(permissions.AgentSession) bool) permissions.AgentSession {
+// waitSession waits until an agent's current session satisfies ok.
+func (s *env) waitSession(agent string, ok func(permissions.AgentSession) bool) permissions.AgentSession {
 	s.t.Helper()
 	for deadline := time.After(patience); ; {
 		s.rows.mu.Lock()
@@ -344,8 +344,8 @@ func (s *stage) until(agent string, ok func(permissions.AgentSession) bool) perm
 	}
 }
 
-// begun waits until a call of an agent has begun and not ended.
-func (s *stage) begun(agent string) {
+// waitCall waits until a call of an agent has begun and not ended.
+func (s *env) waitCall(agent string) {
 	s.t.Helper()
-	s.until(agent, func(x permissions.AgentSession) bool { return strings.Contains(string(x.Step), `"phase":"begun"`) })
+	s.waitSession(agent, func(x permissions.AgentSession) bool { return strings.Contains(string(x.Step), `"phase":"begun"`) })
 }

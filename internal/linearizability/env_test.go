@@ -40,51 +40,51 @@ const firstUID = 1 << 20
 
 func uidOf(i int) int { return firstUID + i }
 
-// stage is a daemon's engine with a real store, agent.sock and, because an account is one person, an admin.sock for each person.
-type stage struct {
+// env is a daemon's engine with a real store, agent.sock and, because an account is one person, an admin.sock for each person.
+type env struct {
 	clock  clock
 	agents *caller
 	people map[string]*caller
 }
 
-// seat wraps the operations of one admin.sock. It is the only fake here: it replaces the kernel, which would report
+// adminSocket wraps the operations of one admin.sock. It is the only fake here: it replaces the kernel, which would report
 // another account, and a chat, whose event names an answer; the comment does that here.
-type seat struct {
+type adminSocket struct {
 	*engine.Engine
 	uid int
 }
 
-func (s seat) at(id connectors.Identity) connectors.Identity { id.UID = s.uid; return id }
+func (s adminSocket) at(id connectors.Identity) connectors.Identity { id.UID = s.uid; return id }
 
-func (s seat) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
+func (s adminSocket) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	d.From, d.Key = s.at(d.From), d.Comment
 	return s.Engine.OnPermission(ctx, d)
 }
 
-func (s seat) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+func (s adminSocket) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	return s.Engine.Show(ctx, s.at(id), name)
 }
 
-func (s seat) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+func (s adminSocket) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	return s.Engine.Cancel(ctx, s.at(id), name)
 }
 
-func (s seat) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+func (s adminSocket) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	return s.Engine.Void(ctx, s.at(id), name)
 }
 
-func (s seat) StopAll(ctx context.Context, id connectors.Identity) (int, error) {
+func (s adminSocket) StopAll(ctx context.Context, id connectors.Identity) (int, error) {
 	return s.Engine.StopAll(ctx, s.at(id))
 }
 
-func (s seat) Resume(ctx context.Context, id connectors.Identity) error {
+func (s adminSocket) Resume(ctx context.Context, id connectors.Identity) error {
 	return s.Engine.Resume(ctx, s.at(id))
 }
 
-// newStage runs everything until the test ends. through, unless nil, wraps the engine's store.
-func newStage(t *testing.T, through func(engine.Store) engine.Store) *stage {
+// newEnv runs everything until the test ends. through, unless nil, wraps the engine's store.
+func newEnv(t *testing.T, through func(engine.Store) engine.Store) *env {
 	t.Helper()
-	s := &stage{clock: clock{time.Now()}, people: map[string]*caller{}}
+	s := &env{clock: clock{time.Now()}, people: map[string]*caller{}}
 	rows, err := store.Open(t.Context(), store.Options{
 		Path: filepath.Join(folder(t), "store.db"), Now: s.clock.now, Log: wiretest.Quiet, Busy: 10 * time.Second,
 	})
@@ -111,7 +111,7 @@ func newStage(t *testing.T, through func(engine.Store) engine.Store) *stage {
 	doors := map[string]*admin.Connector{}
 	for i, name := range people {
 		socket := wiretest.Socket(t)
-		doors[name] = admin.New(admin.Options{Socket: socket, AdminReachable: true, Log: wiretest.Quiet}, seat{e, uidOf(i)})
+		doors[name] = admin.New(admin.Options{Socket: socket, AdminReachable: true, Log: wiretest.Quiet}, adminSocket{e, uidOf(i)})
 		s.people[name] = newCaller(t, socket, s.clock)
 	}
 	e.Connect(doors["fay"])
@@ -155,7 +155,7 @@ func folder(t *testing.T) string {
 	return path
 }
 
-// settings are those of the stage: a request's tool name or path says whom it asks.
+// settings are those of the env: a request's tool name or path says whom it asks.
 func settings(all []connectors.Person) engine.Settings {
 	var routes []engine.Route
 	for quorum, name := range quorums {

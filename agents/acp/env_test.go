@@ -37,30 +37,30 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// stage has agents on a real engine with a real store, in the sandbox, and people who answer in memory.
-type stage struct {
+// env has agents on a real engine with a real store, in the sandbox, and people who answer in memory.
+type env struct {
 	*engine.Engine
-	t     *testing.T
-	dir   string
-	casts []cast
-	phone *connectortest.Memory
-	rows  *store.Store
-	own   []*acp.Agent
-	stop  func()
-	keys  int
+	t          *testing.T
+	dir        string
+	testAgents []testAgent
+	phone      *connectortest.Memory
+	rows       *store.Store
+	own        []*acp.Agent
+	stop       func()
+	keys       int
 
 	mu        sync.Mutex
 	ahead     time.Duration
 	artifacts []agents.Artifact // the stored ones
 }
 
-// ledger is the real store, and records the stored artifacts.
-type ledger struct {
+// recordingStore is the real store, and records the stored artifacts.
+type recordingStore struct {
 	*store.Store
-	s *stage
+	s *env
 }
 
-func (l ledger) Commit(ctx context.Context, c agents.Commit) error {
+func (l recordingStore) Commit(ctx context.Context, c agents.Commit) error {
 	err := l.Store.Commit(ctx, c)
 	if err == nil {
 		l.s.mu.Lock()
@@ -71,7 +71,7 @@ func (l ledger) Commit(ctx context.Context, c agents.Commit) error {
 }
 
 // said is the content of the artifacts of a type.
-func (s *stage) said(of agents.ArtifactType) (all []string) {
+func (s *env) said(of agents.ArtifactType) (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.artifacts {
@@ -82,8 +82,8 @@ func (s *stage) said(of agents.ArtifactType) (all []string) {
 	return all
 }
 
-// ended waits until the end of a session's run was reported.
-func (s *stage) ended(id permissions.ID) {
+// waitEnded waits until the end of a session's run was reported.
+func (s *env) waitEnded(id permissions.ID) {
 	s.t.Helper()
 	for late := time.After(patience); ; {
 		changed := s.rows.Changed()
@@ -106,8 +106,8 @@ func replaceWorkspace(line, ws string) string {
 	return strings.ReplaceAll(line, "$WS", filepath.Clean(ws))
 }
 
-// cast is an agent of a test with its behaviour.
-type cast struct {
+// testAgent is an agent of a test with its behaviour.
+type testAgent struct {
 	name   string
 	person string
 	like   []string
@@ -123,19 +123,19 @@ var (
 	sam = connectors.Person{Name: "sam", User: "sam", UID: 3000, Location: time.UTC}
 )
 
-// play runs such an agent for fay until the test ends.
-func play(t *testing.T, like ...string) *stage {
+// newEnv runs such an agent for fay until the test ends.
+func newEnv(t *testing.T, like ...string) *env {
 	t.Helper()
-	return playAll(t, cast{name: "coder", person: "fay", like: like})
+	return newEnvWith(t, testAgent{name: "coder", person: "fay", like: like})
 }
 
-func playAll(t *testing.T, casts ...cast) *stage {
+func newEnvWith(t *testing.T, testAgents ...testAgent) *env {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, dir: dir, casts: casts}
+	s := &env{t: t, dir: dir, testAgents: testAgents}
 	if err := os.Mkdir(s.at(""), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -145,24 +145,24 @@ func playAll(t *testing.T, casts ...cast) *stage {
 }
 
 // at is a file of the workspace.
-func (s *stage) at(name string) string { return filepath.Join(s.dir, "ws", name) }
+func (s *env) at(name string) string { return filepath.Join(s.dir, "ws", name) }
 
-func (s *stage) now() time.Time {
+func (s *env) now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().Add(s.ahead)
 }
 
-// pass lets time go by.
-func (s *stage) pass(d time.Duration) {
+// advance lets time go by.
+func (s *env) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead += d
 }
 
-type witnesses []*acp.Agent
+type eventHandlers []*acp.Agent
 
-func (all witnesses) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
+func (all eventHandlers) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
 	for _, a := range all {
 		_ = a.HandleEvent(ctx, h, r)
 	}
@@ -191,8 +191,8 @@ func program(box *sandbox.Sandbox, place tools.Workspace, start time.Duration, l
 	}
 }
 
-// kit are our own tools by name.
-func kit(box *sandbox.Sandbox) map[string]tools.Tool {
+// toolsByName are our own tools by name.
+func toolsByName(box *sandbox.Sandbox) map[string]tools.Tool {
 	all := map[string]tools.Tool{}
 	for _, t := range tools.All(box) {
 		all[t.Spec().Name] = t
@@ -201,7 +201,7 @@ func kit(box *sandbox.Sandbox) map[string]tools.Tool {
 }
 
 // place is the workspace as configured.
-func (s *stage) place(name string, more ...permissions.Tag) tools.Workspace {
+func (s *env) place(name string, more ...permissions.Tag) tools.Workspace {
 	write, err := permissions.ParseTag("@write:" + s.at(""))
 	if err != nil {
 		s.t.Fatal(err)
@@ -210,7 +210,7 @@ func (s *stage) place(name string, more ...permissions.Tag) tools.Workspace {
 	return tools.Workspace{Agent: name, Tags: held}.In(filepath.Clean(s.at("")))
 }
 
-func (s *stage) open() {
+func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
@@ -220,7 +220,7 @@ func (s *stage) open() {
 	s.rows, s.own = rows, nil
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
 	box := sandbox.New(sandbox.Options{Own: []string{filepath.Join(s.dir, "store.db")}})
-	files := kit(box)
+	files := toolsByName(box)
 	configured := engine.Settings{
 		Routes: []engine.Route{{Agents: []string{"uid:*"}, Ask: []string{"fay"}, Quorum: 1}},
 		UID:    1, People: []connectors.Person{fay, sam},
@@ -236,7 +236,7 @@ func (s *stage) open() {
 		Bonds:  map[string]permissions.Binding{}, Holdings: map[string][]permissions.Tag{},
 	}
 	var residents []agents.Resident
-	for _, c := range s.casts {
+	for _, c := range s.testAgents {
 		p := s.place(c.name, c.tags...)
 		binary := program(box, p, c.start, c.like...)
 		binary.Auth, binary.Mode = c.auth, c.mode
@@ -245,14 +245,14 @@ func (s *stage) open() {
 		}
 		a := acp.New(acp.Options{
 			Name: c.name, Person: c.person, Via: "phone", Program: binary, Place: p,
-			Read: tools.Whole(box), Write: files["write_file"], Run: files["run_command"], Store: ledger{rows, s}, Now: s.now,
+			Read: tools.Whole(box), Write: files["write_file"], Run: files["run_command"], Store: recordingStore{rows, s}, Now: s.now,
 		})
 		s.own, residents = append(s.own, a), append(residents, a)
 		caller := permissions.AgentCaller(c.name).Name
 		configured.Bonds[caller], configured.Holdings[caller] = a.Binding(), p.Tags
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Residents: residents, EventHandler: witnesses(s.own),
+		Store: rows, Residents: residents, EventHandler: eventHandlers(s.own),
 		Settings: configured, Now: s.now, Log: log,
 	})
 	connectortest.Connect(s.Engine, s.phone)
@@ -276,19 +276,19 @@ func (s *stage) open() {
 }
 
 // restart stops everything as the daemon does, and starts it again with the same store.
-func (s *stage) restart() {
+func (s *env) restart() {
 	s.t.Helper()
 	s.stop()
 	s.open()
 }
 
-// writes has fay write lines to her agent.
-func (s *stage) writes(lines ...string) {
+// write has fay write lines to her agent.
+func (s *env) write(lines ...string) {
 	s.t.Helper()
-	s.writesAs(fay, lines...)
+	s.writeAs(fay, lines...)
 }
 
-func (s *stage) writesAs(who connectors.Person, lines ...string) {
+func (s *env) writeAs(who connectors.Person, lines ...string) {
 	s.t.Helper()
 	s.keys++
 	err := s.OnMessage(s.t.Context(), connectors.Message{
@@ -299,8 +299,8 @@ func (s *stage) writesAs(who connectors.Person, lines ...string) {
 	}
 }
 
-// orders makes fay give her agent an order, which must take effect in two seconds.
-func (s *stage) orders(o permissions.Order) {
+// order makes fay give her agent an order, which must take effect in two seconds.
+func (s *env) order(o permissions.Order) {
 	s.t.Helper()
 	s.keys++
 	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Second)
@@ -312,8 +312,8 @@ func (s *stage) orders(o permissions.Order) {
 
 const patience = 30 * time.Second
 
-// hears waits until a person got a message with these words, and returns it.
-func (s *stage) hears(words string) string {
+// waitMessage waits until a person got a message with these words, and returns it.
+func (s *env) waitMessage(words string) string {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
 	defer done()
@@ -332,7 +332,7 @@ func (s *stage) hears(words string) string {
 }
 
 // card waits for the n-th prompt and returns its request.
-func (s *stage) card(n int) permissions.Request {
+func (s *env) card(n int) permissions.Request {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
 	defer done()
@@ -342,8 +342,8 @@ func (s *stage) card(n int) permissions.Request {
 	return s.phone.Copies()[n-1].First.Request
 }
 
-// settled waits until the n-th prompt shows its outcome.
-func (s *stage) settled(n int, want permissions.State) {
+// waitSettled waits until the n-th prompt shows its outcome.
+func (s *env) waitSettled(n int, want permissions.State) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), patience)
 	defer done()
@@ -354,8 +354,8 @@ func (s *stage) settled(n int, want permissions.State) {
 	}
 }
 
-// answers makes fay answer a request.
-func (s *stage) answers(r permissions.Request, a permissions.Answer, comment ...string) {
+// answer makes fay answer a request.
+func (s *env) answer(r permissions.Request, a permissions.Answer, comment ...string) {
 	s.t.Helper()
 	d := connectors.Decision{Request: r.ID, Answer: a, From: connectors.Identity{Via: "phone", UID: fay.UID}}
 	d.Comment = strings.Join(comment, "")
@@ -364,8 +364,8 @@ func (s *stage) answers(r permissions.Request, a permissions.Answer, comment ...
 	}
 }
 
-// stands waits until an agent's session has a status.
-func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
+// waitActivity waits until an agent's session has a status.
+func (s *env) waitActivity(agent string, want permissions.Activity) permissions.AgentSession {
 	s.t.Helper()
 	for late := time.After(patience); ; {
 		changed := s.rows.Changed()

@@ -19,21 +19,21 @@ import (
 // The [gate] of an agent in the chat: it submits questions to the daemon and waits for the answers.
 
 func (a *Agent) held(ctx context.Context, session string) ([]permissions.Tag, error) {
-	return a.desk.Held(ctx, a.caller(), session)
+	return a.approvals.Held(ctx, a.caller(), session)
 }
 
-// deskTime bounds the cleanup of a question that nobody waits for any more.
-const deskTime = 5 * time.Second
+// cleanupTime bounds the cleanup of a question that nobody waits for any more.
+const cleanupTime = 5 * time.Second
 
 func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	q.Agent, q.Hook = a.o.Name, "acp" // only one call at a time, as with a hook
-	verdict, err := a.desk.Evaluate(ctx, a.caller(), q)
+	verdict, err := a.approvals.Evaluate(ctx, a.caller(), q)
 	switch {
 	case err != nil:
 		return q, err
 	case verdict.Forbidden != "":
 		return q, permissions.Forbidden(verdict.Forbidden)
-	case !verdict.Ask && len(verdict.Grants) == 0 && !a.desk.OverRate(a.caller(), q.Tool): // allowed by policy alone
+	case !verdict.Ask && len(verdict.Grants) == 0 && !a.approvals.OverRate(a.caller(), q.Tool): // allowed by policy alone
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}
@@ -51,7 +51,7 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	void := false
 	if err == nil && r.State == permissions.Approved {
 		var used permissions.Request
-		if used, err = a.desk.Use(ctx, a.caller(), r.ID, q.Key); err == nil {
+		if used, err = a.approvals.Use(ctx, a.caller(), r.ID, q.Key); err == nil {
 			r = used
 		}
 		void = err != nil
@@ -87,7 +87,7 @@ func (a *Agent) pose(ctx context.Context, q permissions.Request) (permissions.Re
 	if err != nil {
 		return q, err
 	}
-	return a.desk.Submit(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
+	return a.approvals.Submit(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
 }
 
 // done marks a question as fully reported.
@@ -109,7 +109,7 @@ func (a *Agent) wait(ctx context.Context, p *submitted, r permissions.Request) (
 	a.mu.Unlock()
 	a.waits(context.WithoutCancel(ctx), false, nil)
 	for {
-		now, err := a.desk.Read(ctx, a.caller(), r.ID)
+		now, err := a.approvals.Read(ctx, a.caller(), r.ID)
 		if err == nil && now.State != permissions.Pending {
 			return now, nil
 		}
@@ -130,7 +130,7 @@ func (a *Agent) answered(ctx context.Context, p *submitted, r permissions.Reques
 	delete(a.answers, p.id)
 	a.posed = slices.DeleteFunc(a.posed, func(q *submitted) bool { return p == q })
 	a.mu.Unlock()
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer done()
 	over, stopped := ctx.Err() != nil, ""
 	if over {
@@ -175,12 +175,12 @@ func (a *Agent) quiet() {
 
 // withdraw cancels a question that nobody waits for any more, and returns its outcome.
 func (a *Agent) withdraw(ctx context.Context, r permissions.Request) permissions.Request {
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer done()
-	err := a.desk.Withdraw(late, a.caller(), r.ID, "")
+	err := a.approvals.Withdraw(late, a.caller(), r.ID, "")
 	if err == nil {
 		var now permissions.Request
-		if now, err = a.desk.Read(late, a.caller(), r.ID); err == nil {
+		if now, err = a.approvals.Read(late, a.caller(), r.ID); err == nil {
 			return now
 		}
 	}
@@ -238,7 +238,7 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 }
 
 func (a *Agent) note(ctx context.Context, x agents.Execution, artifacts []agents.Artifact) {
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer done()
 	err := a.row.change(late, func(_ *permissions.AgentSession, c *agents.Commit) {
 		c.Executions, c.Artifacts = []agents.Execution{x}, artifacts
