@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -29,16 +27,12 @@ type writing struct {
 	Content string `json:"content" need:"yes" size:"..1048576" unit:"bytes" say:"the whole new content"`
 }
 
-func (writeFile) Spec() models.Tool {
-	return models.Tool{Name: "write_file", Schema: schema.Of[writing](), Description: "Write a whole text file, at most 1 MiB: a new " +
+func (writeFile) spec() models.Tool {
+	return models.Tool{Name: "write_file", Description: "Write a whole text file, at most 1 MiB: a new " +
 		"one, with the folders it lies in, or instead of one that is there. People are shown the difference. To change a part, use edit_file."}
 }
 
-func (t writeFile) Plan(ctx context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[writing]("write_file", input)
-	if err != nil {
-		return Plan{}, err
-	}
+func (t writeFile) plan(ctx context.Context, p Workspace, in writing) (Plan, error) {
 	plan, was, err := look(ctx, t.box, p, in.Path)
 	if err != nil {
 		return Plan{}, err
@@ -58,17 +52,10 @@ func (t writeFile) Plan(ctx context.Context, p Workspace, input json.RawMessage)
 	return plan, nil
 }
 
-func (t writeFile) Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) Outcome {
-	in, err := decode[writing]("write_file", input)
+func (t writeFile) run(ctx context.Context, p Workspace, in writing, plan Plan) (Outcome, error) {
+	tag, err := p.heldTag("@write", in.Path)
 	if err != nil {
-		return failed(err)
-	}
-	if len(in.Content) > maxFile {
-		return failed(fmt.Errorf("the content has %d bytes, more than %d", len(in.Content), maxFile))
-	}
-	tag, err := p.tag("@write", in.Path)
-	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
 	return replace(ctx, t.box, p, tag, []byte(in.Content), plan.Basis)
 }
@@ -82,19 +69,12 @@ type editing struct {
 	All  bool   `json:"replace_all" default:"false" say:"replace every occurrence instead of the only one"`
 }
 
-func (editFile) Spec() models.Tool {
-	return models.Tool{Name: "edit_file", Schema: schema.Of[editing](), Description: "Replace text in a file. old_text must occur " +
+func (editFile) spec() models.Tool {
+	return models.Tool{Name: "edit_file", Description: "Replace text in a file. old_text must occur " +
 		"exactly once, or set replace_all. People are shown the difference. Read the file first; line ends may be written as \\n."}
 }
 
-func (t editFile) Plan(ctx context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[editing]("edit_file", input)
-	if err != nil {
-		return Plan{}, err
-	}
-	if err := in.check(); err != nil {
-		return Plan{}, err
-	}
+func (t editFile) plan(ctx context.Context, p Workspace, in editing) (Plan, error) {
 	plan, was, err := look(ctx, t.box, p, in.Path)
 	if err != nil {
 		return Plan{}, err
@@ -111,40 +91,33 @@ func (t editFile) Plan(ctx context.Context, p Workspace, input json.RawMessage) 
 	return plan, nil
 }
 
-func (t editFile) Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) Outcome {
-	in, err := decode[editing]("edit_file", input)
+func (t editFile) run(ctx context.Context, p Workspace, in editing, plan Plan) (Outcome, error) {
+	tag, err := p.heldTag("@write", in.Path)
 	if err != nil {
-		return failed(err)
-	}
-	tag, err := p.tag("@write", in.Path)
-	if err == nil {
-		err = errors.Join(in.check(), p.mustHold([]permissions.Tag{tag}))
-	}
-	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
 	was, err := contentOf(ctx, t.box, p, tag)
 	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
 	if plan.Basis != "" && plan.Basis != was.Basis {
-		return failed(fmt.Errorf("%s: %w", tag.Path(), errChanged))
+		return Outcome{}, fmt.Errorf("%s: %w", tag.Path(), errChanged)
 	}
 	text, err := in.apply(was)
 	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
 	return replace(ctx, t.box, p, tag, text, was.Basis)
 }
 
-func (in editing) check() error {
+func (in editing) check() (editing, error) {
 	switch in.Old {
 	case "":
-		return errors.New("old_text is empty; to make a file, use write_file")
+		return in, errors.New("old_text is empty; to make a file, use write_file")
 	case in.New:
-		return errors.New("old_text and new_text are the same")
+		return in, errors.New("old_text and new_text are the same")
 	}
-	return nil
+	return in, nil
 }
 
 // apply applies the edit. In a file with CRLF line ends, an edit's LF means CRLF.
@@ -219,23 +192,20 @@ func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permi
 }
 
 // replace writes a file in a sandbox.
-func replace(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag, text []byte, basis string) Outcome {
-	if err := p.mustHold([]permissions.Tag{tag}); err != nil {
-		return failed(err)
-	}
+func replace(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag, text []byte, basis string) (Outcome, error) {
 	where, walls, err := p.spot(tag)
 	there := false
 	if err == nil {
 		err = box.Do(ctx, walls, opPut, putting{where, text, basis}, &there)
 	}
 	if err != nil {
-		return failed(fmt.Errorf("write %s: %w", tag.Path(), err))
+		return Outcome{}, fmt.Errorf("write %s: %w", tag.Path(), err)
 	}
 	verb := "made"
 	if there {
 		verb = "changed"
 	}
-	return Outcome{Text: fmt.Sprintf("%s %s: %d bytes", verb, tag.Path(), len(text))}
+	return Outcome{Text: fmt.Sprintf("%s %s: %d bytes", verb, tag.Path(), len(text))}, nil
 }
 
 // Diff is a change of a text in readable form.

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -30,8 +28,8 @@ type running struct {
 	Pause   bool     `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
-func (runCommand) Spec() models.Tool {
-	return models.Tool{Name: "run_command", Schema: schema.Of[running](), Description: "Run a shell command. It reads the workspace, what " +
+func (runCommand) spec() models.Tool {
+	return models.Tool{Name: "run_command", Description: "Run a shell command. It reads the workspace, what " +
 		"is granted, and the system's programs; it writes what is in write, and a scratch folder that is removed afterwards ($TMPDIR); it has " +
 		"the network only with network: true. Nothing that it starts outlives it. Gives the exit code, and the beginning and the end of " +
 		"what it writes."}
@@ -74,11 +72,7 @@ func (in running) tags(p Workspace) (tags []permissions.Tag, err error) {
 	return tags, nil
 }
 
-func (runCommand) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[running]("run_command", input)
-	if err != nil {
-		return Plan{}, err
-	}
+func (runCommand) plan(_ context.Context, p Workspace, in running) (Plan, error) {
 	tags, err := in.tags(p)
 	if err != nil {
 		return Plan{}, err
@@ -86,27 +80,23 @@ func (runCommand) Plan(_ context.Context, p Workspace, input json.RawMessage) (P
 	return Plan{Needs: p.missing(tags...)}, nil
 }
 
-func (t runCommand) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[running]("run_command", input)
-	if err != nil {
-		return failed(err)
-	}
+func (t runCommand) run(ctx context.Context, p Workspace, in running, _ Plan) (Outcome, error) {
 	walls, err := in.walls(p)
 	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
-	o := t.run(ctx, in, walls)
+	o := t.execute(ctx, in, walls)
 	if o.Error && !in.Network && slices.Contains(p.Tags, permissions.Network) {
 		o.Text += "\nThis ran without the network, which you hold: say network: true."
 	}
-	return o
+	return o, nil
 }
 
 // walls are the policy of one command: what is held, and the network only if the command asks for it.
 func (in running) walls(p Workspace) (sandbox.Policy, error) {
 	tags, err := in.tags(p)
 	if err == nil {
-		err = p.mustHold(tags)
+		err = p.mustHold(tags...)
 	}
 	if err != nil {
 		return sandbox.Policy{}, err
@@ -132,7 +122,7 @@ func (in running) walls(p Workspace) (sandbox.Policy, error) {
 	return w, nil
 }
 
-func (t runCommand) run(ctx context.Context, in running, walls sandbox.Policy) Outcome {
+func (t runCommand) execute(ctx context.Context, in running, walls sandbox.Policy) Outcome {
 	limit := time.Duration(in.Timeout) * time.Second
 	running, stop := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer stop()

@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
-	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -43,20 +41,14 @@ const (
 	maxRedirects = 5
 )
 
-func (fetchURL) Spec() models.Tool {
-	return models.Tool{Name: "fetch_url", Schema: schema.Of[fetching](), Description: "Fetch a page by GET, as text; of HTML, what is " +
+func (fetchURL) spec() models.Tool {
+	return models.Tool{Name: "fetch_url", Description: "Fetch a page by GET, as text; of HTML, what is " +
 		"to be read. Text alone, at most 5 MiB and 30 seconds; no private addresses. People are asked for the network."}
 }
 
-func (fetchURL) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[fetching]("fetch_url", input)
-	if err != nil {
-		return Plan{}, err
-	}
-	if _, err := in.parse(); err != nil {
-		return Plan{}, err
-	}
-	return Plan{Needs: p.missing(permissions.Network)}, nil
+func (fetchURL) plan(_ context.Context, p Workspace, in fetching) (Plan, error) {
+	_, err := in.parse()
+	return Plan{Needs: p.missing(permissions.Network)}, err
 }
 
 func (in fetching) parse() (*url.URL, error) {
@@ -80,28 +72,24 @@ func fetchable(u *url.URL) error {
 	return nil
 }
 
-func (t fetchURL) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[fetching]("fetch_url", input)
-	if err != nil {
-		return failed(err)
-	}
+func (t fetchURL) run(ctx context.Context, p Workspace, in fetching, _ Plan) (Outcome, error) {
 	u, err := in.parse()
 	if err == nil {
-		err = p.mustHold([]permissions.Tag{permissions.Network})
+		err = p.mustHold(permissions.Network)
 	}
 	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
 	o, err := t.fetch(ctx, u, p.AllowPrivate)
 	if err != nil {
-		return failed(fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err)))
+		return o, fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err))
 	}
 	if in.Pause {
 		o.Pause = o.Text
 	}
-	return o
+	return o, nil
 }
 
 // unfetched is a client error in plain words, without the URL, which may contain a secret.

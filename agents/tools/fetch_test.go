@@ -119,7 +119,7 @@ func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
 	server := pages(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	tool := fetchURL{resolver: nameServer(t, func() netip.Addr { return netip.Addr{} })}
+	tool := typed[fetching]{fetchURL{resolver: nameServer(t, func() netip.Addr { return netip.Addr{} })}}
 	for address, want := range map[string]string{
 		"http://nowhere.example/?token=x": "fetch nowhere.example: the host nowhere.example is not known",
 		gone.URL + "/?token=x":            "fetch " + strings.TrimPrefix(gone.URL, "http://") + ": the connection was refused",
@@ -173,7 +173,7 @@ func TestDNSRebinding(t *testing.T) {
 	if err != nil || len(addrs) != 1 || reachable(addrs[0], nil) != nil {
 		t.Fatalf("at first it is %v: %v", addrs, err)
 	}
-	one := fetchURL{resolver}
+	one := typed[fetching]{fetchURL{resolver}}
 	in := args{"url": "http://rebind.example:" + port + "/secret"}.json(t)
 	one.Run(t.Context(), Workspace{}.with(t, "@network"), in, Plan{}).says(t, true, "127.0.0.1 is no public address")
 	one.Run(t.Context(), loopback(t), in, Plan{}).says(t, false, "the secret")

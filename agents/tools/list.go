@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/agents/schema"
 )
 
 type listFiles struct{ box *sandbox.Sandbox }
@@ -36,8 +34,8 @@ const (
 	maxDepth  = 20
 )
 
-func (listFiles) Spec() models.Tool {
-	return models.Tool{Name: "list_files", Schema: schema.Of[listing](), Description: "List files below a folder, sorted; folders end " +
+func (listFiles) spec() models.Tool {
+	return models.Tool{Name: "list_files", Description: "List files below a folder, sorted; folders end " +
 		"in /, symbolic links in @ and are not followed. At most 1000 are listed. In the workspace nobody is asked."}
 }
 
@@ -57,44 +55,55 @@ func checkGlob(glob string) error {
 	return nil
 }
 
-func (listFiles) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[listing]("list_files", input)
-	if err != nil {
-		return Plan{}, err
-	}
+func (listFiles) plan(_ context.Context, p Workspace, in listing) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
-// listOf is the input of list, and names its result.
+// listOf is the input of list, and hits its result and that of search.
 type (
 	listOf struct {
 		Spot  spot
 		Glob  string
 		Depth int
 	}
-	names struct {
-		Paths []string
-		Cut   string // why there may be more
+	hits struct {
+		Lines   []string
+		Skipped int    // files
+		Cut     string // why there may be more
 	}
 )
 
-func (t listFiles) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[listing]("list_files", input)
+func (t listFiles) run(ctx context.Context, p Workspace, in listing, _ Plan) (Outcome, error) {
+	var h hits
+	name, err := runSandboxed(ctx, t.box, p, in.Path, opList, func(s spot) any { return listOf{s, in.Glob, in.Depth} }, &h)
 	if err != nil {
-		return failed(err)
+		return Outcome{}, fmt.Errorf("list %s: %w", name, err)
 	}
-	var n names
-	name, err := runSandboxed(ctx, t.box, p, in.Path, opList, func(s spot) any { return listOf{s, in.Glob, in.Depth} }, &n)
-	if err != nil {
-		return failed(fmt.Errorf("list %s: %w", name, err))
+	return h.outcome(), nil
+}
+
+func (h hits) outcome() Outcome {
+	if len(h.Lines) == 0 {
+		h.Lines = []string{"(nothing)"}
 	}
-	if len(n.Paths) == 0 {
-		n.Paths = []string{"(nothing)"}
+	if h.Skipped > 0 {
+		h.Lines = append(h.Lines, fmt.Sprintf("(%d files were passed over: binary, above %d bytes, or not to be read)", h.Skipped, maxSearched))
 	}
-	if n.Cut != "" {
-		n.Paths = append(n.Paths, "("+n.Cut+")")
+	if h.Cut != "" {
+		h.Lines = append(h.Lines, "("+h.Cut+")")
 	}
-	return Outcome{Text: strings.Join(n.Paths, "\n")}
+	return Outcome{Text: strings.Join(h.Lines, "\n")}
+}
+
+// end returns the hits of a walk that ended with err; enough is why there may be more.
+func (h hits) end(err error, enough string) (hits, error) {
+	switch {
+	case errors.Is(err, errEnough):
+		h.Cut, err = enough, nil
+	case errors.Is(err, errTooMany):
+		h.Cut, err = err.Error(), nil
+	}
+	return h, err
 }
 
 // walk visits what is below a spot, in order, without following symbolic links and without unreadable folders. Paths
@@ -143,26 +152,20 @@ var (
 )
 
 // list lists what is below a folder, in a sandbox.
-func list(order listOf) (n names, err error) {
+func list(order listOf) (h hits, err error) {
 	err = order.Spot.walk(order.Depth, func(_ *os.Root, _, rel string, e fs.DirEntry) error {
 		if order.Glob != "" {
 			if ok, _ := doublestar.Match(order.Glob, rel); !ok {
 				return nil
 			}
 		}
-		if len(n.Paths) == maxListed {
+		if len(h.Lines) == maxListed {
 			return errEnough
 		}
-		n.Paths = append(n.Paths, marked(rel, e))
+		h.Lines = append(h.Lines, marked(rel, e))
 		return nil
 	})
-	switch {
-	case errors.Is(err, errEnough):
-		n.Cut, err = fmt.Sprintf("there are more than these %d; name a folder below, or a glob", maxListed), nil
-	case errors.Is(err, errTooMany):
-		n.Cut, err = err.Error(), nil
-	}
-	return n, err
+	return h.end(err, fmt.Sprintf("there are more than these %d; name a folder below, or a glob", maxListed))
 }
 
 // marked is a path with a mark for its type.
@@ -196,8 +199,8 @@ const (
 	maxFoundLine = 300
 )
 
-func (searchFiles) Spec() models.Tool {
-	return models.Tool{Name: "search_files", Schema: schema.Of[searching](), Description: "Search the text files below a folder for a " +
+func (searchFiles) spec() models.Tool {
+	return models.Tool{Name: "search_files", Description: "Search the text files below a folder for a " +
 		"regular expression. Gives path:line: text, at most 200 lines. Binary files, those above 4 MiB and .git are passed over. " +
 		"In the workspace nobody is asked."}
 }
@@ -212,47 +215,23 @@ func (in searching) check() (searching, error) {
 	return in, checkGlob(in.Glob)
 }
 
-func (searchFiles) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[searching]("search_files", input)
-	if err != nil {
-		return Plan{}, err
-	}
+func (searchFiles) plan(_ context.Context, p Workspace, in searching) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
-// searchOf is the input of search, and hits its result.
-type (
-	searchOf struct {
-		Spot          spot
-		Pattern, Glob string
-	}
-	hits struct {
-		Lines   []string
-		Skipped int // files
-		Cut     string
-	}
-)
+// searchOf is the input of search.
+type searchOf struct {
+	Spot          spot
+	Pattern, Glob string
+}
 
-func (t searchFiles) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[searching]("search_files", input)
-	if err != nil {
-		return failed(err)
-	}
+func (t searchFiles) run(ctx context.Context, p Workspace, in searching, _ Plan) (Outcome, error) {
 	var h hits
 	name, err := runSandboxed(ctx, t.box, p, in.Path, opSearch, func(s spot) any { return searchOf{s, in.Pattern, in.Glob} }, &h)
 	if err != nil {
-		return failed(fmt.Errorf("search %s: %w", name, err))
+		return Outcome{}, fmt.Errorf("search %s: %w", name, err)
 	}
-	if len(h.Lines) == 0 {
-		h.Lines = []string{"(nothing)"}
-	}
-	if h.Skipped > 0 {
-		h.Lines = append(h.Lines, fmt.Sprintf("(%d files were passed over: binary, above %d bytes, or not to be read)", h.Skipped, maxSearched))
-	}
-	if h.Cut != "" {
-		h.Lines = append(h.Lines, "("+h.Cut+")")
-	}
-	return Outcome{Text: strings.Join(h.Lines, "\n")}
+	return h.outcome(), nil
 }
 
 // search finds a pattern in the files below a folder, in a sandbox.
@@ -275,13 +254,7 @@ func search(order searchOf) (h hits, err error) {
 		}
 		return h.in(pattern, rel, text)
 	})
-	switch {
-	case errors.Is(err, errEnough):
-		h.Cut, err = fmt.Sprintf("there are more than these %d; search more narrowly", maxFound), nil
-	case errors.Is(err, errTooMany):
-		h.Cut, err = err.Error(), nil
-	}
-	return h, err
+	return h.end(err, fmt.Sprintf("there are more than these %d; search more narrowly", maxFound))
 }
 
 // searchable reads a file that can be searched.

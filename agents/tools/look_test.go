@@ -197,7 +197,7 @@ func tryLateMove(t *testing.T) {
 		t.Errorf("an operation: %v, %q", err, was.Text)
 	}
 	walls.Dir = p.Workspace
-	o := runCommand{box}.run(t.Context(), running{Command: "cat file", Timeout: 60}, walls)
+	o := runCommand{box}.execute(t.Context(), running{Command: "cat file", Timeout: 60}, walls)
 	o.says(t, true, "another folder by now")
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -147,11 +146,20 @@ func isFolder(p string) bool {
 }
 
 // mustHold refuses a call without the tags that it needs. Callers have asked already; this is the last check.
-func (p Workspace) mustHold(needs []permissions.Tag) error {
+func (p Workspace) mustHold(needs ...permissions.Tag) error {
 	if lacking := p.missing(needs...); len(lacking) > 0 {
 		return fmt.Errorf("there is no %s", permissions.DescribeTags(lacking))
 	}
 	return nil
+}
+
+// heldTag is [Workspace.tag] for a call that runs.
+func (p Workspace) heldTag(verb, name string) (permissions.Tag, error) {
+	t, err := p.tag(verb, name)
+	if err == nil {
+		err = p.mustHold(t)
+	}
+	return t, err
 }
 
 // failed is the outcome of a call that could not be done.
@@ -165,15 +173,4 @@ func failed(err error) Outcome {
 		err = errors.New("it was ended before it was done")
 	}
 	return Outcome{Text: err.Error(), Error: true}
-}
-
-// decode is [schema.Decode] with the input's own check, if it has one. The error is for the model.
-func decode[T any](tool string, input []byte) (in T, err error) {
-	if in, err = schema.Decode[T](tool, input); err != nil {
-		return in, err
-	}
-	if c, checks := any(in).(interface{ check() (T, error) }); checks {
-		return c.check()
-	}
-	return in, nil
 }

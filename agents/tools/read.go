@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/agents/schema"
-	"github.com/daycared/daycared/permissions"
 )
 
 type readFile struct{ box *sandbox.Sandbox }
@@ -32,16 +29,12 @@ const (
 	maxReadable = 256 << 20 // bytes of a file
 )
 
-func (readFile) Spec() models.Tool {
-	return models.Tool{Name: "read_file", Schema: schema.Of[reading](), Description: "Read a text file, by lines. At most 2000 lines and " +
+func (readFile) spec() models.Tool {
+	return models.Tool{Name: "read_file", Description: "Read a text file, by lines. At most 2000 lines and " +
 		"64 KiB come at once; the rest by offset. In the workspace nobody is asked; elsewhere people are asked for read access."}
 }
 
-func (readFile) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[reading]("read_file", input)
-	if err != nil {
-		return Plan{}, err
-	}
+func (readFile) plan(_ context.Context, p Workspace, in reading) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
@@ -69,11 +62,7 @@ type (
 	}
 )
 
-func (t readFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[reading]("read_file", input)
-	if err != nil {
-		return failed(err)
-	}
+func (t readFile) run(ctx context.Context, p Workspace, in reading, _ Plan) (Outcome, error) {
 	order := linesOf{Offset: in.Offset, Limit: maxLines}
 	if in.Limit != nil {
 		order.Limit = min(*in.Limit, maxLines)
@@ -81,11 +70,11 @@ func (t readFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _
 	var c chunk
 	name, err := runSandboxed(ctx, t.box, p, in.Path, opLines, func(s spot) any { order.Spot = s; return order }, &c)
 	if err != nil {
-		return failed(fmt.Errorf("read %s: %w", name, err))
+		return Outcome{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	switch {
 	case c.Last == 0 && order.Offset > 1:
-		return failed(fmt.Errorf("%s has fewer than %d lines", name, order.Offset))
+		return Outcome{}, fmt.Errorf("%s has fewer than %d lines", name, order.Offset)
 	case c.Last == 0:
 		c.Text = "(the file is empty)"
 	}
@@ -95,7 +84,7 @@ func (t readFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _
 	if c.More {
 		c.Text += fmt.Sprintf("\n(lines %d to %d; more follow, with offset %d)", c.First, c.Last, c.Last+1)
 	}
-	return Outcome{Text: c.Text}
+	return Outcome{Text: c.Text}, nil
 }
 
 // runSandboxed runs an operation on one path of an input, in a sandbox.
@@ -106,7 +95,7 @@ func runSandboxed(
 	if err != nil {
 		return path, err
 	}
-	if err := p.mustHold([]permissions.Tag{tag}); err != nil {
+	if err := p.mustHold(tag); err != nil {
 		return tag.Path(), err
 	}
 	where, walls, err := p.spot(tag)
@@ -180,38 +169,29 @@ func nextLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 }
 
 // Whole is read_file for programs that write back what they read: it returns exactly the requested lines, or nothing.
-func Whole(s *sandbox.Sandbox) Tool { return wholeFile{readFile{s}} }
+func Whole(s *sandbox.Sandbox) Tool { return typed[reading]{wholeFile{readFile{s}}} }
 
 type wholeFile struct{ readFile }
 
-func (wholeFile) Spec() models.Tool {
-	spec := readFile{}.Spec()
-	spec.Description = "Read a text file of at most 1 MiB, or some of its lines, exactly as they are."
-	return spec
+func (wholeFile) spec() models.Tool {
+	return models.Tool{Name: "read_file", Description: "Read a text file of at most 1 MiB, or some of its lines, exactly as they are."}
 }
 
-func (t wholeFile) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[reading]("read_file", input)
+func (t wholeFile) run(ctx context.Context, p Workspace, in reading, _ Plan) (Outcome, error) {
+	tag, err := p.heldTag("@read", in.Path)
 	if err != nil {
-		return failed(err)
-	}
-	tag, err := p.tag("@read", in.Path)
-	if err == nil {
-		err = p.mustHold([]permissions.Tag{tag})
-	}
-	if err != nil {
-		return failed(err)
+		return Outcome{}, err
 	}
 	was, err := contentOf(ctx, t.box, p, tag)
 	switch {
 	case err != nil:
-		return failed(err)
+		return Outcome{}, err
 	case !was.There:
-		return failed(fmt.Errorf("read %s: %w", tag.Path(), errors.New("there is no such file")))
+		return Outcome{}, fmt.Errorf("read %s: there is no such file", tag.Path())
 	case !isText(was.Text):
-		return failed(fmt.Errorf("read %s: it is no text in UTF-8", tag.Path()))
+		return Outcome{}, fmt.Errorf("read %s: it is no text in UTF-8", tag.Path())
 	}
-	return Outcome{Text: string(in.of(was.Text))}
+	return Outcome{Text: string(in.of(was.Text))}, nil
 }
 
 // of are the requested lines of a text.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/agents/models"
-	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -26,30 +25,25 @@ type seeking struct {
 // mostFound is the most results for a model.
 const mostFound = 10
 
-func (webSearch) Spec() models.Tool {
-	return models.Tool{Name: "web_search", Schema: schema.Of[seeking](), Description: "Search the web: titles, addresses and excerpts of " +
+func (webSearch) spec() models.Tool {
+	return models.Tool{Name: "web_search", Description: "Search the web: titles, addresses and excerpts of " +
 		"at most ten pages, to be read by fetch_url. People are asked for the network."}
 }
 
-func (webSearch) Plan(_ context.Context, p Workspace, input json.RawMessage) (Plan, error) {
-	in, err := decode[seeking]("web_search", input)
-	if err == nil && strings.TrimSpace(in.Query) == "" {
+func (webSearch) plan(_ context.Context, p Workspace, in seeking) (plan Plan, err error) {
+	if strings.TrimSpace(in.Query) == "" {
 		err = errors.New("query is missing")
 	}
 	return Plan{Needs: p.missing(permissions.Network)}, err
 }
 
-func (t webSearch) Run(ctx context.Context, p Workspace, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[seeking]("web_search", input)
-	if err == nil {
-		err = p.mustHold([]permissions.Tag{permissions.Network})
-	}
-	if err != nil {
-		return failed(err)
+func (t webSearch) run(ctx context.Context, p Workspace, in seeking, _ Plan) (o Outcome, err error) {
+	if err := p.mustHold(permissions.Network); err != nil {
+		return o, err
 	}
 	u, err := url.Parse(strings.TrimSuffix(p.Search, "/") + "/search")
 	if err != nil {
-		return failed(errors.New("the address of the search service is not right"))
+		return o, errors.New("the address of the search service is not right")
 	}
 	u.RawQuery = url.Values{"q": {in.Query}, "format": {"json"}}.Encode()
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
@@ -66,10 +60,10 @@ func (t webSearch) Run(ctx context.Context, p Workspace, input json.RawMessage, 
 		err = errors.New("the search service does not answer as SearXNG does")
 	}
 	if err != nil {
-		return failed(fmt.Errorf("search: %w", unfetched(ctx, err)))
+		return o, fmt.Errorf("search: %w", unfetched(ctx, err))
 	}
 	found := reply.Results[:min(len(reply.Results), mostFound)]
-	o := Outcome{Text: fmt.Sprintf("%d results", len(found))}
+	o.Text = fmt.Sprintf("%d results", len(found))
 	for i, r := range found {
 		excerpt := permissions.Brief(spaces(strings.TrimSpace(r.Content)), 500)
 		o.Text += fmt.Sprintf("\n\n%d. %s\n%s\n%s", i+1, spaces(cmp.Or(r.Title, r.URL)), r.URL, excerpt)
@@ -77,5 +71,5 @@ func (t webSearch) Run(ctx context.Context, p Workspace, input json.RawMessage, 
 	if in.Pause {
 		o.Pause = o.Text
 	}
-	return o
+	return o, nil
 }

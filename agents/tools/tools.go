@@ -13,6 +13,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -61,8 +62,57 @@ type Tool interface {
 // All are the tools for files, commands and pages, sandboxed by s.
 func All(s *sandbox.Sandbox) []Tool {
 	return []Tool{
-		readFile{s}, listFiles{s}, searchFiles{s}, writeFile{s}, editFile{s}, runCommand{s}, fetchURL{}, webSearch{},
+		typed[reading]{readFile{s}}, typed[listing]{listFiles{s}}, typed[searching]{searchFiles{s}}, typed[writing]{writeFile{s}},
+		typed[editing]{editFile{s}}, typed[running]{runCommand{s}}, typed[fetching]{fetchURL{}}, typed[seeking]{webSearch{}},
 	}
+}
+
+// typed makes a [Tool] of what does its work with a decoded input.
+type typed[In any] struct{ worker[In] }
+
+type worker[In any] interface {
+	spec() models.Tool // without the schema
+	plan(ctx context.Context, p Workspace, in In) (Plan, error)
+	run(ctx context.Context, p Workspace, in In, plan Plan) (Outcome, error)
+}
+
+// Spec implements [Tool].
+func (t typed[In]) Spec() models.Tool {
+	spec := t.spec()
+	spec.Schema = schema.Of[In]()
+	return spec
+}
+
+// Plan implements [Tool].
+func (t typed[In]) Plan(ctx context.Context, p Workspace, input json.RawMessage) (plan Plan, err error) {
+	in, err := t.decode(input)
+	if err == nil {
+		plan, err = t.plan(ctx, p, in)
+	}
+	return plan, err
+}
+
+// Run implements [Tool].
+func (t typed[In]) Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) (o Outcome) {
+	in, err := t.decode(input)
+	if err == nil {
+		o, err = t.run(ctx, p, in, plan)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return o
+}
+
+// decode is [schema.Decode] with the input's own check, if it has one. The error is for the model.
+func (t typed[In]) decode(input []byte) (in In, err error) {
+	if in, err = schema.Decode[In](t.spec().Name, input); err != nil {
+		return in, err
+	}
+	if c, checks := any(in).(interface{ check() (In, error) }); checks {
+		return c.check()
+	}
+	return in, nil
 }
 
 // The names of the sandboxed operations.
