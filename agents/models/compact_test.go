@@ -30,7 +30,7 @@ func small(t *testing.T, configured, most int64, say func(modeltest.Request) mod
 		}
 		return say(r)
 	})
-	m, err := openai.New(openai.Options{Name: "small", BaseURL: s.URL(modeltest.OpenAI), Window: configured,
+	m, err := openai.New(provider.ModelOptions{Name: "small", BaseURL: s.URL(modeltest.OpenAI), Window: configured,
 		Link: provider.Options{Retry: provider.Retry{Tries: 1}}})
 	if err != nil {
 		t.Fatal(err)

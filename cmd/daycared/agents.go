@@ -111,16 +111,14 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	link := provider.Options{Log: log.With("agent", a.Name)}
-	price := models.Price{Read: int64(m.InputPrice), Written: int64(m.OutputPrice)}
-	if m.Provider == config.Anthropic {
-		return anthropic.New(anthropic.Options{
-			Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price, Link: link,
-		})
+	o := provider.ModelOptions{
+		Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Link: provider.Options{Log: log.With("agent", a.Name)},
+		Price: models.Price{Read: int64(m.InputPrice), Written: int64(m.OutputPrice)},
 	}
-	return openai.New(openai.Options{
-		Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price, Link: link,
-	})
+	if m.Provider == config.Anthropic {
+		return anthropic.New(o)
+	}
+	return openai.New(o)
 }
 
 // ruleAgents adds the agents' owners, permissions and policies to the engine's settings.

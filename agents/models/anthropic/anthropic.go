@@ -7,7 +7,6 @@ package anthropic
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -27,94 +26,44 @@ const (
 	version = "2023-06-01" // the API's version header
 )
 
-// Options configure a model. Only Name is required.
-type Options struct {
-	Name    string // the provider's name of the model
-	BaseURL string // without /v1; empty: [Base]
-	Key     models.Key
-	Window  int64 // tokens of prompt and reply together; 0: [Window]
-	Most    int64 // most tokens of one reply; 0: [Most]
-	Price   models.Price
-	Link    provider.Options // retries and time limits; its Base and Key are ignored
+// New makes a model without sending anything. The URL has no /v1; without one it is [Base]. The error is about the address
+// or the key, and contains neither.
+func New(o provider.ModelOptions) (*provider.Model, error) {
+	o.BaseURL, o.Window, o.Most = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window), cmp.Or(o.Most, Most)
+	key := string(o.Key)
+	return provider.NewModel(o, func(link *provider.Client) provider.Dialect {
+		return &dialect{name: o.Name, most: o.Most, link: link, key: func() string { return key }}
+	})
 }
 
-// Model is one model at one provider. It is safe for concurrent use.
-type Model struct {
-	o    Options
+type dialect struct {
+	name string
+	most int64
 	link *provider.Client
 	key  func() string // a function, so that it is never printed
 }
 
-var _ models.Model = (*Model)(nil)
-
-// New makes a model without sending anything. The error is about the address or the key, and contains neither.
-func New(o Options) (*Model, error) {
-	o.BaseURL, o.Window, o.Most = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window), cmp.Or(o.Most, Most)
-	o.Link.Base, o.Link.Key = o.BaseURL, o.Key
-	link, err := provider.New(o.Link)
-	if err != nil {
-		return nil, err
-	}
-	key := string(o.Key)
-	o.Key, o.Link.Key = "", ""
-	return &Model{o: o, link: link, key: func() string { return key }}, nil
+// Request implements [provider.Dialect].
+func (d *dialect) Request(p models.Prompt) (send func(*provider.Attempt) error, err error) {
+	body, err := json.Marshal(d.params(p))
+	return func(x *provider.Attempt) error { return d.send(x, body) }, err
 }
 
-// Name implements [models.Model].
-func (m *Model) Name() string { return m.o.Name }
-
-// Window implements [models.Model].
-func (m *Model) Window() int64 { return m.o.Window }
-
-// Cost implements [models.Model].
-func (m *Model) Cost(u models.Usage) int64 { return m.o.Price.Cost(u) }
-
-// Close closes idle connections. The model remains usable.
-func (m *Model) Close() { m.link.Close() }
-
-// Reply implements [models.Model].
-func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
-	if write == nil {
-		write = func(string) {}
-	}
-	body, err := json.Marshal(m.params(p))
-	if err != nil {
-		return models.Reply{}, err
-	}
-	return m.link.Try(ctx, func() (models.Reply, error) {
-		return m.once(ctx, p, body, write)
-	}, func() { write("") })
-}
-
-// once makes one attempt.
-func (m *Model) once(ctx context.Context, p models.Prompt, body []byte, write func(string)) (models.Reply, error) {
-	x := m.link.Exchange(ctx)
-	read := reading{link: m.link, write: write, blocks: map[provider.Number]*call{}}
-	err := m.send(x, body)
-	if err == nil {
-		err = x.Events(read.event)
-	}
-	if err := x.End(ctx, err); err != nil {
-		return models.Reply{}, err
-	}
-	reply, err := read.end(p)
-	if err != nil {
-		return models.Reply{}, err
-	}
-	reply.Usage = provider.Spent(reply.Usage, p, reply)
-	return reply, nil
+// Reading implements [provider.Dialect].
+func (d *dialect) Reading(write func(string)) provider.Reading {
+	return &reading{link: d.link, write: write, blocks: map[provider.Number]*call{}}
 }
 
 // send sends the request. The response is read from the exchange, which also closes it.
-func (m *Model) send(x *provider.Attempt, body []byte) error {
-	r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, m.link.Base()+"v1/messages", bytes.NewReader(body))
+func (d *dialect) send(x *provider.Attempt, body []byte) error {
+	r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, d.link.Base()+"v1/messages", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
 	r.Header.Set("Anthropic-Version", version)
-	if key := m.key(); key != "" {
+	if key := d.key(); key != "" {
 		r.Header.Set("X-Api-Key", key)
 	}
 	_, err = x.Do(r) //nolint:bodyclose // see above
@@ -155,8 +104,8 @@ type tool struct {
 }
 
 // params converts a prompt.
-func (m *Model) params(p models.Prompt) request {
-	params := request{Model: m.o.Name, MaxTokens: m.o.Most, Stream: true}
+func (d *dialect) params(p models.Prompt) request {
+	params := request{Model: d.name, MaxTokens: d.most, Stream: true}
 	if p.System != "" {
 		params.System = []block{words(p.System)}
 	}

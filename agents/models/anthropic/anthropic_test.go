@@ -26,14 +26,14 @@ func TestConformance(t *testing.T) { modeltest.Conform(t, modeltest.Anthropic, b
 func TestRecorded(t *testing.T) { modeltest.Replay(t, "testdata", build) }
 
 func build(s modeltest.Setup) (modeltest.Made, error) {
-	return New(Options{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
+	return New(provider.ModelOptions{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
 }
 
 // asking is a server and a model that uses it.
-func asking(t *testing.T, change func(*Options)) (*modeltest.Server, *Model) {
+func asking(t *testing.T, change func(*provider.ModelOptions)) (*modeltest.Server, *provider.Model) {
 	t.Helper()
 	s := modeltest.New(t)
-	o := Options{Name: "m", BaseURL: s.URL(modeltest.Anthropic),
+	o := provider.ModelOptions{Name: "m", BaseURL: s.URL(modeltest.Anthropic),
 		Link: provider.Options{Retry: provider.Retry{Tries: 2, Wait: time.Millisecond}}}
 	if change != nil {
 		change(&o)
@@ -148,7 +148,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Custom: leaked\nX-Api-Key: leaked")
 	for _, key := range []models.Key{"", "ours"} {
-		s, m := asking(t, func(o *Options) { o.Key = key })
+		s, m := asking(t, func(o *provider.ModelOptions) { o.Key = key })
 		s.Queue(modeltest.Say("hi"))
 		if _, err := m.Reply(t.Context(), modeltest.Hello(), nil); err != nil {
 			t.Fatal(err)
@@ -166,13 +166,15 @@ func TestEnvironment(t *testing.T) {
 	if n := len(other.Requests()); n > 0 {
 		t.Errorf("%d requests went where the environment says", n)
 	}
-	if m, err := New(Options{Name: "m"}); err != nil || m.link.Base() != Base+"/" {
+	if m, err := New(provider.ModelOptions{Name: "m"}); err != nil || m.Link.Base() != Base+"/" {
 		t.Errorf("without an address: %v", err)
 	}
 }
 
 func TestOptions(t *testing.T) {
-	s, m := asking(t, func(o *Options) { o.Most, o.Price = 100, models.Price{Read: 3_000_000, Written: 15_000_000} })
+	s, m := asking(t, func(o *provider.ModelOptions) {
+		o.Most, o.Price = 100, models.Price{Read: 3_000_000, Written: 15_000_000}
+	})
 	s.Queue(modeltest.Say("hi"))
 	p := modeltest.Hello() // another provider's ids
 	p.Messages = append(p.Messages,
@@ -187,7 +189,7 @@ func TestOptions(t *testing.T) {
 	if m.Name() != "m" || m.Window() != Window || m.Cost(models.Usage{Read: 1000, Written: 100}) != 4500 {
 		t.Errorf("%s %d %d", m.Name(), m.Window(), m.Cost(models.Usage{Read: 1000, Written: 100}))
 	}
-	if _, err := New(Options{Name: "m", BaseURL: "ftp://SECRET"}); err == nil || strings.Contains(err.Error(), "SECRET") {
+	if _, err := New(provider.ModelOptions{Name: "m", BaseURL: "ftp://SECRET"}); err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("an address of another kind: %v", err)
 	}
 }

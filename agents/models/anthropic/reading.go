@@ -53,9 +53,9 @@ type call struct {
 	pieces   strings.Builder
 }
 
-// event processes one event. Unknown types of events and blocks are ignored, as the provider requires, and so are
+// Event processes one event. Unknown types of events and blocks are ignored, as the provider requires, and so are
 // fields of unexpected types.
-func (r *reading) event(name string, data []byte) error {
+func (r *reading) Event(name string, data []byte) error {
 	switch {
 	case name == "error":
 		return r.link.Streamed(data)
@@ -117,8 +117,8 @@ func (r *reading) used(u usage) {
 	r.usage.Written = max(r.usage.Written, int64(u.Output))
 }
 
-// end returns the reply. A stream without its end event broke off.
-func (r *reading) end(p models.Prompt) (models.Reply, error) {
+// End returns the reply. A stream without its end event broke off.
+func (r *reading) End(string) (models.Reply, error) {
 	reply := models.Reply{Text: r.text.String(), Usage: r.usage,
 		Cut: r.reason == "max_tokens" || r.reason == "model_context_window_exceeded"}
 	switch {
@@ -128,9 +128,6 @@ func (r *reading) end(p models.Prompt) (models.Reply, error) {
 		return reply, r.link.Refused("the model refuses to go on with this conversation")
 	}
 	for _, c := range r.calls {
-		if c.name == "" {
-			return reply, r.link.Broken("the reply calls a tool without a name")
-		}
 		input := json.RawMessage(c.pieces.String())
 		if len(input) == 0 {
 			var whole any
@@ -139,6 +136,5 @@ func (r *reading) end(p models.Prompt) (models.Reply, error) {
 		}
 		reply.Calls = append(reply.Calls, models.Call{ID: c.id, Tool: c.name, Input: input})
 	}
-	reply.Calls = provider.Calls(reply.Calls, p)
 	return reply, nil
 }

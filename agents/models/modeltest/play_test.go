@@ -9,6 +9,7 @@ import (
 	"github.com/daycared/daycared/agents/models/anthropic"
 	"github.com/daycared/daycared/agents/models/modeltest"
 	"github.com/daycared/daycared/agents/models/openai"
+	"github.com/daycared/daycared/agents/models/provider"
 	"github.com/daycared/daycared/agents/models/script"
 )
 
@@ -24,12 +25,12 @@ turns:
 	}
 	s := modeltest.New(t)
 	s.Answer(modeltest.Play(played))
-	one, err := openai.New(openai.Options{Name: "m", BaseURL: s.URL(modeltest.OpenAI)})
+	one, err := openai.New(provider.ModelOptions{Name: "m", BaseURL: s.URL(modeltest.OpenAI)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(one.Close)
-	other, err := anthropic.New(anthropic.Options{Name: "m", BaseURL: s.URL(modeltest.Anthropic)})
+	other, err := anthropic.New(provider.ModelOptions{Name: "m", BaseURL: s.URL(modeltest.Anthropic)})
 	if err != nil {
 		t.Fatal(err)
 	}

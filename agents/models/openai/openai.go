@@ -9,7 +9,6 @@ package openai
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -28,90 +27,43 @@ const (
 	Window = 128_000
 )
 
-// Options configure a model. Only Name is required.
-type Options struct {
-	Name    string // the provider's name of the model
-	BaseURL string // empty: [Base]
-	Key     models.Key
-	Window  int64 // tokens of prompt and reply together; 0: [Window]
-	Most    int64 // most tokens of one reply; 0: the provider's default
-	Price   models.Price
-	Link    provider.Options // retries and time limits; its Base and Key are ignored
+// New makes a model without sending anything. Without a URL it is [Base], and without Most the provider's default holds. The
+// error is about the address or the key, and contains neither.
+func New(o provider.ModelOptions) (*provider.Model, error) {
+	o.BaseURL, o.Window = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window)
+	key := o.Key
+	return provider.NewModel(o, func(link *provider.Client) provider.Dialect {
+		return &dialect{most: int(o.Most), link: link, client: func(x *provider.Attempt) *openai.Client {
+			config := openai.DefaultConfig(string(key))
+			config.BaseURL, config.HTTPClient = link.Base(), sender{Attempt: x, model: o.Name}
+			return openai.NewClientWithConfig(config)
+		}}
+	})
 }
 
-// Model is one model at one provider. It is safe for concurrent use.
-type Model struct {
-	o      Options
+type dialect struct {
+	most   int
 	link   *provider.Client
 	client func(*provider.Attempt) *openai.Client // a function, so that it is never printed
 }
 
-var _ models.Model = (*Model)(nil)
-
-// New makes a model without sending anything. The error is about the address or the key, and contains neither.
-func New(o Options) (*Model, error) {
-	o.BaseURL, o.Window = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window)
-	o.Link.Base, o.Link.Key = o.BaseURL, o.Key
-	link, err := provider.New(o.Link)
-	if err != nil {
-		return nil, err
-	}
-	key := o.Key
-	o.Key, o.Link.Key = "", ""
-	return &Model{o: o, link: link, client: func(x *provider.Attempt) *openai.Client {
-		config := openai.DefaultConfig(string(key))
-		config.BaseURL, config.HTTPClient = link.Base(), sender{Attempt: x, model: o.Name}
-		return openai.NewClientWithConfig(config)
-	}}, nil
+// Request implements [provider.Dialect]. The response is read from the exchange, which also closes it.
+func (d *dialect) Request(p models.Prompt) (send func(*provider.Attempt) error, err error) {
+	params := d.params(p)
+	return func(x *provider.Attempt) error {
+		_, err := d.client(x).CreateChatCompletionStream(x.Context(), params)
+		return err
+	}, nil
 }
 
-// Name implements [models.Model].
-func (m *Model) Name() string { return m.o.Name }
-
-// Window implements [models.Model].
-func (m *Model) Window() int64 { return m.o.Window }
-
-// Cost implements [models.Model].
-func (m *Model) Cost(u models.Usage) int64 { return m.o.Price.Cost(u) }
-
-// Close closes idle connections. The model remains usable.
-func (m *Model) Close() { m.link.Close() }
-
-// Reply implements [models.Model].
-func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
-	if write == nil {
-		write = func(string) {}
-	}
-	params := m.params(p)
-	return m.link.Try(ctx, func() (models.Reply, error) {
-		return m.once(ctx, p, params, write)
-	}, func() { write("") })
-}
-
-// once makes one attempt. The response is read from the exchange, which also closes it.
-func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCompletionRequest, write func(string)) (
-	models.Reply, error,
-) {
-	x := m.link.Exchange(ctx)
-	read := reading{link: m.link, write: write}
-	_, err := m.client(x).CreateChatCompletionStream(x.Context(), params)
-	if err == nil {
-		err = x.Events(read.event)
-	}
-	if err := x.End(ctx, err); err != nil {
-		return models.Reply{}, err
-	}
-	reply, err := read.end(p, x.Tail())
-	if err != nil {
-		return models.Reply{}, err
-	}
-	reply.Usage = provider.Spent(reply.Usage, p, reply)
-	return reply, nil
+// Reading implements [provider.Dialect].
+func (d *dialect) Reading(write func(string)) provider.Reading {
+	return &reading{link: d.link, write: write}
 }
 
 // ours reports whether the provider is OpenAI itself, which no longer accepts all that others do.
-func (m *Model) ours() bool {
-	u, err := url.Parse(m.o.BaseURL)
+func (d *dialect) ours() bool {
+	u, err := url.Parse(d.link.Base())
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
@@ -162,13 +114,13 @@ func objects(list any) []map[string]any {
 }
 
 // params converts a prompt, except for what [sender] adds.
-func (m *Model) params(p models.Prompt) openai.ChatCompletionRequest {
+func (d *dialect) params(p models.Prompt) openai.ChatCompletionRequest {
 	params := openai.ChatCompletionRequest{StreamOptions: &openai.StreamOptions{IncludeUsage: true}}
 	switch {
-	case m.o.Most > 0 && m.ours():
-		params.MaxCompletionTokens = int(m.o.Most)
-	case m.o.Most > 0:
-		params.MaxTokens = int(m.o.Most) //nolint:staticcheck // deprecated at OpenAI alone; most others know no other
+	case d.most > 0 && d.ours():
+		params.MaxCompletionTokens = d.most
+	case d.most > 0:
+		params.MaxTokens = d.most //nolint:staticcheck // deprecated at OpenAI alone; most others know no other
 	}
 	if p.System != "" {
 		params.Messages = append(params.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})

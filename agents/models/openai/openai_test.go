@@ -24,14 +24,14 @@ func TestConformance(t *testing.T) { modeltest.Conform(t, modeltest.OpenAI, buil
 func TestRecorded(t *testing.T) { modeltest.Replay(t, "testdata", build) }
 
 func build(s modeltest.Setup) (modeltest.Made, error) {
-	return New(Options{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
+	return New(provider.ModelOptions{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
 }
 
 // asking is a server and a model that uses it, once per test.
-func asking(t *testing.T, change func(*Options)) (*modeltest.Server, *Model) {
+func asking(t *testing.T, change func(*provider.ModelOptions)) (*modeltest.Server, *provider.Model) {
 	t.Helper()
 	s := modeltest.New(t)
-	o := Options{Name: "m", BaseURL: s.URL(modeltest.OpenAI),
+	o := provider.ModelOptions{Name: "m", BaseURL: s.URL(modeltest.OpenAI),
 		Link: provider.Options{Retry: provider.Retry{Tries: 2, Wait: time.Millisecond}}}
 	if change != nil {
 		change(&o)
@@ -148,7 +148,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Custom: leaked\nAuthorization: Bearer leaked")
 	for _, key := range []models.Key{"", "ours"} {
-		s, m := asking(t, func(o *Options) { o.Key = key })
+		s, m := asking(t, func(o *provider.ModelOptions) { o.Key = key })
 		s.Queue(modeltest.Say("hi"))
 		if _, err := m.Reply(t.Context(), modeltest.Hello(), nil); err != nil {
 			t.Fatal(err)
@@ -170,13 +170,15 @@ func TestEnvironment(t *testing.T) {
 	if n := len(other.Requests()); n > 0 {
 		t.Errorf("%d requests went where the environment says", n)
 	}
-	if m, err := New(Options{Name: "m"}); err != nil || m.link.Base() != Base+"/" {
+	if m, err := New(provider.ModelOptions{Name: "m"}); err != nil || m.Link.Base() != Base+"/" {
 		t.Errorf("without an address: %v", err)
 	}
 }
 
 func TestOptions(t *testing.T) {
-	s, m := asking(t, func(o *Options) { o.Most, o.Price = 100, models.Price{Read: 2_500_000, Written: 10_000_000} })
+	s, m := asking(t, func(o *provider.ModelOptions) {
+		o.Most, o.Price = 100, models.Price{Read: 2_500_000, Written: 10_000_000}
+	})
 	s.Queue(modeltest.Say("hi"))
 	if _, err := m.Reply(t.Context(), modeltest.Hello(), nil); err != nil {
 		t.Fatal(err)
@@ -187,15 +189,15 @@ func TestOptions(t *testing.T) {
 	if m.Name() != "m" || m.Window() != Window || m.Cost(models.Usage{Read: 1000, Written: 100}) != 3500 {
 		t.Errorf("%s %d %d", m.Name(), m.Window(), m.Cost(models.Usage{Read: 1000, Written: 100}))
 	}
-	own, err := New(Options{Name: "m", Most: 100, Window: 5})
+	own, err := New(provider.ModelOptions{Name: "m", Most: 100, Window: 5})
 	if err != nil || own.Window() != 5 {
 		t.Fatal(err)
 	}
-	if body, err := json.Marshal(own.params(modeltest.Hello())); err != nil ||
+	if body, err := json.Marshal(own.Dialect.(*dialect).params(modeltest.Hello())); err != nil ||
 		!strings.Contains(string(body), `"max_completion_tokens":100`) || strings.Contains(string(body), `"max_tokens"`) {
 		t.Errorf("OpenAI itself is asked with %s, %v", body, err)
 	}
-	if _, err := New(Options{Name: "m", BaseURL: "https://fay:SECRET@example.com"}); err == nil || strings.Contains(err.Error(), "SECRET") {
+	if _, err := New(provider.ModelOptions{Name: "m", BaseURL: "https://fay:SECRET@example.com"}); err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("an address with a password: %v", err)
 	}
 }

@@ -55,8 +55,8 @@ type call struct {
 	arguments strings.Builder
 }
 
-// event processes one event. Fields of unexpected types are ignored; an event that is no object is an error.
-func (r *reading) event(_ string, data []byte) error {
+// Event processes one event. Fields of unexpected types are ignored; an event that is no object is an error.
+func (r *reading) Event(_ string, data []byte) error {
 	switch {
 	case len(data) == 0:
 		return nil
@@ -123,8 +123,8 @@ func (r *reading) piece(p piece) {
 	at.arguments.WriteString(string(p.Function.Arguments))
 }
 
-// end returns the reply. A stream without a finish reason and without its end mark broke off.
-func (r *reading) end(p models.Prompt, tail string) (models.Reply, error) {
+// End returns the reply. A stream without a finish reason and without its end mark broke off.
+func (r *reading) End(tail string) (models.Reply, error) {
 	done := strings.HasSuffix(tail, "[DONE]")
 	reply := models.Reply{Text: r.text.String(), Usage: r.usage, Cut: r.finish == "length"}
 	switch {
@@ -136,11 +136,7 @@ func (r *reading) end(p models.Prompt, tail string) (models.Reply, error) {
 		return reply, r.link.Refused("the provider's filter ended the reply")
 	}
 	for _, c := range r.calls {
-		if c.name == "" {
-			return reply, r.link.Broken("the reply calls a tool without a name")
-		}
 		reply.Calls = append(reply.Calls, models.Call{ID: c.id, Tool: c.name, Input: json.RawMessage(c.arguments.String())})
 	}
-	reply.Calls = provider.Calls(reply.Calls, p)
 	return reply, nil
 }

@@ -259,9 +259,9 @@ func (n *Number) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Calls makes calls storable: each gets an id unique in the conversation and an input that is JSON. Some servers give
+// storable makes calls storable: each gets an id unique in the conversation and an input that is JSON. Some servers give
 // no ids, or start counting again in each reply, which others refuse to read.
-func Calls(calls []models.Call, p models.Prompt) []models.Call {
+func storable(calls []models.Call, p models.Prompt) []models.Call {
 	seen := map[string]bool{}
 	for _, m := range p.Messages {
 		for _, c := range m.Calls {
@@ -327,15 +327,4 @@ func Schema(raw json.RawMessage) map[string]any {
 		schema["properties"] = map[string]any{}
 	}
 	return schema
-}
-
-// Spent is the reported usage, with estimates for what is missing.
-func Spent(told models.Usage, p models.Prompt, r models.Reply) models.Usage {
-	if told.Read == 0 {
-		told.Read = models.Estimate(p)
-	}
-	if told.Written == 0 {
-		told.Written = models.EstimateMessage(models.Message{Role: models.Assistant, Text: r.Text, Calls: r.Calls})
-	}
-	return told
 }

@@ -162,7 +162,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
-	calls := Calls([]models.Call{{}, {}, {ID: "a"}}, models.Prompt{Messages: []models.Message{{Calls: []models.Call{{ID: "a"}}}}})
+	calls := storable([]models.Call{{}, {}, {ID: "a"}}, models.Prompt{Messages: []models.Message{{Calls: []models.Call{{ID: "a"}}}}})
 	if len(calls[0].ID) != 9 || calls[0].ID == calls[1].ID || calls[2].ID == "a" || string(calls[0].Input) != "{}" {
 		t.Errorf("%+v", calls)
 	}
