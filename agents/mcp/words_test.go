@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/agents/schema/schematest"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -23,12 +24,14 @@ func TestNoToolSpeaksOfGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	refused := map[string]int{} // by the tools themselves
 	speaks := func(tool string, with any) {
 		r, text := wait(t, "a result", call(t.Context(), c, tool, with)), ""
-		if r.err != nil { // not a valid message
-			text = r.err.Error()
+		if r.err != nil { // not a valid message, which ends the client's connection
+			text, c = r.err.Error(), s.client(legacy)
 		} else {
 			text = textOf(t, r.CallToolResult)
+			refused[tool]++
 		}
 		if schematest.Leak(text) != "" {
 			t.Errorf("%s %.80s: %q speaks of %q", tool, with, text, schematest.Leak(text))
@@ -43,6 +46,11 @@ func TestNoToolSpeaksOfGo(t *testing.T) {
 			if json.Valid([]byte(input)) {
 				speaks(tool.Name, json.RawMessage(input))
 			}
+		}
+	}
+	for _, tool := range schema.AskingTools {
+		if refused[tool.Name] < 100 {
+			t.Errorf("%s refused only %d wrong inputs", tool.Name, refused[tool.Name])
 		}
 	}
 	for _, failure := range []error{context.DeadlineExceeded, context.Canceled} {
