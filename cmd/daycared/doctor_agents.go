@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -140,7 +142,8 @@ func (c *CLI) askAgent(ctx context.Context, a connect.Agent) (told connect.Hooks
 	defer done()
 	folder := c.trustedFolder(l.Trusted)
 	cmd := exec.CommandContext(limited, program, l.Args...) //nolint:gosec // looked for on the PATH by a name of ours
-	cmd.Dir, cmd.Env = folder, c.agentsEnv(folder)
+	mark := "DAYCARED_ASKS=" + rand.Text()
+	cmd.Dir, cmd.Env = folder, append(c.agentsEnv(folder), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel, cmd.WaitDelay = end, linger
@@ -171,7 +174,23 @@ func (c *CLI) askAgent(ctx context.Context, a connect.Agent) (told connect.Hooks
 	idle.Stop()
 	_ = end() // before Wait, so the group's number cannot have been reused
 	_ = cmd.Wait()
+	endMarked(mark)
 	return told, err
+}
+
+// endMarked kills the processes with that variable, whatever group they are in, where there is a /proc.
+func endMarked(mark string) {
+	for more, tries := true, 0; more && tries < 100; tries++ { // one may have started another meanwhile
+		more = false
+		files, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, file := range files {
+			text, _ := os.ReadFile(file) // of another account, or of one that has ended: nothing
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err == nil && slices.Contains(strings.Split(string(text), "\x00"), mark) {
+				more = syscall.Kill(pid, syscall.SIGKILL) == nil || more
+			}
+		}
+	}
 }
 
 // readAnswer reads an agent's output up to its answer.

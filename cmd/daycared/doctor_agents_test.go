@@ -121,7 +121,11 @@ func TestAnAgentThatDoesNotAnswerDoesNotKeepTheDoctor(t *testing.T) {
 	for name, try := range map[string]struct{ script, want string }{
 		"hangs":            {"exec sleep 300", "it did not answer within 500ms"},
 		"hangs by a child": {"sleep 300 & echo $! >$HOME/child; wait", "it did not answer within 500ms"},
-		"leaves a child with its output": {"setsid sleep 3 & exit 0",
+		"leaves a child with its output": {"setsid sh -c 'echo $$ >$HOME/child; exec sleep 300' & exit 0",
+			"it did not answer within 500ms"},
+		"leaves a child without its output": {"setsid sh -c 'echo $$ >$HOME/child; exec sleep 300' >/dev/null 2>&1 & " +
+			"while ! test -s $HOME/child; do :; done; exit 0", "it ended, or said too much, without an answer"},
+		"leaves a child of a child": {"setsid setsid sh -c '(echo $$ >$HOME/child; exec sleep 300) & exec sleep 300' & wait",
 			"it did not answer within 500ms"},
 		"ignores signals": {"trap '' TERM INT HUP PIPE; while :; do sleep 1; done", "it did not answer within 500ms"},
 		"ends":            {"exit 0", "it ended, or said too much, without an answer"},
