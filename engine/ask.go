@@ -134,7 +134,7 @@ func (c *call) end(ctx context.Context) error {
 	over := unborne(ctx)
 	switch {
 	case over != nil:
-		r, err = c.engine.runOffStack(ctx, c.waiter, c.name, over)
+		r, err = c.engine.leave(ctx, c.waiter, c.name, over)
 		r = permissions.Request{ID: r.ID}
 	case err == nil:
 		c.waiter.LeaveSoon(0)
@@ -142,7 +142,7 @@ func (c *call) end(ctx context.Context) error {
 	case errors.Is(err, registry.ErrUsedElsewhere):
 		c.waiter.LeaveSoon(0)
 	default:
-		r, err = c.engine.runOffStack(ctx, c.waiter, c.name, err)
+		r, err = c.engine.leave(ctx, c.waiter, c.name, err)
 	}
 	c.answer = &r
 	if err == nil && c.before != nil {
@@ -151,8 +151,12 @@ func (c *call) end(ctx context.Context) error {
 	return err
 }
 
-// runOffStack ends the waiting of a call whose ctx is over and returns the request as it is.
-func (e *Engine) runOffStack(ctx context.Context, w *registry.Waiter, name string, cause error) (permissions.Request, error) {
+// unfollowedFor is how long a hook's question that nobody waits for stays pending.
+const unfollowedFor = 10 * time.Second
+
+// leave ends the waiting of a call whose ctx is over and returns the request as it is. What a hook asks without a name of its
+// call is withdrawn unless another hook soon waits for it: if none does, the agent was interrupted between the two.
+func (e *Engine) leave(ctx context.Context, w *registry.Waiter, name string, cause error) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	r, err := e.store.Read(work, w.ID())
@@ -172,6 +176,11 @@ func (e *Engine) runOffStack(ctx context.Context, w *registry.Waiter, name strin
 		w.Park(lease)
 	default:
 		w.LeaveSoon(leaveGrace)
+	}
+	if late && name == "" && r.Hook != "" {
+		if err := e.regret(work, r.ID, unfollowedFor); err != nil {
+			return r, err
+		}
 	}
 	return r, cause
 }
@@ -302,21 +311,14 @@ func unread(err error) error {
 	return err
 }
 
-// unfollowedFor is how long a hook's question that nobody waits for stays pending.
-const unfollowedFor = 10 * time.Second
-
 // Begin is [Engine.Ask] without waiting: it returns the request as it is. The call keeps its place for a moment, for an
-// Ask with the same Call and the request's id. A hook's question is withdrawn unless the agent's next hook soon waits for
-// it: the agent was interrupted between the two.
+// Ask with the same Call and the request's id.
 func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
 	now, done := context.WithTimeout(ctx, 0)
 	defer done()
 	r, err := e.Ask(now, caller, q)
 	if err != nil && (r.State != permissions.Pending || !errors.Is(err, context.DeadlineExceeded)) {
 		return permissions.RequestView{Request: r}, err
-	}
-	if r.Hook != "" && q.Call == "" && r.State == permissions.Pending {
-		return e.Regret(ctx, caller, r.ID, unfollowedFor)
 	}
 	return e.View(ctx, r)
 }

@@ -20,16 +20,23 @@ func (e *Engine) Regret(
 		return permissions.RequestView{}, err
 	}
 	if r.State == permissions.Pending {
-		until := e.clock.Now().Add(after)
-		if err := e.store.KeepWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled, Until: until}); err != nil {
-			return permissions.RequestView{}, broken(err)
+		if err := e.regret(ctx, id, after); err != nil {
+			return permissions.RequestView{}, err
 		}
-		e.mu.Lock()
-		e.regrets[id] = until
-		e.mu.Unlock()
-		e.regretted.Notify()
 	}
 	return e.View(ctx, r)
+}
+
+func (e *Engine) regret(ctx context.Context, id permissions.ID, after time.Duration) error {
+	until := e.clock.Now().Add(after)
+	if err := e.store.KeepWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled, Until: until}); err != nil {
+		return broken(err)
+	}
+	e.mu.Lock()
+	e.regrets[id] = until
+	e.mu.Unlock()
+	e.regretted.Notify()
+	return nil
 }
 
 // Hold keeps the place of a client that shows a dialog of its own about a request of this caller, or releases it: until
