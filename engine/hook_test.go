@@ -503,6 +503,11 @@ func TestAHarmlessClaimIsChecked(t *testing.T) {
 		"no folder":                   {change: func(q *permissions.Request) { q.Cwd = "" }},
 		"a folder that is relative":   {change: func(q *permissions.Request) { q.Cwd = "srv" }},
 		"a folder that is everything": {change: func(q *permissions.Request) { q.Cwd = "/x/.." }},
+		"the home folder":             {change: func(q *permissions.Request) { q.Cwd = "/home/fay" }},
+		"root's home folder":          {change: func(q *permissions.Request) { q.Cwd = "/root/" }},
+		"a home folder of macOS":      {change: func(q *permissions.Request) { q.Cwd = "/Users/fay" }},
+		"all home folders":            {change: func(q *permissions.Request) { q.Cwd = "/home" }},
+		"below the home folder":       {change: func(q *permissions.Request) { q.Cwd = "/home/fay/code" }, left: true},
 		"a step": {change: func(q *permissions.Request) {
 			q.Calls = []permissions.Call{{N: 1, Tool: q.Tool, Input: q.Input}}
 			q.Tool, q.Input, q.Hook = "", nil, ""

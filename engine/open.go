@@ -115,7 +115,7 @@ func (e *Engine) believed(ctx context.Context, s *Settings, caller permissions.C
 	q.Caller = caller
 	folder := filepath.Clean(q.Cwd)
 	if caller.Ours() || q.Kind != permissions.KindTool || len(q.Calls) > 0 || q.Normalize() != nil ||
-		q.HookStage != "" && q.HookStage != permissions.HookBefore || !filepath.IsAbs(folder) || folder == "/" {
+		q.HookStage != "" && q.HookStage != permissions.HookBefore || !filepath.IsAbs(folder) || holdsHome(folder) {
 		return false, nil //nolint:nilerr // a call that has no canonical form is not believed
 	}
 	route, found := s.route(q)
@@ -125,6 +125,11 @@ func (e *Engine) believed(ctx context.Context, s *Settings, caller permissions.C
 	}
 	denied, err := e.store.DeniedBefore(ctx, q, e.clock.Now().Add(-coolDown))
 	return err == nil && !denied, err
+}
+
+// holdsHome reports whether a folder is by its name a home folder, or above one, so no project's.
+func holdsHome(folder string) bool {
+	return slices.Contains([]string{"/", "/root", "/home", "/Users"}, folder) || slices.Contains([]string{"/home", "/Users"}, filepath.Dir(folder))
 }
 
 // noteUnrouted logs a caller without a route, once until the configuration changes.
