@@ -330,8 +330,8 @@ type Identity struct {
 	UID int
 	// Operator is set if the account proved to be the daemon's own by presenting the admin key.
 	Operator bool
-	Telegram int64
-	WhatsApp string
+	// Address is the account in the channel Via, if people have addresses there, see [Kind].
+	Address string
 	// Alias is the channel's other name of the account, if it gave one: the LID at WhatsApp.
 	Alias string
 }
@@ -381,10 +381,6 @@ type Pairer interface {
 	Greet(code, address, name string)
 	// Release tells an account that it no longer answers as that person.
 	Release(address, name string)
-	// Address is the person's address in this channel, as in the configuration; empty without one.
-	Address(p Person) string
-	// At returns p with that address.
-	At(p Person, address string) Person
 }
 
 // Invitation is a link that pairs one account.

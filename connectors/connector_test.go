@@ -3,6 +3,9 @@ package connectors_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -97,5 +100,53 @@ func TestLostAccounts(t *testing.T) {
 	}
 	if told != 2 || l.Reach("1", east, at) != nil {
 		t.Errorf("told %d times; want until it was taken", told)
+	}
+}
+
+// Two people never share what one of them is given.
+func TestAnAddressIsOnePersons(t *testing.T) {
+	fay := connectors.Person{Name: "fay"}.At("telegram", "7")
+	moved := fay.At("telegram", "8").At("whatsapp", "+49").Alias("whatsapp", "8@lid")
+	gone := moved.At("whatsapp", "")
+	for _, c := range []struct {
+		who  connectors.Person
+		want map[string]string
+	}{
+		{fay, map[string]string{"telegram": "7"}}, {moved, map[string]string{"telegram": "8", "whatsapp": "+49"}},
+		{gone, map[string]string{"telegram": "8"}},
+	} {
+		if !maps.Equal(c.who.Addresses, c.want) {
+			t.Errorf("%v; want %v", c.who.Addresses, c.want)
+		}
+	}
+	if fay.Aliases["whatsapp"] != "" || moved.Aliases["whatsapp"] != "8@lid" {
+		t.Errorf("aliases %v, %v", fay.Aliases, moved.Aliases)
+	}
+}
+
+// A kind of channel says all that others read of it, and its example is an address.
+func TestEveryKindOfChannel(t *testing.T) {
+	for i, k := range connectors.Kinds {
+		if k.Label == "" || k.Is == "" || k.Parse == nil || slices.Contains(connectors.KindNames()[:i], k.Name) {
+			t.Errorf("%s: something is missing, or its name is taken", k.Name)
+		}
+		example := k.Example
+		if !k.Number {
+			example, _ = strconv.Unquote(k.Example)
+		}
+		if got, err := k.Parse(example); err != nil || got != example {
+			t.Errorf("%s: its example %s is read as %q, %v", k.Name, k.Example, got, err)
+		}
+		for _, wrong := range []string{"", " ", "@fay", example + "\n", "\u202e" + example} {
+			if got, err := k.Parse(wrong); err == nil {
+				t.Errorf("%s: %q is read as %q", k.Name, wrong, got)
+			}
+		}
+		if found, ok := connectors.KindOf(k.Name); !ok || found.Label != k.Label {
+			t.Errorf("%s is not found", k.Name)
+		}
+	}
+	if _, ok := connectors.KindOf("terminal"); ok {
+		t.Error("the terminal has addresses")
 	}
 }

@@ -1,7 +1,13 @@
 package connectors
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"maps"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -11,13 +17,12 @@ import (
 
 // Person is somebody who may decide, with their addresses in the channels.
 type Person struct {
-	Name     string
-	User     string // OS account
-	UID      int    // of User; permissions.NoUID without one
-	Telegram int64
-	WhatsApp string // E.164
-	// WhatsAppLID is WhatsApp's other id of that account, recorded when it was paired; empty if it was not paired.
-	WhatsAppLID string
+	Name string
+	User string // OS account
+	UID  int    // of User; permissions.NoUID without one
+	// Addresses are those in channels, by the name of the [Kind]. Aliases are other ids of the same accounts, recorded when
+	// they were paired. The maps are never changed.
+	Addresses, Aliases map[string]string
 	// Suspended are the channels in which their account may now belong to somebody else. They have no address there.
 	Suspended []string
 	// Unconfirmed are those of Suspended that were paired before the store was restored. The operator has to confirm them.
@@ -30,6 +35,138 @@ type Person struct {
 	// PhoneAfter is how long requests of an agent's hook are kept from their phone, so that they can answer at the agent.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try in this order; empty: the daemon's order
+}
+
+// At returns p with that address in a channel; an empty one is none.
+func (p Person) At(channel, address string) Person {
+	p.Addresses = with(p.Addresses, channel, address)
+	return p
+}
+
+// Alias returns p with another id of its account in a channel.
+func (p Person) Alias(channel, alias string) Person {
+	p.Aliases = with(p.Aliases, channel, alias)
+	return p
+}
+
+// with returns a copy of m in which key has that value, or is missing if that is empty.
+func with(m map[string]string, key, value string) map[string]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]string{}
+	}
+	if m[key] = value; value == "" {
+		delete(m, key)
+	}
+	return m
+}
+
+// Kind is a kind of channel in which people have addresses. A connector of that name serves it.
+type Kind struct {
+	Name    string // in the configuration, in decided_via, and in accounts as the audit names them
+	Label   string // for people
+	Is      string // what an address is, in words
+	Number  bool   // an address is a number in the configuration, never quoted
+	Example string // an address that nobody has, as the configuration has it
+	Groups  bool   // routes can name groups of this kind
+	// Parse reads an address. The error goes on after the text: it says what is wrong and, after a semicolon, what is right.
+	Parse func(text string) (address string, err error)
+	// Mend returns what was certainly meant by a text that is no address. It may be nil.
+	Mend func(text string) (address string, ok bool)
+}
+
+// Kinds are all that there are. People are paired with the first unless another one is named.
+var Kinds = []Kind{
+	{
+		Name: "telegram", Label: "Telegram", Is: "a numeric id", Number: true, Example: "123456789", Groups: true, Parse: parseID,
+	},
+	{
+		Name: "whatsapp", Label: "WhatsApp", Is: "a phone number", Example: strconv.Quote(examplePhone), Parse: ParsePhone, Mend: mendPhone,
+	},
+}
+
+// KindNames are the names of all kinds, in their order.
+func KindNames() []string {
+	names := make([]string, len(Kinds))
+	for i, k := range Kinds {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// KindOf finds the kind of that name.
+func KindOf(name string) (Kind, bool) {
+	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return Kinds[i], true
+}
+
+// parseID reads a numeric user id of Telegram. Usernames can change hands, so they are no address.
+func parseID(s string) (string, error) {
+	const right = "write the numeric id, as in telegram: 123456789"
+	if strings.HasPrefix(s, "+") {
+		return "", errors.New("looks like a phone number; " + right)
+	}
+	if strings.Trim(s, "-0123456789") != "" {
+		return "", errors.New("is a username, which can change hands; " + right)
+	}
+	digits := strings.TrimPrefix(s, "-")
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch rest := strings.TrimLeft(digits, "0"); {
+	case digits == "" || strings.Contains(digits, "-"):
+		return "", errors.New("is not a whole number; write digits only, as in 20")
+	case len(digits) > 1 && rest != digits:
+		return "", errors.New("begins with 0, which YAML reads as octal; write " + cmp.Or(rest, "0"))
+	case err != nil:
+		return "", errors.New("is too large; write a smaller number")
+	case n < 0:
+		return "", errors.New("is the id of a group; write that of a person, which is positive")
+	case n == 0:
+		return "", errors.New("is nobody's id; " + right)
+	}
+	return s, nil
+}
+
+// e164 is an international number: a plus, the country code, and at most 15 digits in all.
+var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
+
+// examplePhone is a number that nobody has: it is of a range that Ofcom keeps for films. An example that somebody has
+// could come to decide here.
+const examplePhone = "+447700900123"
+
+// ParsePhone reads a phone number. The error is as that of [Kind.Parse].
+func ParsePhone(s string) (string, error) {
+	if e164.MatchString(s) {
+		return s, nil
+	}
+	if meant, ok := mendPhone(s); ok {
+		return "", fmt.Errorf("is not how an international number is written; write %q", meant)
+	}
+	return "", fmt.Errorf("is not an international number; begin with + and the country code, as in %q", examplePhone)
+}
+
+// trunk is the zero that some write between the country code and the rest, and that is not dialled from abroad.
+var trunk = regexp.MustCompile(`\(0\)`)
+
+// mendPhone is the number without what people put between its digits. It never adds a country code: whoever had the
+// number that comes of it would decide.
+func mendPhone(s string) (meant string, ok bool) {
+	digits := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, trunk.ReplaceAllString(s, ""))
+	s = strings.TrimSpace(s)
+	if !strings.HasPrefix(s, "+") {
+		if digits, ok = strings.CutPrefix(digits, "00"); !ok {
+			return "", false
+		}
+	}
+	meant = "+" + digits
+	return meant, e164.MatchString(meant) && strings.Trim(s, "+0123456789 ()-./\u00a0") == ""
 }
 
 // NewLRU returns a cache of at most that many keys that drops the least recently used one. It is safe for concurrent

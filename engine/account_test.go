@@ -19,11 +19,11 @@ func TestAnAccountIsNeverTwoPeople(t *testing.T) {
 			connectors.Identity{Via: "cli", UID: fayUID}, func(a, b *connectors.Person) { a.UID, b.UID = b.UID, a.UID },
 		},
 		"a telegram account": {
-			connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: fayID},
-			func(a, b *connectors.Person) { a.Telegram, b.Telegram = b.Telegram, a.Telegram },
+			connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: fayID},
+			swap("telegram"),
 		},
 		"a number": {
-			dialled(number, ""), func(a, b *connectors.Person) { a.WhatsApp, b.WhatsApp = b.WhatsApp, a.WhatsApp },
+			dialled(number, ""), swap("whatsapp"),
 		},
 		"the account of the daemon": {
 			connectors.Identity{Via: "cli", UID: 0, Operator: true}, func(a, b *connectors.Person) { a.UID, b.UID = b.UID, a.UID },
@@ -84,7 +84,7 @@ func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 		how(&next.People[0])
 		return next
 	}
-	st.Configure(change(func(p *connectors.Person) { p.Telegram++ }))
+	st.Configure(change(func(p *connectors.Person) { *p = p.At("telegram", "4243") }))
 	if r := o.must(t, id, allow()); r.State != permissions.Approved {
 		t.Errorf("with another account of hers it is %s, votes %v", r.State, r.Votes)
 	}
@@ -117,5 +117,13 @@ func TestAVoteFromASuspendedAccount(t *testing.T) {
 	st.suspend("whatsapp", number)
 	if r := o.must(t, id, allow()); r.State != permissions.Approved {
 		t.Errorf("it is %s with %+v", r.State, r.Votes)
+	}
+}
+
+// swap exchanges the addresses of two people in a channel.
+func swap(via string) func(a, b *connectors.Person) {
+	return func(a, b *connectors.Person) {
+		was := a.Addresses[via]
+		*a, *b = a.At(via, b.Addresses[via]), b.At(via, was)
 	}
 }

@@ -193,8 +193,8 @@ func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 	st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	for _, from := range []connectors.Identity{
-		{Via: "telegram", UID: permissions.NoUID, Telegram: 999888777},
-		{Via: "whatsapp", UID: permissions.NoUID, WhatsApp: "+491701234567"},
+		{Via: "telegram", UID: permissions.NoUID, Address: "999888777"},
+		{Via: "whatsapp", UID: permissions.NoUID, Address: "+491701234567"},
 		{Via: "cli", UID: 66},
 		{Via: "telegram", UID: permissions.NoUID}, // hidden behind a group
 	} {

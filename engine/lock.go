@@ -155,10 +155,11 @@ func (e *Engine) accountsOf(name string) (all []string, known bool) {
 
 // accounts returns the accounts of a person, as the audit names them.
 func accounts(p connectors.Person) []string {
-	all := []string{
-		accountOf(connectors.Identity{Telegram: p.Telegram, UID: permissions.NoUID}),
-		accountOf(connectors.Identity{WhatsApp: p.WhatsApp, UID: permissions.NoUID}), accountOf(connectors.Identity{UID: p.UID}),
+	all := []string{accountOf(connectors.Identity{UID: p.UID})}
+	for via, address := range p.Addresses {
+		all = append(all, accountOf(connectors.Identity{Via: via, Address: address, UID: permissions.NoUID}))
 	}
+	slices.Sort(all)
 	return slices.DeleteFunc(all, func(account string) bool { return account == "" })
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const fayID = 4242
+const fayID = "4242"
 
 // samAt and kimAt are the others, by their accounts on this machine.
 var (
@@ -26,7 +26,7 @@ var (
 func known() engine.Settings {
 	s := team()
 	s.Editor = true
-	s.People[0].Telegram, s.People[0].WhatsApp = fayID, number
+	s.People[0] = s.People[0].At("telegram", fayID).At("whatsapp", number)
 	return s
 }
 
@@ -111,7 +111,7 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 		},
 	} {
 		for account, who := range map[string]connectors.Identity{
-			"by telegram": {Via: "telegram", UID: permissions.NoUID, Telegram: fayID},
+			"by telegram": {Via: "telegram", UID: permissions.NoUID, Address: fayID},
 			"by whatsapp": dialled(number, ""), "by admin.sock": {Via: "cli", UID: fayUID}, "by an inbox": {Via: "terminal", UID: fayUID},
 		} {
 			t.Run("A8/"+name+" "+account, func(t *testing.T) {
@@ -234,18 +234,20 @@ func TestACardComesBackWithItsPerson(t *testing.T) {
 // TestALockStays: across restarts and changes of the configuration.
 func TestALockStays(t *testing.T) {
 	at := func(st *stage) string {
-		name, err := st.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: fayID})
+		name, err := st.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: fayID})
 		if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
 			return string(refusal.Code)
 		}
 		return name
 	}
 	for name, change := range map[string]func(s *engine.Settings){
-		"A8/a restart":                    func(*engine.Settings) {},
-		"A8/a new name":                   func(s *engine.Settings) { s.People[0].Name = "fae" },
-		"A8/the account of somebody else": func(s *engine.Settings) { s.People[0].Telegram, s.People[1].Telegram = 0, fayID },
+		"A8/a restart":  func(*engine.Settings) {},
+		"A8/a new name": func(s *engine.Settings) { s.People[0].Name = "fae" },
+		"A8/the account of somebody else": func(s *engine.Settings) {
+			s.People[0], s.People[1] = s.People[0].At("telegram", ""), s.People[1].At("telegram", fayID)
+		},
 		"A8/a new account": func(s *engine.Settings) {
-			s.People[0] = connectors.Person{Name: "fay", UID: permissions.NoUID, Telegram: fayID}
+			s.People[0] = connectors.Person{Name: "fay", UID: permissions.NoUID, Addresses: map[string]string{"telegram": fayID}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

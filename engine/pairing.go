@@ -29,7 +29,7 @@ func (e *Engine) Invite(
 	if err != nil {
 		return connectors.Invitation{}, err
 	}
-	if at := door.Address(person); at != "" && !e.isSuspended(via, at) {
+	if at := person.Addresses[via]; at != "" && !e.isSuspended(via, at) {
 		return connectors.Invitation{}, inFile(name, via)
 	}
 	i, err := door.Invite(ctx)
@@ -65,7 +65,7 @@ func (e *Engine) Guest(ctx context.Context, id connectors.Identity, code string)
 	if err != nil {
 		return connectors.PairingCandidate{}, err
 	}
-	if owner := e.owner(in.door, g.Address); owner != "" && owner != in.name {
+	if owner := e.owner(in.via, g.Address); owner != "" && owner != in.name {
 		e.forget(code)
 		in.door.Dismiss(code)
 		return connectors.PairingCandidate{}, permissions.OthersAccount(g.Address, owner)
@@ -140,10 +140,10 @@ func (e *Engine) mayBring(id connectors.Identity, in invited, address string) er
 	if err != nil {
 		return err
 	}
-	if own := in.door.Address(person); own != "" && own != address {
+	if own := person.Addresses[in.via]; own != "" && own != address {
 		return inFile(in.name, in.via)
 	}
-	if owner := e.owner(in.door, address); owner != "" && owner != in.name {
+	if owner := e.owner(in.via, address); owner != "" && owner != in.name {
 		return permissions.OthersAccount(address, owner)
 	}
 	return nil
@@ -189,7 +189,7 @@ func (e *Engine) Unpair(
 	if door != nil {
 		p, _ := e.base.Load().person(name)
 		has := e.paired(permissions.Pairing{Person: name, Via: via}).Address
-		if own := door.Address(p); own != "" && (has == "" || has == own) {
+		if own := p.Addresses[via]; own != "" && (has == "" || has == own) {
 			return was, inFile(name, via)
 		}
 	}
@@ -260,11 +260,11 @@ func (e *Engine) door(via string) connectors.Pairer {
 }
 
 // owner returns who answers with an account, or did until it was suspended; empty for nobody.
-func (e *Engine) owner(door connectors.Pairer, address string) string {
+func (e *Engine) owner(via, address string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range e.filled() {
-		if address != "" && door.Address(p) == address {
+		if address != "" && p.Addresses[via] == address {
 			return p.Name
 		}
 	}
@@ -311,8 +311,8 @@ func (e *Engine) refill() {
 	s.owners = e.owners
 	s.People = e.filled()
 	for _, a := range e.suspended {
-		if door := e.door(a.Via); door != nil {
-			empty(s.People, door, a)
+		if e.door(a.Via) != nil {
+			empty(s.People, a)
 		}
 	}
 	e.unconfirmed(s.People)
@@ -326,7 +326,7 @@ func (e *Engine) filled() []connectors.Person {
 	people := slices.Clone(e.base.Load().People)
 	for _, p := range e.pairings {
 		if door := e.door(p.Via); door != nil {
-			fill(people, door, p)
+			fill(people, p)
 		}
 	}
 	return people
@@ -334,14 +334,14 @@ func (e *Engine) filled() []connectors.Person {
 
 // fill gives a person their paired account, unless the configuration gives them one, or gives it to another person: the
 // file wins. The account's alias on the channel applies either way.
-func fill(people []connectors.Person, door connectors.Pairer, p permissions.Pairing) {
-	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return door.Address(o) == p.Address })
+func fill(people []connectors.Person, p permissions.Pairing) {
+	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return o.Addresses[p.Via] == p.Address })
 	for i, o := range people {
-		if o.Name == p.Person && door.Address(o) == "" && !taken {
-			people[i] = door.At(o, p.Address)
+		if o.Name == p.Person && o.Addresses[p.Via] == "" && !taken {
+			people[i] = o.At(p.Via, p.Address)
 		}
-		if p.Alias != "" && door.Address(people[i]) == p.Address && people[i].WhatsApp == p.Address {
-			people[i].WhatsAppLID = p.Alias
+		if p.Alias != "" && people[i].Addresses[p.Via] == p.Address {
+			people[i] = people[i].Alias(p.Via, p.Alias)
 		}
 	}
 }
@@ -401,6 +401,6 @@ func (e *Engine) tellOfStrangers(
 func (e *Engine) enrolled(s permissions.UnknownSender) bool {
 	door := e.door(s.Via)
 	return door != nil && slices.ContainsFunc(e.settings.Load().People, func(p connectors.Person) bool {
-		return door.Address(p) == s.Account
+		return p.Addresses[s.Via] == s.Account
 	})
 }

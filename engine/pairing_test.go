@@ -41,17 +41,6 @@ func (l *lobby) AwaitCandidate(ctx context.Context, code string) (connectors.Pai
 func (l *lobby) Dismiss(code string)           { l.told = append(l.told, "dismissed "+code) }
 func (l *lobby) Greet(_, address, name string) { l.told = append(l.told, address+" is "+name) }
 func (l *lobby) Release(address, name string)  { l.told = append(l.told, address+" was "+name) }
-func (l *lobby) Address(p connectors.Person) string {
-	if p.Telegram == 0 {
-		return ""
-	}
-	return strconv.FormatInt(p.Telegram, 10)
-}
-
-func (l *lobby) At(p connectors.Person, address string) connectors.Person {
-	p.Telegram, _ = strconv.ParseInt(address, 10, 64)
-	return p
-}
 
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
@@ -78,13 +67,13 @@ func (s *stage) bring(l *lobby, name string, g connectors.PairingCandidate) (now
 
 // at returns the person with a Telegram id, or empty.
 func (s *stage) at(id int64) string {
-	name, _ := s.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: id})
+	name, _ := s.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: strconv.FormatInt(id, 10)})
 	return name
 }
 
 func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
 	l, s := newLobby(), usual()
-	s.People = []connectors.Person{fay, sam, {Name: "kim", UID: permissions.NoUID, Telegram: 8888}}
+	s.People = []connectors.Person{fay, sam, {Name: "kim", UID: permissions.NoUID, Addresses: map[string]string{"telegram": "8888"}}}
 	st := play(t, s, l)
 	if _, err := st.enrol(l, "fay", "4242"); err != nil || st.at(4242) != "fay" {
 		t.Fatalf("paired: %v, %q", err, st.at(4242))
@@ -110,13 +99,13 @@ func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
 	}
 
 	next := s
-	next.People = []connectors.Person{fay, {Name: "sam", UID: 3000, Telegram: 5151}}
+	next.People = []connectors.Person{fay, {Name: "sam", UID: 3000, Addresses: map[string]string{"telegram": "5151"}}}
 	st.Configure(next)
 	if st.at(5151) != "sam" {
 		t.Errorf("the file does not win: %q", st.at(5151))
 	}
 	next.People = []connectors.Person{fay, sam}
-	next.People[0].Telegram = 9999
+	next.People[0] = next.People[0].At("telegram", "9999")
 	st.Configure(next)
 	if st.at(9999) != "fay" || st.at(5151) != "" {
 		t.Error("the file does not win over her own pairing")

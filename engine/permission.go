@@ -233,10 +233,8 @@ func (s *Settings) accountOf(id connectors.Identity) string {
 // accountOf returns the account that a connection proved, as the audit names it; empty if it proved none.
 func accountOf(id connectors.Identity) string {
 	switch {
-	case id.Telegram != 0:
-		return fmt.Sprintf("telegram:%d", id.Telegram)
-	case id.WhatsApp != "":
-		return "whatsapp:" + id.WhatsApp
+	case id.Address != "":
+		return id.Via + ":" + id.Address
 	case id.UID != permissions.NoUID:
 		return fmt.Sprintf("uid:%d", id.UID)
 	}

@@ -72,7 +72,7 @@ func (e *Engine) refreshAll(ctx context.Context) error {
 func readdressed(before, now []connectors.Person) bool {
 	return slices.ContainsFunc(now, func(p connectors.Person) bool {
 		return slices.ContainsFunc(before, func(o connectors.Person) bool {
-			return o.Name == p.Name && (o.Telegram != p.Telegram || o.WhatsApp != p.WhatsApp)
+			return o.Name == p.Name && !maps.Equal(o.Addresses, p.Addresses)
 		})
 	})
 }
@@ -182,11 +182,10 @@ func widerPolicy(of string, old, next permissions.Policy) []string {
 func widerPeople(old, next Settings) (all []string) {
 	for _, p := range next.People {
 		before, known := old.person(p.Name)
-		accounts := func(p connectors.Person) []any { return []any{p.UID, p.Telegram, p.WhatsApp} }
 		switch {
 		case !known:
 			all = append(all, "people has "+p.Name)
-		case !slices.Equal(accounts(before), accounts(p)):
+		case before.UID != p.UID || !maps.Equal(before.Addresses, p.Addresses):
 			all = append(all, "people: "+p.Name+" has other accounts")
 		}
 	}

@@ -338,8 +338,7 @@ func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	}
 	i := slices.IndexFunc(s.People, func(p connectors.Person) bool {
 		return (id.UID >= 0 && p.UID == id.UID) ||
-			(id.Telegram != 0 && p.Telegram == id.Telegram) ||
-			(id.WhatsApp != "" && p.WhatsApp == id.WhatsApp && sameAccount(p.WhatsAppLID, id.Alias))
+			(id.Address != "" && p.Addresses[id.Via] == id.Address && sameAccount(p.Aliases[id.Via], id.Alias))
 	})
 	if i < 0 {
 		return connectors.Person{}, false

@@ -136,7 +136,7 @@ func TestRule04TheAccountIsCheckedNotTheChat(t *testing.T) {
 		st.ask(t.Context(), network("x"))
 		id := st.shown(m, 1).Request.ID
 		for i := range 50 {
-			stranger := connectors.Identity{Via: "memory", UID: permissions.NoUID, Telegram: 4242}
+			stranger := connectors.Identity{Via: "memory", UID: permissions.NoUID, Address: "4242"}
 			if i%2 == 0 {
 				stranger = connectors.Identity{Via: "memory", UID: sam.UID} // a person, but not a recipient
 			}
@@ -172,7 +172,7 @@ func TestRule05TheAskerNeverDecides(t *testing.T) {
 		{"allows at the admin socket", self, connectors.Identity{Via: "cli", UID: askerUID}, allow(), false, false},
 		{"denies there", self, connectors.Identity{Via: "cli", UID: askerUID}, permissions.Deny, false, true},
 		{"allows there where that is allowed", self, connectors.Identity{Via: "cli", UID: askerUID}, allow(), true, true},
-		{"allows on the phone", self, connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: 17}, allow(), false, true},
+		{"allows on the phone", self, connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: "17"}, allow(), false, true},
 		{"allows what came over loopback from anybody", permissions.Caller{Name: "token:x", UID: permissions.AnyUID},
 			connectors.Identity{Via: "cli", UID: askerUID}, allow(), false, false},
 		{"allows what a token of the same account asked", permissions.Caller{Name: "token:x", UID: askerUID},
@@ -180,7 +180,7 @@ func TestRule05TheAskerNeverDecides(t *testing.T) {
 	} {
 		t.Run("A3/"+c.name, func(t *testing.T) {
 			s := usual()
-			s.People = []connectors.Person{{Name: "fay", UID: askerUID, Telegram: 17, Location: time.UTC}}
+			s.People = []connectors.Person{{Name: "fay", UID: askerUID, Addresses: map[string]string{"telegram": "17"}, Location: time.UTC}}
 			s.AllowSameUser = c.same
 			m := connectortest.NewMemory(c.from, nil)
 			st := play(t, s, m)

@@ -19,7 +19,7 @@ func (e *Engine) Suspend(ctx context.Context, via, address string) error {
 	}
 	e.pairing.Lock()
 	defer e.pairing.Unlock()
-	who := e.owner(door, address)
+	who := e.owner(via, address)
 	if who == "" {
 		return nil
 	}
@@ -70,21 +70,21 @@ func (e *Engine) unconfirmed(people []connectors.Person) {
 	for _, p := range e.pairings {
 		door := e.door(p.Via)
 		if p.SuspendedAt.IsZero() || door == nil || slices.ContainsFunc(e.base.Load().People, func(o connectors.Person) bool {
-			return door.Address(o) == p.Address
+			return o.Addresses[p.Via] == p.Address
 		}) {
 			continue
 		}
-		for _, i := range empty(people, door, permissions.Suspension{Via: p.Via, Address: p.Address}) {
+		for _, i := range empty(people, permissions.Suspension{Via: p.Via, Address: p.Address}) {
 			people[i].Unconfirmed = append(slices.Clip(people[i].Unconfirmed), p.Via)
 		}
 	}
 }
 
 // empty removes a suspended account from everybody who has it, including by the configuration, and returns whose it was.
-func empty(people []connectors.Person, door connectors.Pairer, s permissions.Suspension) (whose []int) {
+func empty(people []connectors.Person, s permissions.Suspension) (whose []int) {
 	for i, p := range people {
-		if door.Address(p) == s.Address {
-			people[i] = door.At(p, "")
+		if p.Addresses[s.Via] == s.Address {
+			people[i] = p.At(s.Via, "")
 			people[i].Suspended = append(slices.Clip(p.Suspended), s.Via)
 			whose = append(whose, i)
 		}
@@ -112,7 +112,7 @@ func suspended(p connectors.Person, via string) error {
 // locked, or they have no account there any more; nil if they can.
 func (e *Engine) barred(p connectors.Person, via string) error {
 	why := suspended(p, via)
-	if door := e.door(via); why == nil && door != nil && p.Name != "" && door.Address(p) == "" {
+	if door := e.door(via); why == nil && door != nil && p.Name != "" && p.Addresses[via] == "" {
 		c, _ := e.connector(via)
 		why = reach(c, p)
 	}

@@ -24,16 +24,9 @@ func newExchange() exchange {
 	return exchange{l}
 }
 
-func (exchange) Address(p connectors.Person) string { return p.WhatsApp }
-
-func (exchange) At(p connectors.Person, address string) connectors.Person {
-	p.WhatsApp = address
-	return p
-}
-
 // dialled returns the identity of a number, as WhatsApp proves it.
 func dialled(number, alias string) connectors.Identity {
-	return connectors.Identity{Via: "whatsapp", UID: permissions.NoUID, WhatsApp: number, Alias: alias}
+	return connectors.Identity{Via: "whatsapp", UID: permissions.NoUID, Address: number, Alias: alias}
 }
 
 // calls returns the person with a number, or empty.
@@ -54,7 +47,8 @@ func (s *stage) suspend(via, address string) {
 func numbered() engine.Settings {
 	s := usual()
 	person := fay
-	person.WhatsApp, person.Via = number, []string{"whatsapp", "telegram"}
+	person.Addresses = map[string]string{"whatsapp": number}
+	person.Via = []string{"whatsapp", "telegram"}
 	s.People = []connectors.Person{person, sam}
 	return s
 }
@@ -113,7 +107,7 @@ func TestASuspendedAccountBelongsToNobody(t *testing.T) {
 		if err := st.Health()["whatsapp"]; err == nil || err.Error() != enrolAgain {
 			t.Errorf("its health: %v", err)
 		}
-		if p := st.People()[0]; p.WhatsApp != "" || !slices.Equal(p.Suspended, []string{"whatsapp"}) {
+		if p := st.People()[0]; p.Addresses["whatsapp"] != "" || !slices.Equal(p.Suspended, []string{"whatsapp"}) {
 			t.Errorf("fay: %+v", p)
 		}
 	})
@@ -176,7 +170,7 @@ func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
 	if _, err := w.Do(t.Context(), connectors.Decision{Request: p.Request.ID, Answer: allow()}); err != nil {
 		t.Error(err)
 	}
-	if r := st.get(call); r.State != permissions.Approved || p.To.WhatsAppLID != "8@lid" {
+	if r := st.get(call); r.State != permissions.Approved || p.To.Aliases["whatsapp"] != "8@lid" {
 		t.Errorf("asked there again: %s, %+v", r.State, p.To)
 	}
 }
@@ -297,9 +291,9 @@ type foyer struct {
 // In a group the prompt stays for the others; the suspended account does not count there.
 func TestASuspendedAccountInAGroup(t *testing.T) {
 	h := foyer{newHall(), newExchange()}
-	h.Identities["fay"] = connectors.Identity{Via: "hall", UID: permissions.NoUID, WhatsApp: number}
+	h.Identities["fay"] = connectors.Identity{Via: "hall", UID: permissions.NoUID, Address: number}
 	settings := teamIn("hall:ops")
-	settings.People[0].WhatsApp = number
+	settings.People[0] = settings.People[0].At("hall", number)
 	settings.Routes[0].Escalate.To = nil
 	st := play(t, settings, h)
 	call := st.ask(t.Context(), network("x"))

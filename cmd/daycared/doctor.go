@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
@@ -266,9 +267,9 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
 		findings = append(findings, saw("note", "this shell has no console; a daemon started here could not prompt in it", ""))
 	}
-	byTelegram, byWhatsApp := cfg.Connectors.Telegram.Enabled, cfg.Connectors.WhatsApp.Enabled
+	kinds := connectors.KindNames()
 	for _, p := range s.People {
-		reached := (p.Telegram != 0 && byTelegram) || (p.WhatsApp != "" && byWhatsApp)
+		reached := slices.ContainsFunc(kinds, func(kind string) bool { return p.Addresses[kind] != "" && cfg.On(kind) })
 		if at := slices.IndexFunc(told, func(t admin.Person) bool { return t.Name == p.Name }); at >= 0 {
 			reached = len(told[at].Via) > 0
 		}
@@ -276,8 +277,8 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 			continue
 		}
 		via := ""
-		if byWhatsApp && !byTelegram {
-			via = " --via whatsapp"
+		if first := slices.IndexFunc(kinds, cfg.On); first > 0 {
+			via = " --via " + kinds[first]
 		}
 		findings = append(findings, saw("wrong", p.Name+" can be reached by no channel that is switched on",
 			"pair a phone with: daycared pair "+p.Name+via+"; or give "+p.Name+" a user, who opens daycared inbox"))

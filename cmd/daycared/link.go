@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/permissions"
@@ -44,8 +44,9 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 		return err
 	}
 	only := cfg.Connectors.WhatsApp.Phone
+	_, wrong := connectors.ParsePhone(byCode)
 	switch {
-	case byCode != "" && !config.IsPhone(byCode):
+	case byCode != "" && wrong != nil:
 		return usage("--code %q is no number with its country code; write it as in +4915112345678", byCode)
 	case byCode != "" && only != "" && byCode != only:
 		return usage("--code %s is not connectors.whatsapp.phone, %s, which alone may be linked", byCode, only)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) pairCommand() *cobra.Command {
-	via, sure := telegram.Name, ""
+	via, sure := connectors.Kinds[0].Name, ""
 	cmd := &cobra.Command{
 		Use:   "pair NAME",
 		Short: "Have somebody answer with an account of theirs: a link, their phone, your yes",
@@ -98,7 +98,7 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 }
 
 func (c *CLI) unpairCommand() *cobra.Command {
-	via, asJSON := telegram.Name, false
+	via, asJSON := connectors.Kinds[0].Name, false
 	cmd := &cobra.Command{
 		Use:   "unpair NAME",
 		Short: "Take the account away that somebody was paired with",

@@ -24,12 +24,12 @@ func TestSettingsKnowAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	cfg.People = []config.Person{{Name: "fay", User: me.Username}, {Name: "sam", Telegram: 7}}
+	cfg.People = []config.Person{{Name: "fay", User: me.Username}, {Name: "sam", Addresses: map[string]string{"telegram": "7"}}}
 	s, err := settings(cfg, config.Paths{}, uid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fay, sam := s.People[0], s.People[1]; fay.UID != uid || sam.UID != permissions.NoUID || sam.Telegram != 7 {
+	if fay, sam := s.People[0], s.People[1]; fay.UID != uid || sam.UID != permissions.NoUID || sam.Addresses["telegram"] != "7" {
 		t.Errorf("fay has uid %d, sam %d; want %d and none", fay.UID, sam.UID, uid)
 	}
 	cfg.File, cfg.People[1].User = "c.yaml", "nobody-by-this-name"
@@ -47,7 +47,7 @@ func TestTwoNamesOfOneAccountAreOnePerson(t *testing.T) {
 	cfg := config.Default()
 	cfg.File = "c.yaml"
 	cfg.People = []config.Person{
-		{Name: "fay", User: "fay"}, {Name: "kim", Telegram: 7}, {Name: "lee", Telegram: 8}, {Name: "sam", User: "sam"},
+		{Name: "fay", User: "fay"}, {Name: "kim", Addresses: map[string]string{"telegram": "7"}}, {Name: "lee", Addresses: map[string]string{"telegram": "8"}}, {Name: "sam", User: "sam"},
 	}
 	if _, err := people(cfg, lookup); err != nil {
 		t.Error(err)

@@ -152,7 +152,7 @@ func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes boo
 		return false, err
 	}
 	for _, p := range s.cfg.People {
-		if s.bot.Address(connectors.Person{Telegram: p.Telegram}) == g.Address {
+		if p.Addresses[telegram.Name] == g.Address {
 			s.talk.say("The account %s is %s's already; no two people share one.", g.Address, p.Name)
 			return false, nil
 		}

@@ -188,7 +188,7 @@ func (c *CLI) argumentWords() map[string]source {
 func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	flags := map[string]source{
 		"scope":   fixed([]string{"once", "session_tool", "session", "15m", "always"}),
-		"request": c.codes, "via": fixed([]string{"telegram", "whatsapp"}),
+		"request": c.codes, "via": fixed(connectors.KindNames()),
 	}
 	if path == "audit" {
 		flags["agent"] = c.configured(agentNames)

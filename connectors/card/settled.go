@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -288,12 +289,10 @@ func details(r permissions.Request, o Options) []string {
 func mine(r permissions.Request, o Options) bool { return o.Self != "" && r.DecidedBy == o.Self }
 
 func via(name string) string {
-	switch name {
-	case "telegram":
-		return "Telegram"
-	case "whatsapp":
-		return "WhatsApp"
-	case "cli":
+	if k, known := connectors.KindOf(name); known {
+		return k.Label
+	}
+	if name == "cli" {
 		return "command line"
 	}
 	return Visible(name)

@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	sam   = connectors.Person{Name: "sam", UID: permissions.NoUID, Telegram: 8}
+	sam   = connectors.Person{Name: "sam", UID: permissions.NoUID, Addresses: map[string]string{"telegram": "8"}}
 	tapBy = map[string]connectors.Identity{
-		"fay": tapOf, "sam": {Via: "telegram", UID: permissions.NoUID, Telegram: 8},
+		"fay": tapOf, "sam": {Via: "telegram", UID: permissions.NoUID, Address: "8"},
 	}
 )
 

@@ -17,8 +17,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	fay   = connectors.Person{Name: "fay", UID: permissions.NoUID, Telegram: 7}
-	tapOf = connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: 7}
+	fay   = connectors.Person{Name: "fay", UID: permissions.NoUID, Addresses: map[string]string{"telegram": "7"}}
+	tapOf = connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: "7"}
 )
 
 // plain is a connector without any optional power, and with nobody else at the other end.
@@ -54,7 +54,7 @@ func memory(_ *testing.T, in connectors.Services) connectortest.Harness {
 	}
 	return connectortest.Harness{
 		Connector: m, To: fay, Seen: m.Seen,
-		Is: func(id connectors.Identity) bool { return id.Telegram == fay.Telegram },
+		Is: func(id connectors.Identity) bool { return id.Address == fay.Addresses["telegram"] },
 		Do: func(_ testing.TB, p connectors.Prompt, d connectors.Decision) { do(p, d) },
 		Writes: func(t testing.TB, p connectors.Prompt, text string) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -73,7 +73,7 @@ func memory(_ *testing.T, in connectors.Services) connectortest.Harness {
 		Stranger: func(_ testing.TB, p connectors.Prompt) {
 			do(p, connectors.Decision{
 				Answer: permissions.Allow(permissions.Once),
-				From:   connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: 666},
+				From:   connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: "666"},
 			})
 		},
 	}

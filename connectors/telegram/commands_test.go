@@ -283,13 +283,13 @@ func TestTheMenuFollowsTheConfiguration(t *testing.T) {
 	s := play(t)
 	s.until("the running bot has given its menus", func() bool { // which are not what is tested here
 		return !slices.ContainsFunc(s.settings.People, func(p connectors.Person) bool {
-			return p.Telegram != 0 && len(s.server.Commands(p.Telegram)) == 0
+			return p.Addresses[Name] != "" && len(s.server.Commands(chatWith(p))) == 0
 		})
 	})
 	given := map[int64]bool{}
 	d := &handler{Connector: s.bot}
 	d.align(t.Context(), given, s.settings.People[:2])
-	two := []int64{s.settings.People[0].Telegram, s.settings.People[1].Telegram}
+	two := []int64{chatWith(s.settings.People[0]), chatWith(s.settings.People[1])}
 	if !given[two[0]] || !given[two[1]] || len(given) != 2 {
 		t.Fatalf("given to %v; want %v", given, two)
 	}

@@ -135,10 +135,10 @@ func (c *Connector) ReceivedUntil(stops bool) time.Time { return c.state.hearing
 // Reach reports whether a person can be reached, as far as is known: they need a Telegram account, and Telegram must not
 // have refused earlier messages for good.
 func (c *Connector) Reach(p connectors.Person) error {
-	if p.Telegram == 0 {
+	if p.Addresses[Name] == "" {
 		return &connectors.UnreachableError{Reason: p.Name + " has no Telegram account here"}
 	}
-	return c.lost.Reach(strconv.FormatInt(p.Telegram, 10), p, c.now())
+	return c.lost.Reach(p.Addresses[Name], p, c.now())
 }
 
 // stopTime limits how long a stop spends on marking cards and finishing what is being sent.
@@ -269,7 +269,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		delete(c.olds, old{p.Request.ID, r.chat}) // it is not sent again
 		c.mu.Unlock()
 	}
-	if p.Group == "" && p.Request.State == permissions.Pending && p.To.Telegram != 0 && p.To.Telegram != r.chat {
+	if p.Group == "" && p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && chatWith(p.To) != r.chat {
 		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, r, renderWithLead(p, askedElsewhere(p.To.Name))) })
 		return connectors.ErrResend
 	}
@@ -418,7 +418,7 @@ func (c *Connector) lose(p connectors.Person, why string) string {
 	default:
 		return why
 	}
-	account := strconv.FormatInt(p.Telegram, 10)
+	account := p.Addresses[Name]
 	c.lost.Note(account, why, c.now())
 	if err := c.lost.Reach(account, p, c.now()); err != nil {
 		why = err.Error()
@@ -430,7 +430,7 @@ func (c *Connector) lose(p connectors.Person, why string) string {
 // delay if there is one.
 func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 	why, gone := goneFor(err, p.Name)
-	if gone && at.chat == p.Telegram {
+	if gone && at.chat == chatWith(p) {
 		why = c.lose(p, why)
 	}
 	if at.chat < 0 {

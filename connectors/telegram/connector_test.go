@@ -26,15 +26,15 @@ func TestWhoCannotBeReached(t *testing.T) {
 		{"blocked", "fay has blocked the bot", func(s *stage) { s.phones["fay"].Blocks() }},
 		{"deactivated", "fay has no Telegram account any more", func(s *stage) { s.phones["fay"].Deactivates() }},
 		{"never pressed Start", "fay never pressed Start; fay has to open the bot and press Start", func(s *stage) {
-			s.settings.People[0].Telegram = 9001
+			s.moves(0, 9001)
 			s.server.Person(telegramtest.User{ID: 9001, FirstName: "F"})
 		}},
 		{"not known to the bot", "fay never pressed Start; fay has to open the bot and press Start", func(s *stage) {
-			s.settings.People[0].Telegram = 9002
+			s.moves(0, 9002)
 		}},
 		{"kicked", "the bot was removed from the group", refuse(403, "Forbidden: bot was kicked from the group chat")},
 		{"refused in other words", "Telegram does not let the bot write to fay", refuse(403, "Forbidden: because")},
-		{"without an account", "fay has no Telegram account here", func(s *stage) { s.settings.People[0].Telegram = 0 }},
+		{"without an account", "fay has no Telegram account here", func(s *stage) { s.moves(0, 0) }},
 	} {
 		fayFirst := func(s *stage) {
 			for i, p := range s.settings.People {

@@ -151,18 +151,10 @@ func (c *Connector) sendQueued(ctx context.Context) error {
 	})
 }
 
-// Address is [connectors.Pairer].
-func (c *Connector) Address(p connectors.Person) string {
-	if p.Telegram == 0 {
-		return ""
-	}
-	return address(p.Telegram)
-}
-
-// At is [connectors.Pairer].
-func (c *Connector) At(p connectors.Person, address string) connectors.Person {
-	p.Telegram, _ = strconv.ParseInt(address, 10, 64) // Guest made the address
-	return p
+// chatWith is the chat with a person, whose id is theirs; 0 if they have no account here.
+func chatWith(p connectors.Person) int64 {
+	id, _ := strconv.ParseInt(p.Addresses[Name], 10, 64)
+	return id
 }
 
 // links holds the open links and the bot that they lead to.

@@ -52,7 +52,7 @@ func (s *stage) enter(g *telegramtest.Group, thread int) {
 	for _, name := range []string{"fay", "sam", "kim", "eve"} {
 		s.phones[name+"@ops"] = s.phones[name].In(g).InThread(thread)
 	}
-	s.groups = append(s.groups, connectors.Person{Telegram: g.ID()})
+	s.groups = append(s.groups, at(g.ID()))
 }
 
 func quorum(n int) with { return func(s *stage) { s.settings.Routes[0].Quorum = n } }

@@ -31,7 +31,7 @@ func fay(t testing.TB) connectors.Person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return connectors.Person{Name: "fay", Telegram: 1234, Location: berlin}
+	return connectors.Person{Name: "fay", Addresses: map[string]string{Name: "1234"}, Location: berlin}
 }
 
 // prompt is fay's copy of a request made at noon, with a quarter of an hour to go.

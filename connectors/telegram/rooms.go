@@ -208,7 +208,7 @@ func (c *Connector) IsGroup(place string) bool {
 // spotOf is where a person is written to: in a group, or in their own chat.
 func (c *Connector) spotOf(p connectors.Person, place string) (spot, error) {
 	if place == "" {
-		return spot{chat: p.Telegram}, c.Reach(p)
+		return spot{chat: chatWith(p)}, c.Reach(p)
 	}
 	at, err := parsePlace(place)
 	if err != nil {

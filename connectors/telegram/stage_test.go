@@ -101,12 +101,24 @@ func play(t testing.TB, changes ...with) *stage {
 	return s
 }
 
+// at is somebody with an account.
+func at(id int64) connectors.Person { return connectors.Person{}.At(Name, address(id)) }
+
+// moves gives a person of the configuration another account, or none.
+func (s *stage) moves(i int, id int64) {
+	account := ""
+	if id != 0 {
+		account = address(id)
+	}
+	s.settings.People[i] = s.settings.People[i].At(Name, account)
+}
+
 // enrol configures a person with that account, who has not pressed Start yet.
 func (s *stage) enrol(name string, id int64) *telegramtest.Person {
 	p := s.server.Person(telegramtest.User{ID: id, FirstName: name})
 	s.phones[name] = p
 	s.settings.People = append(s.settings.People, connectors.Person{
-		Name: name, UID: int(id), Telegram: id, Location: time.UTC,
+		Name: name, UID: int(id), Addresses: map[string]string{Name: address(id)}, Location: time.UTC,
 	})
 	return p
 }
@@ -161,8 +173,8 @@ func quick(c *Connector, people []connectors.Person) {
 	c.pace.overall.SetLimit(rate.Inf)
 	c.pace.talk.SetLimit(rate.Inf)
 	c.pace.forgot = time.Now()
-	for _, id := range append([]connectors.Person{{Telegram: eveID}}, people...) {
-		c.pace.chats[id.Telegram] = &lane{limit: rate.NewLimiter(rate.Inf, 1), talk: rate.NewLimiter(rate.Inf, 1)}
+	for _, id := range append([]connectors.Person{at(eveID)}, people...) {
+		c.pace.chats[chatWith(id)] = &lane{limit: rate.NewLimiter(rate.Inf, 1), talk: rate.NewLimiter(rate.Inf, 1)}
 	}
 }
 

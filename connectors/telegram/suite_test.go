@@ -21,7 +21,7 @@ func TestPassesTheSuite(t *testing.T) {
 		s := newSuite(t, in)
 		return connectortest.Harness{
 			Connector: s.Connector, To: s.fay, Now: s.server.Now, Do: s.do, Writes: s.writes, Sees: s.sees, Seen: s.seen, Stranger: s.stranger,
-			Is: func(id connectors.Identity) bool { return id.Telegram == s.fay.Telegram },
+			Is: func(id connectors.Identity) bool { return id.Address == s.fay.Addresses[Name] },
 		}
 	})
 }
@@ -44,7 +44,7 @@ func newSuite(t *testing.T, in connectors.Services) *suite {
 		Connector: New(Options{
 			Token: Token(server.Token()), APIURL: server.URL(), Now: server.Now, Log: slog.New(slog.DiscardHandler),
 		}, in),
-		server: server, fay: connectors.Person{Name: "fay", Telegram: 2001, Location: time.UTC},
+		server: server, fay: connectors.Person{Name: "fay", Addresses: map[string]string{Name: "2001"}, Location: time.UTC},
 		phone: server.Person(telegramtest.User{ID: 2001, FirstName: "Fay"}),
 		eve:   server.Person(telegramtest.User{ID: eveID, FirstName: "Eve"}),
 	}

@@ -28,7 +28,7 @@ func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) 
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}
-	chat := s.To.Telegram
+	chat := chatWith(s.To)
 	params := spoken(parts[s.Part]).params()
 	params["chat_id"], params["disable_notification"] = chat, s.Silent
 	brief, done := context.WithTimeout(ctx, turnTime)
@@ -82,10 +82,11 @@ func spoken(p talk.Part) outgoing {
 
 // ShowTyping is [connectors.TypingIndicator]: Telegram shows it for five seconds. It is skipped while anything else is being written.
 func (c *Connector) ShowTyping(ctx context.Context, to connectors.Person) error {
-	if to.Telegram == 0 || c.pace.room(to.Telegram, typing) > 0 {
+	chat := chatWith(to)
+	if chat == 0 || c.pace.room(chat, typing) > 0 {
 		return nil
 	}
-	err := c.api.call(ctx, "sendChatAction", map[string]any{"chat_id": to.Telegram, "action": "typing"}, nil)
-	c.pace.told(to.Telegram, err)
+	err := c.api.call(ctx, "sendChatAction", map[string]any{"chat_id": chat, "action": "typing"}, nil)
+	c.pace.told(chat, err)
 	return err
 }

@@ -217,7 +217,7 @@ func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert
 
 // identity is the sender as Telegram proves it: by the id, which never changes hands.
 func identity(id int64) connectors.Identity {
-	return connectors.Identity{Via: Name, UID: permissions.NoUID, Telegram: id}
+	return connectors.Identity{Via: Name, UID: permissions.NoUID, Address: address(id)}
 }
 
 // eventKey names an update, so that a redelivery is harmless.
@@ -236,7 +236,7 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	}
 	from := identity(tap.From.ID)
 	if tap.From.IsBot { // or an anonymous administrator: never a person, whatever the configuration says
-		from.Telegram = 0
+		from.Address = ""
 	}
 	decision := connectors.Decision{
 		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // a button without a step confirms

@@ -228,7 +228,7 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 func TestAnAnonymousAdministratorIsNobody(t *testing.T) {
 	t.Run("A1/a bot of the configuration", func(t *testing.T) {
 		s := play(t, func(s *stage) {
-			s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Telegram: 1087968824})
+			s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Addresses: map[string]string{Name: "1087968824"}})
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
 		})
 		call := s.ask(network("x"))

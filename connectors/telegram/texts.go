@@ -240,9 +240,10 @@ func (d *handler) menus(ctx context.Context) error {
 func (d *handler) align(ctx context.Context, given map[int64]bool, people []connectors.Person) {
 	enrolled := map[int64]bool{}
 	for _, p := range people {
-		enrolled[p.Telegram] = true
-		if _, tried := given[p.Telegram]; p.Telegram != 0 && !tried {
-			d.offer(ctx, given, p.Telegram)
+		chat := chatWith(p)
+		enrolled[chat] = true
+		if _, tried := given[chat]; chat != 0 && !tried {
+			d.offer(ctx, given, chat)
 		}
 	}
 	for chat := range given {

@@ -86,7 +86,7 @@ func (s *stage) account(who string, id int64) {
 	s.settings.People = slices.Clone(s.settings.People)
 	for i, p := range s.settings.People {
 		if p.Name == who {
-			s.settings.People[i].Telegram = id
+			s.moves(i, id)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	for i, p := range s.settings.People {
 		switch p.Name {
 		case "fay":
-			s.settings.People[i].Telegram = 4343
+			s.moves(i, 4343)
 		case "new":
 			s.settings.People = slices.Delete(s.settings.People, i, i+1)
 		}

@@ -255,7 +255,7 @@ func toStranger(id int64) string {
 
 // account says by which id an identity is known.
 func account(id connectors.Identity) string {
-	return fmt.Sprintf("Your numeric Telegram id is %d.", id.Telegram)
+	return "Your numeric Telegram id is " + id.Address + "."
 }
 
 // forwarded answers foreign words.

@@ -102,7 +102,7 @@ func TestAnAgentInTheChat(t *testing.T) {
 // What an agent says comes with its code as code, and nothing else is formatted.
 func TestWhatAnAgentSays(t *testing.T) {
 	s := play(t)
-	fay, _ := s.Person(connectors.Identity{Via: Name, WhatsApp: "+" + numbers["fay"]})
+	fay, _ := s.Person(connectors.Identity{Via: Name, Address: "+" + numbers["fay"]})
 	say := func(p connectors.AgentMessage) (string, bool, error) {
 		p.Agent = "helper"
 		return s.wa.SendMessage(t.Context(), p)
@@ -134,7 +134,7 @@ func TestWhatAnAgentSays(t *testing.T) {
 		t.Errorf("refused for now: %v", err)
 	}
 	s.phones["fay"].Deletes()
-	for _, to := range []connectors.Person{{Name: "zoe", WhatsApp: "+491700000777"}, {Name: "kim"}} {
+	for _, to := range []connectors.Person{{Name: "zoe", Addresses: map[string]string{Name: "+491700000777"}}, {Name: "kim"}} {
 		if _, _, err := say(connectors.AgentMessage{To: to, Text: "x"}); !errors.Is(err, connectors.ErrUnreachable) {
 			t.Errorf("to %s: %v, want that it is for good", to.Name, err)
 		}
@@ -208,9 +208,6 @@ func TestEnrolling(t *testing.T) {
 	}
 	s.wa.Dismiss(in.Code)
 	s.sees("eve", "You were not added")
-	if p := s.wa.At(connectors.Person{Name: "eve"}, "+49"); s.wa.Address(p) != "+49" {
-		t.Errorf("%+v", p)
-	}
 	s.server.Down()
 	s.sick("no connection")
 	if _, err := s.wa.Invite(t.Context()); err == nil {

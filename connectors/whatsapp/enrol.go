@@ -98,15 +98,6 @@ func (c *Connector) Release(address, name string) {
 	c.book.Write(address, connectors.Released(card.Visible(c.host), card.Visible(name)))
 }
 
-// Address is [connectors.Pairer].
-func (c *Connector) Address(p connectors.Person) string { return p.WhatsApp }
-
-// At is [connectors.Pairer].
-func (c *Connector) At(p connectors.Person, address string) connectors.Person {
-	p.WhatsApp = address
-	return p
-}
-
 // deliver sends the messages queued for numbers.
 func (d *handler) deliver(ctx context.Context) error {
 	return d.book.SendQueued(ctx, func(number, text string) {

@@ -72,7 +72,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 	ids := map[string]string{"ZZZZ9": newID("ZZZZ9")} // of cards, the last of the past
 	for _, o := range e.open {
 		ids[o.Code] = newID(o.Code)
-		e.names[o.Code] = ref{s.fay.WhatsApp, ids[o.Code]}.String()
+		e.names[o.Code] = ref{s.fay.Addresses[Name], ids[o.Code]}.String()
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -23,7 +23,7 @@ type handler struct {
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
 		Inbound: c.in, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity) string {
-			return "Your number is " + card.Visible(id.WhatsApp) + "."
+			return "Your number is " + card.Visible(id.Address) + "."
 		},
 	})}
 }
@@ -78,7 +78,7 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.lost.Recover(who.WhatsApp, func() error { return d.in.ChatRecovered(ctx, Name, who.Name, "") }); err != nil {
+	if err := d.lost.Recover(who.Addresses[Name], func() error { return d.in.ChatRecovered(ctx, Name, who.Name, "") }); err != nil {
 		return err
 	}
 	m := conversation.Message{

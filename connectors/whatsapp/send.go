@@ -40,7 +40,7 @@ var errAway = errors.New("WhatsApp is not connected")
 
 // AllocateID is [connectors.MessageIDAllocator].
 func (c *Connector) AllocateID(p connectors.Prompt) string {
-	return ref{p.To.WhatsApp, newID(p.Code)}.String()
+	return ref{p.To.Addresses[Name], newID(p.Code)}.String()
 }
 
 // Send shows a request in the person's chat: first a document with what does not fit, then the card, with the id in p.Ref.
@@ -49,8 +49,8 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		return "", err
 	}
 	r, err := parseRef(p.Ref)
-	if err != nil || r.number != p.To.WhatsApp { // the person has another number now
-		r = ref{p.To.WhatsApp, newID(p.Code)}
+	if err != nil || r.number != p.To.Addresses[Name] { // the person has another number now
+		r = ref{p.To.Addresses[Name], newID(p.Code)}
 	}
 	out := show(p, c.now())
 	c.whole.Note(p.Request.ID, !out.TooBig)
@@ -108,7 +108,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	if err != nil {
 		return &connectors.UnreachableError{Reason: err.Error()}
 	}
-	if p.Request.State == permissions.Pending && p.To.WhatsApp != "" && p.To.WhatsApp != r.number {
+	if p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && p.To.Addresses[Name] != r.number {
 		return connectors.ErrResend // the person has another number now
 	}
 	sent := p.SentAt
@@ -156,12 +156,12 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	}
 	about := ""
 	for _, p := range n.Waiting {
-		if r, err := parseRef(p.Ref); err == nil && r.number == n.To.WhatsApp {
+		if r, err := parseRef(p.Ref); err == nil && r.number == n.To.Addresses[Name] {
 			about = r.id
 		}
 	}
 	words := fence + fenced(strings.Join(rows, "\n")) + fence
-	return c.failed(n.To, c.add(ctx, ref{n.To.WhatsApp, newID("")}, edits, c.saying(n.To.WhatsApp, words, about, true)))
+	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, c.saying(n.To.Addresses[Name], words, about, true)))
 }
 
 // say sends a text under an id that was allocated for it, so that retries send one message. Unless about is empty it
@@ -250,9 +250,9 @@ func (u *unsent) Unwrap() error { return u.err }
 func (c *Connector) failed(p connectors.Person, err error) error {
 	switch why := refusal(err); {
 	case errors.Is(why, errCold):
-		c.lost.Note(p.WhatsApp, "WhatsApp lets nobody write to "+p.Name+", who has not written first; "+
+		c.lost.Note(p.Addresses[Name], "WhatsApp lets nobody write to "+p.Name+", who has not written first; "+
 			p.Name+" sends the linked number any message", c.now())
-		return c.lost.Reach(p.WhatsApp, p, c.now())
+		return c.lost.Reach(p.Addresses[Name], p, c.now())
 	case errors.Is(why, errNoAccount):
 		return &connectors.UnreachableError{Reason: p.Name + "'s number is not on WhatsApp"}
 	}
@@ -380,7 +380,7 @@ func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) 
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}
-	r := ref{s.To.WhatsApp, newID("")}
+	r := ref{s.To.Addresses[Name], newID("")}
 	turn := func() error { return c.pace.wait(ctx, r.number) }
 	if err := c.deliverTo(ctx, r, text(spoken(parts[s.Part])), turn); err != nil {
 		return "", false, c.failed(s.To, err)
@@ -411,5 +411,5 @@ func (c *Connector) ShowTyping(ctx context.Context, to connectors.Person) error 
 	if cli == nil || !c.state.connected() || c.Reach(to) != nil {
 		return nil //nolint:nilerr // the indicator is optional
 	}
-	return cli.SendChatPresence(ctx, address(to.WhatsApp), types.ChatPresenceComposing, types.ChatPresenceMediaText)
+	return cli.SendChatPresence(ctx, address(to.Addresses[Name]), types.ChatPresenceComposing, types.ChatPresenceMediaText)
 }

@@ -70,7 +70,7 @@ func play(t testing.TB, changes ...with) *stage {
 	for _, name := range []string{"fay", "sam"} {
 		s.phones[name] = s.server.Person(numbers[name], name)
 		s.settings.People = append(s.settings.People, connectors.Person{
-			Name: name, UID: permissions.NoUID, WhatsApp: "+" + numbers[name], Location: time.UTC,
+			Name: name, UID: permissions.NoUID, Addresses: map[string]string{Name: "+" + numbers[name]}, Location: time.UTC,
 		})
 	}
 	s.phones["eve"] = s.server.Person(numbers["eve"], "eve")
@@ -85,6 +85,11 @@ func play(t testing.TB, changes ...with) *stage {
 		s.discreet()
 	})
 	return s
+}
+
+// moves gives a person of the configuration another number, or none.
+func (s *stage) moves(i int, number string) {
+	s.settings.People[i] = s.settings.People[i].At(Name, number)
 }
 
 // link links the account, and has the daemon find that by itself.

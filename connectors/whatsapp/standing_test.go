@@ -242,9 +242,9 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 
 	s.server.Person("491700000444", "kim")
 	for _, p := range []connectors.Person{
-		{Name: "kim", WhatsApp: "+491700000555"},
+		{Name: "kim", Addresses: map[string]string{Name: "+491700000555"}},
 		{Name: "kim"},
-		{Name: "kim", WhatsApp: "+491700000444", Suspended: []string{Name}},
+		{Name: "kim", Addresses: map[string]string{Name: "+491700000444"}, Suspended: []string{Name}},
 	} {
 		_, err := s.wa.Send(t.Context(), connectors.Prompt{To: p, Code: "K7F3Q", Ref: "elsewhere"})
 		if !errors.Is(err, connectors.ErrUnreachable) || strings.Contains(err.Error(), "49170") {

@@ -21,7 +21,7 @@ func TestPassesTheSuite(t *testing.T) {
 		s := newSuite(t, in)
 		return connectortest.Harness{
 			Connector: s.Connector, To: s.fay, Now: s.server.Now, Do: s.do, Writes: s.writes, Sees: s.sees, Seen: s.seen, Stranger: s.stranger,
-			Is: func(id connectors.Identity) bool { return id.WhatsApp == s.fay.WhatsApp },
+			Is: func(id connectors.Identity) bool { return id.Address == s.fay.Addresses[Name] },
 		}
 	}, abandoned, unanswered)
 }
@@ -44,7 +44,7 @@ func newSuite(t testing.TB, in connectors.Services) *suite {
 	}
 	s := &suite{
 		Connector: New(Options{Path: path, HTTP: server.Client(), Now: server.Now, Log: log}, in),
-		server:    server, fay: connectors.Person{Name: "fay", WhatsApp: "+" + numbers["fay"], Location: time.UTC},
+		server:    server, fay: connectors.Person{Name: "fay", Addresses: map[string]string{Name: "+" + numbers["fay"]}, Location: time.UTC},
 		phone: server.Person(numbers["fay"], "fay"), eve: server.Person(numbers["eve"], "eve"),
 	}
 	s.pace.all.SetLimit(rate.Inf)

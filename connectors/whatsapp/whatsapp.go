@@ -134,13 +134,13 @@ func (c *Connector) Reach(p connectors.Person) error {
 		return &connectors.UnreachableError{Reason: p.Name + "'s WhatsApp account has changed its keys; enrol it again: daycared pair " + p.Name +
 			" --via " + Name}
 	}
-	if p.WhatsApp == "" {
+	if p.Addresses[Name] == "" {
 		return &connectors.UnreachableError{Reason: p.Name + " has no WhatsApp number here"}
 	}
 	if err := c.state.gone(); err != nil {
 		return err
 	}
-	return c.lost.Reach(p.WhatsApp, p, c.now())
+	return c.lost.Reach(p.Addresses[Name], p, c.now())
 }
 
 // mostRemembered limits what is remembered of single messages.

@@ -48,7 +48,7 @@ func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (
 
 // identity is the sender's identity for the engine.
 func (s sender) identity() connectors.Identity {
-	return connectors.Identity{Via: Name, UID: permissions.NoUID, WhatsApp: s.number, Alias: s.lid}
+	return connectors.Identity{Via: Name, UID: permissions.NoUID, Address: s.number, Alias: s.lid}
 }
 
 // e164 is a phone number in the configuration's form, or empty.

@@ -39,8 +39,8 @@ func TestAPersonByEachName(t *testing.T) {
 		s.get(call, permissions.Approved)
 		s.until("three decisions", func() bool { return s.desk.decisions() == 3 })
 		for _, d := range s.desk.taken() {
-			if d.From.WhatsApp != "+"+numbers["fay"] || d.From.Alias != fay.LID().User {
-				t.Errorf("decided from %s, %s", d.From.WhatsApp, d.From.Alias)
+			if d.From.Address != "+"+numbers["fay"] || d.From.Alias != fay.LID().User {
+				t.Errorf("decided from %s, %s", d.From.Address, d.From.Alias)
 			}
 		}
 	}

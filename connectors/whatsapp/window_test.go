@@ -68,13 +68,13 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 			permissions.Denied, "⛔ Denied by fay"},
 		"a settlement": {func(s *stage, _ whatsapptest.Message, code string) {
 			if _, err := s.OnPermission(s.t.Context(), connectors.Decision{
-				Code: code, Answer: permissions.Deny, From: connectors.Identity{Via: "web", WhatsApp: s.fay().WhatsApp, UID: permissions.NoUID},
+				Code: code, Answer: permissions.Deny, From: connectors.Identity{Via: Name, Address: s.fay().Addresses[Name], UID: permissions.NoUID},
 			}); err != nil {
 				s.t.Fatal(err)
 			}
 		}, permissions.Denied, "⛔ Denied by fay"},
 		"stop all": {func(s *stage, _ whatsapptest.Message, _ string) {
-			id := connectors.Identity{Via: Name, WhatsApp: "+" + numbers["sam"], UID: permissions.NoUID}
+			id := connectors.Identity{Via: Name, Address: "+" + numbers["sam"], UID: permissions.NoUID}
 			if _, err := s.StopAll(s.t.Context(), id); err != nil {
 				s.t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s := play(t)
 	call, _, code := s.asked("moves along.")
 	s.settings.People = slices.Clone(s.settings.People)
-	s.settings.People[0].WhatsApp = "+" + numbers["eve"]
+	s.moves(0, "+"+numbers["eve"])
 	s.Configure(s.settings)
 	s.sees("eve", "moves along.")
 	s.phones["fay"].Says("yes " + code)
@@ -123,7 +123,8 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.until("the card is noted", s.noted)
 	call, _, code, confirm := s.late("moves along.")
 	s.settings.People = slices.Clone(s.settings.People)
-	s.settings.People[0].WhatsApp, s.settings.People[1].WhatsApp = "+"+numbers["eve"], "+491700000777"
+	s.moves(0, "+"+numbers["eve"])
+	s.moves(1, "+491700000777")
 	s.Configure(s.settings)
 	s.sees("other", "sam is asked.") // the reload has been seen to
 	confirm()
@@ -145,7 +146,7 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 	call, first, _ := s.asked("moves along.")
 	for _, number := range []string{numbers["eve"], numbers["fay"]} {
 		s.settings.People = slices.Clone(s.settings.People)
-		s.settings.People[0].WhatsApp = "+" + number
+		s.moves(0, "+"+number)
 		s.Configure(s.settings)
 		s.until("it is shown there", func() bool {
 			r, err := s.rows.Pending(t.Context(), "fay", "", 1)
@@ -179,7 +180,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	t.Run("an account that is suspended", func(t *testing.T) {
 		s := play(t, escalating)
 		call, _, code, confirm := s.late("late.")
-		if err := s.Suspend(t.Context(), Name, s.fay().WhatsApp); err != nil {
+		if err := s.Suspend(t.Context(), Name, s.fay().Addresses[Name]); err != nil {
 			t.Fatal(err)
 		}
 		s.sees("sam", "late.")
@@ -212,7 +213,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s := play(t, escalating)
 		call, _, code, confirm := s.late("late.")
 		s.settings.People = slices.Clone(s.settings.People)
-		s.settings.People[0].WhatsApp = ""
+		s.moves(0, "")
 		s.Configure(s.settings)
 		s.sees("sam", "late.")
 		s.phones["fay"].Says("yes " + code)
@@ -220,14 +221,14 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.waits(call)
 		confirm()
 		s.settings.People = slices.Clone(s.settings.People)
-		s.settings.People[0].WhatsApp = "+" + numbers["fay"]
+		s.moves(0, "+"+numbers["fay"])
 		s.Configure(s.settings)
 		s.phones["fay"].Says("no " + code)
 		s.get(call, permissions.Denied)
 		s.until("the cards are noted", s.noted)
 	})
 	t.Run("an account that is unpaired", func(t *testing.T) {
-		s := play(t, escalating, func(s *stage) { s.settings.People[0].WhatsApp = "" })
+		s := play(t, escalating, func(s *stage) { s.moves(0, "") })
 		s.pairs("fay")
 		call, _, code, confirm := s.late("late.")
 		if _, err := s.Unpair(t.Context(), operator, "fay", Name); err != nil {

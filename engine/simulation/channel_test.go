@@ -180,7 +180,7 @@ func (l *line) Notify(ctx context.Context, n connectors.Notice) error {
 
 // Reach is [connectors.ReachabilityChecker].
 func (l *line) Reach(p connectors.Person) error {
-	if (l.bound && p.Name != "fay") || (l.named && p.WhatsApp == "") || (!l.named && p.Telegram == 0) {
+	if (l.bound && p.Name != "fay") || (!l.bound && p.Addresses[l.name] == "") {
 		return &connectors.UnreachableError{Reason: p.Name + " has no account at " + l.name}
 	}
 	return nil

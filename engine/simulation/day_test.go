@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -185,16 +186,10 @@ func identity(c *channel, who string) connectors.Identity {
 	switch {
 	case c.bound:
 		id.Console = who == "fay"
-	case i < 0 && c.named:
-		id.WhatsApp = "+666"
 	case i < 0:
-		id.Telegram = 666
-	case c.named:
-		id.WhatsApp = people[i].WhatsApp
-	case people[i].Telegram == 0:
-		id.Telegram = 667
+		id.Address = "666"
 	default:
-		id.Telegram = people[i].Telegram
+		id.Address = cmp.Or(people[i].Addresses[c.name], "667")
 	}
 	return id
 }

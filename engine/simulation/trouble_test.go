@@ -125,7 +125,7 @@ func (w *world) command(what string, do func(ctx context.Context, l *life) error
 
 // stopAll has sam stop everything, or go on.
 func (w *world) stopAll() {
-	sam := connectors.Identity{Via: "alpha", UID: permissions.NoUID, Telegram: 2}
+	sam := connectors.Identity{Via: "alpha", UID: permissions.NoUID, Address: "2"}
 	if w.draw.IntN(2) == 0 {
 		w.command("SAM STOPS EVERYTHING", func(ctx context.Context, l *life) error {
 			_, err := l.StopAll(ctx, sam)

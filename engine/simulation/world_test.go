@@ -59,9 +59,9 @@ type life struct {
 }
 
 var people = []connectors.Person{
-	{Name: "fay", UID: 1, Telegram: 1, WhatsApp: "+491", Via: []string{"alpha", "beta"}, Location: time.UTC},
-	{Name: "sam", UID: permissions.NoUID, Telegram: 2, WhatsApp: "+492", Location: time.UTC},
-	{Name: "kim", UID: permissions.NoUID, WhatsApp: "+493", Via: []string{"beta"}, Location: time.UTC},
+	{Name: "fay", UID: 1, Addresses: map[string]string{"alpha": "1", "beta": "+491"}, Via: []string{"alpha", "beta"}, Location: time.UTC},
+	{Name: "sam", UID: permissions.NoUID, Addresses: map[string]string{"alpha": "2", "beta": "+492"}, Location: time.UTC},
+	{Name: "kim", UID: permissions.NoUID, Addresses: map[string]string{"beta": "+493"}, Via: []string{"beta"}, Location: time.UTC},
 }
 
 const (

@@ -5,12 +5,12 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -39,27 +39,6 @@ func parseAccount(s string) (any, error) {
 	return s, nil
 }
 
-// parseTelegram reads a numeric user id. Usernames can change hands, so they are no address.
-func parseTelegram(s string) (any, error) {
-	const right = "write the numeric id, as in telegram: 123456789"
-	if strings.HasPrefix(s, "+") {
-		return nil, fmt.Errorf("%s looks like a phone number; %s", quote(s), right)
-	}
-	if strings.Trim(s, "-0123456789") != "" {
-		return nil, fmt.Errorf("%s is a username, which can change hands; %s", quote(s), right)
-	}
-	n, err := parseInt(s)
-	switch {
-	case err != nil:
-		return nil, err
-	case n < 0:
-		return nil, fmt.Errorf("%s is the id of a group; write that of a person, which is positive", quote(s))
-	case n == 0:
-		return nil, fmt.Errorf("%s is nobody's id; %s", quote(s), right)
-	}
-	return n, nil
-}
-
 // parseGroup reads the id of a group, which is negative.
 func parseGroup(s string) (any, error) {
 	n, err := parseInt(s)
@@ -74,65 +53,44 @@ func parseGroup(s string) (any, error) {
 	return n, nil
 }
 
-// e164 is an international number: a plus, the country code, and at most 15 digits in all.
-var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
-
-func parsePhone(s string) (any, error) {
-	if e164.MatchString(s) {
-		return s, nil
-	}
-	if meant, ok := mendPhone(s); ok {
-		return nil, fmt.Errorf("%s is not how an international number is written; write %s", quote(s), quote(meant))
-	}
-	return nil, fmt.Errorf("%s is not an international number; begin with + and the country code, as in %s", quote(s), quote(examplePhone))
-}
-
-// examplePhone is a number that nobody has: it is of a range that Ofcom keeps for films. An example that somebody has
-// could come to decide here.
-const examplePhone = "+447700900123"
-
-// parseAnyPhone is [parsePhone], or empty for no number in particular.
-func parseAnyPhone(s string) (any, error) {
-	if s == "" {
-		return s, nil
-	}
-	return parsePhone(s)
-}
-
-// IsPhone reports whether a text is a phone number as the configuration has it.
-func IsPhone(s string) bool { return e164.MatchString(s) }
-
-// trunk is the zero that some write between the country code and the rest, and that is not dialled from abroad.
-var trunk = regexp.MustCompile(`\(0\)`)
-
-// mendPhone is the number without what people put between its digits. It never adds a country code: whoever had the
-// number that comes of it would decide.
-func mendPhone(s string) (meant string, ok bool) {
-	digits := strings.Map(func(r rune) rune {
-		if r < '0' || r > '9' {
-			return -1
+// addressOf is the sort of an address in channels of a kind.
+func addressOf(k connectors.Kind) leaf {
+	l := leaf{is: k.Is, written: asText, format: with(asIs), mend: k.Mend, parse: func(s string) (any, error) {
+		address, err := k.Parse(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", quote(s), err)
 		}
-		return r
-	}, trunk.ReplaceAllString(s, ""))
-	s = strings.TrimSpace(s)
-	if !strings.HasPrefix(s, "+") {
-		if digits, ok = strings.CutPrefix(digits, "00"); !ok {
-			return "", false
-		}
+		return address, nil
+	}}
+	if k.Number {
+		l.written = asLiteral
 	}
-	meant = "+" + digits
-	return meant, e164.MatchString(meant) && strings.Trim(s, "+0123456789 ()-./\u00a0") == ""
+	return l
 }
 
-// The channels by which a person can be asked.
+// phone is a phone number, or empty for none in particular.
+func phone() leaf {
+	k, _ := connectors.KindOf(viaWhatsApp)
+	l := addressOf(k)
+	parse := l.parse
+	l.parse = func(s string) (any, error) {
+		if s == "" {
+			return s, nil
+		}
+		return parse(s)
+	}
+	return l
+}
+
+// Channels besides those of [connectors.Kinds], and the one kind that has rules of its own.
 const (
 	viaTerminal = "terminal" // the daemon's own console
 	viaAdmin    = "admin"    // an inbox at the admin socket
-	viaTelegram = "telegram"
 	viaWhatsApp = "whatsapp"
 )
 
-var channels = []string{viaTerminal, viaAdmin, viaTelegram, viaWhatsApp}
+// channels are those by which a person can be asked.
+var channels = append([]string{viaTerminal, viaAdmin}, connectors.KindNames()...)
 
 // parsePath reads an absolute path; empty stands for the place that [Config.Paths] chooses.
 func parsePath(s string) (any, error) {

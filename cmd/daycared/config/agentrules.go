@@ -10,6 +10,7 @@ import (
 
 	"github.com/agnivade/levenshtein"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -68,16 +69,12 @@ func (r *report) foreground(a Agent, path string, c *Config) {
 	} else if a.Person != "" {
 		r.belongs(a, path+".person", c)
 	}
-	on := map[string]bool{
-		viaTelegram: c.Connectors.Telegram.Enabled, viaWhatsApp: c.Connectors.WhatsApp.Enabled,
-		viaTerminal: c.Connectors.Terminal.Enabled, viaAdmin: true,
-	}
 	switch {
 	case r.wrong("connectors"):
-	case a.Connector == "" && !on[viaTerminal]:
+	case a.Connector == "" && !c.On(viaTerminal):
 		r.key(path, "agents.connector: nothing says where to talk to %s, and connectors.terminal.enabled is false; "+
-			"write connector: admin, for daycared inbox; or telegram or whatsapp", quote(a.Name))
-	case a.Connector != "" && !on[a.Connector]:
+			"write connector: admin, for daycared inbox; or %s", quote(a.Name), anyOf(connectors.KindNames()...))
+	case a.Connector != "" && !c.On(a.Connector):
 		r.key(path+".connector", "agents.connector: connectors.%s.enabled is false; switch it on, or write another one", a.Connector)
 	}
 	if i := slices.IndexFunc(c.People, func(p Person) bool { return p.Name == a.Person }); a.Connector == viaAdmin && i >= 0 &&

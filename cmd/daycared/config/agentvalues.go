@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -25,7 +26,7 @@ func parseAgent(s string) (any, error) {
 }
 
 // chats are the channels by which people can talk to agents.
-var chats = []string{viaTelegram, viaWhatsApp, viaTerminal, viaAdmin}
+var chats = append(connectors.KindNames(), viaTerminal, viaAdmin)
 
 // oneOf reads one of a few words.
 func oneOf(what string, words []string) func(string) (any, error) {

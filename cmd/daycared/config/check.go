@@ -10,6 +10,7 @@ import (
 	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -300,6 +301,7 @@ type key struct {
 	field int    // in its struct
 	list  bool
 	table bool     // numbers by patterns
+	entry bool     // an entry of a map, of that name
 	inner *section // of a section, or of the items of a list of sections; nil for plain values
 	leaf  leaf     // of a plain value, or of the items of a list or a table of them
 }
@@ -314,6 +316,12 @@ func sectionOf(t reflect.Type, path string) *section {
 		f := t.Field(i)
 		name, ok := f.Tag.Lookup("yaml")
 		if !ok {
+			continue
+		}
+		if name == ",kinds" {
+			for _, kind := range connectors.Kinds {
+				s.keys = append(s.keys, key{name: kind.Name, path: join(path, kind.Name), field: i, entry: true, leaf: addressOf(kind)})
+			}
 			continue
 		}
 		k := key{name: name, path: join(path, name), field: i}
@@ -332,6 +340,18 @@ func sectionOf(t reflect.Type, path string) *section {
 		s.keys = append(s.keys, k)
 	}
 	return s
+}
+
+// in is the value of the key in its struct.
+func (k key) in(v reflect.Value) reflect.Value {
+	field := v.Field(k.field)
+	if !k.entry {
+		return field
+	}
+	if entry := field.MapIndex(reflect.ValueOf(k.name)); entry.IsValid() {
+		return entry
+	}
+	return reflect.Zero(field.Type().Elem())
 }
 
 // find is the key of that exact name.

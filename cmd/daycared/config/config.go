@@ -76,14 +76,13 @@ func (c *Config) Problem(path, format string, args ...any) Problem {
 
 // Person is somebody who may decide.
 type Person struct {
-	Name     string           `yaml:"name" is:"name"`
-	User     string           `yaml:"user" is:"account"`      // OS account, by name; empty without one
-	Telegram int64            `yaml:"telegram" is:"telegram"` // 0 without one
-	WhatsApp string           `yaml:"whatsapp" is:"e164"`     // E.164; empty without one
-	Location *time.Location   `yaml:"timezone"`               // the machine's own zone where none is given
-	Quiet    connectors.Hours `yaml:"quiet"`                  // in Location; zero without any
-	Via      []string         `yaml:"via" is:"channel"`       // in this order; empty: the daemon's order
-	// PhoneAfter is how long what the hooks of agents ask is kept from telegram and whatsapp.
+	Name      string            `yaml:"name" is:"name"`
+	User      string            `yaml:"user" is:"account"` // OS account, by name; empty without one
+	Addresses map[string]string `yaml:",kinds"`            // a key for each of [connectors.Kinds]
+	Location  *time.Location    `yaml:"timezone"`          // the machine's own zone where none is given
+	Quiet     connectors.Hours  `yaml:"quiet"`             // in Location; zero without any
+	Via       []string          `yaml:"via" is:"channel"`  // in this order; empty: the daemon's order
+	// PhoneAfter is how long what the hooks of agents ask is kept from channels of [connectors.Kinds].
 	PhoneAfter time.Duration `yaml:"phone_after" is:"delay"`
 }
 
@@ -141,6 +140,14 @@ type Connectors struct {
 	Telegram Telegram `yaml:"telegram"`
 	WhatsApp WhatsApp `yaml:"whatsapp"`
 	Editor   Editor   `yaml:"editor"`
+}
+
+// On reports whether the channel of that name is switched on.
+func (c *Config) On(channel string) bool {
+	return map[string]bool{
+		viaTerminal: c.Connectors.Terminal.Enabled, viaAdmin: true, "telegram": c.Connectors.Telegram.Enabled,
+		viaWhatsApp: c.Connectors.WhatsApp.Enabled,
+	}[channel]
 }
 
 // Editor is the dialog of the editor that an agent runs in, for what permits nothing. It is nobody's channel: it is shown

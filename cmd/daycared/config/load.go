@@ -232,7 +232,14 @@ func assign(field reflect.Value, k key, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, inner := range k.inner.keys {
-			if v, ok := value[inner.name]; ok {
+			switch v, ok := value[inner.name]; {
+			case ok && inner.entry:
+				all := field.Field(inner.field)
+				if all.IsNil() {
+					all.Set(reflect.MakeMap(all.Type()))
+				}
+				all.SetMapIndex(reflect.ValueOf(inner.name), reflect.ValueOf(v))
+			case ok:
 				assign(field.Field(inner.field), inner, v)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -279,7 +280,8 @@ func misspelt(r *report, data []byte, err error) {
 	here := lines[n-1]
 	switch {
 	case username.MatchString(here):
-		_, e := parseTelegram(username.FindStringSubmatch(here)[1])
+		telegram, _ := connectors.KindOf("telegram")
+		_, e := addressOf(telegram).parse(username.FindStringSubmatch(here)[1])
 		r.line(n, "", "people.telegram: %v", e)
 	case strings.Contains(m[2], "cannot start any token") && badAt.MatchString(here):
 		r.line(n, "", `what begins with @ has to be quoted; write it as "@network"`)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -24,8 +25,9 @@ func rules(r *report, c *Config) {
 	}
 	same(r, c.People, "name", func(p Person) string { return strings.ToLower(p.Name) })
 	same(r, c.People, "user", func(p Person) string { return p.User })
-	same(r, c.People, "whatsapp", func(p Person) string { return p.WhatsApp })
-	same(r, c.People, "telegram", func(p Person) string { return strings.TrimPrefix(formatInt64(p.Telegram), "0") })
+	for _, kind := range slices.Backward(connectors.KindNames()) {
+		same(r, c.People, kind, func(p Person) string { return p.Addresses[kind] })
+	}
 	for i, t := range c.Routes {
 		r.route(t, fmt.Sprintf("routes.%d", i), c)
 	}
@@ -45,7 +47,7 @@ func rules(r *report, c *Config) {
 func (r *report) number(c *Config) {
 	const phone = "connectors.whatsapp.phone"
 	for _, p := range c.People {
-		if p.WhatsApp != "" && p.WhatsApp == c.Connectors.WhatsApp.Phone && !r.wrong(phone) {
+		if own := p.Addresses[viaWhatsApp]; own != "" && own == c.Connectors.WhatsApp.Phone && !r.wrong(phone) {
 			r.key(phone, "%s: it is the number of %s, and what the linked account sends decides nothing, so they could never answer; "+
 				"link a number of its own", phone, quote(p.Name))
 		}
@@ -92,10 +94,9 @@ func (c *Config) reaches(name string) bool {
 	if name == owner { // of some agent
 		return true
 	}
-	over := func(enabled bool, channel string) bool {
-		return enabled && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
-	}
-	return p.User != "" || over(c.Connectors.Telegram.Enabled, viaTelegram) || over(c.Connectors.WhatsApp.Enabled, viaWhatsApp)
+	return p.User != "" || slices.ContainsFunc(connectors.KindNames(), func(channel string) bool {
+		return c.On(channel) && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
+	})
 }
 
 // person is the one of a name, or nobody.
@@ -159,12 +160,11 @@ func (r *report) accounts(c *Config, known Accounts) {
 
 // lacks is the key of the address that a channel needs and p has not, with an example of it, or nothing.
 func (p Person) lacks(channel string) (key, example string) {
+	kind, addressed := connectors.KindOf(channel)
 	switch {
-	case channel == viaTelegram && p.Telegram == 0:
-		return "telegram", "123456789"
-	case channel == viaWhatsApp && p.WhatsApp == "":
-		return "whatsapp", strconv.Quote(examplePhone)
-	case (channel == viaTerminal || channel == viaAdmin) && p.User == "":
+	case addressed && p.Addresses[channel] == "":
+		return channel, kind.Example
+	case !addressed && p.User == "":
 		return "user", scalar(cmp.Or(p.Name, "fay"))
 	}
 	return "", ""
@@ -339,15 +339,20 @@ func includes(patterns, others []string) bool {
 	return len(others) > 0 && !slices.ContainsFunc(others, func(p string) bool { return !slices.Contains(patterns, p) })
 }
 
+// groups is the kind of channel that a route's chat is of.
+func groups() connectors.Kind {
+	return connectors.Kinds[slices.IndexFunc(connectors.Kinds, func(k connectors.Kind) bool { return k.Groups })]
+}
+
 // group asks whether there can be a group to ask in.
 func (r *report) group(t Route, path string, c *Config) {
 	_, chat := r.lines[path+".chat"]
 	if t.Thread != 0 && !chat {
 		r.key(path+".thread", "routes.thread: a topic is one of a group; write its chat, too, as in chat: -1001234567890")
 	}
-	if t.Chat != 0 && !c.Connectors.Telegram.Enabled && !r.wrong("connectors.telegram.enabled") {
-		r.key(path+".chat", "routes.chat: the group is one of Telegram's, and connectors.telegram.enabled is false; "+
-			"switch it on, or take chat out")
+	if k := groups(); t.Chat != 0 && !c.On(k.Name) && !r.wrong("connectors."+k.Name+".enabled") {
+		r.key(path+".chat", "routes.chat: the group is one of %s's, and connectors.%s.enabled is false; "+
+			"switch it on, or take chat out", k.Label, k.Name)
 	}
 }
 

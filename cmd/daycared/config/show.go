@@ -66,7 +66,7 @@ func (c *Config) Settings() []Setting { return c.settings(reflect.ValueOf(c).Ele
 // settings are those of a section; of an item of a list only the keys that were given.
 func (c *Config) settings(v reflect.Value, sec *section, path string, item bool) (all []Setting) {
 	for _, k := range sec.keys {
-		field, at := v.Field(k.field), join(path, k.name)
+		field, at := k.in(v), join(path, k.name)
 		_, given := c.origins[at]
 		switch {
 		case item && !given:
@@ -118,7 +118,7 @@ func (s shower) printf(format string, args ...any) { fmt.Fprintf(s.w, format, ar
 // others have no value that could be written. lead begins the first line, and as many spaces the others.
 func (s shower) keys(v reflect.Value, sec *section, path, lead string, item bool) {
 	for _, k := range sec.keys {
-		field, at := v.Field(k.field), join(path, k.name)
+		field, at := k.in(v), join(path, k.name)
 		if _, given := s.origins[at]; item && !given {
 			continue
 		}

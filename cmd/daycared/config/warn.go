@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -29,7 +30,7 @@ func warn(r *report, c *Config) Problems {
 	w.times(c)
 	w.tools(c, nobody)
 	w.rates(c)
-	if !c.Connectors.Terminal.Enabled && !c.Connectors.Telegram.Enabled && !c.Connectors.WhatsApp.Enabled && !c.API.AdminReachable {
+	if !c.Connectors.Terminal.Enabled && !c.API.AdminReachable && !slices.ContainsFunc(connectors.KindNames(), c.On) {
 		w.add("connectors.terminal.enabled", "people can be reached only while their inbox is open; open one with: daycared inbox; "+
 			"or set connectors.terminal.enabled or api.admin_reachable")
 	}
@@ -71,24 +72,43 @@ func (w *warner) add(path, format string, args ...any) {
 
 // person says what of a person leads nowhere: no address, a channel that is not there, no route.
 func (w *warner) person(p Person, path string, c *Config) {
-	byTelegram, byWhatsApp := c.Connectors.Telegram.Enabled, c.Connectors.WhatsApp.Enabled
-	switch {
-	case p.User != "" || (p.Telegram != 0 && byTelegram) || (p.WhatsApp != "" && byWhatsApp):
+	reached, lacks := p.User != "", []string{}
+	for _, kind := range connectors.KindNames() {
+		if c.On(kind) && p.Addresses[kind] != "" {
+			reached = true
+		} else if c.On(kind) {
+			lacks = append(lacks, kind)
+		}
+	}
+	switch all := connectors.KindNames(); {
+	case reached:
 		w.via(p, path+".via", c)
-	case p.Telegram == 0 && byTelegram && p.WhatsApp == "" && byWhatsApp:
-		w.unpaired(p, path, "user, telegram or whatsapp", "")
-	case p.Telegram == 0 && byTelegram:
-		w.unpaired(p, path, "user or telegram", "")
-	case p.WhatsApp == "" && byWhatsApp:
-		w.unpaired(p, path, "user or whatsapp", " --via whatsapp")
-	case p.Telegram == 0 && p.WhatsApp == "":
-		w.add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
+	case len(lacks) > 0:
+		via := ""
+		if lacks[0] != all[0] {
+			via = " --via " + lacks[0]
+		}
+		w.unpaired(p, path, anyOf(append([]string{"user"}, lacks...)...), via)
+	case len(p.Addresses) == 0:
+		w.add(path, "%s has no %s: nothing can reach them", quote(p.Name), anyOf(append([]string{"user"}, all...)...))
 	default:
-		w.add(path, "%s has no user, and of telegram and whatsapp none that is switched on: nothing can reach them", quote(p.Name))
+		w.add(path, "%s has no user, and of %s none that is switched on: nothing can reach them", quote(p.Name), list("and", all))
 	}
-	if p.User != "" && p.WhatsApp != "" && !byWhatsApp && !slices.Contains(p.Via, viaWhatsApp) {
-		w.add(path+".whatsapp", "%s is not asked there, since connectors.whatsapp.enabled is false", quote(p.Name))
+	for _, kind := range connectors.KindNames()[1:] { // who has no account of the first is usually given one before it is on
+		if p.User != "" && p.Addresses[kind] != "" && !c.On(kind) && !slices.Contains(p.Via, kind) {
+			w.add(path+"."+kind, "%s is not asked there, since connectors.%s.enabled is false", quote(p.Name), kind)
+		}
 	}
+}
+
+// anyOf joins words: a, b or c.
+func anyOf(words ...string) string { return list("or", words) }
+
+func list(last string, words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
 // unpaired names somebody whom nothing can reach yet.
@@ -116,15 +136,16 @@ func (w *warner) route(t Route, path string, c *Config) {
 	if t.Chat == 0 {
 		return
 	}
-	absent := slices.DeleteFunc(t.everybody(), func(name string) bool { return name == owner || c.person(name).Telegram != 0 })
+	chat := groups().Name
+	absent := slices.DeleteFunc(t.everybody(), func(name string) bool { return name == owner || c.person(name).Addresses[chat] != "" })
 	if len(absent) == len(t.everybody()) {
-		w.add(path+".chat", "none of this route has a telegram: nobody can answer in the group before they are paired; pair them "+
-			"with: daycared pair %s", absent[0])
+		w.add(path+".chat", "none of this route has a %s: nobody can answer in the group before they are paired; pair them "+
+			"with: daycared pair %s", chat, absent[0])
 		return
 	}
 	for _, name := range absent {
-		w.add(path+".chat", "%s has no telegram: they can answer in the group once they are paired (daycared pair %s), "+
-			"and are asked elsewhere until then", quote(name), name)
+		w.add(path+".chat", "%s has no %s: they can answer in the group once they are paired (daycared pair %s), "+
+			"and are asked elsewhere until then", quote(name), chat, name)
 	}
 }
 
@@ -170,13 +191,8 @@ func (w *warner) same(agents []Agent, people []Person) {
 func (w *warner) via(p Person, path string, c *Config) {
 	for i, channel := range p.Via {
 		at := path + "." + strconv.Itoa(i)
-		switch {
-		case channel == viaTelegram && !c.Connectors.Telegram.Enabled:
-			w.add(at, "%s is passed over, since connectors.telegram.enabled is false", channel)
-		case channel == viaWhatsApp && !c.Connectors.WhatsApp.Enabled:
-			w.add(at, "%s is passed over, since connectors.whatsapp.enabled is false", channel)
-		case channel == viaTerminal && !c.Connectors.Terminal.Enabled:
-			w.add(at, "%s is passed over, since connectors.terminal.enabled is false", channel)
+		if !c.On(channel) {
+			w.add(at, "%[1]s is passed over, since connectors.%[1]s.enabled is false", channel)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestADraftKeepsExistingSettings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if fay := cfg.People[len(cfg.People)-1]; fay.Telegram != 4242 || fay.Location.String() != "Europe/Berlin" {
+			if fay := cfg.People[len(cfg.People)-1]; fay.Addresses["telegram"] != "4242" || fay.Location.String() != "Europe/Berlin" {
 				t.Errorf("read back: %+v", fay)
 			}
 		})
