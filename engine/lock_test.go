@@ -51,12 +51,16 @@ func (s *stage) locked() (names []string) {
 // TestNothingFromALockedPersonCounts tries every way in, by every account, right after the lock.
 func TestNothingFromALockedPersonCounts(t *testing.T) {
 	f, s, k := phones()
-	st := play(t, known(), f, s, k)
+	everywhere := known()
+	everywhere.People[0] = everywhere.People[0].At("fays-phone", "1")
+	st := play(t, everywhere, f, s, k)
 	caller := permissions.CallerUID(fayUID)
 	question := st.dialog(caller, which())
 	asked := st.pose(self, keyed(network("x"), "1"))
 	st.shown(f.Memory, 2)
-	if l := st.locks(samAt, "fay"); l.By != "sam" || !slices.Equal(l.Accounts, []string{"telegram:4242", "uid:2000", "whatsapp:" + number}) {
+	if l := st.locks(samAt, "fay"); l.By != "sam" || !slices.Equal(l.Accounts, []string{
+		"fays-phone:1", "telegram:4242", "uid:2000", "whatsapp:" + number,
+	}) {
 		t.Errorf("the lock: %+v", l)
 	}
 	ctx, id := t.Context(), asked.ID
@@ -71,7 +75,9 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 		},
 		"a button": func(who connectors.Identity) error {
 			c := f.Copies()[0]
-			who.Via = "fays-phone"
+			if who.Via = "fays-phone"; who.Address != "" {
+				who.Address = "1"
+			}
 			_, err := st.OnPermission(ctx, connectors.Decision{From: who, Button: c.First.Button, Ref: c.Ref, Answer: allow()})
 			return err
 		},

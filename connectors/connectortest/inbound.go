@@ -149,6 +149,7 @@ type inbound struct {
 	mu       sync.Mutex
 	rows     map[permissions.ID]permissions.Request
 	codes    map[string]permissions.ID
+	keys     map[string]permissions.ID // of chat events that decided
 	cards    []sentCard
 	failures int // how many decisions cannot be stored
 	taken    chan taken
@@ -173,7 +174,7 @@ var errStore = errors.New("the disk is full")
 func newInbound() *inbound {
 	return &inbound{
 		taken: make(chan taken, 100), heard: make(chan connectors.Message, 100),
-		rows: map[permissions.ID]permissions.Request{}, codes: map[string]permissions.ID{},
+		rows: map[permissions.ID]permissions.Request{}, codes: map[string]permissions.ID{}, keys: map[string]permissions.ID{},
 	}
 }
 
@@ -272,7 +273,10 @@ func (d *inbound) decide(dec *connectors.Decision) (permissions.Request, error) 
 		id = d.codes[dec.Code]
 	}
 	r, ok := d.rows[id]
+	known, again := d.keys[dec.Key]
 	switch {
+	case again && known == id:
+		return r, nil
 	case !ok:
 		return permissions.Request{}, permissions.Unknown(string(id))
 	case dec.From.Via != d.name || !d.is(dec.From) || !slices.Contains(r.Asked, d.self.Name):
@@ -294,6 +298,9 @@ func (d *inbound) decide(dec *connectors.Decision) (permissions.Request, error) 
 		return r, permissions.Refused(err)
 	}
 	d.rows[id] = c.After
+	if dec.Key != "" {
+		d.keys[dec.Key] = id
+	}
 	d.tell(c.After)
 	return c.After, nil
 }

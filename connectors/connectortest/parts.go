@@ -204,6 +204,61 @@ func storedLater(t *testing.T, b *bench) {
 	}
 }
 
+// badLine checks that over a line that is slow, loses, repeats and reorders, every answer is taken once, whatever comes again
+// has the key by which it is known, and every outcome is shown.
+func badLine(t *testing.T, b *bench) {
+	if b.Line == nil {
+		return
+	}
+	b.Line(Line{Slow: 5 * time.Millisecond, Lost: 0.3, Repeated: 0.5, Mixed: true})
+	type sent struct {
+		connectors.Prompt
+		ref  string
+		does connectors.Decision
+	}
+	open := map[permissions.ID]sent{}
+	for i := range 10 {
+		p, ref := b.send(t, permissions.KindPermission, nil)
+		does := allowOnce
+		if i%2 == 1 {
+			does = deny
+		}
+		open[p.Request.ID] = sent{p, ref, does}
+	}
+	for _, s := range open {
+		b.Do(t, s.Prompt, s.does)
+	}
+	taken := map[string]permissions.ID{} // by the key of what came
+	for len(open) > 0 {
+		got := b.in.next(t)
+		r := got.after
+		if known, again := taken[got.decision.Key]; got.err != nil || got.decision.Key == "" || again && known != r.ID {
+			t.Fatalf("%+v: %v, for what is %s, %s", got.decision, got.err, r.ID, r.State)
+		}
+		taken[got.decision.Key] = r.ID
+		s, waits := open[r.ID]
+		if !waits {
+			continue
+		}
+		if delete(open, r.ID); r.Answer != s.does.Answer {
+			t.Errorf("%s was answered %s; want %s", s.Code, r.Answer, s.does.Answer)
+		}
+		s.Request = r
+		b.edit(t, s.ref, s.Prompt)
+	}
+	b.Line(Line{})
+	p, _ := b.send(t, permissions.KindPermission, nil)
+	b.Do(t, p, deny) // comes after everything that still came again
+	for {
+		switch got := b.in.next(t); {
+		case got.after.ID == p.Request.ID:
+			return
+		case got.err != nil || taken[got.decision.Key] != got.after.ID:
+			t.Fatalf("in the end came %+v: %v", got.decision, got.err)
+		}
+	}
+}
+
 // hostileWords checks that what agents write cannot erase, hide or reorder what the person sees.
 func hostileWords(t *testing.T, b *bench) {
 	const evil = "fine\x1b[2J\x1b[H\u202egnp.\u200b\U000e0041\u0085\nnext"

@@ -30,6 +30,8 @@ type Harness struct {
 	Sees func(t testing.TB, text string)
 	// Seen is everything that the person got to see so far.
 	Seen func() string
+	// Line makes the connection to the channel's service a bad one. Nil where there is none.
+	Line func(Line)
 	// Now is the channel's clock. Nil where that is the machine's.
 	Now func() time.Time
 	// Stranger has somebody else try to allow. Nil where nobody else can reach the channel.
@@ -59,6 +61,7 @@ func Run(t *testing.T, start Start, left ...goleak.Option) {
 		{"settled elsewhere", settledElsewhere},
 		{"a late answer changes nothing", lateAnswer},
 		{"what could not be stored is not lost", storedLater},
+		{"over a bad line", badLine},
 		{"agents' words hide nothing", hostileWords},
 		{"notices are told", told},
 		{"agents talk", talks},
@@ -168,7 +171,12 @@ func (b *bench) edit(t testing.TB, ref string, p connectors.Prompt) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := editor.Edit(ctx, ref, b.in.edits(ref, p)); err != nil {
+	p = b.in.edits(ref, p)
+	err := editor.Edit(ctx, ref, p)
+	for again := time.Tick(5 * time.Millisecond); temporary(err) && ctx.Err() == nil; err = editor.Edit(ctx, ref, p) {
+		<-again
+	}
+	if err != nil {
 		t.Fatalf("Edit = %v", err)
 	}
 }

@@ -119,10 +119,10 @@ const (
 	mostHelped = 3
 )
 
-// ChatHelp says how to answer r in a chat with texts, replies and reactions, as one sentence without its period: the
-// shortest answers, the wider scopes and the reason.
-func ChatHelp(r permissions.Request, code string) string {
-	return chat{Message: Message{Thumbs: true}}.help(Open{Request: r, Code: code})
+// ChatHelp says how to answer r in a chat with texts and replies, and with thumbs by reactions, as one sentence without its
+// period: the shortest answers, the wider scopes and the reason.
+func ChatHelp(r permissions.Request, code string, thumbs bool) string {
+	return chat{Message: Message{Thumbs: thumbs}}.help(Open{Request: r, Code: code})
 }
 
 // hint has the shortest answers to o that the channel receives.

@@ -133,14 +133,14 @@ func TestChatHints(t *testing.T) {
 		"CH5SE": "Reply CH5SE and a number from 1 to 5 or the words of an option, or CH5SE other: and words of your own",
 	} {
 		for _, o := range waiting {
-			if got := reply.ChatHelp(o.Request, o.Code); o.Code == code && !strings.HasPrefix(got, want) {
+			if got := reply.ChatHelp(o.Request, o.Code, true); o.Code == code && !strings.HasPrefix(got, want) {
 				t.Errorf("ChatHelp = %q; want %q first", got, want)
 			}
 		}
 	}
 	want := "High risk: reply YES R5SKY RUN or NO R5SKY, YES R5SKY session_tool RUN (this tool, this session), " +
 		"YES R5SKY 15m RUN (for 15 minutes), YES R5SKY always RUN (this exact call, always), NO R5SKY because and your reason"
-	if got := reply.ChatHelp(risky, "R5SKY"); got != want {
+	if got := reply.ChatHelp(risky, "R5SKY", true); got != want {
 		t.Errorf("ChatHelp = %q; want %q", got, want)
 	}
 }
@@ -287,7 +287,7 @@ func TestNoTextTakesASuggestion(t *testing.T) {
 	if help := reply.Help(r, "K7F3Q"); strings.Count(help, "allow once") != 1 || !strings.Contains(help, does) {
 		t.Error(help)
 	}
-	if help := reply.ChatHelp(r, "K7F3Q"); !strings.Contains(help, does) {
+	if help := reply.ChatHelp(r, "K7F3Q", true); !strings.Contains(help, does) {
 		t.Error(help)
 	}
 }

@@ -20,7 +20,7 @@ func TestPassesTheSuite(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
 		s := newSuite(t, in)
 		return connectortest.Harness{
-			Connector: s.Connector, To: s.fay, Now: s.server.Now, Do: s.do, Writes: s.writes, Sees: s.sees, Seen: s.seen, Stranger: s.stranger,
+			Connector: s.Connector, To: s.fay, Now: s.server.Now, Do: s.do, Writes: s.writes, Sees: s.sees, Seen: s.seen, Stranger: s.stranger, Line: s.line,
 			Is: func(id connectors.Identity) bool { return id.Address == s.fay.Addresses[Name] },
 		}
 	})
@@ -52,6 +52,11 @@ func newSuite(t *testing.T, in connectors.Services) *suite {
 	s.eve.Start("")
 	quick(s.Connector, []connectors.Person{s.fay})
 	return s
+}
+
+// line makes a share of the calls fail before or after they happen, or late.
+func (s *suite) line(l connectortest.Line) {
+	s.server.FailRate(l.Lost, 7, telegramtest.Reset(), telegramtest.ReplyLost(), telegramtest.Slow(l.Slow))
 }
 
 // pressed waits for the card with a button that fits, and presses it.

@@ -117,5 +117,5 @@ func howTo(p connectors.Prompt, tooBig bool) string {
 	if tooBig {
 		return "Reply NO " + p.Code + ": what cannot be shown whole cannot be allowed here."
 	}
-	return loose(reply.ChatHelp(p.Request, p.Code)) + "."
+	return loose(reply.ChatHelp(p.Request, p.Code, true)) + "."
 }
