@@ -46,6 +46,7 @@ var rooms = []struct {
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
+	{"examples/...", []string{"permissions", "permissions/timing", "connectors/..."}}, // as a connector
 	{"tools/grow", []string{"permissions", "engine/store"}},
 }
 
