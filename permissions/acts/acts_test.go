@@ -1,11 +1,16 @@
 package acts
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/internal/own"
 )
@@ -67,13 +72,64 @@ func TestWhatIsNotOnTheListIsAsked(t *testing.T) {
 		"[ -f x ]", "echo a |& cat", "exec ls", "eval ls", "time -p ls", "sh -c 'ls' x", "sh -ec ls", "timeout -s KILL 5 ls", "{ ls; } > x",
 		"ls <> x",
 		"ls {fd}> /dev/null", "cat <<< $X", "ls 2>&x", "! ", "pytest -p x", "cargo test --config x", "cd", "cd -", "cd $X", "./git status",
-		"cat a\u200bb",
+		"cat a\u200bb", "strings @args", "pytest @args", "git diff -U /etc/passwd x", "git show --unified /etc/passwd", "rg --files /etc",
+		"rg --files -n /etc x", "git describe --abbrev ../x", "stat -f /etc x",
 		"sh -c 'sh -c \"sh -c '\\''ls'\\''\"' x", strings.Repeat("cd a;", 20) + "ls", strings.Repeat("ls;", 60),
 		"ls " + strings.Repeat("x", maxText),
 		strings.Repeat("(", 300) + "ls" + strings.Repeat(")", 300), "a\rls", "ls\x00", "ls \xff",
 	} {
 		if srv.Harmless(Command(text, srv.Root)) == "" {
 			t.Errorf("left: %.80q", text)
+		}
+	}
+}
+
+// What the table takes for the value of an option is none of the files that the installed program reads.
+func TestNoProgramReadsTheValueOfAnOption(t *testing.T) {
+	const marker = "seen by nobody"
+	top := t.TempDir()
+	at, secret := filepath.Join(top, "code"), filepath.Join(top, "secret")
+	if err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(secret, []byte(marker+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	run := func(words ...string) string {
+		ctx, done := context.WithTimeout(t.Context(), 10*time.Second)
+		defer done()
+		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		cmd.Dir, cmd.Env = at, append(os.Environ(), "HOME="+top, "GIT_CONFIG_GLOBAL=/dev/null")
+		out, _ := cmd.CombinedOutput() // most refuse such a value
+		return string(out)
+	}
+	for _, text := range []string{"one\n", "two\n"} {
+		if err := os.WriteFile(filepath.Join(at, "f"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run("git", "init", "-q")
+		run("git", "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", text, "--", "f")
+		run("git", "add", "f")
+	}
+	if out := run("git", "diff", "--no-index", secret, "f"); !strings.Contains(out, marker) {
+		t.Fatalf("nothing here can read the file: %s", out)
+	}
+	tried := map[string]int{}
+	for name, p := range programs {
+		words := strings.Fields(name)
+		if _, err := exec.LookPath(words[0]); err != nil || slices.Contains([]string{"go", "cargo", "npm", "pnpm", "yarn"}, words[0]) {
+			continue // builds read options of their own project only
+		}
+		for option, kind := range p.options {
+			if kind != ':' {
+				continue
+			}
+			tried[words[0]]++
+			if out := run(append(words, option, secret, "f")...); strings.Contains(out, marker) {
+				t.Errorf("%s %s reads the next word: %s", name, option, out)
+			}
+		}
+	}
+	for _, name := range []string{"git", "grep", "head", "sort", "cut", "diff", "strings"} {
+		if tried[name] == 0 {
+			t.Errorf("%s was not tried", name)
 		}
 	}
 }

@@ -120,7 +120,7 @@ var programText string
 
 type program struct {
 	operands string
-	options  map[string]byte // the kind of value: 0, or one of : = < >
+	options  map[string]byte // the kind of value: 0, or one of : (required) = (optional, and part of the word) < > (a file)
 }
 
 var programs = func() map[string]program {
@@ -175,7 +175,10 @@ func (w Workspace) runs(a Act) bool {
 			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.namesNoSecret(a, value) { // -L 1,5:FILE
 				return false
 			}
-			if pattern = pattern && !strings.HasPrefix(word, "-e") && !strings.HasPrefix(word, "--regexp"); next {
+			if strings.HasPrefix(word, "-e") || strings.HasPrefix(word, "--regexp") || word == "--files" {
+				pattern = false
+			}
+			if next {
 				i++
 			}
 		}
@@ -217,7 +220,7 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	case strings.HasPrefix(word, "--"):
 		return 0, "", false, false
 	}
-	if kind = p.options[word[:2]]; kind == ':' { // -n5
+	if kind = p.options[word[:2]]; kind == ':' || kind == '=' { // -n5
 		return kind, word[2:], false, true
 	}
 	for _, letter := range word[1:] { // -la
@@ -245,7 +248,9 @@ func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 	each := func(holds func(string) bool) bool {
 		return !slices.ContainsFunc(operands, func(o string) bool { return !holds(o) })
 	}
-	reads := func(o string) bool { return w.mayTouch(a, o, false) }
+	reads := func(o string) bool { // @ begins the name of a file of more arguments
+		return (!strings.HasPrefix(o, "@") || a.Words[0] == "git") && w.mayTouch(a, o, false)
+	}
 	kind, list, _ := strings.Cut(as, "=")
 	switch kind {
 	case "none":
@@ -342,6 +347,9 @@ func (w Workspace) harmlessInput(verb string, names []string, given json.RawMess
 	}
 	what := text(names[0])
 	if what == "" && input[names[0]] != nil && verb != "notes" {
+		return false
+	}
+	if verb != "runs" && verb != "patches" && what != strings.TrimSpace(what) { // some agents trim a name after their hook was called
 		return false
 	}
 	at := under(folder, what)
