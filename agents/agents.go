@@ -5,7 +5,7 @@
 // decide either.
 //
 // [github.com/daycared/daycared/agents/mcp] serves agents that speak MCP. [github.com/daycared/daycared/agents/api]
-// serves agents that run elsewhere (HTTP on agent.sock), and has the client of `daycared ask` and the demo's agent.
+// serves agents that run elsewhere (HTTP on agent.sock).
 package agents
 
 import (

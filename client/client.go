@@ -17,19 +17,20 @@ package client
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
 	"time"
 
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
 // ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
-var ErrUnreachable = api.ErrUnreachable
+var ErrUnreachable = wire.ErrUnreachable
 
-// ErrOtherRow is matched by errors that mean the answer is about another request than the one that was asked. Nothing is
-// permitted by it.
-var ErrOtherRow = api.ErrOtherRow
+// ErrOtherRow is matched by errors that mean that the answer belongs to another request than the one that was asked, for example
+// because a proxy mixed up responses. Such an answer permits nothing.
+var ErrOtherRow = errors.New("the answer is about another request than this one")
 
 // Options say where the daemon is, and who asks.
 type Options struct {
@@ -41,33 +42,53 @@ type Options struct {
 	// Proxy is the URL of the proxy on the way to URL, and CAFile holds certificates in PEM that are trusted there instead of
 	// the machine's; empty: as the environment has it (HTTPS_PROXY, SSL_CERT_FILE).
 	Proxy, CAFile string
+	// EnvironmentProxy finds the environment's proxy; nil: [http.ProxyFromEnvironment], which reads the environment once.
+	EnvironmentProxy func(*http.Request) (*url.URL, error)
 	// TokenFile holds the token to present, on one line; empty: none is. It is read for every call, so that one token can
-	// replace another. At a socket it is presented only to this account, root, its file's owner, and an account whose socket
-	// nobody else can have put there.
+	// replace another; a call fails if the file is unreadable or holds no token, and one that already waits is tried again. At a
+	// socket it is presented only to this account, root, its file's owner, and an account whose socket nobody else can have put
+	// there.
 	TokenFile string
 }
 
-// Client asks one daemon. It is safe for concurrent use; end it with [Client.Close].
-type Client struct{ *api.Client }
+// Client asks one daemon, which identifies it by the process's account or by its token. It is safe for concurrent use; end it
+// with [Client.Close].
+type Client struct {
+	// Progress, if set before the first question, is called with each request when it was created, when it was shown, and when a
+	// lost connection was restored.
+	Progress func(permissions.RequestView)
+	// Lost, if set before the first question, is called once per outage, before the first retry, when the connection is lost or
+	// the daemon's store fails while a question waits.
+	Lost func(error)
+
+	tokenFile string
+	wire      *wire.Client
+}
 
 // New makes a client. It does not connect yet. The error says what is wrong with the options.
 func New(o Options) (*Client, error) {
+	c := &Client{tokenFile: o.TokenFile}
 	switch {
 	case (o.Socket == "") == (o.URL == ""):
 		return nil, errors.New("name either the daemon's socket or its URL")
-	case o.URL == "" && (o.Proxy != "" || o.CAFile != ""):
+	case o.URL != "":
+		way := wire.RemoteOptions{Proxy: o.Proxy, CAFile: o.CAFile, EnvironmentProxy: o.EnvironmentProxy}
+		var err error
+		if c.wire, err = wire.NewRemoteClient(o.URL, way); err != nil {
+			return nil, err
+		}
+		return c, nil
+	case o.Proxy != "" || o.CAFile != "":
 		return nil, errors.New("a proxy and certificates are for a URL, not for a socket")
 	}
-	var calls *api.Client
-	var err error
-	if o.URL == "" {
-		calls = api.NewClient(o.Socket)
-	} else if calls, err = api.NewRemoteClient(o.URL, wire.RemoteOptions{Proxy: o.Proxy, CAFile: o.CAFile}); err != nil {
-		return nil, err
-	}
-	calls.TokenFile = o.TokenFile
-	return &Client{calls}, nil
+	c.wire = wire.NewClient(o.Socket, func(uid int) bool {
+		return wire.Owns(uid, o.TokenFile) || wire.IsTrustedSocket(uid, o.Socket)
+	})
+	return c, nil
 }
+
+// Close closes idle connections.
+func (c *Client) Close() { c.wire.Close() }
 
 // Question is what a question may say besides what it asks. Its zero value says nothing.
 type Question struct {

@@ -169,7 +169,7 @@ func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
 	if _, err := c.Cancel(t.Context(), first.Request.ID); !errors.As(err, &refusal) || refusal.Code != permissions.CodeSettled {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := c.Forgo(t.Context(), first.Request.ID, "me"); !errors.As(err, &refusal) || refusal.Code != permissions.CodeSettled {
+	if _, err := c.Leave(t.Context(), first.Request.ID, "me"); !errors.As(err, &refusal) || refusal.Code != permissions.CodeSettled {
 		t.Errorf("forgone: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -33,9 +34,13 @@ func serve(t *testing.T, socket string, desk api.Requests) (stop func() time.Dur
 	return wiretest.Run(t, s.Run)
 }
 
-func newClient(t *testing.T, socket string) *api.Client {
+// newClient is a client of a socket, which presents the token in a file, if one is named.
+func newClient(t *testing.T, socket string, tokenFile ...string) *client.Client {
 	t.Helper()
-	c := api.NewClient(socket)
+	c, err := client.New(client.Options{Socket: socket, TokenFile: strings.Join(tokenFile, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(c.Close)
 	return c
 }
@@ -86,11 +91,11 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = c.Forgo(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Pending {
+	if s, err = c.Leave(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("forgone while another call waits: %v, %v", s.Request.State, err)
 	}
 	joined.Leave(t.Context())
-	if s, err = c.Forgo(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Cancelled {
+	if s, err = c.Leave(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Cancelled {
 		t.Errorf("forgone by the last one: %v, %v", s.Request.State, err)
 	}
 	var refusal *permissions.Refusal
@@ -220,7 +225,7 @@ func TestTheLimitSaysWhenToComeBack(t *testing.T) {
 	desk.Limit = 1
 	serve(t, socket, desk)
 	ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"one"}`)
-	_, err := newClient(t, socket).Ask(t.Context(), permissions.Caller{}, wiretest.Question("two"))
+	_, err := newClient(t, socket).Put(t.Context(), wiretest.Question("two"))
 	var refusal *permissions.Refusal
 	if !errors.As(err, &refusal) || *refusal != *permissions.Limit(time.Minute) {
 		t.Errorf("one too many: %+v", err)
@@ -239,7 +244,7 @@ func TestABrokenStoreIsNotReady(t *testing.T) {
 	if err := c.Ready(t.Context()); !errors.As(err, &refusal) || refusal.Code != permissions.CodeBroken {
 		t.Errorf("not ready: %v", err)
 	}
-	if _, err := c.Ask(t.Context(), permissions.Caller{}, wiretest.Question("x")); !errors.As(err, &refusal) {
+	if _, err := c.Put(t.Context(), wiretest.Question("x")); !errors.As(err, &refusal) {
 		t.Errorf("asked: %v", err)
 	}
 }
@@ -260,11 +265,11 @@ func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 	c := newClient(t, socket)
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
 	for _, after := range []time.Duration{-time.Second, 2 * time.Hour} {
-		if _, err := c.Regret(t.Context(), w.ID, after); permissions.CodeOf(err) != permissions.CodeInvalid {
+		if _, err := c.CancelAfter(t.Context(), w.ID, after); permissions.CodeOf(err) != permissions.CodeInvalid {
 			t.Errorf("after %s: %v", after, err)
 		}
 	}
-	if r, err := c.Regret(t.Context(), w.ID, time.Minute); err != nil || r.Request.State != permissions.Pending {
+	if r, err := c.CancelAfter(t.Context(), w.ID, time.Minute); err != nil || r.Request.State != permissions.Pending {
 		t.Errorf("%s, %v", r.Request.State, err)
 	}
 	if !slices.Equal(desk.Regretted, []time.Duration{time.Minute}) {

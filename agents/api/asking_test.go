@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
@@ -26,12 +26,12 @@ type outcome struct {
 }
 
 // background asks in a goroutine; told receives the progress.
-func background(ctx context.Context, c *api.Client, q permissions.Request) (told chan wire.Request, done chan outcome) {
+func background(ctx context.Context, c *client.Client, q permissions.Request) (told chan wire.Request, done chan outcome) {
 	told, done = make(chan wire.Request, 100), make(chan outcome, 1)
 	c.Progress = func(s permissions.RequestView) { told <- wire.From(s, false) }
 	go func() {
-		r, err := c.Ask(ctx, permissions.Caller{}, q)
-		done <- outcome{r, err}
+		s, err := c.Put(ctx, q)
+		done <- outcome{s.Request, err}
 	}()
 	return told, done
 }
@@ -73,7 +73,7 @@ func TestAskWaitsForTheAnswer(t *testing.T) {
 func TestARefusalEndsAsking(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
-	_, err := newClient(t, socket).Ask(t.Context(), permissions.Caller{}, permissions.Request{Kind: "wish"})
+	_, err := newClient(t, socket).Put(t.Context(), permissions.Request{Kind: "wish"})
 	var refusal *permissions.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeInvalid {
 		t.Errorf("%v", err)
@@ -82,8 +82,8 @@ func TestARefusalEndsAsking(t *testing.T) {
 
 func TestNoDaemonIsToldAtOnce(t *testing.T) {
 	began := time.Now()
-	_, err := newClient(t, wiretest.Socket(t)).Ask(t.Context(), permissions.Caller{}, wiretest.Question("x"))
-	if !errors.Is(err, api.ErrUnreachable) || time.Since(began) > time.Second {
+	_, err := newClient(t, wiretest.Socket(t)).Put(t.Context(), wiretest.Question("x"))
+	if !errors.Is(err, client.ErrUnreachable) || time.Since(began) > time.Second {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
 }
@@ -132,9 +132,9 @@ func TestARestartIsSurvived(t *testing.T) {
 func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
-	client, lost := newClient(t, socket), make(chan error, 100)
-	client.Lost = func(err error) { lost <- err }
-	told, done := background(t.Context(), client, wiretest.Question("x"))
+	asker, lost := newClient(t, socket), make(chan error, 100)
+	asker.Lost = func(err error) { lost <- err }
+	told, done := background(t.Context(), asker, wiretest.Question("x"))
 	w := <-told
 	desk.Fail(permissions.Broken("free some space"))
 	select {
@@ -178,7 +178,7 @@ func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
 	w := <-told
 	stop()
 	got := <-done
-	if !errors.Is(got.err, api.ErrUnreachable) || got.r.ID != w.ID || got.r.State != permissions.Pending {
+	if !errors.Is(got.err, client.ErrUnreachable) || got.r.ID != w.ID || got.r.State != permissions.Pending {
 		t.Errorf("%v, %v", got.r.State, got.err)
 	}
 	if now := time.Now(); now.Before(w.Until()) {
@@ -287,9 +287,9 @@ func (h *hasty) AskDeferred(
 func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
 	socket, desk := wiretest.Socket(t), &hasty{Desk: wiretest.NewDesk()}
 	serve(t, socket, desk)
-	r, err := newClient(t, socket).Ask(t.Context(), permissions.Caller{}, wiretest.Question("x"))
-	if err != nil || r.State != permissions.Approved || !desk.redeemed.Load() {
-		t.Errorf("%v, %v", r.State, err)
+	s, err := newClient(t, socket).Put(t.Context(), wiretest.Question("x"))
+	if err != nil || s.Request.State != permissions.Approved || !desk.redeemed.Load() {
+		t.Errorf("%v, %v", s.Request.State, err)
 	}
 }
 
@@ -337,35 +337,36 @@ func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
 			}
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(told) }))
 			defer s.Close()
-			client, err := api.NewRemoteClient(s.URL, wire.RemoteOptions{})
+			asker, err := client.New(client.Options{URL: s.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer client.Close()
-			got, err := client.Ask(t.Context(), permissions.Caller{}, asked)
-			if c.right != (err == nil) || c.right != (got.State == permissions.Approved) || !c.right && !errors.Is(err, api.ErrOtherRow) {
+			defer asker.Close()
+			view, err := asker.Put(t.Context(), asked)
+			got := view.Request
+			if c.right != (err == nil) || c.right != (got.State == permissions.Approved) || !c.right && !errors.Is(err, client.ErrOtherRow) {
 				t.Errorf("asked: %s, %v", got.State, err)
 			}
-			if s, err := client.Begin(t.Context(), asked); c.right != (err == nil) || c.right != (s.Request.ID != "") {
+			if s, err := asker.Begin(t.Context(), asked); c.right != (err == nil) || c.right != (s.Request.ID != "") {
 				t.Errorf("begun: %s, %v", s.Request.ID, err)
 			}
 			other := permissions.NewID(time.Now())
 			for call, ask := range map[string]func(permissions.ID) (permissions.RequestView, error){
-				"get":    func(id permissions.ID) (permissions.RequestView, error) { return client.Get(t.Context(), id, 0) },
-				"cancel": func(id permissions.ID) (permissions.RequestView, error) { return client.Cancel(t.Context(), id) },
-				"forgo":  func(id permissions.ID) (permissions.RequestView, error) { return client.Forgo(t.Context(), id, "c") },
+				"get":    func(id permissions.ID) (permissions.RequestView, error) { return asker.Get(t.Context(), id, 0) },
+				"cancel": func(id permissions.ID) (permissions.RequestView, error) { return asker.Cancel(t.Context(), id) },
+				"leave":  func(id permissions.ID) (permissions.RequestView, error) { return asker.Leave(t.Context(), id, "c") },
 				"reply": func(id permissions.ID) (permissions.RequestView, error) {
-					return client.Reply(t.Context(), id, permissions.Choose(1), r.Digest)
+					return asker.Reply(t.Context(), id, permissions.Choose(1), r.Digest)
 				},
 			} {
-				if s, err := ask(other); !errors.Is(err, api.ErrOtherRow) || s.Request.ID != "" {
+				if s, err := ask(other); !errors.Is(err, client.ErrOtherRow) || s.Request.ID != "" {
 					t.Errorf("%s of another id: %s, %v", call, s.Request.ID, err)
 				}
 				if _, err := ask(r.ID); err != nil {
 					t.Errorf("%s: %v", call, err)
 				}
 			}
-			if _, err := client.Reply(t.Context(), r.ID, permissions.Choose(1), permissions.Digest{1}); !errors.Is(err, api.ErrOtherRow) {
+			if _, err := asker.Reply(t.Context(), r.ID, permissions.Choose(1), permissions.Digest{1}); !errors.Is(err, client.ErrOtherRow) {
 				t.Errorf("an answer to something else: %v", err)
 			}
 		})

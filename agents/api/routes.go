@@ -15,13 +15,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The headers by which a repeated call finds its request again.
-const (
-	headerCall    = "Daycared-Call"    // the call's own name
-	headerRequest = "Daycared-Request" // the id that it was given, or proposes
-	headerStays   = "Daycared-Stays"   // how long the asking process lives unless it is killed
-)
-
 // mostRegret is the longest allowed delay of a withdrawal.
 const mostRegret = time.Hour
 

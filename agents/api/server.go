@@ -1,14 +1,13 @@
-// Package api serves agents that are separate programs: HTTP on agent.sock and, for those on other machines, over TCP. It also
-// contains the client.
+// Package api serves agents that are separate programs: HTTP on agent.sock and, for those on other machines, over TCP. Their
+// client is the package client.
 //
 // The [Server] identifies a caller by the account at the other end of the socket, or by the token that a call presents, which
 // then takes precedence and over TCP is the only way. It passes questions to its [Requests], which can put them to people but
 // cannot decide. No route decides anything, or shows another caller's requests. One route accepts the result of a dialog in the
 // caller's own editor, for requests that grant nothing, if that is enabled.
 //
-// A call waits at most [wire.MaxWait]; the row is the source of truth, so callers repeat the call. The [Client] does that: with
-// its call's name and the request's id it continues after every wait, a lost connection or a restart of the daemon. It
-// implements [agents.Asker], like the engine.
+// A call waits at most [wire.MaxWait]; the row is the source of truth, so callers repeat the call: with its call's name and the
+// request's id a caller continues after every wait, a lost connection or a restart of the daemon.
 package api
 
 import (

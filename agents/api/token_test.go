@@ -156,8 +156,7 @@ func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
 		}
 	}
 	hold(first + "\n")
-	c := newClient(t, socket)
-	c.TokenFile = file
+	c := newClient(t, socket, file)
 	told, done := background(t.Context(), c, wiretest.Question("x"))
 	w := <-told
 	if got := <-asked; got.Name != "token:first" {
@@ -190,8 +189,7 @@ func TestATokenFileThatIsBeingReplacedEndsNoWait(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(t, socket)
-	c.TokenFile = file
+	c := newClient(t, socket, file)
 	told, done := background(t.Context(), c, wiretest.Question("x"))
 	w := <-told
 	if err := os.Rename(pipe, file); err != nil {
@@ -234,10 +232,9 @@ func TestATokenFileThatIsNoneIsAnError(t *testing.T) {
 		"other": "there is no token in it", "long": "there is no token in it", "variable": "there is no token in it",
 		"missing": "no such file", ".": "not a regular file",
 	} {
-		c := newClient(t, socket)
-		c.TokenFile = filepath.Join(folder, name)
-		_, err := c.Ask(t.Context(), permissions.Caller{}, wiretest.Question("x"))
-		if err == nil || !strings.Contains(err.Error(), "read the token file "+c.TokenFile+": ") ||
+		file := filepath.Join(folder, name)
+		_, err := newClient(t, socket, file).Put(t.Context(), wiretest.Question("x"))
+		if err == nil || !strings.Contains(err.Error(), "read the token file "+file+": ") ||
 			!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), secret[6:20]) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -45,8 +45,9 @@ func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Req
 	go func() {
 		defer close(told)
 		for {
-			r, err := l.agents.Ask(ctx, permissions.Caller{}, q)
-			if errors.Is(err, api.ErrUnreachable) && ctx.Err() == nil {
+			s, err := l.agents.Put(ctx, q)
+			r := s.Request
+			if errors.Is(err, client.ErrUnreachable) && ctx.Err() == nil {
 				continue // never connected: the daemon was dead
 			}
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/permissions"
 )
@@ -72,7 +72,7 @@ type loop struct {
 	binary string
 	env    []string // further environment of the daemons
 	parts  parts
-	agents *api.Client
+	agents *client.Client
 	people *admin.Client
 
 	restored bool // a backup replaced the store
@@ -99,10 +99,14 @@ func newLoop(t *testing.T) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
+	agents, err := client.New(client.Options{Socket: filepath.Join(dir, "agent")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := &loop{
 		t: t, dir: dir, binary: binary, stored: map[permissions.ID]claim{}, settled: map[permissions.ID][]string{},
 		deaths: map[string]int{},
-		agents: api.NewClient(filepath.Join(dir, "agent")),
+		agents: agents,
 		people: admin.NewClient(filepath.Join(dir, "admin"), filepath.Join(dir, "data", "admin.key")),
 	}
 	l.ctx, l.stop = context.WithCancel(t.Context())

@@ -72,7 +72,7 @@ func (l *loop) suffers(f fault) {
 			return err
 		},
 		"who asks": func() error {
-			_, err := l.agents.Ask(ctx, permissions.Caller{}, networkFor("meanwhile"))
+			_, err := l.agents.Put(ctx, networkFor("meanwhile"))
 			return err
 		},
 	} {
@@ -366,7 +366,7 @@ func TestAStartOnAFullDiskWaits(t *testing.T) {
 				t.Errorf("it is ended with %v, and %v:\n%s", l.daemon.ProcessState, err, out)
 			}
 			risen = rises()
-			if _, err := l.agents.Ask(l.ctx, permissions.Caller{}, networkFor("meanwhile")); err == nil ||
+			if _, err := l.agents.Put(l.ctx, networkFor("meanwhile")); err == nil ||
 				!strings.Contains(err.Error(), "nothing is granted") {
 				t.Errorf("who asks is told: %v", err)
 			}
@@ -415,7 +415,7 @@ func TestAStopOnAFullDiskHolds(t *testing.T) {
 		}
 		_, err = l.people.OnPermission(l.ctx, connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once)})
 		halted("who allows", err)
-		_, err = l.agents.Ask(l.ctx, permissions.Caller{}, networkFor("meanwhile"))
+		_, err = l.agents.Put(l.ctx, networkFor("meanwhile"))
 		halted("who asks", err)
 		mend()
 		if r := <-told; r.State != permissions.Cancelled {
@@ -423,7 +423,7 @@ func TestAStopOnAFullDiskHolds(t *testing.T) {
 		}
 		l.kill()
 		l.rise("")
-		_, err = l.agents.Ask(l.ctx, permissions.Caller{}, networkFor("after a restart"))
+		_, err = l.agents.Put(l.ctx, networkFor("after a restart"))
 		halted("who asks after a restart", err)
 		l.finish(0)
 	})

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-
-	"github.com/daycared/daycared/permissions"
 )
 
 // TestR14: two hundred agents and people ask, answer, leave and return, and everything that they opened is released.
@@ -44,7 +42,7 @@ func (l *loop) visit(name string) {
 	defer leave()
 	gone := make(chan error, 1)
 	go func() {
-		_, err := l.agents.Ask(ctx, permissions.Caller{}, networkFor(name+" left"))
+		_, err := l.agents.Put(ctx, networkFor(name+" left"))
 		gone <- err
 	}()
 	id := l.pending(name + " left").Request.ID

@@ -16,9 +16,7 @@ import (
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/own"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
-	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) mcpCommand() *cobra.Command {
@@ -68,7 +66,8 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// remoteRequests implements mcp.Requests over agent.sock. The socket or the token identifies the caller.
+// remoteRequests implements mcp.Requests and hooks.Requests by a client. The daemon identifies the caller by the socket or the
+// token, whatever caller a method is given.
 type remoteRequests struct {
 	client *client.Client
 	held   *sync.Map // cancels each [remoteRequests.Hold], by request
@@ -86,58 +85,18 @@ func (d remoteRequests) Ask(ctx context.Context, _ permissions.Caller, q permiss
 	return s.Request, err
 }
 
-// Find reads a request.
-func (d remoteRequests) Find(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
-	return d.client.Get(ctx, id, 0)
-}
-
-// Await reads a request until it is settled, and retries lost connections until its time is over.
-func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
-	last, err := d.client.Get(ctx, id, 0)
-	tries := wire.NewTries()
-	for err == nil && ctx.Err() == nil && last.Request.State == permissions.Pending {
-		next, lost := d.client.Get(ctx, id, wire.MaxWait)
-		switch {
-		case lost == nil:
-			last = next
-			tries.Reset()
-		case ctx.Err() != nil: // the last known state
-		case wire.IsConnectionError(lost) && time.Now().Before(last.Request.Deadline):
-			_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
-		default:
-			err = lost
-		}
+// Begin is Ask without waiting.
+func (d remoteRequests) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
+	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
+	s, err := d.client.Begin(ctx, q)
+	if err != nil {
+		s.Request.ID = q.ID
 	}
-	return last, err
-}
-
-// LeaveOrCancel removes a call from a request, and cancels the request if no other call waits.
-func (d remoteRequests) LeaveOrCancel(
-	ctx context.Context, _ permissions.Caller, id permissions.ID, call string,
-) (permissions.RequestView, error) {
-	return d.client.Forgo(ctx, id, call)
-}
-
-// Recall withdraws the requests that need no answer any more.
-func (d remoteRequests) Recall(ctx context.Context, _ permissions.Caller, m permissions.Recall) (int, error) {
-	return d.client.Recall(ctx, m)
-}
-
-// Regret schedules the withdrawal of a request. It retries while a daemon restarts.
-func (d remoteRequests) Regret(
-	ctx context.Context, _ permissions.Caller, id permissions.ID, after time.Duration,
-) (permissions.RequestView, error) {
-	tries := wire.NewTries()
-	for {
-		s, err := d.client.Regret(ctx, id, after)
-		if err == nil || !wire.IsConnectionError(err) || timing.Pause(ctx, tries.NextBackOff()) != nil {
-			return s, err
-		}
-	}
+	return s, err
 }
 
 // Hold waits in place of a client that shows a dialog, for as long as this process runs.
-func (d remoteRequests) Hold(_ context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
+func (d remoteRequests) Hold(_ context.Context, _ permissions.Caller, id permissions.ID, held bool) error {
 	if was, found := d.held.LoadAndDelete(id); found {
 		if end, is := was.(context.CancelFunc); is {
 			end()
@@ -148,28 +107,40 @@ func (d remoteRequests) Hold(_ context.Context, caller permissions.Caller, id pe
 		d.held.Store(id, end)
 		go func() {
 			defer end()
-			_, _ = d.Await(ctx, caller, id) // the client learns the outcome from its own call
+			_, _ = d.client.Wait(ctx, id) // the client learns the outcome from its own call
 		}()
 	}
 	return nil
 }
 
-// Withdraw cancels a request.
+func (d remoteRequests) Find(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
+	return d.client.Get(ctx, id, 0)
+}
+
+func (d remoteRequests) Await(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
+	return d.client.Wait(ctx, id)
+}
+
 func (d remoteRequests) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
 	return d.client.Cancel(ctx, id)
 }
 
-// Begin submits without waiting. It proposes the id, as Ask does.
-func (d remoteRequests) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
-	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
-	s, err := d.client.Begin(ctx, q)
-	if err != nil {
-		s.Request.ID = q.ID
-	}
-	return s, err
+func (d remoteRequests) Recall(ctx context.Context, _ permissions.Caller, m permissions.Recall) (int, error) {
+	return d.client.Recall(ctx, m)
 }
 
-// Reply submits the result of the editor's dialog.
+func (d remoteRequests) LeaveOrCancel(
+	ctx context.Context, _ permissions.Caller, id permissions.ID, call string,
+) (permissions.RequestView, error) {
+	return d.client.Leave(ctx, id, call)
+}
+
+func (d remoteRequests) Regret(
+	ctx context.Context, _ permissions.Caller, id permissions.ID, after time.Duration,
+) (permissions.RequestView, error) {
+	return d.client.CancelAfter(ctx, id, after)
+}
+
 func (d remoteRequests) Reply(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.RequestView, error) {

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpproxy"
 
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -250,10 +253,17 @@ func (c *CLI) pin() {
 	}
 }
 
+// environmentProxy is the proxy of the current environment. [http.ProxyFromEnvironment] caches the environment of its first
+// call, which a library makes before main: a pinned command would still use that proxy.
+func environmentProxy(r *http.Request) (*url.URL, error) {
+	return httpproxy.FromEnvironment().ProxyFunc()(r.URL)
+}
+
 // asksAt returns the daemon to ask and the credentials: at the URL, if one is given, otherwise at the socket.
 func (c *CLI) asksAt() (client.Options, error) {
 	o := client.Options{
 		URL: c.urlFlag, TokenFile: cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE")), Proxy: c.proxyFlag, CAFile: c.caFlag,
+		EnvironmentProxy: environmentProxy,
 	}
 	if o.URL == "" && c.socketFlag == "" && c.env("DAYCARED_SOCKET") == "" {
 		o.URL = c.env("DAYCARED_URL")

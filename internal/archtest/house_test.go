@@ -38,10 +38,11 @@ var rooms = []struct {
 	{"permissions/registry", []string{"permissions", "permissions/timing"}},
 	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},
 	{"connectors/...", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "connectors/..."}},
-	{"connectors/admin", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "internal/server", "connectors/..."}},
+	{"connectors/admin", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "internal/server",
+		"connectors/..."}},
 	{"agents/...", []string{"permissions", "permissions/acts", "permissions/timing", "internal/wire", "internal/own", "agents/..."}},
 	{"agents/api", []string{"permissions", "permissions/timing", "internal/wire", "internal/server", "agents"}},
-	{"client", []string{"permissions", "internal/wire", "agents/api"}},
+	{"client", []string{"permissions", "permissions/timing", "internal/wire"}},
 	{"engine", []string{"permissions/...", "connectors", "agents", "internal/aside", "internal/own"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
@@ -110,6 +111,35 @@ func TestPermissionsIsPure(t *testing.T) {
 			if p.ImportPath == "permissions" && matches(path, impure) {
 				t.Errorf("permissions is to be pure, and imports %s", path)
 			}
+		}
+	}
+}
+
+// TestTheClientBringsLittle: a program that asks does not get our server, nor more than five modules.
+func TestTheClientBringsLittle(t *testing.T) {
+	for _, system := range []string{"linux", "darwin"} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}} {{.ImportPath}}", "./client")
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOOS="+system, "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		modules, packages := map[string]bool{}, 0
+		for line := range strings.Lines(string(out)) {
+			from, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+			packages++
+			if path != "" && from != module {
+				modules[from] = true
+			}
+			if strings.HasPrefix(path, module+"/internal/server") {
+				t.Errorf("%s: the client imports %s", system, path)
+			}
+		}
+		if len(modules) > 5 || packages < 50 || modules["github.com/danielgtaylor/huma/v2"] {
+			t.Errorf("%s: the client brings %d packages, and the modules %v; at most 5, and not huma", system, packages,
+				slices.Sorted(maps.Keys(modules)))
 		}
 	}
 }

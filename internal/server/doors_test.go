@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -42,7 +43,10 @@ func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
 	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
 	wiretest.Run(t, connector.Run)
 	for _, socket := range []string{forAgents, forDeciders} {
-		c := api.NewClient(socket)
+		c, err := client.New(client.Options{Socket: socket})
+		if err != nil {
+			t.Fatal(err)
+		}
 		wiretest.Eventually(t, "served", func() bool { return c.Ready(t.Context()) == nil })
 		c.Close()
 	}

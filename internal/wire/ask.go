@@ -18,6 +18,13 @@ const (
 	MaxBody = 64 << 10
 )
 
+// The headers by which a repeated call finds its request again.
+const (
+	HeaderCall    = "Daycared-Call"    // the call's own name
+	HeaderRequest = "Daycared-Request" // the id that it was given, or proposes
+	HeaderStays   = "Daycared-Stays"   // how long the asking process lives unless it is killed
+)
+
 // Ask is a question as an agent posts it. [Ask.Question] checks which members a kind takes; their values are validated elsewhere.
 type Ask struct {
 	Kind        permissions.Kind `json:"kind" doc:"permission, tool, pause or clarification"`

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/http/httpproxy"
 )
 
 // dialWithin is the time limit for connecting to a remote daemon.
@@ -29,6 +27,8 @@ var errElsewhere = errors.New("the name leads away from this machine, and a toke
 type RemoteOptions struct {
 	Proxy  string // its URL
 	CAFile string // PEM certificates to trust for the daemon instead of the system's
+	// EnvironmentProxy finds the environment's proxy; nil: [http.ProxyFromEnvironment].
+	EnvironmentProxy func(*http.Request) (*url.URL, error)
 }
 
 // NewRemoteClient makes a client of the daemon at a URL, without connecting: https, or http on this machine, so that
@@ -49,7 +49,7 @@ func NewRemoteClient(address string, way RemoteOptions) (*Client, error) {
 		DialContext:         (&net.Dialer{Timeout: dialWithin}).DialContext,
 		TLSHandshakeTimeout: dialWithin,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
-		Proxy:               environmentProxy(),
+		Proxy:               http.ProxyFromEnvironment,
 	}
 	if err := way.apply(u, t); err != nil {
 		return nil, err
@@ -61,17 +61,13 @@ func NewRemoteClient(address string, way RemoteOptions) (*Client, error) {
 	return newClient(address, strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), t), nil
 }
 
-// environmentProxy is the proxy of the current environment. [http.ProxyFromEnvironment] caches the environment of its
-// first call, which a library makes before main: a command that ignores its environment would still use that proxy.
-func environmentProxy() func(*http.Request) (*url.URL, error) {
-	proxy := httpproxy.FromEnvironment().ProxyFunc()
-	return func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
-}
-
 // apply configures t for u.
 func (w RemoteOptions) apply(u *url.URL, t *http.Transport) error {
-	if u.Scheme == "http" && w != (RemoteOptions{}) {
+	if u.Scheme == "http" && (w.Proxy != "" || w.CAFile != "") {
 		return errors.New("a proxy and certificates are for https; this URL is of this machine")
+	}
+	if w.EnvironmentProxy != nil {
+		t.Proxy = w.EnvironmentProxy
 	}
 	if w.Proxy != "" {
 		proxy, err := url.Parse(w.Proxy)

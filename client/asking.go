@@ -1,4 +1,4 @@
-package api
+package client
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ func newAsking(c *Client, q permissions.Request) (*asking, error) {
 	}
 	a := &asking{
 		client: c, body: body, asked: asked, header: http.Header{
-			headerCall: {cmp.Or(q.Call, rand.Text())}, headerRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
+			wire.HeaderCall: {cmp.Or(q.Call, rand.Text())}, wire.HeaderRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
 		},
 		until: time.Now().Add(longest), tries: wire.NewTries(),
 	}
@@ -110,12 +110,12 @@ func (a *asking) missing(err error) {
 func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	a.body.Wait = wait.String()
 	if left := time.Until(a.stays); !a.stays.IsZero() && left > 0 {
-		a.header.Set(headerStays, left.String())
+		a.header.Set(wire.HeaderStays, left.String())
 	} else {
-		a.header.Del(headerStays)
+		a.header.Del(wire.HeaderStays)
 	}
 	if a.row.ID != "" {
-		a.header.Set(headerRequest, string(a.row.ID))
+		a.header.Set(wire.HeaderRequest, string(a.row.ID))
 	}
 	var row wire.Request
 	err := a.client.call(ctx, http.MethodPost, "/v1/requests", a.header, a.body, wait, &row)

@@ -1,4 +1,4 @@
-package api
+package client
 
 import (
 	"context"
@@ -12,63 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
-
-// ErrUnreachable is matched by errors that mean that no daemon could be reached.
-var ErrUnreachable = wire.ErrUnreachable
-
-// ErrOtherRow is matched by errors that mean that the answer belongs to another request, for example because a proxy mixed up
-// responses. Such an answer permits nothing.
-var ErrOtherRow = errors.New("the answer is about another request than this one")
-
-// Client asks over agent.sock or at a URL. The daemon identifies it by the process's account or by its token. It is safe for
-// concurrent use; end it with [Client.Close].
-type Client struct {
-	// TokenFile, if set before the first call, is a file with the token to present (one line; mode 0600 keeps it private). It is
-	// read for every call, which fails if the file is unreadable or holds no token; a call that already waits retries.
-	TokenFile string
-	// Progress, if set before the first question, is called with each request when it was created, when it was shown, and when a
-	// lost connection was restored.
-	Progress func(permissions.RequestView)
-	// Lost, if set before the first question, is called once per outage, before the first retry, when the connection is lost or
-	// the daemon's store fails while a question waits.
-	Lost func(error)
-
-	wire *wire.Client
-}
-
-var _ agents.Asker = (*Client)(nil)
-
-// NewClient returns a client for the daemon at a socket path. It does not connect yet. It presents its token only to this
-// account, root, the token file's owner, or the owner of a socket that nobody else can have put there.
-func NewClient(socket string) *Client {
-	c := &Client{}
-	c.wire = wire.NewClient(socket, func(uid int) bool { return wire.Owns(uid, c.TokenFile) || wire.IsTrustedSocket(uid, socket) })
-	return c
-}
-
-// NewRemoteClient returns a client for the daemon at a URL ([wire.NewRemoteClient]), where only a token identifies the caller.
-// It does not connect yet.
-func NewRemoteClient(url string, way wire.RemoteOptions) (*Client, error) {
-	c, err := wire.NewRemoteClient(url, way)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{wire: c}, nil
-}
-
-// Close closes idle connections.
-func (c *Client) Close() { c.wire.Close() }
-
-// Ask implements [agents.Asker] with [Client.Put]. The caller is ignored, because the daemon identifies it by the connection. A
-// lost connection or a failing store is retried until the request's deadline.
-func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	s, err := c.Put(ctx, q)
-	return s.Request, err
-}
 
 // Put submits q, of any kind, and waits until it is settled. If ctx ends first, or the daemon stays away until the deadline, it
 // returns an error with the last known state of the request. If there is no connection at the start, it fails at once with
@@ -97,7 +44,7 @@ func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.
 		return permissions.RequestView{}, err
 	}
 	if q.Call == "" {
-		a.header.Del(headerCall)
+		a.header.Del(wire.HeaderCall)
 	}
 	if err := a.post(ctx, 0); err != nil {
 		return permissions.RequestView{}, err
@@ -122,20 +69,47 @@ func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration)
 	return c.row(ctx, http.MethodGet, id, "?wait="+wait.String(), nil, nil, wait)
 }
 
+// Wait returns one of the caller's requests once it is settled. A lost connection is tried again until the request's deadline.
+// If ctx ends first, it returns the last known state and a nil error.
+func (c *Client) Wait(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
+	last, err := c.Get(ctx, id, 0)
+	tries := wire.NewTries()
+	for err == nil && ctx.Err() == nil && last.Request.State == permissions.Pending {
+		next, lost := c.Get(ctx, id, wire.MaxWait)
+		switch {
+		case lost == nil:
+			last = next
+			tries.Reset()
+		case ctx.Err() != nil: // the last known state
+		case wire.IsConnectionError(lost) && time.Now().Before(last.Request.Deadline):
+			_ = timing.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
+		default:
+			err = lost
+		}
+	}
+	return last, err
+}
+
 // Cancel withdraws a pending request of the caller.
 func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.RequestView, error) {
-	return c.cancel(ctx, id, nil)
+	return c.row(ctx, http.MethodPost, id, "/cancel", nil, nil, 0)
 }
 
-// Regret withdraws a pending request of the caller after a delay of at most an hour, unless the same is asked again by then or a
-// call waits for it.
-func (c *Client) Regret(ctx context.Context, id permissions.ID, after time.Duration) (permissions.RequestView, error) {
-	return c.row(ctx, http.MethodPost, id, "/cancel?after="+after.String(), nil, nil, 0)
+// CancelAfter withdraws a pending request of the caller after a delay of at most an hour, unless the same is asked again by then
+// or a call waits for it. A lost connection is tried again until ctx ends.
+func (c *Client) CancelAfter(ctx context.Context, id permissions.ID, after time.Duration) (permissions.RequestView, error) {
+	tries := wire.NewTries()
+	for {
+		s, err := c.row(ctx, http.MethodPost, id, "/cancel?after="+after.String(), nil, nil, 0)
+		if err == nil || !wire.IsConnectionError(err) || timing.Pause(ctx, tries.NextBackOff()) != nil {
+			return s, err
+		}
+	}
 }
 
-// Forgo takes the named call from a pending request of the caller, and withdraws the request unless another call waits for it.
-func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.RequestView, error) {
-	return c.cancel(ctx, id, http.Header{headerCall: {call}})
+// Leave takes the named call from a pending request of the caller, and withdraws the request unless another call waits for it.
+func (c *Client) Leave(ctx context.Context, id permissions.ID, call string) (permissions.RequestView, error) {
+	return c.row(ctx, http.MethodPost, id, "/cancel", http.Header{wire.HeaderCall: {call}}, nil, 0)
 }
 
 // Recall withdraws the caller's requests that match m, and returns how many there were.
@@ -152,10 +126,6 @@ func (c *Client) Tell(
 	var out wire.Told
 	err = c.call(ctx, http.MethodPost, "/v1/tell", nil, wire.TellOf(to, about, t), 0, &out)
 	return out.To, err
-}
-
-func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.RequestView, error) {
-	return c.row(ctx, http.MethodPost, id, "/cancel", header, nil, 0)
 }
 
 // row makes a call that must be answered with the row of the given request.
@@ -197,17 +167,17 @@ var errNotRegular = errors.New("it is not a regular file")
 // present adds the token to h, if the client has one. The file is read for every call, so that a token can be replaced while a
 // call waits.
 func (c *Client) present(h http.Header) (http.Header, error) {
-	if c.TokenFile == "" {
+	if c.tokenFile == "" {
 		return h, nil
 	}
-	secret, err := readToken(c.TokenFile)
+	secret, err := readToken(c.tokenFile)
 	if err != nil {
-		return nil, &tokenFileError{file: c.TokenFile, err: err}
+		return nil, &tokenFileError{file: c.tokenFile, err: err}
 	}
 	if h = h.Clone(); h == nil {
 		h = http.Header{}
 	}
-	h.Set(headerToken, bearer+" "+string(secret))
+	h.Set("Authorization", "Bearer "+string(secret))
 	return h, nil
 }
 
