@@ -34,8 +34,8 @@ func TestAnAccountIsNeverTwoPeople(t *testing.T) {
 			t.Run("A2/"+name+when, func(t *testing.T) {
 				s := known()
 				s.UID = fayUID
-				st := play(t, s, newPhone(fay, "fays-phone"), newPhone(sam, "sams-phone"))
-				id := st.pose(self, keyed(network("deploy"), "1")).ID
+				st := newEnv(t, s, newPhone(fay, "fays-phone"), newPhone(sam, "sams-phone"))
+				id := st.submit(self, keyed(network("deploy"), "1")).ID
 				votes := func() permissions.Request {
 					t.Helper()
 					r, err := st.OnPermission(t.Context(), connectors.Decision{From: c.by, Request: id, Answer: allow()})
@@ -72,8 +72,8 @@ func TestAnAccountIsNeverTwoPeople(t *testing.T) {
 func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 	f, o, k := phones()
 	s := known()
-	st := play(t, s, f, o, k)
-	id := st.pose(self, keyed(network("deploy"), "1")).ID
+	st := newEnv(t, s, f, o, k)
+	id := st.submit(self, keyed(network("deploy"), "1")).ID
 	st.shown(f.Memory, 1)
 	st.shown(o.Memory, 1)
 	f.must(t, id, allow())
@@ -88,7 +88,7 @@ func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 	if r := o.must(t, id, allow()); r.State != permissions.Approved {
 		t.Errorf("with another account of hers it is %s, votes %v", r.State, r.Votes)
 	}
-	id = st.pose(self, keyed(network("deploy again"), "2")).ID
+	id = st.submit(self, keyed(network("deploy again"), "2")).ID
 	st.shown(o.Memory, 2)
 	f.must(t, id, allow())
 	st.edited(o.Memory, 2, func(p connectors.Prompt) bool { return len(p.Request.Votes) == 1 })
@@ -106,9 +106,9 @@ func TestAVoteThatDroppedWithItsAccount(t *testing.T) {
 func TestAVoteFromASuspendedAccount(t *testing.T) {
 	s := numbered()
 	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
-	w, o := newExchange(), newPhone(sam, "sams-phone")
-	st := play(t, s, w, o)
-	id := st.pose(self, keyed(network("deploy"), "1")).ID
+	w, o := newNumberChannel(), newPhone(sam, "sams-phone")
+	st := newEnv(t, s, w, o)
+	id := st.submit(self, keyed(network("deploy"), "1")).ID
 	st.shown(w.Memory, 1)
 	st.shown(o.Memory, 1)
 	if _, err := w.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {

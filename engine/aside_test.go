@@ -12,18 +12,18 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// bomb is a store that panics in Open.
-type bomb struct{ engine.Store }
+// panickingStore is a store that panics in Open.
+type panickingStore struct{ engine.Store }
 
-func (bomb) Open(context.Context, permissions.Opening) (permissions.Request, bool, error) {
+func (panickingStore) Open(context.Context, permissions.Opening) (permissions.Request, bool, error) {
 	panic("boom")
 }
 
 // A panic under a call stays in that call: its server survives, and the panic says where it was.
 func TestAPanicIsThatOfTheCallItself(t *testing.T) {
-	st := &stage{
+	st := &env{
 		t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{connectortest.NewMemory(fayAt("phone"), nil)},
-		through: func(rows engine.Store) engine.Store { return bomb{rows} },
+		through: func(rows engine.Store) engine.Store { return panickingStore{rows} },
 	}
 	st.open()
 	t.Cleanup(func() { st.stop() })

@@ -39,7 +39,7 @@ func TestAskIsAnswered(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(c.does))
-			s := play(t, usual(), m)
+			s := newEnv(t, usual(), m)
 			r := s.get(s.ask(t.Context(), c.q))
 			got := permissions.Result(r)
 			if got.Text != c.text || got.Exit != c.exit || r.DecidedBy != "fay" || r.DecidedVia != "memory" {
@@ -55,7 +55,7 @@ func TestAskRefusesWithoutARow(t *testing.T) {
 	s.Limits.PendingPerCaller = 1
 	s.Own = []string{"/var/lib/daycared", "/usr/bin/daycared"}
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	own, err := permissions.ParseTag("@read:/var")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAskPromptsPerMinute(t *testing.T) {
 		s := usual()
 		s.Limits.PromptsPerMinute = 2
 		m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
-		st := play(t, s, m)
+		st := newEnv(t, s, m)
 		for _, reason := range []string{"a", "b"} {
 			st.get(st.ask(t.Context(), network(reason)))
 		}
@@ -105,7 +105,7 @@ func TestAskPromptsPerMinute(t *testing.T) {
 		if !strings.Contains(err.Error(), "try again in 30 seconds") {
 			t.Error(err)
 		}
-		st.pass(time.Minute)
+		st.advance(time.Minute)
 		st.get(st.ask(t.Context(), network("c")))
 	})
 }
@@ -117,7 +117,7 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	s.Policy.Auto = []string{"read_*", "list_files"}
 	s.Limits.AutoPerMinute = map[string]int{"*": 2}
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	call := func(name, input string) (r permissions.Request) {
 		t.Helper()
 		if r = st.get(st.ask(t.Context(), tool(name, input))); r.State != permissions.Approved {
@@ -144,7 +144,7 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	asked(1, "what is granted for the session")
 	call("read_third", `{"path":"a"}`)
 	asked(2, "one more, by a name that the caller made up")
-	st.pass(time.Minute)
+	st.advance(time.Minute)
 	call("read_fourth", `{"path":"a"}`)
 	asked(2, "a minute")
 }
@@ -155,7 +155,7 @@ func TestAnAutoToolHasTheRateOfItsName(t *testing.T) {
 	s.Policy.Auto = []string{"read_*", "list_files", "free"}
 	s.Limits.AutoPerMinute = map[string]int{"read_file": 3, "read_*": 1, "[r]ead_[f]ile": 9, "[a-z]*_files": 2, "list_[a-z]*s": 5}
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	calls := 0
 	for _, c := range []struct {
 		tool       string
@@ -181,7 +181,7 @@ func TestAnAutoToolHasTheRateOfItsName(t *testing.T) {
 
 func TestAskWhatIsHeldAsksNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.For(15*time.Minute))))
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	st.get(st.ask(t.Context(), network("first")))
 	r := st.get(st.ask(t.Context(), network("again")))
 	if got := permissions.Result(r).Text; got != "Permission already granted for network access." || r.DecidedVia != permissions.ViaGrant {
@@ -194,7 +194,7 @@ func TestAskWhatIsHeldAsksNobody(t *testing.T) {
 	if missing := m.Copies()[1].First.Request.Missing(); len(m.Copies()) != 2 || len(missing) != 1 || missing[0] != permissions.Workspace {
 		t.Errorf("asked for %v on %d cards", missing, len(m.Copies()))
 	}
-	st.pass(16 * time.Minute)
+	st.advance(16 * time.Minute)
 	st.get(st.ask(t.Context(), network("after its time")))
 	if len(m.Copies()) != 3 {
 		t.Error("a grant that is over still held")
@@ -203,7 +203,7 @@ func TestAskWhatIsHeldAsksNobody(t *testing.T) {
 
 func TestAskAutoToolRunsUnasked(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	if r := st.get(st.ask(t.Context(), tool("read_file", `{"path":"/a"}`))); r.State != permissions.Approved || len(m.Copies()) != 0 {
 		t.Errorf("%s with %d cards", r.State, len(m.Copies()))
 	}
@@ -213,7 +213,7 @@ func TestAskAutoToolRunsUnasked(t *testing.T) {
 // other asks again. A denial goes to all.
 func TestAskJoins(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	first := st.ask(t.Context(), network("x"))
 	card := st.shown(m, 1)
 	st.waiting(card.Request.ID, 1)
@@ -245,7 +245,7 @@ func TestAskJoins(t *testing.T) {
 func TestAskByKey(t *testing.T) {
 	t.Run("D7/a key that comes again", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		q := network("x")
 		q.Key = "deploy-42"
 		first := st.get(st.ask(t.Context(), q))
@@ -261,7 +261,7 @@ func TestAskByKey(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		st.pass(11 * time.Minute)
+		st.advance(11 * time.Minute)
 		if anew := st.get(st.ask(t.Context(), q)); anew.ID == first.ID {
 			t.Error("the key found its request after the redeem window")
 		}
@@ -272,7 +272,7 @@ func TestAskByKey(t *testing.T) {
 // finds it, once.
 func TestAskLeaves(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	ctx, leave := context.WithCancel(t.Context())
 	q := network("x")
 	q.Call = "call-1"
@@ -307,7 +307,7 @@ func TestAskLeaves(t *testing.T) {
 // A call whose wait has ended keeps its place for a short while.
 func TestAskInTurns(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := network("x")
 	q.Call = "call-1"
 	now, done := context.WithDeadline(t.Context(), time.Now())
@@ -328,10 +328,10 @@ func TestAskInTurns(t *testing.T) {
 
 func TestAskExpires(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	call := st.ask(t.Context(), network("x"))
 	st.shown(m, 1)
-	st.pass(15 * time.Minute)
+	st.advance(15 * time.Minute)
 	if r := st.get(call); r.State != permissions.Expired || permissions.Result(r).Text != "Permission request timed out after 15 minutes." {
 		t.Errorf("%s: %s", r.State, permissions.Result(r).Text)
 	}
@@ -342,7 +342,7 @@ func TestAskExpires(t *testing.T) {
 // An uncollected approval lapses, and the prompt says so.
 func TestAskLapses(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	ctx, leave := context.WithCancel(t.Context())
 	call := st.ask(ctx, network("x"))
 	card := st.shown(m, 1)
@@ -352,7 +352,7 @@ func TestAskLapses(t *testing.T) {
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: allow()}); err != nil {
 		t.Fatal(err)
 	}
-	st.pass(11 * time.Minute)
+	st.advance(11 * time.Minute)
 	st.edited(m, 1, func(p connectors.Prompt) bool { return !p.Request.LapsedAt.IsZero() })
 }
 
@@ -362,7 +362,7 @@ func TestAskOwnFilesBehindALink(t *testing.T) {
 	s := usual()
 	own := t.TempDir()
 	s.Own = []string{own}
-	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	link, dangling := filepath.Join(t.TempDir(), "innocent"), filepath.Join(t.TempDir(), "dangling")
 	mustLink(t, own, link)
 	mustLink(t, filepath.Join(own, "not-yet"), dangling)
@@ -396,7 +396,7 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 	}
 	s.Own = []string{own}
 	s.Policy.Auto = []string{"read_file"}
-	st := play(t, s, newPhone(fay, "fays-phone"))
+	st := newEnv(t, s, newPhone(fay, "fays-phone"))
 	link := filepath.Join(t.TempDir(), "innocent")
 	mustLink(t, own, link)
 	linked := t.TempDir()
@@ -453,11 +453,11 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 				q.Calls = []permissions.Call{{Tool: "read_file"}, {Tool: "read_file", AffectedPath: key}}
 			}
 			if c.code != "" {
-				_, err := st.briefly(self, q)
+				_, err := st.askAndLeave(self, q)
 				refused(t, err, c.code)
 				return
 			}
-			if r, err := st.briefly(self, q); r.State != c.state {
+			if r, err := st.askAndLeave(self, q); r.State != c.state {
 				t.Errorf("it is %s, %v", r.State, err)
 			}
 		})
@@ -469,7 +469,7 @@ func TestAskPromptsAreGivenBack(t *testing.T) {
 	s := usual()
 	s.Limits.PromptsPerMinute, s.Limits.PendingPerCaller = 2, 1
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	call := st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	for range 5 {

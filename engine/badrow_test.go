@@ -13,31 +13,31 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// damaged is a store in which the seal of one request is invalid.
-type damaged struct {
+// damagedStore is a store in which the seal of one request is invalid.
+type damagedStore struct {
 	engine.Store
 	bad atomic.Value
 }
 
-func (d *damaged) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+func (d *damagedStore) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
 	if d.bad.Load() == id {
 		return permissions.Request{}, &store.Error{What: "request " + string(id), Advice: "see daycared audit verify", Row: true}
 	}
 	return d.Store.Read(ctx, id)
 }
 
-func (d *damaged) Verify(ctx context.Context) ([]permissions.Head, error) {
+func (d *damagedStore) Verify(ctx context.Context) ([]permissions.Head, error) {
 	if bad := d.bad.Load(); bad != nil {
 		return nil, fmt.Errorf("verify the audit: request %s does not carry the seal", bad)
 	}
 	return d.Store.Verify(ctx)
 }
 
-// overDamage is a stage over such a store.
-func overDamage(t *testing.T, people ...connectors.Connector) (*stage, *damaged) {
+// newDamagedEnv is an env over such a store.
+func newDamagedEnv(t *testing.T, people ...connectors.Connector) (*env, *damagedStore) {
 	t.Helper()
-	rows := &damaged{}
-	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: people, through: func(s engine.Store) engine.Store {
+	rows := &damagedStore{}
+	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: people, through: func(s engine.Store) engine.Store {
 		rows.Store = s
 		return rows
 	}}
@@ -49,7 +49,7 @@ func overDamage(t *testing.T, people ...connectors.Connector) (*stage, *damaged)
 // TestADamagedApprovalKeepsNobodyFromAsking: D9/its session grant opens nothing, and people are asked.
 func TestADamagedApprovalKeepsNobodyFromAsking(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st, rows := overDamage(t, f)
+	st, rows := newDamagedEnv(t, f)
 	r := st.approved(f.Memory, tagged("s1", "@network"), permissions.Allow(permissions.Session), false)
 	rows.bad.Store(r.ID)
 	call := st.ask(t.Context(), tagged("s1", "@network"))
@@ -69,7 +69,7 @@ func TestADamagedApprovalKeepsNobodyFromAsking(t *testing.T) {
 // once.
 func TestADamagedRequestKeepsNoCardFromBeingShownAgain(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st, rows := overDamage(t, f)
+	st, rows := newDamagedEnv(t, f)
 	st.ask(t.Context(), network("x"))
 	bad := st.shown(f.Memory, 1)
 	st.ask(t.Context(), network("y"))
@@ -85,7 +85,7 @@ func TestADamagedRequestKeepsNoCardFromBeingShownAgain(t *testing.T) {
 // TestALockSaysThatRowsMayBeMissing: A8/no --since takes back a row that was modified while its person is locked.
 func TestALockSaysThatRowsMayBeMissing(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st, rows := overDamage(t, f)
+	st, rows := newDamagedEnv(t, f)
 	since := st.now()
 	r := st.approved(f.Memory, tagged("s1", "@network"), permissions.Allow(permissions.Session), false)
 	rows.bad.Store(r.ID)

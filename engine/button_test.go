@@ -16,7 +16,7 @@ func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 	f, s, k := phones()
 	settings := team()
 	settings.Routes[0].Quorum = 1
-	st := play(t, settings, f, s, k)
+	st := newEnv(t, settings, f, s, k)
 	call := st.ask(t.Context(), network("deploy"))
 	st.shown(s.Memory, 1)
 	p := st.shown(f.Memory, 1)
@@ -43,7 +43,7 @@ func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 	asFay.Via = f.As.Via
 	press(connectors.Decision{Button: p.Button, Ref: ref, From: asFay}, permissions.CodeNotYours) // sam, in fay's chat
 	press(connectors.Decision{Button: p.Button, Ref: "elsewhere"}, permissions.CodeMoved)
-	st.still(p.Request.ID)
+	st.mustBePending(p.Request.ID)
 	look, err := st.Preview(t.Context(), connectors.Decision{Button: p.Button, Ref: ref, From: f.As})
 	if err != nil || look.Request.ID != p.Request.ID || look.Button != p.Button || look.Ref != ref {
 		t.Errorf("fay looks and sees %+v, %v", look, err)
@@ -62,11 +62,11 @@ func TestAButtonIsPressedByWhomItWasSentToWhereItWasSent(t *testing.T) {
 // minutes if its caller waits.
 func TestCardsAreShownAgainAfterAGap(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	call := st.ask(t.Context(), network("x"))
 	first := st.shown(f.Memory, 1)
 	st.waiting(first.Request.ID, 1)
-	st.pass(13 * time.Minute)
+	st.advance(13 * time.Minute)
 	were, err := st.ShowAgain(t.Context(), "fays-phone")
 	if err != nil || len(were) != 1 || were[0].Ref != f.Copies()[0].Ref || were[0].Button != first.Button {
 		t.Fatalf("shown were %+v, %v", were, err)
@@ -101,7 +101,7 @@ func TestCardsAreShownAgainAfterAGap(t *testing.T) {
 // A refreshed prompt is not sent again.
 func TestCardsAreRefreshed(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	st.ask(t.Context(), network("x"))
 	st.shown(f.Memory, 1)
 	edits := f.Copies()[0].Edits

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// prove creates a token and returns the caller that it proves.
-func prove(t *testing.T, st *stage, name string, expires time.Duration) (permissions.Secret, permissions.Token, permissions.Caller) {
+// createToken creates a token and returns the caller that it proves.
+func createToken(t *testing.T, st *env, name string, expires time.Duration) (permissions.Secret, permissions.Token, permissions.Caller) {
 	t.Helper()
 	secret, token, err := st.CreateToken(t.Context(), boss, name, "", expires)
 	if err != nil {
@@ -32,8 +32,8 @@ func TestATokenProvesAName(t *testing.T) {
 	settings := usual()
 	settings.Routes = []engine.Route{{Agents: []string{"deploy-*"}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, settings, m)
-	_, _, deploy := prove(t, st, "deploy-1", 0)
+	st := newEnv(t, settings, m)
+	_, _, deploy := createToken(t, st, "deploy-1", 0)
 	go func() { _, _ = st.Ask(t.Context(), deploy, network("x")) }()
 	card := st.shown(m, 1)
 	if r := card.Request; r.Who() != "deploy-1" || r.Claimed || r.Asked[0] != "sam" || !r.Caller.CameFrom(askerUID) {
@@ -51,14 +51,14 @@ func TestATokenProvesAName(t *testing.T) {
 }
 
 func TestATokenEndsAndIsRevoked(t *testing.T) {
-	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
-	short, _, _ := prove(t, st, "short", time.Hour)
-	old, token, _ := prove(t, st, "deploy", 0)
-	newer, _, _ := prove(t, st, "deploy", 0) // a replacement: both are valid meanwhile
+	st := newEnv(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	short, _, _ := createToken(t, st, "short", time.Hour)
+	old, token, _ := createToken(t, st, "deploy", 0)
+	newer, _, _ := createToken(t, st, "deploy", 0) // a replacement: both are valid meanwhile
 	if _, err := st.RevokeToken(t.Context(), boss, string(token.ID)); err != nil {
 		t.Fatal(err)
 	}
-	st.pass(time.Hour)
+	st.advance(time.Hour)
 	for name, c := range map[string]struct {
 		secret permissions.Secret
 		good   bool
@@ -99,9 +99,9 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 // One caller's grants and keys are not another's.
 func TestGrantsAndKeysBelongToTheirCaller(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allowFor(quarter)))
-	st := play(t, usual(), m)
-	_, _, a := prove(t, st, "a", 0)
-	_, _, b := prove(t, st, "b", 0)
+	st := newEnv(t, usual(), m)
+	_, _, a := createToken(t, st, "a", 0)
+	_, _, b := createToken(t, st, "b", 0)
 	keyed := network("x")
 	keyed.Key = "k"
 	for i, caller := range []permissions.Caller{a, b, self} {
@@ -118,7 +118,7 @@ func TestGrantsAndKeysBelongToTheirCaller(t *testing.T) {
 // A question that was denied twice is not asked again for a while, whatever is said or claimed with it.
 func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	shell := func(input string) permissions.Request { return tool("Bash", input) }
 	for _, q := range []permissions.Request{network("please"), shell(`{"command":"rm -rf /srv","description":"tidy up"}`)} {
 		for range 2 {
@@ -162,7 +162,7 @@ func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	if r, err := st.Ask(t.Context(), other, network("please")); err != nil || r.State != permissions.Denied {
 		t.Errorf("somebody else's is %s, %v", r.State, err)
 	}
-	st.pass(10*time.Minute + time.Second)
+	st.advance(10*time.Minute + time.Second)
 	if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
 		t.Errorf("later it is %s", r.State)
 	}
@@ -174,7 +174,7 @@ func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
 		settings := usual()
 		settings.Limits = engine.Limits{PendingPerCaller: 5, PromptsPerMinute: 10, PendingTotal: 1000}
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, settings, m)
+		st := newEnv(t, settings, m)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		for i := range 5 {
@@ -208,7 +208,7 @@ func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
 // Anonymous callers never share a request: neither by its content nor by a key.
 func TestNobodyInParticularJoinsNothing(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.AnyUID}
 	keyed := network("x")
 	keyed.Key = "k"
@@ -258,7 +258,7 @@ func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
 				answer = permissions.Allow(permissions.For(15 * time.Minute))
 			}
 			m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(answer))
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			for i := range c.most {
 				q := c.q
 				q.Session = fmt.Sprint(i)
@@ -288,7 +288,7 @@ func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
 // A refused decision is audited even if its sender hangs up.
 func TestARefusedDecisionIsAuditedThoughItsSenderHangsUp(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	gone, hangUp := context.WithCancel(t.Context())

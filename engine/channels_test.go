@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// flaky is a store some of whose calls fail, or run a hook afterwards.
-type flaky struct {
+// flakyStore is a store some of whose calls fail, or run a hook afterwards.
+type flakyStore struct {
 	engine.Store
 	addCopies, lagging, suspend atomic.Int32 // how many calls fail
 	afterStop, beforeEnd        func()
@@ -24,28 +24,28 @@ type flaky struct {
 
 var errBusy = &store.Error{What: "another process holds the store locked", Advice: "let it finish", Err: errors.New("busy")}
 
-func (f *flaky) AddCopies(ctx context.Context, c []permissions.Copy) error {
+func (f *flakyStore) AddCopies(ctx context.Context, c []permissions.Copy) error {
 	if f.addCopies.Add(-1) >= 0 {
 		return errBusy
 	}
 	return f.Store.AddCopies(ctx, c)
 }
 
-func (f *flaky) StaleCopies(ctx context.Context, c string, after permissions.ID, n int) ([]permissions.ID, error) {
+func (f *flakyStore) StaleCopies(ctx context.Context, c string, after permissions.ID, n int) ([]permissions.ID, error) {
 	if f.lagging.Add(-1) >= 0 {
 		return nil, errBusy
 	}
 	return f.Store.StaleCopies(ctx, c, after, n)
 }
 
-func (f *flaky) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
+func (f *flakyStore) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
 	if f.suspend.Add(-1) >= 0 {
 		return errBusy
 	}
 	return f.Store.Suspend(ctx, via, address, who, at)
 }
 
-func (f *flaky) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {
+func (f *flakyStore) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {
 	cancelled, err := f.Store.Stop(ctx, by, via, at)
 	if f.afterStop != nil {
 		f.afterStop()
@@ -53,7 +53,7 @@ func (f *flaky) Stop(ctx context.Context, by, via string, at time.Time) ([]permi
 	return cancelled, err
 }
 
-func (f *flaky) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
+func (f *flakyStore) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
 	if _, gives := e.(permissions.GiveUp); gives && f.beforeEnd != nil {
 		then := f.beforeEnd
 		f.beforeEnd = nil
@@ -62,10 +62,10 @@ func (f *flaky) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 	return f.Store.Apply(ctx, id, e)
 }
 
-// playOver is play over a store that may fail.
-func playOver(t *testing.T, f *flaky, s engine.Settings, people ...connectors.Connector) *stage {
+// newEnvOver is newEnv over a store that may fail.
+func newEnvOver(t *testing.T, f *flakyStore, s engine.Settings, people ...connectors.Connector) *env {
 	t.Helper()
-	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people, through: func(rows engine.Store) engine.Store {
+	st := &env{t: t, dir: t.TempDir(), settings: s, people: people, through: func(rows engine.Store) engine.Store {
 		f.Store = rows
 		return f
 	}}
@@ -87,9 +87,9 @@ var blocked = &connectors.UnreachableError{Reason: "fay has blocked the bot"}
 func TestTheNextChannelAfterAFailureOfTheStore(t *testing.T) {
 	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
 	telegram.FailSend(-1, blocked)
-	f := &flaky{}
+	f := &flakyStore{}
 	f.addCopies.Store(1)
-	st := playOver(t, f, twoChannels(), telegram, whatsapp)
+	st := newEnvOver(t, f, twoChannels(), telegram, whatsapp)
 	st.ask(t.Context(), network("x"))
 	st.shown(whatsapp.Memory, 1)
 }
@@ -97,9 +97,9 @@ func TestTheNextChannelAfterAFailureOfTheStore(t *testing.T) {
 func TestTheNextChannelAfterACrash(t *testing.T) {
 	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
 	telegram.FailSend(-1, blocked)
-	f := &flaky{}
+	f := &flakyStore{}
 	f.addCopies.Store(1 << 30)
-	st := playOver(t, f, twoChannels(), telegram, whatsapp)
+	st := newEnvOver(t, f, twoChannels(), telegram, whatsapp)
 	st.ask(t.Context(), network("x"))
 	id := st.pending(1)[0].ID
 	st.eventually("the first channel has not failed", func() bool {
@@ -115,8 +115,8 @@ func TestTheNextChannelAfterACrash(t *testing.T) {
 func TestAListingThatFailsOnceAtTheStart(t *testing.T) {
 	m := newPhone(fay, "telegram")
 	m.FailSend(-1, errors.New("no network"))
-	f := &flaky{}
-	st := playOver(t, f, usual(), m)
+	f := &flakyStore{}
+	st := newEnvOver(t, f, usual(), m)
 	st.ask(t.Context(), network("x"))
 	st.pending(1)
 	f.lagging.Store(1)
@@ -131,7 +131,7 @@ func TestThoseWhoLeftAreNotReached(t *testing.T) {
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}}
 	f, s, k := phones()
 	k.FailReach(&connectors.UnreachableError{Reason: "kim has blocked the bot"})
-	st := play(t, settings, f, s, k)
+	st := newEnv(t, settings, f, s, k)
 	call := st.ask(t.Context(), network("x"))
 	st.shown(f.Memory, 1)
 	st.shown(s.Memory, 1)
@@ -150,8 +150,8 @@ func TestNobodyGivesUpOnWhoWasAskedMeanwhile(t *testing.T) {
 	f.FailSend(-1, blocked)
 	settings := team()
 	settings.Routes = []engine.Route{{Ask: []string{"fay"}}}
-	store := &flaky{}
-	st := playOver(t, store, settings, f, s, k)
+	store := &flakyStore{}
+	st := newEnvOver(t, store, settings, f, s, k)
 	store.beforeEnd = func() {
 		next := settings
 		next.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
@@ -173,7 +173,7 @@ func TestSomebodyWhoIsRemovedAndPutBackSeesTheCard(t *testing.T) {
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 	f, s, _ := phones()
 	s.FailSend(-1, errors.New("no network"))
-	st := play(t, settings, f, s)
+	st := newEnv(t, settings, f, s)
 	st.ask(t.Context(), network("x"))
 	st.shown(f.Memory, 1)
 	next := settings
@@ -188,8 +188,8 @@ func TestSomebodyWhoIsRemovedAndPutBackSeesTheCard(t *testing.T) {
 
 // A stop holds although its caller hung up, and they may resume.
 func TestAStopWhoseCallerHangsUp(t *testing.T) {
-	f := &flaky{}
-	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
+	f := &flakyStore{}
+	st := newEnvOver(t, f, usual(), newPhone(fay, "fays-phone"))
 	ctx, leave := context.WithCancel(t.Context())
 	f.afterStop = leave
 	if _, err := st.StopAll(ctx, connectors.Identity{Via: "cli", UID: fay.UID}); err != nil {
@@ -203,8 +203,8 @@ func TestAStopWhoseCallerHangsUp(t *testing.T) {
 
 // Nothing is held from the moment the stop is audited, however much is still to be cancelled.
 func TestNothingIsHeldWhileAStopCancels(t *testing.T) {
-	f := &flaky{}
-	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
+	f := &flakyStore{}
+	st := newEnvOver(t, f, usual(), newPhone(fay, "fays-phone"))
 	f.afterStop = func() {
 		_, err := st.Approvals().Held(t.Context(), helper, "s1")
 		refused(t, err, permissions.CodeStopped)
@@ -223,7 +223,7 @@ func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
 	settings := team()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}}
 	f, s, k := phones()
-	st := play(t, settings, f, s, k)
+	st := newEnv(t, settings, f, s, k)
 	st.ask(t.Context(), permissions.Request{Kind: permissions.KindTool, Session: "s1", Calls: []permissions.Call{
 		{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`)}, {N: 2, Tool: "edit_file", Input: []byte(`{"a":2}`)},
 	}})
@@ -256,12 +256,12 @@ func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
 func TestChannelsWhileTheClockIsSetBack(t *testing.T) {
 	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
 	telegram.FailSend(-1, errors.New("no network"))
-	st := play(t, twoChannels(), telegram, whatsapp)
+	st := newEnv(t, twoChannels(), telegram, whatsapp)
 	st.ask(t.Context(), network("x"))
 	st.pending(1)
 	st.eventually("it was not tried", func() bool { return telegram.Tries() > 0 })
-	st.set(-time.Hour)
-	st.pass(10 * time.Minute)
+	st.setWallClock(-time.Hour)
+	st.advance(10 * time.Minute)
 	st.shown(whatsapp.Memory, 1)
 }
 
@@ -284,12 +284,12 @@ func (s lateSender) Send(ctx context.Context, p connectors.Prompt) (string, erro
 // A prompt that was given up arrives after its request was settled, while the clock was set back.
 func TestACardThatArrivesAfterItWasGivenUpIsBroughtUpToDate(t *testing.T) {
 	telegram, whatsapp := lateSender{newPhone(fay, "telegram"), make(chan struct{}, 9), make(chan struct{})}, newPhone(fay, "whatsapp")
-	st := play(t, twoChannels(), telegram, whatsapp)
+	st := newEnv(t, twoChannels(), telegram, whatsapp)
 	call := st.ask(t.Context(), network("x"))
 	id := st.pending(1)[0].ID
 	<-telegram.begun
-	st.set(-time.Hour)
-	st.pass(10 * time.Minute)
+	st.setWallClock(-time.Hour)
+	st.advance(10 * time.Minute)
 	st.shown(whatsapp.Memory, 1)
 	if _, err := st.Withdraw(t.Context(), self, id); err != nil {
 		t.Fatal(err)
@@ -303,18 +303,18 @@ func TestACardThatArrivesAfterItWasGivenUpIsBroughtUpToDate(t *testing.T) {
 
 func TestEscalationWhileTheClockIsSetBack(t *testing.T) {
 	f, s, k := phones()
-	st := play(t, team(), f, s, k)
+	st := newEnv(t, team(), f, s, k)
 	st.ask(t.Context(), network("deploy"))
 	st.shown(f.Memory, 1)
-	st.set(-time.Hour)
-	st.pass(10 * time.Minute) // of 15; it escalates after half
+	st.setWallClock(-time.Hour)
+	st.advance(10 * time.Minute) // of 15; it escalates after half
 	st.shown(k.Memory, 1)
 }
 
-// hung never accepts a notice.
-type hung struct{ *phone }
+// hangingChannel never accepts a notice.
+type hangingChannel struct{ *phone }
 
-func (h hung) Notify(ctx context.Context, _ connectors.Notice) error {
+func (h hangingChannel) Notify(ctx context.Context, _ connectors.Notice) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -323,13 +323,13 @@ func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 	settings := usual()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 	settings.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 75}}
-	f, s := hung{newPhone(fay, "fays-phone")}, newPhone(sam, "sams-phone")
-	st := play(t, settings, f, s)
+	f, s := hangingChannel{newPhone(fay, "fays-phone")}, newPhone(sam, "sams-phone")
+	st := newEnv(t, settings, f, s)
 	st.ask(t.Context(), network("x"))
 	st.shown(s.Memory, 1)
 	for _, d := range []time.Duration{8 * time.Minute, 4 * time.Minute} { // by the monotonic clock at the latest; fay's channel hangs
 		began := time.Now()
-		st.pass(d)
+		st.advance(d)
 		s.notice(t)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("sam was told after %v", took)
@@ -344,7 +344,7 @@ func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 // However many overdue rows are unreadable, the daemon starts, lists the others and settles them.
 func TestDamagedRowsDoNotKeepTheDaemonFromStarting(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	for n, tag := range []string{"@write:/a", "@write:/b", "@write:/c", "@write:/d", "@write:/e"} {
 		st.ask(t.Context(), tagged("", tag))
 		st.shown(f.Memory, n+1)
@@ -354,7 +354,7 @@ func TestDamagedRowsDoNotKeepTheDaemonFromStarting(t *testing.T) {
 	for n := range int64(4) {
 		storetest.Damage(t, st.path(), n+1)
 	}
-	st.pass(20 * time.Minute)
+	st.advance(20 * time.Minute)
 	st.restart(newPhone(fay, "fays-phone"))
 	st.eventually("nothing expires any more", func() bool {
 		r, err := st.rows.Read(t.Context(), good)
@@ -375,14 +375,14 @@ func TestDamagedRowsDoNotKeepTheDaemonFromStarting(t *testing.T) {
 func TestADamagedRowHoldsUpNothing(t *testing.T) {
 	for _, stop := range []bool{true, false} {
 		f := newPhone(fay, "fays-phone")
-		st := play(t, usual(), f)
+		st := newEnv(t, usual(), f)
 		st.ask(t.Context(), network("bad"))
 		st.shown(f.Memory, 1)
 		st.ask(t.Context(), tagged("", "@write:/srv"))
 		good := st.shown(f.Memory, 2).Request.ID
 		storetest.Damage(t, st.path(), 1)
 		if !stop {
-			st.pass(20 * time.Minute)
+			st.advance(20 * time.Minute)
 			st.eventually("nothing expires any more", func() bool {
 				r, err := st.rows.Read(t.Context(), good)
 				return err == nil && r.State == permissions.Expired

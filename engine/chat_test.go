@@ -18,7 +18,7 @@ import (
 
 // A person's messages reach their agent in order, and its messages come back in order, under its name.
 func TestChatInOrder(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	var written, back []string
 	for n := range 20 {
 		text := fmt.Sprintf("message %d", n)
@@ -39,7 +39,7 @@ func TestChatInOrder(t *testing.T) {
 
 // Messages go to the agent in the foreground, and a reply to the author of the message that it replies to.
 func TestChatAmongSeveralAgents(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	fayHere := fayAt(chatVia)
 	use := func(name, want string) {
 		t.Helper()
@@ -78,12 +78,12 @@ func TestChatAmongSeveralAgents(t *testing.T) {
 }
 
 func TestChatWithoutAnAgent(t *testing.T) {
-	h := newHome(t)
-	stranger, elsewhere := connectors.Identity{Via: chatVia, UID: 4711}, fayAt("another")
+	h := newChatEnv(t)
+	unknown, elsewhere := connectors.Identity{Via: chatVia, UID: 4711}, fayAt("another")
 	for _, c := range []struct {
 		who  connectors.Identity
 		code permissions.Code
-	}{{stranger, permissions.CodeNotYours}, {elsewhere, permissions.CodeNoAgent}} {
+	}{{unknown, permissions.CodeNotYours}, {elsewhere, permissions.CodeNoAgent}} {
 		refused(t, h.writes(c.who, 1, "x", ""), c.code)
 		_, err := h.Agents(t.Context(), c.who)
 		refused(t, err, c.code)
@@ -98,7 +98,7 @@ func TestChatWithoutAnAgent(t *testing.T) {
 }
 
 func TestChatPresence(t *testing.T) {
-	h := newHome(t, func(h *home) {
+	h := newChatEnv(t, func(h *chatEnv) {
 		h.helper.hear = func(permissions.Message) error { return errors.New("busy") }
 		h.coder.doing = permissions.Paused
 	})
@@ -123,7 +123,7 @@ func TestChatPresence(t *testing.T) {
 
 // An order reaches the agent in the foreground at once, even if it takes no messages, and counts once.
 func TestChatOrders(t *testing.T) {
-	h := newHome(t, func(h *home) {
+	h := newChatEnv(t, func(h *chatEnv) {
 		h.coder.hear = func(permissions.Message) error { return errors.New("busy") }
 	})
 	fayHere := fayAt(chatVia)
@@ -159,7 +159,7 @@ func TestChatOrders(t *testing.T) {
 // A message that an agent could not take is delivered again before later ones, also after a restart, and none is lost.
 func TestChatIsHeardLater(t *testing.T) {
 	failing := make(chan struct{}, 1)
-	h := newHome(t, func(h *home) {
+	h := newChatEnv(t, func(h *chatEnv) {
 		h.helper.hear = func(permissions.Message) error {
 			select {
 			case failing <- struct{}{}:
@@ -188,13 +188,13 @@ func TestChatIsHeardLater(t *testing.T) {
 
 // Messages to an agent are not delivered to another person's agent of that name.
 func TestChatIsForWhoseAgentItWas(t *testing.T) {
-	h := newHome(t, func(h *home) {
+	h := newChatEnv(t, func(h *chatEnv) {
 		h.helper.hear = func(permissions.Message) error { return errors.New("busy") }
 	})
 	h.wrote(fayAt(chatVia), 1, "for my agent only", "")
 	h.helper.hears(t)
 	h.reopen(func() {
-		h.helper = parrotOf("helper", "sam", chatVia)
+		h.helper = newEchoAgent("helper", "sam", chatVia)
 		h.agents = []agents.Resident{h.helper}
 	})
 	h.wrote(samHere, 2, "hello", "")
@@ -204,7 +204,7 @@ func TestChatIsForWhoseAgentItWas(t *testing.T) {
 // A stuck agent and an unreachable person delay nobody else.
 func TestChatIsHeldUpByNobodyElse(t *testing.T) {
 	stuck := make(chan struct{})
-	h := newHome(t, func(h *home) {
+	h := newChatEnv(t, func(h *chatEnv) {
 		h.coder.hear = func(permissions.Message) error { <-stuck; return nil }
 	})
 	defer close(stuck)
@@ -232,7 +232,7 @@ func TestChatIsHeldUpByNobodyElse(t *testing.T) {
 
 // The typing indicator is repeated while the agent works, and no longer.
 func TestChatShowsThatAnAgentWorks(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	v := h.helper.voice()
 	h.chat.FailSend(1, errors.New("away")) // the first time; nobody loses anything
 	v.Working(true)
@@ -263,32 +263,32 @@ func TestChatShowsThatAnAgentWorks(t *testing.T) {
 	none.Working(false)
 }
 
-// moody is a parrot that fails at first.
-type moody struct {
-	*parrot
+// failingAgent is an echoAgent that fails at first.
+type failingAgent struct {
+	*echoAgent
 	moods []error
 }
 
-func (m *moody) Run(ctx context.Context, s agents.Speaker) error {
+func (m *failingAgent) Run(ctx context.Context, s agents.Speaker) error {
 	if len(m.moods) > 0 {
 		mood := m.moods[0]
 		m.moods = m.moods[1:]
 		return mood
 	}
-	return m.parrot.Run(ctx, s)
+	return m.echoAgent.Run(ctx, s)
 }
 
 // An agent that fails or ends by itself is restarted, and nobody else notices.
 func TestAnAgentThatFailsStopsNobody(t *testing.T) {
 	chat := connectortest.NewMemory(fayAt(chatVia), nil)
-	bad := &moody{parrot: parrotOf("helper", "fay", chatVia), moods: []error{errors.New("no model")}}
-	st := inhabited(t, usual(), []agents.Resident{bad}, chat)
+	bad := &failingAgent{echoAgent: newEchoAgent("helper", "fay", chatVia), moods: []error{errors.New("no model")}}
+	st := newEnvWithAgents(t, usual(), []agents.Resident{bad}, chat)
 	call := st.ask(t.Context(), network("x"))
 	p := st.shown(chat, 1)
 	if _, err := chat.Do(t.Context(), connectors.Decision{Request: p.Request.ID, Answer: allow()}); err != nil {
 		t.Fatal(err)
 	}
 	st.get(call)
-	(&home{stage: st}).wrote(fayAt(chatVia), 1, "are you there?", "")
+	(&chatEnv{env: st}).wrote(fayAt(chatVia), 1, "are you there?", "")
 	bad.hears(t, "are you there?")
 }

@@ -24,7 +24,7 @@ func TestAChildDoesNotChooseWhoIsAsked(t *testing.T) {
 		t.Run(c.pattern+" "+c.agent, func(t *testing.T) {
 			s := usual()
 			s.Routes = []engine.Route{{Agents: []string{c.pattern}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
-			st := play(t, s)
+			st := newEnv(t, s)
 			q := asking(permissions.Network)
 			q.Key = "k"
 			r, err := st.Approvals().Submit(t.Context(), permissions.AgentCaller(c.agent), q)

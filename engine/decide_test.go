@@ -65,7 +65,7 @@ func TestDecideByAnAccountThatWasNotAsked(t *testing.T) {
 	} {
 		t.Run("A1/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			call := st.ask(t.Context(), network("x"))
 			card := st.shown(m, 1)
 			d := c.d
@@ -93,7 +93,7 @@ func TestDecideOwnRequest(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}
 	m := connectortest.NewMemory(connectors.Identity{Via: "cli", UID: askerUID}, nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	call := st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
@@ -118,7 +118,7 @@ func TestDecideOwnRequest(t *testing.T) {
 func TestDecideHighRiskTwice(t *testing.T) {
 	t.Run("A8/a second yes", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		call := st.ask(t.Context(), tool("run_command", `{"command":"ls"}`))
 		id := st.shown(m, 1).Request.ID
 		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
@@ -138,7 +138,7 @@ func TestDecideRedelivered(t *testing.T) {
 		s := usual()
 		s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, s, m)
+		st := newEnv(t, s, m)
 		call := st.ask(t.Context(), network("x"))
 		st.shown(m, 2)
 		id := m.Copies()[0].First.Request.ID
@@ -161,7 +161,7 @@ func TestDecideRedelivered(t *testing.T) {
 func TestDecideLateIsTold(t *testing.T) {
 	t.Run("D3/what a late answer is told", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		call := st.ask(t.Context(), network("x"))
 		id := st.shown(m, 1).Request.ID
 		if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Deny}); err != nil {
@@ -189,7 +189,7 @@ func TestDecideLateIsTold(t *testing.T) {
 // The audit names the account of a refused answer, even an unknown one.
 func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	for _, from := range []connectors.Identity{
@@ -220,7 +220,7 @@ func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 func TestDecideRefusalsAreLimited(t *testing.T) {
 	t.Run("F2/refused decisions", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		call := st.ask(t.Context(), network("x"))
 		id := st.shown(m, 1).Request.ID
 		for range 50 {
@@ -253,7 +253,7 @@ func TestDecideRefusalsAreLimited(t *testing.T) {
 func TestDecideBrokenStore(t *testing.T) {
 	t.Run("D10/a decision with a locked store", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		call := st.ask(t.Context(), network("x"))
 		id := st.shown(m, 1).Request.ID
 		unlock := storetest.Lock(t, st.path())
@@ -277,7 +277,7 @@ func TestDecideOwnQuestionByDefault(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}
 	m := connectortest.NewMemory(connectors.Identity{Via: "cli", UID: askerUID}, nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	call := st.ask(t.Context(), permissions.Request{
 		Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"},
 	})

@@ -16,10 +16,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// parrot is an agent of our own that repeats what it hears, unless a test replaces that.
-type parrot struct {
+// echoAgent is an agent of our own that repeats what it hears, unless a test replaces that.
+type echoAgent struct {
 	bond permissions.Binding
-	hear func(m permissions.Message) error // replaces repeating; set before play
+	hear func(m permissions.Message) error // replaces repeating; set before newEnv
 	mute bool                              // say nothing
 
 	mu      sync.Mutex
@@ -31,25 +31,25 @@ type parrot struct {
 	changed chan struct{} // closed and replaced with every change
 }
 
-var _ agents.Resident = (*parrot)(nil)
+var _ agents.Resident = (*echoAgent)(nil)
 
-// parrotOf is a person's parrot in the channel called via.
-func parrotOf(name, person, via string) *parrot {
-	return &parrot{
+// newEchoAgent is a person's echoAgent in the channel called via.
+func newEchoAgent(name, person, via string) *echoAgent {
+	return &echoAgent{
 		bond: permissions.Binding{Agent: name, Person: person, Via: via}, doing: permissions.Idle, changed: make(chan struct{}),
 	}
 }
 
-func (p *parrot) Binding() permissions.Binding { return p.bond }
+func (p *echoAgent) Binding() permissions.Binding { return p.bond }
 
-func (p *parrot) Run(ctx context.Context, s agents.Speaker) error {
+func (p *echoAgent) Run(ctx context.Context, s agents.Speaker) error {
 	p.change(func() { p.speaker = s })
 	<-ctx.Done()
 	p.change(func() { p.speaker = nil })
 	return nil
 }
 
-func (p *parrot) Hear(ctx context.Context, m permissions.Message) error {
+func (p *echoAgent) Hear(ctx context.Context, m permissions.Message) error {
 	if p.hear != nil {
 		if err := p.hear(m); err != nil {
 			return err
@@ -68,20 +68,20 @@ func (p *parrot) Hear(ctx context.Context, m permissions.Message) error {
 	return nil
 }
 
-func (p *parrot) Obey(_ context.Context, o permissions.Order) error {
+func (p *echoAgent) Obey(_ context.Context, o permissions.Order) error {
 	p.change(func() { p.orders = append(p.orders, o) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refuses
 }
 
-func (p *parrot) Activity() permissions.Activity {
+func (p *echoAgent) Activity() permissions.Activity {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.doing
 }
 
-func (p *parrot) change(f func()) {
+func (p *echoAgent) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f()
@@ -90,10 +90,10 @@ func (p *parrot) change(f func()) {
 }
 
 // voice waits for the agent's speaker.
-func (p *parrot) voice() agents.Speaker { return p.voiceUntil(context.Background()) }
+func (p *echoAgent) voice() agents.Speaker { return p.voiceUntil(context.Background()) }
 
 // voiceUntil returns nil if ctx ends first.
-func (p *parrot) voiceUntil(ctx context.Context) (s agents.Speaker) {
+func (p *echoAgent) voiceUntil(ctx context.Context) (s agents.Speaker) {
 	defer context.AfterFunc(ctx, func() { p.change(func() {}) })()
 	p.wait(func() bool {
 		s = p.speaker
@@ -102,7 +102,7 @@ func (p *parrot) voiceUntil(ctx context.Context) (s agents.Speaker) {
 	return s
 }
 
-func (p *parrot) wait(ok func() bool) bool {
+func (p *echoAgent) wait(ok func() bool) bool {
 	late := time.After(20 * time.Second)
 	for {
 		p.mu.Lock()
@@ -120,7 +120,7 @@ func (p *parrot) wait(ok func() bool) bool {
 }
 
 // hears waits until it has heard exactly these texts, in that order.
-func (p *parrot) hears(t *testing.T, want ...string) {
+func (p *echoAgent) hears(t *testing.T, want ...string) {
 	t.Helper()
 	p.wait(func() bool { return len(p.heard) >= len(want) })
 	p.mu.Lock()
@@ -134,39 +134,39 @@ func (p *parrot) hears(t *testing.T, want ...string) {
 	}
 }
 
-// home is a chat in which fay has two agents, and sam another one.
-type home struct {
-	*stage
+// chatEnv is a chat in which fay has two agents, and sam another one.
+type chatEnv struct {
+	*env
 	chat                   *connectortest.Memory
-	helper, coder, nightly *parrot
+	helper, coder, nightly *echoAgent
 }
 
 const chatVia = "memory"
 
-func newHome(t *testing.T, change ...func(*home)) *home {
+func newChatEnv(t *testing.T, change ...func(*chatEnv)) *chatEnv {
 	t.Helper()
-	h := &home{
+	h := &chatEnv{
 		chat:   connectortest.NewMemory(fayAt(chatVia), nil),
-		helper: parrotOf("helper", "fay", chatVia), coder: parrotOf("coder", "fay", chatVia),
-		nightly: parrotOf("nightly", "sam", chatVia),
+		helper: newEchoAgent("helper", "fay", chatVia), coder: newEchoAgent("coder", "fay", chatVia),
+		nightly: newEchoAgent("nightly", "sam", chatVia),
 	}
 	for _, c := range change {
 		c(h)
 	}
-	h.stage = inhabited(t, usual(), []agents.Resident{h.helper, h.nightly, h.coder}, h.chat)
+	h.env = newEnvWithAgents(t, usual(), []agents.Resident{h.helper, h.nightly, h.coder}, h.chat)
 	return h
 }
 
 var samHere = connectors.Identity{Via: chatVia, UID: sam.UID}
 
 // writes sends the n-th message of a person.
-func (h *home) writes(who connectors.Identity, n int, text, replyTo string) error {
+func (h *chatEnv) writes(who connectors.Identity, n int, text, replyTo string) error {
 	return h.OnMessage(h.t.Context(), connectors.Message{
 		From: who, Text: text, ReplyTo: replyTo, Key: fmt.Sprintf("%s:%d", chatVia, n),
 	})
 }
 
-func (h *home) wrote(who connectors.Identity, n int, text, replyTo string) {
+func (h *chatEnv) wrote(who connectors.Identity, n int, text, replyTo string) {
 	h.t.Helper()
 	if err := h.writes(who, n, text, replyTo); err != nil {
 		h.t.Fatalf("%q: %v", text, err)
@@ -174,7 +174,7 @@ func (h *home) wrote(who connectors.Identity, n int, text, replyTo string) {
 }
 
 // sees waits for that many agent messages and compares them.
-func (h *home) sees(want ...string) []connectortest.Spoken {
+func (h *chatEnv) sees(want ...string) []connectortest.Spoken {
 	h.t.Helper()
 	all := h.spoken(func(s []connectortest.Spoken) bool { return len(s) >= len(want) })
 	var got []string
@@ -188,7 +188,7 @@ func (h *home) sees(want ...string) []connectortest.Spoken {
 }
 
 // spoken returns the agents' messages once enough is true, or after a timeout.
-func (h *home) spoken(enough func([]connectortest.Spoken) bool) []connectortest.Spoken {
+func (h *chatEnv) spoken(enough func([]connectortest.Spoken) bool) []connectortest.Spoken {
 	h.t.Helper()
 	ctx, done := context.WithTimeout(h.t.Context(), 20*time.Second)
 	defer done()
@@ -200,7 +200,7 @@ func (h *home) spoken(enough func([]connectortest.Spoken) bool) []connectortest.
 }
 
 // until waits until ok is true.
-func (h *home) until(what string, ok func() bool) {
+func (h *chatEnv) until(what string, ok func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -214,7 +214,7 @@ func (h *home) until(what string, ok func() bool) {
 }
 
 // reopen stops the engine, applies change, and starts it with the same people.
-func (h *home) reopen(change func()) {
+func (h *chatEnv) reopen(change func()) {
 	h.t.Helper()
 	h.stop()
 	if change != nil {

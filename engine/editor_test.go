@@ -28,7 +28,7 @@ func look(mode permissions.Mode) permissions.Request {
 }
 
 // dialog opens a request as a server with dialogs does.
-func (s *stage) dialog(caller permissions.Caller, q permissions.Request) permissions.RequestView {
+func (s *env) dialog(caller permissions.Caller, q permissions.Request) permissions.RequestView {
 	s.t.Helper()
 	q.Call = cmp.Or(q.Call, rand.Text())
 	standing, err := s.Begin(s.t.Context(), caller, q)
@@ -41,7 +41,7 @@ func (s *stage) dialog(caller permissions.Caller, q permissions.Request) permiss
 // Begin does not wait, and the call continues from its place.
 func TestACallGoesOnFromWhereItBegan(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, inEditors(), m)
+	st := newEnv(t, inEditors(), m)
 	q := which()
 	q.Call = "call-1"
 	standing := st.dialog(self, q)
@@ -67,7 +67,7 @@ func TestACallGoesOnFromWhereItBegan(t *testing.T) {
 // An answer through an editor settles only what permits nothing, of its own caller, as it was shown, in time.
 func TestWhatAnEditorMayAnswer(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, inEditors(), m)
+	st := newEnv(t, inEditors(), m)
 	other, nobody := permissions.CallerUID(askerUID+1), permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
 	for _, try := range []struct {
 		name   string
@@ -118,7 +118,7 @@ func TestWhatAnEditorMayAnswer(t *testing.T) {
 // An editor's answer to something else, a late one, and one after it was disabled do not count, and are audited.
 func TestAnEditorIsRefused(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, inEditors(), m)
+	st := newEnv(t, inEditors(), m)
 	r := st.dialog(self, which()).Request
 	_, err := st.Reply(t.Context(), self, r.ID, permissions.Choose(2), permissions.Digest{1})
 	refused(t, err, permissions.CodeNotYours)
@@ -129,7 +129,7 @@ func TestAnEditorIsRefused(t *testing.T) {
 		t.Errorf("editor %v, %s, %v", s.Editor, s.Request.State, err)
 	}
 	st.Configure(inEditors())
-	st.pass(6 * time.Minute)
+	st.advance(6 * time.Minute)
 	_, err = st.Reply(t.Context(), self, r.ID, permissions.Choose(2), r.Digest)
 	refused(t, err, permissions.CodeSettled)
 	if s, err := st.Find(t.Context(), self, r.ID); err != nil || !s.Request.TimedOut || s.Request.Answer != permissions.Choose(1) {
@@ -154,7 +154,7 @@ func TestAnEditorIsRefused(t *testing.T) {
 func TestAnEditorReachesNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailReach(&connectors.UnreachableError{Reason: "fay is not there"})
-	st := play(t, inEditors(), m)
+	st := newEnv(t, inEditors(), m)
 	standing, err := st.Begin(t.Context(), self, which())
 	if err != nil || standing.Request.State != permissions.Undeliverable || standing.Editor {
 		t.Errorf("%s, editor %v, %v", standing.Request.State, standing.Editor, err)

@@ -135,7 +135,7 @@ func New(o Options) *Engine {
 	e.reconciler = newReconciler(e)
 	e.hosts = newAgentHosts(e, o.Residents)
 	if o.EventHandler != nil {
-		e.eventRelay = &eventRelay{engine: e, witness: o.EventHandler}
+		e.eventRelay = &eventRelay{engine: e, handler: o.EventHandler}
 	}
 	return e
 }

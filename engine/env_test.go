@@ -23,17 +23,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stage is a running engine over a real store, with people who answer in memory. Its clock is the machine's plus an
+// env is a running engine over a real store, with people who answer in memory. Its clock is the machine's plus an
 // offset set by a test.
-type stage struct {
+type env struct {
 	*engine.Engine
-	t        *testing.T
-	dir      string
-	settings engine.Settings
-	people   []connectors.Connector
-	agents   []agents.Resident
-	witness  agents.EventHandler
-	rows     *store.Store
+	t            *testing.T
+	dir          string
+	settings     engine.Settings
+	people       []connectors.Connector
+	agents       []agents.Resident
+	eventHandler agents.EventHandler
+	rows         *store.Store
 
 	mu    sync.Mutex
 	ahead time.Duration // offset of the wall clock
@@ -73,36 +73,36 @@ func usual() engine.Settings {
 	}
 }
 
-// play opens an engine and runs it until the test ends.
-func play(t *testing.T, s engine.Settings, people ...connectors.Connector) *stage {
+// newEnv opens an engine and runs it until the test ends.
+func newEnv(t *testing.T, s engine.Settings, people ...connectors.Connector) *env {
 	t.Helper()
-	return inhabited(t, s, nil, people...)
+	return newEnvWithAgents(t, s, nil, people...)
 }
 
-// inhabited is play with agents of our own.
-func inhabited(t *testing.T, s engine.Settings, own []agents.Resident, people ...connectors.Connector) *stage {
+// newEnvWithAgents is newEnv with agents of our own.
+func newEnvWithAgents(t *testing.T, s engine.Settings, own []agents.Resident, people ...connectors.Connector) *env {
 	t.Helper()
-	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people, agents: own}
+	st := &env{t: t, dir: t.TempDir(), settings: s, people: people, agents: own}
 	st.open()
 	t.Cleanup(func() { st.stop() })
 	return st
 }
 
-func (s *stage) now() time.Time {
+func (s *env) now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().Add(s.ahead)
 }
 
-// pass advances both clocks, as when the machine was suspended.
-func (s *stage) pass(d time.Duration) {
+// advance advances both clocks, as when the machine was suspended.
+func (s *env) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead, s.aged = s.ahead+d, s.aged+d
 }
 
-// set sets the wall clock.
-func (s *stage) set(by time.Duration) {
+// setWallClock sets the wall clock.
+func (s *env) setWallClock(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead += by
@@ -110,15 +110,15 @@ func (s *stage) set(by time.Duration) {
 
 var began = time.Now()
 
-func (s *stage) elapsed() time.Duration {
+func (s *env) elapsed() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(began) + s.aged
 }
 
-func (s *stage) path() string { return filepath.Join(s.dir, "store.db") }
+func (s *env) path() string { return filepath.Join(s.dir, "store.db") }
 
-func (s *stage) open() {
+func (s *env) open() {
 	s.t.Helper()
 	rows, err := store.Open(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: quiet(), Busy: 200 * time.Millisecond})
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *stage) open() {
 		seen = s.through(rows)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: seen, PruneEvery: 20 * time.Millisecond, Residents: s.agents, EventHandler: s.witness,
+		Store: seen, PruneEvery: 20 * time.Millisecond, Residents: s.agents, EventHandler: s.eventHandler,
 		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
 	})
 	connectortest.Connect(s.Engine, s.people...)
@@ -153,7 +153,7 @@ func (s *stage) open() {
 }
 
 // restart stops the engine as the daemon does, and starts it over the same store with these people.
-func (s *stage) restart(people ...connectors.Connector) {
+func (s *env) restart(people ...connectors.Connector) {
 	s.t.Helper()
 	s.stop()
 	s.people = people
@@ -167,7 +167,7 @@ type answer struct {
 }
 
 // ask starts a call and returns the channel of its answer.
-func (s *stage) ask(ctx context.Context, q permissions.Request) <-chan answer {
+func (s *env) ask(ctx context.Context, q permissions.Request) <-chan answer {
 	done := make(chan answer, 1)
 	go func() {
 		r, err := s.Ask(ctx, self, q)
@@ -177,7 +177,7 @@ func (s *stage) ask(ctx context.Context, q permissions.Request) <-chan answer {
 }
 
 // get waits for the answer of a call, which must not fail.
-func (s *stage) get(from <-chan answer) permissions.Request {
+func (s *env) get(from <-chan answer) permissions.Request {
 	s.t.Helper()
 	select {
 	case a := <-from:
@@ -192,7 +192,7 @@ func (s *stage) get(from <-chan answer) permissions.Request {
 }
 
 // shown waits until a connector has sent n prompts and returns the last.
-func (s *stage) shown(m *connectortest.Memory, n int) connectors.Prompt {
+func (s *env) shown(m *connectortest.Memory, n int) connectors.Prompt {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer done()
@@ -205,7 +205,7 @@ func (s *stage) shown(m *connectortest.Memory, n int) connectors.Prompt {
 }
 
 // noted waits until the store has recorded that a connector has shown a request.
-func (s *stage) noted(connector string, id permissions.ID) {
+func (s *env) noted(connector string, id permissions.ID) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		changed := s.rows.Changed()
@@ -224,7 +224,7 @@ func (s *stage) noted(connector string, id permissions.ID) {
 }
 
 // edited waits until ok accepts the n-th prompt.
-func (s *stage) edited(m *connectortest.Memory, n int, ok func(connectors.Prompt) bool) {
+func (s *env) edited(m *connectortest.Memory, n int, ok func(connectors.Prompt) bool) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer done()
@@ -234,7 +234,7 @@ func (s *stage) edited(m *connectortest.Memory, n int, ok func(connectors.Prompt
 }
 
 // waiting waits until n calls wait for a request.
-func (s *stage) waiting(id permissions.ID, n int) {
+func (s *env) waiting(id permissions.ID, n int) {
 	s.t.Helper()
 	feed := s.Subscribe(100)
 	defer feed.Close()
@@ -255,7 +255,7 @@ func (s *stage) waiting(id permissions.ID, n int) {
 }
 
 // pending waits until n requests are pending.
-func (s *stage) pending(n int) []permissions.Request {
+func (s *env) pending(n int) []permissions.Request {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		changed := s.rows.Changed()

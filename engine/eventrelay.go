@@ -14,7 +14,7 @@ import (
 // events from downtime are delivered later, and an event that was delivered right before a crash is delivered again.
 type eventRelay struct {
 	engine  *Engine
-	witness agents.EventHandler
+	handler agents.EventHandler
 	placed  bool  // seq was read
 	seq     int64 // the last event that was delivered or needed no delivery
 	kept    int64 // as stored
@@ -82,7 +82,7 @@ func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 func (p *eventRelay) tell(ctx context.Context, h permissions.Event) (tells bool, err error) {
 	switch {
 	case h.Type == permissions.AllStopped:
-		return true, p.witness.HandleEvent(ctx, h, permissions.Request{})
+		return true, p.handler.HandleEvent(ctx, h, permissions.Request{})
 	case h.Request == "":
 		return false, nil
 	}
@@ -95,5 +95,5 @@ func (p *eventRelay) tell(ctx context.Context, h permissions.Event) (tells bool,
 	case !r.Caller.Ours() && r.Foreground == "":
 		return false, nil
 	}
-	return true, p.witness.HandleEvent(ctx, h, r)
+	return true, p.handler.HandleEvent(ctx, h, r)
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// notary is an event handler that records its events.
-type notary struct {
+// eventRecorder is an event handler that records its events.
+type eventRecorder struct {
 	mu    sync.Mutex
 	lines []string
 	fails int // how many events fail first
 	news  chan struct{}
 }
 
-func newNotary() *notary { return &notary{news: make(chan struct{}, 1000)} }
+func newEventRecorder() *eventRecorder { return &eventRecorder{news: make(chan struct{}, 1000)} }
 
-func (n *notary) HandleEvent(_ context.Context, h permissions.Event, r permissions.Request) error {
+func (n *eventRecorder) HandleEvent(_ context.Context, h permissions.Event, r permissions.Request) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.fails > 0 {
@@ -39,7 +39,7 @@ func (n *notary) HandleEvent(_ context.Context, h permissions.Event, r permissio
 }
 
 // heard waits for that many events and returns them.
-func (n *notary) heard(t *testing.T, many int) []string {
+func (n *eventRecorder) heard(t *testing.T, many int) []string {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -57,12 +57,12 @@ func (n *notary) heard(t *testing.T, many int) []string {
 	}
 }
 
-// watched is owned with an event handler.
-func watched(t *testing.T, w agents.EventHandler, f *phone) *stage {
+// newEnvWithEvents is owned with an event handler.
+func newEnvWithEvents(t *testing.T, w agents.EventHandler, f *phone) *env {
 	t.Helper()
 	s := owned()
 	s.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}}
-	st := &stage{t: t, dir: t.TempDir(), settings: s, witness: w}
+	st := &env{t: t, dir: t.TempDir(), settings: s, eventHandler: w}
 	st.people = append(st.people, f)
 	st.open()
 	t.Cleanup(func() { st.stop() })
@@ -72,17 +72,17 @@ func watched(t *testing.T, w agents.EventHandler, f *phone) *stage {
 // The handler receives events in order, only of our own agents' requests, and none from before its first start.
 func TestEventRelayKeepsTheOrder(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := watched(t, nil, f)
-	st.pose(helper, keyed(network("before"), "0"))
+	st := newEnvWithEvents(t, nil, f)
+	st.submit(helper, keyed(network("before"), "0"))
 	st.noted(f.Name(), st.shown(f.Memory, 1).Request.ID)
-	n := newNotary()
+	n := newEventRecorder()
 	f = newPhone(fay, "fays-phone")
-	st.witness = n
+	st.eventHandler = n
 	st.restart(f)
 	call := st.ask(t.Context(), network("theirs"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, permissions.Deny)
 	st.get(call)
-	mine := st.pose(helper, keyed(network("mine"), "1"))
+	mine := st.submit(helper, keyed(network("mine"), "1"))
 	f.must(t, st.shown(f.Memory, 2).Request.ID, allow())
 	st.use(helper, mine.ID, "1")
 	want := []string{
@@ -96,10 +96,10 @@ func TestEventRelayKeepsTheOrder(t *testing.T) {
 
 // A failed event is delivered again, before any other.
 func TestEventRelayRetriesInOrder(t *testing.T) {
-	f, n := newPhone(fay, "fays-phone"), newNotary()
+	f, n := newPhone(fay, "fays-phone"), newEventRecorder()
 	n.fails = 2
-	st := watched(t, n, f)
-	st.pose(helper, keyed(network("x"), "1"))
+	st := newEnvWithEvents(t, n, f)
+	st.submit(helper, keyed(network("x"), "1"))
 	st.shown(f.Memory, 1)
 	want := []string{"REQUEST_CREATED x ", "REQUEST_SHOWN x fay"}
 	if got := n.heard(t, 2); !slices.Equal(got, want) {
@@ -110,16 +110,16 @@ func TestEventRelayRetriesInOrder(t *testing.T) {
 // Events from downtime are delivered afterwards, and one delivered right before a kill may be repeated, in order.
 func TestEventRelayCatchesUpAfterDowntime(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := watched(t, newNotary(), f)
-	r := st.pose(helper, keyed(network("x"), "1"))
+	st := newEnvWithEvents(t, newEventRecorder(), f)
+	r := st.submit(helper, keyed(network("x"), "1"))
 	st.shown(f.Memory, 1)
 	st.stop()
-	st.witness = nil
+	st.eventHandler = nil
 	f = newPhone(fay, "fays-phone")
 	st.restart(f)
 	f.must(t, r.ID, permissions.Deny)
-	n := newNotary()
-	st.witness = n
+	n := newEventRecorder()
+	st.eventHandler = n
 	st.restart(newPhone(fay, "fays-phone"))
 	for many := 1; ; many++ {
 		lines := n.heard(t, many)
@@ -132,23 +132,23 @@ func TestEventRelayCatchesUpAfterDowntime(t *testing.T) {
 // The foreground agent receives the events of others' requests, and events of deleted requests are skipped.
 func TestEventRelaySkipsDeletedRequests(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := watched(t, nil, f)
-	st.witness = newNotary()
+	st := newEnvWithEvents(t, nil, f)
+	st.eventHandler = newEventRecorder()
 	st.restart(f)
 	st.stop()
-	st.witness = nil
+	st.eventHandler = nil
 	st.restart(newPhone(fay, "fays-phone"))
-	old := st.pose(helper, keyed(network("old"), "1"))
+	old := st.submit(helper, keyed(network("old"), "1"))
 	if err := st.Approvals().Withdraw(t.Context(), helper, old.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	newest := st.pose(helper, keyed(network("new"), "2"))
+	newest := st.submit(helper, keyed(network("new"), "2"))
 	keep := permissions.Keep{Requests: time.Hour}
 	if _, err := st.rows.Prune(t.Context(), keep, time.Now().Add(2*time.Hour), 100); err != nil {
 		t.Fatal(err)
 	}
-	n := newNotary()
-	st.witness = n
+	n := newEventRecorder()
+	st.eventHandler = n
 	st.restart(newPhone(fay, "fays-phone"))
 	for _, line := range n.heard(t, 1) {
 		if !strings.Contains(line, " new ") { // eventually also that it was shown
@@ -159,15 +159,15 @@ func TestEventRelaySkipsDeletedRequests(t *testing.T) {
 
 // An unreadable row does not block the other events.
 func TestEventRelaySkipsUnreadableRequests(t *testing.T) {
-	f, n := newPhone(fay, "fays-phone"), newNotary()
+	f, n := newPhone(fay, "fays-phone"), newEventRecorder()
 	n.fails = 1000
-	st := watched(t, n, f)
-	bad := st.pose(helper, keyed(network("bad"), "1"))
-	good := st.pose(helper, keyed(network("good"), "2"))
+	st := newEnvWithEvents(t, n, f)
+	bad := st.submit(helper, keyed(network("bad"), "1"))
+	good := st.submit(helper, keyed(network("good"), "2"))
 	st.stop()
 	storetest.Damage(t, st.path(), bad.Number)
-	n = newNotary()
-	st.witness = n
+	n = newEventRecorder()
+	st.eventHandler = n
 	st.restart(newPhone(fay, "fays-phone"))
 	if got := n.heard(t, 1)[0]; got != "REQUEST_CREATED good " {
 		t.Errorf("of %s it is told %q", good.ID, got)
@@ -176,15 +176,15 @@ func TestEventRelaySkipsUnreadableRequests(t *testing.T) {
 
 // A stop is delivered as well, although it is about no request.
 func TestEventRelayReportsAStop(t *testing.T) {
-	n := newNotary()
-	st := watched(t, n, newPhone(fay, "fays-phone"))
+	n := newEventRecorder()
+	st := newEnvWithEvents(t, n, newPhone(fay, "fays-phone"))
 	if _, err := st.StopAll(t.Context(), boss); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Resume(t.Context(), boss); err != nil {
 		t.Fatal(err)
 	}
-	st.pose(helper, keyed(network("after"), "1"))
+	st.submit(helper, keyed(network("after"), "1"))
 	want := []string{"ALL_STOPPED  ", "REQUEST_CREATED after "}
 	if got := n.heard(t, 2)[:2]; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

@@ -17,7 +17,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
 	s.Routes = append([]engine.Route{{Tags: []permissions.Tag{permissions.Network}, Ask: []string{"sam"}}}, s.Routes...)
-	st := play(t, s, m, connectortest.NewMemory(connectors.Identity{Via: "sam", UID: sam.UID}, nil))
+	st := newEnv(t, s, m, connectortest.NewMemory(connectors.Identity{Via: "sam", UID: sam.UID}, nil))
 	ctx := t.Context()
 	follow := func(caller permissions.Caller, session, agent string) ([]permissions.Event, error) {
 		list, _, err := st.EventsFor(ctx, caller, session, agent, 0, 500)
@@ -68,7 +68,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 
 // TestExternalAgentsHaveAForegroundAgent: that of the first recipient who has one.
 func TestExternalAgentsHaveAForegroundAgent(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	for _, front := range []string{"helper", "coder"} {
 		if _, err := h.Use(t.Context(), fayAt(chatVia), front); err != nil {
 			t.Fatal(err)

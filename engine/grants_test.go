@@ -239,7 +239,7 @@ func TestWhatEveryScopeCoversAndWhatItDoesNot(t *testing.T) {
 			}
 			if c.refused {
 				m := connectortest.NewMemory(fayAt("memory"), nil)
-				st := play(t, everyScope(), m)
+				st := newEnv(t, everyScope(), m)
 				c.begin(st)
 				_, err := m.Do(t.Context(), connectors.Decision{
 					Request: st.shown(m, 1).Request.ID, Answer: allowFor(c.scope), Really: true,
@@ -267,7 +267,7 @@ func (c scoped) who() permissions.Caller {
 }
 
 // begin asks the first question.
-func (c scoped) begin(st *stage) <-chan answer {
+func (c scoped) begin(st *env) <-chan answer {
 	done := make(chan answer, 1)
 	go func() {
 		r, err := st.Ask(st.t.Context(), c.who(), c.q)
@@ -279,14 +279,14 @@ func (c scoped) begin(st *stage) <-chan answer {
 // check gives the scope and then asks again.
 func (c scoped) check(t *testing.T, p probe, covered bool) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, everyScope(), m)
+	st := newEnv(t, everyScope(), m)
 	first := c.begin(st)
 	id := st.shown(m, 1).Request.ID
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(c.scope), Really: true}); err != nil {
 		t.Fatal(err)
 	}
 	st.get(first)
-	st.pass(p.after)
+	st.advance(p.after)
 	who := p.caller
 	if who.Name == "" {
 		who = c.who()
@@ -320,7 +320,7 @@ func TestAGrantIsListedCountedRevokedAndTold(t *testing.T) {
 	f, s, k := phones()
 	settings := team()
 	settings.Routes[0].Escalate.To = nil
-	st := play(t, settings, f, s, k)
+	st := newEnv(t, settings, f, s, k)
 	first := st.ask(t.Context(), tagged("s1", "@network"))
 	id := st.shown(f.Memory, 1).Request.ID
 	f.must(t, id, allowFor(permissions.Session))
@@ -355,11 +355,11 @@ func TestAGrantIsListedCountedRevokedAndTold(t *testing.T) {
 
 func TestTheEndOfAGrantIsTold(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	first := st.ask(t.Context(), network("docs"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(quarter))
 	st.get(first)
-	st.pass(16 * time.Minute)
+	st.advance(16 * time.Minute)
 	if n := f.notice(t); n.About != permissions.AboutEnded || n.Grant.By != "fay" {
 		t.Errorf("fay is told %v", n)
 	}
@@ -367,15 +367,15 @@ func TestTheEndOfAGrantIsTold(t *testing.T) {
 
 func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	ctx, leave := context.WithCancel(t.Context())
 	first := st.ask(ctx, tagged("s1", "@network"))
 	id := st.shown(f.Memory, 1).Request.ID
 	leave()
 	<-first
 	f.must(t, id, allowFor(permissions.Session))
-	stranger := connectors.Identity{Via: "cli", UID: kim.UID}
-	_, err := st.Void(t.Context(), stranger, string(id))
+	unknown := connectors.Identity{Via: "cli", UID: kim.UID}
+	_, err := st.Void(t.Context(), unknown, string(id))
 	refused(t, err, permissions.CodeNotYours)
 	got, err := st.Void(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}, string(id))
 	if err != nil || got.Request.VoidAt.IsZero() {

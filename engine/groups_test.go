@@ -13,27 +13,27 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hall is a channel that reaches everybody, individually or in a group whose id begins with the channel's name.
-type hall struct {
+// groupChannel is a channel that reaches everybody, individually or in a group whose id begins with the channel's name.
+type groupChannel struct {
 	*connectortest.Memory
 
 	mu   sync.Mutex
 	lost map[string]bool // refs of messages that must be sent again
 }
 
-var _ connectors.GroupChannel = (*hall)(nil)
+var _ connectors.GroupChannel = (*groupChannel)(nil)
 
-func newHall() *hall {
-	m := connectortest.NewMemory(connectors.Identity{Via: "hall", UID: fayUID}, nil)
+func newGroupChannel() *groupChannel {
+	m := connectortest.NewMemory(connectors.Identity{Via: "group", UID: fayUID}, nil)
 	m.Identities = map[string]connectors.Identity{
-		"fay": {Via: "hall", UID: fayUID}, "sam": {Via: "hall", UID: sam.UID}, "kim": {Via: "hall", UID: kim.UID},
+		"fay": {Via: "group", UID: fayUID}, "sam": {Via: "group", UID: sam.UID}, "kim": {Via: "group", UID: kim.UID},
 	}
-	return &hall{Memory: m, lost: map[string]bool{}}
+	return &groupChannel{Memory: m, lost: map[string]bool{}}
 }
 
-func (h *hall) IsGroup(place string) bool { return len(place) > 5 && place[:5] == "hall:" }
+func (h *groupChannel) IsGroup(place string) bool { return len(place) > 6 && place[:6] == "group:" }
 
-func (h *hall) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+func (h *groupChannel) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
 	h.mu.Lock()
 	lost := h.lost[ref]
 	h.mu.Unlock()
@@ -58,32 +58,31 @@ func soon(t *testing.T) context.Context {
 }
 
 // presses presses a button of a prompt as that person.
-func (h *hall) presses(t *testing.T, who string, c connectortest.Copy, a permissions.Answer) (permissions.Request, error) {
+func (h *groupChannel) presses(t *testing.T, who string, c connectortest.Copy, a permissions.Answer) (permissions.Request, error) {
 	t.Helper()
 	return h.Do(t.Context(), connectors.Decision{Button: c.First.Button, Ref: c.Ref, Answer: a, From: h.Identities[who]})
 }
 
 // A group has one prompt for all recipients: each of them may press it, and nobody else.
 func TestAGroupIsShownOneCardForAll(t *testing.T) {
-	h := newHall()
-	st := play(t, teamIn("hall:ops"), h)
+	h := newGroupChannel()
+	st := newEnv(t, teamIn("group:ops"), h)
 	call := st.ask(t.Context(), network("together"))
 	p := st.shown(h.Memory, 1)
-	if p.Group != "hall:ops" || p.To.Name != "fay" || p.Request.Group != "hall:ops" {
+	if p.Group != "group:ops" || p.To.Name != "fay" || p.Request.Group != "group:ops" {
 		t.Errorf("sent to %s in %q", p.To.Name, p.Group)
 	}
 	card := h.Copies()[0]
 	_, err := h.presses(t, "kim", card, allow())
 	refused(t, err, permissions.CodeNotYours)
-	stranger := card
-	h.Identities["eve"] = connectors.Identity{Via: "hall", UID: 4711}
-	_, err = h.presses(t, "eve", stranger, allow())
+	h.Identities["eve"] = connectors.Identity{Via: "group", UID: 4711}
+	_, err = h.presses(t, "eve", card, allow())
 	refused(t, err, permissions.CodeNotYours)
 	if _, err := h.presses(t, "sam", card, allow()); err != nil {
 		t.Fatal(err)
 	}
 	look, err := st.Preview(t.Context(), connectors.Decision{Button: p.Button, Ref: card.Ref, From: h.Identities["sam"]})
-	if err != nil || look.Group != "hall:ops" || look.To.Name != "fay" || look.Button != p.Button {
+	if err != nil || look.Group != "group:ops" || look.To.Name != "fay" || look.Button != p.Button {
 		t.Errorf("sam looks at %+v, %v", look, err)
 	}
 	st.eventually("it is noted", func() bool {
@@ -91,13 +90,13 @@ func TestAGroupIsShownOneCardForAll(t *testing.T) {
 		return err == nil && len(copies) == 2 && copies[0].Ref == card.Ref && copies[1].Ref == card.Ref
 	})
 	s := team() // a change of the routes does not move pending requests
-	s.Routes[0].Group = "hall:elsewhere"
+	s.Routes[0].Group = "group:elsewhere"
 	st.Configure(s)
-	st.pass(8 * time.Minute)
+	st.advance(8 * time.Minute)
 	st.edited(h.Memory, 1, func(p connectors.Prompt) bool { return len(p.Request.Asked) == 3 })
 	if err := h.Hears(soon(t), func(n []connectors.Notice) bool {
 		return slices.ContainsFunc(n, func(n connectors.Notice) bool {
-			return n.Group == "hall:ops" && len(n.Waiting) == 1 && n.Waiting[0].Ref == card.Ref
+			return n.Group == "group:ops" && len(n.Waiting) == 1 && n.Waiting[0].Ref == card.Ref
 		})
 	}); err != nil {
 		t.Error(err)
@@ -123,19 +122,19 @@ func TestAGroupIsShownOneCardForAll(t *testing.T) {
 // next reminder.
 func TestAGroupThatIsGone(t *testing.T) {
 	gone := &connectors.UnreachableError{Reason: "the bot was removed from the group"}
-	for name, play := range map[string]func(*testing.T) (*stage, *hall){
-		"before": func(t *testing.T) (*stage, *hall) {
-			h := newHall()
+	for name, open := range map[string]func(*testing.T) (*env, *groupChannel){
+		"before": func(t *testing.T) (*env, *groupChannel) {
+			h := newGroupChannel()
 			h.FailSend(1, gone)
-			st := play(t, teamIn("hall:ops"), h)
+			st := newEnv(t, teamIn("group:ops"), h)
 			st.ask(t.Context(), network("x"))
 			return st, h
 		},
-		"while it is reminded": func(t *testing.T) (*stage, *hall) {
-			h := newHall()
-			s := teamIn("hall:ops")
+		"while it is reminded": func(t *testing.T) (*env, *groupChannel) {
+			h := newGroupChannel()
+			s := teamIn("group:ops")
 			s.Approvals.Remind = []engine.Moment{{Percent: 10}}
-			st := play(t, s, h)
+			st := newEnv(t, s, h)
 			st.ask(t.Context(), network("x"))
 			st.shown(h.Memory, 1)
 			st.eventually("it is noted", func() bool {
@@ -143,12 +142,12 @@ func TestAGroupThatIsGone(t *testing.T) {
 				return err == nil && !copies[0].SentAt.IsZero()
 			})
 			h.FailSend(1, gone)
-			st.pass(2 * time.Minute)
+			st.advance(2 * time.Minute)
 			return st, h
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			st, h := play(t)
+			st, h := open(t)
 			st.pending(1)
 			var own []string
 			if err := h.Wait(soon(t), func(c []connectortest.Copy) bool {
@@ -179,11 +178,11 @@ func TestAGroupThatIsGone(t *testing.T) {
 
 // A group may be renamed: pending requests are sent again, and later ones go there as well.
 func TestAGroupThatGetsANewID(t *testing.T) {
-	h := newHall()
-	st := play(t, teamIn("hall:ops"), h)
-	h.FailSend(1, &connectors.GroupRenamedError{Now: "hall:super"})
+	h := newGroupChannel()
+	st := newEnv(t, teamIn("group:ops"), h)
+	h.FailSend(1, &connectors.GroupRenamedError{Now: "group:super"})
 	st.ask(t.Context(), network("first"))
-	if p := st.shown(h.Memory, 1); p.Group != "hall:super" {
+	if p := st.shown(h.Memory, 1); p.Group != "group:super" {
 		t.Errorf("sent to %q", p.Group)
 	}
 	st.eventually("it is noted", func() bool {
@@ -193,40 +192,40 @@ func TestAGroupThatGetsANewID(t *testing.T) {
 	h.mu.Lock()
 	h.lost[h.Copies()[0].Ref] = true
 	h.mu.Unlock()
-	for _, name := range []string{"hall:super", "hall:ops", "elsewhere"} { // known, back, and not ours
-		if err := st.RenameGroup(t.Context(), "hall:super", name); err != nil {
+	for _, name := range []string{"group:super", "group:ops", "elsewhere"} { // known, back, and not ours
+		if err := st.RenameGroup(t.Context(), "group:super", name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := st.RenameGroup(t.Context(), "hall:super", "hall:giant"); err != nil {
+	if err := st.RenameGroup(t.Context(), "group:super", "group:giant"); err != nil {
 		t.Fatal(err)
 	}
 	again := st.shown(h.Memory, 2)
-	if again.Group != "hall:giant" || again.Request.Group != "hall:ops" {
+	if again.Group != "group:giant" || again.Request.Group != "group:ops" {
 		t.Errorf("sent again to %q", again.Group)
 	}
 	places, err := st.Groups(t.Context())
-	if err != nil || !slices.Equal(places, []connectors.Group{{Name: "hall:ops", Now: "hall:giant", Routed: true}}) {
+	if err != nil || !slices.Equal(places, []connectors.Group{{Name: "group:ops", Now: "group:giant", Routed: true}}) {
 		t.Errorf("places are %+v, %v", places, err)
 	}
-	h = newHall()
+	h = newGroupChannel()
 	st.restart(h)
 	st.Configure(team())
 	places, err = st.Groups(t.Context())
-	if err != nil || !slices.Equal(places, []connectors.Group{{Name: "hall:ops", Now: "hall:giant"}}) {
+	if err != nil || !slices.Equal(places, []connectors.Group{{Name: "group:ops", Now: "group:giant"}}) {
 		t.Errorf("where something still waits is %+v, %v", places, err)
 	}
 }
 
 // Reminders in a group wait while all recipients there have quiet hours; high risk does not.
 func TestAGroupIsRemindedInTheMorning(t *testing.T) {
-	h := newHall()
-	s := teamIn("hall:ops")
+	h := newGroupChannel()
+	s := teamIn("group:ops")
 	for i := range s.People {
 		s.People[i].Quiet = connectors.Hours{To: 24*60 - 1}
 	}
 	s.Approvals.Remind = []engine.Moment{{Percent: 10}}
-	st := play(t, s, h)
+	st := newEnv(t, s, h)
 	st.ask(t.Context(), network("quietly"))
 	if p := st.shown(h.Memory, 1); !p.Silent {
 		t.Error("it made a sound")
@@ -235,7 +234,7 @@ func TestAGroupIsRemindedInTheMorning(t *testing.T) {
 		copies, err := st.rows.Copies(t.Context(), st.pending(1)[0].ID)
 		return err == nil && !copies[0].SentAt.IsZero()
 	})
-	st.pass(2 * time.Minute)
+	st.advance(2 * time.Minute)
 	st.eventually("a reminder waits", func() bool {
 		n, err := st.rows.Notices(t.Context(), "", 9)
 		return err == nil && len(n) > 0 && slices.ContainsFunc(n, func(n permissions.Notice) bool { return n.Group != "" })
@@ -243,20 +242,20 @@ func TestAGroupIsRemindedInTheMorning(t *testing.T) {
 	if n := len(h.Told()); n != 0 {
 		t.Errorf("%d reminders came in the night", n)
 	}
-	awake := teamIn("hall:ops")
+	awake := teamIn("group:ops")
 	awake.Approvals.Remind = s.Approvals.Remind
 	st.Configure(awake)
-	if err := h.Hears(soon(t), func(n []connectors.Notice) bool { return len(n) == 1 && n[0].Group == "hall:ops" }); err != nil {
+	if err := h.Hears(soon(t), func(n []connectors.Notice) bool { return len(n) == 1 && n[0].Group == "group:ops" }); err != nil {
 		t.Error(err)
 	}
 }
 
 // A person with named channels is asked in the group as well, and in a channel of their own before that one.
 func TestAGroupAndPrivateChannels(t *testing.T) {
-	h, own := newHall(), newPhone(fay, "own")
-	s := teamIn("hall:ops")
-	s.People[0].Via, s.People[1].Via = []string{"own", "hall"}, []string{"hall", "own"}
-	st := play(t, s, h, own)
+	h, own := newGroupChannel(), newPhone(fay, "own")
+	s := teamIn("group:ops")
+	s.People[0].Via, s.People[1].Via = []string{"own", "group"}, []string{"group", "own"}
+	st := newEnv(t, s, h, own)
 	st.ask(t.Context(), network("x"))
 	st.shown(h.Memory, 1)
 	st.shown(own.Memory, 1)
@@ -268,21 +267,21 @@ func TestAGroupAndPrivateChannels(t *testing.T) {
 	for _, c := range copies {
 		all = append(all, c.Person+" "+c.Connector+" "+c.Group)
 	}
-	if !slices.Equal(all, []string{"fay hall hall:ops", "fay own ", "sam hall hall:ops"}) {
+	if !slices.Equal(all, []string{"fay group group:ops", "fay own ", "sam group group:ops"}) {
 		t.Errorf("copies are %q", all)
 	}
 }
 
-// crossing is a store over which a channel replies right after a prompt that it was sending is given up, before anybody
+// crossingStore is a store over which a channel replies right after a prompt that it was sending is given up, before anybody
 // learns of that.
-type crossing struct {
+type crossingStore struct {
 	engine.Store
 	once   sync.Once
 	answer chan struct{}
 	noted  chan struct{}
 }
 
-func (c *crossing) MarkFailed(ctx context.Context, cp permissions.Copy) error {
+func (c *crossingStore) MarkFailed(ctx context.Context, cp permissions.Copy) error {
 	err := c.Store.MarkFailed(ctx, cp)
 	c.once.Do(func() {
 		close(c.answer)
@@ -291,7 +290,7 @@ func (c *crossing) MarkFailed(ctx context.Context, cp permissions.Copy) error {
 	return err
 }
 
-func (c *crossing) MarkShown(ctx context.Context, cp permissions.Copy, was string) error {
+func (c *crossingStore) MarkShown(ctx context.Context, cp permissions.Copy, was string) error {
 	err := c.Store.MarkShown(ctx, cp, was)
 	select {
 	case <-c.noted:
@@ -301,14 +300,14 @@ func (c *crossing) MarkShown(ctx context.Context, cp permissions.Copy, was strin
 	return err
 }
 
-// slowHall is a hall that holds the first Send back.
-type slowHall struct {
-	*hall
+// slowGroupChannel is a groupChannel that holds the first Send back.
+type slowGroupChannel struct {
+	*groupChannel
 	sent, answer chan struct{}
 }
 
-func (h slowHall) Send(ctx context.Context, p connectors.Prompt) (string, error) {
-	ref, err := h.hall.Send(ctx, p)
+func (h slowGroupChannel) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	ref, err := h.groupChannel.Send(ctx, p)
 	select {
 	case <-h.sent:
 	default:
@@ -322,15 +321,15 @@ func (h slowHall) Send(ctx context.Context, p connectors.Prompt) (string, error)
 func TestAChatThatIsLostAsItsCardIsNoted(t *testing.T) {
 	for name, c := range map[string]struct {
 		place, person, asked string
-	}{"a place": {place: "hall:ops", asked: "fay"}, "a person's own": {person: "fay", asked: "kim"}} {
+	}{"a place": {place: "group:ops", asked: "fay"}, "a person's own": {person: "fay", asked: "kim"}} {
 		t.Run(name, func(t *testing.T) {
-			rows := &crossing{answer: make(chan struct{}), noted: make(chan struct{})}
-			h := slowHall{newHall(), make(chan struct{}), rows.answer}
+			rows := &crossingStore{answer: make(chan struct{}), noted: make(chan struct{})}
+			h := slowGroupChannel{newGroupChannel(), make(chan struct{}), rows.answer}
 			s := teamIn(c.place)
 			if s.Routes[0].Quorum = 1; c.person != "" {
 				s.Routes[0].Ask = []string{c.person}
 			}
-			st := &stage{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{h}, through: func(s engine.Store) engine.Store {
+			st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{h}, through: func(s engine.Store) engine.Store {
 				rows.Store = s
 				return rows
 			}}
@@ -341,7 +340,7 @@ func TestAChatThatIsLostAsItsCardIsNoted(t *testing.T) {
 			if c.person != "" {
 				h.UnreachFor(c.person, &connectors.UnreachableError{Reason: "blocked", Lost: true})
 			}
-			if err := st.ChatLost(t.Context(), "hall", c.person, c.place, "the bot was removed"); err != nil {
+			if err := st.ChatLost(t.Context(), "group", c.person, c.place, "the bot was removed"); err != nil {
 				t.Fatal(err)
 			}
 			if err := h.Wait(soon(t), func(copies []connectortest.Copy) bool {

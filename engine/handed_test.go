@@ -11,7 +11,7 @@ import (
 // A waiting call is handed the approval in the commit that approves: the row is never approved and unused in between.
 func TestAnApprovalIsUsedInTheCommitOfItsDecision(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	q := network("x")
 	q.Call = "one"
 	call := st.ask(t.Context(), q)
@@ -41,7 +41,7 @@ func TestAnApprovalIsUsedInTheCommitOfItsDecision(t *testing.T) {
 // An approval of something that policy forbids by now is not handed over.
 func TestNothingIsHandedThatIsForbiddenByNow(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	call := st.ask(t.Context(), tool("write_file", `{"path":"a"}`))
 	id := st.shown(f.Memory, 1).Request.ID
 	stricter := usual()
@@ -61,7 +61,7 @@ func (narrow) Fits(connectors.Prompt) bool { return false }
 func TestNothingIsAllowedThatCannotHaveBeenShownWhole(t *testing.T) {
 	t.Run("B1/not shown whole", func(t *testing.T) {
 		f := narrow{newPhone(fay, "fays-phone")}
-		st := play(t, usual(), f)
+		st := newEnv(t, usual(), f)
 		call := st.ask(t.Context(), network("x"))
 		id := st.shown(f.Memory, 1).Request.ID
 		_, err := f.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})

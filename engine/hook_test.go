@@ -16,10 +16,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// pane is a memory that is a screen, which disturbs nobody.
-type pane struct{ *connectortest.Memory }
+// screenChannel is a memory that is a screen, which disturbs nobody.
+type screenChannel struct{ *connectortest.Memory }
 
-func (pane) Screen() {}
+func (screenChannel) Screen() {}
 
 func hook(name, input string) permissions.Request {
 	q := tool(name, input)
@@ -33,7 +33,7 @@ func TestAHookIsKeptFromThePhoneForAWhile(t *testing.T) {
 	s.People = []connectors.Person{fay, sam}
 	s.People[0].PhoneAfter = time.Minute
 	phone, screen := connectortest.NewMemory(fayAt("telegram"), nil), connectortest.NewMemory(fayAt("terminal"), nil)
-	st := play(t, s, phone, pane{screen})
+	st := newEnv(t, s, phone, screenChannel{screen})
 	st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
 	first := st.shown(screen, 1)
 	st.ask(t.Context(), tool("Bash", `{"command":"ls -l"}`))
@@ -41,8 +41,8 @@ func TestAHookIsKeptFromThePhoneForAWhile(t *testing.T) {
 		t.Fatalf("the phone shows %+v", other.Request)
 	}
 	phone = connectortest.NewMemory(fayAt("telegram"), nil)
-	st.restart(phone, pane{connectortest.NewMemory(fayAt("terminal"), nil)}) // the delay survives a restart
-	st.pass(61 * time.Second)
+	st.restart(phone, screenChannel{connectortest.NewMemory(fayAt("terminal"), nil)}) // the delay survives a restart
+	st.advance(61 * time.Second)
 	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes sleepers on another clock
 	st.eventually("the phone shows what was kept back", func() bool {
 		return slices.ContainsFunc(phone.Copies(), func(c connectortest.Copy) bool { return c.First.Request.ID == first.Request.ID })
@@ -55,7 +55,7 @@ func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 	s.People = []connectors.Person{fay}
 	s.People[0].PhoneAfter = time.Minute
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
-	st := play(t, s, phone)
+	st := newEnv(t, s, phone)
 	done := st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
 	r := st.pending(1)[0]
 	if _, err := st.Withdraw(t.Context(), self, r.ID); err != nil {
@@ -64,7 +64,7 @@ func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 	if got := st.get(done); got.State != permissions.Cancelled {
 		t.Error(got.State)
 	}
-	st.pass(61 * time.Second)
+	st.advance(61 * time.Second)
 	st.ask(t.Context(), tool("Bash", `{"command":"ls -l"}`))
 	if p := st.shown(phone, 1); p.Request.ID == r.ID {
 		t.Error("the phone shows what was cancelled")
@@ -74,7 +74,7 @@ func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 // Of two equal calls one leaves by its own name; the last one cancels. Nobody else may.
 func TestLeaveOrCancel(t *testing.T) {
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
-	st := play(t, usual(), phone)
+	st := newEnv(t, usual(), phone)
 	named := func(call string) permissions.Request {
 		q := hook("Bash", `{"command":"ls"}`)
 		q.Call = call
@@ -104,7 +104,7 @@ func TestLeaveOrCancel(t *testing.T) {
 // A question that another follows in a moment is shown to nobody before: what replaces it is the one card. If nothing follows, it is shown.
 func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 	phone, screen := connectortest.NewMemory(fayAt("telegram"), nil), connectortest.NewMemory(fayAt("terminal"), nil)
-	st := play(t, usual(), phone, pane{screen})
+	st := newEnv(t, usual(), phone, screenChannel{screen})
 	plain := again(`{"command":"ls"}`)
 	plain.HookStage, plain.Ahead = permissions.HookBefore, true
 	done := st.ask(t.Context(), plain)
@@ -132,7 +132,7 @@ func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 	plain.Input = json.RawMessage(`{"command":"pwd"}`)
 	st.ask(t.Context(), plain)
 	st.pending(1)
-	st.pass(3 * time.Second)
+	st.advance(3 * time.Second)
 	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes whoever sleeps by another clock
 	st.eventually("nothing followed", func() bool {
 		return slices.ContainsFunc(phone.Copies(), func(c connectortest.Copy) bool {
@@ -144,11 +144,11 @@ func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 // A suggestion that was taken from one question of a hook is not taken from the next one.
 func TestASuggestionIsTakenFromItsOwnQuestionAlone(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	first := again(`{"command":"ls"}`)
 	first.HookStage, first.Choices = permissions.HookBefore, []string{"add a"}
 	done := st.ask(t.Context(), first)
-	st.decides(m, 1, permissions.AllowWith(1))
+	st.decide(m, 1, permissions.AllowWith(1))
 	if r := st.get(done); r.Answer != permissions.AllowWith(1) {
 		t.Fatalf("%+v", r)
 	}
@@ -158,7 +158,7 @@ func TestASuggestionIsTakenFromItsOwnQuestionAlone(t *testing.T) {
 		t.Errorf("the second is answered %s: %+v", r.Answer, r)
 	}
 	done = st.ask(t.Context(), second) // the answer was for once
-	st.decides(m, 2, permissions.Deny)
+	st.decide(m, 2, permissions.Deny)
 	if r := st.get(done); r.State != permissions.Denied {
 		t.Errorf("%+v", r)
 	}
@@ -170,11 +170,11 @@ func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
 	s.People = []connectors.Person{fay}
 	s.People[0].PhoneAfter = time.Minute
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
-	st := play(t, s, phone)
+	st := newEnv(t, s, phone)
 	st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
 	r := st.pending(1)[0]
 	st.stop()
-	st.set(-time.Hour)
+	st.setWallClock(-time.Hour)
 	phone = connectortest.NewMemory(fayAt("telegram"), nil)
 	st.people = []connectors.Connector{phone}
 	st.open()
@@ -186,7 +186,7 @@ func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
 // An approval that a hook was no longer waiting for goes to its agent's next equal call, once.
 func TestAHookThatComesAgainFindsItsApproval(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	ctx, leave := context.WithCancel(t.Context())
 	gone := st.ask(ctx, hook("Bash", `{"command":"ls"}`))
 	r := st.shown(m, 1).Request
@@ -209,7 +209,7 @@ func TestAHookThatComesAgainFindsItsApproval(t *testing.T) {
 // For a hook, a session's scope covers this tool with this input.
 func TestASessionCoversOneCallOfAHook(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := hook("Bash", `{"command":"ls"}`)
 	first := st.get(st.ask(t.Context(), q))
 	if !slices.ContainsFunc(first.Options, func(o permissions.Option) bool {
@@ -243,7 +243,7 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
 	s.Policy.Auto = []string{"read_file"}
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	cards := 0
 	before := func(input string, a permissions.Answer) {
 		t.Helper()
@@ -251,14 +251,14 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 		q.HookStage = permissions.HookBefore
 		done := st.ask(t.Context(), q)
 		cards++
-		st.decides(m, cards, a)
+		st.decide(m, cards, a)
 		st.get(done)
 	}
 	asks := func(q permissions.Request) {
 		t.Helper()
 		done := st.ask(t.Context(), q)
 		cards++
-		st.decides(m, cards, allow())
+		st.decide(m, cards, allow())
 		st.get(done)
 	}
 	const ls, pwd = `{"command":"ls"}`, `{"command":"pwd"}`
@@ -280,7 +280,7 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	}
 	asks(again(ls)) // once
 	before(ls, allow())
-	st.pass(61 * time.Second)
+	st.advance(61 * time.Second)
 	asks(again(ls))
 	const rm = `{"command":"rm x"}`
 	before(rm, permissions.Deny)
@@ -317,16 +317,16 @@ func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, c.settings, m)
+			st := newEnv(t, c.settings, m)
 			q := hook("Bash", c.command)
 			q.Hook, q.Session, q.HookStage = "codex", "s1", permissions.HookBefore
 			done := st.ask(t.Context(), q)
-			st.decides(m, 1, allow())
+			st.decide(m, 1, allow())
 			st.get(done)
 			q.Tool, q.Input, q.HookStage = "apply_patch", json.RawMessage(`{"command":"`+c.then+`"}`), permissions.HookAgain
 			done = st.ask(t.Context(), q)
 			if !c.once {
-				st.decides(m, 2, allow())
+				st.decide(m, 2, allow())
 			}
 			if r := st.get(done); r.State != permissions.Approved || !r.Answers(q) {
 				t.Errorf("the patch: %+v", r)
@@ -335,8 +335,8 @@ func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-// decides answers the n-th prompt.
-func (s *stage) decides(m *connectortest.Memory, n int, a permissions.Answer) {
+// decide answers the n-th prompt.
+func (s *env) decide(m *connectortest.Memory, n int, a permissions.Answer) {
 	s.t.Helper()
 	id := s.shown(m, n).Request.ID
 	if _, err := s.OnPermission(s.t.Context(), connectors.Decision{Request: id, Answer: a, From: fayAt("memory")}); err != nil {
@@ -347,7 +347,7 @@ func (s *stage) decides(m *connectortest.Memory, n int, a permissions.Answer) {
 // What a caller recalls is withdrawn with its reason, and only its own requests.
 func TestRecall(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := again(`{"command":"ls"}`)
 	q.Agent, q.Claimed = "claude-code", true
 	done := st.ask(t.Context(), q)
@@ -388,7 +388,7 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	s.Asking = map[string][]string{"claude-code": {"mcp__daycared__ask_user", "mcp__daycared__pause"}}
 	s.Policy.Forbidden, s.Own = []string{"mcp__daycared__pause"}, []string{"/run/daycared"}
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", `{}`))); !r.Unasked() {
 		t.Errorf("%+v", r)
 	}
@@ -414,7 +414,7 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
 	s.Limits.AutoPerMinute = map[string]int{"*": 1}
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	q := hook("Bash", `{"command":"ls"}`)
 	q.Harmless, q.Cwd = true, "/srv/code"
 	if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
@@ -423,7 +423,7 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 	for i, harmless := range []bool{false, true} { // the same call without the flag, and one more in this minute
 		q.Harmless = harmless
 		done := st.ask(t.Context(), q)
-		st.decides(m, i+1, permissions.Deny)
+		st.decide(m, i+1, permissions.Deny)
 		if r := st.get(done); r.State != permissions.Denied || (r.Beyond == 1) != harmless {
 			t.Errorf("harmless %v: %s, beyond %d", harmless, r.State, r.Beyond)
 		}
@@ -443,7 +443,7 @@ func over(t *testing.T) context.Context {
 func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	marked := hook("Bash", `{"command":"ls"}`)
 	marked.Harmless, marked.Cwd, marked.Key = true, "/srv/code", "K1"
 	if got := <-st.ask(t.Context(), marked); permissions.CodeOf(got.err) != permissions.CodeInvalid {
@@ -457,7 +457,7 @@ func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
 	same := marked
 	same.Harmless, same.ID = false, left.ID
 	done := st.ask(t.Context(), same)
-	st.decides(m, 1, permissions.Deny)
+	st.decide(m, 1, permissions.Deny)
 	if r := st.get(done); r.State != permissions.Denied || r.ID == left.ID {
 		t.Errorf("by the id of what was left: %s", r.State)
 	}
@@ -469,7 +469,7 @@ func TestWhatAMarkLetGoAnswersNoRequestWithoutIt(t *testing.T) {
 	s.Policy.Auto = nil
 	st.Configure(s)
 	done = st.ask(t.Context(), keyed)
-	st.decides(m, 2, permissions.Deny)
+	st.decide(m, 2, permissions.Deny)
 	if r := st.get(done); r.State != permissions.Denied {
 		t.Errorf("by the key of what policy let go: %s", r.State)
 	}
@@ -521,7 +521,7 @@ func TestAHarmlessClaimIsChecked(t *testing.T) {
 			if c.settings != nil {
 				c.settings(&s)
 			}
-			st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+			st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 			q := again(`{"command":"ls"}`)
 			q.HookStage, q.Harmless, q.Cwd = permissions.HookBefore, true, "/srv/code"
 			if c.change != nil {
@@ -538,11 +538,11 @@ func TestAHarmlessClaimIsChecked(t *testing.T) {
 // What people have said no to is not left to the agent because a hook calls it harmless: not in the same session, and not soon after.
 func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := hook("Bash", `{"command":"ls"}`)
 	q.Session, q.Cwd = "s1", "/srv/code"
 	done := st.ask(t.Context(), q)
-	st.decides(m, 1, permissions.Deny)
+	st.decide(m, 1, permissions.Deny)
 	st.get(done)
 	left := func(session string) bool {
 		t.Helper()
@@ -554,7 +554,7 @@ func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 	if left("s1") || left("s2") {
 		t.Error("it is left a moment after the no")
 	}
-	st.pass(11 * time.Minute)
+	st.advance(11 * time.Minute)
 	if left("s1") {
 		t.Error("it is left later in the session that was told no")
 	}
@@ -566,14 +566,14 @@ func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 // The answer that a second hook would be told is told no more once whoever gave it is locked or gone, once it was taken back or
 // everything was stopped, and once its session is over.
 func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
-	ends := func(session, agent string) func(*stage) error {
-		return func(s *stage) error {
+	ends := func(session, agent string) func(*env) error {
+		return func(s *env) error {
 			_, err := s.Recall(s.t.Context(), self, permissions.Recall{Session: session, Agent: agent, Via: permissions.ViaSessionEnd})
 			return err
 		}
 	}
-	lock := func(since time.Duration) func(*stage) error {
-		return func(s *stage) error {
+	lock := func(since time.Duration) func(*env) error {
+		return func(s *env) error {
 			at := time.Time{}
 			if since > 0 {
 				at = s.now().Add(-since)
@@ -583,29 +583,29 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		then func(*stage) error
+		then func(*env) error
 		told bool
 	}{
-		"nothing":                {func(*stage) error { return nil }, true},
-		"asked by another agent": {func(*stage) error { return nil }, false},
+		"nothing":                {func(*env) error { return nil }, true},
+		"asked by another agent": {func(*env) error { return nil }, false},
 		"another session's end":  {ends("s2", "claude-code"), true},
 		"another agent's end":    {ends("s1", "codex"), true},
 		"its session's end":      {ends("s1", "claude-code"), false},
 		"a lock":                 {lock(0), false},
 		"a lock since":           {lock(time.Hour), false},
-		"a reload without the person": {func(s *stage) error {
+		"a reload without the person": {func(s *env) error {
 			next := usual()
 			next.People, next.Routes = []connectors.Person{sam}, []engine.Route{{Ask: []string{"sam"}}}
 			s.Configure(next)
 			return nil
 		}, false},
-		"a stop that is over": {func(s *stage) error {
+		"a stop that is over": {func(s *env) error {
 			if _, err := s.StopAll(s.t.Context(), operator); err != nil {
 				return err
 			}
 			return s.Resume(s.t.Context(), operator)
 		}, false},
-		"its grant taken back": {func(s *stage) error {
+		"its grant taken back": {func(s *env) error {
 			grants, err := s.Grants(s.t.Context(), operator)
 			if err != nil || len(grants) != 1 {
 				return fmt.Errorf("%d grants, %w", len(grants), err)
@@ -613,7 +613,7 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 			_, err = s.Revoke(s.t.Context(), operator, grants[0].ID)
 			return err
 		}, false},
-		"its approval, which was used, taken back": {func(s *stage) error {
+		"its approval, which was used, taken back": {func(s *env) error {
 			all, err := s.rows.Audit(s.t.Context(), "", 0, 100)
 			asked := slices.IndexFunc(all, func(e permissions.Entry) bool { return e.Request != "" })
 			if err != nil || asked < 0 {
@@ -627,7 +627,7 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			q := again(`{"command":"ls"}`)
 			q.Agent, q.Claimed, q.HookStage = "claude-code", true, permissions.HookBefore
 			a := permissions.Allow(permissions.Once)
@@ -635,7 +635,7 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 				a = permissions.Allow(permissions.SessionTool)
 			}
 			done := st.ask(t.Context(), q)
-			st.decides(m, 1, a)
+			st.decide(m, 1, a)
 			st.get(done)
 			if err := c.then(st); err != nil {
 				t.Fatal(err)
@@ -654,20 +654,20 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 // An answer that a second hook was given, that was dropped, or that a newer question about the call has superseded does not
 // come back when its own request is told to the first hook once more.
 func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {
-	for name, then := range map[string]func(s *stage, m *connectortest.Memory, q permissions.Request){
-		"given a second time": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+	for name, then := range map[string]func(s *env, m *connectortest.Memory, q permissions.Request){
+		"given a second time": func(s *env, _ *connectortest.Memory, q permissions.Request) {
 			q.HookStage = permissions.HookAgain
 			if r := s.get(s.ask(s.t.Context(), q)); r.State != permissions.Approved {
 				s.t.Fatalf("the second hook: %s", r.State)
 			}
 		},
-		"its session's end": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+		"its session's end": func(s *env, _ *connectortest.Memory, q permissions.Request) {
 			m := permissions.Recall{Session: q.Session, Agent: q.Agent, Via: permissions.ViaSessionEnd}
 			if _, err := s.Recall(s.t.Context(), self, m); err != nil {
 				s.t.Fatal(err)
 			}
 		},
-		"the call has run": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+		"the call has run": func(s *env, _ *connectortest.Memory, q permissions.Request) {
 			m := permissions.Recall{
 				Session: q.Session, Agent: q.Agent, Kind: q.Kind, Tool: q.Tool, Input: q.Input, Via: permissions.ViaKeyboard,
 			}
@@ -679,26 +679,26 @@ func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {
 				s.t.Error("the answer about a call that has run answers the next one")
 			}
 		},
-		"asked once more": func(s *stage, _ *connectortest.Memory, q permissions.Request) {
+		"asked once more": func(s *env, _ *connectortest.Memory, q permissions.Request) {
 			q.Call = "call-2"
 			if r, err := s.Ask(over(s.t), self, q); r.State != permissions.Pending {
 				s.t.Fatalf("asked once more: %s, %v", r.State, err)
 			}
 		},
-		"asked once more and denied": func(s *stage, m *connectortest.Memory, q permissions.Request) {
+		"asked once more and denied": func(s *env, m *connectortest.Memory, q permissions.Request) {
 			q.Call = "call-2"
 			done := s.ask(s.t.Context(), q)
-			s.decides(m, 2, permissions.Deny)
+			s.decide(m, 2, permissions.Deny)
 			s.get(done)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			s := play(t, usual(), m)
+			s := newEnv(t, usual(), m)
 			q := again(`{"command":"ls"}`)
 			q.Agent, q.Claimed, q.HookStage, q.Call = "claude-code", true, permissions.HookBefore, "call-1"
 			done := s.ask(t.Context(), q)
-			s.decides(m, 1, allow())
+			s.decide(m, 1, allow())
 			first := s.get(done)
 			then(s, m, q)
 			second := q
@@ -724,7 +724,7 @@ func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {
 func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {
 	settings := usual()
 	phone := connectortest.NewMemory(fayAt("telegram"), nil)
-	s := play(t, settings, phone)
+	s := newEnv(t, settings, phone)
 	refusedAt := func(input string) permissions.Request {
 		q := again(input)
 		q.HookStage, q.Harmless, q.Reason = permissions.HookDenied, true, "refused"

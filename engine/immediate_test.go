@@ -35,7 +35,7 @@ const (
 // TestWhoDecidesAtOnceIsHeard answers every prompt within two milliseconds, twice at once, with allow and deny: one
 // answer counts, the one that was told so, and the asker gets the same.
 func TestWhoDecidesAtOnceIsHeard(t *testing.T) {
-	r := newRapid(t)
+	r := newBenchEnv(t)
 	r.run(10 * askersAtOnce)
 	if r.hung.Load()+r.doubled.Load()+r.lost.Load() > 0 {
 		t.Errorf("hung %d, doubled %d, lost %d", r.hung.Load(), r.doubled.Load(), r.lost.Load())
@@ -54,7 +54,7 @@ func BenchmarkImmediate(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("DECISIONS")); err == nil {
 		many = n
 	}
-	r := newRapid(b)
+	r := newBenchEnv(b)
 	b.Run("part", func(b *testing.B) {
 		began, done := time.Now(), 0
 		for b.Loop() {
@@ -70,8 +70,8 @@ func BenchmarkImmediate(b *testing.B) {
 	})
 }
 
-// rapid is an engine over a real store whose people answer at once, twice.
-type rapid struct {
+// benchEnv is an engine over a real store whose people answer at once, twice.
+type benchEnv struct {
 	*engine.Engine
 	t       testing.TB
 	rows    *store.Store
@@ -86,13 +86,13 @@ type rapid struct {
 	both    map[permissions.State]int              // the number of each outcome
 }
 
-func newRapid(t testing.TB) *rapid {
+func newBenchEnv(t testing.TB) *benchEnv {
 	t.Helper()
 	rows, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "store.db"), Now: time.Now, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rapid{t: t, rows: rows, both: map[permissions.State]int{}}
+	r := &benchEnv{t: t, rows: rows, both: map[permissions.State]int{}}
 	s := usual()
 	s.People, s.Routes = nil, nil
 	var all []connectors.Connector
@@ -100,7 +100,7 @@ func newRapid(t testing.TB) *rapid {
 		p := connectors.Person{Name: fmt.Sprint("p", i), User: fmt.Sprint("p", i), UID: fayUID + i, Location: time.UTC}
 		s.People = append(s.People, p)
 		s.Routes = append(s.Routes, engine.Route{Tools: []string{toolOf(i)}, Ask: []string{p.Name}})
-		all = append(all, &quick{rapid: r, person: p})
+		all = append(all, &instantChannel{benchEnv: r, person: p})
 	}
 	s.Limits = engine.Limits{PendingPerCaller: 10 * askersAtOnce, PendingTotal: 10 * askersAtOnce, PromptsPerMinute: 1 << 40}
 	r.Engine = engine.New(engine.Options{
@@ -125,22 +125,22 @@ func newRapid(t testing.TB) *rapid {
 
 func toolOf(channel int) string { return fmt.Sprint("tool_", channel) }
 
-// quick is the channel of one person.
-type quick struct {
-	*rapid
+// instantChannel is the channel of one person.
+type instantChannel struct {
+	*benchEnv
 	person connectors.Person
 }
 
-var _ connectors.ReachabilityChecker = (*quick)(nil)
+var _ connectors.ReachabilityChecker = (*instantChannel)(nil)
 
-func (q *quick) Name() string { return "phone-" + q.person.Name }
+func (q *instantChannel) Name() string { return "phone-" + q.person.Name }
 
-func (q *quick) Run(ctx context.Context) error {
+func (q *instantChannel) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (q *quick) Reach(p connectors.Person) error {
+func (q *instantChannel) Reach(p connectors.Person) error {
 	if p.Name != q.person.Name {
 		return &connectors.UnreachableError{Reason: p.Name + " has another telephone"}
 	}
@@ -148,7 +148,7 @@ func (q *quick) Reach(p connectors.Person) error {
 }
 
 // Send answers a prompt twice at once.
-func (q *quick) Send(_ context.Context, p connectors.Prompt) (string, error) {
+func (q *instantChannel) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	if p.Request.State != permissions.Pending {
 		return string(p.Request.ID), nil
 	}
@@ -164,7 +164,7 @@ func (q *quick) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	return string(p.Request.ID), nil
 }
 
-func (r *rapid) press(d connectors.Decision) {
+func (r *benchEnv) press(d connectors.Decision) {
 	row, err := r.OnPermission(context.Background(), d)
 	var refusal *permissions.Refusal
 	switch {
@@ -183,7 +183,7 @@ func (r *rapid) press(d connectors.Decision) {
 }
 
 // run asks that many questions and checks each of them afterwards.
-func (r *rapid) run(many int) {
+func (r *benchEnv) run(many int) {
 	r.t.Helper()
 	r.told, r.counted = map[permissions.ID]permissions.Request{}, map[permissions.ID]permissions.State{}
 	last := r.number.Load() + int64(many)
@@ -210,7 +210,7 @@ func (r *rapid) run(many int) {
 	}
 }
 
-func (r *rapid) ask(n int64) {
+func (r *benchEnv) ask(n int64) {
 	ctx, done := context.WithTimeout(r.t.Context(), hungAfter)
 	defer done()
 	q := permissions.Request{Kind: permissions.KindTool, Tool: toolOf(int(n % channels)), Input: fmt.Appendf(nil, `{"number":%d}`, n)}
@@ -230,7 +230,7 @@ func (r *rapid) ask(n int64) {
 }
 
 // look compares what the asker was told, what the person was told and what is stored.
-func (r *rapid) look(id permissions.ID, told permissions.Request) {
+func (r *benchEnv) look(id permissions.ID, told permissions.Request) {
 	row, err := r.rows.Read(r.t.Context(), id)
 	if err != nil {
 		r.t.Error(err)

@@ -21,8 +21,8 @@ type busy time.Duration
 func (b busy) Error() string             { return fmt.Sprintf("busy for %v", time.Duration(b)) }
 func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
 
-// crowd is a channel of everybody that records its calls, and fails as a test says.
-type crowd struct {
+// recordingChannel is a channel of everybody that records its calls, and fails as a test says.
+type recordingChannel struct {
 	*phone
 
 	mu    sync.Mutex
@@ -30,15 +30,15 @@ type crowd struct {
 	calls map[string][]time.Time
 }
 
-func newCrowd() *crowd {
-	return &crowd{phone: newPhone(fay, "crowd"), fails: map[string][]error{}, calls: map[string][]time.Time{}}
+func newRecordingChannel() *recordingChannel {
+	return &recordingChannel{phone: newPhone(fay, "crowd"), fails: map[string][]error{}, calls: map[string][]time.Time{}}
 }
 
 // Reach knows everybody.
-func (c *crowd) Reach(connectors.Person) error { return nil }
+func (c *recordingChannel) Reach(connectors.Person) error { return nil }
 
 // use is one call for a person.
-func (c *crowd) use(name string) error {
+func (c *recordingChannel) use(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls[name] = append(c.calls[name], time.Now())
@@ -50,14 +50,14 @@ func (c *crowd) use(name string) error {
 	return err
 }
 
-func (c *crowd) failing(name string, errs ...error) {
+func (c *recordingChannel) failing(name string, errs ...error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fails[name], c.calls[name] = errs, nil
 }
 
 // gaps returns the times between the calls for a person.
-func (c *crowd) gaps(name string) (all []time.Duration) {
+func (c *recordingChannel) gaps(name string) (all []time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.calls[name] {
@@ -68,21 +68,21 @@ func (c *crowd) gaps(name string) (all []time.Duration) {
 	return all
 }
 
-func (c *crowd) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+func (c *recordingChannel) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	if err := c.use(p.To.Name); err != nil {
 		return "", fmt.Errorf("send: %w", err)
 	}
 	return c.phone.Send(ctx, p)
 }
 
-func (c *crowd) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+func (c *recordingChannel) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
 	if err := c.use(p.To.Name); err != nil {
 		return fmt.Errorf("edit: %w", err)
 	}
 	return c.phone.Edit(ctx, ref, p)
 }
 
-func (c *crowd) Notify(ctx context.Context, n connectors.Notice) error {
+func (c *recordingChannel) Notify(ctx context.Context, n connectors.Notice) error {
 	if err := c.use(n.To.Name); err != nil {
 		return fmt.Errorf("tell: %w", err)
 	}
@@ -104,11 +104,11 @@ func inTime(t *testing.T, what string, got []time.Duration, want ...time.Duratio
 	}
 }
 
-// bubble plays a stage in virtual time.
-func bubble(t *testing.T, s engine.Settings, c *crowd, do func(*testing.T, *stage)) {
+// inVirtualTime runs a test in virtual time.
+func inVirtualTime(t *testing.T, s engine.Settings, c *recordingChannel, do func(*testing.T, *env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := &stage{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}}
+		st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}}
 		st.open()
 		defer func() { st.stop() }()
 		do(t, st)
@@ -118,9 +118,9 @@ func bubble(t *testing.T, s engine.Settings, c *crowd, do func(*testing.T, *stag
 func TestACardIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 	for _, wait := range waits {
 		t.Run("E2/"+wait.String(), func(t *testing.T) {
-			c, s := newCrowd(), usual()
+			c, s := newRecordingChannel(), usual()
 			s.Approvals.DeliverWithin = time.Hour
-			bubble(t, s, c, func(t *testing.T, st *stage) {
+			inVirtualTime(t, s, c, func(t *testing.T, st *env) {
 				c.failing("fay", busy(wait), busy(wait))
 				call := st.ask(t.Context(), network("x"))
 				<-time.After(2*wait + wait/2)
@@ -141,9 +141,9 @@ func TestACardIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 
 // One copy of a request has to pause, and another fails for some other reason: each is retried in its time.
 func TestCopiesOfARequestAreTriedEachInItsTime(t *testing.T) {
-	c, s := newCrowd(), usual()
+	c, s := newRecordingChannel(), usual()
 	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
-	bubble(t, s, c, func(t *testing.T, st *stage) {
+	inVirtualTime(t, s, c, func(t *testing.T, st *env) {
 		c.failing("fay", busy(40*time.Second), busy(3*time.Second))
 		c.failing("sam", errors.New("no network"), errors.New("no network"), busy(10*time.Second))
 		st.ask(t.Context(), network("x"))
@@ -156,8 +156,8 @@ func TestCopiesOfARequestAreTriedEachInItsTime(t *testing.T) {
 
 // A channel that asks for a longer pause than a prompt is tried is not waited for.
 func TestAChannelThatIsBusyForTooLongIsGivenUpInTime(t *testing.T) {
-	c := newCrowd()
-	bubble(t, usual(), c, func(t *testing.T, st *stage) {
+	c := newRecordingChannel()
+	inVirtualTime(t, usual(), c, func(t *testing.T, st *env) {
 		c.failing("fay", busy(300*time.Second))
 		began := time.Now()
 		answered := <-st.ask(t.Context(), network("x"))
@@ -176,13 +176,13 @@ func TestAChannelThatIsBusyForTooLongIsGivenUpInTime(t *testing.T) {
 func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 	for _, wait := range waits {
 		t.Run(wait.String(), func(t *testing.T) {
-			c := newCrowd()
-			bubble(t, usual(), c, func(t *testing.T, st *stage) {
+			c := newRecordingChannel()
+			inVirtualTime(t, usual(), c, func(t *testing.T, st *env) {
 				c.failing("fay", busy(wait), busy(wait))
-				st.meets("6666")
+				st.writeFromUnknown("6666")
 				for range 3 {
 					<-time.After(wait / 2)
-					st.meets("6666") // wakes the notifier
+					st.writeFromUnknown("6666") // wakes the notifier
 				}
 				<-time.After(wait)
 				inTime(t, "the notice", c.gaps("fay"), wait, wait)
@@ -196,11 +196,11 @@ func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 
 // A recipient who is asked later is tried as long as those who were asked at once.
 func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
-	c := newCrowd()
+	c := newRecordingChannel()
 	settings := usual()
 	settings.Routes[0].Escalate.Moment = engine.Moment{After: 110 * time.Second}
 	settings.Routes[0].Escalate.To = []string{"sam"}
-	bubble(t, settings, c, func(t *testing.T, st *stage) {
+	inVirtualTime(t, settings, c, func(t *testing.T, st *env) {
 		c.failing("fay", busy(time.Second), busy(118*time.Second))
 		c.failing("sam", busy(20*time.Second))
 		call := st.ask(t.Context(), network("x"))
@@ -215,9 +215,9 @@ func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
 
 // A call that comes and goes causes an edit every few seconds at most, and other changes are shown at once.
 func TestWhoWaitsIsShownNotTooOften(t *testing.T) {
-	c, s := newCrowd(), usual()
+	c, s := newRecordingChannel(), usual()
 	s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
-	bubble(t, s, c, func(t *testing.T, st *stage) {
+	inVirtualTime(t, s, c, func(t *testing.T, st *env) {
 		for range 20 {
 			brief, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			_, _ = st.Ask(brief, self, network("x"))
@@ -241,8 +241,8 @@ func TestWhoWaitsIsShownNotTooOften(t *testing.T) {
 // the end of a chat are the visible ones.
 func TestTheNewestCardsAreToldFirstThatTheyAreSettled(t *testing.T) {
 	const burst = 20
-	c := newCrowd()
-	bubble(t, usual(), c, func(t *testing.T, st *stage) {
+	c := newRecordingChannel()
+	inVirtualTime(t, usual(), c, func(t *testing.T, st *env) {
 		for i := range burst {
 			st.ask(t.Context(), network(fmt.Sprintf("one of many, %d", i)))
 			st.shown(c.Memory, i+1)

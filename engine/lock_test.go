@@ -30,8 +30,8 @@ func known() engine.Settings {
 	return s
 }
 
-// locks locks a person, which must succeed.
-func (s *stage) locks(id connectors.Identity, name string) permissions.Lock {
+// lock locks a person, which must succeed.
+func (s *env) lock(id connectors.Identity, name string) permissions.Lock {
 	s.t.Helper()
 	l, err := s.Lock(s.t.Context(), id, name, time.Time{})
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *stage) locks(id connectors.Identity, name string) permissions.Lock {
 }
 
 // locked returns the names of the locked people.
-func (s *stage) locked() (names []string) {
+func (s *env) locked() (names []string) {
 	for _, l := range s.Locks() {
 		names = append(names, l.Person)
 	}
@@ -53,12 +53,12 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 	f, s, k := phones()
 	everywhere := known()
 	everywhere.People[0] = everywhere.People[0].At("fays-phone", "1")
-	st := play(t, everywhere, f, s, k)
+	st := newEnv(t, everywhere, f, s, k)
 	caller := permissions.CallerUID(fayUID)
 	question := st.dialog(caller, which())
-	asked := st.pose(self, keyed(network("x"), "1"))
+	asked := st.submit(self, keyed(network("x"), "1"))
 	st.shown(f.Memory, 2)
-	if l := st.locks(samAt, "fay"); l.By != "sam" || !slices.Equal(l.Accounts, []string{
+	if l := st.lock(samAt, "fay"); l.By != "sam" || !slices.Equal(l.Accounts, []string{
 		"fays-phone:1", "telegram:4242", "uid:2000", "whatsapp:" + number,
 	}) {
 		t.Errorf("the lock: %+v", l)
@@ -138,7 +138,7 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 func TestARemovalWorksOnOpenPrompts(t *testing.T) {
 	t.Run("A8/a removal works within a second on open prompts", func(t *testing.T) {
 		f, s, k := phones()
-		st := play(t, team(), f, s, k)
+		st := newEnv(t, team(), f, s, k)
 		call := st.ask(t.Context(), network("deploy"))
 		id := st.shown(f.Memory, 1).Request.ID
 		st.shown(s.Memory, 1)
@@ -146,7 +146,7 @@ func TestARemovalWorksOnOpenPrompts(t *testing.T) {
 			t.Fatal("her vote is not there")
 		}
 		began := time.Now()
-		st.locks(samAt, "fay")
+		st.lock(samAt, "fay")
 		st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return p.Locked })
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("the card lost its buttons after %s", took)
@@ -172,13 +172,13 @@ func TestARemovalWorksOnOpenPrompts(t *testing.T) {
 // TestACardOfSeveralStaysForTheOthers: in a group, only the locked person's presses do not count.
 func TestACardOfSeveralStaysForTheOthers(t *testing.T) {
 	t.Run("A8/a card in a group", func(t *testing.T) {
-		h := newHall()
-		s := teamIn("hall:ops")
+		h := newGroupChannel()
+		s := teamIn("group:ops")
 		s.Routes[0].Quorum = 1
-		st := play(t, s, h)
+		st := newEnv(t, s, h)
 		call := st.ask(t.Context(), network("together"))
 		st.shown(h.Memory, 1)
-		st.locks(samAt, "fay")
+		st.lock(samAt, "fay")
 		st.edited(h.Memory, 1, func(p connectors.Prompt) bool { return slices.Equal(p.Request.Asked, []string{"sam"}) && !p.Locked })
 		_, err := h.presses(t, "fay", h.Copies()[0], allow())
 		refused(t, err, permissions.CodeLocked)
@@ -193,10 +193,10 @@ func TestACardOfSeveralStaysForTheOthers(t *testing.T) {
 
 func TestWhatOnlyALockedPersonIsAsked(t *testing.T) {
 	f, _, _ := phones()
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	call := st.ask(t.Context(), network("x"))
 	st.shown(f.Memory, 1)
-	st.locks(fayAt("fays-phone"), "") // from an account of her own
+	st.lock(fayAt("fays-phone"), "") // from an account of her own
 	r := st.get(call)
 	said := strings.Contains(r.Failure, "locked: fay") || // by the lock itself, or by an earlier check of the request
 		r.Failure == "fay is locked until: daycared unlock fay"
@@ -219,10 +219,10 @@ func TestACardComesBackWithItsPerson(t *testing.T) {
 	s := usual()
 	s.Routes[0].Ask = []string{"fay", "sam"}
 	f, other, _ := phones()
-	st := play(t, s, f, other)
+	st := newEnv(t, s, f, other)
 	before := st.ask(t.Context(), network("before"))
 	first := st.shown(f.Memory, 1).Request.ID
-	st.locks(samAt, "fay")
+	st.lock(samAt, "fay")
 	st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return p.Locked })
 	meanwhile := st.ask(t.Context(), network("meanwhile"))
 	st.shown(other.Memory, 2)
@@ -239,7 +239,7 @@ func TestACardComesBackWithItsPerson(t *testing.T) {
 
 // TestALockStays: across restarts and changes of the configuration.
 func TestALockStays(t *testing.T) {
-	at := func(st *stage) string {
+	at := func(st *env) string {
 		name, err := st.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: fayID})
 		if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
 			return string(refusal.Code)
@@ -257,11 +257,11 @@ func TestALockStays(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := play(t, known(), newPhone(fay, "fays-phone"))
+			st := newEnv(t, known(), newPhone(fay, "fays-phone"))
 			if got := at(st); got != "fay" {
 				t.Fatalf("before, the account is %q", got)
 			}
-			st.locks(samAt, "fay")
+			st.lock(samAt, "fay")
 			next := known()
 			next.People = slices.Clone(next.People)
 			change(&next)
@@ -282,14 +282,14 @@ func TestALockStays(t *testing.T) {
 func TestALockVoidsLinks(t *testing.T) {
 	s := usual()
 	s.People = []connectors.Person{{Name: "fay", UID: permissions.NoUID}, sam}
-	l := newLobby()
-	st := play(t, s, l)
+	l := newPairingChannel()
+	st := newEnv(t, s, l)
 	i, err := st.Invite(t.Context(), operator, "fay", "telegram")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.come[i.Code] = connectors.PairingCandidate{Address: "666", Name: "a thief"}
-	st.locks(samAt, "fay")
+	st.lock(samAt, "fay")
 	_, _, err = st.Pair(t.Context(), operator, i.Code, "666")
 	refused(t, err, permissions.CodeGone)
 	_, err = st.Invite(t.Context(), operator, "fay", "telegram")
@@ -304,10 +304,10 @@ func TestTheOperatorsPersonIsLocked(t *testing.T) {
 	s := usual()
 	s.UID = fayUID
 	f := newPhone(fay, "fays-phone")
-	st := play(t, s, f)
+	st := newEnv(t, s, f)
 	call := st.ask(t.Context(), network("x"))
 	id := st.shown(f.Memory, 1).Request.ID
-	st.locks(samAt, "fay")
+	st.lock(samAt, "fay")
 	_, err := st.OnPermission(t.Context(), connectors.Decision{From: operator, Request: id, Answer: allow()})
 	if err == nil {
 		t.Error("the operator decides for her")
@@ -348,14 +348,14 @@ func (s *slowVotes) PutLock(ctx context.Context, l permissions.Lock, r permissio
 func TestADecisionComesBeforeALockOrIsNone(t *testing.T) {
 	t.Run("A8/a decision under way", func(t *testing.T) {
 		slow := &slowVotes{voting: make(chan struct{}, 10), locking: make(chan struct{})}
-		st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{newPhone(fay, "fays-phone")}}
+		st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{newPhone(fay, "fays-phone")}}
 		st.through = func(s engine.Store) engine.Store {
 			slow.Store = s
 			return slow
 		}
 		st.open()
 		t.Cleanup(func() { st.stop() })
-		r := st.pose(self, keyed(network("x"), "1"))
+		r := st.submit(self, keyed(network("x"), "1"))
 		decided := make(chan error, 1)
 		decide := func() error {
 			_, err := st.OnPermission(context.Background(), connectors.Decision{From: fayAt("cli"), Request: r.ID, Answer: allow()})
@@ -363,7 +363,7 @@ func TestADecisionComesBeforeALockOrIsNone(t *testing.T) {
 		}
 		go func() { decided <- decide() }()
 		<-slow.voting
-		st.locks(samAt, "fay")
+		st.lock(samAt, "fay")
 		if err := <-decided; err != nil {
 			t.Fatal(err)
 		}
@@ -383,9 +383,9 @@ func TestADecisionComesBeforeALockOrIsNone(t *testing.T) {
 // TestALockTakesBackWhatWasGiven since a time, and lists what ran.
 func TestALockTakesBackWhatWasGiven(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	old := st.approved(f.Memory, tool("write_file", `{"n":0}`), allow(), true)
-	st.pass(time.Hour)
+	st.advance(time.Hour)
 	since := st.now().Add(-time.Minute)
 	unused := st.approved(f.Memory, tool("write_file", `{"n":1}`), allow(), true)
 	used := st.approved(f.Memory, network("used"), allow(), false)
@@ -427,7 +427,7 @@ func TestALockTakesBackWhatWasGiven(t *testing.T) {
 
 // TestAStoreThatFailsLocksAllTheSame: an unsaved lock holds until a restart.
 func TestAStoreThatFailsLocksAllTheSame(t *testing.T) {
-	st := play(t, usual(), newPhone(fay, "fays-phone"))
+	st := newEnv(t, usual(), newPhone(fay, "fays-phone"))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := st.Lock(gone, samAt, "fay", time.Time{}); err != nil {
@@ -467,10 +467,10 @@ func (f *fullDisk) Stop(ctx context.Context, by, via string, at time.Time) ([]pe
 	return cancelled, err
 }
 
-// onDisk is play over such a store.
-func onDisk(t *testing.T, s engine.Settings, people ...connectors.Connector) (*stage, *fullDisk) {
+// newFullDiskEnv is newEnv over such a store.
+func newFullDiskEnv(t *testing.T, s engine.Settings, people ...connectors.Connector) (*env, *fullDisk) {
 	disk := &fullDisk{}
-	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people}
+	st := &env{t: t, dir: t.TempDir(), settings: s, people: people}
 	st.through = func(s engine.Store) engine.Store {
 		disk.Store = s
 		return disk
@@ -482,15 +482,15 @@ func onDisk(t *testing.T, s engine.Settings, people ...connectors.Connector) (*s
 
 // TestALockThatCouldNotBeSaved is stored as soon as the store recovers, or at shutdown, and survives a restart.
 func TestALockThatCouldNotBeSaved(t *testing.T) {
-	for name, saved := range map[string]func(st *stage){
-		"A8/the disk has room again": func(st *stage) {
+	for name, saved := range map[string]func(st *env){
+		"A8/the disk has room again": func(st *env) {
 			st.eventually("it is not saved", func() bool { all, err := st.rows.Locks(t.Context()); return err == nil && len(all) == 1 })
 			st.eventually("it says that it is not saved", func() bool { return st.Locks()[0].Unsaved == nil })
 		},
-		"A8/a stop": func(*stage) {},
+		"A8/a stop": func(*env) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			st, disk := onDisk(t, known(), newPhone(fay, "fays-phone"))
+			st, disk := newFullDiskEnv(t, known(), newPhone(fay, "fays-phone"))
 			disk.full.Store(true)
 			_, err := st.Lock(t.Context(), samAt, "fay", st.now())
 			refused(t, err, permissions.CodeBroken)
@@ -517,10 +517,10 @@ func TestALockThatCouldNotBeSaved(t *testing.T) {
 // TestALockOfWhoIsLocked changes nothing: who locked first, when, and who agreed to unlock are kept.
 func TestALockOfWhoIsLocked(t *testing.T) {
 	t.Run("A8/locked again", func(t *testing.T) {
-		st := play(t, known(), newPhone(fay, "fays-phone"))
-		first := st.locks(samAt, "fay")
+		st := newEnv(t, known(), newPhone(fay, "fays-phone"))
+		first := st.lock(samAt, "fay")
 		unlocked(t, st, samAt, false)
-		st.pass(time.Hour)
+		st.advance(time.Hour)
 		again, err := st.Lock(t.Context(), kimAt, "fay", time.Time{})
 		if err != nil || !again.Already || again.By != "sam" || !again.At.Equal(first.At) ||
 			!slices.Equal(again.Unlocking, []string{"sam (uid:3000)"}) {

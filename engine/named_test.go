@@ -11,8 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// namer is a phone whose channel allocates message ids before sending. Confirmations of its sends may get lost.
-type namer struct {
+// idChannel is a phone whose channel allocates message ids before sending. Confirmations of its sends may get lost.
+type idChannel struct {
 	*phone
 
 	mu    sync.Mutex
@@ -23,16 +23,16 @@ type namer struct {
 	edits []string
 }
 
-var _ connectors.MessageIDAllocator = (*namer)(nil)
+var _ connectors.MessageIDAllocator = (*idChannel)(nil)
 
-func (n *namer) AllocateID(p connectors.Prompt) string {
+func (n *idChannel) AllocateID(p connectors.Prompt) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.names++
 	return fmt.Sprintf("%s-%d", p.Code, n.names)
 }
 
-func (n *namer) Send(_ context.Context, p connectors.Prompt) (string, error) {
+func (n *idChannel) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	n.mu.Lock()
 	n.sent = append(n.sent, p.Ref)
 	lost, seen := n.lost > 0, n.seen
@@ -48,7 +48,7 @@ func (n *namer) Send(_ context.Context, p connectors.Prompt) (string, error) {
 	return p.Ref, err
 }
 
-func (n *namer) Edit(_ context.Context, ref string, _ connectors.Prompt) error {
+func (n *idChannel) Edit(_ context.Context, ref string, _ connectors.Prompt) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.edits = append(n.edits, ref)
@@ -57,8 +57,8 @@ func (n *namer) Edit(_ context.Context, ref string, _ connectors.Prompt) error {
 
 // The id is stored before anything is sent, and a retry uses the same.
 func TestACardIsNamedBeforeItIsSent(t *testing.T) {
-	n := &namer{phone: newPhone(fay, "fays-phone"), lost: 2}
-	st := play(t, usual())
+	n := &idChannel{phone: newPhone(fay, "fays-phone"), lost: 2}
+	st := newEnv(t, usual())
 	n.seen = func(p connectors.Prompt) {
 		copies, err := st.rows.Copies(t.Context(), p.Request.ID)
 		if err != nil || len(copies) != 1 || copies[0].Ref != p.Ref || p.Ref == "" || !copies[0].SentAt.IsZero() {
@@ -80,10 +80,10 @@ func TestACardIsNamedBeforeItIsSent(t *testing.T) {
 // A request that was settled while the arrival of its prompt was unknown is settled on that prompt.
 func TestWhatMayHaveArrivedIsEdited(t *testing.T) {
 	t.Run("E3/what may have arrived", func(t *testing.T) {
-		n := &namer{phone: newPhone(fay, "fays-phone"), lost: 1000}
+		n := &idChannel{phone: newPhone(fay, "fays-phone"), lost: 1000}
 		tried := make(chan connectors.Prompt, 1000)
 		n.seen = func(p connectors.Prompt) { tried <- p }
-		st := play(t, usual(), n)
+		st := newEnv(t, usual(), n)
 		call := st.ask(t.Context(), network("x"))
 		p := <-tried
 		n.must(t, p.Request.ID, permissions.Deny)

@@ -10,8 +10,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// at sets the stage's clock to a time of day in Berlin.
-func at(t *testing.T, st *stage, clock string) {
+// at sets the clock to a time of day in Berlin.
+func at(t *testing.T, st *env, clock string) {
 	t.Helper()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -21,7 +21,7 @@ func at(t *testing.T, st *stage, clock string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st.set(when.Sub(st.now()))
+	st.setWallClock(when.Sub(st.now()))
 }
 
 // night is fay in Berlin, with quiet hours from ten to seven, and requests that wait for half a day.
@@ -53,7 +53,7 @@ func (p *phone) toldNothing(t *testing.T) {
 // requests.
 func TestANightlyRequestIsHeldAndAnsweredInTheMorning(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, night(t), f)
+	st := newEnv(t, night(t), f)
 	at(t, st, "2027-03-10 23:00")
 	first := st.ask(t.Context(), network("the nightly report"))
 	second := st.ask(t.Context(), tagged("", "@read:/srv"))
@@ -80,7 +80,7 @@ func TestANightlyRequestIsHeldAndAnsweredInTheMorning(t *testing.T) {
 }
 
 // remindersAre waits until that many reminders of a request are left.
-func (s *stage) remindersAre(t *testing.T, id permissions.ID, n int) {
+func (s *env) remindersAre(t *testing.T, id permissions.ID, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		r, err := s.rows.Read(t.Context(), id)
@@ -96,12 +96,12 @@ func (s *stage) remindersAre(t *testing.T, id permissions.ID, n int) {
 	t.Fatalf("not %d reminders are left", n)
 }
 
-func (s *stage) code(r permissions.Request) string { return s.rows.Coder().Encode(r.Number) }
+func (s *env) code(r permissions.Request) string { return s.rows.Coder().Encode(r.Number) }
 
 // High risk ignores quiet hours.
 func TestHighRiskIsNotHeldForTheMorning(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, night(t), f)
+	st := newEnv(t, night(t), f)
 	at(t, st, "2027-03-10 23:00")
 	st.ask(t.Context(), tool("run_command", `{"command":"ls"}`))
 	if st.shown(f.Memory, 1).Silent {
@@ -116,7 +116,7 @@ func TestHighRiskIsNotHeldForTheMorning(t *testing.T) {
 // By day a prompt makes a sound, and nobody is reminded of what they answered.
 func TestByDay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, night(t), f)
+	st := newEnv(t, night(t), f)
 	at(t, st, "2027-03-10 08:00")
 	call := st.ask(t.Context(), network("x"))
 	card := st.shown(f.Memory, 1)
@@ -138,7 +138,7 @@ func TestByDay(t *testing.T) {
 // Reminders that became due during downtime are merged as well.
 func TestRemindersAcrossARestart(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, night(t), f)
+	st := newEnv(t, night(t), f)
 	at(t, st, "2027-03-10 08:00")
 	st.ask(t.Context(), network("x"))
 	card := st.shown(f.Memory, 1)

@@ -17,7 +17,7 @@ func withCancel(parent ctx) (ctx, context.CancelFunc) { return context.WithCance
 // A caller reads its own requests only, and reading uses nothing.
 func TestFindReturnsOnlyTheCallersRequests(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	c, leave := withCancel(t.Context())
 	call := st.ask(c, network("x"))
 	card := st.shown(m, 1)
@@ -66,7 +66,7 @@ func TestFindReturnsOnlyTheCallersRequests(t *testing.T) {
 // People see the requests to them; the operator sees everything and may not decide it.
 func TestPeopleSeeOnlyRequestsToThem(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	call := st.ask(t.Context(), network("x"))
 	card := st.shown(m, 1)
 	id, code := string(card.Request.ID), card.Code
@@ -121,7 +121,7 @@ func TestWithoutPeopleTheOperatorDecides(t *testing.T) {
 	s := usual()
 	s.People, s.Routes = nil, nil
 	m := connectortest.NewMemory(connectors.Identity{Via: "terminal", Console: true, UID: permissions.NoUID}, connectortest.Always(allow()))
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	if r := st.get(st.ask(t.Context(), network("x"))); r.DecidedBy != "operator" {
 		t.Errorf("decided by %s", r.DecidedBy)
 	}

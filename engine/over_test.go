@@ -14,8 +14,8 @@ import (
 
 // What is over grants nothing, however it is found.
 
-// briefly asks, and leaves if there is no answer soon.
-func (s *stage) briefly(who permissions.Caller, q permissions.Request) (permissions.Request, error) {
+// askAndLeave asks, and leaves if there is no answer soon.
+func (s *env) askAndLeave(who permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), time.Second)
 	defer done()
@@ -23,7 +23,7 @@ func (s *stage) briefly(who permissions.Caller, q permissions.Request) (permissi
 }
 
 // approved asks a question and returns its answer as the asker got it; with without, the asker left before.
-func (s *stage) approved(m *connectortest.Memory, q permissions.Request, a permissions.Answer, without bool) permissions.Request {
+func (s *env) approved(m *connectortest.Memory, q permissions.Request, a permissions.Answer, without bool) permissions.Request {
 	s.t.Helper()
 	ctx, leave := context.WithCancel(s.t.Context())
 	defer leave()
@@ -48,7 +48,7 @@ func (s *stage) approved(m *connectortest.Memory, q permissions.Request, a permi
 }
 
 // revoked revokes the only grant.
-func (s *stage) revoked() {
+func (s *env) revoked() {
 	s.t.Helper()
 	grants, err := s.Grants(s.t.Context(), boss)
 	if err != nil || len(grants) != 1 {
@@ -60,7 +60,7 @@ func (s *stage) revoked() {
 }
 
 // eventually waits until ok is true.
-func (s *stage) eventually(what string, ok func() bool) {
+func (s *env) eventually(what string, ok func() bool) {
 	s.t.Helper()
 	over := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -85,28 +85,28 @@ func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
 		q       permissions.Request
 		answer  permissions.Answer
 		without bool // the asker left before the answer
-		then    func(*stage, permissions.Request)
+		then    func(*env, permissions.Request)
 		byKey   bool // asked again with the key alone, without its id
 	}{
-		{"its time is over", network("x"), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.pass(20 * time.Minute) }, false},
-		{"revoked", network("x"), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.revoked() }, false},
-		{"revoked, by its key", keyed(network("x")), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.revoked() }, true},
+		{"its time is over", network("x"), allowFor(quarter), false, func(st *env, _ permissions.Request) { st.advance(20 * time.Minute) }, false},
+		{"revoked", network("x"), allowFor(quarter), false, func(st *env, _ permissions.Request) { st.revoked() }, false},
+		{"revoked, by its key", keyed(network("x")), allowFor(quarter), false, func(st *env, _ permissions.Request) { st.revoked() }, true},
 		{"revoked before it was collected", keyed(network("x")), allowFor(quarter), true,
-			func(st *stage, _ permissions.Request) { st.revoked() }, true},
+			func(st *env, _ permissions.Request) { st.revoked() }, true},
 		{"once, under a key, a month ago", keyed(network("x")), allow(), false,
-			func(st *stage, _ permissions.Request) { st.pass(month) }, false},
-		{"once, read and never used, a month ago", network("x"), allow(), true, func(st *stage, r permissions.Request) {
+			func(st *env, _ permissions.Request) { st.advance(month) }, false},
+		{"once, read and never used, a month ago", network("x"), allow(), true, func(st *env, r permissions.Request) {
 			if _, err := st.Find(st.t.Context(), self, r.ID); err != nil {
 				st.t.Fatal(err)
 			}
-			st.pass(month)
+			st.advance(month)
 		}, false},
-		{"not collected, and the clock was set back", keyed(network("x")), allow(), true, func(st *stage, r permissions.Request) {
-			st.lapses(r.ID)
-			st.set(-15 * time.Minute)
+		{"not collected, and the clock was set back", keyed(network("x")), allow(), true, func(st *env, r permissions.Request) {
+			st.lapse(r.ID)
+			st.setWallClock(-15 * time.Minute)
 		}, true},
-		{"not collected, and the window is longer now", keyed(network("x")), allow(), true, func(st *stage, r permissions.Request) {
-			st.lapses(r.ID)
+		{"not collected, and the window is longer now", keyed(network("x")), allow(), true, func(st *env, r permissions.Request) {
+			st.lapse(r.ID)
 			longer := usual()
 			longer.Approvals.RedeemWindow = time.Hour
 			st.Configure(longer)
@@ -114,14 +114,14 @@ func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			r := st.approved(m, c.q, c.answer, c.without)
 			c.then(st, r)
 			again := c.q
 			if !c.byKey {
 				again.ID = r.ID
 			}
-			got, err := st.briefly(self, again)
+			got, err := st.askAndLeave(self, again)
 			if got.State == permissions.Approved || (err == nil && got.State == permissions.Pending) {
 				t.Errorf("it is %s, %v", got.State, err)
 			}
@@ -129,10 +129,10 @@ func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
 	}
 }
 
-// lapses lets the redeem window of an uncollected answer pass.
-func (s *stage) lapses(id permissions.ID) {
+// lapse lets the redeem window of an uncollected answer pass.
+func (s *env) lapse(id permissions.ID) {
 	s.t.Helper()
-	s.pass(20 * time.Minute)
+	s.advance(20 * time.Minute)
 	s.eventually("it does not lapse", func() bool {
 		r, err := s.rows.Read(s.t.Context(), id)
 		return err == nil && !r.LapsedAt.IsZero()
@@ -143,7 +143,7 @@ func (s *stage) lapses(id permissions.ID) {
 // rest.
 func TestAHeldPermissionThatIsRevokedMeanwhile(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	st.approved(m, network("docs"), allowFor(quarter), false)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -164,7 +164,7 @@ func TestAHeldPermissionThatIsRevokedMeanwhile(t *testing.T) {
 // One that was not revoked counts as used.
 func TestAHeldPermissionIsCountedWithTheRest(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	st.approved(m, network("docs"), allowFor(quarter), false)
 	st.approved(m, tagged("", "@network", "@write:/srv/www"), allow(), false)
 	grants, err := st.Grants(t.Context(), boss)
@@ -177,23 +177,23 @@ func TestAGrantIsNotProlongedByAClockThatIsSetBack(t *testing.T) {
 	for _, restartFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("D6/a grant, restarted first %v", restartFirst), func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			st.approved(m, network("docs"), allowFor(quarter), false)
 			if restartFirst {
 				m = connectortest.NewMemory(fayAt("memory"), nil)
 				st.restart(m)
 			}
-			st.pass(14 * time.Minute)
-			st.set(-13 * time.Minute)
-			st.pass(10 * time.Minute) // 24 minutes after the answer, which was for 15
+			st.advance(14 * time.Minute)
+			st.setWallClock(-13 * time.Minute)
+			st.advance(10 * time.Minute) // 24 minutes after the answer, which was for 15
 			if !restartFirst {
-				if _, err := st.briefly(self, network("in between")); !errors.Is(err, context.DeadlineExceeded) {
+				if _, err := st.askAndLeave(self, network("in between")); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("before the restart: %v", err)
 				}
 				m = connectortest.NewMemory(fayAt("memory"), nil)
 				st.restart(m)
 			}
-			if got, err := st.briefly(self, network("afterwards")); got.State == permissions.Approved {
+			if got, err := st.askAndLeave(self, network("afterwards")); got.State == permissions.Approved {
 				t.Errorf("restarted first %v: it is %s via %s, %v", restartFirst, got.State, got.DecidedVia, err)
 			}
 		})
@@ -201,15 +201,15 @@ func TestAGrantIsNotProlongedByAClockThatIsSetBack(t *testing.T) {
 }
 
 func TestATokenThatIsOverStaysOver(t *testing.T) {
-	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	st := newEnv(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
 	secret, _, err := st.CreateToken(t.Context(), boss, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st.pass(2 * time.Hour)
+	st.advance(2 * time.Hour)
 	_, err = st.Prove(t.Context(), secret, 1)
 	refused(t, err, permissions.CodeToken)
-	st.set(-90 * time.Minute)
+	st.setWallClock(-90 * time.Minute)
 	_, err = st.Prove(t.Context(), secret, 1)
 	refused(t, err, permissions.CodeToken)
 }
@@ -219,40 +219,40 @@ func TestTheLimitOfPromptsRefusesNothingThatPromptsNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	s := usual()
 	s.Limits.PromptsPerMinute = 2
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	st.approved(m, network("docs"), allowFor(quarter), false)
 	q := tagged("", "@write:/srv/www")
 	q.Key = "k"
 	st.approved(m, q, allow(), false)
-	if r, err := st.briefly(self, network("held")); err != nil || r.State != permissions.Approved {
+	if r, err := st.askAndLeave(self, network("held")); err != nil || r.State != permissions.Approved {
 		t.Errorf("held: %s, %v", r.State, err)
 	}
-	if r, err := st.briefly(self, q); err != nil || r.State != permissions.Approved {
+	if r, err := st.askAndLeave(self, q); err != nil || r.State != permissions.Approved {
 		t.Errorf("by its key: %s, %v", r.State, err)
 	}
-	_, err := st.briefly(self, tagged("", "@read:/new"))
+	_, err := st.askAndLeave(self, tagged("", "@read:/new"))
 	refused(t, err, permissions.CodeLimit)
 }
 
 // Calls that propose the same id or the same name get no other question's answer.
 func TestTwoQuestionsUnderOneName(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	first := network("docs")
 	first.Call, first.ID = "c1", permissions.NewID(st.now())
-	r, err := st.briefly(self, first)
+	r, err := st.askAndLeave(self, first)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	second := tagged("", "@write:/srv/www")
 	second.Call, second.ID = "", first.ID
-	_, err = st.briefly(self, second)
+	_, err = st.askAndLeave(self, second)
 	refused(t, err, permissions.CodeKeyTaken)
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow()}); err != nil {
 		t.Fatal(err)
 	}
 	second.Call, second.ID = "c1", ""
-	if got, err := st.briefly(self, second); got.State == permissions.Approved {
+	if got, err := st.askAndLeave(self, second); got.State == permissions.Approved {
 		t.Errorf("another question's approval: %s, %v", got.State, err)
 	}
 }
@@ -262,14 +262,14 @@ func TestRacingCallsWithOneID(t *testing.T) {
 	settings := usual()
 	settings.Limits.PendingPerCaller = 0
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
-	st := play(t, settings, m)
+	st := newEnv(t, settings, m)
 	for range 20 {
 		id := permissions.NewID(st.now())
 		ends := make(chan error, 2)
 		for _, q := range []permissions.Request{tagged("", "@write:/"+string(id)), tagged("", "@read:/"+string(id))} {
 			q.ID = id
 			go func() {
-				_, err := st.briefly(self, q)
+				_, err := st.askAndLeave(self, q)
 				ends <- err
 			}()
 		}

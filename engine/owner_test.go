@@ -44,7 +44,7 @@ func TestARouteAsksTheOwner(t *testing.T) {
 			route.Escalate.Moment, route.Escalate.To = moment, c.escalate
 			s.Routes = []engine.Route{route}
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			caller := permissions.CallerUID(c.uid)
 			if c.person != "-" {
 				secret, _, err := st.CreateToken(t.Context(), boss, "deploy", c.person, 0)
@@ -73,7 +73,7 @@ func TestARouteAsksTheOwner(t *testing.T) {
 func TestTheTokensOfANameAreOfOnePerson(t *testing.T) {
 	s := usual()
 	s.Routes = []engine.Route{{Ask: []string{permissions.OwnerName}}}
-	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	if _, _, err := st.CreateToken(t.Context(), boss, "deploy", "sam", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -104,24 +104,24 @@ func TestTheTokensOfANameAreOfOnePerson(t *testing.T) {
 func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		expires time.Duration
-		end     func(t *testing.T, st *stage, token permissions.Token)
+		end     func(t *testing.T, st *env, token permissions.Token)
 		deaf    bool // the call is not woken, as when a server checks its calls itself
 	}{
-		"G2/revoked by its name": {0, func(t *testing.T, st *stage, token permissions.Token) {
+		"G2/revoked by its name": {0, func(t *testing.T, st *env, token permissions.Token) {
 			if _, err := st.RevokeToken(t.Context(), boss, token.Name); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
-		"G2/revoked by its id, not woken": {0, func(t *testing.T, st *stage, token permissions.Token) {
+		"G2/revoked by its id, not woken": {0, func(t *testing.T, st *env, token permissions.Token) {
 			if _, err := st.RevokeToken(t.Context(), boss, string(token.ID)); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
-		"G2/expired": {time.Second, func(*testing.T, *stage, permissions.Token) {}, false},
+		"G2/expired": {time.Second, func(*testing.T, *env, permissions.Token) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			secret, token, err := st.CreateToken(t.Context(), boss, "deploy", "fay", c.expires)
 			if err != nil {
 				t.Fatal(err)
@@ -189,7 +189,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 			s := usual()
 			s.Approvals.Scopes = append(s.Approvals.Scopes, permissions.Always)
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			secret, _, err := st.CreateToken(t.Context(), boss, "deploy", "fay", expires)
 			if err != nil {
 				t.Fatal(err)
@@ -229,7 +229,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 			say(unused, allow())
 			say(no, permissions.Deny)
 			if expires > 0 {
-				st.pass(expires)
+				st.advance(expires)
 				_, err := st.Prove(t.Context(), secret, askerUID)
 				refused(t, err, permissions.CodeToken)
 			} else if _, err := st.RevokeToken(t.Context(), boss, "deploy"); err != nil {
@@ -269,7 +269,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 func TestATokensNameIsNeverAPersonsByMistake(t *testing.T) {
 	s := usual()
 	s.Bonds = map[string]permissions.Binding{"agent:helper": {Agent: "helper", Person: "fay"}}
-	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	_, _, err := st.CreateToken(t.Context(), boss, "helper", "", 0)
 	refused(t, err, permissions.CodeInvalid)
 	if _, _, err := st.CreateToken(t.Context(), boss, "deploy", "sam", 0); err != nil {
@@ -291,7 +291,7 @@ func TestWhatAnExpiredTokenLeftIsWithdrawn(t *testing.T) {
 	for name, presented := range map[string]bool{"presented": true, "not presented": false} {
 		t.Run(name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			ids := map[string][]permissions.ID{}
 			var secret permissions.Secret
 			for i, name := range []string{"deploy", "build"} { // the other one's token does not expire
@@ -316,7 +316,7 @@ func TestWhatAnExpiredTokenLeftIsWithdrawn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			st.pass(2 * time.Minute)
+			st.advance(2 * time.Minute)
 			if presented {
 				_, err := st.Prove(t.Context(), secret, askerUID)
 				refused(t, err, permissions.CodeToken)

@@ -12,23 +12,23 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// lobby is a channel in memory with pairing: the candidate set for a code follows its link.
-type lobby struct {
+// pairingChannel is a channel in memory with pairing: the candidate set for a code follows its link.
+type pairingChannel struct {
 	*connectortest.Memory
 	come map[string]connectors.PairingCandidate
 	told []string
 }
 
-func newLobby() *lobby {
-	return &lobby{Memory: connectortest.NewMemory(fayAt("telegram"), nil), come: map[string]connectors.PairingCandidate{}}
+func newPairingChannel() *pairingChannel {
+	return &pairingChannel{Memory: connectortest.NewMemory(fayAt("telegram"), nil), come: map[string]connectors.PairingCandidate{}}
 }
 
-func (l *lobby) Invite(context.Context) (connectors.Invitation, error) {
+func (l *pairingChannel) Invite(context.Context) (connectors.Invitation, error) {
 	code := strconv.Itoa(len(l.come) + len(l.told) + 1)
 	return connectors.Invitation{Code: code, Link: "link " + code, Until: time.Now().Add(time.Hour)}, nil
 }
 
-func (l *lobby) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
+func (l *pairingChannel) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
 	if g, came := l.come[code]; came {
 		return g, nil
 	}
@@ -38,21 +38,21 @@ func (l *lobby) AwaitCandidate(ctx context.Context, code string) (connectors.Pai
 	return connectors.PairingCandidate{}, connectors.ErrNoInvitation
 }
 
-func (l *lobby) Dismiss(code string)           { l.told = append(l.told, "dismissed "+code) }
-func (l *lobby) Greet(_, address, name string) { l.told = append(l.told, address+" is "+name) }
-func (l *lobby) Release(address, name string)  { l.told = append(l.told, address+" was "+name) }
+func (l *pairingChannel) Dismiss(code string)           { l.told = append(l.told, "dismissed "+code) }
+func (l *pairingChannel) Greet(_, address, name string) { l.told = append(l.told, address+" is "+name) }
+func (l *pairingChannel) Release(address, name string)  { l.told = append(l.told, address+" was "+name) }
 
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
-// enrol pairs the account with an id with a person, or returns the error.
-func (s *stage) enrol(l *lobby, name, address string) (was permissions.Pairing, err error) {
+// pair pairs the account with an id with a person, or returns the error.
+func (s *env) pair(l *pairingChannel, name, address string) (was permissions.Pairing, err error) {
 	s.t.Helper()
-	_, was, err = s.bring(l, name, connectors.PairingCandidate{Address: address, Name: "somebody"})
+	_, was, err = s.pairCandidate(l, name, connectors.PairingCandidate{Address: address, Name: "somebody"})
 	return was, err
 }
 
-// bring is enrol with everything the channel says about the candidate, and returns the stored pairing too.
-func (s *stage) bring(l *lobby, name string, g connectors.PairingCandidate) (now, was permissions.Pairing, err error) {
+// pairCandidate is enrol with everything the channel says about the candidate, and returns the stored pairing too.
+func (s *env) pairCandidate(l *pairingChannel, name string, g connectors.PairingCandidate) (now, was permissions.Pairing, err error) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, name, l.Name())
 	if err != nil {
@@ -65,18 +65,18 @@ func (s *stage) bring(l *lobby, name string, g connectors.PairingCandidate) (now
 	return s.Pair(s.t.Context(), operator, i.Code, g.Address)
 }
 
-// at returns the person with a Telegram id, or empty.
-func (s *stage) at(id int64) string {
+// personByTelegram returns the person with a Telegram id, or empty.
+func (s *env) personByTelegram(id int64) string {
 	name, _ := s.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: strconv.FormatInt(id, 10)})
 	return name
 }
 
 func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
-	l, s := newLobby(), usual()
+	l, s := newPairingChannel(), usual()
 	s.People = []connectors.Person{fay, sam, {Name: "kim", UID: permissions.NoUID, Addresses: map[string]string{"telegram": "8888"}}}
-	st := play(t, s, l)
-	if _, err := st.enrol(l, "fay", "4242"); err != nil || st.at(4242) != "fay" {
-		t.Fatalf("paired: %v, %q", err, st.at(4242))
+	st := newEnv(t, s, l)
+	if _, err := st.pair(l, "fay", "4242"); err != nil || st.personByTelegram(4242) != "fay" {
+		t.Fatalf("paired: %v, %q", err, st.personByTelegram(4242))
 	}
 	for what, c := range map[string]struct {
 		name, address, says string
@@ -86,32 +86,32 @@ func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
 		"an id in the file":     {"kim", "1", "stands in the configuration"},
 		"nobody":                {"eve", "1", "there are fay, sam, kim"},
 	} {
-		if _, err := st.enrol(l, c.name, c.address); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := st.pair(l, c.name, c.address); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if was, err := st.enrol(l, "fay", "5151"); err != nil || was.Address != "4242" || st.at(4242) != "" || st.at(5151) != "fay" {
+	if was, err := st.pair(l, "fay", "5151"); err != nil || was.Address != "4242" || st.personByTelegram(4242) != "" || st.personByTelegram(5151) != "fay" {
 		t.Errorf("another phone: %v, %v", was, err)
 	}
 	st.restart(l)
-	if st.at(5151) != "fay" {
+	if st.personByTelegram(5151) != "fay" {
 		t.Error("a restart forgets it")
 	}
 
 	next := s
 	next.People = []connectors.Person{fay, {Name: "sam", UID: 3000, Addresses: map[string]string{"telegram": "5151"}}}
 	st.Configure(next)
-	if st.at(5151) != "sam" {
-		t.Errorf("the file does not win: %q", st.at(5151))
+	if st.personByTelegram(5151) != "sam" {
+		t.Errorf("the file does not win: %q", st.personByTelegram(5151))
 	}
 	next.People = []connectors.Person{fay, sam}
 	next.People[0] = next.People[0].At("telegram", "9999")
 	st.Configure(next)
-	if st.at(9999) != "fay" || st.at(5151) != "" {
+	if st.personByTelegram(9999) != "fay" || st.personByTelegram(5151) != "" {
 		t.Error("the file does not win over her own pairing")
 	}
 	st.Configure(s)
-	if _, err := st.Unpair(t.Context(), operator, "fay", "telegram"); err != nil || st.at(5151) != "" {
+	if _, err := st.Unpair(t.Context(), operator, "fay", "telegram"); err != nil || st.personByTelegram(5151) != "" {
 		t.Errorf("unpaired: %v", err)
 	}
 	_, err := st.Unpair(t.Context(), operator, "kim", "telegram")
@@ -126,8 +126,8 @@ func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
 }
 
 func TestPairingIsTheOperatorsAndNeedsTheGuest(t *testing.T) {
-	l := newLobby()
-	st := play(t, usual(), l)
+	l := newPairingChannel()
+	st := newEnv(t, usual(), l)
 	i, err := st.Invite(t.Context(), operator, "fay", "telegram")
 	if err != nil {
 		t.Fatal(err)
@@ -142,17 +142,17 @@ func TestPairingIsTheOperatorsAndNeedsTheGuest(t *testing.T) {
 			t.Errorf("somebody else: %v", err)
 		}
 	}
-	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.at(4242) != "" {
+	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.personByTelegram(4242) != "" {
 		t.Errorf("nobody came: %v", err)
 	}
 	l.come[i.Code] = connectors.PairingCandidate{Address: "6666"}
-	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.at(4242) != "" {
+	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.personByTelegram(4242) != "" {
 		t.Errorf("somebody else came: %v", err)
 	}
 	if err := st.Dismiss(t.Context(), operator, i.Code); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := st.Pair(t.Context(), operator, i.Code, "6666"); err == nil || st.at(6666) != "" {
+	if _, _, err := st.Pair(t.Context(), operator, i.Code, "6666"); err == nil || st.personByTelegram(6666) != "" {
 		t.Errorf("after it was taken back: %v", err)
 	}
 	if _, err := st.Invite(t.Context(), operator, "fay", "pigeon"); err == nil {

@@ -16,7 +16,7 @@ import (
 func TestAQuorumOfTwoWithAThirdByEscalation(t *testing.T) {
 	t.Run("A8/a quorum of two", func(t *testing.T) {
 		f, s, k := phones()
-		st := play(t, team(), f, s, k)
+		st := newEnv(t, team(), f, s, k)
 		call := st.ask(t.Context(), network("deploy"))
 		id := st.shown(f.Memory, 1).Request.ID
 		st.shown(s.Memory, 1)
@@ -30,7 +30,7 @@ func TestAQuorumOfTwoWithAThirdByEscalation(t *testing.T) {
 		if _, err := k.says(t, id, allow()); err == nil {
 			t.Fatal("kim decided before the escalation")
 		}
-		st.pass(8 * time.Minute)
+		st.advance(8 * time.Minute)
 		card := st.shown(k.Memory, 1)
 		if len(card.Request.Votes) != 1 || !slices.Equal(card.Request.Asked, []string{"fay", "sam", "kim"}) {
 			t.Fatalf("kim sees %v, asked are %v", card.Request.Votes, card.Request.Asked)
@@ -57,7 +57,7 @@ func TestTheFirstWhoCannotBeReachedEscalatesAtOnce(t *testing.T) {
 			} else {
 				s.FailSend(-1, blocked)
 			}
-			st := play(t, team(), f, s, k)
+			st := newEnv(t, team(), f, s, k)
 			call := st.ask(t.Context(), network("deploy"))
 			id := st.shown(f.Memory, 1).Request.ID
 			st.shown(k.Memory, 1)
@@ -74,7 +74,7 @@ func TestFewerThanTheQuorumCanBeReached(t *testing.T) {
 	f, s, k := phones()
 	s.FailSend(-1, &connectors.UnreachableError{Reason: "sam has blocked the bot"})
 	k.FailReach(&connectors.UnreachableError{Reason: "kim was never paired"})
-	st := play(t, team(), f, s, k)
+	st := newEnv(t, team(), f, s, k)
 	got := st.get(st.ask(t.Context(), network("deploy")))
 	text := permissions.Result(got).Text
 	if got.State != permissions.Undeliverable || !strings.Contains(text, "sam has blocked the bot") ||
@@ -90,7 +90,7 @@ func TestAPersonsChannelsInTheirOrder(t *testing.T) {
 	person.Via = []string{"telegram", "whatsapp", "web"}
 	settings.People = []connectors.Person{person, sam}
 	telegram, whatsapp, other := newPhone(fay, "telegram"), newPhone(fay, "whatsapp"), newPhone(fay, "pager")
-	st := play(t, settings, other, whatsapp, telegram)
+	st := newEnv(t, settings, other, whatsapp, telegram)
 
 	first := st.ask(t.Context(), network("the first works"))
 	telegram.must(t, st.shown(telegram.Memory, 1).Request.ID, allow())
@@ -130,10 +130,10 @@ func TestTheNextChannelHasItsOwnTime(t *testing.T) {
 	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
 	telegram.FailSend(-1, errors.New("no network"))
 	whatsapp.FailSend(1, errors.New("no network"))
-	st := play(t, settings, telegram, whatsapp)
+	st := newEnv(t, settings, telegram, whatsapp)
 	call := st.ask(t.Context(), network("x"))
 	st.pending(1)
-	st.pass(3 * time.Minute)
+	st.advance(3 * time.Minute)
 	whatsapp.must(t, st.shown(whatsapp.Memory, 1).Request.ID, permissions.Deny)
 	if got := st.get(call); got.State != permissions.Denied {
 		t.Errorf("the asker got %s", got.State)
@@ -147,7 +147,7 @@ func TestPeopleAreRemovedAndAddedWhileARequestIsPending(t *testing.T) {
 		f, s, k := phones()
 		settings := team()
 		settings.Routes[0].Escalate.To = nil
-		st := play(t, settings, f, s, k)
+		st := newEnv(t, settings, f, s, k)
 		call := st.ask(t.Context(), network("deploy"))
 		id := st.shown(f.Memory, 1).Request.ID
 		f.must(t, id, allow())
@@ -182,7 +182,7 @@ func TestPeopleAreRemovedAndAddedWhileARequestIsPending(t *testing.T) {
 // People who are removed while the daemon is down are removed too.
 func TestAPersonWhoIsRemovedWhileTheDaemonIsDown(t *testing.T) {
 	f, s, k := phones()
-	st := play(t, team(), f, s, k)
+	st := newEnv(t, team(), f, s, k)
 	st.ask(t.Context(), network("deploy"))
 	id := st.shown(f.Memory, 1).Request.ID
 	f.must(t, id, allow())
@@ -193,7 +193,7 @@ func TestAPersonWhoIsRemovedWhileTheDaemonIsDown(t *testing.T) {
 	_, err := f.says(t, id, permissions.Deny)
 	refused(t, err, permissions.CodeNotYours)
 	s.must(t, id, allow())
-	st.pass(8 * time.Minute)
+	st.advance(8 * time.Minute)
 	st.shown(k.Memory, 1)
 	if r := k.must(t, id, allow()); r.State != permissions.Approved || slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool {
 		return v.By == "fay"
@@ -206,7 +206,7 @@ func TestTheNarrowestScopeOfSeveralVotes(t *testing.T) {
 	f, s, k := phones()
 	settings := team()
 	settings.Approvals.Scopes = append(settings.Approvals.Scopes, permissions.For(time.Hour), permissions.Always)
-	st := play(t, settings, f, s, k)
+	st := newEnv(t, settings, f, s, k)
 	for i, c := range []struct{ fay, sam, want permissions.Scope }{
 		{permissions.Session, permissions.Once, permissions.Once},
 		{permissions.Session, permissions.Session, permissions.Session},
@@ -232,7 +232,7 @@ func TestTheNarrowestScopeOfSeveralVotes(t *testing.T) {
 func TestOneVoteAPersonThroughAnyChannel(t *testing.T) {
 	f, s, k := phones()
 	second := newPhone(fay, "fays-tablet")
-	st := play(t, team(), f, second, s, k)
+	st := newEnv(t, team(), f, second, s, k)
 	call := st.ask(t.Context(), network("deploy"))
 	id := st.shown(f.Memory, 1).Request.ID
 	f.must(t, id, allow())
@@ -255,7 +255,7 @@ func TestSixtyFourRacingVotersHaveOneOutcome(t *testing.T) {
 		f, s, k := phones()
 		settings := team()
 		settings.Routes[0].Ask, settings.Routes[0].Escalate.To = []string{"fay", "sam", "kim"}, nil
-		st := play(t, settings, f, s, k)
+		st := newEnv(t, settings, f, s, k)
 		for round := range 8 {
 			call := st.ask(t.Context(), tagged("", fmt.Sprint("@read:/srv/", round)))
 			id := st.shown(f.Memory, round+1).Request.ID

@@ -12,7 +12,7 @@ import (
 // A reminder blocks the next for a minute: what it named is not named again, and news waits until then. An unsent
 // reminder blocks nothing.
 func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
-	named := func(c *crowd) (all []int) {
+	named := func(c *recordingChannel) (all []int) {
 		c.phone.mu.Lock()
 		defer c.phone.mu.Unlock()
 		for _, n := range c.told {
@@ -20,8 +20,8 @@ func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 		}
 		return all
 	}
-	for name, do := range map[string]func(t *testing.T, c *crowd, st *stage) []int{
-		"a burst": func(t *testing.T, _ *crowd, st *stage) []int {
+	for name, do := range map[string]func(t *testing.T, c *recordingChannel, st *env) []int{
+		"a burst": func(t *testing.T, _ *recordingChannel, st *env) []int {
 			for i := range 20 {
 				st.ask(t.Context(), network(fmt.Sprintf("one of many, %d", i)))
 				<-time.After(time.Second)
@@ -29,7 +29,7 @@ func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 			<-time.After(14 * time.Minute)
 			return []int{20, 20} // at half the time, and at four fifths of it
 		},
-		"what is new": func(t *testing.T, c *crowd, st *stage) []int {
+		"what is new": func(t *testing.T, c *recordingChannel, st *env) []int {
 			st.ask(t.Context(), network("old"))
 			<-time.After(7*time.Minute + 25*time.Second)
 			brief := network("new")
@@ -46,7 +46,7 @@ func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 			<-time.After(45 * time.Second)
 			return []int{2, 3}
 		},
-		"one that failed": func(t *testing.T, c *crowd, st *stage) []int {
+		"one that failed": func(t *testing.T, c *recordingChannel, st *env) []int {
 			st.ask(t.Context(), network("x"))
 			<-time.After(7 * time.Minute)
 			c.failing("fay", errors.New("no network"))
@@ -55,9 +55,9 @@ func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, s := newCrowd(), usual()
+			c, s := newRecordingChannel(), usual()
 			s.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 80}}
-			bubble(t, s, c, func(t *testing.T, st *stage) {
+			inVirtualTime(t, s, c, func(t *testing.T, st *env) {
 				want := do(t, c, st)
 				if got := named(c); fmt.Sprint(got) != fmt.Sprint(want) {
 					t.Errorf("reminders of %v requests; want %v", got, want)

@@ -37,8 +37,8 @@ func keyed(q permissions.Request, k string) permissions.Request {
 	return q
 }
 
-// pose submits a request, which must be accepted.
-func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissions.Request {
+// submit submits a request, which must be accepted.
+func (s *env) submit(caller permissions.Caller, q permissions.Request) permissions.Request {
 	s.t.Helper()
 	r, err := s.Approvals().Submit(s.t.Context(), caller, q)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissio
 }
 
 // use uses an approval, which must succeed.
-func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) permissions.Request {
+func (s *env) use(caller permissions.Caller, id permissions.ID, call string) permissions.Request {
 	s.t.Helper()
 	r, err := s.Approvals().Use(s.t.Context(), caller, id, call)
 	if err != nil {
@@ -60,14 +60,14 @@ func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) p
 // A submitted request is found by its key whatever its state, and an approval is used once.
 func TestSubmitAndUse(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
+	st := newEnv(t, owned(), f)
 	q := keyed(tool("write_file", `{"path":"a"}`), "s1/1")
 	q.Background = false
-	r := st.pose(helper, q)
+	r := st.submit(helper, q)
 	if r.State != permissions.Pending || !slices.Equal(r.Asked, []string{"fay"}) || r.Background || r.Agent != "helper" {
 		t.Fatalf("%+v", r)
 	}
-	if again := st.pose(helper, q); again.ID != r.ID {
+	if again := st.submit(helper, q); again.ID != r.ID {
 		t.Errorf("it was asked again: %s", again.ID)
 	}
 	other := q
@@ -99,8 +99,8 @@ func TestSubmitAndUse(t *testing.T) {
 	}
 	_, err = st.Approvals().Use(t.Context(), helper, r.ID, "another")
 	refused(t, err, permissions.CodeNoUse)
-	st.pass(31 * 24 * time.Hour)
-	if again := st.pose(helper, q); again.ID != r.ID {
+	st.advance(31 * 24 * time.Hour)
+	if again := st.submit(helper, q); again.ID != r.ID {
 		t.Errorf("a month later it was asked again: %s", again.ID)
 	}
 }
@@ -108,8 +108,8 @@ func TestSubmitAndUse(t *testing.T) {
 // Of many concurrent uses of one approval, one succeeds.
 func TestUsedByOne(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
-	r := st.pose(helper, keyed(network("x"), "k"))
+	st := newEnv(t, owned(), f)
+	r := st.submit(helper, keyed(network("x"), "k"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
 	var mu sync.Mutex
 	won := map[string]bool{}
@@ -132,21 +132,21 @@ func TestUsedByOne(t *testing.T) {
 // An approval that lapsed uncollected, as during downtime, is not lost to a session.
 func TestLapsedAndUsed(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
+	st := newEnv(t, owned(), f)
 	q := keyed(network("x"), "k")
-	r := st.pose(helper, q)
+	r := st.submit(helper, q)
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
-	st.pass(time.Hour)
+	st.advance(time.Hour)
 	f.edited(t, st, func(p connectors.Prompt) bool { return !p.Request.LapsedAt.IsZero() })
 	st.restart(newPhone(fay, "fays-phone"))
-	if got := st.pose(helper, q); got.ID != r.ID || got.State != permissions.Approved {
+	if got := st.submit(helper, q); got.ID != r.ID || got.State != permissions.Approved {
 		t.Fatalf("%s of %s", got.State, got.ID)
 	}
 	st.use(helper, r.ID, "k")
 }
 
 // edited waits until ok accepts the first prompt.
-func (p *phone) edited(t *testing.T, st *stage, ok func(connectors.Prompt) bool) {
+func (p *phone) edited(t *testing.T, st *env, ok func(connectors.Prompt) bool) {
 	t.Helper()
 	st.edited(p.Memory, 1, ok)
 }
@@ -154,15 +154,15 @@ func (p *phone) edited(t *testing.T, st *stage, ok func(connectors.Prompt) bool)
 // An approval is checked again at its use.
 func TestUseLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(st *stage, s *engine.Settings)
+		change func(st *env, s *engine.Settings)
 		code   permissions.Code
 	}{
-		"forbidden by now": {func(_ *stage, s *engine.Settings) {
+		"forbidden by now": {func(_ *env, s *engine.Settings) {
 			s.Policies = map[string]permissions.Policy{helper.Name: {Forbidden: []string{"write_file"}}}
 		}, permissions.CodeForbidden},
-		"the daemon's own by now": {func(_ *stage, s *engine.Settings) { s.Own = []string{"/srv"} }, permissions.CodeOwnFiles},
-		"not held any more":       {func(_ *stage, s *engine.Settings) { s.Holdings = nil }, permissions.CodeNoUse},
-		"stopped": {func(st *stage, _ *engine.Settings) {
+		"the daemon's own by now": {func(_ *env, s *engine.Settings) { s.Own = []string{"/srv"} }, permissions.CodeOwnFiles},
+		"not held any more":       {func(_ *env, s *engine.Settings) { s.Holdings = nil }, permissions.CodeNoUse},
+		"stopped": {func(st *env, _ *engine.Settings) {
 			if _, err := st.StopAll(st.t.Context(), boss); err != nil {
 				st.t.Fatal(err)
 			}
@@ -170,14 +170,14 @@ func TestUseLooksAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newPhone(fay, "fays-phone")
-			st := play(t, owned(), f)
+			st := newEnv(t, owned(), f)
 			q := keyed(tool("write_file", `{"path":"a"}`), "k")
 			tags, err := permissions.ParseTags([]string{"@workspace", "@write:/srv/www"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			q.Tags = tags
-			r := st.pose(helper, q)
+			r := st.submit(helper, q)
 			if !slices.Equal(r.Held, []permissions.Tag{permissions.Workspace}) || len(r.Under) != 0 {
 				t.Errorf("held %v under %v", r.Held, r.Under)
 			}
@@ -194,8 +194,8 @@ func TestUseLooksAgain(t *testing.T) {
 // An approval that depends on a grant ends with it, even if nobody was asked.
 func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
-	st.pose(helper, keyed(network("first"), "1"))
+	st := newEnv(t, owned(), f)
+	st.submit(helper, keyed(network("first"), "1"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
 	if held, err := st.Approvals().Held(t.Context(), helper, "s1"); err != nil ||
 		!slices.Equal(held, []permissions.Tag{permissions.Workspace, permissions.Network}) {
@@ -204,7 +204,7 @@ func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 	if held, err := st.Approvals().Held(t.Context(), helper, "s2"); err != nil || len(held) != 1 {
 		t.Errorf("in another session %v, %v", held, err)
 	}
-	second := st.pose(helper, keyed(network("second"), "2"))
+	second := st.submit(helper, keyed(network("second"), "2"))
 	if second.State != permissions.Approved || second.DecidedVia != permissions.ViaGrant || len(second.Under) != 1 {
 		t.Fatalf("%+v", second)
 	}
@@ -217,7 +217,7 @@ func TestUseOfWhatRestsOnAGrant(t *testing.T) {
 
 // Evaluate says what would be needed, without asking anybody.
 func TestJudge(t *testing.T) {
-	st := play(t, owned(), newPhone(fay, "fays-phone"))
+	st := newEnv(t, owned(), newPhone(fay, "fays-phone"))
 	held := network("x")
 	held.Tags = []permissions.Tag{permissions.Workspace}
 	for name, c := range map[string]struct {
@@ -264,13 +264,13 @@ func TestAChildAsksItsAgentsPerson(t *testing.T) {
 	settings.Routes = append(settings.Routes, engine.Route{
 		Agents: []string{"helper"}, Tags: []permissions.Tag{permissions.Events}, Ask: []string{"sam"},
 	})
-	st := play(t, settings, f, s)
-	if r := st.pose(child, keyed(network("x"), "1")); !slices.Equal(r.Asked, []string{"fay"}) {
+	st := newEnv(t, settings, f, s)
+	if r := st.submit(child, keyed(network("x"), "1")); !slices.Equal(r.Asked, []string{"fay"}) {
 		t.Errorf("asked %v", r.Asked)
 	}
 	q := keyed(network("x"), "2")
 	q.Tags = []permissions.Tag{permissions.Events}
-	if r := st.pose(helper, q); !slices.Equal(r.Asked, []string{"sam"}) {
+	if r := st.submit(helper, q); !slices.Equal(r.Asked, []string{"sam"}) {
 		t.Errorf("asked %v", r.Asked)
 	}
 	_, err := st.Approvals().Submit(t.Context(), nobody, keyed(network("x"), "3"))
@@ -279,7 +279,7 @@ func TestAChildAsksItsAgentsPerson(t *testing.T) {
 	refused(t, err, permissions.CodeNoRoute)
 	settings.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"sam"}}}
 	st.Configure(settings)
-	if r := st.pose(child, keyed(network("y"), "4")); !slices.Equal(r.Asked, []string{"sam"}) {
+	if r := st.submit(child, keyed(network("y"), "4")); !slices.Equal(r.Asked, []string{"sam"}) {
 		t.Errorf("asked %v", r.Asked)
 	}
 }
@@ -289,10 +289,10 @@ func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	settings := owned()
 	settings.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}}
-	st := play(t, settings, f)
+	st := newEnv(t, settings, f)
 	q := keyed(network("x"), "1")
 	q.Background, q.Foreground = true, "helper"
-	if r := st.pose(child, q); !r.Background || r.Foreground != "helper" {
+	if r := st.submit(child, q); !r.Background || r.Foreground != "helper" {
 		t.Errorf("%+v", r)
 	}
 	q = network("theirs")
@@ -305,14 +305,14 @@ func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
 
 // A request for later may wait longer than one for now, but not for ever.
 func TestScheduledRequestsWaitLonger(t *testing.T) {
-	st := play(t, owned(), newPhone(fay, "fays-phone"))
+	st := newEnv(t, owned(), newPhone(fay, "fays-phone"))
 	q := keyed(network("tonight"), "1")
 	q.Session, q.Patience = "", 20*time.Hour
-	if r := st.pose(helper, q); r.Timeout() != 20*time.Hour {
+	if r := st.submit(helper, q); r.Timeout() != 20*time.Hour {
 		t.Errorf("it waits for %s", r.Timeout())
 	}
 	q.Key, q.Reason, q.Patience = "2", "next week", 25*time.Hour
-	if r := st.pose(helper, q); r.Timeout() != 24*time.Hour {
+	if r := st.submit(helper, q); r.Timeout() != 24*time.Hour {
 		t.Errorf("it waits for %s", r.Timeout())
 	}
 }
@@ -320,8 +320,8 @@ func TestScheduledRequestsWaitLonger(t *testing.T) {
 // Prompts never say that nobody waits for a session of ours.
 func TestASessionAlwaysWaits(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
-	r := st.pose(helper, keyed(network("x"), "1"))
+	st := newEnv(t, owned(), f)
+	r := st.submit(helper, keyed(network("x"), "1"))
 	check := func() {
 		t.Helper()
 		s, err := st.Find(t.Context(), helper, r.ID)
@@ -339,8 +339,8 @@ func TestASessionAlwaysWaits(t *testing.T) {
 
 // A request that reaches nobody ends at once, and says why.
 func TestSubmitToNobody(t *testing.T) {
-	st := play(t, owned(), newPhone(sam, "sams-phone"))
-	if r := st.pose(helper, keyed(network("x"), "1")); r.State != permissions.Undeliverable || r.Failure == "" {
+	st := newEnv(t, owned(), newPhone(sam, "sams-phone"))
+	if r := st.submit(helper, keyed(network("x"), "1")); r.State != permissions.Undeliverable || r.Failure == "" {
 		t.Errorf("%s, %q", r.State, r.Failure)
 	}
 }
@@ -349,23 +349,23 @@ func TestSubmitIsLimited(t *testing.T) {
 	settings := owned()
 	settings.Limits.PendingPerCaller = 2
 	f := newPhone(fay, "fays-phone")
-	st := play(t, settings, f)
-	st.pose(helper, keyed(network("a"), "a"))
-	st.pose(helper, keyed(network("b"), "b"))
+	st := newEnv(t, settings, f)
+	st.submit(helper, keyed(network("a"), "a"))
+	st.submit(helper, keyed(network("b"), "b"))
 	_, err := st.Approvals().Submit(t.Context(), helper, keyed(network("c"), "c"))
 	refused(t, err, permissions.CodeLimit)
-	st.pose(helper, keyed(network("b"), "b"))
+	st.submit(helper, keyed(network("b"), "b"))
 }
 
 // For our own agents there is no rest after two denials: the runtime ends the asking after three in a row.
 func TestOurAgentsAskAgainAfterTwoDenials(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
+	st := newEnv(t, owned(), f)
 	for i, key := range []string{"a", "b"} {
-		st.pose(helper, keyed(network("the same"), key))
+		st.submit(helper, keyed(network("the same"), key))
 		f.must(t, st.shown(f.Memory, i+1).Request.ID, permissions.Deny)
 	}
-	if r := st.pose(helper, keyed(network("the same"), "c")); r.State != permissions.Pending {
+	if r := st.submit(helper, keyed(network("the same"), "c")); r.State != permissions.Pending {
 		t.Errorf("the third is %s", r.State)
 	}
 }
@@ -373,13 +373,13 @@ func TestOurAgentsAskAgainAfterTwoDenials(t *testing.T) {
 // The end of a session ends its grants and its pending requests.
 func TestEndSession(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
-	st.pose(helper, keyed(network("x"), "1"))
+	st := newEnv(t, owned(), f)
+	st.submit(helper, keyed(network("x"), "1"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
-	waits := st.pose(child, keyed(tool("write_file", "{}"), "2"))
+	waits := st.submit(child, keyed(tool("write_file", "{}"), "2"))
 	other := keyed(tool("write_file", "{}"), "3")
 	other.Session = "s2"
-	others := st.pose(helper, other)
+	others := st.submit(helper, other)
 	for range 2 {
 		if err := st.Approvals().EndSession(t.Context(), helper, "s1"); err != nil {
 			t.Fatal(err)
@@ -400,8 +400,8 @@ func TestEndSession(t *testing.T) {
 
 func TestWithdrawIsForTheCallerAlone(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
-	r := st.pose(helper, keyed(network("x"), "1"))
+	st := newEnv(t, owned(), f)
+	r := st.submit(helper, keyed(network("x"), "1"))
 	refused(t, st.Approvals().Withdraw(t.Context(), child, r.ID, "fay"), permissions.CodeUnknown)
 	for range 2 {
 		if err := st.Approvals().Withdraw(t.Context(), helper, r.ID, "fay"); err != nil {
@@ -411,7 +411,7 @@ func TestWithdrawIsForTheCallerAlone(t *testing.T) {
 	if got, err := st.Approvals().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Cancelled || got.DecidedBy != "fay" {
 		t.Errorf("%s by %q, %v", got.State, got.DecidedBy, err)
 	}
-	answered := st.pose(helper, keyed(network("y"), "2"))
+	answered := st.submit(helper, keyed(network("y"), "2"))
 	f.must(t, answered.ID, permissions.Deny)
 	if err := st.Approvals().Withdraw(t.Context(), helper, answered.ID, "fay"); err != nil {
 		t.Errorf("of what is settled: %v", err)
@@ -420,7 +420,7 @@ func TestWithdrawIsForTheCallerAlone(t *testing.T) {
 
 // Approvals has no method that decides.
 func TestApprovalsCannotDecide(t *testing.T) {
-	st := play(t, owned(), newPhone(fay, "fays-phone"))
+	st := newEnv(t, owned(), newPhone(fay, "fays-phone"))
 	if _, decides := st.Approvals().(interface {
 		OnPermission(context.Context, connectors.Decision) (permissions.Request, error)
 	}); decides {
@@ -435,7 +435,7 @@ func TestApprovalsCannotDecide(t *testing.T) {
 func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 	s := owned()
 	s.Limits.AutoPerMinute = map[string]int{"*": 2}
-	st := play(t, s, newPhone(fay, "fays-phone"))
+	st := newEnv(t, s, newPhone(fay, "fays-phone"))
 	for i, who := range []permissions.Caller{helper, child, helper} {
 		if v, err := st.Approvals().Evaluate(t.Context(), who, tool("read_file", `{"path":"a"}`)); err != nil || v.Ask {
 			t.Errorf("call %d: %+v, %v", i+1, v, err)
@@ -450,9 +450,9 @@ func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 func TestChildrenShareTheirPrompts(t *testing.T) {
 	s := owned()
 	s.Limits.PromptsPerMinute = 2
-	st := play(t, s, newPhone(fay, "fays-phone"))
-	st.pose(helper, keyed(network("x"), "1"))
-	st.pose(child, keyed(network("y"), "2"))
+	st := newEnv(t, s, newPhone(fay, "fays-phone"))
+	st.submit(helper, keyed(network("x"), "1"))
+	st.submit(child, keyed(network("y"), "2"))
 	_, err := st.Approvals().Submit(t.Context(), permissions.AgentCaller("helper/other"), keyed(network("z"), "3"))
 	refused(t, err, permissions.CodeLimit)
 }

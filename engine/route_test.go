@@ -55,7 +55,7 @@ func TestRouteFirstMatchWins(t *testing.T) {
 	} {
 		t.Run("C5/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			call := st.ask(t.Context(), c.q)
 			r := st.shown(m, 1).Request
 			if r.Asked[0] != c.asked || r.Timeout() != c.timeout {
@@ -72,7 +72,7 @@ func TestRouteFirstMatchWins(t *testing.T) {
 // A step of several calls is one prompt, and each call is answered separately.
 func TestStepCallByCall(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := permissions.Request{Kind: permissions.KindTool, Calls: []permissions.Call{
 		{Tool: "write_file", Input: json.RawMessage(`{"b":1, "a":2}`)}, {Tool: "fetch_url", Input: json.RawMessage(`{}`)},
 	}}
@@ -98,7 +98,7 @@ func TestStepCallByCall(t *testing.T) {
 // Three wrong tries take the first option, marked as nobody's.
 func TestDefaultedClarification(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := permissions.Request{Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"}}
 	call := st.ask(t.Context(), q)
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: st.shown(m, 1).Request.ID, Default: true}); err != nil {
@@ -114,7 +114,7 @@ func TestDefaultedClarification(t *testing.T) {
 // A call cannot take the place of another caller's, nor find its request by id.
 func TestAskByAnothersID(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := network("x")
 	q.ID, q.Call = permissions.NewID(time.Now()), "call-1"
 	call := st.ask(t.Context(), q)
@@ -142,7 +142,7 @@ func TestAskByAnothersID(t *testing.T) {
 // An approval that was taken back before its call returned is not found.
 func TestAskFindsItsApprovalTakenBack(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	c, leave := withCancel(t.Context())
 	q := network("x")
 	q.ID, q.Key = permissions.NewID(time.Now()), "k"
@@ -168,7 +168,7 @@ func TestAskFindsItsApprovalTakenBack(t *testing.T) {
 func TestAbsenceIsToldAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+		st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
 		st.open()
 		c, kill := withCancel(t.Context())
 		call := st.ask(c, network("x"))
@@ -193,7 +193,7 @@ func TestAbsenceIsToldAfterARestart(t *testing.T) {
 // The id of one question does not answer another.
 func TestAskByIDWithOtherContent(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := network("x")
 	q.Key = "k"
 	q.ID = st.get(st.ask(t.Context(), q)).ID
@@ -225,17 +225,17 @@ func TestATimeoutAboveTheMostIsShortened(t *testing.T) {
 		{"above max_timeout", confirm, time.Hour, 30 * time.Minute},
 	} {
 		c.q.Patience, c.q.Session = c.wanted, "s1"
-		t.Run("by a stranger, "+c.name, func(t *testing.T) {
+		t.Run("by an unknown account, "+c.name, func(t *testing.T) {
 			m := newPhone(fay, "fays-phone")
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			st.ask(t.Context(), c.q)
 			if r := st.shown(m.Memory, 1).Request; r.Timeout() != c.want {
 				t.Errorf("it waits for %s", r.Timeout())
 			}
 		})
 		t.Run("by an agent of ours, "+c.name, func(t *testing.T) {
-			st := play(t, s, newPhone(fay, "fays-phone"))
-			if r := st.pose(helper, keyed(c.q, "1")); r.Timeout() != c.want {
+			st := newEnv(t, s, newPhone(fay, "fays-phone"))
+			if r := st.submit(helper, keyed(c.q, "1")); r.Timeout() != c.want {
 				t.Errorf("it waits for %s", r.Timeout())
 			}
 		})
@@ -267,7 +267,7 @@ func TestARoutesTimeoutIsForQuestionsThatItNames(t *testing.T) {
 			s := usual()
 			s.Routes = []engine.Route{{Kinds: c.kinds, Ask: []string{"fay"}, Timeout: c.route}}
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			st.ask(t.Context(), c.q)
 			if r := st.shown(m, 1).Request; r.Timeout() != c.want {
 				t.Errorf("it waits for %s", r.Timeout())

@@ -23,7 +23,7 @@ func TestRule01TheRowIsTheTruthAWaiterIsOnlyNotified(t *testing.T) {
 	settings := usual()
 	settings.Limits.PendingPerCaller = 0
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
-	st := play(t, settings, m)
+	st := newEnv(t, settings, m)
 	calls := make([]<-chan answer, 100)
 	for i := range calls {
 		calls[i] = st.ask(t.Context(), network(fmt.Sprint("at once ", i)))
@@ -54,7 +54,7 @@ func TestRule01TheRowIsTheTruthAWaiterIsOnlyNotified(t *testing.T) {
 // Of a concurrent decision, deadline and withdrawal, one settles the request; the losers learn which.
 func TestRule02OneCompareAndSetSettlesARequest(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	for i := range 20 {
 		q := network("x")
 		q.Tags, _ = permissions.ParseTags([]string{fmt.Sprint("@read:/srv/", i)}) // a question that was denied twice is not asked again
@@ -106,7 +106,7 @@ func TestRule02OneCompareAndSetSettlesARequest(t *testing.T) {
 // A decision's claims about the request beyond its id are ignored.
 func TestRule03EverythingButIdAnswerAndWhoIsReadFromTheRow(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	call := st.ask(t.Context(), network("x"))
 	r := st.shown(m, 1).Request
 	for _, d := range []connectors.Decision{
@@ -120,7 +120,7 @@ func TestRule03EverythingButIdAnswerAndWhoIsReadFromTheRow(t *testing.T) {
 			t.Errorf("%+v was taken: %v", d, err)
 		}
 	}
-	st.still(r.ID)
+	st.mustBePending(r.ID)
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow(), Shown: r.Digest}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,20 +130,20 @@ func TestRule03EverythingButIdAnswerAndWhoIsReadFromTheRow(t *testing.T) {
 // Fifty unknown accounts press a button in the right chat: nothing changes, they are told, and it is audited up to a
 // limit.
 func TestRule04TheAccountIsCheckedNotTheChat(t *testing.T) {
-	t.Run("A1/fifty strangers", func(t *testing.T) {
+	t.Run("A1/fifty unknown accounts", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		st.ask(t.Context(), network("x"))
 		id := st.shown(m, 1).Request.ID
 		for i := range 50 {
-			stranger := connectors.Identity{Via: "memory", UID: permissions.NoUID, Address: "4242"}
+			unknown := connectors.Identity{Via: "memory", UID: permissions.NoUID, Address: "4242"}
 			if i%2 == 0 {
-				stranger = connectors.Identity{Via: "memory", UID: sam.UID} // a person, but not a recipient
+				unknown = connectors.Identity{Via: "memory", UID: sam.UID} // a person, but not a recipient
 			}
-			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: stranger})
+			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: unknown})
 			refused(t, err, permissions.CodeNotYours)
 		}
-		st.still(id)
+		st.mustBePending(id)
 		entries, err := st.rows.Audit(t.Context(), "", 0, 1000)
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestRule05TheAskerNeverDecides(t *testing.T) {
 			s.People = []connectors.Person{{Name: "fay", UID: askerUID, Addresses: map[string]string{"telegram": "17"}, Location: time.UTC}}
 			s.AllowSameUser = c.same
 			m := connectortest.NewMemory(c.from, nil)
-			st := play(t, s, m)
+			st := newEnv(t, s, m)
 			if _, _, err := st.CreateToken(t.Context(), boss, "x", "", 0); err != nil {
 				t.Fatal(err)
 			}
@@ -221,10 +221,10 @@ func TestRule06SilenceIsNeverConsentAndNeverADenial(t *testing.T) {
 	} {
 		t.Run("D2/"+string(c.state), func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			call := st.ask(t.Context(), c.q)
 			st.shown(m, 1)
-			st.pass(time.Hour)
+			st.advance(time.Hour)
 			r := st.get(call)
 			o := permissions.Result(r)
 			if r.State != c.state || r.DecidedBy != "" || o.Exit != c.exit || o.Error != c.err {
@@ -240,7 +240,7 @@ func TestRule06SilenceIsNeverConsentAndNeverADenial(t *testing.T) {
 func TestRule07UnreachableIsAnAnswer(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailSend(-1, &connectors.UnreachableError{Reason: "fay has blocked the bot"})
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	r := st.get(st.ask(t.Context(), network("refused")))
 	if text := permissions.Result(r).Text; text != "Permission request could not be delivered: fay has blocked the bot." {
 		t.Error(text)
@@ -248,11 +248,11 @@ func TestRule07UnreachableIsAnAnswer(t *testing.T) {
 	m.FailSend(-1, errors.New("no network"))
 	away := st.ask(t.Context(), network("away"))
 	st.pending(1)
-	st.pass(time.Minute)
+	st.advance(time.Minute)
 	if list, err := st.Pending(t.Context(), boss, "", 10); err != nil || len(list) != 1 {
 		t.Fatalf("given up early: %v, %v", list, err)
 	}
-	st.pass(2 * time.Minute)
+	st.advance(2 * time.Minute)
 	if r := st.get(away); r.State != permissions.Undeliverable {
 		t.Errorf("away for too long: %s", r.State)
 	}
@@ -261,12 +261,12 @@ func TestRule07UnreachableIsAnAnswer(t *testing.T) {
 	id := st.shown(m, 1).Request.ID
 	m.FailReach(&connectors.UnreachableError{Reason: "logged out"})
 	m.FailSend(-1, &connectors.UnreachableError{Reason: "logged out"})
-	st.pass(10 * time.Minute)
-	st.still(id)
+	st.advance(10 * time.Minute)
+	st.mustBePending(id)
 	again := connectortest.NewMemory(fayAt("memory"), nil)
 	again.FailReach(&connectors.UnreachableError{Reason: "logged out"})
 	st.restart(again)
-	st.still(id)
+	st.mustBePending(id)
 }
 
 // Every line of what will run is on the prompt, invisible characters are spelled out, and a changed request is not
@@ -278,7 +278,7 @@ func TestRule08NothingIsApprovedThatWasNotShownWhole(t *testing.T) {
 	}
 	script.WriteString("rm -rf /srv/\u202egnp.exe")
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	q := tool("run_command", fmt.Sprintf(`{"command":%q}`, script.String()))
 	q.Reason = "tidy up\n✅ Allowed once by fay"
 	st.ask(t.Context(), q)
@@ -302,7 +302,7 @@ func TestRule08NothingIsApprovedThatWasNotShownWhole(t *testing.T) {
 // once.
 func TestRule09WhatWasShownIsWhatRuns(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	ctx, leave := context.WithCancel(t.Context())
 	q := tool("write_file", `{"path":"a"}`)
 	q.Key = "k"
@@ -335,7 +335,7 @@ func TestRule09WhatWasShownIsWhatRuns(t *testing.T) {
 
 func TestRule10ReadingNeverUsesAnApproval(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	first, second := st.ask(t.Context(), network("x")), st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	st.waiting(id, 2)
@@ -359,17 +359,17 @@ func TestRule10ReadingNeverUsesAnApproval(t *testing.T) {
 
 func TestRule11LeavingIsNotCancelling(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	ctx, leave := context.WithCancel(t.Context())
 	call := st.ask(ctx, network("x"))
 	id := st.shown(m, 1).Request.ID
 	leave()
 	<-call
 	st.edited(m, 1, func(p connectors.Prompt) bool { return !p.Request.LeftAt.IsZero() })
-	st.still(id)
+	st.mustBePending(id)
 	m = connectortest.NewMemory(fayAt("memory"), nil)
 	st.restart(m)
-	st.still(id)
+	st.mustBePending(id)
 	again := st.ask(t.Context(), network("x"))
 	st.waiting(id, 1)
 	if _, err := st.Withdraw(t.Context(), self, id); err != nil { // explicitly
@@ -383,10 +383,10 @@ func TestRule11LeavingIsNotCancelling(t *testing.T) {
 func TestRule12ALateAnswerIsToldItIsLateAndIsNotKept(t *testing.T) {
 	t.Run("D3/a late answer", func(t *testing.T) {
 		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
+		st := newEnv(t, usual(), m)
 		call := st.ask(t.Context(), network("x"))
 		id := st.shown(m, 1).Request.ID
-		st.pass(15 * time.Minute)
+		st.advance(15 * time.Minute)
 		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Key: "telegram:bot:1"})
 		refused(t, err, permissions.CodeSettled)
 		if !strings.HasPrefix(err.Error(), "Too late: ") {
@@ -405,7 +405,7 @@ func TestRule14AnyDoubtIsNotAGrant(t *testing.T) {
 	settings.Routes[0].Agents = []string{"uid:1000"}
 	settings.Limits.PendingPerCaller = 1
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, settings, m)
+	st := newEnv(t, settings, m)
 	_, err := st.Ask(t.Context(), other, network("no route"))
 	refused(t, err, permissions.CodeNoRoute)
 	st.ask(t.Context(), network("x"))
@@ -425,5 +425,5 @@ func TestRule14AnyDoubtIsNotAGrant(t *testing.T) {
 		_, err = st.Ask(t.Context(), self, q)
 		refused(t, err, permissions.CodeInvalid)
 	}
-	st.still(id)
+	st.mustBePending(id)
 }

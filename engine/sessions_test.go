@@ -8,8 +8,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// sits stores a session of an agent.
-func (s *stage) sits(a permissions.AgentSession) permissions.AgentSession {
+// storeSession stores a session of an agent.
+func (s *env) storeSession(a permissions.AgentSession) permissions.AgentSession {
 	s.t.Helper()
 	a.ID, a.Version, a.CreatedAt, a.ChangedAt = permissions.NewID(s.now()), 1, s.now().UTC(), s.now().UTC()
 	if err := s.rows.Commit(s.t.Context(), agents.Commit{Session: a}); err != nil {
@@ -20,12 +20,12 @@ func (s *stage) sits(a permissions.AgentSession) permissions.AgentSession {
 
 // Sessions are visible to their person and to the operator, with the request that they wait for.
 func TestSessionsAreTheirPersons(t *testing.T) {
-	st := play(t, owned(), newPhone(fay, "fays-phone"))
-	r := st.pose(helper, keyed(network("to see"), "1"))
-	waits := st.sits(permissions.AgentSession{Agent: "helper", Person: "fay", Request: r.ID})
-	lost := st.sits(permissions.AgentSession{Agent: "coder", Person: "fay", Request: "01J0000000000000000000NONE"})
-	sams := st.sits(permissions.AgentSession{Agent: "nightly", Person: "sam"})
-	over := st.sits(permissions.AgentSession{Agent: "helper", Person: "fay", EndedAt: st.now()})
+	st := newEnv(t, owned(), newPhone(fay, "fays-phone"))
+	r := st.submit(helper, keyed(network("to see"), "1"))
+	waits := st.storeSession(permissions.AgentSession{Agent: "helper", Person: "fay", Request: r.ID})
+	lost := st.storeSession(permissions.AgentSession{Agent: "coder", Person: "fay", Request: "01J0000000000000000000NONE"})
+	sams := st.storeSession(permissions.AgentSession{Agent: "nightly", Person: "sam"})
+	over := st.storeSession(permissions.AgentSession{Agent: "helper", Person: "fay", EndedAt: st.now()})
 	atFay, atSam := connectors.Identity{Via: "cli", UID: fay.UID}, connectors.Identity{Via: "cli", UID: sam.UID}
 	for name, c := range map[string]struct {
 		id    connectors.Identity
@@ -67,23 +67,23 @@ func TestSessionsAreTheirPersons(t *testing.T) {
 	}
 	_, err := st.Session(t.Context(), atSam, waits.ID)
 	refused(t, err, permissions.CodeUnknown)
-	stranger := connectors.Identity{Via: "cli", UID: 4242}
-	_, err = st.Session(t.Context(), stranger, waits.ID)
+	unknown := connectors.Identity{Via: "cli", UID: 4242}
+	_, err = st.Session(t.Context(), unknown, waits.ID)
 	refused(t, err, permissions.CodeNotYours)
-	_, err = st.Sessions(t.Context(), stranger, false, "", 9)
+	_, err = st.Sessions(t.Context(), unknown, false, "", 9)
 	refused(t, err, permissions.CodeNotYours)
 }
 
 // Events for agents' front ends carry the text of the request, while it is stored, for those whom it concerns.
 func TestDialogEventsCarryTheRequestsText(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, owned(), f)
+	st := newEnv(t, owned(), f)
 	q := keyed(permissions.Request{
 		Kind: permissions.KindClarification, Message: "Which?", Choices: []string{"a", "b"},
 	}, "1")
-	r := st.pose(helper, q)
+	r := st.submit(helper, q)
 	f.must(t, st.shown(f.Memory, 1).Request.ID, permissions.Choose(2))
-	a := st.sits(permissions.AgentSession{Agent: "helper", Person: "fay"})
+	a := st.storeSession(permissions.AgentSession{Agent: "helper", Person: "fay"})
 	detail := map[string]string{"session": string(a.ID), "person": "fay"}
 	for _, about := range []permissions.ID{r.ID, "01J0000000000000000000NONE"} {
 		err := st.rows.Record(t.Context(), permissions.Record{Type: permissions.WaitAckEnter, Request: about, Detail: detail})

@@ -15,8 +15,8 @@ import (
 // An asker that repeats a question receives an uncollected outcome, also after a restart, once: people are not asked
 // again what they have answered.
 func TestTheSameQuestionFindsItsOutcome(t *testing.T) {
-	settle := func(a permissions.Answer) func(*testing.T, *stage, permissions.ID) {
-		return func(t *testing.T, st *stage, id permissions.ID) {
+	settle := func(a permissions.Answer) func(*testing.T, *env, permissions.ID) {
+		return func(t *testing.T, st *env, id permissions.ID) {
 			t.Helper()
 			d := connectors.Decision{Request: id, Answer: a, From: fayAt("memory")}
 			if _, err := st.OnPermission(t.Context(), d); err != nil {
@@ -28,13 +28,13 @@ func TestTheSameQuestionFindsItsOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		q    permissions.Request
-		ends func(*testing.T, *stage, permissions.ID)
+		ends func(*testing.T, *env, permissions.ID)
 		want permissions.State
 	}{
 		{"D1/allowed", network("x"), settle(allow()), permissions.Approved},
 		{"D1/denied", network("x"), settle(permissions.Deny), permissions.Denied},
 		{"D1/answered", question, settle(permissions.Choose(2)), permissions.Answered},
-		{"D1/cancelled by a person", network("x"), func(t *testing.T, st *stage, id permissions.ID) {
+		{"D1/cancelled by a person", network("x"), func(t *testing.T, st *env, id permissions.ID) {
 			t.Helper()
 			if _, err := st.Cancel(t.Context(), fayAt("memory"), string(id)); err != nil {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ func TestTheSameQuestionFindsItsOutcome(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				m := connectortest.NewMemory(fayAt("memory"), nil)
-				st := play(t, usual(), m)
+				st := newEnv(t, usual(), m)
 				ctx, leave := context.WithCancel(t.Context())
 				gone := st.ask(ctx, c.q)
 				id := st.shown(m, 1).Request.ID
@@ -76,7 +76,7 @@ func TestTheSameQuestionFindsItsOutcome(t *testing.T) {
 // An asker that withdrew its question asks again.
 func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	ctx, leave := context.WithCancel(t.Context())
 	gone := st.ask(ctx, network("x"))
 	id := st.shown(m, 1).Request.ID
@@ -117,7 +117,7 @@ func TestTheVoteOfWhoWasRemovedJustNowIsDropped(t *testing.T) {
 	f, s, k := phones()
 	settings := team()
 	settings.Routes[0].Escalate.To = nil
-	st := &stage{t: t, dir: t.TempDir(), settings: settings, people: []connectors.Connector{f, s, k}}
+	st := &env{t: t, dir: t.TempDir(), settings: settings, people: []connectors.Connector{f, s, k}}
 	lists := make(chan bool, 1)
 	lists <- true
 	st.through = func(rows engine.Store) engine.Store {
@@ -144,7 +144,7 @@ func TestTheVoteOfWhoWasRemovedJustNowIsDropped(t *testing.T) {
 // An approval whose use cannot be stored is not handed over.
 func TestAnApprovalWhoseUseCannotBeStoredIsNone(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
 	st.through = func(rows engine.Store) engine.Store {
 		return failing{Store: rows, apply: func(e permissions.Transition) bool { _, uses := e.(permissions.Use); return uses }}
 	}

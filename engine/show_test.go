@@ -40,7 +40,7 @@ func TestShowUndeliverable(t *testing.T) {
 		t.Run("E1/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
 			c.prepare(m)
-			st := play(t, usual(), m)
+			st := newEnv(t, usual(), m)
 			r := st.get(st.ask(t.Context(), network("x")))
 			if got := permissions.Result(r); got.Text != c.text || got.Exit != permissions.ExitUndeliverable {
 				t.Errorf("%q, exit %d", got.Text, got.Exit)
@@ -56,7 +56,7 @@ func TestShowUndeliverable(t *testing.T) {
 func TestShowNobodyIsHere(t *testing.T) {
 	s := usual()
 	s.Routes[0].Ask = []string{"kim"}
-	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	// Both the opening and the re-routing at the start may be first to find who is still configured.
 	whys := []string{"kim is not configured", "too few of the people who were asked are left in the configuration"}
 	if r := st.get(st.ask(t.Context(), network("x"))); !slices.Contains(whys, r.Failure) {
@@ -66,7 +66,7 @@ func TestShowNobodyIsHere(t *testing.T) {
 	st.Configure(s)
 	_, err := st.Ask(t.Context(), self, network("no route"))
 	refused(t, err, permissions.CodeNoRoute)
-	st = play(t, usual())
+	st = newEnv(t, usual())
 	if r := st.get(st.ask(t.Context(), network("x"))); r.Failure != "no channel is switched on" {
 		t.Errorf("%s: %s", r.State, r.Failure)
 	}
@@ -76,7 +76,7 @@ func TestShowNobodyIsHere(t *testing.T) {
 func TestShowTriesAgain(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
 	m.FailSend(2, errors.New("the network is away"))
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	if r := st.get(st.ask(t.Context(), network("x"))); r.State != permissions.Approved {
 		t.Error(r.State)
 	}
@@ -86,7 +86,7 @@ func TestShowTriesAgain(t *testing.T) {
 func TestShowGivesUp(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailSend(-1, errors.New("the network is away"))
-	st := play(t, usual(), m)
+	st := newEnv(t, usual(), m)
 	call := st.ask(t.Context(), network("x"))
 	for {
 		rows, err := st.rows.Pending(t.Context(), "", "", 1)
@@ -97,7 +97,7 @@ func TestShowGivesUp(t *testing.T) {
 			break
 		}
 	}
-	st.pass(3 * time.Minute)
+	st.advance(3 * time.Minute)
 	if r := st.get(call); r.State != permissions.Undeliverable || r.Failure != "the network is away" {
 		t.Errorf("%s: %s", r.State, r.Failure)
 	}
@@ -110,7 +110,7 @@ func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
 		blocked.FailSend(-1, &connectors.UnreachableError{Reason: "blocked"})
 		here, there := connectortest.NewMemory(fayAt("here"), nil), connectortest.NewMemory(fayAt("there"), nil)
 		plain := connectortest.NewMemory(fayAt("plain"), nil)
-		st := play(t, usual(), blocked, here, there, message{plain})
+		st := newEnv(t, usual(), blocked, here, there, message{plain})
 		call := st.ask(t.Context(), network("x"))
 		card := st.shown(here, 1)
 		st.shown(there, 1)
@@ -136,7 +136,7 @@ func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
 // ones expire before any old button works.
 func TestShowAfterARestart(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), screen{m})
+	st := newEnv(t, usual(), screen{m})
 	ctx, kill := withCancel(t.Context())
 	call := st.ask(ctx, network("x"))
 	card := st.shown(m, 1)
@@ -148,7 +148,7 @@ func TestShowAfterARestart(t *testing.T) {
 	<-call
 	<-other
 
-	st.pass(2 * time.Minute)
+	st.advance(2 * time.Minute)
 	again := connectortest.NewMemory(fayAt("memory"), nil)
 	st.restart(screen{again})
 	shown := st.shown(again, 1)
@@ -179,7 +179,7 @@ func TestShowPersonRemoved(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	m.FailSend(-1, errors.New("away"))
 	s := usual()
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	call := st.ask(t.Context(), network("x"))
 	for {
 		if rows, err := st.rows.Pending(t.Context(), "", "", 1); err != nil {

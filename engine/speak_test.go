@@ -16,7 +16,7 @@ import (
 
 // Messages are stored in order, count once, and are bounded.
 func TestSayIsBounded(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	h.chat.FailFor("fay", -1, errors.New("away"))
 	v := h.helper.voice()
 	for _, text := range []string{"", " \n", strings.Repeat("x", permissions.MaxAgentMessage+1)} {
@@ -47,7 +47,7 @@ func TestSayIsBounded(t *testing.T) {
 
 // A long text is several messages; after a failure or a stop the first unsent one follows.
 func TestALongTextGoesOnWhereItWas(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	var text strings.Builder
 	for n := range 400 {
 		fmt.Fprintf(&text, "word%d ", n)
@@ -92,7 +92,7 @@ func (later) Error() string               { return "too many messages" }
 func (l later) RetryAfter() time.Duration { return l.Duration }
 
 func TestAChannelSaysWhenToSpeakAgain(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	h.chat.FailSend(1, later{1200 * time.Millisecond})
 	began := time.Now()
 	if err := h.helper.voice().Say(t.Context(), "", "x"); err != nil {
@@ -114,7 +114,7 @@ func (a absent) ReadySignal() <-chan struct{} { return a.back }
 
 // A person who was away is sent messages as soon as they are back, whatever retry delay the channel gave.
 func TestWhoComesBackIsToldAtOnce(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	away := absent{later{time.Hour}, make(chan struct{})}
 	h.chat.FailSend(1, away)
 	if err := h.helper.voice().Say(t.Context(), "", "x"); err != nil {
@@ -126,11 +126,11 @@ func TestWhoComesBackIsToldAtOnce(t *testing.T) {
 
 // An undeliverable message is not retried for ever, and delays nothing.
 func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
-	elsewhere, stranger := parrotOf("elsewhere", "fay", "nowhere"), parrotOf("stranger", "kim", chatVia)
-	h := newHome(t)
-	h.reopen(func() { h.agents = append(h.agents, elsewhere, stranger) })
+	elsewhere, unknown := newEchoAgent("elsewhere", "fay", "nowhere"), newEchoAgent("unknown", "kim", chatVia)
+	h := newChatEnv(t)
+	h.reopen(func() { h.agents = append(h.agents, elsewhere, unknown) })
 	h.chat.FailFor("fay", 1, &connectors.UnreachableError{Reason: "fay has blocked the bot"})
-	for _, p := range []*parrot{h.helper, elsewhere, stranger} {
+	for _, p := range []*echoAgent{h.helper, elsewhere, unknown} {
 		if err := p.voice().Say(t.Context(), "", "nobody reads this"); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.sees("helper: but this")
-	for _, p := range []*parrot{elsewhere, stranger} {
+	for _, p := range []*echoAgent{elsewhere, unknown} {
 		h.until("it is given up", func() bool {
 			all, err := h.rows.UnsentAgentMessages(t.Context(), p.bond.Agent, 9)
 			return err == nil && len(all) == 0
@@ -151,7 +151,7 @@ func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 
 // Codes are for people: an agent that knows the code of a pending request cannot show it.
 func TestCodesInWhatAgentsSay(t *testing.T) {
-	h := newHome(t)
+	h := newChatEnv(t)
 	call := h.ask(t.Context(), network("x"))
 	p := h.shown(h.chat, 1)
 	if err := h.helper.voice().Say(t.Context(), "", "write yes "+p.Code); err != nil {
@@ -171,13 +171,13 @@ func TestCodesInWhatAgentsSay(t *testing.T) {
 // In quiet hours agents make no sound.
 func TestAgentsAreQuietAtNight(t *testing.T) {
 	s := night(t)
-	h := &home{chat: connectortest.NewMemory(fayAt(chatVia), nil), helper: parrotOf("helper", "fay", chatVia)}
-	h.stage = inhabited(t, s, []agents.Resident{h.helper}, h.chat)
+	h := &chatEnv{chat: connectortest.NewMemory(fayAt(chatVia), nil), helper: newEchoAgent("helper", "fay", chatVia)}
+	h.env = newEnvWithAgents(t, s, []agents.Resident{h.helper}, h.chat)
 	for _, c := range []struct {
 		clock  string
 		silent bool
 	}{{"2027-03-10 23:00", true}, {"2027-03-11 08:00", false}} {
-		at(t, h.stage, c.clock)
+		at(t, h.env, c.clock)
 		if err := h.helper.voice().Say(t.Context(), "", c.clock); err != nil {
 			t.Fatal(err)
 		}

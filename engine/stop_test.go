@@ -21,7 +21,7 @@ func TestStopAllUntilResume(t *testing.T) {
 		f := newPhone(fay, "fays-phone")
 		settings := usual()
 		settings.Limits.PendingPerCaller = 0
-		st := play(t, settings, f)
+		st := newEnv(t, settings, f)
 		granted := st.ask(t.Context(), tagged("s1", "@read:/srv"))
 		f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
 		st.get(granted)
@@ -88,11 +88,11 @@ func TestStopAllUntilResume(t *testing.T) {
 }
 
 func TestUnknownAccountsCannotStopOrResume(t *testing.T) {
-	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
-	stranger := connectors.Identity{Via: "cli", UID: 4242}
-	_, err := st.StopAll(t.Context(), stranger)
+	st := newEnv(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	unknown := connectors.Identity{Via: "cli", UID: 4242}
+	_, err := st.StopAll(t.Context(), unknown)
 	refused(t, err, permissions.CodeNotYours)
-	refused(t, st.Resume(t.Context(), stranger), permissions.CodeNotYours)
+	refused(t, st.Resume(t.Context(), unknown), permissions.CodeNotYours)
 }
 
 // TestTheOperatorsStopHolds: neither an earlier nor a later stopper can end it.
@@ -101,7 +101,7 @@ func TestTheOperatorsStopHolds(t *testing.T) {
 	for name, first := range map[string]connectors.Identity{"before": person, "after": operator} {
 		t.Run("A8/a person stopped "+name, func(t *testing.T) {
 			s := team()
-			st := play(t, s, newPhone(fay, "fays-phone"))
+			st := newEnv(t, s, newPhone(fay, "fays-phone"))
 			for _, id := range []connectors.Identity{first, person, operator, person} {
 				if _, err := st.StopAll(t.Context(), id); err != nil {
 					t.Fatal(err)
@@ -123,16 +123,16 @@ func TestTheOperatorsStopHolds(t *testing.T) {
 // TestAStopThatCouldNotBeSaved holds at once: nothing is asked, allowed or used. It is stored as soon as the store
 // recovers, or at shutdown, and survives a restart.
 func TestAStopThatCouldNotBeSaved(t *testing.T) {
-	for name, saved := range map[string]func(st *stage){
-		"D10/the disk has room again": func(st *stage) { st.pending(0) },
-		"D10/the daemon ends":         func(*stage) {},
+	for name, saved := range map[string]func(st *env){
+		"D10/the disk has room again": func(st *env) { st.pending(0) },
+		"D10/the daemon ends":         func(*env) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newPhone(fay, "fays-phone")
-			st, disk := onDisk(t, usual(), f)
+			st, disk := newFullDiskEnv(t, usual(), f)
 			granted := st.approved(f.Memory, tagged("s1", "@read:/srv"), allowFor(permissions.Session), false)
 			unused := st.approved(f.Memory, tool("write_file", `{"n":1}`), allow(), true)
-			waits := st.pose(self, keyed(network("deploy"), "waits"))
+			waits := st.submit(self, keyed(network("deploy"), "waits"))
 			disk.full.Store(true)
 			_, err := st.StopAll(t.Context(), fayAt("cli"))
 			refused(t, err, permissions.CodeBroken)
@@ -186,7 +186,7 @@ func TestAStopThatCouldNotBeSaved(t *testing.T) {
 
 // TestAStopThatLeavesSomething is stored nevertheless, says what is left, and ends with resume.
 func TestAStopThatLeavesSomething(t *testing.T) {
-	st, disk := onDisk(t, usual(), newPhone(fay, "fays-phone"))
+	st, disk := newFullDiskEnv(t, usual(), newPhone(fay, "fays-phone"))
 	disk.left.Store(true)
 	_, err := st.StopAll(t.Context(), fayAt("cli"))
 	refused(t, err, permissions.CodeBroken)
@@ -207,7 +207,7 @@ func TestAStopThatLeavesSomething(t *testing.T) {
 // TestAResumeOfAStopThatCouldNotBeSaved stores the stop first, and then ends it.
 func TestAResumeOfAStopThatCouldNotBeSaved(t *testing.T) {
 	t.Run("D10/the operator stops after a person, and nothing is stored", func(t *testing.T) {
-		st, disk := onDisk(t, usual(), newPhone(fay, "fays-phone"))
+		st, disk := newFullDiskEnv(t, usual(), newPhone(fay, "fays-phone"))
 		disk.full.Store(true)
 		for _, id := range []connectors.Identity{fayAt("cli"), operator, fayAt("cli")} {
 			_, err := st.StopAll(t.Context(), id)
@@ -236,7 +236,7 @@ func TestAResumeOfAStopThatCouldNotBeSaved(t *testing.T) {
 // Everybody but the stopper is notified.
 func TestAStopIsToldToThoseWhoWereAsked(t *testing.T) {
 	f, s, k := phones()
-	st := play(t, team(), f, s, k)
+	st := newEnv(t, team(), f, s, k)
 	st.ask(t.Context(), network("deploy"))
 	st.shown(s.Memory, 1)
 	if _, err := st.StopAll(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}); err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// exchange is a lobby that identifies people by their numbers.
-type exchange struct{ *lobby }
+// numberChannel is a pairingChannel that identifies people by their numbers.
+type numberChannel struct{ *pairingChannel }
 
 const number = "+491511234567"
 
-func newExchange() exchange {
-	l := newLobby()
+func newNumberChannel() numberChannel {
+	l := newPairingChannel()
 	l.Memory = connectortest.NewMemory(dialled(number, ""), nil)
-	return exchange{l}
+	return numberChannel{l}
 }
 
 // dialled returns the identity of a number, as WhatsApp proves it.
@@ -29,14 +29,14 @@ func dialled(number, alias string) connectors.Identity {
 	return connectors.Identity{Via: "whatsapp", UID: permissions.NoUID, Address: number, Alias: alias}
 }
 
-// calls returns the person with a number, or empty.
-func (s *stage) calls(number, alias string) string {
+// personByNumber returns the person with a number, or empty.
+func (s *env) personByNumber(number, alias string) string {
 	name, _ := s.Who(dialled(number, alias))
 	return name
 }
 
 // suspend suspends an account, which must succeed.
-func (s *stage) suspend(via, address string) {
+func (s *env) suspend(via, address string) {
 	s.t.Helper()
 	if err := s.Suspend(s.t.Context(), via, address); err != nil {
 		s.t.Fatal(err)
@@ -55,7 +55,7 @@ func numbered() engine.Settings {
 
 const enrolAgain = "fay's whatsapp account has changed its keys: enrol it again with daycared pair fay --via whatsapp"
 
-func (s *stage) suspensions() (n int) {
+func (s *env) suspensions() (n int) {
 	s.t.Helper()
 	entries, err := s.rows.Audit(s.t.Context(), "", 0, 100)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s *stage) suspensions() (n int) {
 
 func TestASuspendedAccountBelongsToNobody(t *testing.T) {
 	t.Run("A8/a suspended account", func(t *testing.T) {
-		w, telegram := newExchange(), newPhone(fay, "telegram")
-		st := play(t, numbered(), w, telegram)
+		w, telegram := newNumberChannel(), newPhone(fay, "telegram")
+		st := newEnv(t, numbered(), w, telegram)
 		call := st.ask(t.Context(), network("x"))
 		id := st.shown(w.Memory, 1).Request.ID
 		st.suspend("whatsapp", number)
-		if _, err := w.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err == nil || st.calls(number, "") != "" {
+		if _, err := w.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err == nil || st.personByNumber(number, "") != "" {
 			t.Errorf("she answers there: %v", err)
 		}
 		st.shown(telegram.Memory, 1)
@@ -97,11 +97,11 @@ func TestASuspendedAccountBelongsToNobody(t *testing.T) {
 		if n := st.suspensions(); n != 1 {
 			t.Errorf("audited %d times", n)
 		}
-		w, telegram = newExchange(), newPhone(fay, "telegram")
+		w, telegram = newNumberChannel(), newPhone(fay, "telegram")
 		st.restart(w, telegram)
 		st.ask(t.Context(), network("y"))
 		st.shown(telegram.Memory, 1)
-		if len(w.Copies()) > 0 || st.calls(number, "") != "" {
+		if len(w.Copies()) > 0 || st.personByNumber(number, "") != "" {
 			t.Error("a restart forgets it")
 		}
 		if err := st.Health()["whatsapp"]; err == nil || err.Error() != enrolAgain {
@@ -114,8 +114,8 @@ func TestASuspendedAccountBelongsToNobody(t *testing.T) {
 }
 
 func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
-	w := newExchange()
-	st := play(t, numbered(), w)
+	w := newNumberChannel()
+	st := newEnv(t, numbered(), w)
 	enrol := func(name, number, alias string) error {
 		t.Helper()
 		i, err := st.Invite(t.Context(), operator, name, "whatsapp")
@@ -143,26 +143,26 @@ func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
 		if err := enrol("fay", "+1", alias); err == nil || !strings.Contains(err.Error(), "stands in the configuration") {
 			t.Errorf("another account: %v", err)
 		}
-		if st.calls(number, "") != "" || st.Health()["whatsapp"] == nil {
+		if st.personByNumber(number, "") != "" || st.Health()["whatsapp"] == nil {
 			t.Error("it is over before the end")
 		}
 		if err := enrol("fay", number, alias); err != nil || st.Health()["whatsapp"] != nil {
 			t.Errorf("enrolled again: %v, %v", err, st.Health())
 		}
-		if st.calls(number, alias) != "fay" || st.calls(number, "") != "fay" || st.calls(number, "9@lid") != "" {
+		if st.personByNumber(number, alias) != "fay" || st.personByNumber(number, "") != "fay" || st.personByNumber(number, "9@lid") != "" {
 			t.Error("what WhatsApp calls her besides is not compared")
 		}
 	}
 	st.suspend("whatsapp", number)
-	if err := enrol("fay", number, "8@lid"); err != nil || st.calls(number, "8@lid") != "fay" {
+	if err := enrol("fay", number, "8@lid"); err != nil || st.personByNumber(number, "8@lid") != "fay" {
 		t.Errorf("enrolled as before: %v", err)
 	}
 	if _, err := st.Unpair(t.Context(), operator, "fay", "whatsapp"); err == nil || !strings.Contains(err.Error(), "stands in the") {
 		t.Errorf("unpaired, and the file names it: %v", err)
 	}
-	w = newExchange()
+	w = newNumberChannel()
 	st.restart(w)
-	if st.calls(number, "8@lid") != "fay" || st.calls(number, "9@lid") != "" {
+	if st.personByNumber(number, "8@lid") != "fay" || st.personByNumber(number, "9@lid") != "" {
 		t.Error("a restart forgets it")
 	}
 	call := st.ask(t.Context(), network("x"))
@@ -177,13 +177,13 @@ func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
 
 func TestASuspendedPairing(t *testing.T) {
 	t.Run("A8/a suspended pairing", func(t *testing.T) {
-		w, s := newExchange(), usual()
-		st := play(t, s, w)
+		w, s := newNumberChannel(), usual()
+		st := newEnv(t, s, w)
 		if _, _, err := bringTo(st, w, "fay", "7@lid"); err != nil {
 			t.Fatal(err)
 		}
 		st.suspend("whatsapp", number)
-		if _, was, err := bringTo(st, w, "fay", "7@lid"); err != nil || was.Address != "" || st.calls(number, "7@lid") != "fay" {
+		if _, was, err := bringTo(st, w, "fay", "7@lid"); err != nil || was.Address != "" || st.personByNumber(number, "7@lid") != "fay" {
 			t.Errorf("the same pairing again: %+v, %v", was, err)
 		}
 		st.suspend("whatsapp", number)
@@ -194,27 +194,27 @@ func TestASuspendedPairing(t *testing.T) {
 			t.Errorf("the account is told: %s", last)
 		}
 		s.People = numbered().People
-		if st.Configure(s); st.calls(number, "") != "" {
+		if st.Configure(s); st.personByNumber(number, "") != "" {
 			t.Error("the file alone ends it")
 		}
-		w = newExchange()
+		w = newNumberChannel()
 		st.settings = s
 		st.restart(w)
-		if _, _, err := bringTo(st, w, "fay", "9@lid"); err != nil || st.calls(number, "9@lid") != "fay" {
+		if _, _, err := bringTo(st, w, "fay", "9@lid"); err != nil || st.personByNumber(number, "9@lid") != "fay" {
 			t.Errorf("enrolled again: %v", err)
 		}
 	})
 }
 
 // bringTo pairs the holder of the number with a person.
-func bringTo(s *stage, w exchange, name, alias string) (now, was permissions.Pairing, err error) {
+func bringTo(s *env, w numberChannel, name, alias string) (now, was permissions.Pairing, err error) {
 	s.t.Helper()
-	return s.bring(w.lobby, name, connectors.PairingCandidate{Address: number, Alias: alias})
+	return s.pairCandidate(w.pairingChannel, name, connectors.PairingCandidate{Address: number, Alias: alias})
 }
 
 func TestSuspendedAndNobodyElseToAsk(t *testing.T) {
-	w := newExchange()
-	st := play(t, numbered(), w)
+	w := newNumberChannel()
+	st := newEnv(t, numbered(), w)
 	call := st.ask(t.Context(), network("x"))
 	st.shown(w.Memory, 1)
 	st.suspend("whatsapp", number)
@@ -231,12 +231,12 @@ func TestSuspendedAndNobodyElseToAsk(t *testing.T) {
 }
 
 func TestVotesOfBeforeTheSuspensionStay(t *testing.T) {
-	w, sams := newExchange(), newPhone(sam, "sams-phone")
+	w, sams := newNumberChannel(), newPhone(sam, "sams-phone")
 	settings := numbered()
 	settings.People[0].Via = nil
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
 	w.UnreachFor("sam", &connectors.UnreachableError{Reason: "sam has no number"})
-	st := play(t, settings, w, sams)
+	st := newEnv(t, settings, w, sams)
 	call := st.ask(t.Context(), network("x"))
 	id := st.shown(w.Memory, 1).Request.ID
 	st.shown(sams.Memory, 1)
@@ -256,50 +256,50 @@ func TestVotesOfBeforeTheSuspensionStay(t *testing.T) {
 
 // A daemon that stops right after a suspension examines the pending requests when it starts.
 func TestASuspensionThatNobodyLookedAt(t *testing.T) {
-	w := newExchange()
-	st := play(t, numbered(), w, newPhone(fay, "telegram"))
+	w := newNumberChannel()
+	st := newEnv(t, numbered(), w, newPhone(fay, "telegram"))
 	st.ask(t.Context(), network("x"))
 	st.shown(w.Memory, 1)
 	if err := st.rows.Suspend(t.Context(), "whatsapp", number, "fay", st.now()); err != nil {
 		t.Fatal(err)
 	}
 	telegram := newPhone(fay, "telegram")
-	st.restart(newExchange(), telegram)
+	st.restart(newNumberChannel(), telegram)
 	st.shown(telegram.Memory, 1)
 }
 
 func TestASuspensionThatCannotBeStored(t *testing.T) {
-	f := &flaky{}
+	f := &flakyStore{}
 	f.suspend.Store(1)
-	st := playOver(t, f, numbered(), newExchange())
-	if err := st.Suspend(t.Context(), "whatsapp", number); err == nil || st.calls(number, "") != "" {
+	st := newEnvOver(t, f, numbered(), newNumberChannel())
+	if err := st.Suspend(t.Context(), "whatsapp", number); err == nil || st.personByNumber(number, "") != "" {
 		t.Errorf("it is fay's until it is stored: %v", err)
 	}
 	st.suspend("whatsapp", number)
-	st.restart(newExchange())
-	if st.calls(number, "") != "" || st.suspensions() != 1 {
+	st.restart(newNumberChannel())
+	if st.personByNumber(number, "") != "" || st.suspensions() != 1 {
 		t.Error("once more, and not stored")
 	}
 }
 
-// foyer is a hall with pairing.
-type foyer struct {
-	*hall
+// pairingGroupChannel is a groupChannel with pairing.
+type pairingGroupChannel struct {
+	*groupChannel
 	connectors.Pairer
 }
 
 // In a group the prompt stays for the others; the suspended account does not count there.
 func TestASuspendedAccountInAGroup(t *testing.T) {
-	h := foyer{newHall(), newExchange()}
-	h.Identities["fay"] = connectors.Identity{Via: "hall", UID: permissions.NoUID, Address: number}
-	settings := teamIn("hall:ops")
-	settings.People[0] = settings.People[0].At("hall", number)
+	h := pairingGroupChannel{newGroupChannel(), newNumberChannel()}
+	h.Identities["fay"] = connectors.Identity{Via: "group", UID: permissions.NoUID, Address: number}
+	settings := teamIn("group:ops")
+	settings.People[0] = settings.People[0].At("group", number)
 	settings.Routes[0].Escalate.To = nil
-	st := play(t, settings, h)
+	st := newEnv(t, settings, h)
 	call := st.ask(t.Context(), network("x"))
 	st.shown(h.Memory, 1)
-	st.suspend("hall", number)
-	if r := st.get(call); r.State != permissions.Undeliverable || !strings.Contains(r.Failure, "fay's hall account has changed") {
+	st.suspend("group", number)
+	if r := st.get(call); r.State != permissions.Undeliverable || !strings.Contains(r.Failure, "fay's group account has changed") {
 		t.Errorf("two it takes, and one is left: %s: %s", r.State, r.Failure)
 	}
 
@@ -307,7 +307,7 @@ func TestASuspendedAccountInAGroup(t *testing.T) {
 	st.Configure(settings)
 	call = st.ask(t.Context(), network("y"))
 	card := func() connectortest.Copy { st.shown(h.Memory, 2); return h.Copies()[1] }()
-	if card.First.Group != "hall:ops" {
+	if card.First.Group != "group:ops" {
 		t.Errorf("sent to %q", card.First.Group)
 	}
 	_, err := h.presses(t, "fay", card, allow())
@@ -322,8 +322,8 @@ func TestASuspendedAccountInAGroup(t *testing.T) {
 
 // A request that was settled meanwhile is not shown at a suspended account.
 func TestNothingIsEditedAtASuspendedAccount(t *testing.T) {
-	w := newExchange()
-	st := play(t, numbered(), w)
+	w := newNumberChannel()
+	st := newEnv(t, numbered(), w)
 	st.ask(t.Context(), network("x"))
 	id := st.shown(w.Memory, 1).Request.ID
 	if err := st.rows.Suspend(t.Context(), "whatsapp", number, "fay", st.now()); err != nil {
@@ -343,8 +343,8 @@ func TestNothingIsEditedAtASuspendedAccount(t *testing.T) {
 }
 
 func TestAgentsSayNothingToASuspendedAccount(t *testing.T) {
-	w, helper := newExchange(), parrotOf("helper", "fay", "whatsapp")
-	st := inhabited(t, numbered(), []agents.Resident{helper}, w)
+	w, helper := newNumberChannel(), newEchoAgent("helper", "fay", "whatsapp")
+	st := newEnvWithAgents(t, numbered(), []agents.Resident{helper}, w)
 	if err := helper.voice().Say(t.Context(), "", "before"); err != nil {
 		t.Fatal(err)
 	}
@@ -365,25 +365,25 @@ func TestAgentsSayNothingToASuspendedAccount(t *testing.T) {
 	}
 }
 
-// slow is an exchange that sends slowly.
+// slow is a numberChannel that sends slowly.
 type slow struct {
-	exchange
+	numberChannel
 	begun, goOn chan struct{}
 }
 
 func (s slow) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	close(s.begun)
 	<-s.goOn
-	return s.exchange.Send(ctx, p)
+	return s.numberChannel.Send(ctx, p)
 }
 
 func TestSuspendedWhileACardIsSent(t *testing.T) {
-	w := slow{newExchange(), make(chan struct{}), make(chan struct{})}
+	w := slow{newNumberChannel(), make(chan struct{}), make(chan struct{})}
 	settings := numbered()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 	w.UnreachFor("sam", &connectors.UnreachableError{Reason: "sam has no number"})
 	sams := newPhone(sam, "sams-phone")
-	st := play(t, settings, w, sams)
+	st := newEnv(t, settings, w, sams)
 	st.ask(t.Context(), network("x"))
 	id := st.shown(sams.Memory, 1).Request.ID
 	<-w.begun

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hears waits until a connector has received that many notices, and returns the last with its text.
-func (s *stage) hears(m *connectortest.Memory, n int) (connectors.Notice, string) {
+// waitNotices waits until a connector has received that many notices, and returns the last with its text.
+func (s *env) waitNotices(m *connectortest.Memory, n int) (connectors.Notice, string) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer done()
@@ -41,7 +41,7 @@ func TestACallerTellsItsOwnerAndWhomItsRoutesAsk(t *testing.T) {
 	s.Routes = []engine.Route{
 		escalated, {Agents: []string{"other"}, Ask: []string{"lee"}}, {Agents: []string{"*"}, Ask: []string{"sam"}}, {Ask: []string{"lee"}},
 	}
-	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	secret, _, err := st.CreateToken(t.Context(), boss, "deploy", "kim", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -89,12 +89,12 @@ func TestWithoutPeopleTheOperatorIsTold(t *testing.T) {
 	s := usual()
 	s.People, s.Routes = nil, nil
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	if to, err := st.Tell(t.Context(), self, "", permissions.AboutFinished, permissions.Telling{Agent: "codex"}); to != engine.OperatorName ||
 		err != nil {
 		t.Fatal(to, err)
 	}
-	if _, said := st.hears(m, 1); !strings.HasPrefix(said, "💬 uid 1000, says it is codex has finished · ") {
+	if _, said := st.waitNotices(m, 1); !strings.HasPrefix(said, "💬 uid 1000, says it is codex has finished · ") {
 		t.Error(said)
 	}
 }
@@ -106,7 +106,7 @@ func faysOwn() (engine.Settings, permissions.Caller) { return usual(), permissio
 func TestACallerTellsSoMuchAMinute(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	for _, about := range []permissions.About{permissions.AboutFinished, permissions.AboutSays} {
 		took := 0
 		for n := range 50 {
@@ -127,7 +127,7 @@ func TestACallerTellsSoMuchAMinute(t *testing.T) {
 	}
 	took := 0
 	for range 100 { // a burst every minute, until the hour's limit
-		st.pass(time.Minute)
+		st.advance(time.Minute)
 		for range 10 {
 			if _, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, words("x")); err == nil {
 				took++
@@ -143,11 +143,11 @@ func TestACallerTellsSoMuchAMinute(t *testing.T) {
 func TestWhatIsStillToBeToldIsBounded(t *testing.T) {
 	s := night(t)
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	hers := permissions.CallerUID(fayUID)
 	at(t, st, "2027-03-10 23:00")
 	for n := range 40 {
-		st.pass(time.Minute)
+		st.advance(time.Minute)
 		_, err := st.Tell(t.Context(), hers, "", permissions.AboutFinished, permissions.Telling{Session: "one", Text: fmt.Sprint("turn ", n)})
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestWhatIsStillToBeToldIsBounded(t *testing.T) {
 		t.Fatalf("kept are %+v, %v", all, err)
 	}
 	for n := range 40 {
-		st.pass(time.Minute)
+		st.advance(time.Minute)
 		if _, err = st.Tell(t.Context(), hers, "", permissions.AboutSays, words(fmt.Sprint(n))); err != nil {
 			break
 		}
@@ -175,7 +175,7 @@ func TestWhatIsStillToBeToldIsBounded(t *testing.T) {
 // Quiet hours delay a notice, and a restart loses none.
 func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, night(t), m)
+	st := newEnv(t, night(t), m)
 	at(t, st, "2027-03-10 23:00")
 	said := permissions.Telling{Agent: "codex", Session: "s", Title: "nightly", Text: "done", Silent: true}
 	if _, err := st.Tell(t.Context(), permissions.CallerUID(fayUID), "", permissions.AboutFinished, said); err != nil {
@@ -187,7 +187,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 		t.Fatalf("told in quiet hours: %v", told)
 	}
 	at(t, st, "2027-03-11 07:01")
-	n, text := st.hears(morning, 1)
+	n, text := st.waitNotices(morning, 1)
 	const want = "💬 uid 2000, says it is codex has finished · 10 Mar 22:00\nit calls it  │ nightly\n"
 	if n.Told != said || !n.Silent || !strings.HasPrefix(text, want) {
 		t.Errorf("told is %+v: %s", n, text)
@@ -198,7 +198,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 func TestANoticeThatIsNotSent(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	tell := func() error {
 		_, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, words("x"))
 		return err
@@ -221,7 +221,7 @@ func TestANoticeThatIsNotSent(t *testing.T) {
 	if err := tell(); err != nil {
 		t.Fatal(err)
 	}
-	st.hears(m, 1)
+	st.waitNotices(m, 1)
 	if _, err := st.Lock(t.Context(), boss, "fay", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	s, hers := faysOwn()
 	s.Routes = []engine.Route{{Ask: []string{"fay"}}}
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	q := tool("write_file", `{"path":"/x"}`)
 	standing, err := st.Begin(t.Context(), hers, q)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutWaits, waits); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := st.hears(m, 1); n.Told.Session != "another" {
+	if n, _ := st.waitNotices(m, 1); n.Told.Session != "another" {
 		t.Errorf("told is %+v", n)
 	}
 	if _, err := st.Withdraw(t.Context(), hers, standing.Request.ID); err != nil {
@@ -263,7 +263,7 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutWaits, waits); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := st.hears(m, 2); n.Told.Session != q.Session {
+	if n, _ := st.waitNotices(m, 2); n.Told.Session != q.Session {
 		t.Errorf("told is %+v", n)
 	}
 }
@@ -272,14 +272,14 @@ func TestWhatACardSaysIsNotToldBesides(t *testing.T) {
 func TestANoticeShowsNoCodeOfWhatWaits(t *testing.T) {
 	s, hers := faysOwn()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
+	st := newEnv(t, s, m)
 	st.ask(t.Context(), network("x"))
 	code := st.shown(m, 1).Code
 	said := permissions.Telling{Title: "about " + code, Text: "reply: yes " + strings.ToLower(code)}
 	if _, err := st.Tell(t.Context(), hers, "", permissions.AboutSays, said); err != nil {
 		t.Fatal(err)
 	}
-	if _, text := st.hears(m, 1); strings.Contains(strings.ToUpper(text), code) || !strings.Contains(text, "│ about •••••\n") {
+	if _, text := st.waitNotices(m, 1); strings.Contains(strings.ToUpper(text), code) || !strings.Contains(text, "│ about •••••\n") {
 		t.Error(text)
 	}
 }

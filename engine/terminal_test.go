@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// desk is fay at a console: a pipe to type into, and the screen's content.
-type desk struct {
+// console is fay at a console: a pipe to type into, and the screen's content.
+type console struct {
 	*terminal.Terminal
 	in      connectortest.Late
 	keys    *os.File
@@ -26,7 +26,7 @@ type desk struct {
 	changed chan struct{} // closed when more is shown
 }
 
-func (d *desk) Write(p []byte) (int, error) {
+func (d *console) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	close(d.changed)
@@ -34,30 +34,30 @@ func (d *desk) Write(p []byte) (int, error) {
 	return d.shown.Write(p)
 }
 
-func (d *desk) screen() string {
+func (d *console) screen() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.shown.String()
 }
 
-func newDesk(t *testing.T) *desk {
+func newConsole(t *testing.T) *console {
 	t.Helper()
 	in, keys, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = in.Close(), keys.Close() })
-	d := &desk{keys: keys, asks: make(chan connectors.Prompt, 100), changed: make(chan struct{})}
+	d := &console{keys: keys, asks: make(chan connectors.Prompt, 100), changed: make(chan struct{})}
 	d.Terminal = terminal.New(terminal.Options{
 		In: in, Out: d, Now: time.Now, Log: quiet(), UID: fay.UID, Asking: func(p connectors.Prompt) { d.asks <- p },
 	}, &d.in)
 	return d
 }
 
-func (d *desk) Bind(in connectors.Services) { d.in.Bind(in) }
+func (d *console) Bind(in connectors.Services) { d.in.Bind(in) }
 
 // shows waits until the screen shows text.
-func (d *desk) shows(t *testing.T, text string) {
+func (d *console) shows(t *testing.T, text string) {
 	t.Helper()
 	over := time.After(20 * time.Second)
 	for {
@@ -76,7 +76,7 @@ func (d *desk) shows(t *testing.T, text string) {
 }
 
 // asked waits for the next question and returns its request.
-func (d *desk) asked(t *testing.T) permissions.Request {
+func (d *console) asked(t *testing.T) permissions.Request {
 	t.Helper()
 	select {
 	case p := <-d.asks:
@@ -87,7 +87,7 @@ func (d *desk) asked(t *testing.T) permissions.Request {
 	}
 }
 
-func (d *desk) types(t *testing.T, line string) {
+func (d *console) types(t *testing.T, line string) {
 	t.Helper()
 	if _, err := d.keys.WriteString(line + "\n"); err != nil {
 		t.Fatal(err)
@@ -96,16 +96,16 @@ func (d *desk) types(t *testing.T, line string) {
 
 // Fay uses the console, sam a phone, and kim joins by escalation: two are needed, and every copy shows the outcome.
 func TestAQuorumAcrossATerminalAndAPhone(t *testing.T) {
-	d, s, k := newDesk(t), newPhone(sam, "sams-phone"), newPhone(kim, "kims-phone")
+	d, s, k := newConsole(t), newPhone(sam, "sams-phone"), newPhone(kim, "kims-phone")
 	settings := team()
 	settings.UID = fay.UID
-	st := play(t, settings, d, s, k)
+	st := newEnv(t, settings, d, s, k)
 	call := st.ask(t.Context(), network("deploy"))
 	id := d.asked(t).ID
 	st.shown(s.Memory, 1)
 	d.types(t, "y")
 	st.edited(s.Memory, 1, func(p connectors.Prompt) bool { return len(p.Request.Votes) == 1 })
-	st.pass(8 * time.Minute)
+	st.advance(8 * time.Minute)
 	st.shown(k.Memory, 1)
 	k.must(t, id, allow())
 	if r := st.get(call); r.State != permissions.Approved || len(r.Votes) != 2 {
@@ -126,7 +126,7 @@ func TestAQuorumAcrossATerminalAndAPhone(t *testing.T) {
 func TestShortQuestionsAreRemindedOfOnceAtMost(t *testing.T) {
 	settings := usual()
 	settings.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 80}}
-	st := play(t, settings, newPhone(fay, "fays-phone"))
+	st := newEnv(t, settings, newPhone(fay, "fays-phone"))
 	for i, c := range []struct {
 		patience time.Duration
 		times    int
@@ -144,14 +144,14 @@ func TestShortQuestionsAreRemindedOfOnceAtMost(t *testing.T) {
 
 // A reminder and a grant's end appear on the screen, and quiet hours delay them.
 func TestNoticesAtATerminal(t *testing.T) {
-	d := newDesk(t)
+	d := newConsole(t)
 	settings := usual()
 	settings.UID = fay.UID
 	settings.Approvals.Remind = night(t).Approvals.Remind[:1]
-	st := play(t, settings, d)
+	st := newEnv(t, settings, d)
 	st.ask(t.Context(), network("deploy"))
 	r := d.asked(t)
-	st.pass(8 * time.Minute)
+	st.advance(8 * time.Minute)
 	d.shows(t, "1 request waits for your answer")
 	if n := strings.Count(d.screen(), st.code(r)); n < 2 {
 		t.Errorf("the reminder does not name it:\n%s", d.screen())

@@ -15,11 +15,11 @@ const tenYears = 10 * 365 * 24 * time.Hour
 // jumps are changes of the clock.
 var jumps = []struct {
 	name string
-	do   func(*stage)
+	do   func(*env)
 }{
-	{"ten years forward", func(st *stage) { st.set(tenYears) }},
-	{"ten years back", func(st *stage) { st.set(-tenYears) }},
-	{"an hour suspended", func(st *stage) { st.pass(time.Hour) }},
+	{"ten years forward", func(st *env) { st.setWallClock(tenYears) }},
+	{"ten years back", func(st *env) { st.setWallClock(-tenYears) }},
+	{"an hour suspended", func(st *env) { st.advance(time.Hour) }},
 }
 
 // TestTimeIsNeverEarlyAndNothingIsRevived applies each jump to everything that has a time, in eighteen cases.
@@ -27,7 +27,7 @@ func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 	cases := 0
 	for _, subject := range []struct {
 		name string
-		do   func(t *testing.T, st *stage, f *phone, jump func(*stage), back bool)
+		do   func(t *testing.T, st *env, f *phone, jump func(*env), back bool)
 	}{
 		{"a pending request", jumpPending},
 		{"a pending request across a restart", jumpRestart},
@@ -40,7 +40,7 @@ func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 			cases++
 			t.Run("D6/"+subject.name+", "+j.name, func(t *testing.T) {
 				f := newPhone(fay, "fays-phone")
-				st := play(t, usual(), f)
+				st := newEnv(t, usual(), f)
 				subject.do(t, st, f, j.do, j.name == "ten years back")
 			})
 		}
@@ -51,15 +51,15 @@ func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 }
 
 // begin asks and waits for the prompt.
-func (s *stage) begin(f *phone) (<-chan answer, permissions.Request) {
+func (s *env) begin(f *phone) (<-chan answer, permissions.Request) {
 	s.t.Helper()
 	n := len(f.Copies())
 	call := s.ask(s.t.Context(), network("x"))
 	return call, s.shown(f.Memory, n+1).Request
 }
 
-// still checks that a request is pending after the deadlines were processed.
-func (s *stage) still(id permissions.ID) {
+// mustBePending checks that a request is pending after the deadlines were processed.
+func (s *env) mustBePending(id permissions.ID) {
 	s.t.Helper()
 	if _, err := s.Find(s.t.Context(), self, id); err != nil {
 		s.t.Fatal(err)
@@ -69,16 +69,16 @@ func (s *stage) still(id permissions.ID) {
 	}
 }
 
-func jumpPending(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+func jumpPending(t *testing.T, st *env, f *phone, jump func(*env), back bool) {
 	call, r := st.begin(f)
 	jump(st)
 	if back {
-		st.pass(14 * time.Minute)
+		st.advance(14 * time.Minute)
 		if _, err := f.says(t, r.ID, "nonsense"); err == nil { // any input makes the engine compare the clocks
 			t.Fatal("nonsense was taken")
 		}
-		st.still(r.ID)
-		st.pass(time.Minute)
+		st.mustBePending(r.ID)
+		st.advance(time.Minute)
 	}
 	_, err := f.says(t, r.ID, allow())
 	refused(t, err, permissions.CodeSettled)
@@ -87,7 +87,7 @@ func jumpPending(t *testing.T, st *stage, f *phone, jump func(*stage), back bool
 	}
 }
 
-func jumpRestart(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+func jumpRestart(t *testing.T, st *env, f *phone, jump func(*env), back bool) {
 	_, r := st.begin(f)
 	st.stop()
 	jump(st)
@@ -96,7 +96,7 @@ func jumpRestart(t *testing.T, st *stage, f *phone, jump func(*stage), back bool
 	began := time.Now()
 	st.open()
 	if back { // it has its time again, and no more
-		st.still(r.ID)
+		st.mustBePending(r.ID)
 		return
 	}
 	got, err := st.rows.Read(t.Context(), r.ID)
@@ -106,7 +106,7 @@ func jumpRestart(t *testing.T, st *stage, f *phone, jump func(*stage), back bool
 }
 
 // An answer that was given in time but is read late does not count; one in time does.
-func jumpOldAnswer(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+func jumpOldAnswer(t *testing.T, st *env, f *phone, jump func(*env), back bool) {
 	_, r := st.begin(f)
 	st.stop()
 	jump(st)
@@ -126,7 +126,7 @@ func jumpOldAnswer(t *testing.T, st *stage, f *phone, jump func(*stage), back bo
 	}
 }
 
-func jumpGrant(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+func jumpGrant(t *testing.T, st *env, f *phone, jump func(*env), back bool) {
 	call, r := st.begin(f)
 	f.must(t, r.ID, allowFor(quarter))
 	st.get(call)
@@ -134,8 +134,8 @@ func jumpGrant(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) 
 	if back { // a grant from the future is not used
 		_, again := st.begin(f)
 		f.must(t, again.ID, permissions.Deny)
-		st.set(tenYears - time.Hour) // setting it back by an hour less extends nothing either
-		st.pass(15 * time.Minute)
+		st.setWallClock(tenYears - time.Hour) // setting it back by an hour less extends nothing either
+		st.advance(15 * time.Minute)
 	}
 	_, again := st.begin(f)
 	if again.ID == r.ID || again.State != permissions.Pending {
@@ -143,7 +143,7 @@ func jumpGrant(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) 
 	}
 }
 
-func jumpKey(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
+func jumpKey(t *testing.T, st *env, f *phone, jump func(*env), _ bool) {
 	q := network("x")
 	q.Key = "k"
 	call := st.ask(t.Context(), q)
@@ -160,9 +160,9 @@ func jumpKey(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
 	}
 }
 
-func jumpExpired(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
+func jumpExpired(t *testing.T, st *env, f *phone, jump func(*env), _ bool) {
 	call, r := st.begin(f)
-	st.pass(15 * time.Minute)
+	st.advance(15 * time.Minute)
 	if got := st.get(call); got.State != permissions.Expired {
 		t.Fatalf("it is %s", got.State)
 	}
@@ -181,16 +181,16 @@ func jumpExpired(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
 // After a start with a clock behind the store's newest entry, earlier grants are not used.
 func TestAGrantIsNotProlongedByASetBackAcrossARestart(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	call, r := st.begin(f)
 	f.must(t, r.ID, allowFor(quarter))
 	st.get(call)
-	st.pass(10 * time.Minute)
+	st.advance(10 * time.Minute)
 	late := st.ask(t.Context(), network("now the store knows the time"))
 	if r := st.get(late); r.DecidedVia != permissions.ViaGrant {
 		t.Fatalf("it is %s via %s", r.State, r.DecidedVia)
 	}
-	st.set(-5 * time.Minute)
+	st.setWallClock(-5 * time.Minute)
 	f = newPhone(fay, "fays-phone")
 	st.restart(f)
 	call, r = st.begin(f) // so it is asked
@@ -206,7 +206,7 @@ func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
 	settings := usual()
 	settings.Keep = permissions.Keep{Requests: 90 * 24 * time.Hour, Payloads: 30 * 24 * time.Hour, Audit: 400 * 24 * time.Hour}
 	f := newPhone(fay, "fays-phone")
-	st := play(t, settings, f)
+	st := newEnv(t, settings, f)
 	call, old := st.begin(f)
 	f.must(t, old.ID, permissions.Deny)
 	st.get(call)
@@ -215,7 +215,7 @@ func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
 	st.get(call)
 	begin := func(days int) {
 		t.Helper()
-		st.pass(time.Duration(days) * 24 * time.Hour)
+		st.advance(time.Duration(days) * 24 * time.Hour)
 		f = newPhone(fay, "fays-phone")
 		st.restart(f) // it prunes after the start and every hour
 	}

@@ -12,7 +12,7 @@ import (
 // Events come in the order of commits, each to those whom they concern.
 func TestWhatHappensIsToldToThoseWhomItConcerns(t *testing.T) {
 	f, s, k := phones()
-	st := play(t, usual(), f, s, k)
+	st := newEnv(t, usual(), f, s, k)
 	changed := st.Changed()
 	call := st.ask(t.Context(), network("x"))
 	f.must(t, st.shown(f.Memory, 1).Request.ID, permissions.Deny)
@@ -42,7 +42,7 @@ func TestWhatHappensIsToldToThoseWhomItConcerns(t *testing.T) {
 }
 
 func TestPersonOfAnAccount(t *testing.T) {
-	st := play(t, usual(), newPhone(fay, "fays-phone"))
+	st := newEnv(t, usual(), newPhone(fay, "fays-phone"))
 	if p, err := st.Person(connectors.Identity{Via: "cli", UID: fay.UID}); err != nil || p.Name != "fay" {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -56,7 +56,7 @@ type ill struct{ *phone }
 func (ill) Health() error { return errors.New("logged out; link it again") }
 
 func TestHowTheChannelsAre(t *testing.T) {
-	st := play(t, usual(), ill{newPhone(fay, "whatsapp")}, newPhone(fay, "fays-phone"))
+	st := newEnv(t, usual(), ill{newPhone(fay, "whatsapp")}, newPhone(fay, "fays-phone"))
 	if h := st.Health(); len(h) != 1 || h["whatsapp"] == nil {
 		t.Errorf("%v", h)
 	}
@@ -64,12 +64,12 @@ func TestHowTheChannelsAre(t *testing.T) {
 
 // A start knows the downtime.
 func TestForHowLongNobodyRan(t *testing.T) {
-	st := play(t, usual(), newPhone(fay, "fays-phone"))
+	st := newEnv(t, usual(), newPhone(fay, "fays-phone"))
 	if st.Downtime() != 0 {
 		t.Errorf("at the very first start: %s", st.Downtime())
 	}
 	st.stop()
-	st.pass(10 * time.Minute)
+	st.advance(10 * time.Minute)
 	st.people = []connectors.Connector{newPhone(fay, "fays-phone")}
 	st.open()
 	if a := st.Downtime(); a < 9*time.Minute || a > 11*time.Minute {
@@ -77,24 +77,24 @@ func TestForHowLongNobodyRan(t *testing.T) {
 	}
 }
 
-// hearing is a channel that has had no contact for a while.
-type hearing struct {
+// contactChannel is a channel that has had no contact for a while.
+type contactChannel struct {
 	*phone
 	until func(stops bool) time.Time
 }
 
-func (h hearing) ReceivedUntil(stops bool) time.Time { return h.until(stops) }
+func (h contactChannel) ReceivedUntil(stops bool) time.Time { return h.until(stops) }
 
 // A daemon that dies in an outage leaves a record of its start.
 func TestTheStartOfAnOutageIsNoted(t *testing.T) {
 	var contact, known time.Time
-	h := hearing{newPhone(fay, "fays-phone"), func(stops bool) time.Time {
+	h := contactChannel{newPhone(fay, "fays-phone"), func(stops bool) time.Time {
 		if stops { // as if it were killed
 			return time.Time{}
 		}
 		return contact
 	}}
-	st := play(t, usual(), h)
+	st := newEnv(t, usual(), h)
 	contact = st.now().Add(-5 * time.Minute)
 	st.eventually("it is noted", func() (is bool) {
 		var err error
@@ -105,7 +105,7 @@ func TestTheStartOfAnOutageIsNoted(t *testing.T) {
 		t.Errorf("nothing was heard since %s, and it says %s", contact, known)
 	}
 	st.stop()
-	st.people = []connectors.Connector{hearing{newPhone(fay, "fays-phone"), h.until}}
+	st.people = []connectors.Connector{contactChannel{newPhone(fay, "fays-phone"), h.until}}
 	st.open()
 	if a := st.Downtime(); a < 5*time.Minute || a > 6*time.Minute {
 		t.Errorf("away for %s", a)
@@ -116,7 +116,7 @@ func TestTheStartOfAnOutageIsNoted(t *testing.T) {
 func TestAPressSaysWhereTheCardIs(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
 	f.FailSend(-1, errors.New("the reply is lost"))
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	call := st.ask(t.Context(), network("x"))
 	id := st.pending(1)[0].ID
 	copies, err := st.rows.Copies(t.Context(), id)
@@ -138,7 +138,7 @@ func TestAPressSaysWhereTheCardIs(t *testing.T) {
 // An approval is not handed out if its file has become the daemon's own since.
 func TestAnApprovalOfWhatIsTheDaemonsOwnByNow(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st := newEnv(t, usual(), f)
 	q := tagged("", "@write:/srv/www")
 	q.Key = "k"
 	f.must(t, func() permissions.ID {
@@ -148,6 +148,6 @@ func TestAnApprovalOfWhatIsTheDaemonsOwnByNow(t *testing.T) {
 	own := usual()
 	own.Own = []string{"/srv/www/daycared"}
 	st.Configure(own)
-	_, err := st.briefly(self, q)
+	_, err := st.askAndLeave(self, q)
 	refused(t, err, permissions.CodeOwnFiles)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // unlocked votes to unlock fay, and checks whether she is unlocked then.
-func unlocked(t *testing.T, st *stage, who connectors.Identity, want bool) {
+func unlocked(t *testing.T, st *env, who connectors.Identity, want bool) {
 	t.Helper()
 	if _, over, err := st.Unlock(t.Context(), who, "fay"); err != nil || over != want {
 		t.Fatalf("unlocked by %+v: %v, %v", who, over, err)
@@ -22,7 +22,7 @@ func unlocked(t *testing.T, st *stage, who connectors.Identity, want bool) {
 func TestWhoUnlocks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		before func(st *stage)
+		before func(st *env)
 		who    []connectors.Identity
 		want   []bool // whether she is unlocked then
 		code   permissions.Code
@@ -32,14 +32,14 @@ func TestWhoUnlocks(t *testing.T) {
 		{"A8/one other twice", nil, []connectors.Identity{samAt, samAt}, []bool{false, false}, ""},
 		{"A8/nobody here", nil, []connectors.Identity{{Via: "cli", UID: 4711}}, []bool{false}, permissions.CodeNotYours},
 		{
-			"A8/fewer than two others", func(st *stage) { st.locks(operator, "kim") },
+			"A8/fewer than two others", func(st *env) { st.lock(operator, "kim") },
 			[]connectors.Identity{samAt}, []bool{false}, permissions.CodeNotYours,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, s, k := phones()
-			st := play(t, known(), f, s, k)
-			st.locks(samAt, "fay")
+			st := newEnv(t, known(), f, s, k)
+			st.lock(samAt, "fay")
 			if c.before != nil {
 				c.before(st)
 			}
@@ -60,10 +60,10 @@ func TestWhoUnlocks(t *testing.T) {
 		s := known()
 		lee := connectors.Person{Name: "lee", UID: 5000}
 		s.People = append(s.People, lee)
-		st := play(t, s, newPhone(fay, "fays-phone"))
-		st.locks(kimAt, "fay")
+		st := newEnv(t, s, newPhone(fay, "fays-phone"))
+		st.lock(kimAt, "fay")
 		unlocked(t, st, samAt, false)
-		st.locks(kimAt, "sam")
+		st.lock(kimAt, "sam")
 		st.restart(newPhone(fay, "fays-phone"))
 		unlocked(t, st, kimAt, false) // sam's vote does not count
 		unlocked(t, st, connectors.Identity{Via: "cli", UID: lee.UID}, true)
@@ -71,10 +71,10 @@ func TestWhoUnlocks(t *testing.T) {
 	t.Run("A8/two others of whom one was locked in between", func(t *testing.T) {
 		s := known()
 		s.People = append(s.People, connectors.Person{Name: "lee", UID: 5000})
-		st := play(t, s, newPhone(fay, "fays-phone"))
-		st.locks(kimAt, "fay")
+		st := newEnv(t, s, newPhone(fay, "fays-phone"))
+		st.lock(kimAt, "fay")
 		unlocked(t, st, samAt, false)
-		st.locks(kimAt, "sam")
+		st.lock(kimAt, "sam")
 		if _, over, err := st.Unlock(t.Context(), operator, "sam"); err != nil || !over {
 			t.Fatal(over, err)
 		}
@@ -84,8 +84,8 @@ func TestWhoUnlocks(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("A2/two others by one account, restart %v", restart), func(t *testing.T) {
 			s := known()
-			st := play(t, s, newPhone(fay, "fays-phone"))
-			st.locks(kimAt, "fay")
+			st := newEnv(t, s, newPhone(fay, "fays-phone"))
+			st.lock(kimAt, "fay")
 			unlocked(t, st, samAt, false)
 			next := s
 			next.People = slices.Clone(s.People)
@@ -100,7 +100,7 @@ func TestWhoUnlocks(t *testing.T) {
 		})
 	}
 	t.Run("A8/somebody who is not locked", func(t *testing.T) {
-		st := play(t, known(), newPhone(fay, "fays-phone"))
+		st := newEnv(t, known(), newPhone(fay, "fays-phone"))
 		_, _, err := st.Unlock(t.Context(), operator, "fay")
 		refused(t, err, permissions.CodeUnknown)
 		_, err = st.Lock(t.Context(), operator, "zoe", time.Time{})
@@ -114,8 +114,8 @@ func TestALockUnderAnotherName(t *testing.T) {
 	for _, name := range []string{"fay", "fae"} {
 		t.Run("A8/"+name, func(t *testing.T) {
 			s := known()
-			st := play(t, s, newPhone(fay, "fays-phone"))
-			st.locks(samAt, "fay")
+			st := newEnv(t, s, newPhone(fay, "fays-phone"))
+			st.lock(samAt, "fay")
 			next := s
 			next.People = slices.Clone(s.People)
 			next.People[0].Name, next.Routes = "fae", usual().Routes
@@ -133,13 +133,13 @@ func TestALockUnderAnotherName(t *testing.T) {
 	}
 	t.Run("A8/two locks of one person", func(t *testing.T) {
 		s := known()
-		st := play(t, s, newPhone(fay, "fays-phone"))
-		st.locks(samAt, "fay")
+		st := newEnv(t, s, newPhone(fay, "fays-phone"))
+		st.lock(samAt, "fay")
 		next := s
 		next.People = slices.Clone(s.People)
 		next.People[0].Name = "fae"
 		st.Configure(next)
-		st.locks(samAt, "fae")
+		st.lock(samAt, "fae")
 		for _, want := range []string{"fae", "fay"} {
 			if l, over, err := st.Unlock(t.Context(), operator, "fae"); err != nil || !over || l.Person != want {
 				t.Errorf("unlocked is %+v, %v, %v", l, over, err)
@@ -156,16 +156,16 @@ func TestAnUnlockRevivesNoVote(t *testing.T) {
 	f, o, k := phones()
 	s := known()
 	s.Limits = engine.Limits{}
-	st := play(t, s, f, o, k)
+	st := newEnv(t, s, f, o, k)
 	const many = 150
 	var last permissions.ID
 	for i := range many {
-		last = st.pose(self, keyed(network(fmt.Sprint("x", i)), fmt.Sprint(i))).ID
+		last = st.submit(self, keyed(network(fmt.Sprint("x", i)), fmt.Sprint(i))).ID
 	}
 	st.shown(f.Memory, many)
 	st.shown(o.Memory, many)
 	f.must(t, last, allow())
-	st.locks(operator, "fay")
+	st.lock(operator, "fay")
 	unlocked(t, st, operator, true)
 	r, err := st.rows.Read(t.Context(), last)
 	if err != nil || r.State != permissions.Pending || len(r.Votes) != 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // left returns a request whose call has left.
-func (s *stage) left(q permissions.Request) permissions.ID {
+func (s *env) left(q permissions.Request) permissions.ID {
 	s.t.Helper()
 	standing, err := s.Begin(s.t.Context(), self, q)
 	if err != nil {
@@ -19,7 +19,7 @@ func (s *stage) left(q permissions.Request) permissions.ID {
 	return standing.Request.ID
 }
 
-func (s *stage) state(id permissions.ID) permissions.State {
+func (s *env) state(id permissions.ID) permissions.State {
 	s.t.Helper()
 	r, err := s.rows.Read(s.t.Context(), id)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *stage) state(id permissions.ID) permissions.State {
 // somebody waits for it.
 func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
-		s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+		s := newEnv(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
 		gone, back := call("", "write_file", `{"path":"/a"}`), call("", "write_file", `{"path":"/b"}`)
 		waited := call("", "write_file", `{"path":"/c"}`)
 		shown := s.left(call("", "write_file", `{"path":"/d"}`))
@@ -58,9 +58,9 @@ func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 		if s.state(ids["gone"]) != permissions.Pending {
 			t.Errorf("restarted %v: it is withdrawn at once", restarts)
 		}
-		s.pass(time.Minute + time.Second)
+		s.advance(time.Minute + time.Second)
 		wiretest.Eventually(t, "it is withdrawn", func() bool { return s.state(ids["gone"]) == permissions.Cancelled })
-		s.pass(time.Minute)
+		s.advance(time.Minute)
 		for _, name := range []string{"back", "waited", "shown"} {
 			if state := s.state(ids[name]); state != permissions.Pending {
 				t.Errorf("restarted %v: what is %s is %s", restarts, name, state)
@@ -79,20 +79,20 @@ func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 // A question that a hook asks without waiting is withdrawn if no other hook waits for it soon: its agent was interrupted
 // between the two. One that is waited for, or that no hook asked, stays.
 func TestAHooksQuestionThatNobodyWaitsForIsWithdrawn(t *testing.T) {
-	s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+	s := newEnv(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
 	alone, followed := hook("Bash", `{"command":"make a"}`), hook("Bash", `{"command":"make b"}`)
 	alone.HookStage, followed.HookStage = permissions.HookBefore, permissions.HookBefore
 	ids := map[string]permissions.ID{"alone": s.left(alone), "followed": s.left(followed), "a call": s.left(call("", "write_file", `{"path":"/a"}`))}
 	followed.HookStage = permissions.HookAgain
 	waits := s.ask(t.Context(), followed)
 	s.waiting(ids["followed"], 1)
-	s.pass(9 * time.Second)
+	s.advance(9 * time.Second)
 	if got := s.state(ids["alone"]); got != permissions.Pending {
 		t.Errorf("after 9 seconds the question is %s", got)
 	}
-	s.pass(2 * time.Second)
+	s.advance(2 * time.Second)
 	wiretest.Eventually(t, "the question is withdrawn", func() bool { return s.state(ids["alone"]) == permissions.Cancelled })
-	s.pass(time.Minute)
+	s.advance(time.Minute)
 	for _, name := range []string{"followed", "a call"} {
 		if got := s.state(ids[name]); got != permissions.Pending {
 			t.Errorf("the question of %s is %s", name, got)
@@ -106,7 +106,7 @@ func TestAHooksQuestionThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 
 // The place of a client that shows a dialog is kept across a restart, until it returns or its request is settled.
 func TestTheDialogOfAClientIsWaitedForAfterARestart(t *testing.T) {
-	s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+	s := newEnv(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
 	id, settled := s.left(call("", "write_file", `{"path":"/a"}`)), s.left(call("", "write_file", `{"path":"/b"}`))
 	waiting := func(id permissions.ID) int {
 		st, err := s.Find(t.Context(), self, id)

@@ -16,14 +16,14 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 	nobody := usual()
 	nobody.People, nobody.Routes = nil, nil
 	operator := connectors.Identity{Via: "cli", UID: nobody.UID, Operator: true}
-	allows := func(st *stage, id permissions.ID) error {
+	allows := func(st *env, id permissions.ID) error {
 		_, err := st.OnPermission(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: operator})
 		return err
 	}
-	start := func(t *testing.T, s engine.Settings, who connectors.Identity) (*stage, permissions.ID, <-chan answer) {
+	start := func(t *testing.T, s engine.Settings, who connectors.Identity) (*env, permissions.ID, <-chan answer) {
 		t.Helper()
 		m := connectortest.NewMemory(who, nil)
-		st := play(t, s, m)
+		st := newEnv(t, s, m)
 		call := st.ask(t.Context(), network("x"))
 		return st, st.shown(m, 1).Request.ID, call
 	}

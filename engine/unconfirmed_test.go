@@ -50,10 +50,10 @@ func (u *unconfirmed) MarkFailed(ctx context.Context, c permissions.Copy) error 
 	return u.confirm("failed", u.Store.MarkFailed(ctx, c))
 }
 
-// unsure is a stage over a store that does not confirm one thing.
-func unsure(t *testing.T, what string, s engine.Settings, m *connectortest.Memory) *stage {
+// unsure is an env over a store that does not confirm one thing.
+func unsure(t *testing.T, what string, s engine.Settings, m *connectortest.Memory) *env {
 	t.Helper()
-	st := &stage{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{m}}
+	st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{m}}
 	st.through = func(rows engine.Store) engine.Store {
 		u := &unconfirmed{Store: rows}
 		u.lose(what)
@@ -65,7 +65,7 @@ func unsure(t *testing.T, what string, s engine.Settings, m *connectortest.Memor
 }
 
 // ends waits until the first request is in that state.
-func (s *stage) ends(in permissions.State) {
+func (s *env) ends(in permissions.State) {
 	s.t.Helper()
 	var state permissions.State
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -132,7 +132,7 @@ func TestCopiesThatTheStoreDidNotConfirm(t *testing.T) {
 func TestACardWhoseDiscoveryTheStoreDidNotConfirm(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	u := &unconfirmed{}
-	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
 	st.through = func(rows engine.Store) engine.Store {
 		u.Store = rows
 		u.full.Store(true)
@@ -179,7 +179,7 @@ func TestACardWhoseDiscoveryTheStoreDidNotConfirm(t *testing.T) {
 func TestACardThatTheStoreCouldNotNote(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	u := &unconfirmed{}
-	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
 	st.through = func(rows engine.Store) engine.Store {
 		u.Store = rows
 		u.full.Store(true)

@@ -10,16 +10,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// meets writes from an unknown account.
-func (s *stage) meets(account string) {
+// writeFromUnknown writes from an unknown account.
+func (s *env) writeFromUnknown(account string) {
 	s.t.Helper()
 	if err := s.NoteUnknownSender(s.t.Context(), permissions.UnknownSender{Via: "telegram", Account: account, Name: "Eve"}); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// untold waits until that many unknown senders are stored that nobody was told of.
-func (s *stage) untold(n int) {
+// waitUnknownSenders waits until that many unknown senders are stored that nobody was told of.
+func (s *env) waitUnknownSenders(n int) {
 	s.t.Helper()
 	count := 0
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -29,7 +29,7 @@ func (s *stage) untold(n int) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	s.t.Fatalf("%d strangers are left to tell of, not %d", count, n)
+	s.t.Fatalf("%d unknown senders are left to report, not %d", count, n)
 }
 
 // lists returns which of some accounts a notice lists.
@@ -44,30 +44,30 @@ func lists(n connectors.Notice) string {
 // The owner is told of the first unknown sender at once, and of others within a day after that together, a day later.
 func TestTheOwnerIsToldOfUnknownSendersOnceADay(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
-	st.meets("6666")
+	st := newEnv(t, usual(), f)
+	st.writeFromUnknown("6666")
 	if n := f.notice(t); n.About != permissions.AboutUnknownSenders || !n.Silent || n.To.Name != "fay" || lists(n) != "6666" {
 		t.Fatalf("told %+v", n)
 	}
-	st.untold(0)
-	st.meets("6666") // again
-	st.meets("7777")
-	st.pass(23 * time.Hour)
-	st.meets("8888")
+	st.waitUnknownSenders(0)
+	st.writeFromUnknown("6666") // again
+	st.writeFromUnknown("7777")
+	st.advance(23 * time.Hour)
+	st.writeFromUnknown("8888")
 	st.restart(f)
-	st.meets("9999")
-	st.untold(3)
+	st.writeFromUnknown("9999")
+	st.waitUnknownSenders(3)
 	if n := len(f.news); n != 0 {
 		t.Fatalf("%d more notices within a day", n)
 	}
-	st.pass(time.Hour)
-	st.meets("7777") // like any notice, it wakes the notifier
+	st.advance(time.Hour)
+	st.writeFromUnknown("7777") // like any notice, it wakes the notifier
 	if n := f.notice(t); lists(n) != "7777 8888 9999" {
 		t.Errorf("told of %s", lists(n))
 	}
-	st.untold(0)
-	st.pass(25 * time.Hour)
-	st.meets("6666")
+	st.waitUnknownSenders(0)
+	st.advance(25 * time.Hour)
+	st.writeFromUnknown("6666")
 	if n := f.notice(t); lists(n) != "6666" || !strings.Contains(said(n), `   6666 · Telegram · calls itself "Eve"`) {
 		t.Errorf("told of %s:\n%s", lists(n), said(n))
 	}
@@ -76,12 +76,12 @@ func TestTheOwnerIsToldOfUnknownSendersOnceADay(t *testing.T) {
 // A clock that was set back delays the notice by a day at most.
 func TestUnknownSendersAfterTheClockWasSetBack(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
-	st.meets("6666")
+	st := newEnv(t, usual(), f)
+	st.writeFromUnknown("6666")
 	f.notice(t)
-	st.untold(0)
-	st.set(-48 * time.Hour)
-	st.meets("7777")
+	st.waitUnknownSenders(0)
+	st.setWallClock(-48 * time.Hour)
+	st.writeFromUnknown("7777")
 	if n := f.notice(t); lists(n) != "7777" {
 		t.Errorf("told of %s", lists(n))
 	}
@@ -89,12 +89,12 @@ func TestUnknownSendersAfterTheClockWasSetBack(t *testing.T) {
 
 func TestUnknownSendersAreReportedInTheMorning(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, night(t), f)
+	st := newEnv(t, night(t), f)
 	at(t, st, "2027-03-10 23:00")
-	st.meets("6666")
+	st.writeFromUnknown("6666")
 	at(t, st, "2027-03-11 05:00")
-	st.meets("7777")
-	st.untold(2)
+	st.writeFromUnknown("7777")
+	st.waitUnknownSenders(2)
 	f.toldNothing(t)
 	at(t, st, "2027-03-11 07:00")
 	if n := f.notice(t); lists(n) != "6666 7777" {
@@ -104,18 +104,18 @@ func TestUnknownSendersAreReportedInTheMorning(t *testing.T) {
 
 // A sender who was paired meanwhile is not reported, and alone causes no notice.
 func TestAPairedSenderIsNotReported(t *testing.T) {
-	f, l := newPhone(fay, "fays-phone"), newLobby()
-	st := play(t, night(t), f, l)
+	f, l := newPhone(fay, "fays-phone"), newPairingChannel()
+	st := newEnv(t, night(t), f, l)
 	at(t, st, "2027-03-10 23:00")
-	st.meets("4242")
-	if _, err := st.enrol(l, "sam", "4242"); err != nil {
+	st.writeFromUnknown("4242")
+	if _, err := st.pair(l, "sam", "4242"); err != nil {
 		t.Fatal(err)
 	}
 	at(t, st, "2027-03-11 07:00")
-	st.untold(0)
+	st.waitUnknownSenders(0)
 	f.toldNothing(t)
 	at(t, st, "2027-03-11 23:00")
-	st.meets("6666")
+	st.writeFromUnknown("6666")
 	at(t, st, "2027-03-12 08:00")
 	if n := f.notice(t); lists(n) != "6666" {
 		t.Errorf("told of %s", lists(n))
@@ -125,9 +125,9 @@ func TestAPairedSenderIsNotReported(t *testing.T) {
 // An undeliverable notice is not kept for ever, and one that fails for now is sent later.
 func TestUnknownSendersWithoutAnOwner(t *testing.T) {
 	mute := newPhone(sam, "sams-phone") // fay has no channel
-	st := play(t, usual(), mute)
-	st.meets("6666")
-	st.untold(0)
+	st := newEnv(t, usual(), mute)
+	st.writeFromUnknown("6666")
+	st.waitUnknownSenders(0)
 	mute.toldNothing(t)
 }
 
