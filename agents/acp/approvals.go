@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -198,10 +199,7 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		was := stepOf(*s)
-		was.Asks = nil
-		for _, p := range a.posed {
-			was.Asks = append(was.Asks, p.id)
-		}
+		was.Asks = wire.Each(a.posed, func(p *submitted) permissions.ID { return p.id })
 		s.Step = was.encode()
 		if s.Request, s.Tool = "", ""; len(a.posed) > 0 {
 			s.Request, s.Tool = a.posed[0].id, a.posed[0].tool

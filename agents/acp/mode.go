@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // askingModes are the modes in which known agents ask before they act, then those in which they only plan; the first
@@ -28,9 +30,7 @@ type modes struct {
 func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m modes) {
 	if state != nil {
 		m.now = string(state.CurrentModeId)
-		for _, mode := range state.AvailableModes {
-			m.offered = append(m.offered, string(mode.Id))
-		}
+		m.offered = wire.Each(state.AvailableModes, func(mode sdk.SessionMode) string { return string(mode.Id) })
 		return m
 	}
 	o := modeOption(options)
@@ -38,18 +38,11 @@ func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m 
 		return m
 	}
 	m.now, m.option = string(o.CurrentValue), o.Id
-	var all []sdk.SessionConfigSelectOption
-	if o.Options.Ungrouped != nil {
-		all = *o.Options.Ungrouped
+	all := wire.Value(o.Options.Ungrouped)
+	for _, group := range wire.Value(o.Options.Grouped) {
+		all = append(all, group.Options...)
 	}
-	if o.Options.Grouped != nil {
-		for _, group := range *o.Options.Grouped {
-			all = append(all, group.Options...)
-		}
-	}
-	for _, one := range all {
-		m.offered = append(m.offered, string(one.Value))
-	}
+	m.offered = wire.Each(all, func(one sdk.SessionConfigSelectOption) string { return string(one.Value) })
 	return m
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,21 +110,27 @@ func (p *process) greet(ctx context.Context, o Program) error {
 
 // call calls a method of the agent. It returns when ctx ends, even if the program does not read.
 func call[T any](ctx context.Context, p *process, method string, in any) (out T, err error) {
-	type reply struct {
-		out T
-		err error
-	}
-	came := make(chan reply, 1)
-	p.works.Go(func() {
-		out, err := sdk.SendRequest[T](p.conn, ctx, method, in)
-		came <- reply{out, err}
-	})
 	select {
-	case r := <-came:
+	case r := <-later(p, func() (T, error) { return sdk.SendRequest[T](p.conn, ctx, method, in) }):
 		return r.out, r.err
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
+}
+
+type result[T any] struct {
+	out T
+	err error
+}
+
+// later sends the result of a call, for which the end of the program waits.
+func later[T any](p *process, do func() (T, error)) <-chan result[T] {
+	came := make(chan result[T], 1)
+	p.works.Go(func() {
+		out, err := do()
+		came <- result[T]{out, err}
+	})
+	return came
 }
 
 // tell sends a notification. It does not wait for a program that does not read.
@@ -155,15 +160,14 @@ func (p *process) endSoon() {
 }
 
 // alive reports whether the program can still be called.
-func (p *process) alive() bool {
-	if p.doomed.Load() {
-		return false
-	}
+func (p *process) alive() bool { return !p.doomed.Load() && !closed(p.conn.Done()) }
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-p.conn.Done():
-		return false
-	default:
+	case <-c:
 		return true
+	default:
+		return false
 	}
 }
 
@@ -337,19 +341,13 @@ func offers(methods []sdk.AuthMethod) (all []string) {
 		case m.Agent != nil:
 			all = append(all, offer(m.Agent.Id, m.Agent.Name, m.Agent.Description))
 		case m.EnvVar != nil:
-			var names []string
-			for _, v := range m.EnvVar.Vars {
-				names = append(names, v.Name)
-			}
+			names := wire.Each(m.EnvVar.Vars, func(v sdk.AuthEnvVar) string { return v.Name })
 			all = append(all, offer(m.EnvVar.Id, m.EnvVar.Name, m.EnvVar.Description)+
 				"; set "+oneLine(short(strings.Join(names, ", "), mostTold))+" for the daemon, and name it under env")
 		case m.Terminal != nil:
-			args := slices.Clone(m.Terminal.Args)
-			for i, word := range args {
-				args[i] = quote(word)
-			}
+			line := strings.Join(wire.Each(m.Terminal.Args, quote), " ")
 			all = append(all, offer(m.Terminal.Id, m.Terminal.Name, m.Terminal.Description)+
-				"; run its program in a terminal with: "+oneLine(short(strings.Join(args, " "), mostTold)))
+				"; run its program in a terminal with: "+oneLine(short(line, mostTold)))
 		}
 	}
 	return all
@@ -360,8 +358,8 @@ func offer(id, name string, about *string) string {
 	if name != "" && name != id {
 		text += ", " + oneLine(short(name, mostTold))
 	}
-	if about != nil && *about != "" {
-		text += ": " + oneLine(short(*about, mostTold))
+	if says := wire.Value(about); says != "" {
+		text += ": " + oneLine(short(says, mostTold))
 	}
 	return text
 }

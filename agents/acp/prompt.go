@@ -37,7 +37,7 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the daemon ends: the next start reports the outcome
 	}
-	ordered := isOver(t)
+	ordered := closed(t.over)
 	if err := say(t.last(reply, err, ordered)); err != nil {
 		return err
 	}
@@ -68,15 +68,6 @@ func (t *turn) last(reason sdk.StopReason, err error, ordered bool) string {
 	return said + "\n\n" + end
 }
 
-func isOver(t *turn) bool {
-	select {
-	case <-t.over:
-		return true
-	default:
-		return false
-	}
-}
-
 // turnOf starts what is needed, and runs one turn. say tells people what happens meanwhile.
 func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
 	if _, err := a.held(ctx, t.session); err != nil { // after a stop nothing is started either
@@ -97,7 +88,7 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 
 // ask prompts the agent and waits for the end of its turn.
 func (s *session) ask(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
-	if isOver(t) { // stopped before it was prompted
+	if closed(t.over) { // stopped before it was prompted
 		return sdk.StopReasonCancelled, nil
 	}
 	s.takes(t)
@@ -108,16 +99,10 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 	conversation := s.now()
 	brief, done := context.WithCancel(ctx)
 	defer done()
-	type reply struct {
-		sdk.PromptResponse
-		err error
-	}
-	came := make(chan reply, 1)
-	s.works.Go(func() {
-		r, err := signedIn[sdk.PromptResponse](brief, s.process, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
+	came := later(s.process, func() (sdk.PromptResponse, error) {
+		return signedIn[sdk.PromptResponse](brief, s.process, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
 			SessionId: conversation, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)},
 		})
-		came <- reply{r, err}
 	})
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -136,7 +121,7 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 			if r.err != nil {
 				return "", s.why(ctx, r.err)
 			}
-			return r.StopReason, nil
+			return r.out.StopReason, nil
 		case <-over:
 			end()
 		case strayed = <-t.strayed:

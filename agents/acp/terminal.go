@@ -15,6 +15,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -85,11 +86,7 @@ func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) 
 		return nil, errors.New("there is no command")
 	}
 	if len(in.Args) > 0 {
-		words := []string{quote(in.Command)}
-		for _, a := range in.Args {
-			words = append(words, quote(a))
-		}
-		line = strings.Join(words, " ")
+		line = strings.Join(wire.Each(append([]string{in.Command}, in.Args...), quote), " ")
 	}
 	var sets []string
 	for _, v := range in.Env {
@@ -102,8 +99,8 @@ func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) 
 		line = strings.Join(sets, "\n") + "\n" + line
 	}
 	input := map[string]any{"command": line, "timeout": commandTime, "write": []string{"."}}
-	if in.Cwd != nil && *in.Cwd != "" && *in.Cwd != c.place.Workspace {
-		input["cwd"] = *in.Cwd
+	if cwd := wire.Value(in.Cwd); cwd != "" && cwd != c.place.Workspace {
+		input["cwd"] = cwd
 	}
 	if slices.Contains(c.place.Tags, permissions.Network) { // the agent has it too
 		input["network"] = true
@@ -183,28 +180,23 @@ func (c *client) forget(id string) {
 	delete(c.terminals, id)
 }
 
-// terminalOf is the terminal that the agent names. Those of an earlier turn remain readable.
-func (c *client) terminalOf(conversation sdk.SessionId, id string) (*terminal, error) {
-	if _, err := c.begun(conversation); err != nil && !errors.Is(err, errOver) {
-		return nil, err
+// terminalIn is the terminal that the parameters name, which are the same for several methods. Those of an earlier turn
+// remain readable.
+func (c *client) terminalIn(params json.RawMessage) (t *terminal, id string, err error) {
+	in, err := decode[sdk.TerminalOutputRequest](params)
+	if err == nil {
+		_, err = c.begun(in.SessionId)
+	}
+	if err != nil && !errors.Is(err, errOver) {
+		return nil, "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, ok := c.terminals[id]
+	t, ok := c.terminals[in.TerminalId]
 	if !ok {
-		return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such terminal"})
+		return nil, "", sdk.NewInvalidParams(map[string]any{"error": "there is no such terminal"})
 	}
-	return t, nil
-}
-
-// terminalIn is the terminal that the parameters name, which are the same for several methods.
-func (c *client) terminalIn(params json.RawMessage) (t *terminal, id string, err error) {
-	in, err := decode[sdk.TerminalOutputRequest](params)
-	if err != nil {
-		return nil, "", err
-	}
-	t, err = c.terminalOf(in.SessionId, in.TerminalId)
-	return t, in.TerminalId, err
+	return t, in.TerminalId, nil
 }
 
 // terminalOutput is terminal/output.
@@ -213,12 +205,10 @@ func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any,
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-t.done:
-		return sdk.TerminalOutputResponse{Output: t.output, Truncated: t.cut, ExitStatus: t.status()}, nil
-	default:
+	if !closed(t.done) {
 		return sdk.TerminalOutputResponse{}, nil
 	}
+	return sdk.TerminalOutputResponse{Output: t.output, Truncated: t.cut, ExitStatus: t.status()}, nil
 }
 
 // waitForExit is terminal/wait_for_exit.
@@ -262,12 +252,10 @@ func (c *client) shown(id string) string {
 	c.mu.Lock()
 	t, ok := c.terminals[id]
 	c.mu.Unlock()
-	if !ok {
+	switch {
+	case !ok:
 		return "(it is gone)"
-	}
-	select {
-	case <-t.done:
-	default:
+	case !closed(t.done):
 		return "(it runs)"
 	}
 	text := t.output

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Limits of what is kept of one turn.
@@ -59,17 +60,10 @@ func (t *transcript) take(u sdk.SessionUpdate, input []byte, shown func(string) 
 		}, shown)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate
-		next := toolCall{ID: c.ToolCallId, Input: input, Content: c.Content, Locations: c.Locations}
-		if c.Title != nil {
-			next.Title = *c.Title
-		}
-		if c.Kind != nil {
-			next.Kind = *c.Kind
-		}
-		if c.Status != nil {
-			next.Status = *c.Status
-		}
-		t.called(next, shown)
+		t.called(toolCall{
+			ID: c.ToolCallId, Title: wire.Value(c.Title), Kind: wire.Value(c.Kind), Status: wire.Value(c.Status), Input: input,
+			Content: c.Content, Locations: c.Locations,
+		}, shown)
 	}
 }
 
@@ -172,10 +166,8 @@ func (c toolCall) size() int {
 	n := len(c.ID) + len(c.Title) + len(c.Input)
 	for _, one := range c.Content {
 		switch {
-		case one.Diff != nil && one.Diff.OldText != nil:
-			n += len(*one.Diff.OldText) + len(one.Diff.NewText)
 		case one.Diff != nil:
-			n += len(one.Diff.NewText)
+			n += len(wire.Value(one.Diff.OldText)) + len(one.Diff.NewText)
 		case one.Content != nil:
 			n += len(block(one.Content.Content))
 		}
@@ -246,11 +238,7 @@ func name(c toolCall) string {
 func content(c sdk.ToolCallContent, shown func(string) string) string {
 	switch {
 	case c.Diff != nil:
-		before := ""
-		if c.Diff.OldText != nil {
-			before = *c.Diff.OldText
-		}
-		return tools.Diff(c.Diff.Path, before, c.Diff.NewText)
+		return tools.Diff(c.Diff.Path, wire.Value(c.Diff.OldText), c.Diff.NewText)
 	case c.Terminal != nil:
 		return "terminal " + c.Terminal.TerminalId + ":\n" + shown(c.Terminal.TerminalId)
 	case c.Content != nil:

@@ -231,21 +231,12 @@ func (sh *turn) notice(ctx context.Context) error {
 
 // children lists the open sessions that a session started.
 func (rt *Runtime) children(ctx context.Context, of permissions.ID) (all []permissions.AgentSession, err error) {
-	for after := of; ; { // ids are ordered by time, so a child follows its parent
-		list, err := rt.store.OpenSessions(ctx, after, page)
-		if err != nil {
-			return nil, err
+	err = rt.eachOpen(ctx, of, func(s permissions.AgentSession) { // ids are ordered by time, so a child follows its parent
+		if s.Parent == of {
+			all = append(all, s)
 		}
-		for _, s := range list {
-			after = s.ID
-			if s.Parent == of {
-				all = append(all, s)
-			}
-		}
-		if len(list) < page {
-			return all, nil
-		}
-	}
+	})
+	return all, err
 }
 
 // endChildren orders the sessions that a session started to end.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -227,12 +229,8 @@ func (sh *turn) prompt(ctx, brief context.Context) (p models.Prompt, last int64,
 
 // offered lists the tools that the agent can call, without forbidden ones.
 func (sh *turn) offered(ctx context.Context) (list []models.Tool) {
-	for _, t := range askingTools {
-		list = append(list, t.spec)
-	}
-	for _, t := range sh.agent.all(ctx) {
-		list = append(list, t.Spec())
-	}
+	list = wire.Each(askingTools, func(t askTool) models.Tool { return t.spec })
+	list = append(list, wire.Each(sh.agent.all(ctx), tools.Tool.Spec)...)
 	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.approvals.Forbids(sh.session.Caller(), t.Name) })
 }
 

@@ -189,18 +189,28 @@ func (rt *Runtime) Run(ctx context.Context) error {
 
 // resume kicks every open session: the request that it waits for may have been settled meanwhile.
 func (rt *Runtime) resume(ctx context.Context) error {
-	for after := permissions.ID(""); ; {
+	for {
+		err := rt.eachOpen(ctx, "", func(s permissions.AgentSession) { rt.kick(s.ID) })
+		if err == nil {
+			return nil
+		}
+		rt.log.Error("list open sessions, retrying", "err", err)
+		if err := timing.Pause(ctx, again); err != nil {
+			return err
+		}
+	}
+}
+
+// eachOpen calls do with every open session after an id.
+func (rt *Runtime) eachOpen(ctx context.Context, after permissions.ID, do func(permissions.AgentSession)) error {
+	for {
 		list, err := rt.store.OpenSessions(ctx, after, page)
 		if err != nil {
-			rt.log.Error("list open sessions, retrying", "err", err)
-			if err := timing.Pause(ctx, again); err != nil {
-				return err
-			}
-			continue
+			return err
 		}
 		for _, s := range list {
 			after = s.ID
-			rt.kick(s.ID)
+			do(s)
 		}
 		if len(list) < page {
 			return nil

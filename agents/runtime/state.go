@@ -167,13 +167,8 @@ func (r Run) next() (c Call, ok bool) {
 }
 
 // asked returns the calls that need approval.
-func (r Run) asked() (calls []Call) {
-	for _, c := range r.Calls {
-		if c.Fate == Asks {
-			calls = append(calls, c)
-		}
-	}
-	return calls
+func (r Run) asked() []Call {
+	return slices.DeleteFunc(slices.Clone(r.Calls), func(c Call) bool { return c.Fate != Asks })
 }
 
 // open reports whether the model made calls in this step that have no results yet.
@@ -183,11 +178,9 @@ func (r Run) open() bool {
 
 // results is the message with the results of the step's calls.
 func (r Run) results() models.Message {
-	m := models.Message{Role: models.Results}
-	for _, c := range r.Calls {
-		m.Results = append(m.Results, models.Result{ID: c.ID, Text: c.Text, Error: c.Error})
-	}
-	return m
+	return models.Message{Role: models.Results, Results: wire.Each(r.Calls, func(c Call) models.Result {
+		return models.Result{ID: c.ID, Text: c.Text, Error: c.Error}
+	})}
 }
 
 // unknown is the result of a call that was running when the daemon ended.

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -61,10 +63,7 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	asks, isAsking := askingTool(call.Tool)
 	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
-		var names []string
-		for _, t := range sh.offered(ctx) {
-			names = append(names, t.Name)
-		}
+		names := wire.Each(sh.offered(ctx), func(t models.Tool) string { return t.Name })
 		slices.Sort(names)
 		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(names, ", ") + ".")
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -201,5 +200,5 @@ func told(n connectors.Notice, o Options) []string {
 	}
 	quote("it calls it", n.Told.Title)
 	quote("it says", strings.TrimSpace(n.Told.Text))
-	return wire.Each(s.rows, func(r row) string { return r.text })
+	return texts(s.rows)
 }

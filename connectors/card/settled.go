@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -257,11 +258,7 @@ func decider(r permissions.Request, o Options) string {
 }
 
 func people(names []string, o Options) string {
-	words := make([]string, len(names))
-	for i, name := range names {
-		words[i] = person(name, o)
-	}
-	return strings.Join(words, " and ")
+	return strings.Join(wire.Each(names, func(name string) string { return person(name, o) }), " and ")
 }
 
 func person(name string, o Options) string {

@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 const (
@@ -80,21 +82,9 @@ func (s *sheet) column() int {
 func (s *sheet) String() string { return text(s.rows) }
 
 // text joins rows with newlines.
-func text(rows []row) string {
-	var b strings.Builder
-	size := 0
-	for _, r := range rows {
-		size += len(r.text) + 1
-	}
-	b.Grow(size)
-	for i, r := range rows {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(r.text)
-	}
-	return b.String()
-}
+func text(rows []row) string { return strings.Join(texts(rows), "\n") }
+
+func texts(rows []row) []string { return wire.Each(rows, func(r row) string { return r.text }) }
 
 // of returns the rows of a section.
 func (s *sheet) of(in section) []row {

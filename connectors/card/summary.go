@@ -149,7 +149,7 @@ func changesOf(c permissions.Call) []change {
 	}
 	if path, ok := member(members, pathMembers); ok {
 		if content, ok := member(members, contentMembers); ok {
-			return []change{{name: path, added: countLines(content), bytes: len(content), whole: true}}
+			return []change{{name: path, added: len(split(content)), bytes: len(content), whole: true}}
 		}
 		if edited, ok := edits(members); ok {
 			edited.name = path
@@ -210,7 +210,10 @@ func diffs(text string) (all []change) {
 		line := lines[i]
 		switch {
 		case strings.HasPrefix(line, "diff --git "):
-			_, name, _ := cutLast(line, " b/")
+			name := ""
+			if at := strings.LastIndex(line, " b/"); at >= 0 {
+				name = line[at+len(" b/"):]
+			}
 			all, headed = append(all, change{name: name}), true
 		case strings.HasPrefix(line, "--- ") && i+2 < len(lines) && strings.HasPrefix(lines[i+1], "+++ ") &&
 			hunk.MatchString(lines[i+2]):
@@ -308,20 +311,10 @@ func edit(before, after string) change {
 	return change{added: len(b), removed: len(a)}
 }
 
-// countLines is the number of lines of a file's content.
-func countLines(content string) int { return len(split(content)) }
-
 // split returns the lines of text; a newline at its end does not begin another one.
 func split(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-func cutLast(text, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
-	}
-	return text, "", false
 }

@@ -11,6 +11,8 @@ import (
 	"go.mau.fi/util/emojishortcodes"
 	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 const (
@@ -48,23 +50,16 @@ var blank = &unicode.RangeTable{
 // not UTF-8 one such as \x{ff}, and a long run of spaces, or one at the end, its length, as in ⟨37 spaces⟩. Of several
 // encodings of a character only Unicode's normal form C stays as it is. Text that looks like one of these, or like a masked
 // secret, is escaped itself, so different texts are never rendered alike. The result is one line: a newline is escaped.
-func Visible(s string) string {
-	if plain(s) {
-		return s
-	}
-	return rendered(s, false)
-}
+func Visible(s string) string { return rendered(s, false) }
 
 // Prose is [Visible] for text that is only read and never run, such as what agents and people say: an emoji that Unicode
 // recommends stays complete, with its joiners, selectors and tags.
-func Prose(s string) string {
+func Prose(s string) string { return rendered(s, true) }
+
+func rendered(s string, prose bool) string {
 	if plain(s) {
 		return s
 	}
-	return rendered(s, true)
-}
-
-func rendered(s string, prose bool) string {
 	var b strings.Builder
 	b.Grow(len(s) + 16)
 	render(&b, s, true, prose)
@@ -76,11 +71,7 @@ func Lines(text string) []string {
 	if text == "" {
 		return nil
 	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = Visible(line)
-	}
-	return lines
+	return wire.Each(strings.Split(text, "\n"), Visible)
 }
 
 // plain reports whether text certainly stays as it is: printable ASCII without a backslash, two spaces in a row or one at
@@ -192,10 +183,8 @@ const mostName = 40
 // named is a name that somebody else chose. Unless it is one plain word it is quoted, so that it cannot be mistaken for our
 // words.
 func named(name string) string {
-	word := name != "" && !strings.ContainsFunc(name, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("._-:/@+#", c)
-	})
-	if word {
+	odd := func(c rune) bool { return c >= 0x80 || notInWord(c) && !strings.ContainsRune("._-:/@+#", c) }
+	if name != "" && !strings.ContainsFunc(name, odd) {
 		return name
 	}
 	return quoted(name)
@@ -263,7 +252,8 @@ func eachBackward(text string, write func(b *strings.Builder, word string)) stri
 	var b strings.Builder
 	from := -1 // start of a right-to-left word
 	for i, c := range text {
-		class := classOf(c)
+		p, _ := bidi.LookupRune(c)
+		class := p.Class()
 		backward := class == bidi.R || class == bidi.AL || class == bidi.AN || from >= 0 && class == bidi.NSM
 		if from >= 0 && !backward {
 			write(&b, text[from:i])
@@ -285,11 +275,6 @@ func eachBackward(text string, write func(b *strings.Builder, word string)) stri
 
 // isBackward reports whether text has anything that is written from right to left.
 func isBackward(text string) bool { return Isolate(text) != text }
-
-func classOf(c rune) bidi.Class {
-	p, _ := bidi.LookupRune(c)
-	return p.Class()
-}
 
 // emojis has the emoji that Unicode recommends for interchange (UTS #51, RGI) without skin tones and selectors: true for a
 // complete one, false for a prefix of one.

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -75,11 +78,7 @@ func suggested(r permissions.Request, o Options) (all []act) {
 }
 
 func tags(all []permissions.Tag) []string {
-	lines := make([]string, len(all))
-	for i, t := range all {
-		lines[i] = Visible(t.Describe())
-	}
-	return lines
+	return wire.Each(all, func(t permissions.Tag) string { return Visible(t.Describe()) })
 }
 
 // toolCall is one call: a command as it would be typed, anything else as the tool's name and its canonical input.
@@ -192,21 +191,11 @@ var readMember = regexp.MustCompile(`(?i)^"(contents?|(file_?|old_?|new_?)?(text
 
 // depth is the nesting depth of arrays and objects.
 func depth(raw json.RawMessage) (most int) {
-	now, quoted, escaped := 0, false, false
-	for _, c := range raw {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted && c == '\\':
-			escaped = true
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == '{' || c == '['):
-			now++
-			most = max(most, now)
-		case !quoted && (c == '}' || c == ']'):
-			now--
+	d := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		if _, err := d.ReadToken(); err != nil {
+			return most
 		}
+		most = max(most, d.StackDepth())
 	}
-	return most
 }

@@ -194,18 +194,15 @@ func (c chat) typed(s sentence, o Open) string {
 	return text
 }
 
-func (c chat) yes(codes string) string {
-	if c.Console {
-		return "yes " + codes
-	}
-	return "YES " + codes
-}
+func (c chat) yes(codes string) string { return c.word("yes") + " " + codes }
 
-func (c chat) no(code string) string {
+func (c chat) no(code string) string { return c.word("no") + " " + code }
+
+func (c chat) word(small string) string {
 	if c.Console {
-		return "no " + code
+		return small
 	}
-	return "NO " + code
+	return strings.ToUpper(small)
 }
 
 // waiting says how many requests are pending, and their codes up to a limit.

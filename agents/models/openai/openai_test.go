@@ -197,7 +197,8 @@ func TestOptions(t *testing.T) {
 		!strings.Contains(string(body), `"max_completion_tokens":100`) || strings.Contains(string(body), `"max_tokens"`) {
 		t.Errorf("OpenAI itself is asked with %s, %v", body, err)
 	}
-	if _, err := New(provider.ModelOptions{Name: "m", BaseURL: "https://fay:SECRET@example.com"}); err == nil || strings.Contains(err.Error(), "SECRET") {
+	_, err = New(provider.ModelOptions{Name: "m", BaseURL: "https://fay:SECRET@example.com"})
+	if err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("an address with a password: %v", err)
 	}
 }
