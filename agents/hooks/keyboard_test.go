@@ -71,14 +71,21 @@ func TestAttendedIsCertainOrNot(t *testing.T) {
 type racing struct {
 	late
 
-	view permissions.RequestView
-	err  error
+	view  permissions.RequestView
+	err   error
+	other bool // the request is not the one that was asked for
+	left  time.Duration
 }
 
-func (r *racing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
+func (r *racing) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
+	until, _ := ctx.Deadline()
+	r.left = time.Until(until)
 	s := r.view
-	q.Version, q.State, q.DecidedBy = permissions.DigestVersion, s.Request.State, "fay"
+	q.Version, q.State, q.DecidedBy, q.Defaulted = permissions.DigestVersion, s.Request.State, s.Request.DecidedBy, s.Request.Defaulted
 	q.Digest, q.Answer, q.Asked = permissions.ComputeDigest(q), s.Request.Answer, []string{"fay"}
+	if r.other {
+		q.Tool, q.Digest = "other", permissions.Digest{}
+	}
 	s.Request = q
 	return s, r.err
 }
@@ -115,12 +122,54 @@ func TestRace(t *testing.T) {
 		}
 		call.Keyboard = true
 		engine := &racing{late: late{err: errors.New("odd")}, err: c.err, view: permissions.RequestView{
-			Keyboard: c.keyboard, Request: permissions.Request{State: c.state, Answer: permissions.Allow(permissions.Once)},
+			Keyboard: c.keyboard, Request: permissions.Request{State: c.state, DecidedBy: "fay", Answer: permissions.Allow(permissions.Once)},
 		}}
 		said := call.Reply(Race(t.Context(), engine, permissions.CallerUID(1), call, time.Millisecond))
 		if said.Exit != 0 || !strings.Contains(string(said.Body), c.want) || c.want == "" && len(said.Body) > 0 {
 			t.Errorf("%s, %s, %v, %v: %d %s %s", c.event, c.state, c.keyboard, c.err, said.Exit, said.Body, said.Complaint)
 		}
+	}
+}
+
+// What is not decided by anybody is left to the keyboard; a request that is not the hook's own decides nothing, and the agent's own
+// dialog is delayed by two seconds at most.
+func TestRaceBesideADecision(t *testing.T) {
+	d, _ := Find("claude-code")
+	question := `"tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"Which?","header":"h","multiSelect":false,` +
+		`"options":[{"label":"a","description":""},{"label":"b","description":""}]}]}`
+	for name, c := range map[string]struct {
+		call   string
+		engine racing
+		want   string
+		not    string
+	}{
+		"cancelled by nobody": {`"tool_name":"x","tool_input":{}`, racing{view: permissions.RequestView{Keyboard: true,
+			Request: permissions.Request{State: permissions.Cancelled}}}, `"ask"`, "deny"},
+		"cancelled by somebody": {`"tool_name":"x","tool_input":{}`, racing{view: permissions.RequestView{Keyboard: true,
+			Request: permissions.Request{State: permissions.Cancelled, DecidedBy: "fay"}}}, `"deny"`, `"ask"`},
+		"another request": {`"tool_name":"x","tool_input":{}`, racing{view: permissions.RequestView{Keyboard: true,
+			Request: permissions.Request{State: permissions.Approved, DecidedBy: "fay", Answer: permissions.Allow(permissions.Once)}}, other: true},
+			"another call", `"allow"`},
+		"a default": {question, racing{view: permissions.RequestView{Request: permissions.Request{
+			State: permissions.Answered, Answer: permissions.Choose(1), Defaulted: true}}}, "nobody has answered in time", `"allow"`},
+		"a question that was denied": {question, racing{view: permissions.RequestView{Request: permissions.Request{
+			State: permissions.Denied, DecidedBy: "fay"}}}, `"deny"`, "nobody has answered in time"},
+	} {
+		call, err := d.Read([]byte(`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/",` + c.call + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		call.Keyboard = true
+		said := string(call.Reply(Race(t.Context(), &c.engine, permissions.CallerUID(1), call, time.Minute)).Body)
+		if !strings.Contains(said, c.want) || strings.Contains(said, c.not) {
+			t.Errorf("%s: %s", name, said)
+		}
+		if c.engine.left <= time.Second || c.engine.left > 2*time.Second {
+			t.Errorf("%s: the agent's dialog may have to wait for %v", name, c.engine.left)
+		}
+	}
+	if RacedVersions("codex") != nil || len(RacedVersions("claude-code")) == 0 || RacedVersions("nobody") != nil {
+		t.Error("people at the keyboard race in other agents")
 	}
 }
 

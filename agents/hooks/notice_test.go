@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,6 +101,11 @@ func TestNewsIsBounded(t *testing.T) {
 	}
 	if _, ok := d.News(make([]byte, MaxInput+1), environ()); ok {
 		t.Error("more than there may be is told")
+	}
+	full := []byte(`{"session_id":"s","cwd":"/","hook_event_name":"Stop","last_assistant_message":"x"}`)
+	full = append(full, bytes.Repeat([]byte(" "), MaxInput-len(full))...)
+	if _, ok := d.News(full, environ()); !ok {
+		t.Error("as much as there may be is not told")
 	}
 	if n.About != permissions.AboutFinished {
 		t.Error(n.About)

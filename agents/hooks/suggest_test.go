@@ -39,11 +39,19 @@ func TestSuggestionsThatCanBeChosen(t *testing.T) {
 		}
 		return strings.Join(all, ",")
 	}
+	room := permissions.MaxOption - len("have Claude Code allow Bash(npm run:*) by itself in this session")
 	for name, c := range map[string]struct {
 		given   string
 		offered int
 		shown   string
 	}{
+		"as many as are read":        {"[" + strings.Repeat(addsDir+",", maxSuggestions-1) + addsRule + "]", 2, "addDirectories /srv (session)"},
+		"the longest rule":           {rule("npm run", "npm run"+strings.Repeat("x", room)), 1, ""},
+		"one letter more":            {rule("npm run", "npm run"+strings.Repeat("x", room+1)), 0, "npm runxx"},
+		"rules left out":             {rule(`"rules":[{"ruleContent":"npm run:*","toolName":"Bash"}],`, ""), 0, "addRules allow"},
+		"folders left out":           {dir(`"directories":["/srv"],`, ""), 0, "addDirectories"},
+		"a tool that reads":          {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"toolName":"Read"`), 1, ""},
+		"every file":                 {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"ruleContent":"*","toolName":"Read"`), 0, "Read(*)"},
 		"a rule and a folder":        {"[" + addsRule + "," + addsDir + "]", 2, ""},
 		"the same twice":             {"[" + addsDir + "," + addsDir + "]", 1, "addDirectories /srv (session)"},
 		"five":                       {"[" + dirs(1, 2, 3, 4) + "," + addsRule + "]", 4, "addRules allow Bash(npm run:*) (session)"},
