@@ -383,8 +383,10 @@ func (in *inspection) guarded() {
 		info.Mode().Perm()&0o077 != 0 {
 		in.fails("data_dir", "data_dir: others may read %s (%#o); run: chmod 600 %[1]s", in.paths.AdminKey, info.Mode().Perm())
 	}
-	if in.cfg.Connectors.Telegram.Enabled {
-		in.keeps("connectors.telegram.token_file", in.cfg.Connectors.Telegram.TokenFile)
+	for _, f := range in.cfg.ChannelFiles() {
+		if in.cfg.On(f.Channel) {
+			in.keeps(f.Key, f.Path)
+		}
 	}
 	in.keeps("api.tls_cert_file", in.cfg.API.TLSCertFile)
 	in.keeps("api.tls_key_file", in.cfg.API.TLSKeyFile)

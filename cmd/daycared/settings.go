@@ -121,7 +121,10 @@ func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	own := []string{
 		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.AuditKey, cfg.Audit.KeyFile, paths.Credentials,
-		cfg.Connectors.Telegram.TokenFile, cfg.API.TLSKeyFile, cfg.API.TLSCertFile,
+		cfg.API.TLSKeyFile, cfg.API.TLSCertFile,
+	}
+	for _, f := range cfg.ChannelFiles() {
+		own = append(own, f.Path)
 	}
 	if filepath.IsAbs(cfg.Audit.Heads.To) {
 		own = append(own, cfg.Audit.Heads.To)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -255,7 +256,7 @@ func TestBadAgents(t *testing.T) {
 			`1: agents.connector: connectors.telegram.enabled is false; switch it on, or write another one`},
 		{"nowhere to talk", "connectors: {terminal: {enabled: false}}\nagents: [{name: a, " + model + "}]\n",
 			`2: agents.connector: nothing says where to talk to "a", and connectors.terminal.enabled is false; ` +
-				`write connector: admin, for daycared inbox; or telegram or whatsapp`},
+				`write connector: admin, for daycared inbox; or ` + anyOf(connectors.KindNames()...)},
 		{"nobody's inbox", "people: [{name: fay}]\nagents: [{name: a, person: fay, connector: admin, " + model + "}]\n",
 			`2: agents.connector: an inbox knows people by their account, and fay has none here; write it under people, ` +
 				`as in user: fay, or another connector`},

@@ -150,6 +150,14 @@ func (c *Config) On(channel string) bool {
 	}[channel]
 }
 
+// ChannelFile is a file with a secret of a channel.
+type ChannelFile struct{ Channel, Key, Path string }
+
+// ChannelFiles are the files with secrets of channels, which agents cannot reach. A path may be empty.
+func (c *Config) ChannelFiles() []ChannelFile {
+	return []ChannelFile{{"telegram", "connectors.telegram.token_file", c.Connectors.Telegram.TokenFile}}
+}
+
 // Editor is the dialog of the editor that an agent runs in, for what permits nothing. It is nobody's channel: it is shown
 // beside those of the people who are asked.
 type Editor struct {

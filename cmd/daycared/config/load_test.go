@@ -202,8 +202,8 @@ routes: [{ask: [kim], escalate: {after: 50%, to: [fay, sam]}}]
 api: {agent_group: staff, admin_group: staff}
 `).Warnings.lines()
 	want := []string{
-		`config.yaml:2: "fay" has no user, telegram or whatsapp: nothing can reach them`,
-		`config.yaml:3: "sam" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
+		`config.yaml:2: "fay" has no ` + userOrKinds + `: nothing can reach them`,
+		`config.yaml:3: "sam" has no user, and of ` + list("and", connectors.KindNames()) + ` none that is switched on: nothing can reach them`,
 		`config.yaml:6: nothing can reach fay or sam, so it escalates to nobody; give them a user, or switch on a channel that they have`,
 		`config.yaml:7: agents are in the same group: they can reach the socket of those who decide`,
 	}
@@ -278,10 +278,10 @@ connectors: `
 	for text, want := range map[string][]string{
 		people + "{whatsapp: {enabled: false}}\n": {
 			`config.yaml:2: "fay" is not asked there, since connectors.whatsapp.enabled is false`,
-			`config.yaml:3: "sam" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
+			`config.yaml:3: "sam" has no user, and of ` + list("and", connectors.KindNames()) + ` none that is switched on: nothing can reach them`,
 			`config.yaml:4: whatsapp is passed over, since connectors.whatsapp.enabled is false`,
-			`config.yaml:5: "lee" has no user, telegram or whatsapp: nothing can reach them`,
-			`config.yaml:6: "ann" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
+			`config.yaml:5: "lee" has no ` + userOrKinds + `: nothing can reach them`,
+			`config.yaml:6: "ann" has no user, and of ` + list("and", connectors.KindNames()) + ` none that is switched on: nothing can reach them`,
 		},
 		people + "{whatsapp: {enabled: true}}\n": {
 			`config.yaml:5: "lee" has no user or whatsapp: nothing can reach them before they are paired (daycared pair lee --via whatsapp)`,
@@ -368,5 +368,16 @@ func TestLoadFile(t *testing.T) {
 	want := file + ":1: the file is larger than 1 MiB; a configuration is not, so this is probably another file"
 	if _, err := Load(file, nil); err == nil || err.Error() != want {
 		t.Errorf("a large file: %v", err)
+	}
+}
+
+// userOrKinds are all keys by which somebody can be reached.
+var userOrKinds = anyOf(append([]string{"user"}, connectors.KindNames()...)...)
+
+func TestListsInSentences(t *testing.T) {
+	for want, words := range map[string][]string{"": nil, "a": {"a"}, "a or b": {"a", "b"}, "a, b or c": {"a", "b", "c"}} {
+		if got := anyOf(words...); got != want {
+			t.Errorf("%q are listed as %q; want %q", words, got, want)
+		}
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/daycared/daycared/connectors"
 )
 
 func show(t *testing.T, c *Config) string {
@@ -130,7 +133,13 @@ log:
   level: debug  # DAYCARED_LOG_LEVEL
   format: text  # default
 `
-	if got := show(t, c); got != want {
+	got := show(t, c)
+	for _, kind := range connectors.KindNames() { // any channel has its section, too
+		if !strings.Contains(want, "\n  "+kind+":\n") {
+			got = regexp.MustCompile("\n  "+kind+":(\n    .*)+").ReplaceAllString(got, "")
+		}
+	}
+	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

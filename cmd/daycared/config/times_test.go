@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestBadTimes is about quiet hours, shares of a request's time, and how long things are kept.
 func TestBadTimes(t *testing.T) {
@@ -43,7 +46,7 @@ func TestBadTimes(t *testing.T) {
 
 		{"unknown channel", "people: [{name: fay, via: [telegrm, pigeon]}]\n",
 			"1: people.via: unknown channel \"telegrm\"; did you mean telegram?\n" +
-				"1: people.via: unknown channel \"pigeon\"; there are terminal, admin, telegram, whatsapp"},
+				"1: people.via: unknown channel \"pigeon\"; there are " + strings.Join(channels, ", ")},
 
 		{"no share", after("0%"), `2: routes.escalate.after: "0%" is not between the beginning and the end; write 1% to 99%`},
 		{"all", after("100%"), `2: routes.escalate.after: "100%" is not between the beginning and the end; write 1% to 99%`},

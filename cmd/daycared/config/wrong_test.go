@@ -91,7 +91,7 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 				`or give them a user or a channel that is switched on`},
 		"50 an escalation to nobody": {"people: [{name: fay, user: fay}, {name: sam}]\nroutes:\n- ask: [fay]\n  escalate:\n" +
 			"    after: 50%\n    to: [sam]\n",
-			"warns 1: \"sam\" has no user, telegram or whatsapp: nothing can reach them\n" +
+			"warns 1: \"sam\" has no " + userOrKinds + ": nothing can reach them\n" +
 				`warns 6: nothing can reach sam, so it escalates to nobody; give them a user, or switch on a channel that they have`},
 		"51 an escalation after the usual time": {both + "routes: [{ask: [fay], escalate: {after: 30m, to: [sam]}}]\n",
 			`warns 2: who asks without a timeout of their own is never escalated: approvals.timeout, which is 15m, is over first; ` +
