@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// parseName reads a person's name: it is shown on cards and typed in commands, so it is one printable line.
+// parseName parses a person's name, which is shown on cards and typed in commands: one printable line.
 func parseName(s string) (any, error) {
 	switch {
 	case s == "":
@@ -30,7 +30,7 @@ func parseName(s string) (any, error) {
 	return s, nil
 }
 
-// parseAccount reads the name of an OS account or group. Whether it exists is the machine's business, when it is used.
+// parseAccount parses the name of an OS account or group. Whether it exists is checked when it is used.
 func parseAccount(s string) (any, error) {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == ':' || r == '/' }
 	if strings.ContainsFunc(s, odd) {
@@ -39,7 +39,7 @@ func parseAccount(s string) (any, error) {
 	return s, nil
 }
 
-// parseGroup reads the id of a group, which is negative.
+// parseGroup parses a group's id, which is negative.
 func parseGroup(s string) (any, error) {
 	n, err := parseInt(s)
 	switch {
@@ -53,7 +53,7 @@ func parseGroup(s string) (any, error) {
 	return n, nil
 }
 
-// addressOf is the sort of an address in channels of a kind.
+// addressOf returns the leaf of an address in channels of a kind.
 func addressOf(k connectors.Kind) leaf {
 	l := leaf{is: k.Is, written: asText, format: with(asIs), mend: k.Mend, parse: func(s string) (any, error) {
 		address, err := k.Parse(s)
@@ -68,7 +68,7 @@ func addressOf(k connectors.Kind) leaf {
 	return l
 }
 
-// phone is a phone number, or empty for none in particular.
+// phone is a phone number; empty is allowed.
 func phone() leaf {
 	k, _ := connectors.KindOf(viaWhatsApp)
 	l := addressOf(k)
@@ -92,7 +92,7 @@ const (
 // channels are those by which a person can be asked.
 var channels = append([]string{viaTerminal, viaAdmin}, connectors.KindNames()...)
 
-// parsePath reads an absolute path; empty stands for the place that [Config.Paths] chooses.
+// parsePath parses an absolute path; empty means the default of [Config.Paths].
 func parsePath(s string) (any, error) {
 	switch {
 	case s == "":
@@ -120,7 +120,7 @@ func parseSocket(s string) (any, error) {
 	return parsePath(s)
 }
 
-// parseURL reads the address of a service that is sent a secret: https, or http on this machine.
+// parseURL parses the address of a service that is sent a secret: https, or http on this machine.
 func parseURL(s string) (any, error) {
 	u, err := url.Parse(s)
 	if err == nil && u.Scheme == "http" && u.Host != "" && u.User == nil && !wire.Loopback(u.Hostname()) {
@@ -129,10 +129,10 @@ func parseURL(s string) (any, error) {
 	return address(s, "https://api.telegram.org")
 }
 
-// parseEndpoint reads the address of a model. Whether it may be http rests on what is sent there.
+// parseEndpoint parses a model's address. Whether it may be http depends on what is sent there.
 func parseEndpoint(s string) (any, error) { return address(s, "http://127.0.0.1:11434/v1") }
 
-// parseService reads the address of a service that there may be none of.
+// parseService parses the address of an optional service.
 func parseService(s string) (any, error) {
 	if s == "" {
 		return s, nil
@@ -140,7 +140,7 @@ func parseService(s string) (any, error) {
 	return address(s, "http://127.0.0.1:8888")
 }
 
-// parsePublisher reads where heads of the audit go. They hold no secret, so the address may be http.
+// parsePublisher parses where heads of the audit go. They hold no secret, so the address may be http.
 func parsePublisher(s string) (any, error) {
 	if s == "" || s == "log" {
 		return s, nil
@@ -154,7 +154,7 @@ func parsePublisher(s string) (any, error) {
 	return s, nil
 }
 
-// inTheClear reports whether what is sent to an address can be read on the way.
+// inTheClear reports whether traffic to an address is unencrypted on a network.
 func inTheClear(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "http" && !wire.Loopback(u.Hostname())
@@ -176,7 +176,7 @@ func address(s, example string) (any, error) {
 	return strings.TrimRight(s, "/"), nil
 }
 
-// parseListen reads where to listen: an address of this machine, or none for all of them, and a port.
+// parseListen parses an address of this machine (empty: all of them) and a port.
 func parseListen(s string) (any, error) {
 	if s == "" {
 		return s, nil
@@ -199,13 +199,13 @@ func parseListen(s string) (any, error) {
 	return s, nil
 }
 
-// mendListen is the address for a port alone: the one that only this machine reaches.
+// mendListen returns the loopback address for a port alone.
 func mendListen(s string) (meant string, ok bool) {
 	n, err := parseInt(s)
 	return net.JoinHostPort("127.0.0.1", s), err == nil && n >= 1 && n <= 65535
 }
 
-// parseHost reads a name by which the listener is called.
+// parseHost parses a host name of the listener.
 func parseHost(s string) (any, error) {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != ':'
@@ -226,7 +226,7 @@ func (a API) Loopback() bool {
 	return err == nil && wire.Loopback(host)
 }
 
-// listener holds that tokens do not cross a network in the clear, and that nobody comes from elsewhere without one.
+// listener checks that tokens do not cross a network unencrypted, and that nobody gets in from another machine without one.
 func (r *report) listener(a API) {
 	const listen, cert, key = "api.listen", "api.tls_cert_file", "api.tls_key_file"
 	const anonymous = "api.allow_anonymous"
@@ -253,7 +253,7 @@ func (r *report) listener(a API) {
 	}
 }
 
-// listener says what of the listener leads nowhere, or is open to more than is seen at once.
+// listener warns of listener settings without effect, and of settings that are more open than they look.
 func (w *warner) listener(a API) {
 	if a.Listen == "" {
 		for _, k := range []struct {

@@ -14,8 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// agents asks of each agent whether it can be what it is written to be, and of children whether they stay within what
-// their parents have.
+// agents checks each agent, and that children stay within what their parents have.
 func (r *report) agents(c *Config) {
 	first := map[string]int{}
 	for i, a := range c.Agents {
@@ -62,7 +61,7 @@ func (r *report) agents(c *Config) {
 	}
 }
 
-// foreground asks whose an agent is and where that person talks to it.
+// foreground checks an agent's person, and the channel where that person talks to it.
 func (r *report) foreground(a Agent, path string, c *Config) {
 	if len(c.People) > 0 && a.Person == "" {
 		r.key(path, "agents.person: %s is nobody's; write whose it is, as in person: %s", quote(a.Name), scalar(c.People[0].Name))
@@ -88,7 +87,7 @@ func (r *report) foreground(a Agent, path string, c *Config) {
 	}
 }
 
-// belongs asks whether the person of an agent is one of people.
+// belongs checks that the person of an agent exists.
 func (r *report) belongs(a Agent, at string, c *Config) {
 	if r.wrong("people") {
 		return
@@ -108,7 +107,7 @@ func (r *report) belongs(a Agent, at string, c *Config) {
 	r.key(at, "agents.person: nobody in people is called %s; %s", quote(a.Person), suggest(a.Person, names))
 }
 
-// child asks whether there is a parent, and whether the child stays within what that has.
+// child checks that the parent exists, and that the child stays within what the parent has.
 func (r *report) child(a Agent, path string, c *Config) {
 	for _, own := range []struct{ key, value string }{{"person", a.Person}, {"connector", a.Connector}} {
 		if own.value != "" {
@@ -140,14 +139,13 @@ func (r *report) child(a Agent, path string, c *Config) {
 		within(path+".write."+itoa(i), "write", reach("", nil, []string{p}, false), parent.Holds())
 	}
 	within(path+".network", "network", reach("", nil, nil, a.Network), parent.Holds())
-	if a.Workspace != "" { // to write there is asked for as if it were one's own
+	if a.Workspace != "" { // writing there needs approval like in one's own
 		within(path+".workspace", "workspace", reach("", nil, []string{a.Workspace}, false),
 			reach("", nil, append([]string{parent.Workspace}, parent.Write...), false))
 	}
 }
 
-// ancestors are the parent of a, its parent, and so on. ok is false where one is missing, was found wrong, or stands above
-// itself, so that nothing can be said.
+// ancestors returns a's parent, its parent, and so on. ok is false if one is missing or wrong, or if there is a cycle.
 func (r *report) ancestors(a Agent, path string, c *Config) (chain []Agent, ok bool) {
 	for above := a; above.Parent != ""; above = chain[len(chain)-1] {
 		i := slices.IndexFunc(c.Agents, func(other Agent) bool { return other.Name == above.Parent })
@@ -166,7 +164,7 @@ func (r *report) ancestors(a Agent, path string, c *Config) (chain []Agent, ok b
 	return chain, true
 }
 
-// orphan says that there is no such parent, unless it may be one whose name was found wrong.
+// orphan reports a missing parent, unless an agent's name was found wrong, which may be its name.
 func (r *report) orphan(a Agent, at string, c *Config) {
 	var names []string
 	for _, other := range c.Agents {
@@ -184,7 +182,7 @@ func (r *report) orphan(a Agent, at string, c *Config) {
 	r.key(at, "agents.parent: no agent is called %s; %s", quote(a.Parent), suggest(a.Parent, names))
 }
 
-// model asks whether there is enough to reach a model, besides its key.
+// model checks that a model can be reached, apart from its key.
 func (r *report) model(a Agent, path string) {
 	m, at := a.Model, path+".model"
 	_, given := r.lines[at]
@@ -224,7 +222,7 @@ func (r *report) model(a Agent, path string) {
 	}
 }
 
-// schedule asks whether it is clear when an agent is started, and what it is told then.
+// schedule checks that it is clear when an agent is started and with which prompt.
 func (r *report) schedule(a Agent, path string) {
 	s, at := a.Schedule, path+".schedule"
 	_, given := r.lines[at]
@@ -250,7 +248,7 @@ func (r *report) schedule(a Agent, path string) {
 	}
 }
 
-// mcp asks whether each server has a name of its own and a program.
+// mcp checks that each server has a unique name and a program.
 func (r *report) mcp(a Agent, path string) {
 	for i, s := range a.MCP {
 		at := fmt.Sprintf("%s.mcp.%d", path, i)
@@ -269,8 +267,8 @@ func (r *report) mcp(a Agent, path string) {
 	}
 }
 
-// program asks of an agent that another program is whether it can be one. What only a model of ours has a use for is
-// refused, since it would look as if it held.
+// program checks an agent that is an external program. Keys that only affect our own models are rejected, since they would seem
+// to have an effect.
 func (r *report) program(a Agent, path string) {
 	if len(a.ACP) == 0 {
 		r.key(path+".acp", "agents.acp: nothing says what to start; write the program and its arguments, as in acp: [claude-agent-acp]")
@@ -288,11 +286,11 @@ func (r *report) program(a Agent, path string) {
 	}
 }
 
-// ownTools are the tools that daycared brings itself.
+// ownTools are daycared's own tools.
 var ownTools = []string{"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "fetch_url", "web_search"}
 
-// tools refuses the name of a tool that is nearly one that there is, where a slip would leave a tool less guarded than was
-// meant. Other programs have tools of any name, so what is listed under tools is no slip.
+// tools rejects a name in high_risk.tools or a route that nearly is a known tool's: a misspelling would leave a tool less
+// guarded than intended. Names under tools count as known, since external programs have tools of any name.
 func (r *report) tools(c *Config) {
 	listed := slices.Concat(ownTools, c.Tools.Auto, c.Tools.Gated, c.Tools.Forbidden)
 	for _, a := range c.Agents {
@@ -312,7 +310,7 @@ func (r *report) tools(c *Config) {
 	}
 }
 
-// nearTool is the tool that was probably meant by a name that is none; empty where it is one, or near none.
+// nearTool returns the tool that was probably meant by an unknown name; empty if there is none.
 func nearTool(name string, known []string) string {
 	if isPattern(name) || slices.ContainsFunc(known, func(k string) bool { return k != "*" && reaches(k, name) }) {
 		return ""
@@ -330,15 +328,15 @@ func isPattern(s string) bool { return strings.ContainsAny(s, `*?[\`) }
 // toolLists are the lists of tools by name, the weakest first.
 var toolLists = []string{"auto", "gated", "forbidden"}
 
-// list is the list of that name.
+// list returns the list of that name.
 func (t *Tools) list(name string) *[]string {
 	return map[string]*[]string{"auto": &t.Auto, "gated": &t.Gated, "forbidden": &t.Forbidden}[name]
 }
 
-// nobody is the index of the section tools among those of agents.
+// nobody stands for the section tools where an agent's index is expected.
 const nobody = -1
 
-// toolsOf are the lists that hold for an agent, or where no agent says otherwise, and the path at which it can write them.
+// toolsOf returns an agent's lists (or the default ones) and the path of their keys.
 func (c *Config) toolsOf(agent int) (*Tools, string) {
 	if agent == nobody {
 		return &c.Tools, "tools"
@@ -346,8 +344,8 @@ func (c *Config) toolsOf(agent int) (*Tools, string) {
 	return &c.Agents[agent].Tools, "agents." + itoa(agent) + ".tools"
 }
 
-// listed is the path at which somebody wrote the list that holds for an agent: its own, that of the nearest parent, or that of
-// the section tools. It is empty for a default.
+// listed returns the path at which the list in force for an agent was written: its own, the nearest parent's, or that of the
+// section tools. It is empty for a default.
 func (c *Config) listed(r *report, agent int, list string) string {
 	for {
 		if _, at := c.toolsOf(agent); r.given(at + "." + list) {
@@ -361,21 +359,20 @@ func (c *Config) listed(r *report, agent int, list string) string {
 	}
 }
 
-// yield takes what somebody wrote into one list of an agent out of the others that are defaults.
+// yield removes what was written in one list of an agent from its other lists that are defaults.
 func (c *Config) yield(r *report, agent int) {
 	t, at := c.toolsOf(agent)
 	for _, own := range toolLists {
 		for _, other := range toolLists {
 			if r.given(at+"."+own) && c.listed(r, agent, other) == "" {
-				left := slices.Clone(*t.list(other)) // the list is that of others, too
+				left := slices.Clone(*t.list(other)) // the list is shared
 				*t.list(other) = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(*t.list(own), name) })
 			}
 		}
 	}
 }
 
-// tools says which entries of three lists mean nothing, and which mean more than is seen at once. What a list has by default
-// is not looked at.
+// tools warns of entries in the three lists that have no effect, or more effect than expected. Defaults are not checked.
 func (w *warner) tools(c *Config, agent int) {
 	t, at := c.toolsOf(agent)
 	for i, list := range toolLists {
@@ -400,7 +397,7 @@ func (w *warner) tools(c *Config, agent int) {
 	}
 }
 
-// rates says which rates are for no tool of any list auto.
+// rates warns of rates for tools in no auto list.
 func (w *warner) rates(c *Config) {
 	var listed, at []string
 	for agent := nobody; agent < len(c.Agents); agent++ {
@@ -425,21 +422,21 @@ func (w *warner) rates(c *Config) {
 	}
 }
 
-// overlap reports whether one of two patterns matches the other, or both may match the same name.
+// overlap reports whether two patterns may match the same name.
 func overlap(a, b string) bool {
 	begin := func(s string) string { return s[:strings.IndexAny(s, `*?[\`)] }
 	return reaches(a, b) || reaches(b, a) || isPattern(a) && isPattern(b) &&
 		(strings.HasPrefix(begin(a), begin(b)) || strings.HasPrefix(begin(b), begin(a)))
 }
 
-// reaches reports whether a pattern matches a name, in which a slash is a character like any other.
+// reaches reports whether a pattern matches a name; slashes are ordinary characters.
 func reaches(pattern, name string) bool {
 	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
 	ok, err := path.Match(flat(pattern), flat(name))
 	return ok && err == nil
 }
 
-// beaten says that an entry means nothing because of a stronger list, written at that path or a default.
+// beaten warns of an entry that has no effect because of a stronger list, at that path or a default.
 func (w *warner) beaten(here, name, stronger string, entries []string, at string) {
 	for i, other := range entries {
 		if at != "" && other == name {

@@ -13,104 +13,103 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Agent is an agent of our own. What a child leaves out is its parent's: the workspace, the model, the tools and what
-// follows a denial; never what it may read, write or reach besides.
+// Agent is one of our own agents. A child inherits its parent's workspace, model, tools and on_denial if it leaves them out, but
+// never what it may read, write or reach.
 type Agent struct {
 	Name             string      `yaml:"name" is:"agent"`
-	Person           string      `yaml:"person" is:"name"`      // whose it is; of a child, its parent's; empty: the operator's
-	Connector        string      `yaml:"connector" is:"chat"`   // where the two talk; empty: nowhere, since it is a child
-	Parent           string      `yaml:"parent" is:"agent"`     // which agent may start it; empty: it is a foreground agent
-	Workspace        string      `yaml:"workspace" is:"folder"` // empty without one
-	ACP              []string    `yaml:"acp" is:"words"`        // a program that is the agent, and its arguments; empty: a model is
-	ACPAuth          string      `yaml:"acp_auth" is:"words"`   // the way to sign it in that this program offers; empty: nobody does
-	Mode             string      `yaml:"mode" is:"words"`       // the mode of this program; empty: the one of its modes that asks
-	Env              []string    `yaml:"env" is:"variable"`     // names of the daemon's variables that this program is given
+	Person           string      `yaml:"person" is:"name"`      // its owner; empty: the parent's, or the operator
+	Connector        string      `yaml:"connector" is:"chat"`   // where the two talk; empty for a child
+	Parent           string      `yaml:"parent" is:"agent"`     // the agent that may start it; empty: it is a foreground agent
+	Workspace        string      `yaml:"workspace" is:"folder"` // empty: none
+	ACP              []string    `yaml:"acp" is:"words"`        // the agent's program and arguments; empty: a model
+	ACPAuth          string      `yaml:"acp_auth" is:"words"`   // the program's sign-in method; empty: none
+	Mode             string      `yaml:"mode" is:"words"`       // the program's mode; empty: the one that asks
+	Env              []string    `yaml:"env" is:"variable"`     // names of the daemon's variables passed to the program
 	Model            AgentModel  `yaml:"model"`
-	Instructions     string      `yaml:"instructions" is:"words"`     // what its model is told first, besides what daycared says
-	InstructionsFile string      `yaml:"instructions_file" is:"path"` // the same, read when the daemon starts; empty without one
-	Tools            Tools       `yaml:"tools"`                       // each list that is left out is that of the section tools
+	Instructions     string      `yaml:"instructions" is:"words"`     // added to daycared's own for the model
+	InstructionsFile string      `yaml:"instructions_file" is:"path"` // the same, read when the daemon starts; empty: none
+	Tools            Tools       `yaml:"tools"`                       // missing lists are those of the section tools
 	MCP              []MCPServer `yaml:"mcp"`
-	Read             []string    `yaml:"read" is:"folder"`  // files and folders that it may read without asking
+	Read             []string    `yaml:"read" is:"folder"`  // files and folders that it may read without approval
 	Write            []string    `yaml:"write" is:"folder"` // and write
-	Network          bool        `yaml:"network"`           // it may use the network without asking
+	Network          bool        `yaml:"network"`           // without approval
 	OnDenial         string      `yaml:"on_denial" is:"denial"`
-	Prompt           string      `yaml:"prompt" is:"words"` // what it is told when its schedule starts it
-	Schedule         Schedule    `yaml:"schedule"`          // zero: nothing starts it by the clock
+	Prompt           string      `yaml:"prompt" is:"words"` // of a scheduled start
+	Schedule         Schedule    `yaml:"schedule"`          // zero: none
 }
 
 // What an agent does after a denial.
 const (
-	Continue  = "continue"  // its model reads the denial and goes on
+	Continue  = "continue"  // its model reads the denial and continues
 	Terminate = "terminate" // its run ends
 )
 
 var denials = []string{Continue, Terminate}
 
-// AgentModel is what an agent thinks with.
+// AgentModel is an agent's model.
 type AgentModel struct {
 	Provider    string `yaml:"provider" is:"provider"`
 	Name        string `yaml:"name" is:"words"`        // as the provider knows it
-	BaseURL     string `yaml:"base_url" is:"endpoint"` // without a slash at its end; empty: the provider's own
-	APIKeyFile  string `yaml:"api_key_file" is:"path"` // holds the key; empty: the credential agent.NAME.key, or none
-	File        string `yaml:"file" is:"path"`         // of a script's turns
+	BaseURL     string `yaml:"base_url" is:"endpoint"` // without a trailing slash; empty: the provider's own
+	APIKeyFile  string `yaml:"api_key_file" is:"path"` // the key's file; empty: the credential agent.NAME.key, or none
+	File        string `yaml:"file" is:"path"`         // with the turns of a script
 	Window      int    `yaml:"window"`                 // tokens of a prompt and its reply together
-	InputPrice  Price  `yaml:"input_price"`            // of what is sent; 0 without one
-	OutputPrice Price  `yaml:"output_price"`           // of what is written; 0 without one
+	InputPrice  Price  `yaml:"input_price"`            // of sent tokens; 0: none
+	OutputPrice Price  `yaml:"output_price"`           // of generated tokens; 0: none
 
-	// Credential is what systemd's credential of the key is called, after the agent of which the model was written.
+	// Credential is the name of systemd's credential of the key, after the agent whose entry has the model.
 	Credential string
 }
 
-// KeyInTheClear reports whether a key that is sent there could be read on the way.
+// KeyInTheClear reports whether the key would cross a network unencrypted.
 func (m AgentModel) KeyInTheClear() bool { return inTheClear(m.BaseURL) }
 
 // The providers of models.
 const (
-	OpenAI    = "openai" // and whatever speaks as it does
+	OpenAI    = "openai" // and compatible ones
 	Anthropic = "anthropic"
 	Script    = "script" // turns from a file
 )
 
 var providers = []string{OpenAI, Anthropic, Script}
 
-// The windows of models of which the file does not say it, in tokens, and the smallest that an agent can work in.
+// Default context windows, and the smallest usable one, in tokens.
 const (
 	anthropicWindow = 200_000
 	otherWindow     = 32_768
 	minWindow       = 4096
 )
 
-// MCPServer is a program whose tools an agent has besides its own. It runs in the sandbox, with the reach that is
-// written here and no other.
+// MCPServer is a program with tools for an agent. It runs in the sandbox, with only the access that is written here.
 type MCPServer struct {
 	Name    string   `yaml:"name" is:"agent"`
 	Command []string `yaml:"command" is:"words"` // the program and its arguments
-	Env     []string `yaml:"env" is:"variable"`  // names of the daemon's variables that it is given
+	Env     []string `yaml:"env" is:"variable"`  // names of the daemon's variables passed to it
 	Read    []string `yaml:"read" is:"folder"`
 	Write   []string `yaml:"write" is:"folder"`
 	Network bool     `yaml:"network"`
 }
 
-// Fetch says what the tool fetch_url may reach.
+// Fetch configures the tool fetch_url.
 type Fetch struct {
-	AllowPrivate []netip.Prefix `yaml:"allow_private"` // private networks; it refuses all others
+	AllowPrivate []netip.Prefix `yaml:"allow_private"` // private networks that it may reach
 }
 
-// WebSearch says which SearXNG instance the tool web_search asks. Agents have no such tool without one.
+// WebSearch configures the tool web_search, which agents only have with a SearXNG instance.
 type WebSearch struct {
-	URL string `yaml:"url" is:"service"` // without a slash at its end; empty: none
+	URL string `yaml:"url" is:"service"` // without a trailing slash; empty: none
 }
 
-// Holds are the permissions that the agent has by the configuration: nobody is asked for them. Its workspace is its own;
-// whether a tool may write there without asking is for the lists of tools to say.
+// Holds returns the permissions that the agent has by the configuration, without approval. It may access its workspace; whether
+// a tool may write there unasked depends on the lists of tools.
 func (a Agent) Holds() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }
 
-// Holds are the permissions that the server runs with.
+// Holds returns the permissions that the server runs with.
 func (s MCPServer) Holds() []permissions.Tag { return reach("", s.Read, s.Write, s.Network) }
 
 func reach(workspace string, read, write []string, network bool) (tags []permissions.Tag) {
 	add := func(verb, path string) {
-		if t, err := permissions.ParseTag(verb + path); err == nil { // every path was parsed so, when it was read
+		if t, err := permissions.ParseTag(verb + path); err == nil { // every path was parsed like this before
 			tags = append(tags, t)
 		}
 	}
@@ -130,7 +129,7 @@ func reach(workspace string, read, write []string, network bool) (tags []permiss
 	return tags
 }
 
-// complete fills in what agents leave out. The configuration is right by now: every parent is there, in no circle.
+// complete fills in what agents leave out. It needs a valid configuration: every parent exists, without cycles.
 func (c *Config) complete(r *report) {
 	byName, done := map[string]int{}, map[int]bool{}
 	for i, a := range c.Agents {
@@ -160,7 +159,7 @@ func (c *Config) complete(r *report) {
 	}
 }
 
-// fill takes from another one what was not given.
+// fill copies what was not set from another agent.
 func (a *Agent) fill(from Agent, r *report, path string) {
 	given := func(key string) bool { _, ok := r.lines[path+"."+key]; return ok }
 	a.Person = cmp.Or(a.Person, from.Person)
@@ -188,39 +187,39 @@ func (a *Agent) fill(from Agent, r *report, path string) {
 	}
 }
 
-// at sets the zone of a schedule that has none.
+// at sets the zone of a schedule without one.
 func (a *Agent) at(zone *time.Location) {
 	if a.Schedule.Cron != "" || a.Schedule.Every != 0 {
 		a.Schedule.Location = cmp.Or(a.Schedule.Location, zone)
 	}
 }
 
-// Zone is that of a person, or the machine's own.
+// Zone returns a person's time zone, or the machine's.
 func (c *Config) Zone(person string) *time.Location {
 	return cmp.Or(c.person(person).Location, time.Local)
 }
 
 // Schedule says when an agent is started by the clock.
 type Schedule struct {
-	Cron     string            `yaml:"cron" is:"cron"` // five fields, or one of @daily and the like; empty: Every says it
-	Every    time.Duration     `yaml:"every"`          // 0: Cron says it
-	Location *time.Location    `yaml:"timezone"`       // in which Cron and AskAt are meant: the person's, where none is given
-	Needs    []permissions.Tag `yaml:"needs"`          // what a run needs besides what the agent has
-	AskAt    Clock             `yaml:"ask_at"`         // when that is asked for, before the run; zero: when it begins
+	Cron     string            `yaml:"cron" is:"cron"` // five fields, or a word like @daily; empty: Every is set
+	Every    time.Duration     `yaml:"every"`          // 0: Cron is set
+	Location *time.Location    `yaml:"timezone"`       // of Cron and AskAt; default: the person's
+	Needs    []permissions.Tag `yaml:"needs"`          // what a run needs that the agent does not hold
+	AskAt    Clock             `yaml:"ask_at"`         // when to ask for that, before the run; zero: at its start
 }
 
-// Given reports whether there is a schedule at all.
+// Given reports whether there is a schedule.
 func (s Schedule) Given() bool { return s.Cron != "" || s.Every != 0 }
 
-// Next is the first run after a time; zero: there is none. Where the clock is put forward over a run, it comes as much
-// later; where it is put back, a run at an hour of the day comes once, and those of every hour go on.
+// Next returns the first run after a time; zero: none. If the clock is put forward over a run, the run is that much later. If it
+// is put back, a run at an hour of the day happens once, and hourly runs go on.
 func (s Schedule) Next(after time.Time) time.Time {
 	if s.Every != 0 {
 		return after.Add(s.Every)
 	}
 	spec, err := cron.ParseStandard(s.Cron)
 	if err != nil {
-		return time.Time{} // there is no schedule; another one would not have been read
+		return time.Time{} // no schedule; invalid ones are rejected earlier
 	}
 	next := spec.Next(after.In(s.zone()))
 	for s.namesHours() && !next.IsZero() && repeated(next) {
@@ -229,14 +228,13 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return next
 }
 
-// namesHours reports whether the runs are at hours of the day, and not in each of them.
+// namesHours reports whether runs are at certain hours of the day, not in every hour.
 func (s Schedule) namesHours() bool {
 	fields := strings.Fields(s.Cron)
 	return s.Cron != "@hourly" && (len(fields) < 2 || !strings.HasPrefix(fields[1], "*"))
 }
 
-// repeated reports whether the clock stood at the same time before, and was put back since. It is never put back by more
-// than three hours.
+// repeated reports whether the clock showed the same time before and was put back since, by at most three hours.
 func repeated(t time.Time) bool {
 	_, before := t.Add(-3 * time.Hour).Zone()
 	_, now := t.Zone()
@@ -244,7 +242,7 @@ func repeated(t time.Time) bool {
 	return now < before && first.Hour() == t.Hour() && first.Minute() == t.Minute()
 }
 
-// Ask is when to ask for what the run at that time needs: the last AskAt before it, or the run's own time.
+// Ask returns when to ask for the needs of the run at that time: the last AskAt before it, or the run's own time.
 func (s Schedule) Ask(run time.Time) time.Time {
 	if !s.AskAt.Given {
 		return run
@@ -261,10 +259,10 @@ func (s Schedule) Ask(run time.Time) time.Time {
 
 func (s Schedule) zone() *time.Location { return cmp.Or(s.Location, time.Local) }
 
-// minEvery is the shortest time between two runs that is written as a duration; cron has none shorter.
+// minEvery is the shortest interval between runs, as in cron.
 const minEvery = time.Minute
 
-// parseCron reads when something happens again and again, without the zone and the seconds that some add.
+// parseCron parses a cron expression, without a zone or seconds.
 func parseCron(s string) (any, error) {
 	const right = `write minute, hour, day, month and day of the week, as in "0 3 * * *"`
 	switch {
@@ -283,13 +281,13 @@ func parseCron(s string) (any, error) {
 	return s, nil
 }
 
-// Clock is a time of the day, to the minute. The zero Clock is none.
+// Clock is a time of day, in minutes. The zero Clock is none.
 type Clock struct {
 	Given        bool
 	Hour, Minute int
 }
 
-// String is the time as the configuration has it: 21:00.
+// String formats the time as in the configuration: 21:00.
 func (c Clock) String() string {
 	if !c.Given {
 		return ""
@@ -297,7 +295,7 @@ func (c Clock) String() string {
 	return fmt.Sprintf("%02d:%02d", c.Hour, c.Minute)
 }
 
-// exactClock is a time of the day with all its digits.
+// exactClock matches a time of day with all its digits.
 var exactClock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
 
 func parseClock(s string) (any, error) {
@@ -312,7 +310,7 @@ func parseClock(s string) (any, error) {
 	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}, nil
 }
 
-// mendClock is the time that was meant, if that is clear.
+// mendClock returns the time that was meant, if that is clear.
 func mendClock(s string) (meant string, ok bool) {
 	minute, ok := mendTime(strings.ToLower(strings.ReplaceAll(s, " ", "")))
 	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}.String(), ok

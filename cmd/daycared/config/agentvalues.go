@@ -13,8 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// agentName is what agents and MCP servers are called: it is typed in commands, and a slash marks a child that nobody
-// wrote down.
+// agentName matches the names of agents and MCP servers. They are typed in commands; a slash marks an unnamed child.
 var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func parseAgent(s string) (any, error) {
@@ -28,7 +27,7 @@ func parseAgent(s string) (any, error) {
 // chats are the channels by which people can talk to agents.
 var chats = append(connectors.KindNames(), viaTerminal, viaAdmin)
 
-// oneOf reads one of a few words.
+// oneOf parses one of several words.
 func oneOf(what string, words []string) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if !slices.Contains(words, s) {
@@ -45,7 +44,7 @@ func formatSwitch(on bool) string {
 	return "off"
 }
 
-// parseFolder reads a path that an agent may reach, which has to be one that a permission can name.
+// parseFolder parses a path that an agent may access and that a permission can name.
 func parseFolder(s string) (any, error) {
 	if s == "" {
 		return nil, fmt.Errorf("an empty path names nothing; write a whole one, as in /srv/helper")
@@ -74,13 +73,13 @@ func parseWords(s string) (any, error) {
 	return s, nil
 }
 
-// CheckWords says what is wrong with a text that an agent is told, or nil.
+// CheckWords returns what is wrong with a text for an agent, or nil.
 func CheckWords(text string) error {
 	_, err := parseWords(text)
 	return err
 }
 
-// variableName is what an environment variable may be called.
+// variableName matches the names of environment variables.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func parseVariable(s string) (any, error) {
@@ -93,16 +92,16 @@ func parseVariable(s string) (any, error) {
 	return s, nil
 }
 
-// Price is what a million tokens cost, in millionths of a currency that the configuration does not name.
+// Price is the price of a million tokens, in millionths of a currency that the configuration does not name.
 type Price int64
 
-// String is the price as the configuration has it, in the currency's unit.
+// String formats the price as in the configuration, in the currency's unit.
 func (p Price) String() string {
 	s := fmt.Sprintf("%d.%06d", p/1e6, p%1e6)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// decimal is a price with its digits: no sign, no exponent, no more than six after the point.
+// decimal matches a price: no sign, no exponent, at most six digits after the point.
 var decimal = regexp.MustCompile(`^(0|[1-9][0-9]{0,5})(?:\.([0-9]{1,6}))?$`)
 
 func parsePrice(s string) (any, error) {
@@ -115,7 +114,7 @@ func parsePrice(s string) (any, error) {
 	return Price(whole*1e6 + part), nil
 }
 
-// parsePrefix reads a network, or an address alone.
+// parsePrefix parses a network; a single address is refused with the prefix to write.
 func parsePrefix(s string) (any, error) {
 	const example = "10.0.0.0/8"
 	p, err := netip.ParsePrefix(s)

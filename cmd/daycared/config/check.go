@@ -14,10 +14,10 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// walk takes the values out of a document, holding it strictly against the keys.
+// walk reads the values of a document, and checks it strictly against the keys.
 type walk struct{ *report }
 
-// section takes the values of a mapping, by name. Nothing at all below a key is an empty mapping.
+// section returns the values of a mapping, by name. An empty value counts as an empty mapping.
 func (w walk) section(n *yaml.Node, s *section, path string) map[string]any {
 	values := map[string]any{}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
@@ -47,7 +47,7 @@ func (w walk) section(n *yaml.Node, s *section, path string) map[string]any {
 	return values
 }
 
-// name is the key that a node names.
+// name returns the key that a node names.
 func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 	if n.Kind != yaml.ScalarNode {
 		w.literal(n, path)
@@ -74,7 +74,7 @@ func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 	return key{}, false
 }
 
-// value is what a key is given: a map of a section, a []any of a list, or the parsed value.
+// value returns a key's value: a map for a section, a []any for a list, or the parsed value.
 func (w walk) value(n *yaml.Node, k key, path string) (any, bool) {
 	switch {
 	case !w.literal(n, path):
@@ -89,7 +89,7 @@ func (w walk) value(n *yaml.Node, k key, path string) (any, bool) {
 	return w.plain(n, k, path)
 }
 
-// list takes the items of a list. Of a list of sections every item is kept, right or wrong, so that the numbers stand.
+// list returns the items of a list. Wrong sections are kept, so that item numbers stay the same.
 func (w walk) list(n *yaml.Node, k key, path string) (any, bool) {
 	if n.Kind != yaml.SequenceNode {
 		w.line(n.Line, path, "%s is a list, not %s; write %s", k.path, shape(n), k.asList(n))
@@ -113,7 +113,7 @@ func (w walk) list(n *yaml.Node, k key, path string) (any, bool) {
 	return items, true
 }
 
-// table takes the numbers of a mapping, by the patterns that they are for.
+// table returns the numbers of a mapping, by their patterns.
 func (w walk) table(n *yaml.Node, k key, path string) (any, bool) {
 	if n.Kind != yaml.MappingNode {
 		example := ownTools[0] + ": 10"
@@ -149,7 +149,7 @@ func (w walk) table(n *yaml.Node, k key, path string) (any, bool) {
 	return values, true
 }
 
-// plain is the value of a scalar.
+// plain parses a scalar.
 func (w walk) plain(n *yaml.Node, k key, path string) (any, bool) {
 	if n.Kind == yaml.AliasNode {
 		return nil, false // reported already
@@ -181,8 +181,7 @@ func (w walk) plain(n *yaml.Node, k key, path string) (any, bool) {
 	return v, true
 }
 
-// means is what a value without quotes was meant to be, where err is what the parser says of it; empty where that is not
-// clear.
+// means returns what an unquoted value was meant to be, given the parser's error; empty if that is unclear.
 func (l leaf) means(text string, err error) string {
 	if err == nil {
 		return text
@@ -195,7 +194,7 @@ func (l leaf) means(text string, err error) string {
 	return ""
 }
 
-// example is how a value of k is written.
+// example shows how to write a value of k.
 func (k key) example(value string) string {
 	if k.list {
 		return value
@@ -203,7 +202,7 @@ func (k key) example(value string) string {
 	return k.name + ": " + value
 }
 
-// literal refuses what YAML has and a configuration does not need: anchors, aliases, merged keys and explicit types.
+// literal rejects anchors, aliases, merged keys and explicit types.
 func (w walk) literal(n *yaml.Node, path string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -220,7 +219,7 @@ func (w walk) literal(n *yaml.Node, path string) bool {
 	return false
 }
 
-// asList is how a list of k is written, for what was written instead.
+// asList shows how to write a list of k, given what was written instead.
 func (k key) asList(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
@@ -233,7 +232,7 @@ func (k key) asList(n *yaml.Node) string {
 	return k.name + ": [one, another]"
 }
 
-// item is how the first key of an item of k is written, for what was written without a dash.
+// item shows how to write the first key of an item of k, given what was written without a dash.
 func (k key) item(n *yaml.Node) string {
 	if n.Kind == yaml.MappingNode && len(n.Content) > 1 {
 		if first, ok := k.inner.find(n.Content[0].Value); ok {
@@ -253,7 +252,7 @@ func (k key) item(n *yaml.Node) string {
 	return first.name + ": " + scalar(n.Value)
 }
 
-// inline is a value on one line, as far as it is plain.
+// inline formats a plain value on one line.
 func inline(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -265,7 +264,7 @@ func inline(n *yaml.Node) string {
 	return "…"
 }
 
-// shape is what a node is, in words.
+// shape describes a node for people.
 func shape(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -288,28 +287,28 @@ func shape(n *yaml.Node) string {
 	return "text"
 }
 
-// section is a mapping of keys: the whole file, a part of it, or one item of a list of people or routes.
+// section is a mapping of keys: the whole file, a part of it, or an item of a list of sections.
 type section struct {
-	path string // of the keys above, without the numbers of items
+	path string // without the numbers of items
 	keys []key
 }
 
-// key is one key, as its struct field says.
+// key describes one key, as declared by its struct field.
 type key struct {
 	name  string
-	path  string // with the names of the sections it stands in
+	path  string // with the names of its sections
 	field int    // in its struct
 	list  bool
 	table bool     // numbers by patterns
-	entry bool     // an entry of a map, of that name
-	inner *section // of a section, or of the items of a list of sections; nil for plain values
-	leaf  leaf     // of a plain value, or of the items of a list or a table of them
+	entry bool     // an entry of a map
+	inner *section // of a section or a list of sections; nil for plain values
+	leaf  leaf     // of a plain value, or of the items of a list or table
 }
 
 // root is the whole file.
 var root = sectionOf(reflect.TypeFor[Config](), "")
 
-// sectionOf reads the keys of a struct type from the tags of its fields. Fields without a yaml tag are no keys.
+// sectionOf derives the keys of a struct type from its yaml tags. Fields without one are no keys.
 func sectionOf(t reflect.Type, path string) *section {
 	s := &section{path: path}
 	for i := range t.NumField() {
@@ -342,7 +341,7 @@ func sectionOf(t reflect.Type, path string) *section {
 	return s
 }
 
-// in is the value of the key in its struct.
+// in returns the key's value in its struct.
 func (k key) in(v reflect.Value) reflect.Value {
 	field := v.Field(k.field)
 	if !k.entry {
@@ -354,7 +353,7 @@ func (k key) in(v reflect.Value) reflect.Value {
 	return reflect.Zero(field.Type().Elem())
 }
 
-// find is the key of that exact name.
+// find returns the key with exactly that name.
 func (s *section) find(name string) (key, bool) {
 	i := slices.IndexFunc(s.keys, func(k key) bool { return k.name == name })
 	if i < 0 {
@@ -363,13 +362,13 @@ func (s *section) find(name string) (key, bool) {
 	return s.keys[i], true
 }
 
-// otherwise are the keys that go by another name here, by what people write.
+// otherwise maps names that people write to the keys they mean.
 var otherwise = map[string]string{
 	"people.phone": "whatsapp", "people.mobile": "whatsapp", "people.number": "whatsapp", "people.account": "user",
 	"people.tz": "timezone", "people.zone": "timezone",
 }
 
-// suggest says which key was probably meant by a name that is none of s.
+// suggest says which key was probably meant by an unknown name.
 func (s *section) suggest(name string) string {
 	if meant := otherwise[join(s.path, strings.ToLower(name))]; meant != "" {
 		return "did you mean " + meant + "?"
@@ -390,7 +389,7 @@ func (s *section) suggest(name string) string {
 	return "it belongs under " + homes[0].path
 }
 
-// homes are the sections that have a key of that name; with items, also those in lists.
+// homes returns the sections that have a key of that name; with items, also those in lists.
 func (s *section) homes(name string, items bool) (all []*section) {
 	if _, has := s.find(name); has {
 		all = append(all, s)
@@ -403,12 +402,12 @@ func (s *section) homes(name string, items bool) (all []*section) {
 	return all
 }
 
-// names are the names of the keys.
+// names returns the names of the keys.
 func (s *section) names() []string {
 	return wire.Each(s.keys, func(k key) string { return k.name })
 }
 
-// settings are the keys below s that hold a value of their own, with lists as one: what has a default and an origin.
+// settings returns the keys below s that have a value, a default and an origin; a list is one.
 func (s *section) settings() []key {
 	var all []key
 	for _, k := range s.keys {

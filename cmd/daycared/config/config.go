@@ -1,17 +1,16 @@
-// Package config is the configuration: its keys, its defaults, and where each value in force came from.
+// Package config is the configuration: its keys, its defaults, and where each effective value came from.
 //
-// The struct [Config] is the one source of the keys. [Load] goes three steps. problems.go and check.go
-// read the file as a tree of YAML nodes and hold it strictly against the keys, since only the tree still knows lines,
-// exact case, duplicates and what was written without quotes. load.go lets viper lay the checked values over the
-// defaults, and the environment over both; viper sees nothing unchecked, because it would drop case, turn +49… into a
-// number and ignore what it does not know. rules.go and agentrules.go then ask whether the values make sense together, and
-// warn.go says what is allowed but hardly meant.
+// The struct [Config] defines the keys. [Load] has three steps. problems.go and check.go read the file as a tree of YAML nodes
+// and check it strictly, since only the tree has lines, exact case, duplicates and quotes. load.go has viper merge the defaults,
+// the checked values and the environment; viper gets only checked values, because it would drop case, turn +49… into a number
+// and ignore unknown keys. rules.go and agentrules.go check that the values are consistent, and warn.go warns of values that are
+// hardly intended.
 //
-// Nothing is lost silently: what is wrong is collected and reported together ([Problems]), each with its line or
-// variable and with what would be right. A key that a later version brings is refused as such, not as unknown.
+// Problems are collected and reported together ([Problems]), each with its line or variable and the remedy. A key of a later
+// version is refused as such, not as unknown.
 //
-// [Find] says which file to load, [Config.Paths] where the sockets and the data are, and [Config.Show] prints what is
-// in force as YAML that [Load] takes again.
+// [Find] finds the file, [Config.Paths] the sockets and the data, and [Config.Show] prints the effective configuration as YAML
+// that [Load] accepts.
 package config
 
 import (
@@ -23,8 +22,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Config is the whole configuration, checked. A field's yaml tag is its key and its `is` tag says what sort of value it
-// takes, where the type does not say it already (see leaves in values.go). It is not changed after [Load].
+// Config is the whole configuration, checked. A field's yaml tag is its key, and its `is` tag the kind of value if the type does
+// not determine it (see leaves in values.go). It is not changed after [Load].
 type Config struct {
 	People     []Person   `yaml:"people"`
 	Routes     []Route    `yaml:"routes"`
@@ -43,22 +42,22 @@ type Config struct {
 	DataDir    string     `yaml:"data_dir" is:"path"` // empty: see [Config.Paths]
 	Log        Log        `yaml:"log"`
 
-	// File is the file that was read, as it was named; empty when there was none.
+	// File is the file that was read, under the given name; empty: none.
 	File string
-	// Faults are what is well written and cannot work: it can be read, and changed, and is not served.
+	// Faults are well-formed settings that cannot work: they can be read and changed, but not served.
 	Faults Problems
-	// Warnings are about what is allowed but hardly meant.
+	// Warnings are about settings that are allowed but hardly intended.
 	Warnings Problems
 
-	origins map[string]string // where each value in force came from, by the path of its key
-	from    *report           // nil of what was not loaded
+	origins map[string]string // where each value came from, by the path of its key
+	from    *report           // nil if not loaded
 }
 
-// Silent reports whether there is a file, which sets nothing.
+// Silent reports whether there is a file that sets nothing.
 func (c *Config) Silent() bool { return c.File != "" && c.from != nil && len(c.from.lines) == 0 }
 
-// Position is where the key of a path was set, as in "config.yaml:12" of people.0.user: a line of the file, or a variable.
-// It is empty where there was nothing to read.
+// Position returns where the key of a path was set: a line of the file, as in "config.yaml:12" for people.0.user, or a variable;
+// empty if it was not set.
 func (c *Config) Position(path string) string {
 	if c.from == nil {
 		return c.File
@@ -66,7 +65,7 @@ func (c *Config) Position(path string) string {
 	return place(c.from.origin(path))
 }
 
-// Problem is one of the key of a path, at its [Config.Position].
+// Problem returns a problem of a key, at its [Config.Position].
 func (c *Config) Problem(path, format string, args ...any) Problem {
 	if c.from == nil {
 		return Problem{Where: c.File, Key: path, Text: fmt.Sprintf(format, args...)}
@@ -94,21 +93,21 @@ type Route struct {
 	Kinds  []permissions.Kind `yaml:"kinds"`
 	Ask    []string           `yaml:"ask" is:"name"` // one or more names of people, each once
 	Quorum int                `yaml:"quorum"`        // 1 where the file says nothing
-	// NoKeyboard is keyboard: false. The dialog of an agent's own program does not answer before people do.
+	// NoKeyboard is keyboard: false. The agent's own dialog then cannot answer before people do.
 	NoKeyboard bool          `yaml:"keyboard" is:"refusal"`
-	Escalate   Escalate      `yaml:"escalate"`        // zero where the file says nothing
-	Chat       int64         `yaml:"chat" is:"group"` // of Telegram, where all are asked at once; 0: to each by themselves
-	Thread     int           `yaml:"thread"`          // the topic in it; 0 for none
+	Escalate   Escalate      `yaml:"escalate"`        // zero if not set
+	Chat       int64         `yaml:"chat" is:"group"` // of Telegram, where all are asked together; 0: none
+	Thread     int           `yaml:"thread"`          // the group's topic; 0: none
 	Timeout    time.Duration `yaml:"timeout"`         // 0: the default of [Approvals]
 }
 
-// Escalate says who is asked besides when nobody has answered for a while.
+// Escalate says who is asked as well if nobody answers for a while.
 type Escalate struct {
 	After When     `yaml:"after"`
-	To    []string `yaml:"to" is:"name"` // names of people, none of them in the route's Ask
+	To    []string `yaml:"to" is:"name"` // none of them in the route's Ask
 }
 
-// Approvals are the times that requests have, the scopes on offer, and when people are reminded.
+// Approvals are the times of requests, the scopes on offer, and the reminders.
 type Approvals struct {
 	Timeout              time.Duration       `yaml:"timeout"`
 	MaxTimeout           time.Duration       `yaml:"max_timeout"`
@@ -117,24 +116,24 @@ type Approvals struct {
 	RedeemWindow         time.Duration       `yaml:"redeem_window"`
 	Scopes               []permissions.Scope `yaml:"scopes"`
 	Remind               []When              `yaml:"remind"` // in any order; empty: never
-	// AskRefused has people asked, once, about what Claude Code's auto mode has refused.
+	// AskRefused asks people, once, about calls that Claude Code's auto mode refused.
 	AskRefused bool `yaml:"ask_refused"`
 }
 
-// Tools says which tools run, ask or never run, as globs over their names.
+// Tools says which tools run unasked, ask or never run, as globs over their names.
 type Tools struct {
 	Auto      []string `yaml:"auto" is:"glob"`
 	Gated     []string `yaml:"gated" is:"glob"`
 	Forbidden []string `yaml:"forbidden" is:"glob"`
 }
 
-// HighRisk is what asks twice.
+// HighRisk says what needs a second confirmation.
 type HighRisk struct {
 	Tools []string          `yaml:"tools" is:"glob"`
 	Tags  []permissions.Tag `yaml:"tags"`
 }
 
-// Connectors are the ways to people.
+// Connectors are the channels to people.
 type Connectors struct {
 	Terminal Terminal `yaml:"terminal"`
 	Telegram Telegram `yaml:"telegram"`
@@ -142,7 +141,7 @@ type Connectors struct {
 	Editor   Editor   `yaml:"editor"`
 }
 
-// On reports whether the channel of that name is switched on.
+// On reports whether a channel is enabled.
 func (c *Config) On(channel string) bool {
 	return map[string]bool{
 		viaTerminal: c.Connectors.Terminal.Enabled, viaAdmin: true, "telegram": c.Connectors.Telegram.Enabled,
@@ -153,13 +152,13 @@ func (c *Config) On(channel string) bool {
 // ChannelFile is a file with a secret of a channel.
 type ChannelFile struct{ Channel, Key, Path string }
 
-// ChannelFiles are the files with secrets of channels, which agents cannot reach. A path may be empty.
+// ChannelFiles returns the files with secrets of channels, which agents cannot reach. A path may be empty.
 func (c *Config) ChannelFiles() []ChannelFile {
 	return []ChannelFile{{"telegram", "connectors.telegram.token_file", c.Connectors.Telegram.TokenFile}}
 }
 
-// Editor is the dialog of the editor that an agent runs in, for what permits nothing. It is nobody's channel: it is shown
-// beside those of the people who are asked.
+// Editor is the dialog of an agent's editor, for requests that permit nothing. It is no person's channel, and is shown in
+// addition to the prompts of the people asked.
 type Editor struct {
 	Enabled bool `yaml:"enabled"`
 }
@@ -167,15 +166,15 @@ type Editor struct {
 // Telegram is a bot.
 type Telegram struct {
 	Enabled   bool   `yaml:"enabled"`
-	TokenFile string `yaml:"token_file" is:"path"` // holds the bot's token; empty: the credential telegram.token
-	APIURL    string `yaml:"api_url" is:"url"`     // of the Bot API, without a slash at its end
+	TokenFile string `yaml:"token_file" is:"path"` // the token's file; empty: the credential telegram.token
+	APIURL    string `yaml:"api_url" is:"url"`     // of the Bot API, without a trailing slash
 }
 
 // WhatsApp is a linked device of an account.
 type WhatsApp struct {
 	Enabled     bool   `yaml:"enabled"`
 	Phone       string `yaml:"phone" is:"phone"` // E.164: the only account that may be linked; empty: any
-	AutoVersion bool   `yaml:"auto_version"`     // take the version that WhatsApp's own client has, when ours is refused
+	AutoVersion bool   `yaml:"auto_version"`     // use the version of WhatsApp's client if ours is refused
 }
 
 // Terminal is the daemon's own console.
@@ -183,7 +182,7 @@ type Terminal struct {
 	Enabled bool `yaml:"enabled"`
 }
 
-// API is the two sockets, the listener for agents elsewhere, and who may come to them.
+// API configures the two sockets, the listener for agents on other machines, and access to them.
 type API struct {
 	AgentSocket    string `yaml:"agent_socket" is:"socket"` // empty: see [Config.Paths]
 	AdminSocket    string `yaml:"admin_socket" is:"socket"` // empty: see [Config.Paths]
@@ -196,52 +195,53 @@ type API struct {
 	TLSCertFile    string   `yaml:"tls_cert_file" is:"path"`
 	TLSKeyFile     string   `yaml:"tls_key_file" is:"path"`
 	BehindProxy    bool     `yaml:"behind_proxy"`    // a proxy makes the connections
-	Hosts          []string `yaml:"hosts" is:"host"` // by which it is called, besides the certificate's and its own
+	Hosts          []string `yaml:"hosts" is:"host"` // names of the listener, besides the certificate's and its address
 	AllowAnonymous bool     `yaml:"allow_anonymous"` // from this machine, without a token
 }
 
-// Limits bound what callers may have waiting.
+// Limits bound the pending requests and calls of callers.
 type Limits struct {
 	PendingPerCaller int `yaml:"pending_per_caller"`
 	PromptsPerMinute int `yaml:"prompts_per_minute"`
-	// AutoPerMinute are the calls by patterns of tools that run unasked, for each entry of tools.auto; more are asked about.
+	// AutoPerMinute limits the unasked calls a minute of tools that match a pattern, per entry of tools.auto; further calls are
+	// asked about.
 	AutoPerMinute   map[string]int `yaml:"auto_per_minute"`
 	PendingTotal    int            `yaml:"pending_total"`
 	RequestsPerHour int            `yaml:"requests_per_hour"`
 	BytesPerHour    int            `yaml:"bytes_per_hour"`
 }
 
-// Keep says how long the store remembers what is over.
+// Keep says how long the store keeps old data.
 type Keep struct {
 	Requests time.Duration `yaml:"requests" is:"days"`
 	Payloads time.Duration `yaml:"payloads" is:"days"` // of requests: inputs, details, messages, reasons
 	Audit    time.Duration `yaml:"audit" is:"days"`
 }
 
-// Audit is what keeps the audit, and the rows that open a gate, from being changed unseen.
+// Audit protects the audit, and rows that grant something, against unnoticed changes.
 type Audit struct {
-	KeyFile string `yaml:"key_file" is:"path"` // holds the key that they are sealed with; empty: see [Config.Paths]
+	KeyFile string `yaml:"key_file" is:"path"` // with the sealing key; empty: see [Config.Paths]
 	Heads   Heads  `yaml:"heads"`
 }
 
-// Heads says where the newest entry of the audit is published, so that somebody else remembers it.
+// Heads says where the audit's newest entry is published, so that it is known elsewhere.
 type Heads struct {
 	To    string        `yaml:"to" is:"publisher"` // log, a file or an address; empty: nowhere
 	Every time.Duration `yaml:"every"`             // at most this often
 }
 
-// Log is how the daemon keeps its log.
+// Log configures the daemon's log.
 type Log struct {
 	Level  slog.Level `yaml:"level"`
 	Format string     `yaml:"format" is:"format"` // text or json
 }
 
-// later are the keys that the format has and this version has no room for yet.
+// later are keys of later versions, refused as such.
 var later = []string{
 	"database",
 }
 
-// Default is the configuration of an empty file and an empty environment.
+// Default returns the configuration of an empty file and an empty environment.
 func Default() *Config {
 	return &Config{
 		Approvals: Approvals{

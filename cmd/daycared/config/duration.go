@@ -11,21 +11,20 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-// minDuration and maxDuration bound every duration: no time here means anything below a second, and a year is forever.
+// minDuration and maxDuration bound all durations.
 const (
 	minDuration = time.Second
 	maxDuration = 365 * 24 * time.Hour
 )
 
-// day is what the times for which things are kept are counted in. minKeep and maxKeep bound these: nothing goes on the
-// day it came, and a century is forever.
+// day is the unit of retention times, which minKeep and maxKeep bound.
 const (
 	day     = 24 * time.Hour
 	minKeep = day
 	maxKeep = 36500 * day
 )
 
-// parseDuration reads a duration with its units, as in 15m or 1h30m.
+// parseDuration parses a duration with units, as in 15m or 1h30m.
 func parseDuration(s string) (any, error) {
 	d, err := time.ParseDuration(s)
 	switch {
@@ -39,10 +38,10 @@ func parseDuration(s string) (any, error) {
 	return d, nil
 }
 
-// maxDelay is for how long something may be kept from somebody.
+// maxDelay is the longest time that something may be kept from a person.
 const maxDelay = 5 * time.Minute
 
-// parseDelay reads a duration that may be none, and is short.
+// parseDelay parses a short duration, or zero.
 func parseDelay(s string) (any, error) {
 	d, err := time.ParseDuration(s)
 	switch {
@@ -56,10 +55,10 @@ func parseDelay(s string) (any, error) {
 	return d, nil
 }
 
-// inWords is a duration as people write it: a number and a unit, with space between and the unit spelt out.
+// inWords matches a duration as people write it: a number and a unit, maybe with spaces and the unit spelt out.
 var inWords = regexp.MustCompile(`^(?i)\s*([0-9]{1,6})\s*([a-z]*)\s*$`)
 
-// mendDuration is what was probably meant by what is not a duration.
+// mendDuration returns the duration that was probably meant.
 func mendDuration(s string) string {
 	m := inWords.FindStringSubmatch(s)
 	if m == nil {
@@ -82,7 +81,7 @@ func mendDuration(s string) string {
 	return n + "s, " + n + "m or " + n + "h"
 }
 
-// formatDuration leaves out the zeros that [time.Duration.String] ends with: 15m, not 15m0s.
+// formatDuration omits the zeros at the end of [time.Duration.String]: 15m, not 15m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -94,10 +93,10 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// wholeDays is a number of days.
+// wholeDays matches a number of days.
 var wholeDays = regexp.MustCompile(`^([0-9]{1,6})d$`)
 
-// parseDays reads whole days, as in 90d, or any other duration, as in 720h.
+// parseDays parses whole days, as in 90d, or another duration, as in 720h.
 func parseDays(s string) (any, error) {
 	var d time.Duration
 	if m := wholeDays.FindStringSubmatch(s); m != nil {
@@ -118,7 +117,7 @@ func parseDays(s string) (any, error) {
 	return d, nil
 }
 
-// mendDays is what was probably meant by what is not a number of days.
+// mendDays returns the number of days that was probably meant.
 func mendDays(s string) string {
 	m := inWords.FindStringSubmatch(s)
 	if m == nil {
@@ -135,7 +134,7 @@ func mendDays(s string) string {
 	return strconv.Itoa(max(n, 1)*each) + "d"
 }
 
-// formatDays writes whole days as such: 90d, not 2160h.
+// formatDays formats whole days as such: 90d, not 2160h.
 func formatDays(d time.Duration) string {
 	if d%day == 0 {
 		return strconv.Itoa(int(d/day)) + "d"
@@ -143,13 +142,13 @@ func formatDays(d time.Duration) string {
 	return formatDuration(d)
 }
 
-// exampleHours stand where nobody can tell what was meant.
+// exampleHours is the example if it is unclear what was meant.
 const exampleHours = "22:00-07:00"
 
-// clock is a span as the configuration has it: two times of the day, each with all its digits.
+// clock matches a span in the exact format: two times of day with all their digits.
 var clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])$`)
 
-// parseHours reads a span of every day, which may go past midnight.
+// parseHours parses a daily span, which may include midnight.
 func parseHours(s string) (any, error) {
 	m := clock.FindStringSubmatch(s)
 	if m == nil {
@@ -173,7 +172,7 @@ func parseHours(s string) (any, error) {
 	return h, nil
 }
 
-// minutes is the minute of the day, of which the digits are known to be right.
+// minutes returns the minute of the day of valid digits.
 func minutes(hour, minute string) int {
 	h, _ := strconv.Atoi(hour)
 	m, _ := strconv.Atoi(minute)
@@ -184,10 +183,10 @@ func formatHours(h connectors.Hours) string {
 	return fmt.Sprintf("%02d:%02d-%02d:%02d", h.From/60, h.From%60, h.To/60, h.To%60)
 }
 
-// oclock is a time of the day as people write it: 9, 9:30, 21.30, 0930, 9h, 9pm.
+// oclock matches a time of day as people write it: 9, 9:30, 21.30, 0930, 9h, 9pm.
 var oclock = regexp.MustCompile(`^([0-9]{1,2})(?:[:.h]?([0-9]{2}))?h?(am|pm)?$`)
 
-// mendHours is the span that was meant, if that is clear.
+// mendHours returns the span that was meant, if that is clear.
 func mendHours(s string) (meant string, ok bool) {
 	s = strings.NewReplacer(" ", "", "–", "-", "—", "-", "to", "-").Replace(strings.ToLower(s))
 	begin, end, _ := strings.Cut(s, "-")
@@ -199,7 +198,7 @@ func mendHours(s string) (meant string, ok bool) {
 	return formatHours(connectors.Hours{From: from, To: to}), true
 }
 
-// mendTime is the minute of the day that was probably meant. Midnight may be 24:00, too.
+// mendTime returns the minute of the day that was probably meant. 24:00 is midnight as well.
 func mendTime(s string) (minute int, ok bool) {
 	m := oclock.FindStringSubmatch(s)
 	if m == nil {
@@ -222,14 +221,13 @@ func mendTime(s string) (minute int, ok bool) {
 	return (hour%24)*60 + minute, true
 }
 
-// When is a moment in the time that a request has: a share of that time, or a while after the request was made. The
-// zero When is none.
+// When is a moment in a request's time: a percentage of it, or a duration since its creation. The zero When is none.
 type When struct {
-	Percent int           // of the time from start to deadline, 1 to 99; 0 where After says it
-	After   time.Duration // since the start; 0 where Percent says it
+	Percent int           // of the time from start to deadline, 1 to 99; 0: After is set
+	After   time.Duration // since the start; 0: Percent is set
 }
 
-// String is the moment as the configuration has it: 50% or 10m.
+// String formats the moment as in the configuration: 50% or 10m.
 func (w When) String() string {
 	if w.Percent > 0 {
 		return strconv.Itoa(w.Percent) + "%"
@@ -237,10 +235,10 @@ func (w When) String() string {
 	return formatDuration(w.After)
 }
 
-// share is a part of the time: digits and a percent sign.
+// share matches a percentage.
 var share = regexp.MustCompile(`^([0-9]{1,6})%$`)
 
-// parseWhen reads a share of the time, as in 50%, or a duration.
+// parseWhen parses a percentage, as in 50%, or a duration.
 func parseWhen(s string) (any, error) {
 	if m := share.FindStringSubmatch(s); m != nil {
 		percent, _ := strconv.Atoi(m[1]) // at most six digits
@@ -259,5 +257,5 @@ func parseWhen(s string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; or a share of the time, as in 50%%", err)
 	}
-	return When{After: d.(time.Duration)}, nil //nolint:errcheck // it is what parseDuration gives
+	return When{After: d.(time.Duration)}, nil //nolint:errcheck // parseDuration returns a Duration
 }

@@ -20,21 +20,19 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Load reads the configuration file at path, lays it over the defaults and the environment over both, and checks the
-// whole. Without a path there is no file. environ is as [os.Environ] gives it; a variable that is set to nothing
-// counts as not set.
-//
-// The error is [Problems] when what was read is not right, else that of opening or reading the file.
+// Load reads the configuration file at path, lays it over the defaults and the environment over both, and checks the result. An
+// empty path means no file. environ is in the format of [os.Environ]; an empty variable counts as not set. The error is
+// [Problems] if the configuration is invalid, else that of opening or reading the file.
 func Load(path string, environ []string) (*Config, error) {
 	return Check(path, environ, Accounts{})
 }
 
-// Accounts says which accounts and groups the machine knows by name. What is nil is not asked.
+// Accounts reports whether the machine knows accounts and groups by name. A nil function is not called.
 type Accounts struct {
 	User, Group func(name string) bool
 }
 
-// Check is [Load] that also asks the machine, so that an account that it does not know is reported with everything else.
+// Check is [Load] and also asks the machine, so that unknown accounts are reported with everything else.
 func Check(path string, environ []string, known Accounts) (*Config, error) {
 	var data []byte
 	if path != "" {
@@ -46,7 +44,7 @@ func Check(path string, environ []string, known Accounts) (*Config, error) {
 	return whole(check(path, data, environ, known))
 }
 
-// whole is a configuration in which nothing is wrong.
+// whole returns the configuration if nothing is wrong.
 func whole(cfg *Config, err error) (*Config, error) {
 	if err != nil {
 		return nil, err
@@ -54,8 +52,8 @@ func whole(cfg *Config, err error) (*Config, error) {
 	return cfg, nil
 }
 
-// Places is what a file that [Load] refuses says of data_dir and the sockets; ok is false where something that is wrong in
-// it may have been to say that. Nothing else of it counts.
+// Places returns data_dir and the sockets of a file that [Load] refuses; ok is false if something wrong in it may concern them.
+// Ignore its other values.
 func Places(path string, environ []string) (cfg *Config, ok bool) {
 	data, err := read(path)
 	if err != nil {
@@ -65,17 +63,17 @@ func Places(path string, environ []string) (cfg *Config, ok bool) {
 	var found Problems
 	return cfg, cfg != nil && errors.As(err, &found) && !slices.ContainsFunc(found, func(p Problem) bool {
 		name := p.Key
-		if unknown, is := strings.CutPrefix(p.Text, `unknown key "`); is { // its problem is that of what it stands in
+		if unknown, is := strings.CutPrefix(p.Text, `unknown key "`); is { // a problem of the key above it
 			name, _, _ = strings.Cut(unknown, `"`)
 		}
 		return name == "" || permissions.Nearest(name[strings.LastIndexByte(name, '.')+1:], placeKeys) != ""
 	})
 }
 
-// placeKeys are the keys that say where a daemon is, and what two of them stand in.
+// placeKeys are the keys that say where a daemon is, and the keys above them.
 var placeKeys = []string{"data_dir", "api", "agent_socket", "admin_socket"}
 
-// ReadFile reads at most limit bytes of a regular file. Another, such as a pipe, could keep whoever opens or reads it waiting.
+// ReadFile reads at most limit bytes of a regular file. Opening or reading another kind, such as a pipe, could block.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -94,7 +92,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// read is the file, as far as a configuration goes.
+// read reads the file, up to the size limit.
 func read(path string) ([]byte, error) {
 	text, err := ReadFile(path, maxSize+1)
 	switch {
@@ -109,12 +107,12 @@ func read(path string) ([]byte, error) {
 	return text, err
 }
 
-// parse is Load for what was read from the file.
+// parse is Load for the content of the file.
 func parse(file string, data []byte, environ []string) (*Config, error) {
 	return whole(check(file, data, environ, Accounts{}))
 }
 
-// check is Check for what was read from the file. Beside an error it returns what could be read, if anything.
+// check is Check for the content of the file. With an error it returns what could be read, if anything.
 func check(file string, data []byte, environ []string, known Accounts) (*Config, error) {
 	r := newReport(file)
 	v := viper.New()
@@ -145,7 +143,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	rules(r, cfg)
 	r.accounts(cfg, known)
 	faults := r.unworkable(cfg)
-	if len(r.found) > 0 { // all is told at once
+	if len(r.found) > 0 { // report everything together
 		r.found = append(r.found, faults...)
 		return cfg, r.err()
 	}
@@ -160,19 +158,19 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	return cfg, nil
 }
 
-// prefix begins every variable that is ours.
+// prefix is the prefix of our environment variables.
 const prefix = "DAYCARED_"
 
 // commandLine are the variables that commands read themselves.
 var commandLine = []string{"DAYCARED_CONFIG", "DAYCARED_SOCKET", "DAYCARED_ADMIN_SOCKET", "DAYCARED_TOKEN_FILE", "DAYCARED_URL"}
 
-// variable is the environment variable that sets a key: DAYCARED_API_AGENT_SOCKET.
+// variable returns the environment variable of a key: DAYCARED_API_AGENT_SOCKET.
 func variable(path string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
-// environment lays the variables over the file. They are handed to viper one by one, after the same checks as the
-// file's values: its own AutomaticEnv would take them unchecked, and from the process rather than from environ.
+// environment lays the variables over the file. They are checked like the file's values and then passed to viper one by one,
+// because its AutomaticEnv would take them unchecked, and from the process instead of environ.
 func environment(r *report, v *viper.Viper, environ []string) (warnings Problems) {
 	names := slices.Clone(commandLine)
 	keys := map[string]key{}
@@ -206,7 +204,7 @@ func environment(r *report, v *viper.Viper, environ []string) (warnings Problems
 	return warnings
 }
 
-// laterVariable is the key of a later version that a variable sets, or sets something of.
+// laterVariable returns the key of a later version that a variable sets.
 func laterVariable(name string) (path string, ok bool) {
 	for _, p := range later {
 		if name == variable(p) || strings.HasPrefix(name, variable(p)+"_") {
@@ -216,7 +214,7 @@ func laterVariable(name string) (path string, ok bool) {
 	return "", false
 }
 
-// at is the field of a key in a struct.
+// at returns the field of a key in a struct.
 func at(v reflect.Value, path string) reflect.Value {
 	s := root
 	for name := range strings.SplitSeq(path, ".") {
@@ -226,8 +224,7 @@ func at(v reflect.Value, path string) reflect.Value {
 	return v
 }
 
-// assign puts what viper gives for a key into its field: a value of the field's own type, or the lists and maps that
-// the walk made.
+// assign sets a key's field to viper's value: a value of the field's type, or the walk's lists and maps.
 func assign(field reflect.Value, k key, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -254,9 +251,9 @@ func assign(field reflect.Value, k key, value any) {
 	}
 }
 
-// Find says which configuration file to load: the one of the flag, else of DAYCARED_CONFIG, else the first that exists
-// of ~/.config/daycared/config.yaml and /etc/daycared/config.yaml. A file that was named is the one, whether it exists
-// or not; [Load] tells. found is false when there is none.
+// Find returns the configuration file to load: that of the flag, else of DAYCARED_CONFIG, else the first that exists of
+// ~/.config/daycared/config.yaml and /etc/daycared/config.yaml. A named file need not exist; [Load] reports that. found is false
+// if there is none.
 func Find(flag string, environ []string, exists func(string) bool) (path string, found bool) {
 	if named := cmp.Or(flag, lookup(environ, "DAYCARED_CONFIG")); named != "" {
 		return named, true
@@ -273,7 +270,7 @@ func Find(flag string, environ []string, exists func(string) bool) (path string,
 	return "", false
 }
 
-// Paths are where the daemon's files are. All are absolute.
+// Paths are the absolute paths of the daemon's files.
 type Paths struct {
 	DataDir     string
 	AgentSocket string
@@ -281,22 +278,22 @@ type Paths struct {
 	AdminKey    string
 	AuditKey    string
 	LogFile     string
-	Credentials string // those of a service; empty where it has none
+	Credentials string // of a service; empty: none
 }
 
-// SystemFile is the configuration of the machine's own service.
+// SystemFile is the configuration of the system service.
 const SystemFile = "/etc/daycared/config.yaml"
 
-// Where services are, and what root runs.
+// Folders of services, and of daemons that root runs.
 const (
 	serviceData = "/var/lib/daycared"
 	serviceRun  = "/run/daycared"
 )
 
-// Paths says where the files are for a daemon that runs as uid with environ. What the configuration names stands. Else
-// the data is in $STATE_DIRECTORY (which systemd gives to services), in /var/lib/daycared for root, in
-// $XDG_STATE_HOME/daycared, or in ~/.local/state/daycared; the sockets are in /run/daycared for root and services, in
-// $XDG_RUNTIME_DIR/daycared, or with the data. An account without a home is a service's.
+// Paths returns where the files are for a daemon that runs as uid with environ. Configured paths win. Otherwise the data is in
+// $STATE_DIRECTORY (set by systemd for services), in /var/lib/daycared for root, in $XDG_STATE_HOME/daycared, or in
+// ~/.local/state/daycared. The sockets are in /run/daycared for root and services, in $XDG_RUNTIME_DIR/daycared, or with the
+// data. An account without a home is a service's.
 func (c *Config) Paths(uid int, environ []string) Paths {
 	data := cmp.Or(c.DataDir, dataDir(uid, environ))
 	run := cmp.Or(runDir(uid, environ), data)
@@ -327,8 +324,8 @@ func dataDir(uid int, environ []string) string {
 	return serviceData
 }
 
-// runDir is where the sockets are when they are not with the data. systemd gives $RUNTIME_DIRECTORY to whoever asks for
-// one; a service of the user's own manager has $XDG_RUNTIME_DIR, too, and a service of the system has not.
+// runDir returns where the sockets are if not with the data. A service of the user's systemd has $XDG_RUNTIME_DIR as well as
+// $RUNTIME_DIRECTORY, one of the system only the latter.
 func runDir(uid int, environ []string) string {
 	if dir := folder(environ, "RUNTIME_DIRECTORY"); dir != "" {
 		return dir
@@ -345,8 +342,8 @@ func runDir(uid int, environ []string) string {
 	return ""
 }
 
-// folder is the first absolute path of a variable. The XDG base directory specification has relative ones ignored;
-// systemd may give several, separated by colons.
+// folder returns the first absolute path of a variable. The XDG specification says to ignore relative ones; systemd may set
+// several, separated by colons.
 func folder(environ []string, name string) string {
 	dir, _, _ := strings.Cut(lookup(environ, name), ":")
 	if !filepath.IsAbs(dir) {
@@ -355,7 +352,7 @@ func folder(environ []string, name string) string {
 	return filepath.Clean(dir)
 }
 
-// lookup is the value of a variable, of which the last one counts.
+// lookup returns the value of a variable; the last one counts.
 func lookup(environ []string, name string) (value string) {
 	for _, entry := range environ {
 		if v, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -19,22 +19,21 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// Problem is one thing that is wrong with the configuration, or allowed but hardly meant.
+// Problem is an error in the configuration, or a setting that is allowed but hardly intended.
 type Problem struct {
-	Where string // the file as it was named, or the environment variable
+	Where string // the file under the given name, or the environment variable
 	Line  int    // of the file, from 1; 0 for a variable
-	Key   string // where in the configuration, as in people.0.user; empty: in no key in particular
+	Key   string // as in people.0.user; empty: no particular key
 	Text  string // what is wrong; what would be right
 }
 
-// Cause is what is wrong, and Remedy what would be right, which begins after the first semicolon outside of quotes.
-// Remedy is empty where the text says none.
+// Cause returns what is wrong: the text before the first semicolon outside of quotes.
 func (p Problem) Cause() string {
 	cause, _ := p.split()
 	return cause
 }
 
-// Remedy is the other part of the text than [Problem.Cause].
+// Remedy returns the rest of the text: what would be right; empty if it does not say.
 func (p Problem) Remedy() string {
 	_, remedy := p.split()
 	return remedy
@@ -53,7 +52,7 @@ func (p Problem) split() (cause, remedy string) {
 	return p.Text, ""
 }
 
-// String is the problem as a line for people: "config.yaml:12: …".
+// String formats the problem as a line for people: "config.yaml:12: …".
 func (p Problem) String() string {
 	if p.Where == "" {
 		return p.Text
@@ -61,7 +60,7 @@ func (p Problem) String() string {
 	return place(p.Where, p.Line) + ": " + p.Text
 }
 
-// KeyName is the name of a key by its path, without the numbers of items: agents.mcp.command of agents.0.mcp.1.command.
+// KeyName returns a key's name without item numbers: agents.mcp.command for agents.0.mcp.1.command.
 func KeyName(path string) string {
 	parts := strings.Split(path, ".")
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.Trim(p, "0123456789") == "" }), ".")
@@ -74,22 +73,22 @@ func place(where string, line int) string {
 	return where + ":" + strconv.Itoa(line)
 }
 
-// Problems are everything that is wrong, in the order of the lines; what came from the environment is last. It is the
-// error of [Load] for a configuration that could be read but is not right.
+// Problems are all problems in the order of their lines, those of the environment last. It is the error of [Load] for an invalid
+// configuration.
 type Problems []Problem
 
-// Error is all problems, one a line.
+// Error returns all problems, one per line.
 func (p Problems) Error() string { return strings.Join(p.lines(), "\n") }
 
 func (p Problems) lines() []string { return wire.Each(p, Problem.String) }
 
-// report collects what is wrong, and knows where every key was set.
+// report collects problems, and knows where each key was set.
 type report struct {
 	file  string
-	lines map[string]int    // by the path of a key; items of lists are numbered from 0
+	lines map[string]int    // by the path of a key; items are numbered from 0
 	vars  map[string]string // the environment variable that set a key
-	bad   map[string]bool   // paths of keys at which something was found wrong
-	in    map[string]bool   // paths of what such keys stand in
+	bad   map[string]bool   // paths of wrong keys
+	in    map[string]bool   // paths of the keys above them
 	found Problems
 }
 
@@ -99,28 +98,28 @@ func newReport(file string) *report {
 	}
 }
 
-// line notes a problem in a line of the file, at or in the key of that path.
+// line adds a problem in a line of the file, at or in the key of that path.
 func (r *report) line(n int, path, format string, args ...any) {
 	r.add(path, Problem{Where: r.file, Line: n, Key: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// variable notes a problem of an environment variable.
+// variable adds a problem of an environment variable.
 func (r *report) variable(name, path, format string, args ...any) {
 	r.add(path, Problem{Where: name, Key: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// key notes a problem wherever the key of that path was set.
+// key adds a problem where the key of that path was set.
 func (r *report) key(path, format string, args ...any) {
 	r.add(path, r.problem(path, format, args...))
 }
 
-// problem is one of the key of that path, wherever it was set.
+// problem returns a problem of the key of that path, where it was set.
 func (r *report) problem(path, format string, args ...any) Problem {
 	where, line := r.origin(path)
 	return Problem{Where: where, Line: line, Key: path, Text: fmt.Sprintf(format, args...)}
 }
 
-// given reports whether somebody set the key of that path.
+// given reports whether the key of that path was set.
 func (r *report) given(path string) bool { return r.lines[path] != 0 || r.vars[path] != "" }
 
 func (r *report) add(path string, p Problem) {
@@ -132,7 +131,7 @@ func (r *report) add(path string, p Problem) {
 	}
 }
 
-// origin is the variable or the line that set a key, else the line of what it stands in.
+// origin returns the variable or line that set a key, otherwise the line of the key above it.
 func (r *report) origin(path string) (where string, line int) {
 	if name, ok := r.vars[path]; ok {
 		return name, 0
@@ -145,8 +144,8 @@ func (r *report) origin(path string) (where string, line int) {
 	return r.file, 1
 }
 
-// wrong reports whether anything was found wrong at a key, in it, or among the keys it stands with at the top, so that a
-// rule that reads it would only repeat the same mistake.
+// wrong reports whether a problem was found at a key, in it, or among its top-level siblings, so that a rule that reads it would
+// only repeat the mistake.
 func (r *report) wrong(path string) bool {
 	wrong := r.bad[""] || r.in[path]
 	for ; path != "" && !wrong; path = parent(path) {
@@ -155,7 +154,7 @@ func (r *report) wrong(path string) bool {
 	return wrong
 }
 
-// err is all that was found, in order, or nil.
+// err returns all problems, in order, or nil.
 func (r *report) err() error {
 	if len(r.found) == 0 {
 		return nil
@@ -166,7 +165,7 @@ func (r *report) err() error {
 	return r.found
 }
 
-// parent is the path of what a key stands in, empty at the top.
+// parent returns the path of the key above, empty at the top.
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
 
 func join(path, name string) string {
@@ -176,8 +175,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// suggest says what was probably meant by a word that is none of known: the nearest of them and of more, or all that
-// are known when none is near.
+// suggest says what was probably meant by a word that is not known: the nearest of known and more, or all known ones if none is
+// near.
 func suggest(word string, known []string, more ...string) string {
 	word = strings.ToLower(word)
 	distance := func(k string) int {
@@ -194,10 +193,10 @@ func suggest(word string, known []string, more ...string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
-// maxQuoted is how many characters of what somebody wrote are repeated to them.
+// maxQuoted is the maximum number of characters that a message quotes.
 const maxQuoted = 60
 
-// quote is text as a message repeats it.
+// quote quotes text for a message.
 func quote(text string) string {
 	if utf8.RuneCountInString(text) <= maxQuoted {
 		return strconv.Quote(text)
@@ -205,10 +204,10 @@ func quote(text string) string {
 	return strconv.Quote(string([]rune(text)[:maxQuoted]) + "…")
 }
 
-// maxSize is the largest configuration file, in bytes. Beyond it, it is some other file.
+// maxSize is the maximum size of a configuration file, in bytes.
 const maxSize = 1 << 20
 
-// document reads data as one YAML document; nil is an empty one. What is no YAML goes to the report.
+// document parses one YAML document; nil means empty. Invalid YAML is reported.
 func document(r *report, data []byte) *yaml.Node {
 	if len(data) > maxSize {
 		r.line(1, "", "the file is larger than 1 MiB; a configuration is not, so this is probably another file")
@@ -235,7 +234,7 @@ func document(r *report, data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// unreadable is the first line that holds what YAML does not allow anywhere: broken UTF-8 or a control character.
+// unreadable returns the first line with invalid UTF-8 or a control character, which YAML forbids.
 func unreadable(data []byte) (line int, found bool) {
 	line = 1
 	for len(data) > 0 {
@@ -259,7 +258,7 @@ var (
 	username   = regexp.MustCompile(`telegram\s*:\s*(@[^\s,}]*)`)
 )
 
-// misspelt reports an error of the YAML parser, with what is right for the mistakes that people make.
+// misspelt reports an error of the YAML parser, with the remedy for common mistakes.
 func misspelt(r *report, data []byte, err error) {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -295,7 +294,7 @@ func misspelt(r *report, data []byte, err error) {
 	}
 }
 
-// aliasLine is the line of an alias to nothing, of which the parser tells only the name.
+// aliasLine returns the line of an undefined alias, of which the parser gives only the name.
 func aliasLine(lines []string, message string) int {
 	_, name, _ := strings.Cut(message, "'")
 	name, _, _ = strings.Cut(name, "'")

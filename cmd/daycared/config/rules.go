@@ -12,13 +12,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// operator is who the daemon's own account is when no person has that account, so no person may be called so.
+// operator is the name of the daemon's account if no person has it, so no person may have this name.
 const operator = "operator"
 
-// owner stands in routes for the person whose agent asks, so nobody may be called so either.
+// owner stands in routes for the person whose agent asks, so no person may have this name.
 const owner = permissions.OwnerName
 
-// rules asks whether the values make sense together. What rests on a value that was found wrong is left alone.
+// rules checks that the values are consistent. It ignores values that were found wrong.
 func rules(r *report, c *Config) {
 	for i, p := range c.People {
 		r.person(p, fmt.Sprintf("people.%d", i))
@@ -43,7 +43,7 @@ func rules(r *report, c *Config) {
 	}
 }
 
-// number refuses a person's own number as the linked account's.
+// number rejects a person's own number as that of the linked account.
 func (r *report) number(c *Config) {
 	const phone = "connectors.whatsapp.phone"
 	for _, p := range c.People {
@@ -54,12 +54,12 @@ func (r *report) number(c *Config) {
 	}
 }
 
-// unworkable is what is well written and cannot work: people whom no route reaches, and routes that can reach too few.
+// unworkable returns well-formed settings that cannot work: people without a route, and routes that reach too few people.
 func (r *report) unworkable(c *Config) (faults Problems) {
 	if r.wrong("people") || r.wrong("routes") || r.wrong("agents") {
 		return nil
 	}
-	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // agents of ours ask their own person
+	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // our own agents ask their own person
 		return Problems{r.problem("people", "there are people but no routes: nothing is put to anybody; write who is asked, "+
 			"as in - ask: [%s] under routes", scalar(c.People[0].Name))}
 	}
@@ -87,8 +87,8 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 	return faults
 }
 
-// reaches reports whether anything may reach a person: an inbox of their account, or a channel that is switched on, where
-// they are or can be paired.
+// reaches reports whether a person can be reached: by an inbox of their account, or in an enabled channel where they have an
+// address or can be paired.
 func (c *Config) reaches(name string) bool {
 	p := c.person(name)
 	if name == owner { // of some agent
@@ -99,7 +99,7 @@ func (c *Config) reaches(name string) bool {
 	})
 }
 
-// person is the one of a name, or nobody.
+// person returns the person of a name, or a zero Person.
 func (c *Config) person(name string) Person {
 	for _, p := range c.People {
 		if p.Name == name {
@@ -134,13 +134,13 @@ func (r *report) person(p Person, path string) {
 	}
 }
 
-// What is said of an account and a group that the machine does not know, in the key of the group.
+// Problems of accounts and groups that the machine does not know; the first %s is the group's key.
 const (
 	UnknownUser  = "people.user: this machine does not know the account %q; write the name of one of its accounts"
 	UnknownGroup = "%s: this machine does not know the group %q; write the name of one of its groups"
 )
 
-// accounts refuses the accounts and groups that the machine does not know. A group may be a number.
+// accounts rejects accounts and groups that the machine does not know. A group may be a number.
 func (r *report) accounts(c *Config, known Accounts) {
 	for i, p := range c.People {
 		at := fmt.Sprintf("people.%d.user", i)
@@ -158,7 +158,7 @@ func (r *report) accounts(c *Config, known Accounts) {
 	}
 }
 
-// lacks is the key of the address that a channel needs and p has not, with an example of it, or nothing.
+// lacks returns the key of the address that p lacks for a channel, with an example; empty: none.
 func (p Person) lacks(channel string) (key, example string) {
 	kind, addressed := connectors.KindOf(channel)
 	switch {
@@ -170,7 +170,7 @@ func (p Person) lacks(channel string) (key, example string) {
 	return "", ""
 }
 
-// same refuses what two people share: one address is one person, and one name, too.
+// same rejects a name or an address that two people share.
 func same(r *report, people []Person, name string, of func(Person) string) {
 	first := map[string]int{}
 	for i, p := range people {
@@ -193,7 +193,7 @@ func (r *report) approvals(a Approvals) {
 	const scopes, remind = "approvals.scopes", "approvals.remind"
 	const timeout, most = "approvals.timeout", "approvals.max_timeout"
 	const question, deliver = "approvals.clarification_timeout", "approvals.deliver_within"
-	// All are asked before any is reported, as in keep. What rests on defaults alone is told once.
+	// Check all before reporting any, as in keep. Conflicts of defaults alone are reported once.
 	long := r.exceeds(timeout, a.Timeout, most, a.MaxTimeout)
 	longQuestion := r.exceeds(question, a.ClarificationTimeout, most, a.MaxTimeout) && (r.given(question) || !long)
 	longDelivery := r.given(deliver) && r.exceeds(deliver, a.DeliverWithin, most, a.MaxTimeout)
@@ -213,7 +213,7 @@ func (r *report) approvals(a Approvals) {
 	}
 }
 
-// twice refuses what a list has already.
+// twice rejects duplicates in a list.
 func twice[T interface {
 	comparable
 	fmt.Stringer
@@ -228,16 +228,15 @@ func twice[T interface {
 	}
 }
 
-// minRequests is how long requests have to be kept: a chat may deliver an answer again for days, and must then be known
-// to have delivered it before.
+// minRequests is the minimum retention of requests: a chat may deliver an answer again for days, which must then be recognized.
 const minRequests = 8 * day
 
-// keep holds that a request is there as long as what belongs to it, and no longer than what explains it.
+// keep checks that requests are kept as long as their payloads, and the audit as long as requests.
 func (r *report) keep(k Keep) {
 	const requests, payloads, audit = "keep.requests", "keep.payloads", "keep.audit"
-	// All are asked before any is reported: they share keys, and one that was found wrong is not asked about.
+	// Check all before reporting any: they share keys, and a wrong key is not checked again.
 	short := k.Requests < minRequests && !r.wrong(requests)
-	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (r.given(payloads) || !short) // else it only follows
+	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (r.given(payloads) || !short) // otherwise a consequence
 	unexplained := r.exceeds(requests, k.Requests, audit, k.Audit)
 	if short {
 		r.key(requests, "%s: %s is too short, since a chat may deliver an answer again for days; write %s or more",
@@ -251,12 +250,12 @@ func (r *report) keep(k Keep) {
 	}
 }
 
-// exceeds reports whether a time is longer than another one that bounds it, where neither was found wrong.
+// exceeds reports whether a time is longer than the one that bounds it, if neither was found wrong.
 func (r *report) exceeds(name string, d time.Duration, bound string, longest time.Duration) bool {
 	return d > longest && !r.wrong(name) && !r.wrong(bound)
 }
 
-// tooLong refuses a time that exceeds another one, where it was set, or else where the other was.
+// tooLong rejects a time that exceeds another, at its own key if it was set, otherwise at the other's.
 func (r *report) tooLong(
 	name string, d time.Duration, bound string, longest time.Duration, format func(time.Duration) string,
 ) {
@@ -268,7 +267,7 @@ func (r *report) tooLong(
 		name, format(d), bound, format(longest))
 }
 
-// route asks whether a route can ever match, and whether those it names can give the answers that it wants.
+// route checks that a route can match, and that the people it names can give the required answers.
 func (r *report) route(t Route, path string, c *Config) {
 	for _, list := range []struct {
 		name   string
@@ -298,7 +297,7 @@ func (r *report) route(t Route, path string, c *Config) {
 	}
 }
 
-// kinds refuses conditions that no request meets together.
+// kinds rejects conditions that no request can meet together.
 func (r *report) kinds(t Route, path string) {
 	const tool, permission = permissions.KindTool, permissions.KindPermission
 	for _, name := range []string{"kinds", "tools", "tags"} {
@@ -322,7 +321,7 @@ func (t Route) open() bool {
 	return (len(t.Agents) == 0 || slices.Contains(t.Agents, "*")) && len(t.Tags) == 0 && len(t.Tools) == 0 && len(t.Kinds) == 0
 }
 
-// covers reports whether a route surely matches whatever the other one matches.
+// covers reports whether a route certainly matches whatever other matches.
 func (t Route) covers(other Route) bool {
 	return includes(t.Agents, other.Agents) && includes(t.Tools, other.Tools) &&
 		(len(t.Kinds) == 0 || len(other.Kinds) > 0 && !slices.ContainsFunc(other.Kinds, func(k permissions.Kind) bool {
@@ -331,7 +330,7 @@ func (t Route) covers(other Route) bool {
 		(len(t.Tags) == 0 || len(other.Tags) > 0 && len(permissions.Missing(other.Tags, t.Tags)) == 0)
 }
 
-// includes reports whether patterns surely match whatever other ones match. An empty list matches everything.
+// includes reports whether patterns certainly match whatever others match. An empty list matches everything.
 func includes(patterns, others []string) bool {
 	if len(patterns) == 0 || slices.Contains(patterns, "*") && len(others) > 0 {
 		return true
@@ -339,12 +338,12 @@ func includes(patterns, others []string) bool {
 	return len(others) > 0 && !slices.ContainsFunc(others, func(p string) bool { return !slices.Contains(patterns, p) })
 }
 
-// groups is the kind of channel that a route's chat is of.
+// groups returns the kind of channel that a route's chat belongs to.
 func groups() connectors.Kind {
 	return connectors.Kinds[slices.IndexFunc(connectors.Kinds, func(k connectors.Kind) bool { return k.Groups })]
 }
 
-// group asks whether there can be a group to ask in.
+// group checks that a route's group can be asked.
 func (r *report) group(t Route, path string, c *Config) {
 	_, chat := r.lines[path+".chat"]
 	if t.Thread != 0 && !chat {
@@ -356,7 +355,7 @@ func (r *report) group(t Route, path string, c *Config) {
 	}
 }
 
-// escalate asks whether there is somebody more, and a time at which to ask them.
+// escalate checks that an escalation adds people, and when it happens.
 func (r *report) escalate(t Route, path string, c *Config) {
 	after, to := path+".escalate.after", path+".escalate.to"
 	if !r.wrong(to) && len(t.Escalate.To) == 0 {
@@ -378,8 +377,7 @@ func (r *report) escalate(t Route, path string, c *Config) {
 	}
 }
 
-// named refuses names that are nobody's, that a list has twice, or that are among those asked before. key is what the
-// list is called and path where it is.
+// named rejects names of nobody, duplicates, and names that are in before. key and path are the list's name and path.
 func (r *report) named(names []string, key, path string, people []Person, before []string) {
 	if r.wrong(path) || r.bad["people"] || r.bad[""] {
 		return
@@ -387,7 +385,7 @@ func (r *report) named(names []string, key, path string, people []Person, before
 	known := make([]string, len(people))
 	for i, p := range people {
 		if r.wrong(fmt.Sprintf("people.%d.name", i)) {
-			return // it may be the one that is meant
+			return // it may be the intended one
 		}
 		known[i] = p.Name
 	}
@@ -407,12 +405,12 @@ func (r *report) named(names []string, key, path string, people []Person, before
 	}
 }
 
-// asksOwner reports whether a route may come to ask the person whose agent asks.
+// asksOwner reports whether a route may ask the person whose agent asks.
 func (t Route) asksOwner() bool {
 	return slices.Contains(t.Ask, owner) || slices.Contains(t.Escalate.To, owner)
 }
 
-// everybody is who may come to be asked by a route, each once.
+// everybody returns everyone whom a route may ask, each once.
 func (t Route) everybody() []string {
 	all := slices.Concat(t.Ask, t.Escalate.To)
 	slices.Sort(all)

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Show writes what is in force as YAML that [Load] takes again. Every value says at the end of its line where it came
-// from: the line of the file, the environment variable, or default.
+// Show writes the effective configuration as YAML that [Load] accepts. Each line ends with its origin: a line of the file, an
+// environment variable, or default.
 func (c *Config) Show(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	s := shower{c, tw}
@@ -28,8 +28,8 @@ func (c *Config) Show(w io.Writer) error {
 	return nil
 }
 
-// Value is what is in force for one key, such as approvals.timeout: a text without quotes, anything else as YAML on one
-// line. The error says which keys there are instead.
+// Value returns the effective value of a key, such as approvals.timeout: text without quotes, anything else as YAML on one line.
+// The error lists the available keys.
 func (c *Config) Value(path string) (string, error) {
 	v, sec := reflect.ValueOf(c).Elem(), root
 	for rest := path; ; {
@@ -53,17 +53,17 @@ func (c *Config) Value(path string) (string, error) {
 	}
 }
 
-// Setting is one key with what is in force for it.
+// Setting is one key with its effective value.
 type Setting struct {
 	Key   string `json:"key"`   // as in people.0.user
-	Value any    `json:"value"` // a text, a number or a truth value, a list of them, or numbers by patterns
+	Value any    `json:"value"` // a text, a number or a boolean, a list of them, or numbers by patterns
 	From  string `json:"from"`  // the line of the file, the environment variable, or default
 }
 
-// Settings are what [Config.Show] writes, key by key in its order.
+// Settings returns what [Config.Show] writes, in its order.
 func (c *Config) Settings() []Setting { return c.settings(reflect.ValueOf(c).Elem(), root, "", false) }
 
-// settings are those of a section; of an item of a list only the keys that were given.
+// settings returns those of a section; for an item of a list only the keys that were set.
 func (c *Config) settings(v reflect.Value, sec *section, path string, item bool) (all []Setting) {
 	for _, k := range sec.keys {
 		field, at := k.in(v), join(path, k.name)
@@ -91,7 +91,7 @@ func (c *Config) settings(v reflect.Value, sec *section, path string, item bool)
 	return all
 }
 
-// json is a value as JSON has it.
+// json converts a value for JSON.
 func (l leaf) json(v reflect.Value) any {
 	text := l.format(v.Interface())
 	if l.written == asLiteral && json.Valid([]byte(text)) {
@@ -100,7 +100,7 @@ func (l leaf) json(v reflect.Value) any {
 	return text
 }
 
-// onOneLine is a file's name as a comment can hold it.
+// onOneLine formats a file name for a comment.
 func onOneLine(name string) string {
 	quoted := strconv.Quote(name)
 	return quoted[1 : len(quoted)-1]
@@ -114,8 +114,8 @@ type shower struct {
 
 func (s shower) printf(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
 
-// keys writes those of a struct; of an item of a list (a person, a route or an agent) only those that were given, since the
-// others have no value that could be written. lead begins the first line, and as many spaces the others.
+// keys writes those of a struct; for an item of a list only the keys that were set, since the others have no value to write.
+// lead begins the first line; the others are indented equally.
 func (s shower) keys(v reflect.Value, sec *section, path, lead string, item bool) {
 	for _, k := range sec.keys {
 		field, at := k.in(v), join(path, k.name)
@@ -151,7 +151,7 @@ func (c *Config) origin(path string) string {
 	return "default"
 }
 
-// show is the value of a field as YAML on one line.
+// show formats a field's value as YAML on one line.
 func (k key) show(v reflect.Value) string {
 	if k.table {
 		var lines []string
@@ -177,10 +177,10 @@ func (l leaf) yaml(value any) string {
 	return scalar(l.format(value))
 }
 
-// bare is what needs no quotes in YAML, if it is not one of YAML's own words.
+// bare matches text that needs no quotes in YAML, unless it is one of YAML's words.
 var bare = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./%-]*$`)
 
-// scalar is a text as YAML, on one line. Go's escapes are YAML's.
+// scalar formats text as YAML on one line. Go's escapes are valid in YAML.
 func scalar(text string) string {
 	var n yaml.Node
 	if bare.MatchString(text) && yaml.Unmarshal([]byte(text), &n) == nil && n.Content[0].Tag == "!!str" {

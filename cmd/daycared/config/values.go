@@ -11,31 +11,31 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones are known on machines without zone files, too
+	_ "time/tzdata" // for machines without zone files
 	"unicode"
 
 	"github.com/daycared/daycared/permissions"
 )
 
-// leaf is one sort of plain value.
+// leaf is one kind of plain value.
 type leaf struct {
-	is      string                           // what it is, in words
-	written written                          // how YAML must have it
+	is      string                           // what it is, for people
+	written written                          // the required YAML form
 	parse   func(text string) (any, error)   // the error says what is wrong and, after a semicolon, what would be right
-	format  func(value any) string           // so that parse gives it back
-	mend    func(text string) (string, bool) // what was certainly meant, where parse and quotes alone do not say it
+	format  func(value any) string           // the inverse of parse
+	mend    func(text string) (string, bool) // what was certainly meant, if parse and quotes do not tell
 }
 
-// written is how YAML must have a plain value, so that nothing depends on what YAML makes of it.
+// written is the YAML form that a plain value must have, so that YAML's interpretation does not matter.
 type written int
 
 const (
 	asWord    written = iota // quoted or not: only parse understands it
-	asText                   // quoted where it would be something else
+	asText                   // quoted if YAML would read it as something else
 	asLiteral                // never quoted: a number, true or false
 )
 
-// leafOf is the sort of a value of type t whose field says `is`; plain is false for a section.
+// leafOf returns the leaf of a value of type t whose field has the tag `is`; plain is false for a section.
 func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 	if is == "" {
 		is = t.String()
@@ -44,7 +44,7 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 	return l, plain
 }
 
-// leaves are the sorts of plain values, by the `is` tag or else the type of the field.
+// leaves are the kinds of plain values, by the `is` tag or the type of the field.
 var leaves = map[string]leaf{
 	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false"), format: with(strconv.FormatBool)},
 	"refusal":           {is: "true or false", written: asLiteral, parse: either("false", "true"), format: with(formatRefusal)},
@@ -88,10 +88,10 @@ var leaves = map[string]leaf{
 	"netip.Prefix":      {is: "a network", written: asText, parse: parsePrefix, format: with(netip.Prefix.String)},
 }
 
-// with is the formatter of values of one type.
+// with adapts a formatter of values of one type.
 func with[T any](f func(T) string) func(any) string {
 	return func(v any) string {
-		return f(v.(T)) //nolint:errcheck // parse or Default made the value, so it has the type of its key
+		return f(v.(T)) //nolint:errcheck // parse and Default return values of the key's type
 	}
 }
 
@@ -101,7 +101,7 @@ func formatRefusal(no bool) string         { return strconv.FormatBool(!no) }
 func formatKind(k permissions.Kind) string { return string(k) }
 func formatLevel(l slog.Level) string      { return strings.ToLower(l.String()) }
 
-// either reads one of two words for yes and no.
+// either parses one of two words for yes and no.
 func either(yes, no string) func(string) (any, error) {
 	return func(s string) (any, error) {
 		right := yes + " or " + no
@@ -118,7 +118,7 @@ func either(yes, no string) func(string) (any, error) {
 	}
 }
 
-// maxCount keeps every count far from what a 32-bit column or a multiplication could not hold.
+// maxCount is the maximum of all counts; it fits 32-bit columns and multiplications.
 const maxCount = 1_000_000_000
 
 func parseCount(s string) (any, error) {
@@ -134,7 +134,7 @@ func parseCount(s string) (any, error) {
 	return int(n), nil
 }
 
-// parseInt reads decimal digits and nothing else that YAML would take for a number.
+// parseInt parses decimal digits only, not YAML's other forms of numbers.
 func parseInt(s string) (int64, error) {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
@@ -200,7 +200,7 @@ func parseGlob(s string) (any, error) {
 	return s, nil
 }
 
-// parseZone wants a name of the tz database, not an abbreviation that several zones share or that has no summer time.
+// parseZone parses a name of the tz database; abbreviations are ambiguous or lack summer time.
 func parseZone(s string) (any, error) {
 	switch s {
 	case "Local":
@@ -218,14 +218,14 @@ func parseZone(s string) (any, error) {
 	return nil, fmt.Errorf("unknown time zone %s; name a place, as in Europe/Berlin", quote(s))
 }
 
-// IsZone reports whether a text is a time zone as the configuration has it.
+// IsZone reports whether a text is a valid time zone for the configuration.
 func IsZone(s string) bool {
 	_, err := parseZone(s)
 	return err == nil
 }
 
-// mendZone is the zone of a place that was written without its continent or in other case; empty where there is none, or
-// more than one.
+// mendZone returns the zone of a place that was written without its continent or in another case; empty if there is none or more
+// than one.
 func mendZone(s string) string {
 	begin := true
 	s = strings.Map(func(r rune) rune {

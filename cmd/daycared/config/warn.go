@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// warn says what is allowed but hardly meant.
+// warn returns warnings about settings that are allowed but hardly intended.
 func warn(r *report, c *Config) Problems {
 	w := warner{report: r}
 	for i, p := range c.People {
@@ -57,10 +57,10 @@ func warn(r *report, c *Config) Problems {
 	return w.warnings
 }
 
-// counted reports whether several people may have to agree to a request of that kind. Of pauses, it is those to confirm.
+// counted reports whether requests of that kind may need several people. For pauses, only confirmations do.
 func counted(k permissions.Kind) bool { return k != permissions.KindClarification }
 
-// warner collects warnings with their places.
+// warner collects warnings with their positions.
 type warner struct {
 	*report
 	warnings Problems
@@ -70,7 +70,7 @@ func (w *warner) add(path, format string, args ...any) {
 	w.warnings = append(w.warnings, w.problem(path, format, args...))
 }
 
-// person says what of a person leads nowhere: no address, a channel that is not there, no route.
+// person warns of a person's settings without effect: no address, no such channel, no route.
 func (w *warner) person(p Person, path string, c *Config) {
 	reached, lacks := p.User != "", []string{}
 	for _, kind := range connectors.KindNames() {
@@ -94,7 +94,7 @@ func (w *warner) person(p Person, path string, c *Config) {
 	default:
 		w.add(path, "%s has no user, and of %s none that is switched on: nothing can reach them", quote(p.Name), list("and", all))
 	}
-	for _, kind := range connectors.KindNames()[1:] { // who has no account of the first is usually given one before it is on
+	for _, kind := range connectors.KindNames()[1:] { // people often get an account of the first before it is enabled
 		if p.User != "" && p.Addresses[kind] != "" && !c.On(kind) && !slices.Contains(p.Via, kind) {
 			w.add(path+"."+kind, "%s is not asked there, since connectors.%s.enabled is false", quote(p.Name), kind)
 		}
@@ -111,12 +111,12 @@ func list(last string, words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
-// unpaired names somebody whom nothing can reach yet.
+// unpaired warns of a person whom nothing can reach yet.
 func (w *warner) unpaired(p Person, path, lacks, via string) {
 	w.add(path, "%s has no %s: nothing can reach them before they are paired (daycared pair %s%s)", quote(p.Name), lacks, p.Name, via)
 }
 
-// route says what of a route leads nowhere.
+// route warns of a route's settings without effect.
 func (w *warner) route(t Route, path string, c *Config) {
 	if t.Quorum > 1 && len(t.Kinds) > 0 && !slices.ContainsFunc(t.Kinds, counted) {
 		w.add(path+".quorum", "a quorum of %d means nothing for questions: their first answer counts", t.Quorum)
@@ -149,7 +149,7 @@ func (w *warner) route(t Route, path string, c *Config) {
 	}
 }
 
-// times says which times are over before they come, and which limits another one makes idle.
+// times warns of times that are over before they begin, and of limits without effect.
 func (w *warner) times(c *Config) {
 	longest := c.Approvals.MaxTimeout
 	for _, t := range c.Routes {
@@ -167,7 +167,7 @@ func (w *warner) times(c *Config) {
 	}
 }
 
-// same names what two agents share, and agents that are called like a person.
+// same warns of settings that two agents share, and of agents named like a person.
 func (w *warner) same(agents []Agent, people []Person) {
 	first := map[string]int{}
 	for i, a := range agents {
@@ -176,7 +176,7 @@ func (w *warner) same(agents []Agent, people []Person) {
 			w.add(path+".name", "a person is called %s as well, and cards cannot tell the two apart; give one another name", quote(a.Name))
 		}
 		if !w.given(path + ".workspace") {
-			continue // none, or its parent's
+			continue // none, or the parent's
 		}
 		if j, taken := first[a.Workspace]; taken {
 			w.add(path+".workspace", "%s works in the folder of %s, and each changes what the other has; give them one each",
@@ -187,7 +187,7 @@ func (w *warner) same(agents []Agent, people []Person) {
 	}
 }
 
-// via names the channels of a person that are passed over.
+// via warns of a person's channels that are skipped.
 func (w *warner) via(p Person, path string, c *Config) {
 	for i, channel := range p.Via {
 		at := path + "." + strconv.Itoa(i)
@@ -197,7 +197,7 @@ func (w *warner) via(p Person, path string, c *Config) {
 	}
 }
 
-// agent says what of an agent hardly works, or goes where others can read it. What it leaves out is filled in by now.
+// agent warns of an agent's settings that hardly work, or that let others read its data. Inherited values are filled in already.
 func (w *warner) agent(a Agent, path string, c *Config) {
 	if a.Workspace == "" {
 		w.add(path, "%s has no workspace: its relative paths lead nowhere, and it asks for every file", quote(a.Name))

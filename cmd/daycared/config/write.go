@@ -12,11 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Draft is a configuration file that is being changed, key by key. What is not changed stays as it is, comments
-// included; blank lines and the alignment of comments are YAML's to choose. Nothing is written to the file.
+// Draft is a configuration file being changed, key by key. The rest stays as it is, including comments; YAML decides about blank
+// lines and the alignment of comments. The file itself is not written.
 type Draft struct {
 	file  string
-	text  []byte     // as it was read; nil where there is no file
+	text  []byte     // the file's content; nil: no file
 	root  *yaml.Node // the keys
 	edits []Edit
 }
@@ -25,11 +25,11 @@ type Draft struct {
 type Edit struct {
 	Key   string // as in people[fay].telegram
 	Value string
-	Was   string // empty: it was not there
+	Was   string // empty: not set
 	Why   string
 }
 
-// ReadDraft reads a file that [Load] takes. Where there is none, the draft is of a new one.
+// ReadDraft reads a file that [Load] accepts. If there is none, the draft is a new one.
 func ReadDraft(file string) (*Draft, error) {
 	text, err := ReadFile(file, maxSize+1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -46,13 +46,13 @@ func ReadDraft(file string) (*Draft, error) {
 	return d, nil
 }
 
-// Exists reports whether there is a file already.
+// Exists reports whether the file exists already.
 func (d *Draft) Exists() bool { return d.text != nil }
 
-// Edits are what was changed, in order.
+// Edits returns the changes in order.
 func (d *Draft) Edits() []Edit { return slices.Clone(d.edits) }
 
-// Set gives a key of one value, such as connectors.telegram.enabled, a text, a number or a truth.
+// Set sets a key such as connectors.telegram.enabled to text, a number or a boolean.
 func (d *Draft) Set(key string, value any, why string) {
 	at := d.root
 	names := strings.Split(key, ".")
@@ -62,7 +62,7 @@ func (d *Draft) Set(key string, value any, why string) {
 	d.set(at, names[len(names)-1], key, value, why)
 }
 
-// Person is a key of somebody in people, as text, and empty where it does not stand there.
+// Person returns a key of a person as text; empty if it is not set.
 func (d *Draft) Person(name, key string) string {
 	if p := d.person(name); p != nil {
 		if v := find(p, key); v != nil {
@@ -72,7 +72,7 @@ func (d *Draft) Person(name, key string) string {
 	return ""
 }
 
-// SetPerson gives a key of somebody in people a value, and adds them where they do not stand there.
+// SetPerson sets a key of a person, adding the person if missing.
 func (d *Draft) SetPerson(name, key string, value any, why string) {
 	p := d.person(name)
 	if p == nil {
@@ -84,7 +84,7 @@ func (d *Draft) SetPerson(name, key string, value any, why string) {
 	d.set(p, key, "people["+name+"]."+key, value, why)
 }
 
-// Ask adds a route that puts to somebody whatever no route before it matches.
+// Ask adds a route that asks a person about whatever no earlier route matches.
 func (d *Draft) Ask(name, why string) {
 	list := below(d.root, "routes", yaml.SequenceNode)
 	ask := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{plain(name)}}
@@ -92,13 +92,13 @@ func (d *Draft) Ask(name, why string) {
 	d.edits = append(d.edits, Edit{Key: "routes", Value: "ask: [" + scalar(name) + "]", Why: why})
 }
 
-// Text is the file as it is to be, and as it is where nothing was changed.
+// Text returns the new content of the file; unchanged content if there are no edits.
 func (d *Draft) Text() ([]byte, error) {
 	if len(d.edits) == 0 {
 		return d.text, nil
 	}
 	var b bytes.Buffer
-	if d.root.Line == 0 { // there was nothing but comments
+	if d.root.Line == 0 { // only comments
 		b.Write(d.text)
 		if n := len(d.text); n > 0 && d.text[n-1] != '\n' {
 			b.WriteByte('\n')
@@ -112,7 +112,7 @@ func (d *Draft) Text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Check is [Load] of the file as it is to be.
+// Check is [Load] of the new content.
 func (d *Draft) Check(environ []string) (*Config, error) {
 	text, err := d.Text()
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *Draft) Check(environ []string) (*Config, error) {
 	return parse(d.file, text, environ)
 }
 
-// CheckName says what is wrong with the name of a person, or nil.
+// CheckName returns what is wrong with a person's name, or nil.
 func CheckName(name string) error {
 	_, err := parseName(name)
 	return err
@@ -153,7 +153,7 @@ func (d *Draft) set(at *yaml.Node, name, key string, value any, why string) {
 	}
 }
 
-// find is the value of a key in a mapping, or nil.
+// find returns the value of a key in a mapping, or nil.
 func find(in *yaml.Node, name string) *yaml.Node {
 	if in.Kind != yaml.MappingNode {
 		return nil
@@ -166,14 +166,14 @@ func find(in *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// below is the list or the section under a key, made where there is none.
+// below returns the list or section under a key, creating it if missing.
 func below(in *yaml.Node, name string, kind yaml.Kind) *yaml.Node {
 	v := find(in, name)
 	if v == nil {
 		v = &yaml.Node{}
 		in.Content = append(in.Content, plain(name), v)
 	}
-	if v.Kind != kind { // new, or the nothing after a key
+	if v.Kind != kind { // new, or null
 		v.Kind, v.Tag, v.Value, v.Style = kind, "", "", 0
 	}
 	if len(v.Content) == 0 {
