@@ -14,6 +14,8 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -48,10 +50,10 @@ func (h *agentHost) runAgent(ctx context.Context) error {
 		began := h.engine.clock.Elapsed()
 		err := h.resident.Run(ctx, agentSpeaker{h})
 		agentSpeaker{h}.Working(false)
-		if h.engine.clock.Elapsed()-began > retryMost {
+		if h.engine.clock.Elapsed()-began > shared.RetryMost {
 			delay = 0
 		}
-		delay = min(max(2*delay, retryFirst), retryMost)
+		delay = min(max(2*delay, shared.RetryFirst), shared.RetryMost)
 		if ctx.Err() == nil {
 			h.log.Error("agent ended: restarting", "delay", delay, "err", err)
 		}
@@ -76,9 +78,9 @@ func (h *agentHost) work(ctx context.Context, wake timing.Signal, do func(contex
 		}
 		back := connectors.ReadySignal(err)
 		if ctx.Err() == nil {
-			delay = min(max(2*delay, retryFirst), retryMost)
+			delay = min(max(2*delay, shared.RetryFirst), shared.RetryMost)
 			level := slog.LevelDebug
-			if delay > retryFirst && back == nil { // the first failure is often fixed by the retry
+			if delay > shared.RetryFirst && back == nil { // the first failure is often fixed by the retry
 				level = slog.LevelWarn
 			}
 			h.log.Log(ctx, level, "chat delivery failed, retrying", "delay", delay, "err", err)
@@ -104,13 +106,13 @@ func (h *agentHost) deliverMessages(ctx context.Context) error {
 			return err
 		}
 		for _, m := range messages {
-			from, _ := h.engine.settings.Load().person(m.From)
+			from, _ := h.engine.Settings().Person(m.From)
 			if m.From == h.bond.Person && from.Locked == "" { // else the message was written for another owner's agent
 				if err := h.resident.Hear(ctx, m); err != nil {
 					return fmt.Errorf("deliver message to agent: %w", err)
 				}
 			}
-			if err := h.engine.store.MarkDelivered(ctx, m.Number, h.engine.stamp()); err != nil {
+			if err := h.engine.store.MarkDelivered(ctx, m.Number, h.engine.clock.Stamp()); err != nil {
 				return err
 			}
 		}
@@ -139,14 +141,14 @@ func (h *agentHost) send(ctx context.Context, u permissions.AgentMessage) error 
 		ref, more, err := h.talk(ctx, u)
 		if errors.Is(err, connectors.ErrUnreachable) {
 			h.log.Info("agent message undeliverable", "to", u.Bond.Person, "err", err)
-			return e.store.MarkAgentMessageSent(ctx, u, "", true, e.stamp())
+			return e.store.MarkAgentMessageSent(ctx, u, "", true, e.clock.Stamp())
 		}
 		if err != nil {
 			return err
 		}
 		u.Sent++
-		noting, done := noting(ctx) // store it even while stopping
-		err = e.store.MarkAgentMessageSent(noting, u, ref, !more, e.stamp())
+		noting, done := shared.Noting(ctx) // store it even while stopping
+		err = e.store.MarkAgentMessageSent(noting, u, ref, !more, e.clock.Stamp())
 		done()
 		if err != nil || !more {
 			return err
@@ -172,7 +174,7 @@ func (h *agentHost) talk(ctx context.Context, u permissions.AgentMessage) (ref s
 
 // listener returns the person of a binding and the channel to them.
 func (h *agentHost) listener(b permissions.Binding) (talker connectors.MessageSender, to connectors.Person, err error) {
-	to, known := h.engine.settings.Load().person(b.Person)
+	to, known := h.engine.Settings().Person(b.Person)
 	if !known {
 		return nil, to, &connectors.UnreachableError{Reason: b.Person + " is not configured"}
 	}
@@ -181,7 +183,7 @@ func (h *agentHost) listener(b permissions.Binding) (talker connectors.MessageSe
 	if !on || !talks {
 		return nil, to, &connectors.UnreachableError{Reason: b.Via + " takes nothing that agents say"}
 	}
-	return talker, to, suspended(to, b.Via)
+	return talker, to, directory.AccountProblem(to, b.Via)
 }
 
 const (
@@ -218,8 +220,8 @@ func (h *agentHost) show(ctx context.Context) error {
 func (h *agentHost) typing(ctx context.Context) {
 	c, _ := h.engine.connector(h.bond.Via)
 	typer, types := c.(connectors.TypingIndicator)
-	to, known := h.engine.settings.Load().person(h.bond.Person)
-	if !types || !known || suspended(to, h.bond.Via) != nil {
+	to, known := h.engine.Settings().Person(h.bond.Person)
+	if !types || !known || directory.AccountProblem(to, h.bond.Via) != nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, typingTime)
@@ -240,9 +242,9 @@ func (v agentSpeaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
 	}
-	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.engine.stamp()}
+	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.engine.clock.Stamp()}
 	if err := v.engine.store.AddAgentMessage(ctx, m, mostUnsaid); err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	v.said.Notify()
 	return nil

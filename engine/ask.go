@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
@@ -17,8 +18,6 @@ const (
 	lease = 10 * time.Second
 	// leaveGrace is how long a disconnected call may take to return before prompts show that nobody waits.
 	leaveGrace = time.Second
-	// storeTime bounds one unit of work at the store, even after its caller has left.
-	storeTime = 10 * time.Second
 	// mostBegun bounds how many calls begin at once. Thousands would each hold the memory to store a question, and the
 	// store would not write any more of them together.
 	mostBegun = 256
@@ -93,7 +92,7 @@ func (c *call) begin(ctx context.Context) error {
 	if err := unborne(ctx); err != nil {
 		return err
 	}
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()
 	c.name = q.Call
 	switch q.HookStage {
@@ -157,14 +156,14 @@ const unfollowedFor = 10 * time.Second
 // leave ends the waiting of a call whose ctx is over and returns the request as it is. What a hook asks without a name of its
 // call is withdrawn unless another hook soon waits for it: if none does, the agent was interrupted between the two.
 func (e *Engine) leave(ctx context.Context, w *registry.Waiter, name string, cause error) (permissions.Request, error) {
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()
 	r, err := e.store.Read(work, w.ID())
 	late := errors.Is(cause, context.DeadlineExceeded)
 	switch {
 	case err != nil:
 		w.LeaveSoon(leaveGrace)
-		return r, broken(err)
+		return r, shared.Broken(err)
 	case r.State != permissions.Pending && late: // settled at this very moment, so the waiter is woken
 		r, err = w.Wait(work)
 		w.LeaveSoon(0)
@@ -202,7 +201,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 	case permissions.CodeOf(err) == permissions.CodeUnknown:
 		return e.open(ctx, caller, q)
 	case err != nil:
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	case r.Caller.Name != caller.Name:
 		return nil, permissions.Unknown(string(q.ID))
 	case !asksTheSame(caller, q, r):
@@ -212,7 +211,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return e.open(ctx, caller, q)
 	}
 	w, _, err := e.registry.Join(ctx, q.ID, q.Call)
-	return w, broken(err)
+	return w, shared.Broken(err)
 }
 
 // past reports whether an answer is too old to be found by its request's id. An answer dated in the future, by a wrong
@@ -220,7 +219,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 func (e *Engine) past(r permissions.Request) bool {
 	age := e.clock.Now().Sub(r.DecidedAt)
 	return r.State != permissions.Pending &&
-		(age >= e.settings.Load().Approvals.RedeemWindow || age < -time.Minute || !r.LapsedAt.IsZero())
+		(age >= e.Settings().Approvals.RedeemWindow || age < -time.Minute || !r.LapsedAt.IsZero())
 }
 
 // asksTheSame reports whether q asks the same as row r.
@@ -247,9 +246,9 @@ func (e *Engine) redeem(
 	if w.Handed() {
 		return r, nil
 	}
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()
-	c, err := e.registry.Resolve(work, r.ID, permissions.Use{Call: name, At: e.stamp()})
+	c, err := e.registry.Resolve(work, r.ID, permissions.Use{Call: name, At: e.clock.Stamp()})
 	switch {
 	case err == nil && c.After.VoidAt.IsZero():
 		return c.After, nil
@@ -260,7 +259,7 @@ func (e *Engine) redeem(
 	case errors.Is(err, permissions.ErrNoUse):
 		return e.collect(ctx, c.Before), nil // revoked meanwhile
 	}
-	return permissions.Request{}, broken(err)
+	return permissions.Request{}, shared.Broken(err)
 }
 
 // collect records that the asker was told how r ended, so that an equal question is put to people again. If that fails,
@@ -269,9 +268,9 @@ func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions
 	if !r.CollectedAt.IsZero() {
 		return r
 	}
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()
-	c, err := e.registry.Resolve(work, r.ID, permissions.Collect{At: e.stamp()})
+	c, err := e.registry.Resolve(work, r.ID, permissions.Collect{At: e.clock.Stamp()})
 	if err != nil {
 		return r
 	}
@@ -281,33 +280,14 @@ func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions
 // stillAllowed checks an approval again before it is handed over: the row must be what was shown, and policy may have
 // changed since.
 func (e *Engine) stillAllowed(r permissions.Request) error {
-	s := e.settings.Load()
+	s := e.Settings()
 	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see unshown
 		return permissions.Broken("request " + string(r.ID) + " is not what was approved")
 	}
-	if tool := s.policy(r.Caller).Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
+	if tool := s.PolicyOf(r.Caller).Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
 		return permissions.Forbidden(tool)
 	}
-	_, err := s.ownFiles(r)
-	return err
-}
-
-// stamp is the current time in the unit that the store keeps.
-func (e *Engine) stamp() time.Time { return e.clock.Now().UTC().Truncate(time.Microsecond) }
-
-// broken turns a store failure into the refusal that the asker reads; other errors are returned unchanged.
-func broken(err error) error {
-	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
-		return permissions.Broken(err.Error())
-	}
-	return unread(err)
-}
-
-// unread is broken for read operations.
-func unread(err error) error {
-	if errors.Is(err, permissions.ErrBroken) {
-		return permissions.Unreadable(err.Error())
-	}
+	_, err := ownFiles(s, r)
 	return err
 }
 
@@ -339,31 +319,18 @@ func (e *Engine) Reply(
 	}
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
-	if p, _ := e.settings.Load().identify(d.From); p.Locked != "" {
+	if p, _ := e.Settings().Identify(d.From); p.Locked != "" {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.LockedOut(p.Locked))
 	}
-	if err := e.settings.Load().editable(r); err != nil {
+	if err := e.Settings().Editable(r); err != nil {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, err)
 	}
 	if shown != r.Digest {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.OtherShown())
 	}
-	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.stamp()})
+	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.clock.Stamp()})
 	if err != nil {
-		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, broken(permissions.Refused(err)))
+		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, shared.Broken(permissions.Refused(err)))
 	}
 	return e.View(ctx, e.collect(ctx, c.After)) // whoever replies is the asker and knows the outcome
-}
-
-// editable returns why r may not be answered in the asker's editor, or nil.
-func (s *Settings) editable(r permissions.Request) error {
-	switch {
-	case !r.TakesReplies():
-		return permissions.AskersSide()
-	case !s.Editor || r.Caller.Ours():
-		return permissions.EditorOff()
-	case r.Caller.Name == permissions.Anonymous: // another anonymous caller could answer for this one
-		return permissions.TokenNeeded()
-	}
-	return nil
 }

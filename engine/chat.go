@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -38,7 +39,7 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 	if m.ReplyTo != "" {
 		author, err := e.store.Author(ctx, m.From.Via, m.ReplyTo)
 		if err != nil {
-			return broken(err)
+			return shared.Broken(err)
 		}
 		for _, h := range mine {
 			if h.bond.Agent == author {
@@ -47,10 +48,10 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 		}
 	}
 	err = e.store.AddMessage(ctx, permissions.Message{
-		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: e.stamp(),
+		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: e.clock.Stamp(),
 	}, mostUnheard)
 	if err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	to.written.Notify()
 	return nil
@@ -70,7 +71,7 @@ func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissi
 	for _, h := range mine {
 		waiting, err := e.store.UndeliveredMessages(ctx, h.bond.Agent, mostUnheard)
 		if err != nil {
-			return nil, broken(err)
+			return nil, shared.Broken(err)
 		}
 		all = append(all, permissions.Presence{
 			Agent: h.bond.Agent, Foreground: h == front, Activity: h.resident.Activity(), Unheard: len(waiting),
@@ -94,7 +95,7 @@ func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (
 		return "", permissions.UnknownAgent(name, names)
 	}
 	agent = mine[at].bond.Agent
-	return agent, broken(e.store.SetForeground(ctx, permissions.Binding{Agent: agent, Person: person.Name, Via: id.Via}))
+	return agent, shared.Broken(e.store.SetForeground(ctx, permissions.Binding{Agent: agent, Person: person.Name, Via: id.Via}))
 }
 
 // Order gives an order to the agent in the foreground of an identity's chat, at once, and returns the agent's name. A
@@ -112,7 +113,7 @@ func (e *Engine) Order(
 	}
 	known, err := e.store.HasMessage(ctx, key)
 	if err != nil || known {
-		return to.bond.Agent, broken(err)
+		return to.bond.Agent, shared.Broken(err)
 	}
 	brief, done := context.WithTimeout(ctx, orderTime)
 	defer done()
@@ -120,8 +121,8 @@ func (e *Engine) Order(
 		to.log.Warn("order failed", "order", o, "err", err)
 		return "", permissions.OrderNotTaken(to.bond.Agent)
 	}
-	now := e.stamp()
-	return to.bond.Agent, broken(e.store.AddMessage(ctx, permissions.Message{
+	now := e.clock.Stamp()
+	return to.bond.Agent, shared.Broken(e.store.AddMessage(ctx, permissions.Message{
 		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, HeardAt: now,
 	}, mostUnheard))
 }
@@ -172,7 +173,7 @@ func (e *Engine) foreground(
 ) (*agentHost, error) {
 	chosen, err := e.store.Foreground(ctx, person.Name, via)
 	if err != nil {
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	}
 	for _, h := range mine {
 		if h.bond.Agent == chosen {

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -222,7 +224,7 @@ var errEarly = errors.New("prompt held back")
 // before the clock was set back, and is sent.
 func (c *dispatcher) early(r permissions.Request, cp permissions.Copy) time.Duration {
 	ahead := cp.Since.Sub(c.engine.clock.Now())
-	person, _ := c.engine.settings.Load().person(cp.Person)
+	person, _ := c.engine.Settings().Person(cp.Person)
 	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > max(aheadFor, hold(c.connector, person, r)) {
 		return 0
 	}
@@ -292,7 +294,7 @@ func (l *lane) overdue() map[permissions.ID]string {
 	defer l.mu.Unlock()
 	over := map[permissions.ID]string{}
 	for id, a := range l.unshown {
-		late := l.elapsed()-a.since >= l.engine.settings.Load().Approvals.DeliverWithin
+		late := l.elapsed()-a.since >= l.engine.Settings().Approvals.DeliverWithin
 		if late && a.late {
 			over[id] = cmp.Or(a.why, l.connector.Name()+" does not answer")
 		}
@@ -323,7 +325,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 
 // patience is how long a copy that was never shown is still tried, by the stricter clock.
 func (l *lane) patience(cp permissions.Copy) time.Duration {
-	within := l.engine.settings.Load().Approvals.DeliverWithin
+	within := l.engine.Settings().Approvals.DeliverWithin
 	byWall, passing := cp.Since.Add(within).Sub(l.engine.clock.Now()), within
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -348,7 +350,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	e := l.engine
 	s, err := sending{was: cp.Ref, redrawn: e.redrawn.Load()}, error(nil)
 	s.lost, _ = e.lost.Load(e.chatAt(cp))
-	person, known := e.settings.Load().person(cp.Person)
+	person, known := e.Settings().Person(cp.Person)
 	left := cp.Ref == "" || r.HasVoted(cp.Person)
 	if cp.SentAt.IsZero() {
 		left = r.State == permissions.Pending
@@ -357,7 +359,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		return l.orphaned(ctx, r, cp)
 	}
 	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
-	if why := suspended(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
+	if why := directory.AccountProblem(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
 	prompt := e.prompt(r, cp, person, copies)
@@ -371,7 +373,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		prompt.Ref, s.was = cp.Ref, cp.Ref
 		l.attempted(cp, func(a *attempt) { a.named = true })
 	}
-	began := e.stamp() // before sending: a quick answer may be dated before the send returns
+	began := e.clock.Stamp() // before sending: a quick answer may be dated before the send returns
 	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
@@ -423,14 +425,14 @@ func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Promp
 // The group may have been renamed, and the person's account changed or suspended.
 func (l *lane) note(ctx context.Context, s sending) error {
 	e := l.engine
-	ctx, done := noting(ctx)
+	ctx, done := shared.Noting(ctx)
 	defer done()
 	err, other := e.store.MarkShown(ctx, s.Copy, s.was), (*permissions.ElsewhereError)(nil)
 	switch is := errors.As(err, &other); {
 	case is && s.Ref != s.was:
 		err = l.replace(ctx, s.Copy, other.Ref)
 	case is: // an edit of a former prompt
-		return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
+		return e.withhold(ctx, e.Settings(), []permissions.Copy{s.Copy})
 	case err != nil && s.Ref != s.was:
 		l.unnoted[s.Request] = s
 	}
@@ -448,7 +450,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	if why, isText := found.(*string); lost && isText && found != s.lost {
 		return e.abandon(ctx, []permissions.Copy{s.Copy}, *why)
 	}
-	return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
+	return e.withhold(ctx, e.Settings(), []permissions.Copy{s.Copy})
 }
 
 // replace makes the message that was just sent the prompt, where another message is stored as that.
@@ -460,7 +462,7 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 	if !there {
 		return err
 	}
-	person, _ := l.engine.settings.Load().person(cp.Person)
+	person, _ := l.engine.Settings().Person(cp.Person)
 	if editor, edits := l.connector.(connectors.Editor); edits {
 		err = editor.Edit(ctx, other, l.engine.prompt(r, cp, person, nil))
 	}
@@ -481,13 +483,13 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 		if err != nil {
 			return *p, err
 		}
-		person, known := l.engine.settings.Load().person(cp.Person)
-		barred := cp.Group == "" && (!known || suspended(person, l.connector.Name()) != nil)
-		moved := cp.Group == "" && readdressed([]connectors.Person{p.To}, []connectors.Person{person})
+		person, known := l.engine.Settings().Person(cp.Person)
+		barred := cp.Group == "" && (!known || directory.AccountProblem(person, l.connector.Name()) != nil)
+		moved := cp.Group == "" && directory.Readdressed([]connectors.Person{p.To}, []connectors.Person{person})
 		if *r = is; !there || moved || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
 			return *p, errOver
 		}
-		*began = l.engine.stamp()
+		*began = l.engine.clock.Stamp()
 		l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, *began) })
 		now := l.engine.prompt(is, cp, person, copies)
 		now.Ref, now.Refresh = p.Ref, p.Refresh
@@ -507,7 +509,7 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 		l.compareClocks(cp.Dated, began)
 	}
 	if !cp.Dated.IsZero() {
-		cp.SentAt = l.engine.stamp()
+		cp.SentAt = l.engine.clock.Stamp()
 	}
 	return cp
 }

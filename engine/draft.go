@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 )
@@ -15,10 +15,10 @@ import (
 // draft builds the row of a caller's request, or refuses it. A request that needs no answer is returned approved, via
 // grant.
 func (e *Engine) draft(
-	s *Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant, counts bool,
+	s *directory.Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant, counts bool,
 ) (permissions.Request, error) {
 	r := q
-	now := e.stamp()
+	now := e.clock.Stamp()
 	r.Version, r.Revision = permissions.DigestVersion, 1
 	if !q.ID.MadeAt(now) {
 		r.ID = permissions.NewID(now)
@@ -33,11 +33,11 @@ func (e *Engine) draft(
 	if r.Key != "" && caller.Name == permissions.Anonymous {
 		return r, permissions.KeyWithoutName()
 	}
-	around, err := s.ownFiles(r)
+	around, err := ownFiles(s, r)
 	if err != nil {
 		return r, err
 	}
-	policy := s.policy(caller)
+	policy := s.PolicyOf(caller)
 	if slices.Contains(s.Asking[r.Hook], r.Tool) { // a prompt about asking would tell people nothing; docs/hooks.md has the reasons
 		policy.Auto = append(slices.Clone(policy.Auto), r.Tool)
 	}
@@ -67,7 +67,7 @@ func (e *Engine) draft(
 		r.State, r.Deadline, r.Details = permissions.Approved, now, unshown(r.Details)
 		return r, nil
 	}
-	return r, s.direct(&r)
+	return r, s.Direct(&r)
 }
 
 // unshown returns what is stored of details that nobody is shown: just enough to recognize them.
@@ -79,90 +79,9 @@ func unshown(details string) string {
 	return details
 }
 
-// direct sets the recipients and the deadline.
-func (s *Settings) direct(r *permissions.Request) error {
-	route, found := s.route(*r)
-	asker := *r
-	if asker.Claimed { // routes match proven names
-		asker.Agent = ""
-	}
-	switch {
-	case !found:
-		return permissions.NoRoute(asker.Who())
-	case len(route.Ask) == 0:
-		return permissions.NoOwner(asker.Who())
-	}
-	r.Asked, r.Quorum, r.Group = slices.Clone(route.Ask), route.Quorum, route.Group
-	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout
-	if r.Kind == permissions.KindClarification {
-		usual = s.Approvals.ClarificationTimeout
-	}
-	if route.Timeout > 0 {
-		most = route.Timeout
-		if !r.TakesReplies() || slices.Contains(route.Kinds, r.Kind) {
-			usual = route.Timeout
-		}
-	}
-	if r.Caller.Ours() && r.Session == "" { // for a future run; the schedule sets the time
-		most = max(most, longestPatience)
-	}
-	wait := min(cmp.Or(r.Patience, usual), most)
-	if wait < time.Second {
-		return permissions.Invalid(fmt.Errorf("a timeout of %s is too short; it is at least 1s", wait))
-	}
-	r.Deadline = r.CreatedAt.Add(wait)
-	s.pace(r, route)
-	return nil
-}
-
-// pace schedules reminders and the escalation of r.
-func (s *Settings) pace(r *permissions.Request, route Route) {
-	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
-		r.Quorum = 1 // the first answer counts
-	}
-	for _, name := range route.Escalate.To {
-		if !slices.Contains(r.Asked, name) && !slices.Contains(r.EscalateTo, name) {
-			r.EscalateTo = append(r.EscalateTo, name)
-		}
-	}
-	if len(r.EscalateTo) > 0 {
-		r.EscalateAt = route.Escalate.Moment.of(r)
-	}
-	if r.Mode == permissions.ModeContinue {
-		return // it continues without an answer
-	}
-	for _, m := range s.Approvals.Remind {
-		if at := m.of(r); at.Before(r.Deadline) {
-			r.Reminders = append(r.Reminders, at.Truncate(time.Microsecond))
-		}
-	}
-	slices.SortFunc(r.Reminders, time.Time.Compare)
-	r.Reminders = spaced(r.Reminders)
-	if r.Timeout() < leastReminded {
-		r.Reminders = nil
-	}
-}
-
-const (
-	// leastReminded is the shortest time of a request with reminders.
-	leastReminded = 3 * time.Second
-	// leastApart is the shortest time between two reminders of a request.
-	leastApart = 10 * time.Second
-)
-
-// spaced returns the times that are not too soon after the previous one, in order.
-func spaced(all []time.Time) (kept []time.Time) {
-	for _, at := range all {
-		if n := len(kept); n == 0 || at.Sub(kept[n-1]) >= leastApart {
-			kept = append(kept, at)
-		}
-	}
-	return kept
-}
-
 // ownFiles refuses access to the daemon's own files: by a tag, or by a path in the input of a tool that is not ours (our
 // own agents cannot reach them). around reports whether the input may lead there.
-func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
+func ownFiles(s *directory.Settings, r permissions.Request) (around bool, err error) {
 	for _, t := range r.Tags {
 		if t.Path() == "" {
 			continue

@@ -1,16 +1,16 @@
 // Package engine coordinates permission requests. It implements [agents.Asker] for agents and [connectors.Services] for
 // chat channels, and answers the queries of both sockets (operations.go).
 //
-// A request passes through the engine once. Ask (ask.go) builds the request from policy and routes (draft.go, route.go),
-// registers a waiter and inserts the row. The dispatchers (dispatcher.go) then send a prompt to every recipient and keep
-// all prompts up to date; the reconciler (reconciler.go) decides who still needs one. An answer arrives in OnPermission
-// (permission.go), which validates it against the row, commits it, and wakes the waiter.
+// A request passes through the engine once. Ask (ask.go) builds the request from policy and routes (draft.go,
+// engine/directory), registers a waiter and inserts the row. The dispatchers (dispatcher.go) then send a prompt to every
+// recipient and keep all prompts up to date; the reconciler (reconciler.go) decides who still needs one. An answer
+// arrives in OnPermission (permission.go), which validates it against the row, commits it, and wakes the waiter.
 //
 // After a restart, recover.go expires overdue requests before it accepts any answer, then refreshes the prompts, then
 // lets the servers accept connections. The rows are kept by engine/store.
 //
 // The notifier (notifier.go) sends everything that is not a prompt. Changed settings re-route pending requests
-// (reroute.go). Accounts are paired with people in pairing.go, suspended in suspend.go, and locked in lock.go.
+// (reroute.go). Who is who, and whose accounts are suspended, is in engine/directory; people are locked in lock.go.
 //
 // Messages between people and the daemon's own agents pass through chat.go and agenthost.go and decide nothing. These
 // agents ask without waiting (residents.go) and learn the outcome from the event relay (eventrelay.go).
@@ -29,6 +29,8 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 	"github.com/daycared/daycared/permissions/timing"
@@ -36,14 +38,14 @@ import (
 
 // Engine routes requests, delivers prompts, settles answers and sends notices. It is safe for concurrent use.
 type Engine struct {
+	*directory.Directory
+
 	store       Store
 	registry    *registry.Registry
 	dispatchers []*dispatcher
 	hosts       []*agentHost // for the daemon's own agents
 	reconciler  *reconciler
-	eventRelay  *eventRelay              // nil: nobody handles events
-	settings    atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
-	base        atomic.Pointer[Settings] // as configured
+	eventRelay  *eventRelay // nil: nobody handles events
 	stopped     atomic.Pointer[connectors.Stop]
 	changed     timing.Signal // the settings changed
 	moved       atomic.Bool   // the changed settings gave a person another account
@@ -55,7 +57,6 @@ type Engine struct {
 	steering    sync.Mutex                        // one stop or resume at a time
 	over        chan struct{}                     // closed at the next resume; guarded by steering
 	stopping    func(context.Context) error       // stores a stop that is not stored yet; guarded by steering
-	pairing     sync.Mutex                        // one pairing at a time
 	locking     sync.Mutex                        // one lock or unlocking at a time
 	deciding    sync.RWMutex                      // read-locked by each decision, so that a lock is ordered before or after it
 	moves       atomic.Pointer[map[string]string] // groups that have another id now
@@ -67,22 +68,17 @@ type Engine struct {
 
 	beginning chan struct{} // a semaphore for calls that begin
 
-	mu        sync.Mutex
-	pairings  []permissions.Pairing
-	owners    map[string]string                       // see Settings
-	bearers   map[permissions.Digest]map[*bearer]bool // by the hash of the token
-	suspended []permissions.Suspension
-	locks     []permissions.Lock
-	invited   map[string]invited          // by code
-	prompts   map[string]*rate.Limiter    // by caller
-	auto      map[[3]string]*rate.Limiter // by caller, pattern of tools.auto and that of the rate; see tooOften
-	tellings  map[[2]string]*rate.Limiter // by caller and kind; see [Engine.Tell]
-	rows      map[string]*rate.Limiter    // stored for a caller
-	bytes     map[string]*rate.Limiter    // stored for a caller
-	refusals  map[connectors.Identity]*rate.Limiter
-	recent    recentDecisions
-	unrouted  map[string]bool              // callers without a route that have been logged
-	regrets   map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see Regret
+	mu       sync.Mutex
+	bearers  map[permissions.Digest]map[*bearer]bool // by the hash of the token
+	prompts  map[string]*rate.Limiter                // by caller
+	auto     map[[3]string]*rate.Limiter             // by caller, pattern of tools.auto and that of the rate; see tooOften
+	tellings map[[2]string]*rate.Limiter             // by caller and kind; see [Engine.Tell]
+	rows     map[string]*rate.Limiter                // stored for a caller
+	bytes    map[string]*rate.Limiter                // stored for a caller
+	refusals map[connectors.Identity]*rate.Limiter
+	recent   recentDecisions
+	unrouted map[string]bool              // callers without a route that have been logged
+	regrets  map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see Regret
 }
 
 var (
@@ -90,12 +86,24 @@ var (
 	_ connectors.Services = (*Engine)(nil)
 )
 
+// The settings of an engine are those of its directory.
+type (
+	Settings  = directory.Settings
+	Route     = directory.Route
+	Approvals = directory.Approvals
+	Moment    = directory.Moment
+	Limits    = directory.Limits
+)
+
+// OperatorName is the person who runs the daemon when the configuration names nobody with that account.
+const OperatorName = directory.OperatorName
+
 // Options are the parts of an engine. All but Residents, EventHandler, Elapsed and PruneEvery are required.
 type Options struct {
 	Store        Store
 	Residents    []agents.Resident
 	EventHandler agents.EventHandler // for requests and approvals of the daemon's own agents; nil: none
-	Settings     Settings
+	Settings     directory.Settings
 	Now          func() time.Time
 	Elapsed      func() time.Duration // see [timing.Clock]; nil: the machine's own
 	PruneEvery   time.Duration        // the interval of deleting expired rows, and the delay of the first run; 0: an hour
@@ -106,13 +114,13 @@ type Options struct {
 func New(o Options) *Engine {
 	clock := timing.Clock{Now: o.Now, Elapsed: o.Elapsed}
 	if clock.Elapsed == nil {
-		clock.Elapsed = elapsed
+		clock.Elapsed = timing.Elapsed
 	}
 	e := &Engine{
 		store: o.Store, clock: clock, log: o.Log, changed: timing.NewSignal(), unsaved: timing.NewSignal(),
 		stopping: func(context.Context) error { return nil }, pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: registry.New(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
-		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
+		prompts:  map[string]*rate.Limiter{}, auto: map[[3]string]*rate.Limiter{},
 		tellings: map[[2]string]*rate.Limiter{},
 		rows:     map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},
@@ -126,9 +134,11 @@ func New(o Options) *Engine {
 		beginning: make(chan struct{}, mostBegun),
 		over:      make(chan struct{}),
 	}
-	e.recent.since = e.stamp()
-	e.base.Store(&o.Settings)
-	e.settings.Store(&o.Settings) // Recover reads the pairings
+	e.recent.since = e.clock.Stamp()
+	e.Directory = directory.New(directory.Config{
+		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
+		Changed: func() { e.forgetDecisions(nil) }, Realign: e.realignSoon, Recovered: e.ChatRecovered,
+	})
 	e.moves.Store(&map[string]string{})
 	e.noteStop("", time.Time{})
 	e.changed.Notify() // they may have changed while the daemon was down
@@ -142,6 +152,7 @@ func New(o Options) *Engine {
 
 // Connect adds channels, which were made with e as their [connectors.Services], in the order in which people are asked there.
 func (e *Engine) Connect(channels ...connectors.Connector) {
+	e.Directory.Connect(channels...)
 	for _, c := range channels {
 		e.dispatchers = append(e.dispatchers, newDispatcher(e, c))
 	}
@@ -149,11 +160,8 @@ func (e *Engine) Connect(channels ...connectors.Connector) {
 
 // Configure replaces the settings. Pending requests keep everything except their recipients: people who are gone are no
 // longer asked, and people whom the routes name now are added.
-func (e *Engine) Configure(s Settings) {
-	if was := e.base.Swap(&s); was != nil && readdressed(was.People, s.People) {
-		e.moved.Store(true)
-	}
-	e.refill()
+func (e *Engine) Configure(s directory.Settings) {
+	moved := e.Directory.Configure(s)
 	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
 	e.mu.Lock()
 	clear(e.prompts)
@@ -162,7 +170,7 @@ func (e *Engine) Configure(s Settings) {
 	clear(e.bytes)
 	clear(e.unrouted)
 	e.mu.Unlock()
-	e.realignSoon()
+	e.realignSoon(moved)
 }
 
 // Run enforces deadlines and delivers prompts and notices until ctx ends.
@@ -201,18 +209,10 @@ func (e *Engine) follow(ctx context.Context) error {
 		feed.Close()
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("list stale prompts: retrying", "err", err)
-			_ = timing.Pause(ctx, retryDelay) // the loop checks ctx
+			_ = timing.Pause(ctx, shared.RetryDelay) // the loop checks ctx
 		}
 	}
 	return nil
-}
-
-// retryDelay is the delay before a failed store operation is retried.
-const retryDelay = time.Second
-
-// noting returns a context for writing something down about a caller or a chat that may have disconnected.
-func noting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 }
 
 // feedBuffer is how many changes a feed holds before it overflows.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -36,7 +37,7 @@ func (p *eventRelay) run(ctx context.Context) error {
 			}
 			continue
 		}
-		delay = min(max(2*delay, retryFirst), retryMost)
+		delay = min(max(2*delay, shared.RetryFirst), shared.RetryMost)
 		if ctx.Err() == nil {
 			p.engine.log.Warn("deliver agent events, retrying", "delay", delay, "err", err)
 		}
@@ -54,7 +55,7 @@ func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 		p.kept, p.placed = p.seq, true
 	}
 	for {
-		list, _, err := p.engine.store.Events(ctx, p.seq, page)
+		list, _, err := p.engine.store.Events(ctx, p.seq, shared.Page)
 		if err != nil {
 			return err
 		}
@@ -66,13 +67,13 @@ func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 			}
 			told, p.seq = told || tells, h.Seq
 		}
-		if told || p.seq-p.kept >= page { // events without delivery may be read again
+		if told || p.seq-p.kept >= shared.Page { // events without delivery may be read again
 			if err := p.engine.store.SetCursor(ctx, eventRelayName, p.seq); err != nil {
 				return err
 			}
 			p.kept = p.seq
 		}
-		if len(list) < page {
+		if len(list) < shared.Page {
 			return nil
 		}
 	}

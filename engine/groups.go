@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -15,10 +16,10 @@ import (
 func (e *Engine) Groups(ctx context.Context) ([]connectors.Group, error) {
 	waiting, err := e.store.Groups(ctx)
 	if err != nil {
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	}
 	var places []connectors.Group
-	for _, t := range e.settings.Load().Routes {
+	for _, t := range e.Settings().Routes {
 		known := slices.ContainsFunc(places, func(p connectors.Group) bool { return p.Name == t.Group })
 		if t.Group != "" && !known {
 			places = append(places, connectors.Group{Name: t.Group, Now: e.groupNow(t.Group), Routed: true})
@@ -44,9 +45,9 @@ func (e *Engine) RenameGroup(ctx context.Context, was, now string) error {
 	if hall == nil || was == now || e.groupNow(now) == was {
 		return nil
 	}
-	news, err := e.store.RenameGroup(ctx, permissions.GroupRename{Was: was, Now: now, At: e.stamp()}, via)
+	news, err := e.store.RenameGroup(ctx, permissions.GroupRename{Was: was, Now: now, At: e.clock.Stamp()}, via)
 	if err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	e.mu.Lock()
 	next := maps.Clone(*e.moves.Load())
@@ -96,9 +97,9 @@ func (e *Engine) quiet(p connectors.Person) bool { return p.Quiet.Hold(e.wall(p)
 // audience returns the first recipient of r, and whether all of them have quiet hours.
 func (e *Engine) audience(r permissions.Request) (first connectors.Person, quiet bool) {
 	quiet = true
-	s := e.settings.Load()
+	s := e.Settings()
 	for _, name := range r.Asked {
-		p, known := s.person(name)
+		p, known := s.Person(name)
 		if !known {
 			continue
 		}
@@ -129,7 +130,7 @@ func (e *Engine) stands(ctx context.Context, r permissions.Request, who string) 
 // hours.
 func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
 	notice := connectors.Notice{About: n.About, Group: e.groupNow(n.Group)}
-	rows, err := e.store.PendingInGroup(ctx, n.Group, "", page)
+	rows, err := e.store.PendingInGroup(ctx, n.Group, "", shared.Page)
 	if err != nil {
 		return 0, err
 	}
@@ -188,7 +189,7 @@ func (e *Engine) chatAt(cp permissions.Copy) chatKey {
 // fail, including those being sent, and others are asked at once.
 func (e *Engine) ChatLost(ctx context.Context, via, person, place, why string) error {
 	e.lost.Store(chatKey{via, chat{person, place}}, &why)
-	return broken(e.everyPending(ctx, func(r permissions.Request) error {
+	return shared.Broken(e.everyPending(ctx, func(r permissions.Request) error {
 		copies, err := e.store.Copies(ctx, r.ID)
 		elsewhere := func(cp permissions.Copy) bool {
 			return cp.Connector != via || cp.Failed != "" || e.groupNow(cp.Group) != place || place == "" && cp.Person != person
@@ -201,7 +202,7 @@ func (e *Engine) ChatLost(ctx context.Context, via, person, place, why string) e
 // up to date again; its people have been asked individually meanwhile.
 func (e *Engine) ChatRecovered(ctx context.Context, via, person, place string) error {
 	e.lost.Delete(chatKey{via, chat{person, place}})
-	return broken(e.everyPending(ctx, func(r permissions.Request) error {
+	return shared.Broken(e.everyPending(ctx, func(r permissions.Request) error {
 		return e.revive(ctx, r, func(cp permissions.Copy) bool {
 			back := cp.Person == person && cp.Group == "" || place != "" && e.groupNow(cp.Group) == place && !cp.SentAt.IsZero()
 			return cp.Connector == via && back

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -22,7 +24,7 @@ func (e *Engine) Health() map[string]error {
 			health[c.connector.Name()] = joined(health[c.connector.Name()], why)
 		}
 	}
-	for _, p := range e.settings.Load().People {
+	for _, p := range e.Settings().People {
 		ill := slices.Clone(p.Suspended)
 		for _, c := range e.dispatchers {
 			if isLost(reach(c.connector, p)) {
@@ -30,7 +32,7 @@ func (e *Engine) Health() map[string]error {
 			}
 		}
 		for _, via := range ill {
-			why := suspended(p, via)
+			why := directory.AccountProblem(p, via)
 			if c, on := e.connector(via); on && why == nil {
 				why = reach(c, p)
 			}
@@ -52,7 +54,7 @@ func joined(before, why error) error {
 // included.
 func (e *Engine) ReachableVia() map[string][]string {
 	ways := map[string][]string{}
-	for _, p := range e.settings.Load().People {
+	for _, p := range e.Settings().People {
 		ways[p.Name] = []string{}
 		for _, c := range e.dispatchers {
 			if _, screen := c.connector.(connectors.Screen); !screen && reach(c.connector, p) == nil {
@@ -66,7 +68,7 @@ func (e *Engine) ReachableVia() map[string][]string {
 // Contacts returns all enabled channels with the people whom each can reach now: everybody configured or, without
 // people, the operator.
 func (e *Engine) Contacts() []connectors.Contact {
-	s := e.settings.Load()
+	s := e.Settings()
 	people := s.People
 	if len(people) == 0 {
 		people = []connectors.Person{s.Operator()}
@@ -80,7 +82,7 @@ func (e *Engine) Contacts() []connectors.Contact {
 		}
 		for _, p := range people {
 			contacts[i].People[p.Name] = reachNow(c.connector, p)
-			if why := suspended(p, c.connector.Name()); why != nil && p.Locked == "" {
+			if why := directory.AccountProblem(p, c.connector.Name()); why != nil && p.Locked == "" {
 				contacts[i].Suspended[p.Name] = why
 			}
 		}
@@ -90,7 +92,7 @@ func (e *Engine) Contacts() []connectors.Contact {
 
 // reachNow returns nil if a person can be reached at a connector now. Unlike [reach] it includes temporary problems.
 func reachNow(c connectors.Connector, p connectors.Person) error {
-	if err := suspended(p, c.Name()); err != nil {
+	if err := directory.AccountProblem(p, c.Name()); err != nil {
 		return err
 	}
 	if reacher, knows := c.(connectors.ReachabilityChecker); knows {
@@ -102,15 +104,15 @@ func reachNow(c connectors.Connector, p connectors.Person) error {
 // Waiting returns how many requests await an identity's answer, for the operator all of them, and since when the oldest
 // does; zero if none does.
 func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
-	who, err := e.sees(id)
+	who, err := e.Sees(id)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
 	var after permissions.ID
 	for {
-		rows, err := e.store.Pending(ctx, who, after, page)
+		rows, err := e.store.Pending(ctx, who, after, shared.Page)
 		if err != nil {
-			return 0, time.Time{}, broken(err)
+			return 0, time.Time{}, shared.Broken(err)
 		}
 		if count == 0 && len(rows) > 0 {
 			since = rows[0].CreatedAt
@@ -120,7 +122,7 @@ func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int
 			}
 		}
 		count += len(rows)
-		if len(rows) < page {
+		if len(rows) < shared.Page {
 			return count, since, nil
 		}
 		after = rows[len(rows)-1].ID
@@ -130,5 +132,5 @@ func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int
 // CountPending returns how many requests are pending.
 func (e *Engine) CountPending(ctx context.Context) (int, error) {
 	n, err := e.store.CountPending(ctx)
-	return n, broken(err)
+	return n, shared.Broken(err)
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -30,12 +30,12 @@ func (e *Engine) Lock(
 		return done, err
 	}
 	name = cmp.Or(name, who)
-	accounts, known := e.accountsOf(name)
+	accounts, known := e.AccountsOf(name)
 	if !known {
-		return done, unknownPerson(name, e.base.Load().People)
+		return done, e.UnknownPerson(name)
 	}
 	e.forgetDecisions(nil)
-	now := e.stamp()
+	now := e.clock.Stamp()
 	l := permissions.Lock{Person: name, At: now, By: who, Via: id.Via}
 	all := e.Locks()
 	i := slices.IndexFunc(all, func(l permissions.Lock) bool { return l.Person == name })
@@ -48,22 +48,22 @@ func (e *Engine) Lock(
 		entry := l.Record(permissions.PersonLocked, who, id.Via, now)
 		l.Unsaved = &entry
 		e.deciding.Lock() // decisions in progress are ordered before the lock
-		e.setLock(l, true)
+		e.SetLock(l, true)
 		for _, other := range all { // their votes on other locks no longer count
 			at := slices.IndexFunc(other.Unlocking, func(said string) bool { return strings.HasPrefix(said, name+" (") })
 			if at >= 0 && other.Person != name {
 				other.Unlocking = slices.Delete(slices.Clone(other.Unlocking), at, at+1)
 				again := other.Record(permissions.PersonLocked, who, id.Via, now)
 				other.Unsaved = &again
-				e.setLock(other, true)
+				e.SetLock(other, true)
 			}
 		}
 		e.deciding.Unlock()
 		e.log.Warn("person locked", "person", name, "by", who, "via", id.Via)
-		e.realignSoon()
+		e.realignSoon(false)
 	}
 	done.Lock = l
-	noting, end := noting(ctx)
+	noting, end := shared.Noting(ctx)
 	defer end()
 	if err := e.saveLocks(noting); err != nil {
 		e.log.Error("save lock: retrying", "person", name, "err", err)
@@ -87,7 +87,7 @@ func (e *Engine) saveLocks(ctx context.Context) error {
 			return err
 		}
 		l.Unsaved = nil
-		e.setLock(l, true)
+		e.SetLock(l, true)
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-e.unsaved:
-			_ = timing.Pause(ctx, retryDelay) // returns at once when ctx ends
+			_ = timing.Pause(ctx, shared.RetryDelay) // returns at once when ctx ends
 		}
 		over = ctx.Err() != nil
 		e.locking.Lock()
-		noting, end := noting(ctx)
+		noting, end := shared.Noting(ctx)
 		if err := e.saveLocks(noting); err != nil && over {
 			e.log.Error("save lock: lost at the next start", "err", err)
 		}
@@ -117,69 +117,6 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 	return nil
 }
 
-// setLock puts a lock into force, replacing the person's earlier one, and ends their pairing links; with on false it
-// removes it.
-func (e *Engine) setLock(l permissions.Lock, on bool) {
-	e.mu.Lock()
-	e.locks = slices.DeleteFunc(slices.Clone(e.locks), func(o permissions.Lock) bool { return o.Person == l.Person })
-	if on {
-		e.locks = append(e.locks, l)
-		maps.DeleteFunc(e.invited, func(code string, in invited) bool {
-			if in.name == l.Person {
-				in.door.Dismiss(code)
-			}
-			return in.name == l.Person
-		})
-	}
-	e.mu.Unlock()
-	e.refill()
-}
-
-// accountsOf returns all accounts of a person, including those from an earlier lock; known is false for an unknown name.
-func (e *Engine) accountsOf(name string) (all []string, known bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range e.locks {
-		if l.Person == name {
-			all, known = append(all, l.Accounts...), true
-		}
-	}
-	for _, p := range e.filled() {
-		if p.Name == name {
-			all, known = append(all, accounts(p)...), true
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all), known
-}
-
-// accounts returns the accounts of a person, as the audit names them.
-func accounts(p connectors.Person) []string {
-	all := []string{accountOf(connectors.Identity{UID: p.UID})}
-	for via, address := range p.Addresses {
-		all = append(all, accountOf(connectors.Identity{Via: via, Address: address, UID: permissions.NoUID}))
-	}
-	slices.Sort(all)
-	return slices.DeleteFunc(all, func(account string) bool { return account == "" })
-}
-
-// shut marks the people who are locked, by name or by account, and records in each lock the other names. The lock is
-// held.
-func (e *Engine) shut(people []connectors.Person) {
-	for j, l := range e.locks {
-		e.locks[j].Holds = nil
-		for i, p := range people {
-			named := l.Person == p.Name
-			if !named && !slices.ContainsFunc(accounts(p), func(a string) bool { return slices.Contains(l.Accounts, a) }) {
-				continue
-			}
-			if people[i].Locked = l.Person; !named {
-				e.locks[j].Holds = append(e.locks[j].Holds, p.Name)
-			}
-		}
-	}
-}
-
 // mostTaken bounds how many approvals are taken back in one call.
 const mostTaken = 10000
 
@@ -187,33 +124,33 @@ const mostTaken = 10000
 func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since time.Time) error {
 	given, err := e.store.ApprovedBy(ctx, done.Person, since, mostTaken)
 	if err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	grants, err := e.store.GrantsInForce(ctx, "", e.clock.Now())
 	if err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	for _, g := range grants { // before their approvals, to list what ran under them
 		helped := slices.ContainsFunc(given, func(r permissions.Request) bool { return r.ID == g.Request })
 		if !helped && (g.By != done.Person || g.CreatedAt.Before(since)) {
 			continue
 		}
-		revoked, err := e.store.Revoke(ctx, g.ID, done.By, done.Via, e.stamp(), ranMost)
+		revoked, err := e.store.Revoke(ctx, g.ID, done.By, done.Via, e.clock.Stamp(), ranMost)
 		if err != nil {
-			return broken(err)
+			return shared.Broken(err)
 		}
 		e.registry.ForgetGrant(g.ID)
 		done.Revoked = append(done.Revoked, revoked)
 	}
 	for _, r := range given {
-		c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: done.By, Via: done.Via, At: e.stamp()})
+		c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: done.By, Via: done.Via, At: e.clock.Stamp()})
 		switch {
 		case err == nil:
 			done.Voided = append(done.Voided, c.After)
 		case errors.Is(err, permissions.ErrNoUse):
 			done.Used = append(done.Used, c.Before)
 		default:
-			return broken(err)
+			return shared.Broken(err)
 		}
 	}
 	e.registry.NotifyNotices()
@@ -238,20 +175,20 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 	if i < 0 {
 		i = slices.IndexFunc(all, func(l permissions.Lock) bool { return slices.Contains(l.Holds, name) })
 	}
-	if _, known := e.accountsOf(name); i < 0 && !known {
-		return l, false, unknownPerson(name, e.base.Load().People)
+	if _, known := e.AccountsOf(name); i < 0 && !known {
+		return l, false, e.UnknownPerson(name)
 	}
 	if i < 0 {
 		return l, false, permissions.NotLocked(name)
 	}
 	whole := context.WithoutCancel(ctx)
 	if err := e.everyPending(whole, func(r permissions.Request) error { return e.realign(whole, r) }); err != nil {
-		return all[i], false, broken(err) // else their earlier votes would count again
+		return all[i], false, shared.Broken(err) // else their earlier votes would count again
 	}
-	noting, end := noting(ctx)
+	noting, end := shared.Noting(ctx)
 	defer end()
 	if err := e.saveLocks(noting); err != nil {
-		return all[i], false, broken(err)
+		return all[i], false, shared.Broken(err)
 	}
 	l = all[i]
 	l.Unsaved = nil
@@ -260,12 +197,12 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 			return l, false, err
 		}
 	}
-	if err := e.store.PutLock(noting, l, l.Record(permissions.PersonUnlocked, who, id.Via, e.stamp())); err != nil {
-		return l, false, broken(err)
+	if err := e.store.PutLock(noting, l, l.Record(permissions.PersonUnlocked, who, id.Via, e.clock.Stamp())); err != nil {
+		return l, false, shared.Broken(err)
 	}
-	e.setLock(l, false)
+	e.SetLock(l, false)
 	e.log.Warn("person unlocked", "person", l.Person, "by", who, "via", id.Via)
-	e.realignSoon()
+	e.realignSoon(false)
 	if err := e.catchUp(noting); err != nil { // prompts were withheld meanwhile
 		e.log.Error("list stale prompts", "err", err)
 	}
@@ -279,10 +216,10 @@ const unlockers = 2
 // from accounts that are no longer theirs.
 func (e *Engine) agree(ctx context.Context, l permissions.Lock, who string, id connectors.Identity) (permissions.Lock, error) {
 	var others, theirs []string
-	for _, p := range e.settings.Load().People {
+	for _, p := range e.Settings().People {
 		if p.Locked == "" {
 			others = append(others, p.Name)
-			for _, account := range accounts(p) {
+			for _, account := range directory.Accounts(p) {
 				theirs = append(theirs, p.Name+" ("+account+")")
 			}
 		}
@@ -293,37 +230,10 @@ func (e *Engine) agree(ctx context.Context, l permissions.Lock, who string, id c
 	l.Unlocking = slices.DeleteFunc(slices.Clone(l.Unlocking), func(said string) bool {
 		return strings.HasPrefix(said, who+" (") || !slices.Contains(theirs, said)
 	})
-	l.Unlocking = append(l.Unlocking, who+" ("+e.settings.Load().accountOf(id)+")")
-	err := e.store.PutLock(ctx, l, l.Record(permissions.UnlockAsked, who, id.Via, e.stamp()))
+	l.Unlocking = append(l.Unlocking, who+" ("+e.Settings().AccountOf(id)+")")
+	err := e.store.PutLock(ctx, l, l.Record(permissions.UnlockAsked, who, id.Via, e.clock.Stamp()))
 	if err == nil {
-		e.setLock(l, true)
+		e.SetLock(l, true)
 	}
-	return l, broken(err)
-}
-
-// Locks returns the locks, in no particular order.
-func (e *Engine) Locks() []permissions.Lock {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Clone(e.locks)
-}
-
-func (e *Engine) readLocks(ctx context.Context) error {
-	locks, err := e.store.Locks(ctx)
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	e.locks = locks
-	e.mu.Unlock()
-	e.refill()
-	return nil
-}
-
-// lockedOut returns the error for a locked person, which says how to unlock them; nil if they are not locked.
-func lockedOut(p connectors.Person) error {
-	if p.Locked == "" {
-		return nil
-	}
-	return &connectors.UnreachableError{Reason: fmt.Sprintf("%s is locked until: daycared unlock %s", p.Name, p.Locked)}
+	return l, shared.Broken(err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -25,7 +26,7 @@ func (e *Engine) sendNotices(ctx context.Context) error {
 		wait, err := t.sendDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("send notices: retrying", "err", err)
-			wait = min(wait, retryMost)
+			wait = min(wait, shared.RetryMost)
 		}
 		select {
 		case <-ctx.Done():
@@ -56,17 +57,17 @@ const quietStep = time.Second
 
 // sendDue starts sending what is due and returns how long to wait for the rest.
 func (t *noticeSender) sendDue(ctx context.Context) (wait time.Duration, err error) {
-	wait = idle
+	wait = shared.Idle
 	t.mu.Lock()
 	busy := maps.Clone(t.busy) // before listing: what is sent meanwhile is not sent again
 	t.mu.Unlock()
 	var all []permissions.Notice
 	for after := permissions.ID(""); ; {
-		notices, err := t.e.store.Notices(ctx, after, page)
+		notices, err := t.e.store.Notices(ctx, after, shared.Page)
 		if err != nil {
 			return wait, err
 		}
-		if all = append(all, notices...); len(notices) < page {
+		if all = append(all, notices...); len(notices) < shared.Page {
 			break
 		}
 		after = notices[len(notices)-1].ID
@@ -100,7 +101,7 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 			later = again
 		} else if err != nil && ctx.Err() == nil {
 			t.e.log.Warn("send notice: retrying", "about", n.About, "err", err)
-			later = retryMost
+			later = shared.RetryMost
 		}
 		if later > 0 {
 			t.mu.Lock()
@@ -119,7 +120,7 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	if n.Group != "" {
 		return e.remindIn(ctx, n)
 	}
-	person, known := e.settings.Load().person(n.To)
+	person, known := e.Settings().Person(n.To)
 	if !known {
 		return 0, e.store.DeleteNotice(ctx, n.ID)
 	}
@@ -234,28 +235,28 @@ func (e *Engine) Tell(
 	if by := e.StoppedBy(); by != "" {
 		return "", permissions.Stopped(by)
 	}
-	s := e.settings.Load()
-	p, err := s.listener(caller, to)
+	s := e.Settings()
+	p, err := s.Listener(caller, to)
 	if err != nil {
 		return "", err
 	}
 	if err := e.hearing(p); err != nil {
 		return "", err
 	}
-	work, done := noting(ctx)
+	work, done := shared.Noting(ctx)
 	defer done()
 	if about == permissions.AboutWaits && t.Session != "" {
 		pending, err := e.store.PendingOfSession(work, caller.Name, t.Session)
 		if err != nil || len(pending) > 0 {
-			return p.Name, broken(err)
+			return p.Name, shared.Broken(err)
 		}
 	}
 	if wait := e.tellsTooMuch(caller, about); wait > 0 {
 		return "", permissions.TooMuchTold(wait)
 	}
-	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.stamp(), Told: t}, mostUntold)
+	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), Told: t}, mostUntold)
 	if err != nil {
-		return "", broken(err)
+		return "", shared.Broken(err)
 	}
 	e.log.Info("notice accepted from a caller", "caller", caller.Name, "to", p.Name, "about", about)
 	e.registry.NotifyNotices()
@@ -315,7 +316,7 @@ func (e *Engine) codes(ctx context.Context) (map[string]bool, error) {
 
 // waitingFor returns what awaits one person's answer, except for what a group is reminded of.
 func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
-	rows, err := e.store.Pending(ctx, to.Name, "", page)
+	rows, err := e.store.Pending(ctx, to.Name, "", shared.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -401,4 +402,44 @@ func (e *Engine) wall(p connectors.Person) time.Time {
 		return e.clock.Now()
 	}
 	return e.clock.Now().In(p.Location)
+}
+
+// NoteUnknownSender records that an unknown account wrote, so that the owner is told: at once, or a day after the last
+// such notice.
+func (e *Engine) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
+	if e.Enrolled(s) { // also if locked
+		return nil
+	}
+	s.At = e.clock.Stamp()
+	noting, done := shared.Noting(ctx)
+	defer done()
+	if err := e.store.AddUnknownSender(noting, s, e.Settings().Owner().Name); err != nil {
+		return shared.Broken(err)
+	}
+	e.registry.NotifyNotices()
+	return nil
+}
+
+// tellOfStrangers sends the owner the notice of unknown senders, or returns how long it has to wait.
+func (e *Engine) tellOfStrangers(
+	ctx context.Context, n permissions.Notice, owner connectors.Person,
+) (later time.Duration, err error) {
+	met, err := e.store.UnknownSenders(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now := e.clock.Stamp()
+	left := met.ToldAt.Add(permissions.UnknownSendersEvery).Sub(now)
+	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.UnknownSendersEvery { // else the clock was set back
+		return min(left, shared.Idle), nil
+	}
+	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
+	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), e.Enrolled)
+	if len(notice.Strangers.List) == 0 {
+		return 0, e.store.MarkUnknownSendersTold(ctx, n, met, time.Time{})
+	}
+	if err := e.announce(ctx, n, notice); err != nil {
+		return 0, err
+	}
+	return 0, e.store.MarkUnknownSendersTold(ctx, n, met, now)
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 	"github.com/daycared/daycared/permissions/registry"
@@ -39,7 +41,7 @@ func anew(err error) bool { return permissions.CodeOf(err) == permissions.CodeUn
 // opening is a drafted row that is about to be inserted.
 type opening struct {
 	permissions.Opening
-	settings    *Settings
+	settings    *directory.Settings
 	prompt      reservation
 	room        []reservation // in the store
 	unreachable string        // why people cannot be reached, if too few can
@@ -64,17 +66,17 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 
 // prepare drafts the row and plans its copies.
 func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permissions.Request) (opening, error) {
-	s := e.settings.Load()
+	s := e.Settings()
 	grants, err := e.grants(ctx, caller)
 	if err == nil {
 		grants, err = e.ofAgent(ctx, caller, q, grants)
 	}
 	if err != nil {
-		return opening{}, broken(err)
+		return opening{}, shared.Broken(err)
 	}
 	if q.Harmless && q.Key == "" { // else it is refused
 		if q.Harmless, err = e.believed(ctx, s, caller, q); err != nil {
-			return opening{}, broken(err)
+			return opening{}, shared.Broken(err)
 		}
 	}
 	r, err := e.draft(s, caller, q, grants, true)
@@ -111,14 +113,14 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 
 // believed reports whether the daemon accepts a hook's word that a call is harmless: the call reads so here too (symlinks are not
 // resolved), its route needs one answer and accepts a keyboard, and people have not denied the call.
-func (e *Engine) believed(ctx context.Context, s *Settings, caller permissions.Caller, q permissions.Request) (bool, error) {
+func (e *Engine) believed(ctx context.Context, s *directory.Settings, caller permissions.Caller, q permissions.Request) (bool, error) {
 	q.Caller = caller
 	folder := filepath.Clean(q.Cwd)
 	if caller.Ours() || q.Kind != permissions.KindTool || len(q.Calls) > 0 || q.Normalize() != nil ||
 		q.HookStage != "" && q.HookStage != permissions.HookBefore || !filepath.IsAbs(folder) || holdsHome(folder) {
 		return false, nil //nolint:nilerr // a call that has no canonical form is not believed
 	}
-	route, found := s.route(q)
+	route, found := s.RouteOf(q)
 	w := acts.Workspace{Root: folder, Resolve: filepath.Clean}
 	if !found || route.Quorum > 1 || route.NoKeyboard || !w.HarmlessCall(q.Hook, q.Tool, q.Input, folder) {
 		return false, nil
@@ -163,9 +165,9 @@ func (e *Engine) opened(
 	if e.reached(o.settings, stored, o.Copies) >= stored.Quorum {
 		return stored, nil
 	}
-	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.stamp()})
+	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.clock.Stamp()})
 	if err != nil && !errors.Is(err, permissions.ErrSettled) {
-		return permissions.Request{}, broken(err)
+		return permissions.Request{}, shared.Broken(err)
 	}
 	return c.After, nil
 }
@@ -178,7 +180,7 @@ func (e *Engine) notOpened(o opening, err error) error {
 	if errors.Is(err, permissions.ErrBroken) {
 		e.reconciler.Enqueue(o.Request.ID)
 	}
-	return broken(err)
+	return shared.Broken(err)
 }
 
 // reservation is what was taken from a caller's bucket. The zero reservation took nothing.
@@ -212,7 +214,7 @@ func (e *Engine) take(bucket *rate.Limiter, n int) (taken reservation, exhausted
 
 // reserve takes a prompt token if r would prompt anybody. If none is left, exhausted is how long until there is one:
 // until then, r may still join a pending request, or find its answer.
-func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation, exhausted time.Duration) {
+func (e *Engine) reserve(s *directory.Settings, r permissions.Request) (taken reservation, exhausted time.Duration) {
 	if r.State != permissions.Pending || s.Limits.PromptsPerMinute <= 0 {
 		return reservation{}, 0
 	}
@@ -221,10 +223,10 @@ func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation,
 
 // tooOften takes a token for each unasked call from the caller's bucket of the call's pattern and rate. It returns the rate of the
 // first bucket that is empty, and 0 if none is. The patterns count, not the matching tools, so that inventing names gains nothing.
-func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []permissions.Unasked) (beyond int) {
+func (e *Engine) tooOften(s *directory.Settings, caller permissions.Caller, auto []permissions.Unasked) (beyond int) {
 	var taken []reservation
 	for _, call := range auto {
-		of, n := s.Limits.rate(call.Tool)
+		of, n := s.Limits.Rate(call.Tool)
 		if n <= 0 {
 			continue
 		}
@@ -239,7 +241,7 @@ func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []permiss
 }
 
 // makeRoom takes the room that r needs in the store from the caller's hourly limits, whatever settles it.
-func (e *Engine) makeRoom(s *Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
+func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
 	size := len(r.Input) + len(r.Details) + len(r.Message) + len(r.Reason)
 	for _, c := range r.Calls {
 		size += len(c.Input)

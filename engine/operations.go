@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
@@ -21,9 +23,9 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 		return permissions.RequestView{}, err
 	}
 	if r.State != permissions.Pending && r.CollectedAt.IsZero() {
-		c, err := e.registry.Resolve(ctx, id, permissions.Collect{At: e.stamp()})
+		c, err := e.registry.Resolve(ctx, id, permissions.Collect{At: e.clock.Stamp()})
 		if err != nil {
-			return permissions.RequestView{}, broken(err)
+			return permissions.RequestView{}, shared.Broken(err)
 		}
 		r = c.After
 	}
@@ -35,7 +37,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 	if err := e.WaitSettled(ctx, caller, id); err != nil {
 		return permissions.RequestView{}, err
 	}
-	late, done := noting(ctx)
+	late, done := shared.Noting(ctx)
 	defer done()
 	if errors.Is(ctx.Err(), context.Canceled) {
 		r, err := e.own(late, caller, id) // nobody reads this answer: do not collect it
@@ -62,13 +64,13 @@ func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id 
 
 // attach registers this caller as a waiting reader.
 func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*registry.Waiter, error) {
-	work, done := noting(ctx)
+	work, done := shared.Noting(ctx)
 	defer done()
 	if _, err := e.own(work, caller, id); err != nil {
 		return nil, err
 	}
 	w, _, err := e.registry.Attach(work, id)
-	return w, broken(err)
+	return w, shared.Broken(err)
 }
 
 // Withdraw cancels a request of this caller. A settled one stays as it is, and the error says how it ended.
@@ -109,7 +111,7 @@ func (e *Engine) leaveOrCancel(
 	}
 	r, err := e.registry.LeaveOrCancel(ctx, id, call, via)
 	if err != nil {
-		err = broken(permissions.Refused(err))
+		err = shared.Broken(permissions.Refused(err))
 	}
 	return r, err
 }
@@ -137,12 +139,12 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 		case errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrLate):
 			err = nil
 		case err != nil:
-			return withdrawn, broken(err)
+			return withdrawn, shared.Broken(err)
 		default:
 			withdrawn++
 		}
 	}
-	return withdrawn, broken(err)
+	return withdrawn, shared.Broken(err)
 }
 
 // nameOf qualifies a call's name with its caller: callers choose their own names.
@@ -153,54 +155,28 @@ func (e *Engine) own(ctx context.Context, caller permissions.Caller, id permissi
 	if err == nil && r.Caller.Name != caller.Name {
 		err = permissions.Unknown(string(id))
 	}
-	return r, broken(err)
+	return r, shared.Broken(err)
 }
 
 func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via string) (permissions.RequestView, error) {
 	c, err := e.registry.Cancel(ctx, r.ID, by, via)
 	if err != nil {
-		return permissions.RequestView{}, broken(permissions.Refused(err))
+		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
 	}
 	return e.View(ctx, c.After)
-}
-
-// sees returns whose requests an identity may see; empty, everybody's, for the operator.
-func (e *Engine) sees(id connectors.Identity) (who string, err error) {
-	if who, err = e.Who(id); id.Operator {
-		who = ""
-	}
-	return who, err
-}
-
-// Who returns the name of the person behind an identity, or a refusal.
-func (e *Engine) Who(id connectors.Identity) (string, error) {
-	p, err := e.Person(id)
-	return p.Name, err
-}
-
-// Person returns the person behind an identity, or a refusal.
-func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
-	p, known := e.settings.Load().identify(id)
-	switch {
-	case p.Locked != "":
-		return connectors.Person{}, permissions.LockedOut(p.Locked)
-	case !known:
-		return connectors.Person{}, permissions.NotConfigured(id.UID)
-	}
-	return p, nil
 }
 
 // Pending lists what awaits an identity's answer, for the operator everything, oldest first.
 func (e *Engine) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
 ) ([]permissions.RequestView, error) {
-	who, err := e.sees(id)
+	who, err := e.Sees(id)
 	if err != nil {
 		return nil, err
 	}
 	rows, err := e.store.Pending(ctx, who, after, limit)
 	if err != nil {
-		return nil, unread(err)
+		return nil, shared.Unread(err)
 	}
 	list := make([]permissions.RequestView, 0, len(rows))
 	for _, r := range rows {
@@ -258,7 +234,7 @@ func (e *Engine) Audit(
 		return nil, permissions.OperatorOnly()
 	}
 	entries, err := e.store.Audit(ctx, "", after, limit)
-	return entries, unread(err)
+	return entries, shared.Unread(err)
 }
 
 // Verify checks every audit chain, for the operator, and returns the heads.
@@ -267,7 +243,7 @@ func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissi
 		return nil, permissions.OperatorOnly()
 	}
 	heads, err := e.store.Verify(ctx)
-	return heads, unread(err)
+	return heads, shared.Unread(err)
 }
 
 // Subscribe follows every committed change.
@@ -277,17 +253,17 @@ func (e *Engine) Subscribe(buffer int) *registry.Feed { return e.registry.Subscr
 func (e *Engine) View(ctx context.Context, r permissions.Request) (permissions.RequestView, error) {
 	copies, err := e.store.Copies(ctx, r.ID)
 	if err != nil {
-		return permissions.RequestView{}, broken(err)
+		return permissions.RequestView{}, shared.Broken(err)
 	}
 	return permissions.RequestView{
 		Request: r, Code: e.store.Coder().Encode(r.Number), Copies: copies, Waiting: e.waits(r),
-		Editor:   e.settings.Load().editable(r) == nil && r.State == permissions.Pending,
-		Keyboard: e.settings.Load().keyboard(r),
+		Editor:   e.Settings().Editable(r) == nil && r.State == permissions.Pending,
+		Keyboard: e.Settings().Keyboard(r),
 	}, nil
 }
 
 // Ready is nil while requests can be stored and answered; the error says what to do.
-func (e *Engine) Ready(ctx context.Context) error { return broken(e.store.Health(ctx)) }
+func (e *Engine) Ready(ctx context.Context) error { return shared.Broken(e.store.Health(ctx)) }
 
 // Events lists at most limit events after seq that this identity may see, and the position from which to continue.
 func (e *Engine) Events(
@@ -305,7 +281,7 @@ func (e *Engine) events(
 ) (list []permissions.Event, seen int64, err error) {
 	list, first, err := e.store.Events(ctx, after, limit)
 	if err != nil {
-		return nil, after, unread(err)
+		return nil, after, shared.Unread(err)
 	}
 	if after > 0 && after < first-1 {
 		return nil, after, permissions.Pruned(first)
@@ -317,7 +293,7 @@ func (e *Engine) events(
 	list = slices.DeleteFunc(list, func(h permissions.Event) bool { return h.Type == "" || !visible(h) })
 	for i, h := range list {
 		if list[i].About, err = e.about(ctx, h); err != nil {
-			return nil, after, unread(err)
+			return nil, after, shared.Unread(err)
 		}
 	}
 	return list, seen, nil
@@ -340,7 +316,7 @@ func (e *Engine) EventsFor(
 		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) {
 			continue
 		}
-		if people = append(people, g.By); g.By == OperatorName && err == nil {
+		if people = append(people, g.By); g.By == directory.OperatorName && err == nil {
 			var r permissions.Request
 			r, err = e.store.Read(ctx, g.Request)
 			people = append(people, r.Asked...)
@@ -348,7 +324,7 @@ func (e *Engine) EventsFor(
 	}
 	switch {
 	case err != nil:
-		return nil, after, unread(err)
+		return nil, after, shared.Unread(err)
 	case len(people) == 0:
 		return nil, after, permissions.NotHeld(permissions.Events)
 	}
@@ -396,12 +372,12 @@ func (e *Engine) Changed() <-chan struct{} { return e.store.Changed() }
 
 // Grants lists the grants in force from requests that this person received, and all of them for the operator.
 func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error) {
-	who, err := e.sees(id)
+	who, err := e.Sees(id)
 	if err != nil {
 		return nil, err
 	}
 	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
-	return e.relied(grants), unread(err)
+	return e.relied(grants), shared.Unread(err)
 }
 
 // Revoke revokes a grant and returns what ran under it.
@@ -412,22 +388,22 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 	}
 	g, err := e.store.Grant(ctx, grant)
 	if err != nil {
-		return permissions.Revoked{}, broken(err)
+		return permissions.Revoked{}, shared.Broken(err)
 	}
 	if !id.Operator {
 		r, err := e.store.Read(ctx, g.Request)
 		if err != nil {
-			return permissions.Revoked{}, broken(err)
+			return permissions.Revoked{}, shared.Broken(err)
 		}
 		if !slices.Contains(r.Asked, who) {
 			return permissions.Revoked{}, permissions.UnknownGrant(grant)
 		}
 	}
 	e.forgetDecisions(func(of decisionKey) bool { return of.caller == g.Caller })
-	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.stamp(), ranMost)
+	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.clock.Stamp(), ranMost)
 	e.registry.ForgetGrant(grant)
 	e.registry.NotifyNotices()
-	return revoked, broken(err)
+	return revoked, shared.Broken(err)
 }
 
 // Void takes back an unused approval, with the grants that it left, by its id or its code. The asker may do so too:
@@ -438,9 +414,9 @@ func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) 
 		return permissions.RequestView{}, err
 	}
 	e.forgetDecisions(func(of decisionKey) bool { return of.caller == r.Caller.Name })
-	c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: who, Via: id.Via, At: e.stamp()})
+	c, err := e.registry.Resolve(ctx, r.ID, permissions.Void{By: who, Via: id.Via, At: e.clock.Stamp()})
 	if err != nil {
-		return permissions.RequestView{}, broken(permissions.Refused(err))
+		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
 	}
 	return e.View(ctx, c.After)
 }
@@ -460,7 +436,7 @@ func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled
 // stopAll stops everything. If it cannot be stored it holds nevertheless, and keepLocks retries. The caller holds
 // e.steering.
 func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
-	if e.StoppedBy() == "" || who == OperatorName {
+	if e.StoppedBy() == "" || who == directory.OperatorName {
 		e.noteStop(who, time.Time{}) // first: readers of the audit must find it stopped, and cancelling may take long
 	}
 	who = e.StoppedBy() // a second stop completes the first one
@@ -509,8 +485,8 @@ func (e *Engine) EndStop(ctx context.Context, id connectors.Identity, at time.Ti
 	if err := e.stopping(work); err != nil {
 		return err
 	}
-	if err := e.store.Resume(work, who, id.Via, id.Operator, e.stamp()); err != nil {
-		return broken(err)
+	if err := e.store.Resume(work, who, id.Via, id.Operator, e.clock.Stamp()); err != nil {
+		return shared.Broken(err)
 	}
 	e.registry.Halt("")
 	e.noteStop("", time.Time{})
@@ -545,7 +521,7 @@ func (e *Engine) CreateToken(
 	if expires < 0 {
 		return "", permissions.Token{}, permissions.Invalid(errors.New("a token cannot have expired before it is made"))
 	}
-	if _, ours := inherited(e.settings.Load().Bonds, permissions.Caller{Name: "agent:" + name}); ours {
+	if e.Settings().HasAgent(name) {
 		return "", permissions.Token{}, permissions.Invalid(fmt.Errorf("%s is an agent of this daemon; write another name", name))
 	}
 	who, err := e.Who(id)
@@ -554,64 +530,23 @@ func (e *Engine) CreateToken(
 	}
 	e.steering.Lock()
 	defer e.steering.Unlock()
-	if person, err = e.whose(ctx, name, person); err != nil {
+	if person, err = e.Whose(ctx, name, person); err != nil {
 		return "", permissions.Token{}, err
 	}
 	secret := permissions.NewSecret()
 	hash, _ := secret.Hash()
-	now := e.stamp()
+	now := e.clock.Stamp()
 	t := permissions.Token{ID: permissions.NewID(now), Name: name, Person: person, Hash: hash, CreatedAt: now}
 	if expires > 0 {
 		t.ExpiresAt = now.Add(expires)
 	}
 	if err := e.vacate(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also if the last one expired
-		return "", permissions.Token{}, broken(err)
+		return "", permissions.Token{}, shared.Broken(err)
 	}
 	if err := e.store.AddToken(ctx, t, who, id.Via); err != nil {
-		return "", permissions.Token{}, broken(err)
+		return "", permissions.Token{}, shared.Broken(err)
 	}
-	return secret, t, broken(e.readOwners(ctx))
-}
-
-// whose returns the person of a new token: the named one, else the person of the existing tokens of that name.
-func (e *Engine) whose(ctx context.Context, name, person string) (string, error) {
-	if _, known := e.settings.Load().person(person); person != "" && (!known || person == OperatorName) {
-		return "", permissions.Invalid(fmt.Errorf("nobody in people is called %q", person))
-	}
-	tokens, err := e.store.Tokens(ctx)
-	if err != nil {
-		return "", unread(err)
-	}
-	for _, t := range tokens {
-		switch {
-		case t.Name != name || t.Person == person:
-		case person == "":
-			person = t.Person
-		default:
-			return "", permissions.Invalid(fmt.Errorf("there is a token of %s that is not of %s; revoke it first, or write another name",
-				name, person))
-		}
-	}
-	return person, nil
-}
-
-// readOwners reads the owners of all tokens.
-func (e *Engine) readOwners(ctx context.Context) error {
-	tokens, err := e.store.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	owners := map[string]string{}
-	for _, t := range tokens {
-		if t.Person != "" {
-			owners[t.Caller(permissions.NoUID).Name] = t.Person
-		}
-	}
-	e.mu.Lock()
-	e.owners = owners
-	e.mu.Unlock()
-	e.refill()
-	return nil
+	return secret, t, shared.Broken(e.ReadOwners(ctx))
 }
 
 // Tokens lists the tokens that are not revoked.
@@ -620,7 +555,7 @@ func (e *Engine) Tokens(ctx context.Context, id connectors.Identity) ([]permissi
 		return nil, permissions.OperatorOnly()
 	}
 	tokens, err := e.store.Tokens(ctx)
-	return tokens, unread(err)
+	return tokens, shared.Unread(err)
 }
 
 // RevokeToken revokes one token by its id, or all tokens of a name.
@@ -634,9 +569,9 @@ func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	}
 	e.steering.Lock()
 	defer e.steering.Unlock()
-	tokens, err := e.store.RevokeToken(ctx, name, who, id.Via, e.stamp())
+	tokens, err := e.store.RevokeToken(ctx, name, who, id.Via, e.clock.Stamp())
 	if err != nil {
-		return tokens, broken(err)
+		return tokens, shared.Broken(err)
 	}
 	e.mu.Lock()
 	for _, t := range tokens {
@@ -646,13 +581,13 @@ func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	}
 	e.mu.Unlock()
 	ctx = context.WithoutCancel(ctx)
-	return tokens, broken(errors.Join(e.readOwners(ctx), e.vacate(ctx, tokens[0].Name, who, id.Via)))
+	return tokens, shared.Broken(errors.Join(e.ReadOwners(ctx), e.vacate(ctx, tokens[0].Name, who, id.Via)))
 }
 
 // vacate clears a name that no token proves any more, for its next holder: it withdraws pending requests and revokes
 // grants and unused approvals. The caller holds e.steering.
 func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
-	now, caller := e.stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
+	now, caller := e.clock.Stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
 	tokens, err := e.store.Tokens(ctx)
 	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name && !t.Expired(now) }) {
 		return err
@@ -667,7 +602,7 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 		e.registry.ForgetGrant(g.ID)
 		err = errors.Join(err, failed)
 	}
-	left, unread := e.store.Left(ctx, caller, now.Add(-e.settings.Load().Approvals.RedeemWindow))
+	left, unread := e.store.Left(ctx, caller, now.Add(-e.Settings().Approvals.RedeemWindow))
 	err = errors.Join(err, unread)
 	for _, id := range left {
 		r, failed := e.store.Read(ctx, id)
@@ -695,7 +630,7 @@ func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
 func (e *Engine) vacateExpired(ctx context.Context) error {
 	e.steering.Lock()
 	defer e.steering.Unlock()
-	callers, err := e.store.Callers(ctx, e.stamp())
+	callers, err := e.store.Callers(ctx, e.clock.Stamp())
 	for _, caller := range callers {
 		if name, is := permissions.TokenName(caller); is {
 			err = errors.Join(err, e.vacate(ctx, name, "", permissions.ViaExpiry))
@@ -713,7 +648,7 @@ func (e *Engine) Prove(ctx context.Context, secret permissions.Secret, uid int) 
 	now := e.clock.Now()
 	t, err := e.store.VerifyToken(ctx, hash, now)
 	if err != nil {
-		return permissions.Caller{}, broken(err)
+		return permissions.Caller{}, shared.Broken(err)
 	}
 	if b, borne := ctx.Value(bearerKey{}).(*bearer); borne && !t.ExpiresAt.IsZero() {
 		b.expires = time.AfterFunc(t.ExpiresAt.Sub(now), func() { b.end(permissions.UnknownToken()) })

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -22,7 +24,7 @@ const refusalsPerMinute = 10
 // OnPermission implements [connectors.Inbound]: it checks the identity that acted, not the chat, and commits the
 // decision. The connector says who and what; everything else is read from the row.
 func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
-	ctx, done := noting(ctx) // a decision counts and is audited even if its sender does not wait
+	ctx, done := shared.Noting(ctx) // a decision counts and is audited even if its sender does not wait
 	defer done()
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
@@ -31,7 +33,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 		return r, err
 	}
 	if r.State == permissions.Pending && r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) &&
-		!e.settings.Load().AllowSameUser {
+		!e.Settings().AllowSameUser {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
 	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
@@ -45,12 +47,12 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	}
 	if r.State == permissions.Pending {
 		if err := e.realign(ctx, r); err != nil { // votes of people who are gone do not count
-			return permissions.Request{}, broken(err)
+			return permissions.Request{}, shared.Broken(err)
 		}
 	}
 	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, r))
 	if err != nil {
-		return c.Before, e.refused(ctx, r, d, person.Name, broken(permissions.RefusedIn(person.Location, err)))
+		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.RefusedIn(person.Location, err)))
 	}
 	return c.After, nil
 }
@@ -73,7 +75,7 @@ func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors
 	}
 	copies, err := e.store.Copies(ctx, r.ID)
 	if err != nil {
-		return connectors.Prompt{}, broken(err)
+		return connectors.Prompt{}, shared.Broken(err)
 	}
 	p := e.prompt(r, seenBy(person, copies, d), person, copies)
 	if refused == nil && r.State != permissions.Pending {
@@ -106,7 +108,7 @@ func (e *Engine) entitled(
 	if err != nil {
 		return permissions.Request{}, connectors.Person{}, err
 	}
-	person, known := e.settings.Load().identify(d.From)
+	person, known := e.Settings().Identify(d.From)
 	if person.Locked != "" {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
 	}
@@ -139,7 +141,7 @@ func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string
 			return e.learn(ctx, cp, cp.Ref)
 		}
 	}
-	return broken(err)
+	return shared.Broken(err)
 }
 
 // learn records the message id of a copy that was sent but not recorded: its answer arrived before the channel confirmed
@@ -148,27 +150,27 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	was := cp.Ref
 	cp.Ref = ref
 	if cp.SentAt.IsZero() {
-		cp.SentAt = e.stamp()
+		cp.SentAt = e.clock.Stamp()
 	}
-	noting, done := noting(ctx)
+	noting, done := shared.Noting(ctx)
 	defer done()
 	err := e.store.MarkShown(noting, cp, was)
 	if errors.As(err, new(*permissions.ElsewhereError)) { // recorded meanwhile
 		err = nil
 	}
 	e.enqueue(cp.Request) // also after a store failure: the write may have succeeded
-	return broken(err)
+	return shared.Broken(err)
 }
 
 // event returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
 // of two.
 func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) permissions.Transition {
 	if d.Default {
-		return permissions.Default{By: by, Via: d.From.Via, At: e.stamp()}
+		return permissions.Default{By: by, Via: d.From.Via, At: e.clock.Stamp()}
 	}
 	cast := permissions.Cast{Really: d.Really, Vote: permissions.Vote{
-		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.stamp(), Key: d.Key,
-		Account: e.settings.Load().accountOf(d.From),
+		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.clock.Stamp(), Key: d.Key,
+		Account: e.Settings().AccountOf(d.From),
 	}}
 	if _, allows := d.Answer.Scope(); allows && e.stillAllowed(r) == nil {
 		cast.Use = &permissions.Use{At: cast.Vote.At}
@@ -188,7 +190,7 @@ func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permission
 	}
 	r, copies, err := e.store.ByNumber(ctx, number)
 	if err != nil {
-		return permissions.Request{}, pressed, broken(err)
+		return permissions.Request{}, pressed, shared.Broken(err)
 	}
 	for _, cp := range copies {
 		if cp.Connector == d.From.Via && subtle.ConstantTimeCompare([]byte(button(r, cp)), []byte(d.Button)) == 1 {
@@ -216,29 +218,10 @@ func cutButton(text string) (number int64, random string, ok bool) {
 func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (permissions.Request, error) {
 	if id == "" {
 		r, err := e.store.ByCode(ctx, code)
-		return r, broken(err)
+		return r, shared.Broken(err)
 	}
 	r, err := e.store.Read(ctx, id)
-	return r, broken(err)
-}
-
-// accountOf returns the account that an identity acts by; for the operator and the console, the daemon's.
-func (s *Settings) accountOf(id connectors.Identity) string {
-	if id.Console || id.Operator {
-		id = connectors.Identity{UID: s.UID}
-	}
-	return accountOf(id)
-}
-
-// accountOf returns the account that a connection proved, as the audit names it; empty if it proved none.
-func accountOf(id connectors.Identity) string {
-	switch {
-	case id.Address != "":
-		return id.Via + ":" + id.Address
-	case id.UID != permissions.NoUID:
-		return fmt.Sprintf("uid:%d", id.UID)
-	}
-	return ""
+	return r, shared.Broken(err)
 }
 
 // refused audits a rejected decision and returns the reason. A failed audit write does not change the refusal. If the
@@ -249,14 +232,14 @@ func (e *Engine) refused(ctx context.Context, r permissions.Request, d connector
 	if code == permissions.CodeBroken || d.Again || !limiter(e, e.refusals, d.From, refusalsPerMinute, time.Minute).AllowN(e.clock.Now(), 1) {
 		return why
 	}
-	noting, done := noting(ctx)
+	noting, done := shared.Noting(ctx)
 	defer done()
 	detail := map[string]string{"answer": string(d.Answer), "why": string(code)}
-	if account := accountOf(d.From); account != "" {
+	if account := directory.AccountOf(d.From); account != "" {
 		detail["account"] = account
 	}
 	err := e.store.Record(noting, permissions.Record{
-		Type: permissions.DecisionRefused, At: e.stamp(), Request: r.ID, Actor: who, Via: d.From.Via, Detail: detail,
+		Type: permissions.DecisionRefused, At: e.clock.Stamp(), Request: r.ID, Actor: who, Via: d.From.Via, Detail: detail,
 	})
 	if err != nil {
 		e.log.Error("audit refused decision", "request", r.ID, "err", err)

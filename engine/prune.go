@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) prune(ctx context.Context) error {
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
-			if more, err = e.store.Prune(ctx, e.settings.Load().Keep, now, pruneAtOnce); err != nil && ctx.Err() == nil {
+			if more, err = e.store.Prune(ctx, e.Settings().Keep, now, pruneAtOnce); err != nil && ctx.Err() == nil {
 				e.log.Error("prune", "err", err)
 				break
 			}
@@ -47,12 +48,12 @@ const heartbeatEvery = 30 * time.Second
 
 // heartbeat records that the daemon runs, until ctx ends. A failure waits for the next interval.
 func (e *Engine) heartbeat(ctx context.Context) error {
-	for wait := retryDelay; timing.Pause(ctx, wait) == nil; wait = heartbeatEvery {
+	for wait := shared.RetryDelay; timing.Pause(ctx, wait) == nil; wait = heartbeatEvery {
 		if _, err := e.store.Heartbeat(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
 			e.log.Debug("write heartbeat", "err", err)
 		}
 	}
-	last, done := noting(ctx)
+	last, done := shared.Noting(ctx)
 	defer done()
 	_, _ = e.store.Heartbeat(last, e.heard(true)) // after a failure the downtime looks longer than it was
 	return nil

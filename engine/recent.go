@@ -103,7 +103,7 @@ func (e *Engine) refusedByAgent(of *decisionKey, call string) error {
 	switch {
 	case of == nil: // cannot tell whether people were asked
 		return permissions.TokenNeeded()
-	case !e.settings.Load().Approvals.AskRefused:
+	case !e.Settings().Approvals.AskRefused:
 		return permissions.Invalid(errors.New("approvals.ask_refused is off, so nobody is asked about what the agent has refused"))
 	}
 	now := e.clock.Now()
@@ -170,15 +170,6 @@ func (e *Engine) forgetDecisions(matches func(decisionKey) bool) {
 	}
 }
 
-// decidersValid reports whether everybody who answered r is still configured and not locked.
-func (s *Settings) decidersValid(r permissions.Request) bool {
-	stands := func(name string) bool {
-		p, known := s.person(name)
-		return known && p.Locked == ""
-	}
-	return stands(r.DecidedBy) && !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return !stands(v.By) })
-}
-
 // recentDecision returns the answer that a hook at an earlier stage received about the call of q. It is returned once.
 func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool) {
 	of := decisionKeyOf(caller, q)
@@ -195,7 +186,7 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 		return permissions.Request{}, false
 	}
 	r, err := e.store.Read(ctx, was.id)
-	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || !e.settings.Load().decidersValid(r) || e.stillAllowed(r) != nil {
+	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || !e.Settings().DecidersValid(r) || e.stillAllowed(r) != nil {
 		return permissions.Request{}, false
 	}
 	same := r
@@ -209,7 +200,7 @@ func (e *Engine) recentDecision(ctx context.Context, caller permissions.Caller, 
 		return permissions.Request{}, false
 	}
 	same.Digest = permissions.ComputeDigest(same)
-	if r.Tool != q.Tool && (!e.settings.Load().sameRoute(r, same) || e.stillAllowed(same) != nil) {
+	if r.Tool != q.Tool && (!e.Settings().SameRoute(r, same) || e.stillAllowed(same) != nil) {
 		return permissions.Request{}, false
 	}
 	return same, true

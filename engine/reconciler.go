@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -31,7 +32,7 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 		if err != nil || !there || r.State != permissions.Pending {
 			return err
 		}
-		s := e.settings.Load()
+		s := e.Settings()
 		if err := e.withhold(ctx, s, copies); err != nil {
 			return err
 		}
@@ -46,9 +47,9 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 		if e.reached(s, r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
-		var next permissions.Transition = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.stamp()}
+		var next permissions.Transition = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.clock.Stamp()}
 		if len(r.EscalateTo) > 0 {
-			next = permissions.Escalate{At: e.stamp()}
+			next = permissions.Escalate{At: e.clock.Stamp()}
 		}
 		c, err := e.registry.Resolve(ctx, id, next)
 		switch {
@@ -63,13 +64,13 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 }
 
 // plan returns the copies that r lacks, given those that it has, and the reasons why nobody else can be reached.
-func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
+func (e *Engine) plan(s *directory.Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
 	if r.State != permissions.Pending {
 		return nil, ""
 	}
 	var reasons []string
 	for _, name := range r.Asked {
-		person, ok := s.person(name)
+		person, ok := s.Person(name)
 		if !ok {
 			reasons = append(reasons, name+" is not configured")
 			continue
@@ -125,7 +126,7 @@ func (e *Engine) planFor(
 			return true
 		}
 		if old, tried := had[name]; tried {
-			if out := suspended(p, name); old.Failed == "" && out != nil {
+			if out := directory.AccountProblem(p, name); old.Failed == "" && out != nil {
 				why = append(why, out.Error())
 			} else if old.Failed != "" {
 				why = append(why, old.Failed)
@@ -187,7 +188,7 @@ func (e *Engine) groupChannel(p connectors.Person, r permissions.Request, have [
 // copyFor returns a copy that is still to be shown.
 func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, place string) permissions.Copy {
 	return permissions.Copy{
-		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: e.stamp(),
+		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: e.clock.Stamp(),
 	}
 }
 
@@ -216,7 +217,7 @@ func hold(c connectors.Connector, p connectors.Person, r permissions.Request) ti
 // suspended.
 func reach(c connectors.Connector, p connectors.Person) error {
 	err := reachNow(c, p)
-	if err == nil || errors.Is(err, connectors.ErrUnreachable) || suspended(p, c.Name()) != nil {
+	if err == nil || errors.Is(err, connectors.ErrUnreachable) || directory.AccountProblem(p, c.Name()) != nil {
 		return err
 	}
 	return nil
@@ -246,10 +247,10 @@ func isLost(err error) bool {
 
 // reached counts the recipients with a copy that was shown, or may still be. People who have lost their account or left
 // count only if they have voted on everything.
-func (e *Engine) reached(s *Settings, r permissions.Request, copies []permissions.Copy) int {
+func (e *Engine) reached(s *directory.Settings, r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
-		p, _ := s.person(c.Person)
+		p, _ := s.Person(c.Person)
 		door, on := e.connector(c.Connector)
 		left := on && c.Group == "" && c.Failed != "" && isLost(reach(door, p))
 		lost := (left || e.barred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
@@ -282,7 +283,7 @@ func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connector
 func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
 	for _, name := range r.Asked {
 		is := connectors.Asked{Name: name}
-		planned := e.stamp() // for people without a copy yet
+		planned := e.clock.Stamp() // for people without a copy yet
 		for _, c := range copies {
 			if c.Person != name {
 				continue
@@ -301,4 +302,32 @@ func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []per
 		}
 	}
 	return before, besides
+}
+
+// barred returns why nobody can answer what was sent to a person by a channel: the account is suspended, they are
+// locked, or they have no account there any more; nil if they can.
+func (e *Engine) barred(p connectors.Person, via string) error {
+	why := directory.AccountProblem(p, via)
+	if door := e.Pairer(via); why == nil && door != nil && p.Name != "" && p.Addresses[via] == "" {
+		c, _ := e.connector(via)
+		why = reach(c, p)
+	}
+	return why
+}
+
+// withhold fails the copies that were sent to an account that is suspended by now or no longer its person's. Copies in a
+// group are kept.
+func (e *Engine) withhold(ctx context.Context, s *directory.Settings, copies []permissions.Copy) error {
+	for i, cp := range copies {
+		p, _ := s.Person(cp.Person)
+		why := e.barred(p, cp.Connector)
+		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // a locked person's copy says so
+			continue
+		}
+		copies[i].Failed = why.Error()
+		if err := e.store.MarkFailed(ctx, copies[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

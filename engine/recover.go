@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
-	// page is how many rows are read at a time.
-	page = 500
 	// returnGrace is how long after a start callers may take to return before prompts show that nobody waits.
 	returnGrace = time.Minute
 )
@@ -23,7 +22,7 @@ const (
 // unknown amount, and earlier grants are not used.
 func (e *Engine) Recover(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{
-		e.readOwners, e.readPairings, e.readSuspensions, e.readLocks, e.readMoves, e.readWaits,
+		e.Directory.Read, e.readMoves, e.readWaits,
 	} {
 		if err := read(ctx); err != nil {
 			return err
@@ -82,14 +81,14 @@ func (e *Engine) Recover(ctx context.Context) error {
 func (e *Engine) catchUp(ctx context.Context) error {
 	for _, c := range e.dispatchers {
 		err := each(func(after permissions.ID) ([]permissions.ID, error) {
-			return e.store.StaleCopies(ctx, c.connector.Name(), after, page)
+			return e.store.StaleCopies(ctx, c.connector.Name(), after, shared.Page)
 		}, c.Enqueue)
 		if err != nil {
 			return err
 		}
 	}
 	return each(func(after permissions.ID) ([]permissions.ID, error) {
-		return e.store.RequestsWithoutCopies(ctx, after, page)
+		return e.store.RequestsWithoutCopies(ctx, after, shared.Page)
 	}, e.reconciler.Enqueue)
 }
 
@@ -104,7 +103,7 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 			do(id)
 			after = id
 		}
-		if len(ids) < page {
+		if len(ids) < shared.Page {
 			return nil
 		}
 	}
@@ -112,7 +111,7 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 
 // noteAbsence updates the prompts of pending requests whose callers have not returned after a start.
 func (e *Engine) noteAbsence(ctx context.Context) error {
-	for wait := returnGrace; timing.Pause(ctx, wait) == nil; wait = retryDelay {
+	for wait := returnGrace; timing.Pause(ctx, wait) == nil; wait = shared.RetryDelay {
 		err := e.everyPending(ctx, func(r permissions.Request) error {
 			e.registry.Measure(r)
 			if r.LeftAt.IsZero() && e.waits(r) == 0 {
@@ -131,7 +130,7 @@ func (e *Engine) noteAbsence(ctx context.Context) error {
 // everyPending calls do for each pending request, oldest first, until ctx ends.
 func (e *Engine) everyPending(ctx context.Context, do func(permissions.Request) error) error {
 	for after := permissions.ID(""); ctx.Err() == nil; {
-		pending, err := e.store.Pending(ctx, "", after, page)
+		pending, err := e.store.Pending(ctx, "", after, shared.Page)
 		if err != nil {
 			return err
 		}
@@ -141,45 +140,11 @@ func (e *Engine) everyPending(ctx context.Context, do func(permissions.Request) 
 				return err
 			}
 		}
-		if len(pending) < page {
+		if len(pending) < shared.Page {
 			return nil
 		}
 	}
 	return ctx.Err()
-}
-
-// Suspended lists what has been suspended since the store was restored, for the operator.
-func (e *Engine) Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error) {
-	if !id.Operator {
-		return permissions.Suspended{}, permissions.OperatorOnly()
-	}
-	all, err := e.store.Suspended(ctx)
-	return all, broken(err)
-}
-
-// Reinstate ends the suspension of what the names denote, or of everything without names, and returns it. It is for the
-// operator.
-func (e *Engine) Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error) {
-	if !id.Operator {
-		return permissions.Suspended{}, permissions.OperatorOnly()
-	}
-	who, err := e.Who(id)
-	if err != nil {
-		return permissions.Suspended{}, err
-	}
-	e.pairing.Lock()
-	defer e.pairing.Unlock()
-	back, err := e.store.Reinstate(ctx, names, who, id.Via, e.stamp())
-	if err != nil {
-		return permissions.Suspended{}, broken(err)
-	}
-	if len(back.Pairings) > 0 {
-		if err := e.readPairings(context.WithoutCancel(ctx)); err != nil {
-			return back, broken(err)
-		}
-		e.realignSoon()
-	}
-	return back, nil
 }
 
 // extension is the least time that a request with a waiting caller has left after an outage.
@@ -202,7 +167,7 @@ func (e *Engine) Refresh(ctx context.Context, connector string) ([]connectors.Pr
 func (e *Engine) LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error) {
 	copies, err := e.store.LiveCopies(ctx, connector, limit)
 	if err != nil {
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	}
 	return e.promptsOf(ctx, copies, func(permissions.Request) error { return nil })
 }
@@ -213,7 +178,7 @@ func (e *Engine) showPrompts(
 	e.redrawn.Add(1) // first: what is stored after that write is refreshed again
 	copies, err := e.store.ShowAgain(ctx, connector, anew)
 	if err != nil {
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	}
 	prompts, err := e.promptsOf(ctx, copies, also)
 	for _, cp := range copies {
@@ -238,12 +203,12 @@ func (e *Engine) promptsOf(
 		case errors.Is(err, permissions.ErrRow):
 			continue // settled: nothing changes any more
 		case err != nil:
-			return nil, broken(err)
+			return nil, shared.Broken(err)
 		}
 		if err := also(r); err != nil {
-			return nil, broken(err)
+			return nil, shared.Broken(err)
 		}
-		person, _ := e.settings.Load().person(cp.Person)
+		person, _ := e.Settings().Person(cp.Person)
 		prompts = append(prompts, e.prompt(r, cp, person, nil))
 	}
 	return prompts, nil
@@ -251,14 +216,14 @@ func (e *Engine) promptsOf(
 
 // extend gives a request more time if its caller waits.
 func (e *Engine) extend(ctx context.Context, r permissions.Request) error {
-	now := e.stamp()
+	now := e.clock.Stamp()
 	until := now.Add(extension)
 	if e.waits(r) == 0 || !r.Deadline.Before(until) {
 		return nil
 	}
-	s := e.settings.Load()
+	s := e.Settings()
 	most := s.Approvals.MaxTimeout
-	if route, found := s.route(r); found && route.Timeout > 0 {
+	if route, found := s.RouteOf(r); found && route.Timeout > 0 {
 		most = route.Timeout
 	}
 	if latest := r.CreatedAt.Add(most); until.After(latest) {

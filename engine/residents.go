@@ -8,6 +8,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -18,9 +19,6 @@ var _ agents.Approvals = approvals{}
 
 // Approvals returns the interface through which our own agents ask without waiting.
 func (e *Engine) Approvals() agents.Approvals { return approvals{e} }
-
-// longestPatience bounds how long before it is needed one of our own agents may ask for a permission.
-const longestPatience = 24 * time.Hour
 
 var (
 	errNoKey     = errors.New("a request of our own agent needs a key")
@@ -35,9 +33,9 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 	}
 	grants, err := c.engine.grants(ctx, caller)
 	if err != nil {
-		return permissions.Verdict{}, broken(err)
+		return permissions.Verdict{}, shared.Broken(err)
 	}
-	r, err := c.engine.draft(c.engine.settings.Load(), caller, q, grants, false)
+	r, err := c.engine.draft(c.engine.Settings(), caller, q, grants, false)
 	if err != nil {
 		return permissions.Verdict{}, err
 	}
@@ -53,14 +51,14 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 // Forbids implements [agents.Approvals].
 func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
-	return c.engine.settings.Load().policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
+	return c.engine.Settings().PolicyOf(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
 }
 
 // OverRate implements [agents.Approvals].
 func (c approvals) OverRate(caller permissions.Caller, tool string) bool {
-	s := c.engine.settings.Load()
+	s := c.engine.Settings()
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
-	return c.engine.tooOften(s, caller, s.policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto) > 0
+	return c.engine.tooOften(s, caller, s.PolicyOf(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto) > 0
 }
 
 // Held implements [agents.Approvals].
@@ -71,9 +69,9 @@ func (c approvals) Held(ctx context.Context, caller permissions.Caller, session 
 	}
 	grants, err := e.grants(ctx, caller)
 	if err != nil {
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	}
-	held := slices.Clone(e.settings.Load().Holdings[caller.Name])
+	held := slices.Clone(e.Settings().Holdings[caller.Name])
 	for _, g := range grants {
 		if g.Live(caller, session, e.clock.Now()) {
 			held = append(held, permissions.Missing(g.Tags, held)...)
@@ -106,7 +104,7 @@ func (c approvals) pose(
 	r, found, err := e.store.Keyed(ctx, caller.Name, q.Key)
 	switch {
 	case err != nil:
-		return permissions.Request{}, broken(err)
+		return permissions.Request{}, shared.Broken(err)
 	case found && !asksTheSame(caller, q, r):
 		return permissions.Request{}, permissions.KeyTaken()
 	case found:
@@ -128,7 +126,7 @@ func (c approvals) pose(
 // Posed implements [agents.Approvals].
 func (c approvals) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
 	r, found, err := c.engine.store.Keyed(ctx, caller.Name, key)
-	return r, found, broken(err)
+	return r, found, shared.Broken(err)
 }
 
 // Read implements [agents.Approvals]. The answer counts as collected: the session continues with it.
@@ -157,12 +155,12 @@ func (c approvals) Use(
 	if usedByAnother(r, call) {
 		return permissions.Request{}, permissions.Refused(permissions.ErrNoUse)
 	}
-	change, err := e.registry.Resolve(ctx, id, permissions.Use{Call: call, At: e.stamp()})
+	change, err := e.registry.Resolve(ctx, id, permissions.Use{Call: call, At: e.clock.Stamp()})
 	if err == nil && usedByAnother(change.After, call) { // another call was faster
 		err = permissions.ErrNoUse
 	}
 	if err != nil {
-		return permissions.Request{}, broken(permissions.Refused(err))
+		return permissions.Request{}, shared.Broken(permissions.Refused(err))
 	}
 	if !change.After.VoidAt.IsZero() { // its basis has ended
 		return permissions.Request{}, permissions.RevokedBasis()
@@ -184,9 +182,9 @@ func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 	}
 	grants, err := e.grants(ctx, r.Caller)
 	if err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
-	now := e.settings.Load().policy(r.Caller).Evaluate(r, grants, e.clock.Now())
+	now := e.Settings().PolicyOf(r.Caller).Evaluate(r, grants, e.clock.Now())
 	unasked := r.DecidedVia == permissions.ViaGrant
 	if len(permissions.Missing(r.Held, now.Held)) > 0 || unasked && now.Ask {
 		return permissions.RevokedBasis()
@@ -208,7 +206,7 @@ func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) err
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {
 		return nil
 	}
-	return broken(err)
+	return shared.Broken(err)
 }
 
 // Tell implements [agents.Approvals].
@@ -226,18 +224,18 @@ func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, se
 	e := c.engine
 	pending, err := e.store.PendingOfSession(ctx, "", session)
 	if err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	for _, id := range pending {
 		if err := c.cancel(ctx, id, ""); err != nil {
 			return err
 		}
 	}
-	ended, err := e.store.EndSessionGrants(ctx, session, e.stamp())
+	ended, err := e.store.EndSessionGrants(ctx, session, e.clock.Stamp())
 	for _, g := range ended {
 		e.registry.ForgetGrant(g.ID)
 	}
-	return broken(err)
+	return shared.Broken(err)
 }
 
 // waits returns how many callers wait for r. A session of ours always counts, even while it rests.
@@ -254,7 +252,7 @@ func (e *Engine) waits(r permissions.Request) int {
 func (e *Engine) Sessions(
 	ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
 ) ([]permissions.SessionView, error) {
-	who, err := e.sees(id)
+	who, err := e.Sees(id)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +263,7 @@ func (e *Engine) Sessions(
 		found, err = e.openSessions(ctx, who, after, limit)
 	}
 	if err != nil {
-		return nil, broken(err)
+		return nil, shared.Broken(err)
 	}
 	list := make([]permissions.SessionView, 0, len(found))
 	for _, s := range found {
@@ -283,7 +281,7 @@ func (e *Engine) openSessions(
 	ctx context.Context, who string, after permissions.ID, limit int,
 ) (mine []permissions.AgentSession, err error) {
 	for {
-		all, err := e.store.OpenSessions(ctx, after, page)
+		all, err := e.store.OpenSessions(ctx, after, shared.Page)
 		if err != nil {
 			return nil, err
 		}
@@ -296,7 +294,7 @@ func (e *Engine) openSessions(
 				return mine, nil
 			}
 		}
-		if len(all) < page {
+		if len(all) < shared.Page {
 			return mine, nil
 		}
 	}
@@ -313,7 +311,7 @@ func (e *Engine) Session(ctx context.Context, id connectors.Identity, session pe
 		err = permissions.UnknownSession(string(session))
 	}
 	if err != nil {
-		return permissions.SessionView{}, broken(err)
+		return permissions.SessionView{}, shared.Broken(err)
 	}
 	return e.sessionView(ctx, s)
 }
@@ -324,7 +322,7 @@ func (e *Engine) Debug(ctx context.Context, id connectors.Identity, session perm
 		return permissions.SessionView{}, err
 	}
 	if err := e.store.SetDebug(ctx, session, on); err != nil {
-		return permissions.SessionView{}, broken(err)
+		return permissions.SessionView{}, shared.Broken(err)
 	}
 	return e.Session(ctx, id, session)
 }
@@ -337,7 +335,7 @@ func (e *Engine) Executions(
 		return nil, err
 	}
 	all, err := e.store.ExecutionsOf(ctx, session, after, limit)
-	return all, broken(err)
+	return all, shared.Broken(err)
 }
 
 // Artifacts lists at most limit artifacts of a session after the one with that ID, to its person and to the operator:
@@ -349,7 +347,7 @@ func (e *Engine) Artifacts(
 		return nil, err
 	}
 	all, err := e.store.ArtifactsOf(ctx, session, execution, after, limit)
-	return all, broken(err)
+	return all, shared.Broken(err)
 }
 
 func (e *Engine) sessionView(ctx context.Context, s permissions.AgentSession) (permissions.SessionView, error) {
@@ -360,5 +358,5 @@ func (e *Engine) sessionView(ctx context.Context, s permissions.AgentSession) (p
 	if permissions.CodeOf(err) == permissions.CodeUnknown {
 		err = nil
 	}
-	return permissions.SessionView{Session: s, WaitsOn: r}, broken(err)
+	return permissions.SessionView{Session: s, WaitsOn: r}, shared.Broken(err)
 }

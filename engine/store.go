@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 )
@@ -12,6 +13,7 @@ import (
 // returns nil.
 type Store interface {
 	registry.Store
+	directory.Store
 	ChatStore
 	ResidentStore
 
@@ -66,8 +68,6 @@ type Store interface {
 	// AddToken stores a token. A token without a person whose name last had one is refused with
 	// [permissions.CodeInvalid].
 	AddToken(ctx context.Context, t permissions.Token, by, via string) error
-	// Tokens lists every token that is not revoked, by name.
-	Tokens(ctx context.Context) ([]permissions.Token, error)
 	// VerifyToken finds the token with that hash and records its use, to the minute; it refuses with
 	// [permissions.CodeToken] one that is unknown, suspended or not valid at now.
 	VerifyToken(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
@@ -80,34 +80,9 @@ type Store interface {
 	// [permissions.CodeUnknown].
 	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)
 
-	// Pair stores a pairing, replacing the person's earlier one, and returns that: its Address is empty without one. The
-	// account of another person is refused with [permissions.CodeNotYours]; an equal pairing changes nothing. A
-	// suspension of the account ends in the same commit.
-	Pair(ctx context.Context, p permissions.Pairing, by, via string) (was permissions.Pairing, err error)
-	// Pairings lists every pairing, by person.
-	Pairings(ctx context.Context) ([]permissions.Pairing, error)
-	// Unpair removes and returns a person's account at a channel, or refuses with [permissions.CodeUnknown]. A suspended
-	// account stays suspended, whoever is paired with it next.
-	Unpair(ctx context.Context, person, channel, by, via string, at time.Time) (permissions.Pairing, error)
-	// Suspend suspends an account of the person who, from a time until it is paired again: it may belong to somebody
-	// else. It is audited; repeating it changes nothing.
-	Suspend(ctx context.Context, via, address, who string, at time.Time) error
-	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
-
-	// Locks lists the locks, including those whose row was changed outside the store.
-	Locks(ctx context.Context) ([]permissions.Lock, error)
-	// PutLock stores a lock, replacing the earlier one, or ends it, as r says.
-	PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error
 	// ApprovedBy lists at most limit of the approvals that were not taken back and that a person helped to give since a
 	// time, unused ones first.
 	ApprovedBy(ctx context.Context, person string, since time.Time, limit int) ([]permissions.Request, error)
-
-	// Suspended lists what has been suspended since the store was restored.
-	Suspended(ctx context.Context) (permissions.Suspended, error)
-	// Reinstate ends the suspension of grants and tokens by id, and of pairings by [permissions.Pairing.Name]; without
-	// names, of everything. It returns what was reinstated. If a name denotes nothing suspended, it reinstates nothing
-	// and refuses with [permissions.CodeUnknown].
-	Reinstate(ctx context.Context, names []string, by, via string, at time.Time) (permissions.Suspended, error)
 
 	// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
 	ByNumber(ctx context.Context, number int64) (permissions.Request, []permissions.Copy, error)

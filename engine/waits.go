@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -30,7 +31,7 @@ func (e *Engine) Regret(
 func (e *Engine) regret(ctx context.Context, id permissions.ID, after time.Duration) error {
 	until := e.clock.Now().Add(after)
 	if err := e.store.KeepWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled, Until: until}); err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	e.mu.Lock()
 	e.regrets[id] = until
@@ -49,15 +50,15 @@ func (e *Engine) Hold(ctx context.Context, caller permissions.Caller, id permiss
 	w := permissions.Wait{Request: id, Kind: permissions.WaitDialog}
 	e.registry.Hold(id, held && r.State == permissions.Pending)
 	if !held {
-		return broken(e.store.DropWait(ctx, w))
+		return shared.Broken(e.store.DropWait(ctx, w))
 	}
 	if err := e.store.KeepWait(ctx, w); err != nil {
-		return broken(err)
+		return shared.Broken(err)
 	}
 	if r, err = e.store.Read(ctx, id); err != nil || r.State != permissions.Pending { // settled at this very moment
 		e.registry.Hold(id, false)
 	}
-	return broken(err)
+	return shared.Broken(err)
 }
 
 // KeepProcess records which process of this machine waits for a request of this caller, or deletes the record if the PID
@@ -68,9 +69,9 @@ func (e *Engine) KeepProcess(ctx context.Context, caller permissions.Caller, w p
 	}
 	w.Kind = permissions.WaitProcess
 	if w.PID == 0 {
-		return broken(e.store.DropWait(ctx, w))
+		return shared.Broken(e.store.DropWait(ctx, w))
 	}
-	return broken(e.store.KeepWait(ctx, w))
+	return shared.Broken(e.store.KeepWait(ctx, w))
 }
 
 // Processes returns the processes that waited when the daemon stopped, with their callers.
@@ -85,7 +86,7 @@ func (e *Engine) Processes(ctx context.Context) (all []permissions.Wait, callers
 			all, callers = append(all, w), append(callers, r.Caller)
 		}
 	}
-	return all, callers, broken(err)
+	return all, callers, shared.Broken(err)
 }
 
 // readWaits restores who waited when the daemon stopped. Cancelled calls get the same grace to return as all others.
@@ -124,7 +125,7 @@ func (e *Engine) rejoined(ctx context.Context, id permissions.ID) {
 // carryOut withdraws the requests of cancelled calls when their time comes, until ctx ends.
 func (e *Engine) carryOut(ctx context.Context) error {
 	for ctx.Err() == nil {
-		nap := retryDelay
+		nap := shared.RetryDelay
 		now := e.clock.Now()
 		e.mu.Lock()
 		all := maps.Clone(e.regrets)
@@ -149,7 +150,7 @@ func (e *Engine) carryOut(ctx context.Context) error {
 
 // withdrawRegretted withdraws the request of a cancelled call if nobody waits for it. Failures are retried.
 func (e *Engine) withdrawRegretted(ctx context.Context, id permissions.ID) (err error) {
-	work, done := context.WithTimeout(ctx, storeTime)
+	work, done := context.WithTimeout(ctx, shared.StoreTime)
 	defer done()
 	if e.registry.Waiting(id) == 0 {
 		_, err = e.registry.LeaveOrCancel(work, id, "", "")

@@ -8,6 +8,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -64,7 +65,7 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 func TestWider(t *testing.T) {
 	old := usual()
 	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, map[string]int{"read_*": 10, "*": 600}
-	if all := engine.Wider(old, old); len(all) != 0 {
+	if all := directory.Wider(old, old); len(all) != 0 {
 		t.Errorf("the same is wider: %q", all)
 	}
 	for name, c := range map[string]struct {
@@ -127,7 +128,7 @@ func TestWider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			next := old
 			c.change(&next)
-			if got := engine.Wider(old, next); !slices.Equal(got, c.want) {
+			if got := directory.Wider(old, next); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

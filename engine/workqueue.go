@@ -7,17 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
-	retryFirst = 500 * time.Millisecond
-	retryMost  = 30 * time.Second
 	// retryLeast is the shortest retry delay, whatever a channel says.
 	retryLeast = 20 * time.Millisecond
-	// idle is how long a queue without work sleeps, unless it is woken.
-	idle = time.Hour
 )
 
 // rank is the urgency of a request in its queue; lower is more urgent.
@@ -107,7 +104,7 @@ func (q *workQueue) next() (id permissions.ID, as rank, wait time.Duration) {
 	defer q.mu.Unlock()
 	now := q.elapsed()
 	if len(q.later) > 0 && now >= q.first {
-		q.first = now + idle
+		q.first = now + shared.Idle
 		for id, again := range q.later {
 			if again.at <= now {
 				q.add(id, again.as)
@@ -116,7 +113,7 @@ func (q *workQueue) next() (id permissions.ID, as rank, wait time.Duration) {
 			}
 		}
 	}
-	wait = idle
+	wait = shared.Idle
 	if len(q.later) > 0 {
 		wait = min(wait, q.first-now)
 	}
@@ -166,7 +163,7 @@ func (q *workQueue) finish(ctx context.Context, id permissions.ID, as rank, err 
 		q.later[id] = again
 	}
 	level := slog.LevelDebug
-	if delay > retryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often fixed by the retry
+	if delay > shared.RetryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often fixed by the retry
 		level = slog.LevelWarn
 	}
 	q.log.Log(ctx, level, "update prompts of a request: retrying", "request", id, "delay", delay, "err", err)
@@ -177,7 +174,7 @@ func (q *workQueue) delay(id permissions.ID, err error) time.Duration {
 	if u := (*unfinished)(nil); errors.As(err, &u) {
 		return max(u.after, retryLeast)
 	}
-	q.tries[id] = min(max(2*q.tries[id], retryFirst), retryMost)
+	q.tries[id] = min(max(2*q.tries[id], shared.RetryFirst), shared.RetryMost)
 	return q.tries[id]
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
@@ -333,7 +334,7 @@ func (d *daemon) reload(c *CLI) {
 		return
 	}
 	keepAgents(&next, d.began)
-	for _, what := range engine.Wider(d.inForce, next) {
+	for _, what := range directory.Wider(d.inForce, next) {
 		d.log.Warn("the new configuration allows more, or asks others", "what", what)
 	}
 	d.inForce = next

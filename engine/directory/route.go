@@ -1,7 +1,8 @@
-package engine
+package directory
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"reflect"
 	"slices"
@@ -29,7 +30,7 @@ type Settings struct {
 	Asking        map[string][]string // by hook dialect, the names of tools that only ask
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
-	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.policy].
+	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.PolicyOf].
 	Bonds    map[string]permissions.Binding // their persons: who is asked if no route says it
 	Policies map[string]permissions.Policy  // instead of Policy
 	Holdings map[string][]permissions.Tag   // granted by the configuration
@@ -37,9 +38,9 @@ type Settings struct {
 	owners map[string]string // persons by the caller names of their tokens; the engine fills it in
 }
 
-// policy returns the policy of a caller, with the holdings from the configuration. An agent started by one of ours has
+// PolicyOf returns the policy of a caller, with the holdings from the configuration. An agent started by one of ours has
 // the policy of that one and no holdings.
-func (s *Settings) policy(c permissions.Caller) permissions.Policy {
+func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 	p, found := inherited(s.Policies, c)
 	if !found {
 		p = s.Policy
@@ -101,9 +102,9 @@ type Limits struct {
 	RequestsPerHour, BytesPerHour int // of each caller, whatever settles its requests
 }
 
-// rate returns the unasked calls per minute of a tool and the pattern that says so: the tool's own name, otherwise the longest
+// Rate returns the unasked calls per minute of a tool and the pattern that says so: the tool's own name, otherwise the longest
 // matching pattern; of equally long ones, the one with the smallest number. It returns zero if none matches.
-func (l Limits) rate(tool string) (pattern string, n int) {
+func (l Limits) Rate(tool string) (pattern string, n int) {
 	if own := l.AutoPerMinute[tool]; own > 0 {
 		return tool, own
 	}
@@ -176,7 +177,7 @@ func (s *Settings) owner(c permissions.Caller) string {
 	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.UID >= 0 && p.UID == c.UID }); name == "" && i >= 0 {
 		name = s.People[i].Name
 	}
-	if _, known := s.person(name); !known {
+	if _, known := s.Person(name); !known {
 		return ""
 	}
 	return name
@@ -210,9 +211,9 @@ func (t Route) owned(owner string) Route {
 	return t
 }
 
-// route returns the first matching route, else for an agent of ours one to its own person; without people, everything
+// RouteOf returns the first matching route, else for an agent of ours one to its own person; without people, everything
 // goes to the operator. A route to a missing owner asks nobody.
-func (s *Settings) route(r permissions.Request) (Route, bool) {
+func (s *Settings) RouteOf(r permissions.Request) (Route, bool) {
 	if len(s.People) == 0 {
 		return Route{Ask: []string{OperatorName}, Quorum: 1}, true
 	}
@@ -228,17 +229,17 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 	return Route{}, false
 }
 
-// sameRoute reports whether two requests have the same route.
-func (s *Settings) sameRoute(a, b permissions.Request) bool {
-	one, found := s.route(a)
-	other, too := s.route(b)
+// SameRoute reports whether two requests have the same route.
+func (s *Settings) SameRoute(a, b permissions.Request) bool {
+	one, found := s.RouteOf(a)
+	other, too := s.RouteOf(b)
 	return found && too && reflect.DeepEqual(one, other)
 }
 
-// listener returns the person of that name if a caller may send them notices: its owner, or a person whom one of its
+// Listener returns the person of that name if a caller may send them notices: its owner, or a person whom one of its
 // routes may ask. An empty name is the owner. Other people are unknown to it, and the callers of a locked owner send
 // nothing.
-func (s *Settings) listener(c permissions.Caller, name string) (connectors.Person, error) {
+func (s *Settings) Listener(c permissions.Caller, name string) (connectors.Person, error) {
 	owner := s.owner(c)
 	if len(s.People) == 0 {
 		owner = OperatorName
@@ -247,8 +248,8 @@ func (s *Settings) listener(c permissions.Caller, name string) (connectors.Perso
 	if name == "" {
 		name = owner
 	}
-	p, known := s.person(name)
-	own, _ := s.person(owner)
+	p, known := s.Person(name)
+	own, _ := s.Person(owner)
 	switch {
 	case name == "":
 		return p, permissions.NobodyOwns(c.Name)
@@ -264,7 +265,7 @@ func (s *Settings) listener(c permissions.Caller, name string) (connectors.Perso
 func (s *Settings) tellable(c permissions.Caller, owner string) (people []string) {
 	add := func(names ...string) {
 		for _, name := range names {
-			if _, known := s.person(name); known && !slices.Contains(people, name) {
+			if _, known := s.Person(name); known && !slices.Contains(people, name) {
 				people = append(people, name)
 			}
 		}
@@ -283,18 +284,18 @@ func (s *Settings) tellable(c permissions.Caller, owner string) (people []string
 	return people
 }
 
-// keyboard reports whether the dialog of the asker's own program may answer r before people do: an open call that its
+// Keyboard reports whether the dialog of the asker's own program may answer r before people do: an open call that its
 // hook asks about, or an open question.
-func (s *Settings) keyboard(r permissions.Request) bool {
+func (s *Settings) Keyboard(r permissions.Request) bool {
 	if r.State != permissions.Pending || r.Hook == "" && r.Kind != permissions.KindClarification {
 		return false
 	}
-	t, found := s.route(r)
+	t, found := s.RouteOf(r)
 	return found && !t.NoKeyboard && r.Quorum <= 1 && t.Quorum <= 1
 }
 
-// person returns the person of a name. The implicit operator exists only without people.
-func (s *Settings) person(name string) (connectors.Person, bool) {
+// Person returns the person of a name. The implicit operator exists only without people.
+func (s *Settings) Person(name string) (connectors.Person, bool) {
 	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Name == name }); i >= 0 {
 		return s.People[i], true
 	}
@@ -326,9 +327,9 @@ func (s *Settings) Owner() connectors.Person {
 // sameAccount reports whether two aliases on a channel may belong to one account: an unknown one does not contradict.
 func sameAccount(then, now string) bool { return then == "" || now == "" || then == now }
 
-// identify returns the person whom an identity proves. A locked person is returned with false. If the person whose
+// Identify returns the person whom an identity proves. A locked person is returned with false. If the person whose
 // account runs the daemon is locked, the operator has a name without a person: it can unlock, and decides nothing.
-func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
+func (s *Settings) Identify(id connectors.Identity) (connectors.Person, bool) {
 	if id.Console || id.Operator {
 		p := s.Operator()
 		if id.Operator && p.Locked != "" {
@@ -344,4 +345,161 @@ func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 		return connectors.Person{}, false
 	}
 	return s.People[i], s.People[i].Locked == ""
+}
+
+// longestPatience bounds how long before it is needed one of our own agents may ask for a permission.
+const longestPatience = 24 * time.Hour
+
+// Direct sets the recipients and the deadline.
+func (s *Settings) Direct(r *permissions.Request) error {
+	route, found := s.RouteOf(*r)
+	asker := *r
+	if asker.Claimed { // routes match proven names
+		asker.Agent = ""
+	}
+	switch {
+	case !found:
+		return permissions.NoRoute(asker.Who())
+	case len(route.Ask) == 0:
+		return permissions.NoOwner(asker.Who())
+	}
+	r.Asked, r.Quorum, r.Group = slices.Clone(route.Ask), route.Quorum, route.Group
+	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout
+	if r.Kind == permissions.KindClarification {
+		usual = s.Approvals.ClarificationTimeout
+	}
+	if route.Timeout > 0 {
+		most = route.Timeout
+		if !r.TakesReplies() || slices.Contains(route.Kinds, r.Kind) {
+			usual = route.Timeout
+		}
+	}
+	if r.Caller.Ours() && r.Session == "" { // for a future run; the schedule sets the time
+		most = max(most, longestPatience)
+	}
+	wait := min(cmp.Or(r.Patience, usual), most)
+	if wait < time.Second {
+		return permissions.Invalid(fmt.Errorf("a timeout of %s is too short; it is at least 1s", wait))
+	}
+	r.Deadline = r.CreatedAt.Add(wait)
+	s.pace(r, route)
+	return nil
+}
+
+// pace schedules reminders and the escalation of r.
+func (s *Settings) pace(r *permissions.Request, route Route) {
+	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
+		r.Quorum = 1 // the first answer counts
+	}
+	for _, name := range route.Escalate.To {
+		if !slices.Contains(r.Asked, name) && !slices.Contains(r.EscalateTo, name) {
+			r.EscalateTo = append(r.EscalateTo, name)
+		}
+	}
+	if len(r.EscalateTo) > 0 {
+		r.EscalateAt = route.Escalate.Moment.of(r)
+	}
+	if r.Mode == permissions.ModeContinue {
+		return // it continues without an answer
+	}
+	for _, m := range s.Approvals.Remind {
+		if at := m.of(r); at.Before(r.Deadline) {
+			r.Reminders = append(r.Reminders, at.Truncate(time.Microsecond))
+		}
+	}
+	slices.SortFunc(r.Reminders, time.Time.Compare)
+	r.Reminders = spaced(r.Reminders)
+	if r.Timeout() < leastReminded {
+		r.Reminders = nil
+	}
+}
+
+const (
+	// leastReminded is the shortest time of a request with reminders.
+	leastReminded = 3 * time.Second
+	// leastApart is the shortest time between two reminders of a request.
+	leastApart = 10 * time.Second
+)
+
+// spaced returns the times that are not too soon after the previous one, in order.
+func spaced(all []time.Time) (kept []time.Time) {
+	for _, at := range all {
+		if n := len(kept); n == 0 || at.Sub(kept[n-1]) >= leastApart {
+			kept = append(kept, at)
+		}
+	}
+	return kept
+}
+
+// Asks returns the recipients of r under these settings: the current ones who are still configured and not locked, and
+// those whom the route of r names now. People who wait for an escalation keep waiting. The implicit operator, whom no
+// route names, does not replace people who were asked.
+func (s *Settings) Asks(r permissions.Request, at time.Time) permissions.Reroute {
+	gone := func(name string) bool {
+		p, known := s.Person(name)
+		return !known || p.Locked != ""
+	}
+	e := permissions.Reroute{
+		Asked:      slices.DeleteFunc(slices.Clone(r.Asked), gone),
+		EscalateTo: slices.DeleteFunc(slices.Clone(r.EscalateTo), gone),
+		Moved:      slices.DeleteFunc(slices.Clone(r.Votes), func(v permissions.Vote) bool { return !s.moved(v) }),
+		At:         at,
+	}
+	for _, name := range r.Asked {
+		if p, _ := s.Person(name); p.Locked != "" {
+			e.Locked = append(e.Locked, name)
+		}
+	}
+	route, found := s.RouteOf(r)
+	for _, name := range route.Ask {
+		if found && !gone(name) && name != OperatorName && !slices.Contains(e.Asked, name) {
+			e.Asked = append(e.Asked, name)
+		}
+	}
+	return e
+}
+
+// moved reports whether an allowing vote came from an account that is no longer its person's: whoever has it now could
+// vote again. A suspended account is still theirs.
+func (s *Settings) moved(v permissions.Vote) bool {
+	p, _ := s.Person(v.By)
+	channel, _, _ := strings.Cut(v.Account, ":")
+	_, allows := v.Answer.Scope()
+	return allows && v.Account != "" && !slices.Contains(p.Suspended, channel) && !slices.Contains(Accounts(p), v.Account)
+}
+
+// Suspends reports whether a recipient of r has lost an account.
+func (s *Settings) Suspends(r permissions.Request) bool {
+	return slices.ContainsFunc(r.Asked, func(name string) bool {
+		p, _ := s.Person(name)
+		return len(p.Suspended) > 0 || p.Locked != ""
+	})
+}
+
+// DecidersValid reports whether everybody who answered r is still configured and not locked.
+func (s *Settings) DecidersValid(r permissions.Request) bool {
+	stands := func(name string) bool {
+		p, known := s.Person(name)
+		return known && p.Locked == ""
+	}
+	return stands(r.DecidedBy) && !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return !stands(v.By) })
+}
+
+// Editable returns why r may not be answered in the asker's editor, or nil.
+func (s *Settings) Editable(r permissions.Request) error {
+	switch {
+	case !r.TakesReplies():
+		return permissions.AskersSide()
+	case !s.Editor || r.Caller.Ours():
+		return permissions.EditorOff()
+	case r.Caller.Name == permissions.Anonymous: // another anonymous caller could answer for this one
+		return permissions.TokenNeeded()
+	}
+	return nil
+}
+
+// HasAgent reports whether an agent of the daemon's own has that name.
+func (s *Settings) HasAgent(name string) bool {
+	_, ours := inherited(s.Bonds, permissions.Caller{Name: "agent:" + name})
+	return ours
 }

@@ -1,4 +1,4 @@
-package engine
+package timing
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// elapsed is the time since the machine was started, including suspension.
-func elapsed() time.Duration {
+// Elapsed is the time since the machine was started, including suspension.
+func Elapsed() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		return time.Since(began)

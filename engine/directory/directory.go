@@ -1,0 +1,272 @@
+// Package directory knows who is who: the people of the configuration with the accounts that were paired with them
+// (pairing.go), without those that are suspended (suspend.go), and who is locked (locks.go). Its [Settings] say who is
+// asked about a request (route.go).
+package directory
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
+)
+
+// Store keeps what the configuration does not say about people.
+type Store interface {
+	// Tokens lists every token that is not revoked, by name.
+	Tokens(ctx context.Context) ([]permissions.Token, error)
+
+	// Pair stores a pairing, replacing the person's earlier one, and returns that: its Address is empty without one. The
+	// account of another person is refused with [permissions.CodeNotYours]; an equal pairing changes nothing. A
+	// suspension of the account ends in the same commit.
+	Pair(ctx context.Context, p permissions.Pairing, by, via string) (was permissions.Pairing, err error)
+	// Pairings lists every pairing, by person.
+	Pairings(ctx context.Context) ([]permissions.Pairing, error)
+	// Unpair removes and returns a person's account at a channel, or refuses with [permissions.CodeUnknown]. A suspended
+	// account stays suspended, whoever is paired with it next.
+	Unpair(ctx context.Context, person, channel, by, via string, at time.Time) (permissions.Pairing, error)
+	// Suspend suspends an account of the person who, from a time until it is paired again: it may belong to somebody
+	// else. It is audited; repeating it changes nothing.
+	Suspend(ctx context.Context, via, address, who string, at time.Time) error
+	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
+
+	// Locks lists the locks, including those whose row was changed outside the store.
+	Locks(ctx context.Context) ([]permissions.Lock, error)
+	// PutLock stores a lock, replacing the earlier one, or ends it, as r says.
+	PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error
+
+	// Suspended lists what has been suspended since the store was restored.
+	Suspended(ctx context.Context) (permissions.Suspended, error)
+	// Reinstate ends the suspension of grants and tokens by id, and of pairings by [permissions.Pairing.Name]; without
+	// names, of everything. It returns what was reinstated. If a name denotes nothing suspended, it reinstates nothing
+	// and refuses with [permissions.CodeUnknown].
+	Reinstate(ctx context.Context, names []string, by, via string, at time.Time) (permissions.Suspended, error)
+}
+
+// Config are the parts of a [Directory].
+type Config struct {
+	Store    Store
+	Settings Settings
+	Clock    timing.Clock
+	Log      *slog.Logger
+
+	// Changed is called whenever other settings are in force. It must not call the directory.
+	Changed func()
+	// Realign has the pending requests follow the settings soon; moved: a person has another account.
+	Realign func(moved bool)
+	// Recovered has a person asked again in a channel.
+	Recovered func(ctx context.Context, via, person, group string) error
+}
+
+// Directory knows people and their accounts. It is safe for concurrent use.
+type Directory struct {
+	store     Store
+	clock     timing.Clock
+	log       *slog.Logger
+	changed   func()
+	realign   func(moved bool)
+	recovered func(ctx context.Context, via, person, group string) error
+
+	doors    map[string]connectors.Pairer
+	settings atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
+	base     atomic.Pointer[Settings] // as configured
+	pairing  sync.Mutex               // one pairing at a time
+
+	mu        sync.Mutex
+	pairings  []permissions.Pairing
+	owners    map[string]string // see Settings
+	suspended []permissions.Suspension
+	locks     []permissions.Lock
+	invited   map[string]invited // by code
+}
+
+// New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.Read].
+func New(c Config) *Directory {
+	d := &Directory{
+		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
+		doors: map[string]connectors.Pairer{}, invited: map[string]invited{},
+	}
+	d.base.Store(&c.Settings)
+	d.settings.Store(&c.Settings)
+	return d
+}
+
+// Connect adds the channels in which people can be paired.
+func (d *Directory) Connect(channels ...connectors.Connector) {
+	for _, c := range channels {
+		if door, can := c.(connectors.Pairer); can {
+			d.doors[c.Name()] = door
+		}
+	}
+}
+
+// Settings returns the settings in force.
+func (d *Directory) Settings() *Settings { return d.settings.Load() }
+
+// Pairer returns the channel of that name, if people can be paired there, or else nil.
+func (d *Directory) Pairer(via string) connectors.Pairer { return d.doors[via] }
+
+// Configure replaces the settings, and reports whether a person has another account than before.
+func (d *Directory) Configure(s Settings) (moved bool) {
+	was := d.base.Swap(&s)
+	d.refill()
+	return Readdressed(was.People, s.People)
+}
+
+// Read reads what is stored about people.
+func (d *Directory) Read(ctx context.Context) error {
+	for _, read := range []func(context.Context) error{d.ReadOwners, d.readPairings, d.readSuspensions, d.readLocks} {
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Who returns the name of the person behind an identity, or a refusal.
+func (d *Directory) Who(id connectors.Identity) (string, error) {
+	p, err := d.Person(id)
+	return p.Name, err
+}
+
+// Person returns the person behind an identity, or a refusal.
+func (d *Directory) Person(id connectors.Identity) (connectors.Person, error) {
+	p, known := d.settings.Load().Identify(id)
+	switch {
+	case p.Locked != "":
+		return connectors.Person{}, permissions.LockedOut(p.Locked)
+	case !known:
+		return connectors.Person{}, permissions.NotConfigured(id.UID)
+	}
+	return p, nil
+}
+
+// Sees returns whose requests an identity may see; empty, everybody's, for the operator.
+func (d *Directory) Sees(id connectors.Identity) (who string, err error) {
+	if who, err = d.Who(id); id.Operator {
+		who = ""
+	}
+	return who, err
+}
+
+// People returns everybody in the configuration with their paired accounts, without the suspended ones.
+func (d *Directory) People() []connectors.Person { return slices.Clone(d.settings.Load().People) }
+
+// Whose returns the person of a new token: the named one, else the person of the existing tokens of that name.
+func (d *Directory) Whose(ctx context.Context, name, person string) (string, error) {
+	if _, known := d.settings.Load().Person(person); person != "" && (!known || person == OperatorName) {
+		return "", permissions.Invalid(fmt.Errorf("nobody in people is called %q", person))
+	}
+	tokens, err := d.store.Tokens(ctx)
+	if err != nil {
+		return "", shared.Unread(err)
+	}
+	for _, t := range tokens {
+		switch {
+		case t.Name != name || t.Person == person:
+		case person == "":
+			person = t.Person
+		default:
+			return "", permissions.Invalid(fmt.Errorf("there is a token of %s that is not of %s; revoke it first, or write another name",
+				name, person))
+		}
+	}
+	return person, nil
+}
+
+// ReadOwners reads the owners of all tokens.
+func (d *Directory) ReadOwners(ctx context.Context) error {
+	tokens, err := d.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	owners := map[string]string{}
+	for _, t := range tokens {
+		if t.Person != "" {
+			owners[t.Caller(permissions.NoUID).Name] = t.Person
+		}
+	}
+	d.mu.Lock()
+	d.owners = owners
+	d.mu.Unlock()
+	d.refill()
+	return nil
+}
+
+// refill applies the pairings to the configuration and removes the suspended accounts.
+func (d *Directory) refill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := *d.base.Load()
+	s.owners = d.owners
+	s.People = d.filled()
+	for _, a := range d.suspended {
+		if d.doors[a.Via] != nil {
+			empty(s.People, a)
+		}
+	}
+	d.unconfirmed(s.People)
+	d.shut(s.People)
+	d.settings.Store(&s)
+	d.changed()
+}
+
+// filled returns everybody in the configuration, with their paired accounts. The lock is held.
+func (d *Directory) filled() []connectors.Person {
+	people := slices.Clone(d.base.Load().People)
+	for _, p := range d.pairings {
+		if door := d.doors[p.Via]; door != nil {
+			fill(people, p)
+		}
+	}
+	return people
+}
+
+// fill gives a person their paired account, unless the configuration gives them one, or gives it to another person: the
+// file wins. The account's alias on the channel applies either way.
+func fill(people []connectors.Person, p permissions.Pairing) {
+	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return o.Addresses[p.Via] == p.Address })
+	for i, o := range people {
+		if o.Name == p.Person && o.Addresses[p.Via] == "" && !taken {
+			people[i] = o.At(p.Via, p.Address)
+		}
+		if p.Alias != "" && people[i].Addresses[p.Via] == p.Address {
+			people[i] = people[i].Alias(p.Via, p.Alias)
+		}
+	}
+}
+
+// UnknownPerson refuses an unknown name and lists the known ones.
+func (d *Directory) UnknownPerson(name string) error {
+	people := d.base.Load().People
+	names := make([]string, len(people))
+	for i, p := range people {
+		names[i] = p.Name
+	}
+	known := "there are " + strings.Join(names, ", ")
+	if near := permissions.Nearest(name, names); near != "" {
+		known = "did you mean " + near + "? " + known
+	}
+	if len(people) == 0 {
+		known = "there are no people; write them there"
+	}
+	return permissions.NoPerson(name, known)
+}
+
+// Readdressed reports whether a person has another account than before.
+func Readdressed(before, now []connectors.Person) bool {
+	return slices.ContainsFunc(now, func(p connectors.Person) bool {
+		return slices.ContainsFunc(before, func(o connectors.Person) bool {
+			return o.Name == p.Name && !maps.Equal(o.Addresses, p.Addresses)
+		})
+	})
+}

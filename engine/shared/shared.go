@@ -1,0 +1,45 @@
+// Package shared has what the services of the engine share: how long and how much they do at a time, and what they say when
+// the store fails.
+package shared
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// StoreTime bounds one unit of work at the store, even after its caller has left.
+	StoreTime = 10 * time.Second
+	// Page is how many rows are read at a time.
+	Page = 500
+	// RetryDelay is the delay before a failed store operation is retried.
+	RetryDelay = time.Second
+	// RetryFirst and RetryMost bound the growing delays of what is retried until it works.
+	RetryFirst, RetryMost = 500 * time.Millisecond, 30 * time.Second
+	// Idle is how long a worker without work sleeps, unless it is woken.
+	Idle = time.Hour
+)
+
+// Noting returns a context for writing something down about a caller or a chat that may have disconnected.
+func Noting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), StoreTime)
+}
+
+// Broken turns a store failure into the refusal that the asker reads; other errors are returned unchanged.
+func Broken(err error) error {
+	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
+		return permissions.Broken(err.Error())
+	}
+	return Unread(err)
+}
+
+// Unread is Broken for read operations.
+func Unread(err error) error {
+	if errors.Is(err, permissions.ErrBroken) {
+		return permissions.Unreadable(err.Error())
+	}
+	return err
+}
