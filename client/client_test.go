@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -47,20 +46,18 @@ func decide(t *testing.T, desk *wiretest.Desk, a permissions.Answer) <-chan perm
 	go func() {
 		wiretest.Eventually(t, "asked", func() bool { return len(desk.PendingIDs()) == 1 })
 		id := desk.PendingIDs()[0]
-		wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(id) > 0 })
-		change, err := desk.Registry.Resolve(context.Background(), id, permissions.Cast{
-			Vote: permissions.Vote{By: "fay", Via: "telegram", Answer: a, At: time.Now()},
-		})
+		wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(id) > 0 })
+		r, err := desk.Decide(id, a, "")
 		if err != nil {
 			t.Errorf("decide: %v", err)
 		}
-		asked <- change.After
+		asked <- r
 	}()
 	return asked
 }
 
 func TestTheThreeWaysOfAsking(t *testing.T) {
-	desk, socket := wiretest.NewDesk(), wiretest.Socket(t)
+	desk, socket := wiretest.NewDesk(t), wiretest.Socket(t)
 	serve(t, desk, socket, "127.0.0.1:0")
 	c := newClient(t, client.Options{Socket: socket})
 	more := client.Question{
@@ -124,7 +121,7 @@ func TestWhatIsNotAQuestionIsNotAsked(t *testing.T) {
 }
 
 func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	url, stop := serve(t, desk, wiretest.Socket(t), "127.0.0.1:0")
 	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
@@ -196,7 +193,7 @@ func TestOptionsThatLeadNowhereAreRefused(t *testing.T) {
 
 // What permits nothing may be answered where the agent runs, and a call that began without waiting goes on.
 func TestAnEditorAnswers(t *testing.T) {
-	desk, socket := wiretest.NewDesk(), wiretest.Socket(t)
+	desk, socket := wiretest.NewDesk(t), wiretest.Socket(t)
 	serve(t, desk, socket, "127.0.0.1:0")
 	c := newClient(t, client.Options{Socket: socket})
 	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look", Call: "call-1"}

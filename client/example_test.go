@@ -20,7 +20,10 @@ func daemon(answer permissions.Answer) (socket string, stop func()) {
 		panic(err)
 	}
 	socket = filepath.Join(folder, "agent.sock")
-	desk := wiretest.NewDesk()
+	desk, err := wiretest.OpenDesk(folder)
+	if err != nil {
+		panic(err)
+	}
 	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		panic(err)
@@ -34,10 +37,8 @@ func daemon(answer permissions.Answer) (socket string, stop func()) {
 		defer look.Stop()
 		for range look.C {
 			for _, id := range desk.PendingIDs() {
-				if desk.Registry.Waiting(id) > 0 {
-					_, _ = desk.Registry.Resolve(ctx, id, permissions.Cast{
-						Vote: permissions.Vote{By: "fay", Via: "telegram", Answer: answer, At: time.Now()},
-					})
+				if desk.Waiters(id) > 0 {
+					_, _ = desk.Decide(id, answer, "")
 					return
 				}
 			}
@@ -47,6 +48,7 @@ func daemon(answer permissions.Answer) (socket string, stop func()) {
 		<-answered
 		cancel()
 		<-served
+		_ = desk.Store.Close()
 		_ = os.RemoveAll(folder)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -48,10 +49,7 @@ func newClient(t *testing.T, socket string, tokenFile ...string) *client.Client 
 // decide is fay's answer.
 func decide(t *testing.T, desk *wiretest.Desk, id permissions.ID, a permissions.Answer) {
 	t.Helper()
-	_, err := desk.Registry.Resolve(context.Background(), id, permissions.Cast{
-		Vote: permissions.Vote{By: "fay", Via: "telegram", Answer: a, At: time.Now()},
-	})
-	if err != nil {
+	if _, err := desk.Decide(id, a, ""); err != nil {
 		t.Errorf("decide: %v", err)
 	}
 }
@@ -69,7 +67,7 @@ func ask(t *testing.T, socket, body string) (int, wire.Request) {
 }
 
 func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket)
 
@@ -77,24 +75,32 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	if w.State != permissions.Pending || w.Caller == "" || !w.Claimed || *w.Agent != "deploy-1" || w.Code != "" {
 		t.Fatalf("opened as %+v", w)
 	}
-	desk.Delivered(w.ID)
+	desk.Deliver(t, w.ID)
 	s, err := c.Get(t.Context(), w.ID, 0)
 	if err != nil || s.Request.ID != w.ID || len(s.Copies) != 1 || s.Copies[0].Connector != "telegram" {
 		t.Errorf("read as %+v, %v", s, err)
 	}
-	reader, _, err := desk.Registry.Attach(t.Context(), w.ID) // a reader does not count as a waiting call
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Leave(t.Context())
-	joined, _, err := desk.Registry.Join(t.Context(), w.ID, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := permissions.CallerUID(os.Getuid())
+	reading, done := context.WithCancel(t.Context())
+	reader := make(chan error, 1) // a reader does not count as a waiting call
+	go func() { reader <- desk.WaitSettled(reading, me, w.ID) }()
+	q := wiretest.Question("docs")
+	q.Agent, q.Claimed, q.Call = "deploy-1", true, "other"
+	waiting, leave := context.WithCancel(t.Context())
+	joined := make(chan error, 1)
+	go func() { _, err := desk.Ask(waiting, me, q); joined <- err }()
+	wiretest.Eventually(t, "both wait", func() bool { return desk.Waiters(w.ID) == 2 }) // the first keeps its place for a while
 	if s, err = c.Leave(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("forgone while another call waits: %v, %v", s.Request.State, err)
 	}
-	joined.Leave(t.Context())
+	leave()
+	done()
+	if err := <-joined; !errors.Is(err, context.Canceled) {
+		t.Errorf("the other call: %v", err)
+	}
+	if err := <-reader; err != nil {
+		t.Errorf("the reader: %v", err)
+	}
 	if s, err = c.Leave(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Cancelled {
 		t.Errorf("forgone by the last one: %v, %v", s.Request.State, err)
 	}
@@ -111,7 +117,7 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 }
 
 func TestAnotherAccountsRequestIsUnknown(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -130,7 +136,7 @@ func TestAnotherAccountsRequestIsUnknown(t *testing.T) {
 }
 
 func TestALongPollReturnsWithTheAnswer(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
 	type read struct {
@@ -143,7 +149,7 @@ func TestALongPollReturnsWithTheAnswer(t *testing.T) {
 		s, err := c.Get(context.Background(), w.ID, wire.MaxWait)
 		answer <- read{s, err}
 	}()
-	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(w.ID) == 1 })
 	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
 	if got := <-answer; got.err != nil || got.s.Request.DecidedBy != "fay" {
 		t.Errorf("read %+v, %v", got.s.Request, got.err)
@@ -151,7 +157,7 @@ func TestALongPollReturnsWithTheAnswer(t *testing.T) {
 }
 
 func TestWhatIsWrongIsRefusedAsAProblem(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	asked := make(chan permissions.Request, 100)
 	desk.Asks = func(_ permissions.Caller, q permissions.Request) { asked <- q }
 	serve(t, socket, desk)
@@ -211,7 +217,7 @@ func TestWhatIsWrongIsRefusedAsAProblem(t *testing.T) {
 }
 
 func TestLargeDetailsAreTaken(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	details := strings.Repeat(`\n`, permissions.MaxDetails)
 	status, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs","details":"`+details+`"}`)
@@ -221,19 +227,19 @@ func TestLargeDetailsAreTaken(t *testing.T) {
 }
 
 func TestTheLimitSaysWhenToComeBack(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
-	desk.Limit = 1
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	desk.Configure(func(s *engine.Settings) { s.Limits.PendingPerCaller = 1 })
 	serve(t, socket, desk)
 	ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"one"}`)
 	_, err := newClient(t, socket).Put(t.Context(), wiretest.Question("two"))
 	var refusal *permissions.Refusal
-	if !errors.As(err, &refusal) || *refusal != *permissions.Limit(time.Minute) {
+	if !errors.As(err, &refusal) || *refusal != *permissions.Limit(10*time.Second, "pending_per_caller") {
 		t.Errorf("one too many: %+v", err)
 	}
 }
 
 func TestABrokenStoreIsNotReady(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket)
 	if err := c.Ready(t.Context()); err != nil {
@@ -251,8 +257,8 @@ func TestABrokenStoreIsNotReady(t *testing.T) {
 
 func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk())
-	second := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})
+	serve(t, socket, wiretest.NewDesk(t))
+	second := api.New(api.Options{Desk: wiretest.NewDesk(t), Socket: socket, Log: wiretest.Quiet})
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another daemon serves here") {
 		t.Errorf("a second daemon: %v", err)
 	}
@@ -260,7 +266,7 @@ func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 
 // A cancelled call's request is withdrawn after the given delay. An invalid delay withdraws nothing.
 func TestACancelledCallIsWithdrawnLater(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket)
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
@@ -272,7 +278,8 @@ func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 	if r, err := c.CancelAfter(t.Context(), w.ID, time.Minute); err != nil || r.Request.State != permissions.Pending {
 		t.Errorf("%s, %v", r.Request.State, err)
 	}
-	if !slices.Equal(desk.Regretted, []time.Duration{time.Minute}) {
-		t.Errorf("it stands for %v", desk.Regretted)
+	kept, err := desk.Store.Waits(t.Context())
+	if err != nil || len(kept) != 1 || kept[0].Request != w.ID || time.Until(kept[0].Until).Round(time.Minute) != time.Minute {
+		t.Errorf("it stands until %+v, %v", kept, err)
 	}
 }

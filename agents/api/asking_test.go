@@ -37,7 +37,7 @@ func background(ctx context.Context, c *client.Client, q permissions.Request) (t
 }
 
 func TestAskWaitsForTheAnswer(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	var mu sync.Mutex
 	calls := map[string]bool{}
 	desk.Asks = func(c permissions.Caller, q permissions.Request) {
@@ -51,7 +51,7 @@ func TestAskWaitsForTheAnswer(t *testing.T) {
 	serve(t, socket, desk)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("docs"))
 	w := <-told
-	desk.Delivered(w.ID)
+	desk.Deliver(t, w.ID)
 	if shown := <-told; len(shown.Delivered) != 1 || shown.ID != w.ID {
 		t.Errorf("shown: %+v", shown)
 	}
@@ -71,7 +71,7 @@ func TestAskWaitsForTheAnswer(t *testing.T) {
 }
 
 func TestARefusalEndsAsking(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	_, err := newClient(t, socket).Put(t.Context(), permissions.Request{Kind: "wish"})
 	var refusal *permissions.Refusal
@@ -89,7 +89,7 @@ func TestNoDaemonIsToldAtOnce(t *testing.T) {
 }
 
 func TestLeavingIsNotCancelling(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	asked := make(chan struct{}, 100)
 	desk.Asks = func(permissions.Caller, permissions.Request) { asked <- struct{}{} }
 	serve(t, socket, desk)
@@ -99,29 +99,29 @@ func TestLeavingIsNotCancelling(t *testing.T) {
 	w := <-told
 	<-asked
 	<-asked // between two calls the waiter is kept; the second call takes it over
-	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(w.ID) == 1 })
 	cancel()
 	got := <-done
 	if !errors.Is(got.err, context.Canceled) || got.r.ID != w.ID || got.r.State != permissions.Pending {
 		t.Errorf("left with %v, %v", got.r.State, got.err)
 	}
-	wiretest.Eventually(t, "nobody waits", func() bool { return desk.Registry.Waiting(w.ID) == 0 })
+	wiretest.Eventually(t, "nobody waits", func() bool { return desk.Waiters(w.ID) == 0 })
 	if s, err := c.Get(t.Context(), w.ID, 0); err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("the request is %v, %v", s.Request.State, err)
 	}
 }
 
 func TestARestartIsSurvived(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	stop := serve(t, socket, desk)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
 	w := <-told
-	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(w.ID) == 1 })
 	if took := stop(); took > time.Second {
 		t.Errorf("stopping in the middle of a long poll took %s", took)
 	}
 	serve(t, socket, desk)
-	wiretest.Eventually(t, "it waits again", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	wiretest.Eventually(t, "it waits again", func() bool { return desk.Waiters(w.ID) == 1 })
 	decide(t, desk, w.ID, permissions.Deny)
 	if got := <-done; got.err != nil || got.r.State != permissions.Denied || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
@@ -130,7 +130,7 @@ func TestARestartIsSurvived(t *testing.T) {
 
 // TestAStoreThatFailsIsWaitedFor: the request stays pending, and people can answer it when the store is back.
 func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	asker, lost := newClient(t, socket), make(chan error, 100)
 	asker.Lost = func(err error) { lost <- err }
@@ -157,7 +157,7 @@ func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 }
 
 func TestWhatWasDecidedDuringARestartIsTold(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	stop := serve(t, socket, desk)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
 	w := <-told
@@ -170,7 +170,7 @@ func TestWhatWasDecidedDuringARestartIsTold(t *testing.T) {
 }
 
 func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	stop := serve(t, socket, desk)
 	q := wiretest.Question("x")
 	q.Patience = 1500 * time.Millisecond
@@ -187,7 +187,7 @@ func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
 }
 
 func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	stop := serve(t, socket, desk)
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := background(ctx, newClient(t, socket), wiretest.Question("x"))
@@ -202,7 +202,7 @@ func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
 // A daemon that dies before it answers may have stored the question, so the question is asked again.
 func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 	t.Run("D7/a lost first answer", func(t *testing.T) {
-		socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+		socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 		l, err := server.Listen(socket, "")
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +236,7 @@ func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 
 // An approval for once goes to one call; the other call's question becomes a new request, which its caller follows.
 func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	q := wiretest.Question("both")
 	first, firstDone := background(t.Context(), newClient(t, socket), q)
@@ -245,7 +245,7 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	if joined := <-second; joined.ID != w.ID {
 		t.Fatalf("the second did not join: %s, %s", joined.ID, w.ID)
 	}
-	wiretest.Eventually(t, "both wait", func() bool { return desk.Registry.Waiting(w.ID) == 2 })
+	wiretest.Eventually(t, "both wait", func() bool { return desk.Waiters(w.ID) == 2 })
 	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
 	if got := <-firstDone; got.err != nil || got.r.ID != w.ID {
 		t.Errorf("the first: %v, %v", got.r.ID, got.err)
@@ -271,9 +271,7 @@ func (h *hasty) AskDeferred(
 ) (*permissions.Request, error) {
 	if !h.asked.Swap(true) {
 		r, err := h.Desk.AskDeferred(ctx, c, question)
-		_, decided := h.Registry.Resolve(context.Background(), r.ID, permissions.Cast{
-			Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: time.Now()},
-		})
+		_, decided := h.Decide(r.ID, permissions.Allow(permissions.Once), "")
 		return r, errors.Join(err, decided)
 	}
 	if !h.redeemed.Swap(true) {
@@ -285,7 +283,7 @@ func (h *hasty) AskDeferred(
 }
 
 func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &hasty{Desk: wiretest.NewDesk()}
+	socket, desk := wiretest.Socket(t), &hasty{Desk: wiretest.NewDesk(t)}
 	serve(t, socket, desk)
 	s, err := newClient(t, socket).Put(t.Context(), wiretest.Question("x"))
 	if err != nil || s.Request.State != permissions.Approved || !desk.redeemed.Load() {

@@ -15,7 +15,7 @@ import (
 // TestACallDeclaresNothingAboutItsCaller: only the socket and the token determine the caller, its rights and its role. Claims in
 // a body or query are refused, and those in headers ignored, except that an invalid token is refused too.
 func TestACallDeclaresNothingAboutItsCaller(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	type asking struct {
 		caller permissions.Caller
 		q      permissions.Request

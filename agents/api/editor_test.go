@@ -13,7 +13,7 @@ import (
 // A question is submitted without waiting and answered with the result of an editor's dialog; the continuing call gets that
 // answer.
 func TestAnEditorAnswersOverTheSocket(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket)
 	q := permissions.Request{Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"}, Call: "call-1"}
@@ -23,7 +23,7 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 	}
 	q.ID = s.Request.ID
 	_, done := background(t.Context(), c, q)
-	wiretest.Eventually(t, "it waits", func() bool { return desk.Registry.Waiting(q.ID) == 1 })
+	wiretest.Eventually(t, "it waits", func() bool { return desk.Waiters(q.ID) == 1 })
 
 	refused := func(err error, code permissions.Code) {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 
 // Refusals are audited, so an invalid answer is rejected before that.
 func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	body := `{"answer":"` + strings.Repeat("a", 65) + `","digest":"` + permissions.Digest{1}.String() + `"}`
 	status, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, "/v1/requests/x/answer", "application/json", body)

@@ -21,7 +21,7 @@ func FuzzBearer(f *testing.F) {
 		f.Add(header, "", false, false)
 		f.Add(header, "Bearer $T", true, true)
 	}
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(f)
 	secret, _, err := desk.CreateToken(context.Background(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		f.Fatal(err)

@@ -70,7 +70,7 @@ type doors struct {
 
 func openDoors(t *testing.T) doors {
 	t.Helper()
-	d := doors{desk: wiretest.NewDesk()}
+	d := doors{desk: wiretest.NewDesk(t)}
 	d.owner, d.other = newToken(t, d.desk, "deploy", 0), newToken(t, d.desk, "other", 0)
 	open := func(anonymous bool) (string, string) {
 		socket := wiretest.Socket(t)

@@ -20,7 +20,7 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 })
 
 func TestMountedHandlersUseTheSameAuthentication(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet, Mounts: map[string]http.Handler{
 		"/mcp": echo, "POST /hook/{dialect}": echo,
 	}})

@@ -13,7 +13,7 @@ import (
 // An agent that calls too often is told to slow down; health checks and other agents are not affected.
 func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 	t.Run("F2/one caller takes all turns", func(t *testing.T) {
-		desk := wiretest.NewDesk()
+		desk := wiretest.NewDesk(t)
 		greedy, modest := newToken(t, desk, "greedy", 0), newToken(t, desk, "modest", 0)
 		at := "http://" + serveTCP(t, desk, api.Options{CallsPerSecond: 5, TCP: &api.TCP{}})
 		c := wiretest.Trusting(t, nil, "")
@@ -55,7 +55,7 @@ func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 
 // A rate-limited client slows down, and its question still succeeds.
 func TestAClientSlowsDownAndGoesOnWaiting(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	s := api.New(api.Options{Desk: desk, Socket: socket, CallsPerSecond: 1, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)

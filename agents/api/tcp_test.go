@@ -59,7 +59,7 @@ func get(t *testing.T, c *http.Client, url, host, token string, more ...string) 
 }
 
 func TestTheHostsOfAListenerAreThoseThatWereNamed(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	token := newToken(t, desk, "deploy", 0)
 	certFile, keyFile, trust := wiretest.Certificate(t, t.TempDir(), "daycared.example", "*.agents.example", "192.0.2.7")
 	secure := serveTCP(t, desk, api.Options{TCP: &api.TCP{CertFile: certFile, KeyFile: keyFile}})
@@ -95,7 +95,7 @@ func TestTheHostsOfAListenerAreThoseThatWereNamed(t *testing.T) {
 
 // A proxy's claims about the client are ignored, and nobody is admitted through it without a token.
 func TestAProxysClaimsAreIgnored(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	callers := make(chan permissions.Caller, 1)
 	whoami := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { callers <- api.CallerOf(r.Context()) })
 	at := "http://" + serveTCP(t, desk, api.Options{
@@ -115,7 +115,7 @@ func TestAProxysClaimsAreIgnored(t *testing.T) {
 }
 
 func TestARenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
-	desk, folder := wiretest.NewDesk(), t.TempDir()
+	desk, folder := wiretest.NewDesk(t), t.TempDir()
 	certFile, keyFile, first := wiretest.Certificate(t, folder, "first.example")
 	log := lines{text: make(chan string, 100)}
 	at := "https://" + serveTCP(t, desk, api.Options{
@@ -161,7 +161,7 @@ func TestAListenerThatCannotBeOpenedIsAnError(t *testing.T) {
 		"listen for agents":    {Address: taken.Addr().String()},
 	} {
 		socket := wiretest.Socket(t)
-		s := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, TCP: &o, Log: wiretest.Quiet})
+		s := api.New(api.Options{Desk: wiretest.NewDesk(t), Socket: socket, TCP: &o, Log: wiretest.Quiet})
 		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -174,7 +174,7 @@ func TestAListenerThatCannotBeOpenedIsAnError(t *testing.T) {
 // Connections are limited per address and in total.
 func TestConnectionsOverTCPAreCounted(t *testing.T) {
 	t.Run("F3/connections over TCP", func(t *testing.T) {
-		at := serveTCP(t, wiretest.NewDesk(), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})
+		at := serveTCP(t, wiretest.NewDesk(t), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})
 		dial := func() net.Conn {
 			c, err := net.Dial("tcp", at)
 			if err != nil {

@@ -27,7 +27,7 @@ var operator = connectors.Identity{Operator: true}
 // newToken creates a token.
 func newToken(t *testing.T, desk *wiretest.Desk, name string, expires time.Duration) string {
 	t.Helper()
-	secret, _, err := desk.CreateToken(t.Context(), operator, name, "", expires)
+	secret, _, err := desk.CreateToken(t.Context(), operator, name, "fay", expires)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func present(t *testing.T, c *http.Client, method, path, body string, authorizat
 
 // A presented token determines the caller on every route. An invalid one is refused and does not fall back to the account.
 func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	asked := make(chan permissions.Caller, 100)
 	desk.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
 	serve(t, socket, desk)
@@ -144,7 +144,7 @@ func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
 }
 
 func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	asked := make(chan permissions.Caller, 100)
 	desk.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
 	serve(t, socket, desk)
@@ -179,7 +179,7 @@ func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
 // A token file may be empty for a moment while it is replaced; a waiting call goes on. Here the file is a pipe, whose writer
 // knows when it is read.
 func TestATokenFileThatIsBeingReplacedEndsNoWait(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	file := filepath.Join(t.TempDir(), "token")
 	good, pipe := file+".good", file+".pipe"
@@ -213,7 +213,7 @@ func isRefusal(err error, code permissions.Code) bool {
 }
 
 func TestATokenFileThatIsNoneIsAnError(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	asked := make(chan permissions.Caller, 10)
 	desk.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
 	serve(t, socket, desk)
@@ -254,7 +254,7 @@ func (l lines) Write(b []byte) (int, error) {
 
 func TestATokenIsNotLogged(t *testing.T) {
 	t.Run("G3/an agent's token", func(t *testing.T) {
-		socket, desk := wiretest.Socket(t), &leaky{Desk: wiretest.NewDesk()}
+		socket, desk := wiretest.Socket(t), &leaky{Desk: wiretest.NewDesk(t)}
 		log := lines{text: make(chan string, 100)}
 		s := api.New(api.Options{Desk: desk, Socket: socket, Log: slog.New(slog.NewTextHandler(log, nil))})
 		if err := s.Listen(); err != nil {

@@ -77,9 +77,7 @@ func pending(t *testing.T, desk *wiretest.Desk) permissions.ID {
 
 func decide(t *testing.T, desk *wiretest.Desk, id permissions.ID, a permissions.Answer, why string) {
 	t.Helper()
-	if _, err := desk.Registry.Resolve(t.Context(), id, permissions.Cast{Vote: permissions.Vote{
-		By: "fay", Via: "telegram", Answer: a, Comment: why, At: time.Now(),
-	}}); err != nil {
+	if _, err := desk.Decide(id, a, why); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,7 +92,7 @@ func state(t *testing.T, desk *wiretest.Desk, id permissions.ID) permissions.Sta
 }
 
 func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	desk.Asks = func(c permissions.Caller, q permissions.Request) {
 		if c != uid || q.Hook != "claude-code" || q.Tool != "Bash" || q.Session != "3f9c" || q.Host == "" {
 			t.Errorf("%+v asks %+v", c, q)
@@ -144,7 +142,7 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 			if err := os.Symlink(c.leads, link); err != nil {
 				t.Fatal(err)
 			}
-			desk := wiretest.NewDesk()
+			desk := wiretest.NewDesk(t)
 			want := filepath.Join(folder, c.want)
 			desk.Asks = func(_ permissions.Caller, q permissions.Request) {
 				if q.Cwd != want || q.AffectedPath != want+"/a" {
@@ -196,7 +194,7 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			desk, done := wiretest.NewDesk(), make(chan hooks.Verdict, 1)
+			desk, done := wiretest.NewDesk(t), make(chan hooks.Verdict, 1)
 			go func() { done <- hooks.Decide(t.Context(), desk, uid, call, time.Minute) }()
 			id := pending(t, desk)
 			turn(c.then)
@@ -210,7 +208,7 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 
 // Without an answer in time the call is denied; the request stays pending, and the same call joins it.
 func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	address, _ := serve(t, desk)
 	got := <-post(t.Context(), address+"/hook/claude-code?within=1s", bash)
 	if got.status != 200 || !strings.Contains(got.text, `"deny"`) ||
@@ -219,7 +217,7 @@ func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 	}
 	id := pending(t, desk)
 	done := post(t.Context(), address+"/hook/claude-code", bash)
-	wiretest.Eventually(t, "the next call waits", func() bool { return desk.Registry.Waiting(id) == 1 })
+	wiretest.Eventually(t, "the next call waits", func() bool { return desk.Waiters(id) == 1 })
 	decide(t, desk, pending(t, desk), permissions.Allow(permissions.Once), "")
 	if got := <-done; !strings.Contains(got.text, `"allow"`) {
 		t.Errorf("%+v", got)
@@ -228,7 +226,7 @@ func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 
 // An agent that hangs up was answered at its keyboard.
 func TestAnAgentThatHangsUpCancels(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	address, _ := serve(t, desk)
 	ctx, hangUp := context.WithCancel(t.Context())
 	done := post(ctx, address+"/hook/claude-code", bash)
@@ -242,16 +240,16 @@ func TestAnAgentThatHangsUpCancels(t *testing.T) {
 
 // Hanging up cancels nothing while another hook waits with the same call.
 func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	address, _ := serve(t, desk)
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := post(ctx, address+"/hook/claude-code", bash)
 	id := pending(t, desk)
 	stays := post(t.Context(), address+"/hook/claude-code", bash)
-	wiretest.Eventually(t, "both wait", func() bool { return desk.Registry.Waiting(id) == 2 })
+	wiretest.Eventually(t, "both wait", func() bool { return desk.Waiters(id) == 2 })
 	hangUp()
 	<-gone
-	wiretest.Eventually(t, "one waits", func() bool { return desk.Registry.Waiting(id) == 1 })
+	wiretest.Eventually(t, "one waits", func() bool { return desk.Waiters(id) == 1 })
 	decide(t, desk, id, permissions.Allow(permissions.Once), "")
 	if got := <-stays; !strings.Contains(got.text, `"permissionDecision":"allow"`) {
 		t.Errorf("%+v", got)
@@ -260,7 +258,7 @@ func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
 
 // A stopping daemon answers waiting hooks, and their requests stay pending.
 func TestADaemonThatStopsCancelsNothing(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	address, stop := serve(t, desk)
 	done := post(t.Context(), address+"/hook/claude-code", bash)
 	id := pending(t, desk)
@@ -274,7 +272,7 @@ func TestADaemonThatStopsCancelsNothing(t *testing.T) {
 }
 
 func TestWhatIsNoHookIsRefused(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	desk.Asks = func(_ permissions.Caller, q permissions.Request) { t.Errorf("asked %+v", q) }
 	address, _ := serve(t, desk)
 	for _, c := range []struct {
@@ -319,7 +317,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
 // A store failure is not a verdict, and a failed cancellation is reported.
 func TestAFailingEngineAllowsNothing(t *testing.T) {
 	t.Run("D9/a hook whose daemon fails", func(t *testing.T) {
-		desk := wiretest.NewDesk()
+		desk := wiretest.NewDesk(t)
 		desk.Fail(permissions.Broken("make room"))
 		d, _ := hooks.Find("codex")
 		c, err := d.Read([]byte(bash))
@@ -348,7 +346,7 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 		`{"question":"Which colour?","header":"c","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]},` +
 		`{"question":"Which name?","header":"n","options":[{"label":"A","description":""},{"label":"B","description":""}]}]}}`
 	for _, end := range []string{"answered", "denied"} {
-		desk := wiretest.NewDesk()
+		desk := wiretest.NewDesk(t)
 		address, _ := serve(t, desk)
 		done := post(t.Context(), address+"/hook/claude-code", asks)
 		id := pending(t, desk)
@@ -379,7 +377,7 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 // Requests that need no answer any more are withdrawn on their caller's word, without a decision; those of another session,
 // agent or call stay.
 func TestRequestsThatNeedNoAnswerAreWithdrawn(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	address, _ := serve(t, desk)
 	other := strings.Replace(bash, "ls", "ls -l", 1)
 	first, second := post(t.Context(), address+"/hook/claude-code", bash), post(t.Context(), address+"/hook/claude-code", other)

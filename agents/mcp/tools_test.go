@@ -431,7 +431,7 @@ func TestOtherSitesAndOddCallsAreRefused(t *testing.T) {
 // With a broken store nothing is granted, and the model is told why.
 func TestABrokenEngineGrantsNothing(t *testing.T) {
 	t.Run("D9/MCP with a daemon that fails", func(t *testing.T) {
-		desk := wiretest.NewDesk()
+		desk := wiretest.NewDesk(t)
 		s := play(t, func(o *mcp.Options) { o.Desk = desk })
 		desk.Fail(context.DeadlineExceeded)
 		got := s.get(call(t.Context(), s.client(legacy), "request_permission", network))

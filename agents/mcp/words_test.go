@@ -16,7 +16,7 @@ import (
 
 // TestNoToolSpeaksOfGo sends every tool every kind of wrong input, and checks the error texts.
 func TestNoToolSpeaksOfGo(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	desk.Fail(permissions.NoRoute("bot")) // so that valid input fails as well
 	s := play(t, func(o *mcp.Options) { o.Desk = desk })
 	c := s.client(legacy)

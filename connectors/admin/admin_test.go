@@ -51,9 +51,15 @@ func newClient(t *testing.T, socket, keyText string) *admin.Client {
 // put submits a question and leaves it pending.
 func put(t *testing.T, desk *wiretest.Desk, q permissions.Request) permissions.Request {
 	t.Helper()
+	return putAs(t, desk, 4242, q)
+}
+
+// putAs is put by that account.
+func putAs(t *testing.T, desk *wiretest.Desk, uid int, q permissions.Request) permissions.Request {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := desk.Ask(ctx, permissions.CallerUID(4242), q)
+	r, err := desk.Ask(ctx, permissions.CallerUID(uid), q)
 	if r.State != permissions.Pending {
 		t.Fatalf("put: %v, %v", r.State, err)
 	}
@@ -66,7 +72,7 @@ func isRefusal(err error, code permissions.Code) bool {
 }
 
 func TestPeopleListShowAndDecide(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket, "")
 	one, two := put(t, desk, wiretest.Question("one")), put(t, desk, wiretest.Question("two"))
@@ -98,7 +104,7 @@ func TestPeopleListShowAndDecide(t *testing.T) {
 }
 
 func TestARefusedDecisionTellsHowThingsStand(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket, "")
 	r := put(t, desk, wiretest.Question("one"))
@@ -124,7 +130,7 @@ func TestARefusedDecisionTellsHowThingsStand(t *testing.T) {
 }
 
 func TestEveryWordOfADecisionArrives(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &recorder{Desk: wiretest.NewDesk(), got: make(chan connectors.Decision, 1)}
+	socket, desk := wiretest.Socket(t), &recorder{Desk: wiretest.NewDesk(t), got: make(chan connectors.Decision, 1)}
 	serve(t, socket, desk)
 	sum := permissions.ComputeDigest(wiretest.Question("x"))
 	for _, d := range []connectors.Decision{
@@ -152,7 +158,7 @@ func (r *recorder) OnPermission(_ context.Context, d connectors.Decision) (permi
 }
 
 func TestTheKeyMakesTheOperator(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	r := put(t, desk, wiretest.Question("one"))
 	if _, err := newClient(t, socket, "").Cancel(t.Context(), string(r.ID)); err != nil {
@@ -185,8 +191,8 @@ func TestTheKeyMakesTheOperator(t *testing.T) {
 }
 
 func TestUnknownCallersSeeNothing(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
-	desk.People = nil
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	desk.GiveAccount("")
 	serve(t, socket, desk)
 	r := put(t, desk, wiretest.Question("one"))
 	c := newClient(t, socket, "")
@@ -220,12 +226,22 @@ func decisionOn(id permissions.ID) connectors.Decision {
 	return connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once)}
 }
 
+// unsound is a desk whose audit does not verify.
+type unsound struct {
+	*wiretest.Desk
+	err error
+}
+
+func (u *unsound) Verify(context.Context, connectors.Identity) ([]permissions.Head, error) {
+	return nil, u.err
+}
+
 func TestABrokenChainIsToldInItsWords(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), &unsound{Desk: wiretest.NewDesk(t)}
 	serve(t, socket, desk)
 	c := newClient(t, socket, key)
 	for _, err := range []error{errors.New("chain a: entry 7 does not follow"), permissions.Broken("make room")} {
-		desk.Verified = func() error { return err }
+		desk.err = err
 		if _, got := c.Verify(t.Context()); got == nil || got.Error() != err.Error() {
 			t.Errorf("%v came as %v", err, got)
 		}
@@ -234,7 +250,7 @@ func TestABrokenChainIsToldInItsWords(t *testing.T) {
 
 // What is refused is audited, so what is no answer at all does not come as far as that.
 func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	path := "/v1/requests/" + string(put(t, desk, wiretest.Question("one")).ID) + "/decision"
 	body := `{"answer":"` + strings.Repeat("a", 65) + `"}`
@@ -245,7 +261,7 @@ func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
 }
 
 func TestWhatIsWrongIsRefused(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	r := put(t, desk, wiretest.Question("one"))
 	c := wiretest.HTTP(t, socket)
@@ -286,7 +302,7 @@ func TestWhatIsWrongIsRefused(t *testing.T) {
 }
 
 func TestABrokenStoreIsToldEverywhere(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c := newClient(t, socket, key)
 	r := put(t, desk, wiretest.Question("one"))
@@ -318,7 +334,7 @@ func TestABrokenStoreIsToldEverywhere(t *testing.T) {
 }
 
 func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	c, _ := serve(t, socket, desk)
 	fay := connectors.Person{Name: "fay"}
 	prompt := connectors.Prompt{To: fay}
@@ -365,11 +381,11 @@ func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
 
 func TestRunNeedsASocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	c, _ := serve(t, socket, wiretest.NewDesk())
+	c, _ := serve(t, socket, wiretest.NewDesk(t))
 	if c.Name() != "admin" {
 		t.Errorf("name %q", c.Name())
 	}
-	second := admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, wiretest.NewDesk())
+	second := admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, wiretest.NewDesk(t))
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another daemon") {
 		t.Errorf("a second daemon: %v", err)
 	}
@@ -381,7 +397,7 @@ func TestRunNeedsASocket(t *testing.T) {
 // TestTheDescriptionHasEveryEventAndView: with its payload, and each view with its columns.
 func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk())
+	serve(t, socket, wiretest.NewDesk(t))
 	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
 	type schema struct {
 		Title       string
@@ -423,7 +439,7 @@ func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 
 func TestTheDescriptionNamesEveryRoute(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk())
+	serve(t, socket, wiretest.NewDesk(t))
 	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
 	var spec struct{ Paths map[string]map[string]any }
 	if err := unmarshal(text, &spec); err != nil {

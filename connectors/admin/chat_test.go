@@ -64,7 +64,7 @@ func (d *talked) Order(ctx context.Context, id connectors.Identity, o permission
 }
 
 func TestPeopleTalkToTheirAgents(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk()}
+	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk(t)}
 	serve(t, socket, desk)
 	c := newClient(t, socket, "")
 	want, _ := desk.Agents(t.Context(), connectors.Identity{Via: admin.Name, UID: os.Getuid()})
@@ -99,7 +99,7 @@ func TestPeopleTalkToTheirAgents(t *testing.T) {
 
 // What a message may be is checked before anybody hears it.
 func TestMessagesThatAreNone(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk()}
+	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk(t)}
 	serve(t, socket, desk)
 	c := newClient(t, socket, "")
 	for what, m := range map[string]connectors.Message{
@@ -127,11 +127,8 @@ func TestAPersonWithoutAgents(t *testing.T) {
 		person string
 		code   permissions.Code
 	}{"somebody else": {"sam", permissions.CodeNoAgent}, "nobody": {"", permissions.CodeNotYours}} {
-		socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk()}
-		desk.People = map[int]string{}
-		if c.person != "" {
-			desk.People[os.Getuid()] = c.person
-		}
+		socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk(t)}
+		desk.GiveAccount(c.person)
 		serve(t, socket, desk)
 		client := newClient(t, socket, "")
 		_, agents := client.Agents(t.Context(), connectors.Identity{})

@@ -44,18 +44,20 @@ func until(heard *[]wire.Event, id permissions.ID, what permissions.Type) func(w
 }
 
 func TestEventsTellWhatHappensInOrder(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	q := wiretest.Question("x")
 	q.Session = "s1"
 	r := put(t, desk, q)
-	change(t, desk, r.ID, denial())
+	desk.Deliver(t, r.ID)
+	deny(t, desk, r.ID)
 	var heard []wire.Event
 	hear(t, newClient(t, socket, ""), 0, until(&heard, r.ID, permissions.RequestSettled))
-	if len(heard) != 2 || heard[0].Type != permissions.RequestCreated || heard[0].Seq >= heard[1].Seq {
+	if len(heard) != 3 || heard[0].Type != permissions.RequestCreated || heard[1].Type != permissions.RequestShown ||
+		heard[0].Seq >= heard[1].Seq || heard[1].Seq >= heard[2].Seq {
 		t.Fatalf("heard %+v", heard)
 	}
-	last := heard[1]
+	last := heard[2]
 	if *last.Session != "s1" || last.Payload["actor"] != "fay" || last.Payload["via"] != "telegram" ||
 		last.Payload["state"] != "denied" || last.Payload["answer"] != "deny" || last.At.IsZero() {
 		t.Errorf("heard %+v", last)
@@ -63,11 +65,9 @@ func TestEventsTellWhatHappensInOrder(t *testing.T) {
 }
 
 func TestEventsAreThePersons(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
-	desk.Asked = []string{"sam"}
-	theirs := put(t, desk, wiretest.Question("sam's"))
-	desk.Asked = []string{"fay"}
+	theirs := putAs(t, desk, wiretest.OfSam, wiretest.Question("sam's"))
 	mine := put(t, desk, wiretest.Question("fay's"))
 	if _, err := newClient(t, socket, "").StopAll(t.Context(), connectors.Identity{}); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func begin(t *testing.T, socket, query, last string) (read func(upTo string) str
 
 // A reader that resumes from a future event would miss everything up to it.
 func TestAGroupThatNothingHasReachedIsRefused(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	c, handle := newClient(t, socket, ""), func(wire.Event) error { return errEnough }
 	put(t, desk, wiretest.Question("one")) // seq 1
@@ -126,13 +126,13 @@ func TestAGroupThatNothingHasReachedIsRefused(t *testing.T) {
 	if !isRefusal(err, permissions.CodeInvalid) || !strings.Contains(err.Error(), "the newest is seq 1;") {
 		t.Errorf("after 99: %v", err)
 	}
-	desk.Prune(1)
+	desk.Prune(t, 1)
 	put(t, desk, wiretest.Question("two"))
 	hear(t, c, 1, handle)
 }
 
 func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	for n := range 20 {
 		put(t, desk, wiretest.Question(fmt.Sprint("before ", n))) // seq 1 to 20
@@ -157,7 +157,7 @@ func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
 			t.Errorf("%s: %.100s", query, text)
 		}
 	}
-	desk.Prune(8)
+	desk.Prune(t, 7)
 	for query, status := range map[string]int{"?after=6": 410, "?after=7": 200, "?after=0": 200, "": 200} {
 		if _, got := begin(t, socket, query, ""); got != status {
 			t.Errorf("%s after pruning: %d, want %d", query, got, status)
@@ -174,7 +174,7 @@ func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
 
 // While requests are opened and settled, the daemon is started again and again: the reader hears everything once.
 func TestEventsSurviveRestartsWithoutLossOrDoubles(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	_, stop := serve(t, socket, desk)
 	const restarts, each = 8, 40
 	c := newClient(t, socket, "")
@@ -203,14 +203,14 @@ func TestEventsSurviveRestartsWithoutLossOrDoubles(t *testing.T) {
 			_, stop = serve(t, socket, desk)
 		})
 		for n := range each {
-			r := put(t, desk, wiretest.Question(fmt.Sprint(round, n)))
-			change(t, desk, r.ID, denial())
+			r := putAs(t, desk, 10_000+round*each+n, wiretest.Question("x")) // one caller would soon be denied twice
+			deny(t, desk, r.ID)
 			ids = append(ids, r.ID)
 		}
 		restarted.Wait()
 		<-back
 	}
-	change(t, desk, first.ID, denial())
+	deny(t, desk, first.ID)
 	if err := <-done; !errors.Is(err, errEnough) {
 		t.Errorf("events: %v", err)
 	}
@@ -231,7 +231,7 @@ func TestEventsSurviveRestartsWithoutLossOrDoubles(t *testing.T) {
 }
 
 func TestANewEventReaderHearsOnlyWhatIsNew(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	old := put(t, desk, wiretest.Question("old"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -260,7 +260,7 @@ func TestANewEventReaderHearsOnlyWhatIsNew(t *testing.T) {
 }
 
 func TestEventsThatCannotBeFollowedEnd(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	c := newClient(t, socket, "")
 	if err := c.Events(t.Context(), 0, nil); !errors.Is(err, admin.ErrUnreachable) {
 		t.Errorf("no daemon: %v", err)
@@ -272,7 +272,7 @@ func TestEventsThatCannotBeFollowedEnd(t *testing.T) {
 
 // TestAnEventStreamEndsAtTheFirstRefusal: what a look finds is streamed, and the first refusal ends it.
 func TestAnEventStreamEndsAtTheFirstRefusal(t *testing.T) {
-	desk, held := wiretest.NewDesk(), make(chan struct{})
+	desk, held := wiretest.NewDesk(t), make(chan struct{})
 	server := httptest.NewServer(admin.Events(func(*http.Request) admin.Look {
 		return func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {
 			select {

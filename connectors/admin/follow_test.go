@@ -29,7 +29,7 @@ func standingOf(id permissions.ID, state permissions.State) permissions.RequestV
 // What was read as settled after the connection came back is not pending again because the stream is a little behind.
 func TestAStreamThatIsBehind(t *testing.T) {
 	socket := wiretest.Socket(t)
-	door := New(Options{Socket: socket, Log: wiretest.Quiet}, settledMeanwhile{wiretest.NewDesk()})
+	door := New(Options{Socket: socket, Log: wiretest.Quiet}, settledMeanwhile{wiretest.NewDesk(t)})
 	if err := door.Listen(); err != nil {
 		t.Fatal(err)
 	}

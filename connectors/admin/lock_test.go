@@ -14,7 +14,7 @@ import (
 // TestLocksGoOverTheSocket: what a lock did, and who is locked, is told as it is.
 func TestLocksGoOverTheSocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, &office{&hall{Desk: wiretest.NewDesk()}})
+	serve(t, socket, &office{&hall{Desk: wiretest.NewDesk(t)}})
 	c := newClient(t, socket, "")
 	l, err := c.Lock(t.Context(), "sam", noonThen)
 	if err != nil || l.Person != "sam" || !l.Locked || l.LockedBy != "fay" || !l.LockedAt.Equal(noonThen) ||
@@ -51,7 +51,7 @@ func (s *shutting) Who(id connectors.Identity) (string, error) {
 // TestAnOpenInboxOfSomebodyWhoIsLocked ends with the next change, without sending it.
 func TestAnOpenInboxOfSomebodyWhoIsLocked(t *testing.T) {
 	t.Run("A8/an open inbox", func(t *testing.T) {
-		socket, desk := wiretest.Socket(t), &shutting{Desk: wiretest.NewDesk()}
+		socket, desk := wiretest.Socket(t), &shutting{Desk: wiretest.NewDesk(t)}
 		serve(t, socket, desk)
 		put(t, desk.Desk, wiretest.Question("before"))
 		told, ended := make(chan permissions.RequestView, 10), make(chan error, 1)

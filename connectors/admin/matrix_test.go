@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -92,7 +91,7 @@ var bodies = map[string]string{
 // TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
 func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &office{&hall{Desk: wiretest.NewDesk()}}).Routes()
+	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &office{&hall{Desk: wiretest.NewDesk(t)}}).Routes()
 	for route := range matrix {
 		if !slices.Contains(routes, route) {
 			t.Errorf("%s has a row and is not there", route)
@@ -115,12 +114,12 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 
 func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	t.Helper()
-	socket, desk := wiretest.Socket(t), &office{&hall{Desk: wiretest.NewDesk()}}
+	socket, desk := wiretest.Socket(t), &office{&hall{Desk: wiretest.NewDesk(t)}}
 	switch who {
 	case stranger, pretender, agent:
-		desk.People = nil
+		desk.GiveAccount("")
 	case person:
-		desk.People = map[int]string{os.Getuid(): "kim"}
+		desk.GiveAccount("kim")
 	}
 	r := put(t, desk.Desk, wiretest.Question(rand.Text()))
 	c := admin.New(admin.Options{

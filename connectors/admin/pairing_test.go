@@ -61,7 +61,7 @@ func (h *hall) Unpair(_ context.Context, _ connectors.Identity, name, via string
 }
 
 func TestPairingOverTheSocket(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &hall{Desk: wiretest.NewDesk(), came: make(chan connectors.PairingCandidate, 1)}
+	socket, desk := wiretest.Socket(t), &hall{Desk: wiretest.NewDesk(t), came: make(chan connectors.PairingCandidate, 1)}
 	serve(t, socket, desk)
 	c, ctx := newClient(t, socket, key), t.Context()
 	check := func(what string, got, want any, err error) {

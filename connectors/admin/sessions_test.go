@@ -1,33 +1,45 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
-// sitting is a session that began at noon.
-func sitting(id permissions.ID, person string, ended bool) permissions.SessionView {
+// begun is a session that began at noon.
+func begun(id permissions.ID, person string, ended bool) permissions.AgentSession {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	s := permissions.SessionView{Session: permissions.AgentSession{
+	s := permissions.AgentSession{
 		ID: id, Agent: "helper", Person: person, Status: permissions.Idle, Version: 1, CreatedAt: at, ChangedAt: at,
-	}}
+		Step: json.RawMessage(`{}`),
+	}
 	if ended {
-		s.Session.EndedAt = at
+		s.EndedAt = at
 	}
 	return s
 }
 
+// withSessions is a desk with those sessions.
+func withSessions(t *testing.T, all ...permissions.AgentSession) *wiretest.Desk {
+	t.Helper()
+	desk := wiretest.NewDesk(t)
+	for _, s := range all {
+		desk.Commit(t, agents.Commit{Session: s})
+	}
+	return desk
+}
+
 // TestDebugOfASessionIsSwitched by the session's person, and is part of its state.
 func TestDebugOfASessionIsSwitched(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), withSessions(t, begun("1", "fay", false), begun("2", "sam", false))
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.SessionView{sitting("1", "fay", false), sitting("2", "sam", false)}
 	for _, c := range []struct{ id, body, want string }{
 		{"1", `{"debug":true}`, `"debug":true`}, {"1", `{"debug":false}`, `"debug":false`}, {"2", `{"debug":true}`, "no session 2"},
 	} {
@@ -40,17 +52,16 @@ func TestDebugOfASessionIsSwitched(t *testing.T) {
 
 // What a session's calls did is told to whose session it is, a page at a time.
 func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.SessionView{sitting("1", "fay", true), sitting("2", "sam", false)}
-	began, exit := desk.Sittings[0].Session.CreatedAt, 4
+	exit := 4
+	var calls []agents.Execution
 	for i, tool := range []string{"write_file", "run_command", "fetch_url"} {
-		desk.Calls = append(desk.Calls, permissions.Execution{
-			ID: int64(i + 1), Session: "1", Step: 1, Call: i + 1, Tool: tool, Arguments: []byte(`{}`), Began: began,
-		})
+		calls = append(calls, agents.Execution{Step: 1, Call: i + 1, Tool: tool, Arguments: []byte(`{}`), Began: one.CreatedAt})
 	}
-	desk.Calls[0].AffectedPath, desk.Calls[0].Ended, desk.Calls[0].Success = "/srv/a", began.Add(time.Second), true
-	desk.Calls[1].Exit, desk.Calls[1].Ended, desk.Calls[1].Error = &exit, began.Add(time.Second), "exit status 4"
+	calls[0].AffectedPath, calls[0].Ended, calls[0].Success = "/srv/a", one.CreatedAt.Add(time.Second), true
+	calls[1].Exit, calls[1].Ended, calls[1].Error = &exit, one.CreatedAt.Add(time.Second), "exit status 4"
+	desk.Commit(t, agents.Commit{Session: one, Executions: calls})
 	fays := wiretest.HTTP(t, socket)
 	get := func(path string) (int, string) {
 		status, body := wiretest.Do(t, fays, http.MethodGet, path, "", "")
@@ -75,15 +86,17 @@ func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 
 // What came of a session, or of one of its calls, is told to whose session it is, a page at a time.
 func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)
 	serve(t, socket, desk)
-	desk.Sittings = []permissions.SessionView{sitting("1", "fay", true), sitting("2", "sam", false)}
-	desk.Products = []permissions.Artifact{
-		{ID: 3, Step: 1, Type: "prompt", Content: []byte(`{"text":"<b>"}`)},
-		{ID: 4, Execution: 7, Step: 1, Call: 1, Type: "stdout", Content: []byte(`{"text":"ok"}`)},
-	}
-	prompt := `{"id":3,"execution":null,"step":1,"type":"prompt","content":{"text":"<b>"}}`
-	stdout := `{"id":4,"execution":7,"step":1,"type":"stdout","content":{"text":"ok"}}`
+	desk.Commit(t, agents.Commit{
+		Session: one, Executions: []agents.Execution{{Step: 1, Call: 1, Tool: "run_command", Arguments: []byte(`{}`), Began: one.CreatedAt}},
+		Artifacts: []agents.Artifact{
+			{Step: 1, Type: "prompt", Content: []byte(`{"text":"<b>"}`)},
+			{Step: 1, Call: 1, Type: "stdout", Content: []byte(`{"text":"ok"}`)},
+		},
+	})
+	prompt := `{"id":1,"execution":null,"step":1,"type":"prompt","content":{"text":"<b>"}}`
+	stdout := `{"id":2,"execution":1,"step":1,"type":"stdout","content":{"text":"ok"}}`
 	for _, c := range []struct {
 		path   string
 		status int
@@ -91,8 +104,8 @@ func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	}{
 		{"/v1/sessions/1/artifacts", http.StatusOK, "[" + prompt + "," + stdout + "]"},
 		{"/v1/sessions/1/artifacts?limit=1", http.StatusOK, "[" + prompt + "]"},
-		{"/v1/sessions/1/artifacts?after=3", http.StatusOK, "[" + stdout + "]"},
-		{"/v1/sessions/1/artifacts?execution=7", http.StatusOK, "[" + stdout + "]"},
+		{"/v1/sessions/1/artifacts?after=1", http.StatusOK, "[" + stdout + "]"},
+		{"/v1/sessions/1/artifacts?execution=1", http.StatusOK, "[" + stdout + "]"},
 		{"/v1/sessions/1/artifacts?execution=8", http.StatusOK, "[]"},
 		{"/v1/sessions/1/artifacts?limit=101", http.StatusUnprocessableEntity, ""},
 		{"/v1/sessions/2/artifacts", http.StatusNotFound, ""},
@@ -106,11 +119,8 @@ func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 
 // A person sees the sessions of their own agents, the operator everybody's; ended ones only if asked for.
 func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
-	serve(t, socket, desk)
-	desk.Sittings = []permissions.SessionView{
-		sitting("1", "fay", false), sitting("2", "sam", false), sitting("3", "fay", true), sitting("4", "fay", false),
-	}
+	socket := wiretest.Socket(t)
+	serve(t, socket, withSessions(t, begun("1", "fay", false), begun("2", "sam", false), begun("3", "fay", true), begun("4", "fay", false)))
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 	for _, c := range []struct {
 		name  string
@@ -139,7 +149,7 @@ func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 		}
 	}
 	one, err := fay.Session(t.Context(), "1")
-	if want := wire.FromSitting(desk.Sittings[0]); err != nil || one.ID != want.ID || !one.Started.Equal(*want.Started) {
+	if want := wire.FromSitting(permissions.SessionView{Session: begun("1", "fay", false)}); err != nil || one.ID != want.ID || !one.Started.Equal(*want.Started) {
 		t.Errorf("%+v, %v", one, err)
 	}
 	if _, err := fay.Session(t.Context(), "2"); !isRefusal(err, permissions.CodeUnknown) {

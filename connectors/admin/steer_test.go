@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,22 +14,22 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// allow puts a question to those people and has fay allow it.
-func allow(t *testing.T, desk *wiretest.Desk, reason string, s permissions.Scope, asked ...string) permissions.Request {
+// allow puts a question of that account, and has it allowed by a person.
+func allow(t *testing.T, desk *wiretest.Desk, uid int, reason string, s permissions.Scope, by string) permissions.Request {
 	t.Helper()
-	desk.Asked = asked
-	r := put(t, desk, wiretest.Question(reason))
-	change(t, desk, r.ID, permissions.Cast{Vote: permissions.Vote{
-		By: asked[0], Via: "telegram", Answer: permissions.Allow(s), At: time.Now(),
-	}})
+	r := putAs(t, desk, uid, wiretest.Question(reason))
+	_, err := desk.OnPermission(t.Context(), connectors.Decision{From: desk.As(by), Request: r.ID, Answer: permissions.Allow(s)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
 func TestGrantsAreListedAndTakenBack(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
-	mine := allow(t, desk, "mine", permissions.For(15*time.Minute), "fay", "sam")
-	theirs := allow(t, desk, "theirs", permissions.For(15*time.Minute), "sam")
+	mine := allow(t, desk, wiretest.OfBoth, "mine", permissions.For(15*time.Minute), "fay")
+	theirs := allow(t, desk, wiretest.OfSam, "theirs", permissions.For(15*time.Minute), "sam")
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 
 	list, err := fay.Grants(t.Context(), connectors.Identity{})
@@ -48,9 +47,13 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 	if _, err := fay.Revoke(t.Context(), connectors.Identity{}, other); !isRefusal(err, permissions.CodeUnknown) {
 		t.Errorf("fay takes back what was not put to her: %v", err)
 	}
+	ran, err := desk.Ask(t.Context(), permissions.CallerUID(wiretest.OfBoth), wiretest.Question("under the grant"))
+	if err != nil || ran.State != permissions.Approved {
+		t.Fatalf("under the grant: %v, %v", ran.State, err)
+	}
 	took, err := fay.Revoke(t.Context(), connectors.Identity{}, list[0].ID)
-	if err != nil || took.Grant.ID != list[0].ID || took.Grant.RevokedAt.IsZero() || len(took.Ran) != 1 ||
-		took.Ran[0].ID != mine.ID || took.Ran[0].Reason != "mine" {
+	if err != nil || took.Grant.ID != list[0].ID || len(took.Ran) != 1 || took.Ran[0].ID != ran.ID ||
+		took.Ran[0].Reason != "under the grant" {
 		t.Errorf("taken back: %+v, %v", took, err)
 	}
 	if left, err := fay.Grants(t.Context(), connectors.Identity{}); err != nil || len(left) != 0 {
@@ -65,12 +68,14 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 }
 
 func TestAnApprovalIsTakenBack(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
-	used, unused := allow(t, desk, "used", permissions.Once, "fay"), allow(t, desk, "unused", permissions.Once, "fay")
-	wide := allow(t, desk, "wide", permissions.For(15*time.Minute), "fay")
-	theirs := allow(t, desk, "theirs", permissions.Once, "sam")
-	change(t, desk, used.ID, permissions.Use{Call: "c", At: time.Now()})
+	used, unused := allow(t, desk, 1, "used", permissions.Once, "fay"), allow(t, desk, 1, "unused", permissions.Once, "fay")
+	wide := allow(t, desk, 2, "wide", permissions.For(15*time.Minute), "fay")
+	theirs := allow(t, desk, wiretest.OfSam, "theirs", permissions.Once, "sam")
+	if r, err := desk.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("used")); err != nil || r.UsedAt.IsZero() {
+		t.Fatalf("used: %+v, %v", r, err)
+	}
 	fay := newClient(t, socket, "")
 	shown, err := fay.Show(t.Context(), string(unused.ID))
 	if err != nil {
@@ -97,7 +102,7 @@ func TestAnApprovalIsTakenBack(t *testing.T) {
 }
 
 func TestStopEndsEverythingUntilResume(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 	one := put(t, desk, wiretest.Question("one"))
@@ -118,7 +123,7 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 	if _, err := desk.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("x")); !isRefusal(err, permissions.CodeStopped) {
 		t.Errorf("asked: %v", err)
 	}
-	desk.People[os.Getuid()] = "sam"
+	desk.GiveAccount("sam")
 	if err := newClient(t, socket, "").Resume(t.Context(), connectors.Identity{}); !isRefusal(err, permissions.CodeNotYours) {
 		t.Errorf("another person resumes: %v", err)
 	}
@@ -135,7 +140,7 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 }
 
 func TestTokensAreTheOperators(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	serve(t, socket, desk)
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 	_, _, err := fay.CreateToken(t.Context(), "deploy", "", 0)
@@ -177,7 +182,7 @@ func TestTokensAreTheOperators(t *testing.T) {
 
 func TestATokenIsAskedForInWords(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk())
+	serve(t, socket, wiretest.NewDesk(t))
 	c := wiretest.HTTP(t, socket)
 	for body, status := range map[string]int{
 		`{"name":"deploy","expires":"-1h"}`: 422, `{"name":"deploy","expires":"1ms"}`: 422,
@@ -193,7 +198,7 @@ func TestATokenIsAskedForInWords(t *testing.T) {
 
 // What asks nothing goes to every inbox of its person, and to nobody else's.
 func TestNoticesComeToOpenInboxes(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
 	door, _ := serve(t, socket, desk)
 	fay := connectors.Person{Name: "fay"}
 	n := connectors.Notice{To: fay, About: permissions.AboutStopped, By: "sam"}
@@ -225,7 +230,7 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 	if err := door.Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("to sam: %v", err)
 	}
-	change(t, desk, r.ID, denial())
+	deny(t, desk, r.ID)
 	for _, o := range opens { // what comes after a notice comes
 		for s := o.next(t); s.Request.State != permissions.Denied; s = o.next(t) {
 			continue

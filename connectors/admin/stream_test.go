@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,7 +23,7 @@ func TestAQuietInboxHasAHeartbeat(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*heartbeat+time.Second)
 		defer cancel()
 		w := httptest.NewRecorder()
-		s := newStream(wiretest.NewDesk(), connectors.Identity{Operator: true}, "fay", w)
+		s := newStream(wiretest.NewIdleDesk(t), connectors.Identity{Operator: true}, "fay", w)
 		if err := s.run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended with %v", err)
 		}
@@ -47,7 +48,7 @@ func (f *full) Write(b []byte) (int, error) {
 }
 
 func TestAStreamEndsWithItsReaderOrItsRows(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewIdleDesk(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	r, _ := desk.Ask(ended, permissions.CallerUID(1), wiretest.Question("x"))
@@ -58,7 +59,7 @@ func TestAStreamEndsWithItsReaderOrItsRows(t *testing.T) {
 		go func() { done <- s.run(t.Context()) }()
 		if room == 2 { // the row, the end of the rows, and no more
 			wiretest.Eventually(t, "followed", func() bool { return len(desk.Feeds()) == 3 })
-			_, _ = desk.Registry.Resolve(t.Context(), r.ID, permissions.Return{At: time.Now()})
+			_, _ = desk.Ask(ended, permissions.CallerUID(1), wiretest.Question("x")) // its caller comes back
 		}
 		if err := <-done; err == nil || err.Error() != "the reader has gone" {
 			t.Errorf("room for %d: %v", room, err)
@@ -75,8 +76,34 @@ func TestAStreamEndsWithItsReaderOrItsRows(t *testing.T) {
 	}
 }
 
+// TestWhatWasTakenFromAPersonIsToldOnce: that they are not asked any more, and nothing that happens to it afterwards.
+func TestWhatWasTakenFromAPersonIsToldOnce(t *testing.T) {
+	desk, w := wiretest.NewIdleDesk(t), httptest.NewRecorder()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	r, _ := desk.Ask(ended, permissions.CallerUID(wiretest.OfBoth), wiretest.Question("x"))
+	s := newStream(desk, connectors.Identity{UID: os.Getuid()}, "fay", w)
+	told := func() int {
+		if err := s.changed(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(w.Body.String(), "event: request\n")
+	}
+	if n := told(); n != 1 {
+		t.Errorf("told %d times that it is asked", n)
+	}
+	r.Asked, r.Revision = []string{"sam"}, r.Revision+1
+	if n := told(); n != 2 {
+		t.Errorf("told %d times, with the loss", n)
+	}
+	r.State, r.Revision = permissions.Cancelled, r.Revision+1
+	if n := told(); n != 2 {
+		t.Errorf("told %d times, with what came after the loss", n)
+	}
+}
+
 func TestAStreamForgetsWhatIsSettledWhenThereIsMuch(t *testing.T) {
-	s := newStream(wiretest.NewDesk(), connectors.Identity{}, "fay", httptest.NewRecorder())
+	s := newStream(wiretest.NewIdleDesk(t), connectors.Identity{}, "fay", httptest.NewRecorder())
 	s.remember(permissions.Request{ID: "pending", State: permissions.Pending, Revision: 7})
 	for n := range maxSeen {
 		s.remember(permissions.Request{ID: permissions.ID(fmt.Sprint(n)), State: permissions.Denied})
@@ -91,14 +118,14 @@ func TestAnInboxThatOpensWhileARequestIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		desk, c := wiretest.NewDesk(), New(Options{AdminReachable: true}, nil)
+		desk, c := wiretest.NewIdleDesk(t), New(Options{AdminReachable: true}, nil)
 		waits := func(reason string) permissions.Request {
 			r := wiretest.Question(reason)
 			r.ID, r.Revision, r.State = permissions.NewID(time.Now()), 1, permissions.Pending
 			r.CreatedAt, r.Deadline = time.Now(), time.Now().Add(time.Hour)
 			r.Caller, r.Session, r.Asked, r.Quorum = permissions.CallerUID(1), string(r.ID), []string{"fay"}, 1
 			r.Digest = permissions.ComputeDigest(r)
-			r, _, err := desk.Registry.Open(ctx, permissions.Opening{
+			r, _, err := desk.Store.Open(ctx, permissions.Opening{
 				Request: r, Copies: []permissions.Copy{{Request: r.ID, Person: "fay", Connector: Name}},
 			})
 			if err != nil {

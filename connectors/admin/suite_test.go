@@ -19,7 +19,7 @@ func TestPassesTheSuiteOfTalk(t *testing.T) {
 	connectortest.RunTalk(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
 		socket := wiretest.Socket(t)
 		s := &shown{opened: make(chan struct{})}
-		s.Connector = admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, cards{wiretest.NewDesk(), in, s})
+		s.Connector = admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, cards{wiretest.NewDesk(t), in, s})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}

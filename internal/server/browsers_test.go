@@ -37,7 +37,7 @@ type listener struct {
 }
 
 func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func everyCombination(t *testing.T, l listener) {
 // A call with its own target as origin is no browser's, unless it says that it is one.
 func TestACallFromItsOwnOrigin(t *testing.T) {
 	socket := wiretest.Socket(t)
-	s := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})
+	s := api.New(api.Options{Desk: wiretest.NewDesk(t), Socket: socket, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func routesOf(t *testing.T, socket string) (routes []string) {
 // Every route of one server is tried at the other. The three paths that both have are separate: at the agents' socket
 // they reach the caller's own requests only.
 func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	wiretest.Run(t, api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet}).Run)
 	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
@@ -91,7 +91,7 @@ func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
 // TestNothingListensForAWebhook: Telegram is polled and WhatsApp is an outgoing connection, so no server has a route
 // through which a channel, or a forged call, could bring an answer.
 func TestNothingListensForAWebhook(t *testing.T) {
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	doors := map[string]string{"agent.sock": forAgents, "admin.sock": forDeciders}
 	server := api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet})

@@ -34,7 +34,7 @@ func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("STALLED")); err == nil {
 		many, lasts = n, 12*time.Second // so that each is closed, and opened again, twice
 	}
-	desk := wiretest.NewDesk()
+	desk := wiretest.NewDesk(t)
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	agents := api.New(api.Options{
 		Desk: desk, Socket: forAgents, Connections: many, Log: wiretest.Quiet,
@@ -63,7 +63,10 @@ func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 		<-next.C
 		ended, done := context.WithCancel(t.Context())
 		done()
-		r, _ := desk.Ask(ended, permissions.CallerUID(4242), wiretest.Question(strconv.Itoa(len(took))))
+		r, err := desk.Ask(ended, permissions.CallerUID(4242+len(took)), wiretest.Question(strconv.Itoa(len(took))))
+		if r.State != permissions.Pending {
+			t.Fatal(err)
+		}
 		began := time.Now()
 		if _, err := c.Decide(t.Context(), connectors.Decision{Request: r.ID, Answer: permissions.Deny}); err != nil {
 			t.Fatal(err)
