@@ -9,7 +9,7 @@ import (
 
 // readCodex reads the input of Codex's hooks, which has Claude Code's shape. Codex treats an explicit allow of PreToolUse as a
 // failed hook; an empty reply allows. The justification that PermissionRequest adds to the input is not part of the call.
-func readCodex(_ Dialect, m members) (c Call, err error) {
+func readCodex(m members) (c Call, err error) {
 	c, err = readEvent(m)
 	if c.event == "PreToolUse" {
 		c.answer = func(c Call, v Verdict) any {
@@ -44,7 +44,7 @@ var resultMembers = []string{"tool_response", "error", "is_interrupt", "duration
 
 // readClaude reads the input of Claude Code's hooks. What policy allows unasked gets an empty reply, which leaves it to Claude
 // Code's own rules. See converse for two tools that talk to the person.
-func readClaude(_ Dialect, m members) (c Call, err error) {
+func readClaude(m members) (c Call, err error) {
 	if m.optionalText("hook_event_name") == "PermissionDenied" {
 		return readDenied(m)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // readCursor reads the input of Cursor's hooks; each event has its own shape.
-func readCursor(_ Dialect, m members) (c Call, err error) {
+func readCursor(m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err
 	}

@@ -29,7 +29,7 @@ type Dialect struct {
 	// Within is the agent's default hook timeout, less a margin for the answer.
 	Within time.Duration
 
-	read     func(Dialect, members) (Call, error)
+	read     func(members) (Call, error)
 	silent   bool        // an empty reply leaves the call to the agent's own rules
 	own      string      // prefix of the names of the tools of a server called daycared
 	talks    string      // the agent's own tool for asking the person; empty: none, or not treated specially
@@ -49,9 +49,10 @@ var dialects = []Dialect{
 	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", talks: "request_user_input"},
 	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-", talks: "ask_user"},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
-	{Name: "gemini", Within: 50 * time.Second, read: readGemini, own: "mcp_daycared_", talks: "ask_user"},
+	{Name: "gemini", Within: 50 * time.Second, read: readOnly("BeforeTool", "hook_event_name", "session_id", decision), own: "mcp_daycared_", talks: "ask_user"},
 	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_", talks: "question"},
-	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
+	// VS Code's local agent also runs the hooks in Copilot's and Claude Code's settings.
+	{Name: "vscode", Within: 25 * time.Second, read: readOnly("PreToolUse", "hookEventName", "sessionId", preToolUse)},
 }
 
 // detect detects the dialect of an input by its members, whatever was named, because agents run the hooks in each other's
@@ -115,7 +116,7 @@ const MaxInput = 4 << 20
 
 // readCopilot reads the input of Copilot CLI's hooks. It names the event only for permissionRequest, or in Claude Code's
 // spelling; then the whole input has Claude Code's shape. The end of a session has a reason and no tool.
-func readCopilot(_ Dialect, m members) (c Call, err error) {
+func readCopilot(m members) (c Call, err error) {
 	if m["hook_event_name"] != nil {
 		return readEvent(m)
 	}
@@ -148,16 +149,18 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 	return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for preToolUse or permissionRequest", c.event)
 }
 
-// readLocal reads the input of hooks of VS Code's local agent, including those in Copilot's and Claude Code's settings.
-func readLocal(_ Dialect, m members) (c Call, err error) {
-	if c.event, err = m.text("hookEventName"); err != nil {
-		return c, err
+// readOnly returns the reader of a dialect with one event, whose name is in the member named.
+func readOnly(event, named, session string, answer func(Call, Verdict) any) func(members) (Call, error) {
+	return func(m members) (c Call, err error) {
+		if c.event, err = m.text(named); err != nil {
+			return c, err
+		}
+		if c.event != event {
+			return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for %s", c.event, event)
+		}
+		c.answer = answer
+		return c, c.common(m, session, "tool_name", "tool_input")
 	}
-	if c.event != "PreToolUse" {
-		return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for PreToolUse", c.event)
-	}
-	c.answer = preToolUse
-	return c, c.common(m, "sessionId", "tool_name", "tool_input")
 }
 
 // decision is the output of dialects with a decision and a reason.
@@ -169,21 +172,9 @@ func decision(_ Call, v Verdict) any {
 }
 
 // readOpencode reads the input from our plugin for opencode.
-func readOpencode(_ Dialect, m members) (c Call, err error) {
+func readOpencode(m members) (c Call, err error) {
 	c.event, c.answer = "tool.execute.before", decision
 	return c, c.common(m, "sessionID", "tool", "args")
-}
-
-// readGemini reads the input of Gemini CLI's hooks.
-func readGemini(_ Dialect, m members) (c Call, err error) {
-	if c.event, err = m.text("hook_event_name"); err != nil {
-		return c, err
-	}
-	if c.event != "BeforeTool" {
-		return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for BeforeTool", c.event)
-	}
-	c.answer = decision
-	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
 // Probe returns the hook input of an empty call of that tool, for testing a connection.

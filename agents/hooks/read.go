@@ -61,7 +61,7 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	named := d.Name
 	d = d.detect(m)
 	mode, history := m.optionalText("permission_mode"), m.optionalText("transcript_path")
-	c, err := d.read(d, m)
+	c, err := d.read(m)
 	c.dialect, c.expected, c.mode, c.history = d.Name, named, mode, history
 	if err == nil && c.Request.Tool != "" {
 		err = c.addHookMembers(m)

@@ -134,18 +134,17 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastCall, SkipTrue: 1}, // above are newer calls, and x32's
 		absent,
 	}
-	for _, number := range append(refused, refusedHere...) {
-		program = append(program, when(number, refuse)...)
+	all := func(result bpf.Instruction, numbers ...uint32) {
+		for _, number := range numbers {
+			program = append(program, when(number, result)...)
+		}
 	}
-	for _, number := range missing {
-		program = append(program, when(number, absent)...)
-	}
+	all(refuse, append(refused, refusedHere...)...)
+	all(absent, missing...)
 	// A watch reports events in folders that may not be read. Without watches inotify is harmless; programs that cannot
 	// open it exit, while those that get no watch poll.
-	program = append(program, when(unix.SYS_INOTIFY_ADD_WATCH, full)...)
-	for _, number := range attributes {
-		program = append(program, when(number, unable)...)
-	}
+	all(full, unix.SYS_INOTIFY_ADD_WATCH)
+	all(unable, attributes...)
 	each := func(rule func(at uint32) []bpf.Instruction, tables ...map[uint32]uint32) {
 		for _, places := range tables {
 			for _, number := range slices.Sorted(maps.Keys(places)) {
@@ -184,9 +183,7 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1}, refuse, allow)...)
 	} else {
-		for _, number := range []uint32{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN} {
-			program = append(program, when(number, refuse)...)
-		}
+		all(refuse, unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN)
 	}
 	return append(program, allow)
 }

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/internal/own"
 )
 
 // Landlock does not restrict file modes: a command could open the daemon's folder to everybody and read it from another
@@ -124,7 +126,7 @@ func (c call) setMode(listener int, writable []string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(writable, func(w string) bool { return within(w, leads) }) {
+	if !slices.ContainsFunc(writable, func(w string) bool { return own.Within(w, leads) }) {
 		return unix.EPERM
 	}
 	return unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)
@@ -162,10 +164,10 @@ func (c call) named(dir int32, at uint64, flags int) (fd int, err error) {
 
 // open opens a name relative to a folder of the caller, with O_PATH.
 func (c call) open(dir int32, name string, flags int) (fd int, err error) {
-	own := fmt.Sprintf("/proc/%d/", c.PID)
-	folder := own + "cwd"
+	caller := fmt.Sprintf("/proc/%d/", c.PID)
+	folder := caller + "cwd"
 	if dir != unix.AT_FDCWD {
-		folder = fmt.Sprintf("%sfd/%d", own, dir)
+		folder = fmt.Sprintf("%sfd/%d", caller, dir)
 	}
 	how := unix.O_PATH | unix.O_CLOEXEC
 	base, err := unix.Open(folder, how, 0)
@@ -178,7 +180,7 @@ func (c call) open(dir int32, name string, flags int) (fd int, err error) {
 		defer unix.Close(base)
 	}
 	if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok { // C libraries address open files like this
-		name = own + rest
+		name = caller + rest
 	}
 	if flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
 		how |= unix.O_NOFOLLOW

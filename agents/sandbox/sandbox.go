@@ -25,7 +25,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/daycared/daycared/internal/own"
@@ -140,7 +139,7 @@ func (s *Sandbox) admit(w Policy) error {
 		return err
 	}
 	for _, p := range w.Write {
-		if s.self != "" && meet(p, s.self) {
+		if s.self != "" && (own.Within(p, s.self) || own.Within(s.self, p)) {
 			return fmt.Errorf("write %s: %w: its binary is %s", p, ErrOwn, s.self)
 		}
 	}
@@ -170,13 +169,6 @@ func plain(p string) error {
 		return fmt.Errorf("reach %s: it is a symbolic link, and leads to %s; name that", p, leads)
 	}
 	return nil
-}
-
-// meet reports whether one clean path equals or contains the other.
-func meet(a, b string) bool { return within(a, b) || within(b, a) }
-
-func within(outer, inner string) bool {
-	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }
 
 func existing(paths ...string) (there []string) {
@@ -233,26 +225,16 @@ const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // spec is the input of a process of ours. It is passed by a descriptor, because others can read arguments and environment.
 type spec struct {
-	Read, Write []string
-	Network     bool
-	Off         bool // no sandbox
-	Held        Folder
-
-	Dir, Home string
-	Env       []string
-	Argv      []string
-	Scratch   string // where to make the scratch folder; in the command, that folder
+	Policy
+	Off     bool // no sandbox
+	Argv    []string
+	Scratch string // where to make the scratch folder; in the command, that folder
 
 	Operation string
 	Input     json.RawMessage
 }
 
-func (s *Sandbox) spec(w Policy) spec {
-	return spec{
-		Read: w.Read, Write: w.Write, Network: w.Network, Off: s.off, Dir: w.Dir, Home: w.Home, Env: w.Env, Scratch: s.scratch,
-		Held: w.Held,
-	}
-}
+func (s *Sandbox) spec(w Policy) spec { return spec{Policy: w, Off: s.off, Scratch: s.scratch} }
 
 // environ is a command's whole environment.
 func (s spec) environ() []string {

@@ -82,9 +82,15 @@ func (t fetchURL) run(ctx context.Context, p Workspace, in fetching, _ Plan) (Ou
 	}
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
-	o, err := t.fetch(ctx, u, p.AllowPrivate)
+	end, status, text, err := fetched(ctx, t.client(p.AllowPrivate), u)
 	if err != nil {
-		return o, fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err))
+		return Outcome{}, fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err))
+	}
+	var whole headTail
+	_, _ = io.WriteString(&whole, text)
+	o := Outcome{
+		Text:  fmt.Sprintf("%s\n%d %s\n\n%s", where(end), status, http.StatusText(status), whole.cut(maxTold)),
+		Error: status >= http.StatusBadRequest, Artifacts: []agents.Artifact{whole.artifact(agents.ArtifactStdout)},
 	}
 	if in.Pause {
 		o.Pause = o.Text
@@ -98,19 +104,6 @@ func unfetched(ctx context.Context, err error) error {
 		return fmt.Errorf("it did not answer in %d s", fetchTime/time.Second)
 	}
 	return wire.Plain(err)
-}
-
-func (t fetchURL) fetch(ctx context.Context, u *url.URL, allowed []netip.Prefix) (o Outcome, err error) {
-	end, status, text, err := fetched(ctx, t.client(allowed), u)
-	if err != nil {
-		return o, err
-	}
-	var whole headTail
-	_, _ = io.WriteString(&whole, text)
-	o.Text = fmt.Sprintf("%s\n%d %s\n\n%s", where(end), status, http.StatusText(status), whole.cut(maxTold))
-	o.Error = status >= http.StatusBadRequest
-	o.Artifacts = []agents.Artifact{whole.artifact(agents.ArtifactStdout)}
-	return o, nil
 }
 
 // anywhere are all addresses.

@@ -79,9 +79,9 @@ func (l *search) find(path string) place {
 func (l *search) judge(names ...string) (p place) {
 	for _, file := range slices.Concat(l.names, memory) {
 		switch {
-		case slices.ContainsFunc(names, func(n string) bool { return within(file, n) }):
+		case slices.ContainsFunc(names, func(n string) bool { return Within(file, n) }):
 			return place{file, true, false}
-		case slices.ContainsFunc(names, func(n string) bool { return within(n, file) }):
+		case slices.ContainsFunc(names, func(n string) bool { return Within(n, file) }):
 			p = place{file, false, true}
 		}
 	}
@@ -344,7 +344,7 @@ func Resolve(path string) string {
 	return at
 }
 
-// within reports whether inner equals outer or lies in it.
-func within(outer, inner string) bool {
+// Within reports whether inner equals outer or lies in it. Both are clean and absolute.
+func Within(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }
