@@ -38,7 +38,7 @@ func (c *CLI) hookCommand() *cobra.Command {
 			"  daycared hook codex --within 10m",
 		Long: "Answer an agent's own hook: read the call from standard input, ask, and print the verdict as the agent expects it.\n" +
 			"DIALECT is one of " + strings.Join(hooks.Names(), ", ") + "; daycared connect writes the agent's settings.\n" +
-			"There is a verdict always, and before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
+			"Every hook call gets a verdict before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
 			"is denied. With --keyboard, where it is certain that the agent asks a person at its keyboard, too, the first answer\n" +
 			"counts, and what nobody could be asked is left to the agent's own dialog. Whoever ends the hook, as agents do when it\n" +
 			"was answered at their keyboard, cancels the question. With --gate risky, a call that was read completely and does nothing\n" +

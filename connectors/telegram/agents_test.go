@@ -62,10 +62,10 @@ func (a *scribe) Obey(context.Context, permissions.Order) error { return nil }
 
 func (a *scribe) Activity() permissions.Activity { return a.doing }
 
-func housing(all ...agents.Resident) with { return func(s *stage) { s.agents = all } }
+func withAgents(all ...agents.Resident) with { return func(s *env) { s.agents = all } }
 
 // heard waits until it is noted that an agent has all that was written to it.
-func (s *stage) heard(agent string) {
+func (s *env) heard(agent string) {
 	s.t.Helper()
 	s.until("it is noted that it was heard", func() bool {
 		waiting, err := s.rows.UndeliveredMessages(s.t.Context(), agent, 9)
@@ -75,14 +75,14 @@ func (s *stage) heard(agent string) {
 
 // Nobody is told that work stops where there is none.
 func TestStopWhereNothingIsDone(t *testing.T) {
-	s := play(t, housing(newScribe("helper", permissions.Idle)))
+	s := newEnv(t, withAgents(newScribe("helper", permissions.Idle)))
 	s.says("fay", "/stop", "helper works on nothing, so nothing stops. Other agents go on; /stop all stops everything.")
 }
 
 // An agent is written to in the chat, and seen there, while requests wait and while none does.
 func TestAnAgentInTheChat(t *testing.T) {
 	helper, coder := newScribe("helper", permissions.AwaitingUser), newScribe("coder", permissions.Running)
-	s := play(t, housing(helper, coder))
+	s := newEnv(t, withAgents(helper, coder))
 	fay := s.phones["fay"]
 	fay.Writes("good morning")
 	s.told("fay", "helper: heard: good morning")
@@ -121,7 +121,7 @@ func TestAnAgentInTheChat(t *testing.T) {
 
 // What an agent says comes with its code as code, makes a sound or none, and can reach nobody.
 func TestWhatAnAgentSays(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay, _ := s.Person(identity(ids["fay"]))
 	say := func(p connectors.AgentMessage) (string, bool, error) {
 		p.Agent = "helper"
@@ -189,7 +189,7 @@ func TestWhatAnAgentSays(t *testing.T) {
 // That an agent works is shown on the side: while that hangs, cards come and are answered, and so do messages.
 func TestTypingHoldsUpNothing(t *testing.T) {
 	helper := newScribe("helper", permissions.Running)
-	s := play(t, housing(helper), func(s *stage) { s.server.FailNext("sendChatAction", -1, telegramtest.Hang()) })
+	s := newEnv(t, withAgents(helper), func(s *env) { s.server.FailNext("sendChatAction", -1, telegramtest.Hang()) })
 	helper.voice().Working(true)
 	s.until("it is shown that it works", func() bool { return s.called("sendChatAction") > 0 })
 	call := s.ask(network("meanwhile"))

@@ -22,7 +22,7 @@ import (
 // decision on disk, and in turn the least that can be: the library's poll gets the callback, and one row is committed.
 // It reports the middle of each and how many times the one is the other.
 func BenchmarkTapToAnswer(b *testing.B) {
-	s := play(b)
+	s := newEnv(b)
 	bare := newBare(b)
 	var ours, least []time.Duration
 	for i := 0; b.Loop(); i++ {
@@ -31,15 +31,15 @@ func BenchmarkTapToAnswer(b *testing.B) {
 		m := s.card("fay", name)
 		s.until("the card is noted", s.upToDate)
 		allow := data(b, m, "Allow once")
-		s.hangs(s.server)
+		s.waitPoll(s.server)
 		began := time.Now()
 		s.phones["fay"].TapsData(m.ID, allow)
 		s.get(call, permissions.Approved)
 		ours = append(ours, time.Since(began))
 
 		s.until("the card has been edited, which would slow down the other", s.upToDate)
-		s.hangs(s.server)
-		s.hangs(bare.server)
+		s.waitPoll(s.server)
+		s.waitPoll(bare.server)
 		began = time.Now()
 		bare.person.TapsData(1, "x.allow_once")
 		if err := <-bare.stored; err != nil {
@@ -57,8 +57,8 @@ func middle(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// hangs waits until a poll does.
-func (s *stage) hangs(server *telegramtest.Server) {
+// waitPoll waits until a poll does.
+func (s *env) waitPoll(server *telegramtest.Server) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), longEnough)
 	defer done()

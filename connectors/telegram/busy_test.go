@@ -14,7 +14,7 @@ import (
 )
 
 // calls are the calls of a method for a person's chat.
-func (s *stage) calls(who, method string) (all []telegramtest.Call) {
+func (s *env) calls(who, method string) (all []telegramtest.Call) {
 	for _, c := range s.server.Calls() {
 		if c.Method == method && c.Params["chat_id"] == strconv.FormatInt(ids[who], 10) {
 			all = append(all, c)
@@ -38,7 +38,7 @@ func leftAlone(t *testing.T, what string, calls []telegramtest.Call, want time.D
 // Telegram asks to be left alone with fay's chat: her card, its end and a notice come when it said, and sam's meanwhile.
 func TestAChatThatIsBusyIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	const wait = 3 * time.Second
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		s.settings.UID = int(ids["fay"])
 		sams, err := permissions.ParseTag("@read:/sam")
 		if err != nil {

@@ -12,14 +12,14 @@ import (
 )
 
 // says writes a command and waits for the answer to it.
-func (s *stage) says(who, text, want string) telegramtest.Message {
+func (s *env) says(who, text, want string) telegramtest.Message {
 	s.t.Helper()
 	id := s.phones[who].Writes(text)
 	return s.sees(who, want, func(m telegramtest.Message) bool { return m.ReplyTo == id })
 }
 
 func TestCommands(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.says("fay", "/pending", "Nothing waits for your answer.")
 	s.says("fay", "/grants", "Nothing is granted.")
 	s.says("fay", "/whoami", "You are fay here. Your numeric Telegram id is 2001.")
@@ -48,7 +48,7 @@ func TestCommands(t *testing.T) {
 }
 
 func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	ctx, cancel := canceled(t)
 	call := s.asks(ctx, network("x"))
 	m := s.card("fay", "x")
@@ -66,7 +66,7 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 }
 
 func TestStopAll(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, _ := s.asked("x")
 	fay := s.phones["fay"]
 	fay.Forwards(s.phones["eve"].Forwards(s.phones["eve"].Writes("/stop all"), fay), fay)
@@ -81,21 +81,21 @@ func TestStopAll(t *testing.T) {
 }
 
 // stopsAll has fay stop everything, and returns the message with the button that ends the stop.
-func (s *stage) stopsAll() telegramtest.Message {
+func (s *env) stopsAll() telegramtest.Message {
 	s.t.Helper()
 	id := s.phones["fay"].Writes("/stop all")
 	return s.sees("fay", "⛔ Stopped.", func(m telegramtest.Message) bool { return m.ReplyTo == id && len(m.Keyboard) == 1 })
 }
 
 // stepOfStop waits for the step of a message about a stop that has such a button.
-func (s *stage) stepOfStop(m telegramtest.Message, button string) telegramtest.Message {
+func (s *env) stepOfStop(m telegramtest.Message, button string) telegramtest.Message {
 	s.t.Helper()
 	return s.sees("fay", "⛔ Stopped.", func(now telegramtest.Message) bool {
 		return now.ID == m.ID && slices.ContainsFunc(now.Keyboard[0], func(b telegramtest.Button) bool { return b.Text == button })
 	})
 }
 
-func (s *stage) isStopped(by string) {
+func (s *env) isStopped(by string) {
 	s.t.Helper()
 	if got := s.StoppedBy(); got != by {
 		s.t.Fatalf("everything is stopped by %q; want %q", got, by)
@@ -109,7 +109,7 @@ const (
 )
 
 func TestAStopIsEndedByTwoTaps(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	m := s.stopsAll()
 	first := data(t, m, resumeFirst)
 	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
@@ -133,16 +133,16 @@ func TestAStopIsEndedByTwoTaps(t *testing.T) {
 }
 
 func TestAMessageAboutAStopSaysThatItWasEndedElsewhere(t *testing.T) {
-	for name, resume := range map[string]func(s *stage){
-		"command": func(s *stage) { s.says("fay", "/resume", resumed) },
-		"operator": func(s *stage) {
+	for name, resume := range map[string]func(s *env){
+		"command": func(s *env) { s.says("fay", "/resume", resumed) },
+		"operator": func(s *env) {
 			if err := s.Resume(t.Context(), connectors.Identity{Via: "cli", UID: 1, Operator: true}); err != nil {
 				t.Error(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			m, again := s.stopsAll(), s.stopsAll()
 			resume(s)
 			s.becomes("fay", m.ID, resumed)
@@ -153,7 +153,7 @@ func TestAMessageAboutAStopSaysThatItWasEndedElsewhere(t *testing.T) {
 
 // The buttons of the second step arrive after the stop has ended.
 func TestAStopThatEndsBetweenTwoStepsKeepsNoButtons(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	m := s.stopsAll()
 	d := &handler{Connector: s.bot}
 	at := ref{ids["fay"], int64(m.ID)}
@@ -169,7 +169,7 @@ func TestAStopThatEndsBetweenTwoStepsKeepsNoButtons(t *testing.T) {
 }
 
 func TestAnOldButtonEndsNoLaterStop(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	old := s.stopsAll()
 	s.taps("fay", old, resumeFirst, "Nothing is resumed yet")
 	yes := data(t, s.stepOfStop(old, resumeSecond), resumeSecond)
@@ -190,7 +190,7 @@ func TestAnOldButtonEndsNoLaterStop(t *testing.T) {
 }
 
 func TestTheButtonsOfAStopOutliveTheDaemon(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	m := s.stopsAll()
 	again := func() {
 		s.stop()
@@ -213,7 +213,7 @@ func TestTheButtonsOfAStopOutliveTheDaemon(t *testing.T) {
 }
 
 func TestOnlyWhoStoppedEndsAStopByAButton(t *testing.T) {
-	s, o := gather(t, "supergroup")
+	s, o := newGroupEnv(t, "supergroup")
 	call := s.ask(network("x"))
 	s.until("the card is there", func() bool { return o.cards() == 1 })
 	var card telegramtest.Message
@@ -254,7 +254,7 @@ func TestOnlyWhoStoppedEndsAStopByAButton(t *testing.T) {
 // The menu is for people who are enrolled, each in their own chat, and nobody else sees it.
 func TestTheMenuIsForWhoIsEnrolled(t *testing.T) {
 	late := int64(2004)
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		s.server.FailNext("setMyCommands", 1, telegramtest.Refuse(400, "Bad Request: chat not found"))
 		s.enrol("robin", late) // and never presses Start
 	})
@@ -280,7 +280,7 @@ func TestTheMenuIsForWhoIsEnrolled(t *testing.T) {
 
 // A change of who is enrolled changes who has the menu.
 func TestTheMenuFollowsTheConfiguration(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.until("the running bot has given its menus", func() bool { // which are not what is tested here
 		return !slices.ContainsFunc(s.settings.People, func(p connectors.Person) bool {
 			return p.Addresses[Name] != "" && len(s.server.Commands(chatWith(p))) == 0
@@ -304,7 +304,7 @@ func TestTheMenuFollowsTheConfiguration(t *testing.T) {
 
 // Nothing that is said aside holds up what people do.
 func TestAMenuThatHangsHoldsUpNothing(t *testing.T) {
-	s := play(t, func(s *stage) { s.server.FailNext("setMyCommands", -1, telegramtest.Hang()) })
+	s := newEnv(t, func(s *env) { s.server.FailNext("setMyCommands", -1, telegramtest.Hang()) })
 	s.server.FailNext("getWebhookInfo", -1, telegramtest.Hang())
 	s.until("the menu hangs", func() bool { return s.called("setMyCommands") > 0 })
 	call := s.ask(network("x"))

@@ -16,27 +16,27 @@ import (
 
 // Who cannot be reached is told to the asker in words, and the next channel is tried.
 func TestWhoCannotBeReached(t *testing.T) {
-	refuse := func(code int, text string) func(*stage) {
-		return func(s *stage) { s.server.FailNext("sendMessage", -1, telegramtest.Refuse(code, text)) }
+	refuse := func(code int, text string) func(*env) {
+		return func(s *env) { s.server.FailNext("sendMessage", -1, telegramtest.Refuse(code, text)) }
 	}
 	for _, c := range []struct {
 		name, why string
-		happens   func(*stage)
+		happens   func(*env)
 	}{
-		{"blocked", "fay has blocked the bot", func(s *stage) { s.phones["fay"].Blocks() }},
-		{"deactivated", "fay has no Telegram account any more", func(s *stage) { s.phones["fay"].Deactivates() }},
-		{"never pressed Start", "fay never pressed Start; fay has to open the bot and press Start", func(s *stage) {
+		{"blocked", "fay has blocked the bot", func(s *env) { s.phones["fay"].Blocks() }},
+		{"deactivated", "fay has no Telegram account any more", func(s *env) { s.phones["fay"].Deactivates() }},
+		{"never pressed Start", "fay never pressed Start; fay has to open the bot and press Start", func(s *env) {
 			s.moves(0, 9001)
 			s.server.Person(telegramtest.User{ID: 9001, FirstName: "F"})
 		}},
-		{"not known to the bot", "fay never pressed Start; fay has to open the bot and press Start", func(s *stage) {
+		{"not known to the bot", "fay never pressed Start; fay has to open the bot and press Start", func(s *env) {
 			s.moves(0, 9002)
 		}},
 		{"kicked", "the bot was removed from the group", refuse(403, "Forbidden: bot was kicked from the group chat")},
 		{"refused in other words", "Telegram does not let the bot write to fay", refuse(403, "Forbidden: because")},
-		{"without an account", "fay has no Telegram account here", func(s *stage) { s.moves(0, 0) }},
+		{"without an account", "fay has no Telegram account here", func(s *env) { s.moves(0, 0) }},
 	} {
-		fayFirst := func(s *stage) {
+		fayFirst := func(s *env) {
 			for i, p := range s.settings.People {
 				if p.Name == "fay" {
 					s.settings.People[0], s.settings.People[i] = p, s.settings.People[0]
@@ -44,13 +44,13 @@ func TestWhoCannotBeReached(t *testing.T) {
 			}
 		}
 		t.Run("E1/"+c.name, func(t *testing.T) {
-			s := play(t, fayFirst, c.happens)
+			s := newEnv(t, fayFirst, c.happens)
 			if r := s.get(s.ask(network("x")), permissions.Undeliverable); !strings.HasPrefix(r.Failure, c.why) {
 				t.Errorf("it could not be delivered: %s; want %s", r.Failure, c.why)
 			}
 		})
 		t.Run("E1/"+c.name+", and reached elsewhere", func(t *testing.T) {
-			s := play(t, fayFirst, func(s *stage) {
+			s := newEnv(t, fayFirst, func(s *env) {
 				s.settings.People[0].Via = []string{Name, "memory"}
 				s.others = append(s.others, memory())
 			}, c.happens)
@@ -69,7 +69,7 @@ func TestWhatFailsForNowIsDoneLater(t *testing.T) {
 	} {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
-			s := play(t, impatient)
+			s := newEnv(t, impatient)
 			for _, method := range []string{"sendMessage", "editMessageText", "answerCallbackQuery"} {
 				s.server.FailNext(method, 1, fault)
 			}
@@ -88,7 +88,7 @@ func TestWhatFailsForNowIsDoneLater(t *testing.T) {
 // Telegram asks for a pause: nothing is sent to that chat before it is over, and the card soon after.
 func TestAPauseThatTelegramAsksForIsKept(t *testing.T) {
 	const pause = 2 * time.Second
-	s := play(t)
+	s := newEnv(t)
 	s.server.FailNext("sendMessage", 1, telegramtest.TooManyRequests(pause))
 	s.ask(network("x"))
 	s.card("fay", "x")
@@ -108,7 +108,7 @@ func TestAPauseThatTelegramAsksForIsKept(t *testing.T) {
 
 // The answer to a sent card is lost, so it is sent twice: one of the two decides, once, and neither keeps its buttons.
 func TestACardThatIsThereTwiceDecidesOnce(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.FailNext("sendMessage", 1, telegramtest.ReplyLost())
 	call := s.ask(network("x"))
 	s.until("it is there twice", func() bool { return s.sent("fay", withButtons) == 2 })
@@ -128,7 +128,7 @@ func TestACardThatIsThereTwiceDecidesOnce(t *testing.T) {
 }
 
 // sick waits until the health says something.
-func (s *stage) sick(want string) {
+func (s *env) sick(want string) {
 	s.t.Helper()
 	s.until("the health says "+want, func() bool {
 		err := s.bot.Health()
@@ -139,21 +139,21 @@ func (s *stage) sick(want string) {
 	}
 }
 
-func (s *stage) well() {
+func (s *env) well() {
 	s.t.Helper()
 	s.until("the health is good", func() bool { return s.bot.Health() == nil })
 }
 
 func TestHealthTurnsRedAndTellsNoSecret(t *testing.T) {
 	t.Run("another token", func(t *testing.T) {
-		s := play(t, func(s *stage) { s.token = "123456789:ANOTHER-TOKEN_THAT-IS-NOT-ACCEPTED0" })
+		s := newEnv(t, func(s *env) { s.token = "123456789:ANOTHER-TOKEN_THAT-IS-NOT-ACCEPTED0" })
 		s.sick("does not accept the bot's token")
 		call := s.ask(network("x"))
 		s.until("a card was tried", func() bool { return strings.Contains(s.logged.String(), "update prompts of a request: retrying") })
 		s.waits(call)
 	})
 	t.Run("no server", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		s.well()
 		s.server.Down()
 		s.sick("no contact with Telegram")
@@ -167,14 +167,14 @@ func TestHealthTurnsRedAndTellsNoSecret(t *testing.T) {
 		s.well()
 	})
 	t.Run("a webhook", func(t *testing.T) {
-		s := play(t, func(s *stage) { s.server.Webhook("https://hooks.example.org/secret-path") })
+		s := newEnv(t, func(s *env) { s.server.Webhook("https://hooks.example.org/secret-path") })
 		s.sick("the bot has a webhook")
 		if strings.Contains(s.bot.Health().Error(), "secret-path") {
 			t.Errorf("the health tells the path: %v", s.bot.Health())
 		}
 	})
 	t.Run("another poller", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		s.well()
 		other := newAPI(s.token, s.server.URL(), slog.New(slog.DiscardHandler))
 		defer other.close()
@@ -210,7 +210,7 @@ func TestAStopTakesLessThanASecond(t *testing.T) {
 		{"while everything hangs", "", 2, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+			s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 			for i := range c.cards {
 				s.asked(strings.Repeat("x", i+1))
 			}
@@ -237,7 +237,7 @@ func TestAStopTakesLessThanASecond(t *testing.T) {
 // A token that was renewed is used without a restart; one of another bot is not.
 func TestATokenIsRenewed(t *testing.T) {
 	old := strings.Repeat("x", 35)
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		id, _, _ := strings.Cut(s.server.Token(), ":")
 		s.token = Token(id + ":" + old)
 	})
@@ -254,7 +254,7 @@ func TestATokenIsRenewed(t *testing.T) {
 	}
 }
 
-func (s *stage) stopsSoon() {
+func (s *env) stopsSoon() {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), longEnough)
 	defer done()
@@ -268,7 +268,7 @@ func (s *stage) stopsSoon() {
 
 // Errors that this package gives hold no token, wherever they come from.
 func TestErrorsHoldNoToken(t *testing.T) {
-	s := play(t, impatient)
+	s := newEnv(t, impatient)
 	p := connectors.Prompt{To: s.settings.People[0], Request: network("x"), Code: "K7F3Q"}
 	for _, fault := range []telegramtest.Fault{
 		telegramtest.InternalError(), telegramtest.Reset(), telegramtest.Hang(), telegramtest.ReplyLost(),

@@ -32,7 +32,7 @@ func TestAFloodOverABadNetwork(t *testing.T) {
 		}
 	}
 	f := &flood{rand: rand.New(rand.NewPCG(4, 2)), each: max(25, updates/inParallel/mostRounds)}
-	f.stage = play(t, impatient, f.people)
+	f.env = newEnv(t, impatient, f.people)
 	f.server.Redeliver(2, true, 9)
 	f.server.FailRate(0.3, 11, telegramtest.TooManyRequests(time.Second), telegramtest.InternalError(),
 		telegramtest.BadGateway(), telegramtest.Reset(), telegramtest.ReplyLost(), telegramtest.Hang())
@@ -60,14 +60,14 @@ func TestAFloodOverABadNetwork(t *testing.T) {
 
 // flood is people, what they were asked, and what they answered.
 type flood struct {
-	*stage
+	*env
 	rand    *rand.Rand
 	each    int // updates for each question, of which one decides
 	made    int
 	answers map[permissions.ID]permissions.Answer
 }
 
-func (f *flood) people(s *stage) {
+func (f *flood) people(s *env) {
 	f.answers = map[permissions.ID]permissions.Answer{}
 	s.settings.Routes = nil
 	for i := range inParallel {

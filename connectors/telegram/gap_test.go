@@ -10,7 +10,7 @@ import (
 )
 
 // outage takes the network away for a time in which meanwhile happens.
-func (s *stage) outage(d time.Duration, meanwhile func()) {
+func (s *env) outage(d time.Duration, meanwhile func()) {
 	s.t.Helper()
 	s.server.Down()
 	meanwhile()
@@ -21,7 +21,7 @@ func (s *stage) outage(d time.Duration, meanwhile func()) {
 }
 
 // sent counts the bot's matching messages to a person.
-func (s *stage) sent(who string, fits func(telegramtest.Message) bool) (n int) {
+func (s *env) sent(who string, fits func(telegramtest.Message) bool) (n int) {
 	for _, m := range s.phones[who].Messages() {
 		if m.FromBot && fits(m) {
 			n++
@@ -37,7 +37,7 @@ func contains(m telegramtest.Message, text string) bool { return strings.Contain
 // The network is away for ten minutes, and fay presses a button in that time. Telegram forgets the tap: the cards come
 // again, once, the old ones point to them, and fay is told that her tap did not arrive.
 func TestANetworkThatWasAwayShowsTheCardsAgain(t *testing.T) {
-	s := play(t, func(s *stage) { s.settings.Approvals.Timeout = time.Hour })
+	s := newEnv(t, func(s *env) { s.settings.Approvals.Timeout = time.Hour })
 	first, one, _ := s.asked("first")
 	second, two, _ := s.asked("second")
 	s.outage(10*time.Minute, func() { s.phones["fay"].TapsData(one.ID, data(t, one, "Allow once")) })
@@ -81,7 +81,7 @@ func TestANetworkThatWasAwayShowsTheCardsAgain(t *testing.T) {
 
 // A short outage loses no tap, and nothing is shown again.
 func TestAShortOutageLosesNothing(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, _ := s.asked("x")
 	s.outage(time.Minute, func() { s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")) })
 	s.get(call, permissions.Approved)
@@ -93,7 +93,7 @@ func TestAShortOutageLosesNothing(t *testing.T) {
 
 // A request that is about to end, and whose caller waits, gets five minutes; one whose caller has gone does not.
 func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, _, _ := s.asked("x")
 	ctx, cancel := canceled(t)
 	left := s.asks(ctx, network("nobody waits"))
@@ -121,7 +121,7 @@ func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
 }
 
 // leaves asks fay, and stops while her card waits.
-func (s *stage) leaves(t *testing.T) telegramtest.Message {
+func (s *env) leaves(t *testing.T) telegramtest.Message {
 	t.Helper()
 	ctx, cancel := canceled(t)
 	call := s.asks(ctx, network("x"))
@@ -136,7 +136,7 @@ func (s *stage) leaves(t *testing.T) telegramtest.Message {
 
 // The daemon did not run for longer than Telegram keeps taps, and starts before the network is there.
 func TestAStartAfterALongStop(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	m := s.leaves(t)
 	s.server.Advance(8 * time.Minute)
 	s.server.Down()
@@ -154,7 +154,7 @@ func TestAStartAfterALongStop(t *testing.T) {
 // The daemon ends, and starts, in the middle of an outage that neither of the two sees as a long one.
 func TestAStartInAnOutageKnowsSinceWhenItIs(t *testing.T) {
 	t.Run("E1/taps that were lost before the start", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		cut := func() bool { err := s.bot.Health(); return err != nil && strings.Contains(err.Error(), "no contact") }
 		ctx, cancel := canceled(t)
 		call := s.asks(ctx, network("x"))
@@ -179,7 +179,7 @@ func TestAStartInAnOutageKnowsSinceWhenItIs(t *testing.T) {
 
 // A stop of a moment loses no tap: the card gets its buttons back, and is no other.
 func TestAStartAfterAShortStop(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	m := s.leaves(t)
 	s.open()
 	s.taps("fay", s.card("fay", "x"), "Allow once", "✅")

@@ -24,12 +24,12 @@ type ops struct {
 	thread int
 }
 
-// gather makes a group in which fay and sam are asked, with the bot in it. kind is group, supergroup or forum; of a
+// newGroupEnv makes a group in which fay and sam are asked, with the bot in it. kind is group, supergroup or forum; of a
 // forum, they are asked in a topic.
-func gather(t *testing.T, kind string, changes ...with) (*stage, *ops) {
+func newGroupEnv(t *testing.T, kind string, changes ...with) (*env, *ops) {
 	t.Helper()
 	o := &ops{}
-	s := play(t, append([]with{func(s *stage) {
+	s := newEnv(t, append([]with{func(s *env) {
 		members := []*telegramtest.Person{s.phones["fay"], s.phones["sam"], s.phones["kim"], s.phones["eve"]}
 		switch kind {
 		case "group":
@@ -48,14 +48,14 @@ func gather(t *testing.T, kind string, changes ...with) (*stage, *ops) {
 }
 
 // enter gives everybody a phone in a group.
-func (s *stage) enter(g *telegramtest.Group, thread int) {
+func (s *env) enter(g *telegramtest.Group, thread int) {
 	for _, name := range []string{"fay", "sam", "kim", "eve"} {
 		s.phones[name+"@ops"] = s.phones[name].In(g).InThread(thread)
 	}
 	s.groups = append(s.groups, at(g.ID()))
 }
 
-func quorum(n int) with { return func(s *stage) { s.settings.Routes[0].Quorum = n } }
+func quorum(n int) with { return func(s *env) { s.settings.Routes[0].Quorum = n } }
 
 // cards counts the messages of the bot in a group that have buttons.
 func (o *ops) cards() (n int) {
@@ -68,7 +68,7 @@ func (o *ops) cards() (n int) {
 }
 
 // alone checks that a person got no private messages, except about unknown senders.
-func (s *stage) alone(names ...string) {
+func (s *env) alone(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
 		var texts []string
@@ -86,7 +86,7 @@ func (s *stage) alone(names ...string) {
 
 // One card in the topic of a group can be answered by the two people who are asked, and by nobody else.
 func TestAGroupIsAskedByOneCard(t *testing.T) {
-	s, o := gather(t, "forum", quorum(2))
+	s, o := newGroupEnv(t, "forum", quorum(2))
 	call := s.ask(network("together"))
 	m := s.card("fay@ops", "together")
 	s.until("the card is noted", s.upToDate)
@@ -128,7 +128,7 @@ func TestAGroupIsAskedByOneCard(t *testing.T) {
 
 // The question for a reason is for the person who pressed the button: another person's reply is not the reason.
 func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
-	s, _ := gather(t, "forum")
+	s, _ := newGroupEnv(t, "forum")
 	call := s.ask(network("why"))
 	m := s.card("fay@ops", "why")
 	s.until("the card is noted", s.upToDate)
@@ -156,7 +156,7 @@ func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
 
 // High risk takes two steps by the same person: one person's second step is only another's first.
 func TestHighRiskInAGroupTakesTwoStepsOfOnePerson(t *testing.T) {
-	s, _ := gather(t, "supergroup")
+	s, _ := newGroupEnv(t, "supergroup")
 	call := s.ask(permissions.Request{
 		Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"reboot"}`), Session: "s",
 	})
@@ -178,7 +178,7 @@ func TestHighRiskInAGroupTakesTwoStepsOfOnePerson(t *testing.T) {
 
 // In words: a reply to the card, or the code; of others, nobody hears anything.
 func TestWordsInAGroup(t *testing.T) {
-	s, o := gather(t, "forum")
+	s, o := newGroupEnv(t, "forum")
 	call := s.ask(network("words"))
 	m := s.card("fay@ops", "words")
 	s.until("the card is noted", s.upToDate)
@@ -241,13 +241,13 @@ func TestWordsInAGroup(t *testing.T) {
 // Where the bot cannot write any more, those who were asked together are asked by themselves, before the card was
 // shown or while it waits.
 func TestAGroupThatCannotBeAskedAnyMore(t *testing.T) {
-	for name, ends := range map[string]func(*stage, *ops){
-		"kicked":  func(s *stage, o *ops) { o.KicksBot(s.phones["kim"]) },
-		"muted":   func(s *stage, o *ops) { o.MutesBot(s.phones["kim"]) },
-		"a topic": func(_ *stage, o *ops) { o.DeletesTopic(o.thread) },
+	for name, ends := range map[string]func(*env, *ops){
+		"kicked":  func(s *env, o *ops) { o.KicksBot(s.phones["kim"]) },
+		"muted":   func(s *env, o *ops) { o.MutesBot(s.phones["kim"]) },
+		"a topic": func(_ *env, o *ops) { o.DeletesTopic(o.thread) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, o := gather(t, "forum", quorum(2))
+			s, o := newGroupEnv(t, "forum", quorum(2))
 			s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
 			before := s.ask(network("before"))
 			m := s.card("fay@ops", "before")
@@ -282,7 +282,7 @@ func TestAGroupThatCannotBeAskedAnyMore(t *testing.T) {
 // Telegram does not tell the bot that its group lets nobody write any more: it is found out with the next card, and then
 // those are asked by themselves, too, whose card stands there already.
 func TestAMuteThatIsFoundOut(t *testing.T) {
-	s, o := gather(t, "supergroup")
+	s, o := newGroupEnv(t, "supergroup")
 	s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
 	before := s.ask(network("before"))
 	s.card("fay@ops", "before")
@@ -303,7 +303,7 @@ func TestAMuteThatIsFoundOut(t *testing.T) {
 func TestACardOfAGroupThatTheBotIsBackIn(t *testing.T) {
 	for name, who := range map[string]string{"answered in the group": "fay@ops", "answered by oneself": "fay"} {
 		t.Run(name, func(t *testing.T) {
-			s, o := gather(t, "supergroup")
+			s, o := newGroupEnv(t, "supergroup")
 			call := s.ask(network("back"))
 			m := s.card("fay@ops", "back")
 			s.until("the card is noted", s.upToDate)
@@ -324,7 +324,7 @@ func TestACardOfAGroupThatTheBotIsBackIn(t *testing.T) {
 
 // A person without a Telegram account is asked elsewhere; one who cannot be reached at all is reported as usual.
 func TestAGroupWithoutAnybodyToReach(t *testing.T) {
-	s, o := gather(t, "group", func(s *stage) {
+	s, o := newGroupEnv(t, "group", func(s *env) {
 		s.settings.Routes[0].Ask = []string{"zoe"}
 		s.settings.People = append(s.settings.People, connectors.Person{Name: "zoe", UID: 9, Location: time.UTC})
 	})
@@ -338,7 +338,7 @@ func TestAGroupWithoutAnybodyToReach(t *testing.T) {
 
 // A group has few turns, and nobody else waits for them.
 func TestAGroupDoesNotHoldUpPeople(t *testing.T) {
-	s, o := gather(t, "group", func(s *stage) {
+	s, o := newGroupEnv(t, "group", func(s *env) {
 		s.groups = nil // with the limits of a group
 		private := engine.Route{Ask: []string{"kim"}, Tags: []permissions.Tag{permissions.Events}}
 		s.settings.Routes = append([]engine.Route{private}, s.settings.Routes...)
@@ -359,7 +359,7 @@ func TestAGroupDoesNotHoldUpPeople(t *testing.T) {
 
 // A question and a pause are answered in a group like everything else, by the first who is asked.
 func TestQuestionsInAGroup(t *testing.T) {
-	s, _ := gather(t, "supergroup", quorum(2))
+	s, _ := newGroupEnv(t, "supergroup", quorum(2))
 	call := s.ask(permissions.Request{
 		Kind: permissions.KindClarification, Message: "Announce where?", Choices: []string{"blog", "mail"}, Session: "s",
 	})
@@ -384,7 +384,7 @@ func TestQuestionsInAGroup(t *testing.T) {
 
 // In a group edits leave turns to cards, and cards leave the last one to what a tap waits for.
 func TestAnswersToTapsGoFirstInAGroup(t *testing.T) {
-	s, o := gather(t, "group")
+	s, o := newGroupEnv(t, "group")
 	s.bot.pace.mu.Lock()
 	s.bot.pace.chats[o.ID()] = &lane{limit: rate.NewLimiter(rate.Every(time.Hour), groupBurst)}
 	s.bot.pace.mu.Unlock()
@@ -412,7 +412,7 @@ func TestAnswersToTapsGoFirstInAGroup(t *testing.T) {
 
 // A first step counts only for the person who took it, and no longer after they went back.
 func TestAFirstStepInAGroupIsOfOnePerson(t *testing.T) {
-	s, _ := gather(t, "supergroup", func(s *stage) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
+	s, _ := newGroupEnv(t, "supergroup", func(s *env) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
 	call := s.ask(network("twice"))
 	m := s.card("fay@ops", "twice")
 	s.until("the card is noted", s.upToDate)
@@ -470,7 +470,7 @@ func (d blindDesk) OnPermission(context.Context, connectors.Decision) (permissio
 
 // Words of one's own stay as they were written, around the bot's name.
 func TestLinesInAGroup(t *testing.T) {
-	s, _ := gather(t, "supergroup")
+	s, _ := newGroupEnv(t, "supergroup")
 	call := s.ask(permissions.Request{
 		Kind: permissions.KindClarification, Message: "Announce where?", Choices: []string{"blog", "mail"}, Session: "s",
 	})
@@ -485,7 +485,7 @@ func TestLinesInAGroup(t *testing.T) {
 
 // A person who guessed too often is told that their answer was not accepted.
 func TestAnAnswerOfTheMutedInAGroup(t *testing.T) {
-	s, _ := gather(t, "supergroup")
+	s, _ := newGroupEnv(t, "supergroup")
 	call := s.ask(network("muted"))
 	m := s.card("fay@ops", "muted")
 	s.until("the card is noted", s.upToDate)
@@ -500,7 +500,7 @@ func TestAnAnswerOfTheMutedInAGroup(t *testing.T) {
 
 // A message that comes again, since the daemon was killed between two of its decisions, decides what was left.
 func TestAMessageInAGroupThatComesAgain(t *testing.T) {
-	s, o := gather(t, "supergroup")
+	s, o := newGroupEnv(t, "supergroup")
 	var calls []<-chan ended
 	text := "yes"
 	for _, reason := range []string{"alpha", "bravo"} {

@@ -17,7 +17,7 @@ const heldUp = 500 * time.Millisecond
 
 // others adds people who are asked for what carries their tag; all else is asked of fay.
 func others(n int) with {
-	return func(s *stage) {
+	return func(s *env) {
 		s.paced = true
 		s.settings.Routes = nil
 		for i := range n {
@@ -41,24 +41,24 @@ func tagOf(t testing.TB, i int) permissions.Tag {
 // Whatever fay's chat is kept busy with, the first card of others is sent at once: half of them at least, so that a busy
 // machine is not taken for a busy chat, and all of them while fay's chat is still busy.
 func TestOneChatHoldsUpNoOther(t *testing.T) {
-	for name, busy := range map[string]func(s *stage){
-		"E2/a call that hangs": func(s *stage) {
+	for name, busy := range map[string]func(s *env){
+		"E2/a call that hangs": func(s *env) {
 			s.server.FailNext("sendMessage", 1, telegramtest.Hang())
 			s.ask(network("it hangs."))
 			s.until("it hangs", func() bool { return len(s.calls("fay", "sendMessage")) == 1 })
 		},
-		"E2/an answer that is slow": func(s *stage) {
+		"E2/an answer that is slow": func(s *env) {
 			s.server.FailNext("sendMessage", 1, telegramtest.Slow(time.Hour))
 			s.ask(network("it is slow."))
 			s.until("it is sent", func() bool { return len(s.calls("fay", "sendMessage")) == 1 })
 		},
-		"F1/a burst of questions": func(s *stage) {
+		"F1/a burst of questions": func(s *env) {
 			for i := range 60 {
 				s.ask(network(fmt.Sprintf("one of many, %d.", i)))
 			}
 			s.until("the burst is used up", func() bool { return len(s.calls("fay", "sendMessage")) >= personBurst })
 		},
-		"F2/calls that come and go": func(s *stage) {
+		"F2/calls that come and go": func(s *env) {
 			for i := range 4 {
 				q := network(fmt.Sprintf("it comes and goes, %d.", i))
 				go func() {
@@ -82,7 +82,7 @@ func TestOneChatHoldsUpNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const people = 5
-			s := play(t, others(people))
+			s := newEnv(t, others(people))
 			busy(s)
 			var took []time.Duration
 			for i := range people {
@@ -108,7 +108,7 @@ func TestOneChatHoldsUpNoOther(t *testing.T) {
 // A card whose chat does not answer is given up when its time is over, though the call still hangs: those whom the
 // request escalates to are asked then.
 func TestACardThatHangsIsGivenUpInTime(t *testing.T) {
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
 		s.settings.Approvals.DeliverWithin = 10 * time.Second
 	})
@@ -127,7 +127,7 @@ func TestACardThatHangsIsGivenUpInTime(t *testing.T) {
 func TestABurstInOneChatHoldsUpNoOther(t *testing.T) {
 	t.Run("F1/200 cards in one chat", func(t *testing.T) {
 		const burst, people = 200, 10
-		s := play(t, others(people))
+		s := newEnv(t, others(people))
 		for i := range burst {
 			s.ask(network(fmt.Sprintf("one of many, %d.", i)))
 		}

@@ -13,7 +13,7 @@ import (
 // TestAStolenPhone: another person locks its owner from their own phone, and two people unlock them.
 func TestAStolenPhone(t *testing.T) {
 	t.Run("A8/lock in Telegram", func(t *testing.T) {
-		s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+		s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 		call := s.ask(network("x"))
 		m := s.card("fay", "x")
 		s.card("sam", "x")
@@ -39,7 +39,7 @@ func TestAStolenPhone(t *testing.T) {
 		s.get(call, permissions.Approved)
 	})
 	t.Run("A8/lock oneself from the other phone", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		s.says("fay", "/lock", "fay is locked")
 		s.phones["fay"].Writes("/whoami")
 		s.told("fay", "fay is locked: nothing from this account counts")
@@ -48,7 +48,7 @@ func TestAStolenPhone(t *testing.T) {
 
 // TestAButtonThatIsPressedWhileLocked, on the card that the phone still shows.
 func TestAButtonThatIsPressedWhileLocked(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	s.card("sam", "x")
@@ -60,7 +60,7 @@ func TestAButtonThatIsPressedWhileLocked(t *testing.T) {
 
 // TestTheCardOfALockedPerson stays as it is through an outage and a stop.
 func TestTheCardOfALockedPerson(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	s.ask(network("x"))
 	m := s.card("fay", "x")
 	was := s.card("sam", "x")

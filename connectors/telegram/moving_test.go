@@ -14,7 +14,7 @@ import (
 // A group becomes a supergroup: the card is shown again there, routes that have the old id keep working, also across a
 // restart, and health says what to write into the configuration.
 func TestAGroupBecomesASupergroup(t *testing.T) {
-	s, o := gather(t, "group")
+	s, o := newGroupEnv(t, "group")
 	call := s.ask(network("before"))
 	old := s.card("fay@ops", "before")
 	s.until("the card is noted", s.upToDate)
@@ -54,7 +54,7 @@ func TestAGroupBecomesASupergroup(t *testing.T) {
 
 // The bot may learn of it by what it is refused, before any update says so: while it asks, edits or reminds.
 func TestAGroupsNewIDIsTakenFromARefusal(t *testing.T) {
-	s, o := gather(t, "group", func(s *stage) { s.settings.Routes[0].Quorum = 2 })
+	s, o := newGroupEnv(t, "group", func(s *env) { s.settings.Routes[0].Quorum = 2 })
 	call := s.ask(network("early"))
 	m := s.card("fay@ops", "early")
 	s.until("the card is noted", s.upToDate)
@@ -80,7 +80,7 @@ func TestAGroupsNewIDIsTakenFromARefusal(t *testing.T) {
 // A group that no route names is left: at once, once a change of the configuration is noticed, and not while something
 // waits there.
 func TestAGroupThatNoRouteNamesIsLeft(t *testing.T) {
-	s, o := gather(t, "supergroup")
+	s, o := newGroupEnv(t, "supergroup")
 	other := s.server.Supergroup("Other", s.phones["eve"])
 	other.AddsBot(s.phones["eve"])
 	s.until("it has left", func() bool { return !other.HasBot() })
@@ -106,7 +106,7 @@ func TestAGroupThatNoRouteNamesIsLeft(t *testing.T) {
 
 // Reminders come once to all, as a reply to the card, and so does an escalation, whose people are asked by the same card.
 func TestAGroupIsRemindedOnceForAll(t *testing.T) {
-	s, o := gather(t, "forum", func(s *stage) {
+	s, o := newGroupEnv(t, "forum", func(s *env) {
 		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 60}, []string{"kim"}
 		s.settings.Approvals.Remind = []engine.Moment{{Percent: 30}}
 	})
@@ -130,7 +130,7 @@ func TestAGroupIsRemindedOnceForAll(t *testing.T) {
 
 // Quiet hours are those of all: one who is awake is enough for a sound.
 func TestAGroupIsQuietWhenAllOfThemAre(t *testing.T) {
-	s, _ := gather(t, "group", func(s *stage) {
+	s, _ := newGroupEnv(t, "group", func(s *env) {
 		all := connectors.Hours{To: 24*60 - 1}
 		for i := range s.settings.People {
 			if s.settings.People[i].Name != "sam" {
@@ -158,7 +158,7 @@ func TestAGroupIsQuietWhenAllOfThemAre(t *testing.T) {
 
 // What is looked at in a group, and what its health says.
 func TestHealthOfAGroup(t *testing.T) {
-	s, o := gather(t, "supergroup", func(s *stage) {
+	s, o := newGroupEnv(t, "supergroup", func(s *env) {
 		s.settings.Routes = append(s.settings.Routes, engine.Route{Ask: []string{"kim"}, Group: Place(-1004711, 0)})
 	})
 	s.sick("group -1004711: the bot is not in it")
@@ -177,7 +177,7 @@ func TestHealthOfAGroup(t *testing.T) {
 // A card that somebody took away from a group is shown again with the next change, one whose end is to be told has a word
 // of its own.
 func TestACardThatIsTakenAwayFromAGroup(t *testing.T) {
-	s, o := gather(t, "forum", quorum(2))
+	s, o := newGroupEnv(t, "forum", quorum(2))
 	call := s.ask(network("gone"))
 	m := s.card("fay@ops", "gone")
 	s.until("the card is noted", s.upToDate)
@@ -234,7 +234,7 @@ func TestPlaces(t *testing.T) {
 
 // A group is looked at again soon while it is not known by what name the bot is addressed there.
 func TestTheBotsNameIsLookedFor(t *testing.T) {
-	s, o := gather(t, "supergroup")
+	s, o := newGroupEnv(t, "supergroup")
 	s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
 	d := &handler{Connector: s.bot}
 	place := connectors.Group{Name: Place(o.ID(), 0), Now: Place(o.ID(), 0), Routed: true}

@@ -10,7 +10,7 @@ import (
 )
 
 // where asks fay a question and waits for the card.
-func (s *stage) where(message string) (call <-chan ended, m telegramtest.Message, code string) {
+func (s *env) where(message string) (call <-chan ended, m telegramtest.Message, code string) {
 	s.t.Helper()
 	call = s.ask(permissions.Request{
 		Kind: permissions.KindClarification, Message: message, Choices: []string{"blog", "mail"}, Session: "s",
@@ -25,14 +25,14 @@ func (s *stage) where(message string) (call <-chan ended, m telegramtest.Message
 }
 
 // other is where an answer in words is to be written, after a tap on its button.
-func (s *stage) other(who string, m telegramtest.Message, code string) telegramtest.Message {
+func (s *env) other(who string, m telegramtest.Message, code string) telegramtest.Message {
 	s.t.Helper()
 	s.taps(who, m, "✏️ Other", "Nothing is answered yet")
 	return s.wants(who, m, inOwnWords.text(code))
 }
 
 // answered checks that a question was answered in those words.
-func (s *stage) answered(call <-chan ended, words string) {
+func (s *env) answered(call <-chan ended, words string) {
 	s.t.Helper()
 	r := s.get(call, permissions.Answered)
 	if r.Answer != permissions.Other || r.Comment != words || r.DecidedBy != "fay" || permissions.Result(r).Text != words {
@@ -43,7 +43,7 @@ func (s *stage) answered(call <-chan ended, words string) {
 
 // Two questions and a reason are open at once, and each reply reaches its own caller.
 func TestWordsAreKeptApart(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	first, one, code1 := s.where("first where?")
 	second, two, code2 := s.where("second where?")
 	third, three, code3 := s.asked("third")
@@ -67,7 +67,7 @@ func TestWordsAreKeptApart(t *testing.T) {
 // An answer counts as the reply of who was asked for it, to our own question, in words of their own.
 func TestWhatIsNoAnswerInWords(t *testing.T) {
 	t.Run("A7/forwarded, and to other messages", func(t *testing.T) {
-		s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+		s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 		call, m, code := s.where("where?")
 		q := s.other("fay", m, code)
 		fay, sam, eve := s.phones["fay"], s.phones["sam"], s.phones["eve"]
@@ -97,7 +97,7 @@ func TestWhatIsNoAnswerInWords(t *testing.T) {
 
 // By text the word that says so is needed, in whatever of its forms.
 func TestAnswersInWordsByText(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	for i, text := range []string{"CODE other: look at staging first", "other CODE look at staging first", "other: look at staging first"} {
 		call, m, code := s.where("where " + string(rune('a'+i)) + "?")
 		if text = strings.ReplaceAll(text, "CODE", code); strings.Contains(text, code) {
@@ -111,7 +111,7 @@ func TestAnswersInWordsByText(t *testing.T) {
 
 // Nothing but a question can be answered in words, whatever a client sends.
 func TestWordsAnswerQuestionsOnly(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, code := s.asked("x")
 	button, _, _ := strings.Cut(data(t, m, "Allow once"), ".")
 	fay := s.phones["fay"]

@@ -17,25 +17,25 @@ import (
 // not taken for a busy channel.
 func TestWhatIsWrittenToTheBotHoldsUpNoCard(t *testing.T) {
 	const people, waiting = 40, 5
-	for name, write := range map[string]func(s *stage){
-		"E2/400 strangers": func(s *stage) {
+	for name, write := range map[string]func(s *env){
+		"E2/400 strangers": func(s *env) {
 			for i := range 400 {
 				s.server.Person(telegramtest.User{ID: int64(9000 + i), FirstName: "hi"}).Start("")
 			}
 		},
-		"E2/400 strangers with a wrong link": func(s *stage) {
+		"E2/400 strangers with a wrong link": func(s *env) {
 			for i := range 400 {
 				s.server.Person(telegramtest.User{ID: int64(9000 + i), FirstName: "hi"}).Start("nonsense")
 			}
 		},
-		"E2/commands of many people": func(s *stage) {
+		"E2/commands of many people": func(s *env) {
 			for i := range 5 * people {
 				s.phones[fmt.Sprintf("p%d", i%people)].Writes("/pending")
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, others(people+waiting))
+			s := newEnv(t, others(people+waiting))
 			write(s)
 			s.until("answers are sent", func() bool { return slices.ContainsFunc(s.server.Calls(), isAnswer) })
 			began := time.Now()
@@ -75,7 +75,7 @@ func isAnswer(c telegramtest.Call) bool {
 
 // However much a person writes, their own card comes next, and it is kept up to date.
 func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
-	s := play(t, func(s *stage) { s.paced = true })
+	s := newEnv(t, func(s *env) { s.paced = true })
 	for range 200 {
 		s.phones["fay"].Writes("/pending")
 	}
@@ -97,7 +97,7 @@ func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 }
 
 // narrow leaves no room to send to a person for a while.
-func (s *stage) narrow(who string, d time.Duration) {
+func (s *env) narrow(who string, d time.Duration) {
 	l := &lane{limit: rate.NewLimiter(rate.Every(d), 1), talk: rate.NewLimiter(rate.Inf, 1)}
 	l.limit.Allow()
 	s.bot.pace.mu.Lock()
@@ -106,7 +106,7 @@ func (s *stage) narrow(who string, d time.Duration) {
 }
 
 // held waits until a message to a person waits for room.
-func (s *stage) held(who string) {
+func (s *env) held(who string) {
 	s.t.Helper()
 	s.until("something waits for its turn", func() bool {
 		s.bot.pace.mu.Lock()
@@ -119,7 +119,7 @@ func (s *stage) held(who string) {
 func TestACardWhoseRequestEndsBeforeItsTurnIsNotSent(t *testing.T) {
 	for name, details := range map[string]string{"E2/a card": "", "E2/a card with a file": strings.Repeat("long\n", 5000)} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			s.narrow("fay", 2*time.Second)
 			q := network("too late")
 			q.Details = details
@@ -144,7 +144,7 @@ func TestACardWhoseRequestEndsBeforeItsTurnIsNotSent(t *testing.T) {
 
 // A card is shown when Telegram has it: not while it waits for its turn, nor while Telegram does not answer.
 func TestACardIsShownWhenTelegramHasIt(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.narrow("fay", 2*time.Second)
 	answer := s.hold()
 	call := s.ask(network("later"))
@@ -162,7 +162,7 @@ func TestACardIsShownWhenTelegramHasIt(t *testing.T) {
 
 // Who answers before Telegram says that it has the card was shown it before that, and not before it was sent.
 func TestAnAnswerBeforeTelegramsIsToACardThatWasSent(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.narrow("fay", 2*time.Second)
 	answer := s.hold()
 	call := s.ask(network("quick"))
@@ -180,7 +180,7 @@ func TestAnAnswerBeforeTelegramsIsToACardThatWasSent(t *testing.T) {
 
 // A call that hangs, which sends the card of what is over by then, does not keep its person's next card long.
 func TestACallForWhatIsOverHoldsNoCardUp(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, _, _ := s.late("fay", "over.")
 	s.decide("fay", permissions.Deny)
 	s.get(call, permissions.Denied)

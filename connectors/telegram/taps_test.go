@@ -45,7 +45,7 @@ func TestEveryKindOfTap(t *testing.T) {
 		{"not approved", "⛔ Deny", "⛔", "by fay · Telegram", confirm, permissions.Deny, permissions.Denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			call := s.ask(c.ask)
 			m := s.card("fay", "")
 			s.taps("fay", m, c.button, c.toast)
@@ -62,7 +62,7 @@ func TestASuggestionIsTapped(t *testing.T) {
 	hook := toolCall("Bash", `{"command":"npm run build"}`)
 	hook.Hook, hook.Choices = "claude-code", []string{"add Bash(npm run:*) to the session", "add " + strings.Repeat("/folder", 28)}
 	hook.Message = "It also suggests: setMode acceptEdits (session)"
-	s := play(t)
+	s := newEnv(t)
 	call := s.ask(hook)
 	m := s.card("fay", "1  Allow once, and add Bash(npm run:*) to the session")
 	if !strings.Contains(m.Text, "setMode acceptEdits (session)") || !strings.Contains(m.Text, hook.Choices[1]) {
@@ -86,7 +86,7 @@ func TestASuggestionIsTapped(t *testing.T) {
 // The first confirmation of high risk allows nothing, there is a way back, and the second button is elsewhere.
 func TestHighRiskIsTappedTwice(t *testing.T) {
 	t.Run("A8/a second tap", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
 		first := s.card("fay", "high risk")
 		s.until("the card is noted", s.upToDate)
@@ -110,7 +110,7 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 
 // A decision arrives while the buttons of the second step are being sent: the card still ends correctly.
 func TestASecondStepDoesNotBringButtonsBack(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
 	m := s.card("fay", "high risk")
 	other := s.card("sam", "high risk")
@@ -128,7 +128,7 @@ func TestASecondStepDoesNotBringButtonsBack(t *testing.T) {
 }
 
 func TestAStepIsAnsweredCallByCall(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	q := permissions.Request{Kind: permissions.KindTool, Session: "s"}
 	for i := range 3 {
 		q.Calls = append(q.Calls, permissions.Call{
@@ -160,7 +160,7 @@ func TestASecondTapOnOnesOwnAnswerOnlyShowsAToast(t *testing.T) {
 		{"⛔ Deny", "⛔ Deny", "⛔ You denied this."},
 		{"Allow once", "⛔ Deny", "Too late: already approved by fay"},
 	} {
-		s := play(t)
+		s := newEnv(t)
 		call := s.ask(network("x"))
 		m := s.card("fay", "network access")
 		second := data(t, m, c.second)
@@ -175,7 +175,7 @@ func TestASecondTapOnOnesOwnAnswerOnlyShowsAToast(t *testing.T) {
 
 // A person who is not asked can decide nothing in any way, and the audit records the attempt.
 func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call := s.ask(network("mine"))
 	m := s.card("fay", "mine")
 	allow := data(t, m, "Allow once")
@@ -227,7 +227,7 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 // An anonymous administrator is nobody, even if the configuration has the group's account.
 func TestAnAnonymousAdministratorIsNobody(t *testing.T) {
 	t.Run("A1/a bot of the configuration", func(t *testing.T) {
-		s := play(t, func(s *stage) {
+		s := newEnv(t, func(s *env) {
 			s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Addresses: map[string]string{Name: "1087968824"}})
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
 		})
@@ -242,7 +242,7 @@ func TestAnAnonymousAdministratorIsNobody(t *testing.T) {
 }
 
 func TestMadeUpDataChangesNothing(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	allow := data(t, m, "Allow once")
@@ -271,7 +271,7 @@ func TestMadeUpDataChangesNothing(t *testing.T) {
 
 func TestALateTapIsToldHowItEnded(t *testing.T) {
 	t.Run("D3/a late tap", func(t *testing.T) {
-		s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+		s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 		call := s.ask(network("x"))
 		fays, sams := s.card("fay", "x"), s.card("sam", "x")
 		s.taps("sam", sams, "Allow once", "✅")
@@ -306,7 +306,7 @@ func TestALateTapIsToldHowItEnded(t *testing.T) {
 
 // Updates come up to five times and in any order: each press has its effect once.
 func TestReplayedTapsCountOnce(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}))
 	s.server.Redeliver(5, true, 3)
 	for i := range 10 {
 		t.Run(fmt.Sprintf("A7/a tap five times, %d", i), func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestReplayedTapsCountOnce(t *testing.T) {
 // Telegram does not show the bot old messages any more; a tap on one has its name nevertheless, and the card, which
 // cannot be edited, gets a reply.
 func TestATapOnAnInaccessibleMessageCounts(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	s.server.Forget(m.Chat, m.ID)
@@ -356,7 +356,7 @@ func TestATapOnAnInaccessibleMessageCounts(t *testing.T) {
 
 // The card was deleted: its outcome is still sent, and words from right to left move nothing in it.
 func TestADeletedCardIsAnsweredByAMessage(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	s.phones["fay"].Deletes(m.ID)
@@ -372,7 +372,7 @@ func TestADeletedCardIsAnsweredByAMessage(t *testing.T) {
 
 // A card that was edited, but of which that is not known, is edited again, and Telegram refuses as nothing changes.
 func TestAnEditThatChangesNothingIsDone(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	s.server.FailNext("editMessageText", 1, telegramtest.ReplyLost())
@@ -387,7 +387,7 @@ func TestAnEditThatChangesNothingIsDone(t *testing.T) {
 
 // The toast is lost: the decision and the edit come all the same.
 func TestALostToastStopsNothing(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.FailNext("answerCallbackQuery", -1, telegramtest.BadGateway())
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
@@ -401,7 +401,7 @@ func TestALostToastStopsNothing(t *testing.T) {
 // What cannot be shown whole has no button that allows it, and neither a forged one nor a text does.
 func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
 	t.Run("B1/too big for Telegram", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		q := toolCall("write_file", `{"path":"notes.md"}`)
 		q.Details = strings.Repeat("\n", 200_000)
 		call := s.ask(q)

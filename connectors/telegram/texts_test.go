@@ -15,7 +15,7 @@ import (
 )
 
 // asked asks fay and waits for the card.
-func (s *stage) asked(reason string) (call <-chan ended, m telegramtest.Message, code string) {
+func (s *env) asked(reason string) (call <-chan ended, m telegramtest.Message, code string) {
 	s.t.Helper()
 	call = s.ask(network(reason))
 	m = s.card("fay", reason)
@@ -28,14 +28,14 @@ func (s *stage) asked(reason string) (call <-chan ended, m telegramtest.Message,
 }
 
 // question is where a reason is to be written, after a tap on its button.
-func (s *stage) question(who string, m telegramtest.Message, code string) telegramtest.Message {
+func (s *env) question(who string, m telegramtest.Message, code string) telegramtest.Message {
 	s.t.Helper()
 	s.taps(who, m, "Deny with reason", "Nothing is denied yet")
 	return s.wants(who, m, whyNot.text(code))
 }
 
 // wants is the question with a text that replies to the card of m.
-func (s *stage) wants(who string, m telegramtest.Message, text string) telegramtest.Message {
+func (s *env) wants(who string, m telegramtest.Message, text string) telegramtest.Message {
 	s.t.Helper()
 	asked := s.told(who, text)
 	if asked.ForceReply == nil || asked.ReplyTo != m.ID {
@@ -46,7 +46,7 @@ func (s *stage) wants(who string, m telegramtest.Message, text string) telegramt
 
 // Two reasons are asked for at once, and each reaches its own caller.
 func TestReasonsAreKeptApart(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	first, one, code1 := s.asked("first")
 	second, two, code2 := s.asked("second")
 	q1, q2 := s.question("fay", one, code1), s.question("fay", two, code2)
@@ -67,7 +67,7 @@ func TestReasonsAreKeptApart(t *testing.T) {
 
 // A reason counts as the reply of who was asked for it, to our own question, in words of their own.
 func TestOnlyAReplyIsAReason(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay"}}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay"}}))
 	call, m, code := s.asked("x")
 	q := s.question("fay", m, code)
 	fay, eve := s.phones["fay"], s.phones["eve"]
@@ -98,7 +98,7 @@ func TestOnlyAReplyIsAReason(t *testing.T) {
 }
 
 func TestAReasonThatIsTooLongIsRefused(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, code := s.asked("x")
 	q := s.question("fay", m, code)
 	s.phones["fay"].Replies(q.ID, strings.Repeat("because ", permissions.MaxReason/8+1))
@@ -119,7 +119,7 @@ func TestAnswersInWords(t *testing.T) {
 		{"no", true, permissions.Denied},
 		{"👍", true, permissions.Approved},
 	} {
-		s := play(t) // what was denied twice is not asked again
+		s := newEnv(t) // what was denied twice is not asked again
 		fay := s.phones["fay"]
 		call, m, code := s.asked(fmt.Sprintf("number %d.", i))
 		text := strings.NewReplacer("CODE", code, "code", strings.ToLower(code)).Replace(c.text)
@@ -134,7 +134,7 @@ func TestAnswersInWords(t *testing.T) {
 }
 
 func TestSeveralCodesInOneMessage(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	first, one, code1 := s.asked("first")
 	second, two, code2 := s.asked("second")
 	s.phones["fay"].Writes("no " + code1 + " " + code2)
@@ -149,7 +149,7 @@ func TestSeveralCodesInOneMessage(t *testing.T) {
 
 // What is no answer decides nothing, and each such message is told once what would be right.
 func TestWhatIsUnclearIsToldOnce(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, _, code := s.asked("x")
 	fay := s.phones["fay"]
 	for _, c := range []struct{ text, want string }{
@@ -175,7 +175,7 @@ func TestWhatIsUnclearIsToldOnce(t *testing.T) {
 }
 
 func TestTenWrongCodesMute(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, code := s.asked("x")
 	fay := s.phones["fay"]
 	for i := range 10 {
@@ -201,7 +201,7 @@ func TestTenWrongCodesMute(t *testing.T) {
 // A yes that was written before the card was shown cannot have meant it, though it is read later.
 func TestAMessageOlderThanTheCardDecidesNothing(t *testing.T) {
 	t.Run("A7/older than the card", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		code := s.rows.Coder().Encode(1)
 		s.server.FailNext("getUpdates", -1, telegramtest.TooManyRequests(time.Second))
 		s.polled(1)
@@ -221,7 +221,7 @@ func TestAMessageOlderThanTheCardDecidesNothing(t *testing.T) {
 
 // Configured people are told once a minute that what they sent is not read; nobody else is.
 func TestWhatIsNotReadIsSaid(t *testing.T) {
-	s, _ := gather(t, "forum", func(s *stage) {
+	s, _ := newGroupEnv(t, "forum", func(s *env) {
 		s.settings.Routes = append([]engine.Route{{Ask: []string{"fay"}}}, s.settings.Routes...)
 	})
 	call, m, code := s.asked("x")
@@ -253,7 +253,7 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 
 // Words are compared with the card by Telegram's clock, whatever the machine's says, and after a restart as well.
 func TestWordsCountOnAMachineWhoseClockIsAhead(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.DatesBack(90 * time.Second)
 	first, m, _ := s.asked("first")
 	second, _, code := s.asked("second")
@@ -280,7 +280,7 @@ func TestHowFarTheClocksDifferIsSaid(t *testing.T) {
 		-3 * time.Second: "^$",
 	} {
 		t.Run("D6/"+back.String(), func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			s.server.DatesBack(back)
 			s.asked("first")
 			s.until("the card is noted", s.upToDate)
@@ -303,7 +303,7 @@ func TestHowFarTheClocksDifferIsSaid(t *testing.T) {
 
 // Only private chats are read, and an unknown sender is answered once a day.
 func TestOnlyPrivateChatsAreRead(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, _, code := s.asked("x")
 	fay, eve := s.phones["fay"], s.phones["eve"]
 	group := s.server.Supergroup("us", fay, eve)
@@ -338,7 +338,7 @@ func TestOnlyPrivateChatsAreRead(t *testing.T) {
 
 // The owner is told of unknown senders once a day, silently, by their ids and claimed names.
 func TestTheOwnerIsToldOfUnknownSenders(t *testing.T) {
-	s := play(t, func(s *stage) { s.settings.UID = int(ids["fay"]) })
+	s := newEnv(t, func(s *env) { s.settings.UID = int(ids["fay"]) })
 	mallory := s.server.Person(telegramtest.User{ID: 7777, FirstName: "Fay\u202e", LastName: strings.Repeat("x", 300)})
 	mallory.Start("")
 	m := s.told("fay", "1 unknown account wrote since ")
@@ -363,7 +363,7 @@ func TestTheOwnerIsToldOfUnknownSenders(t *testing.T) {
 
 // The owner is told of an unknown account that presses a button; the account is still answered when it writes.
 func TestTheOwnerIsToldOfAnUnknownAccountsTap(t *testing.T) {
-	s, _ := gather(t, "forum", func(s *stage) { s.settings.UID = int(ids["fay"]) })
+	s, _ := newGroupEnv(t, "forum", func(s *env) { s.settings.UID = int(ids["fay"]) })
 	s.ask(network("x"))
 	m := s.card("fay@ops", "network access")
 	s.until("the card is noted", s.upToDate)
@@ -375,7 +375,7 @@ func TestTheOwnerIsToldOfAnUnknownAccountsTap(t *testing.T) {
 
 // A message that comes again, since the daemon was killed between two of its decisions, decides what was left.
 func TestAMessageOfSeveralAnswersThatComesAgain(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	first, _, one := s.asked("alpha")
 	second, _, two := s.asked("bravo")
 	s.until("the cards are noted", s.upToDate)

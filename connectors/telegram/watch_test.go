@@ -20,9 +20,9 @@ type ended struct {
 }
 
 // ask starts a call and returns where its answer comes.
-func (s *stage) ask(q permissions.Request) <-chan ended { return s.asks(s.t.Context(), q) }
+func (s *env) ask(q permissions.Request) <-chan ended { return s.asks(s.t.Context(), q) }
 
-func (s *stage) asks(ctx context.Context, q permissions.Request) <-chan ended {
+func (s *env) asks(ctx context.Context, q permissions.Request) <-chan ended {
 	done := make(chan ended, 1)
 	go func() {
 		r, err := s.Ask(ctx, permissions.CallerUID(1000), q)
@@ -32,7 +32,7 @@ func (s *stage) asks(ctx context.Context, q permissions.Request) <-chan ended {
 }
 
 // get waits for the answer of a call, which must come without an error.
-func (s *stage) get(from <-chan ended, want permissions.State) permissions.Request {
+func (s *env) get(from <-chan ended, want permissions.State) permissions.Request {
 	s.t.Helper()
 	select {
 	case a := <-from:
@@ -47,7 +47,7 @@ func (s *stage) get(from <-chan ended, want permissions.State) permissions.Reque
 }
 
 // waits checks that no answer has come.
-func (s *stage) waits(from <-chan ended) {
+func (s *env) waits(from <-chan ended) {
 	s.t.Helper()
 	select {
 	case a := <-from:
@@ -57,24 +57,24 @@ func (s *stage) waits(from <-chan ended) {
 }
 
 // card waits for the bot's newest message to a person that has buttons and a matching text.
-func (s *stage) card(who, text string) telegramtest.Message {
+func (s *env) card(who, text string) telegramtest.Message {
 	s.t.Helper()
 	return s.sees(who, text, func(m telegramtest.Message) bool { return len(m.Keyboard) > 0 })
 }
 
 // told waits for a message of the bot without buttons.
-func (s *stage) told(who, text string) telegramtest.Message {
+func (s *env) told(who, text string) telegramtest.Message {
 	s.t.Helper()
 	return s.sees(who, text, func(m telegramtest.Message) bool { return len(m.Keyboard) == 0 })
 }
 
 // becomes waits until a message has no buttons and says how it ended.
-func (s *stage) becomes(who string, id int, text string) telegramtest.Message {
+func (s *env) becomes(who string, id int, text string) telegramtest.Message {
 	s.t.Helper()
 	return s.sees(who, text, func(m telegramtest.Message) bool { return m.ID == id && len(m.Keyboard) == 0 })
 }
 
-func (s *stage) sees(who, text string, fits func(telegramtest.Message) bool) telegramtest.Message {
+func (s *env) sees(who, text string, fits func(telegramtest.Message) bool) telegramtest.Message {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), longEnough)
 	defer done()
@@ -88,7 +88,7 @@ func (s *stage) sees(who, text string, fits func(telegramtest.Message) bool) tel
 }
 
 // taps presses the button of a message, which must be there, and checks the toast.
-func (s *stage) taps(who string, m telegramtest.Message, button, toast string) {
+func (s *env) taps(who string, m telegramtest.Message, button, toast string) {
 	s.t.Helper()
 	tap, err := s.phones[who].Taps(m.ID, button)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *stage) taps(who string, m telegramtest.Message, button, toast string) {
 	s.toast(tap, toast)
 }
 
-func (s *stage) toast(tap *telegramtest.Tap, want string) {
+func (s *env) toast(tap *telegramtest.Tap, want string) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), longEnough)
 	defer done()
@@ -111,12 +111,12 @@ func (s *stage) toast(tap *telegramtest.Tap, want string) {
 }
 
 // until waits until something is so.
-func (s *stage) until(what string, is func() bool) {
+func (s *env) until(what string, is func() bool) {
 	s.t.Helper()
 	s.within(longEnough, what, is)
 }
 
-func (s *stage) within(limit time.Duration, what string, is func() bool) {
+func (s *env) within(limit time.Duration, what string, is func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -130,7 +130,7 @@ func (s *stage) within(limit time.Duration, what string, is func() bool) {
 }
 
 // drained waits until every update was confirmed.
-func (s *stage) drained() {
+func (s *env) drained() {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), longEnough)
 	defer done()
@@ -158,7 +158,7 @@ func data(t testing.TB, m telegramtest.Message, text string) string {
 }
 
 // audited counts the entries of one type in the audit, for each request.
-func (s *stage) audited(kind permissions.Type) map[permissions.ID]int {
+func (s *env) audited(kind permissions.Type) map[permissions.ID]int {
 	s.t.Helper()
 	n := map[permissions.ID]int{}
 	for after := int64(0); ; {
@@ -191,7 +191,7 @@ func memory() *connectortest.Memory {
 }
 
 // only is the one request that is pending, or the newest of all.
-func (s *stage) only() permissions.Request {
+func (s *env) only() permissions.Request {
 	s.t.Helper()
 	rows, err := s.rows.Pending(s.t.Context(), "", "", 1)
 	if err != nil || len(rows) != 1 {
@@ -201,7 +201,7 @@ func (s *stage) only() permissions.Request {
 }
 
 // called counts the calls of a method.
-func (s *stage) called(method string) (n int) {
+func (s *env) called(method string) (n int) {
 	for _, c := range s.server.Calls() {
 		if c.Method == method {
 			n++
@@ -218,7 +218,7 @@ func canceled(t *testing.T) (context.Context, context.CancelFunc) {
 }
 
 // standing is the state of the only pending request.
-func (s *stage) standing() permissions.RequestView {
+func (s *env) standing() permissions.RequestView {
 	s.t.Helper()
 	stands, err := s.View(s.t.Context(), s.only())
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *stage) standing() permissions.RequestView {
 }
 
 // upToDate reports whether every copy is up to date.
-func (s *stage) upToDate() bool {
+func (s *env) upToDate() bool {
 	lagging, err := s.rows.StaleCopies(s.t.Context(), Name, "", 1)
 	return err == nil && len(lagging) == 0
 }
@@ -246,7 +246,7 @@ func codeOf(m telegramtest.Message) (code string, ok bool) {
 }
 
 // polled waits until so many more polls were refused, the bot having given up the one that hangs.
-func (s *stage) polled(refused int) {
+func (s *env) polled(refused int) {
 	s.t.Helper()
 	before := s.called("getUpdates")
 	s.phones["eve"].Writes("/whoami") // ends the poll that hangs

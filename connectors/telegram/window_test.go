@@ -14,14 +14,14 @@ import (
 )
 
 // late shows a card on a phone whose sendMessage is answered only when answer is called, at the latest at the end.
-func (s *stage) late(who, reason string) (call <-chan ended, m telegramtest.Message, answer func()) {
+func (s *env) late(who, reason string) (call <-chan ended, m telegramtest.Message, answer func()) {
 	s.t.Helper()
 	until := s.hold()
 	return s.ask(network(reason)), s.card(who, reason), until
 }
 
 // hold has the next sendMessage done at once, and answered when the function is called that it returns.
-func (s *stage) hold() (answer func()) {
+func (s *env) hold() (answer func()) {
 	until := make(chan struct{})
 	s.server.FailNext("sendMessage", 1, telegramtest.Late(until))
 	done := false
@@ -36,7 +36,7 @@ func (s *stage) hold() (answer func()) {
 }
 
 // decide decides what is pending elsewhere.
-func (s *stage) decide(who string, a permissions.Answer) {
+func (s *env) decide(who string, a permissions.Answer) {
 	s.t.Helper()
 	if _, err := s.OnPermission(s.t.Context(), connectors.Decision{
 		Request: s.only().ID, Answer: a, From: connectors.Identity{Via: "web", UID: int(ids[who])},
@@ -46,7 +46,7 @@ func (s *stage) decide(who string, a permissions.Answer) {
 }
 
 // shownOnce checks that a person has one card of theirs, and that showing it was audited once.
-func (s *stage) shownOnce(who string, r permissions.Request) {
+func (s *env) shownOnce(who string, r permissions.Request) {
 	s.t.Helper()
 	if n := s.sent(who, func(m telegramtest.Message) bool { return codeIn(m) != "" }); n != 1 {
 		s.t.Errorf("%s has %d messages; want the card", who, n)
@@ -60,7 +60,7 @@ func (s *stage) shownOnce(who string, r permissions.Request) {
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
 // pairs pairs a person with their account.
-func (s *stage) pairs(who string) {
+func (s *env) pairs(who string) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, who, Name)
 	if err != nil {
@@ -77,12 +77,12 @@ func (s *stage) pairs(who string) {
 }
 
 // escalating has sam asked when fay cannot be reached.
-func escalating(s *stage) {
+func escalating(s *env) {
 	s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
 }
 
 // account gives a person another account in the settings, or none.
-func (s *stage) account(who string, id int64) {
+func (s *env) account(who string, id int64) {
 	s.settings.People = slices.Clone(s.settings.People)
 	for i, p := range s.settings.People {
 		if p.Name == who {
@@ -95,27 +95,27 @@ func (s *stage) account(who string, id int64) {
 // there counts before the answer, and afterwards the card shows the outcome.
 func TestBetweenACardAndTelegramsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens func(s *stage, m telegramtest.Message)
+		happens func(s *env, m telegramtest.Message)
 		state   permissions.State
 		says    string
 	}{
-		"a tap": {func(s *stage, m telegramtest.Message) { s.taps("fay", m, "Allow once", "✅ Allowed once") },
+		"a tap": {func(s *env, m telegramtest.Message) { s.taps("fay", m, "Allow once", "✅ Allowed once") },
 			permissions.Approved, "✅ Allowed once by fay"},
-		"words": {func(s *stage, m telegramtest.Message) { s.phones["fay"].Writes("yes " + codeIn(m)) },
+		"words": {func(s *env, m telegramtest.Message) { s.phones["fay"].Writes("yes " + codeIn(m)) },
 			permissions.Approved, "✅ Allowed once by fay"},
-		"a reply": {func(s *stage, m telegramtest.Message) { s.phones["fay"].Replies(m.ID, "yes") },
+		"a reply": {func(s *env, m telegramtest.Message) { s.phones["fay"].Replies(m.ID, "yes") },
 			permissions.Approved, "✅ Allowed once by fay"},
-		"a reason": {func(s *stage, m telegramtest.Message) { s.phones["fay"].Writes("no " + codeIn(m) + " because not now") },
+		"a reason": {func(s *env, m telegramtest.Message) { s.phones["fay"].Writes("no " + codeIn(m) + " because not now") },
 			permissions.Denied, "⛔ Denied by fay"},
-		"a settlement": {func(s *stage, _ telegramtest.Message) { s.decide("fay", permissions.Deny) }, permissions.Denied, "⛔ Denied by fay"},
-		"stop all": {func(s *stage, _ telegramtest.Message) {
+		"a settlement": {func(s *env, _ telegramtest.Message) { s.decide("fay", permissions.Deny) }, permissions.Denied, "⛔ Denied by fay"},
+		"stop all": {func(s *env, _ telegramtest.Message) {
 			if _, err := s.StopAll(s.t.Context(), identity(ids["sam"])); err != nil {
 				s.t.Fatal(err)
 			}
 		}, permissions.Cancelled, "by sam"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			call, m, answer := s.late("fay", "late")
 			c.happens(s, m)
 			r := s.get(call, c.state)
@@ -129,7 +129,7 @@ func TestBetweenACardAndTelegramsAnswer(t *testing.T) {
 
 // A card follows its person to another account: the one that is no longer theirs cannot answer, and sees that.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, _ := s.asked("moves along.")
 	s.enrol("new", 4343).Start("")
 	s.settings.People = slices.Clone(s.settings.People)
@@ -152,9 +152,9 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 
 // The same while that card is being sent: once it is noted, and when an edit of it is.
 func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
-	for name, sends := range map[string]func(s *stage) (call <-chan ended, m telegramtest.Message, answer func()){
-		"its first card": func(s *stage) (<-chan ended, telegramtest.Message, func()) { return s.late("fay", "moves along.") },
-		"an edit": func(s *stage) (<-chan ended, telegramtest.Message, func()) {
+	for name, sends := range map[string]func(s *env) (call <-chan ended, m telegramtest.Message, answer func()){
+		"its first card": func(s *env) (<-chan ended, telegramtest.Message, func()) { return s.late("fay", "moves along.") },
+		"an edit": func(s *env) (<-chan ended, telegramtest.Message, func()) {
 			call, m, _ := s.asked("moves along.")
 			s.until("the card is noted", s.upToDate)
 			until := make(chan struct{})
@@ -167,7 +167,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, func(s *stage) {
+			s := newEnv(t, func(s *env) {
 				s.enrol("new", 4343).Start("")
 				s.enrol("other", 4344).Start("")
 				s.settings.People = s.settings.People[:len(s.settings.People)-2]
@@ -196,7 +196,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 }
 
 // renames gives a person another name in the settings and in their requests.
-func (s *stage) renames(who, now string) {
+func (s *env) renames(who, now string) {
 	s.settings.People = slices.Clone(s.settings.People)
 	for i, p := range s.settings.People {
 		if p.Name == who {
@@ -208,7 +208,7 @@ func (s *stage) renames(who, now string) {
 }
 
 // ends waits until a card can no longer be answered, and says no more than that.
-func (s *stage) ends(who string, m telegramtest.Message) {
+func (s *env) ends(who string, m telegramtest.Message) {
 	s.t.Helper()
 	if is := s.becomes(who, m.ID, notAnswered); len(is.Keyboard) > 0 || contains(is, "by sam") {
 		s.t.Errorf("%s's card says\n%s\nand has %v", who, is.Text, is.Keyboard)
@@ -217,7 +217,7 @@ func (s *stage) ends(who string, m telegramtest.Message) {
 
 // The card of a person who is no longer configured loses its buttons. They come back with the person.
 func TestWhoIsRemovedHasNoButtons(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, m, _ := s.asked("it waits")
 	s.until("the card is noted", s.upToDate)
 	s.renames("fay", "zoe")
@@ -236,7 +236,7 @@ func TestWhoIsRemovedHasNoButtons(t *testing.T) {
 // answer.
 func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	t.Run("a reload with other routes", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call, m, answer := s.late("fay", "late")
 		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
 		s.Configure(s.settings)
@@ -248,7 +248,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.becomes("fay", m.ID, "✅ Allowed once by fay")
 	})
 	t.Run("a reload without the person", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call, m, answer := s.late("fay", "late")
 		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
 		for i, p := range s.settings.People {
@@ -268,7 +268,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.ends("fay", m) // and does not say how it ended
 	})
 	t.Run("a reload with another name", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call, m, answer := s.late("fay", "late")
 		s.renames("fay", "faye")
 		s.until("somebody else is asked", func() bool { return s.only().Asked[0] == "faye" })
@@ -278,7 +278,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.get(call, permissions.Approved)
 	})
 	t.Run("an account that is suspended", func(t *testing.T) {
-		s := play(t, escalating)
+		s := newEnv(t, escalating)
 		call, m, answer := s.late("fay", "late")
 		if err := s.Suspend(t.Context(), Name, strconv.FormatInt(ids["fay"], 10)); err != nil {
 			t.Fatal(err)
@@ -291,7 +291,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.until("the cards are noted", s.upToDate)
 	})
 	t.Run("a lock", func(t *testing.T) {
-		s := play(t, escalating)
+		s := newEnv(t, escalating)
 		call, m, answer := s.late("fay", "late")
 		if _, err := s.Lock(t.Context(), operator, "fay", time.Time{}); err != nil {
 			t.Fatal(err)
@@ -306,7 +306,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.until("the cards are noted", s.upToDate)
 	})
 	t.Run("a reload without the account", func(t *testing.T) {
-		s := play(t, escalating)
+		s := newEnv(t, escalating)
 		call, m, answer := s.late("fay", "late")
 		s.account("fay", 0)
 		s.Configure(s.settings)
@@ -321,7 +321,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.becomes("fay", m.ID, "⛔ Denied by fay")
 	})
 	t.Run("an account that is unpaired", func(t *testing.T) {
-		s := play(t, escalating, func(s *stage) { s.account("fay", 0) })
+		s := newEnv(t, escalating, func(s *env) { s.account("fay", 0) })
 		s.pairs("fay")
 		call, m, answer := s.late("fay", "late")
 		if _, err := s.Unpair(t.Context(), operator, "fay", Name); err != nil {
@@ -342,15 +342,15 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 
 // The same in a group, which moves and from which the bot may be removed besides.
 func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
-	for name, decides := range map[string]func(s *stage, m telegramtest.Message){
-		"a tap": func(s *stage, m telegramtest.Message) { s.taps("sam@ops", m, "Allow once", "✅ Allowed once") },
-		"words": func(s *stage, m telegramtest.Message) {
+	for name, decides := range map[string]func(s *env, m telegramtest.Message){
+		"a tap": func(s *env, m telegramtest.Message) { s.taps("sam@ops", m, "Allow once", "✅ Allowed once") },
+		"words": func(s *env, m telegramtest.Message) {
 			s.phones["sam@ops"].Writes("yes " + codeIn(m) + " @" + s.server.Bot().Username)
 		},
-		"a reply": func(s *stage, m telegramtest.Message) { s.phones["sam@ops"].Replies(m.ID, "yes") },
+		"a reply": func(s *env, m telegramtest.Message) { s.phones["sam@ops"].Replies(m.ID, "yes") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := gather(t, "supergroup")
+			s, _ := newGroupEnv(t, "supergroup")
 			s.until("the bot knows its name", func() bool { return s.bot.links.self.Load() != nil })
 			call, m, answer := s.late("fay@ops", "late")
 			decides(s, m)
@@ -361,7 +361,7 @@ func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 		})
 	}
 	t.Run("it moves", func(t *testing.T) {
-		s, o := gather(t, "group")
+		s, o := newGroupEnv(t, "group")
 		call, _, answer := s.late("fay@ops", "late")
 		to := o.Migrates(s.phones["fay"])
 		s.enter(to, 0)
@@ -376,7 +376,7 @@ func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 		s.alone("fay", "sam")
 	})
 	t.Run("a tap on the new card of one that has moved", func(t *testing.T) {
-		s, o := gather(t, "group")
+		s, o := newGroupEnv(t, "group")
 		call := s.ask(network("late"))
 		s.card("fay@ops", "late")
 		s.until("the card is noted", s.upToDate)
@@ -392,7 +392,7 @@ func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 		s.until("the card is noted", s.upToDate)
 	})
 	t.Run("the bot is removed", func(t *testing.T) {
-		s, o := gather(t, "supergroup", func(s *stage) { s.settings.Routes[0].Escalate.Moment = engine.Moment{Percent: 90} })
+		s, o := newGroupEnv(t, "supergroup", func(s *env) { s.settings.Routes[0].Escalate.Moment = engine.Moment{Percent: 90} })
 		call, _, answer := s.late("fay@ops", "late")
 		o.KicksBot(s.phones["kim"])
 		m := s.card("fay", "late") // while Telegram has not answered
@@ -407,7 +407,7 @@ func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 // A card is sent twice, since the answer to the first was lost, and the first is pressed while the second is being sent:
 // that counts, and both say so.
 func TestACardThatIsSentTwice(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.FailNext("sendMessage", 1, telegramtest.ReplyLost())
 	answer := s.hold()
 	call := s.ask(network("twice"))
@@ -424,7 +424,7 @@ func TestACardThatIsSentTwice(t *testing.T) {
 // The daemon was killed between sending a card and noting it, and has sent it again: a reply to the first counts as its code
 // would. A reply to a card of what has ended decides nothing about what waits.
 func TestAReplyToACardThatWasNotNoted(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	over, old, _ := s.asked("over")
 	s.taps("fay", old, "⛔ Deny", "⛔")
 	s.get(over, permissions.Denied)
@@ -444,7 +444,7 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 
 // A card whose tap is refused shows the request's state: it never stays without buttons or a reason.
 func TestACardThatIsRefusedIsDrawnAgain(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}, Quorum: 2}))
+	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}, Quorum: 2}))
 	s.server.FailNext("sendMessage", 1, telegramtest.ReplyLost())
 	call := s.ask(network("again"))
 	s.until("it is shown", func() bool {
@@ -471,7 +471,7 @@ func TestACardThatIsRefusedIsDrawnAgain(t *testing.T) {
 func TestATapThatOutlivesAnOutageCounts(t *testing.T) {
 	for name, taps := range map[string]int{"one card": 1, "one of two": 2} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			call, m, _ := s.asked("it counts")
 			for i := 1; i < taps; i++ {
 				s.ask(network("it waits"))
@@ -509,7 +509,7 @@ func TestATapThatOutlivesAnOutageCounts(t *testing.T) {
 // Who has blocked the bot is asked no longer: others are at once, health says since when and what to do, and who presses
 // Start again is shown what still waits.
 func TestWhoHasBlockedTheBot(t *testing.T) {
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
 	})
 	call, m, _ := s.asked("it waits")
@@ -541,19 +541,19 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		is   with
 		says string
-		back func(s *stage)
+		back func(s *env)
 	}{
-		"never pressed Start": {func(s *stage) {
+		"never pressed Start": {func(s *env) {
 			s.settings.Routes[0].Ask = []string{"zoe"}
 			s.enrol("zoe", 9001)
-		}, "zoe never pressed Start; zoe has to open the bot and press Start", func(s *stage) { s.phones["zoe"].Start("") }},
-		"no account": {func(s *stage) {
+		}, "zoe never pressed Start; zoe has to open the bot and press Start", func(s *env) { s.phones["zoe"].Start("") }},
+		"no account": {func(s *env) {
 			s.settings.Routes[0].Ask = []string{"zoe"}
 			s.enrol("zoe", 9001).Deactivates()
 		}, "zoe has no Telegram account any more", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, c.is)
+			s := newEnv(t, c.is)
 			for range 2 {
 				if r := s.get(s.ask(network("x")), permissions.Undeliverable); !strings.Contains(r.Failure, c.says) {
 					t.Errorf("failed as %q; want %q", r.Failure, c.says)
@@ -585,7 +585,7 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 
 // A person who is asked because others did not answer is told so, and the others are told, too.
 func TestAnEscalationSaysWhy(t *testing.T) {
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 50}, []string{"sam"}
 		s.settings.Approvals.Timeout = 4 * time.Minute
 		for i := range s.settings.People {

@@ -26,8 +26,8 @@ import (
 // background and comes back, "holder" is what has the foreground meanwhile.
 const roleVariable = "DAYCARED_TERMINAL_ROLE"
 
-func play(role string) int {
-	part := map[string]func() error{"asker": playAsker, "holder": playHolder}[role]
+func runRole(role string) int {
+	part := map[string]func() error{"asker": runAsker, "holder": runHolder}[role]
 	if part == nil {
 		return 2
 	}
@@ -89,7 +89,7 @@ func TestInTheBackground(t *testing.T) {
 	<-copied
 }
 
-func playAsker() error {
+func runAsker() error {
 	report := os.NewFile(3, "report")
 	r := ask(permissions.KindPermission, nil)
 	h := takes(r)
@@ -172,8 +172,8 @@ func giveAway() (giveBack func() error, err error) {
 	}, nil
 }
 
-// playHolder has the foreground until its input ends, and gives it back.
-func playHolder() error {
+// runHolder has the foreground until its input ends, and gives it back.
+func runHolder() error {
 	fmt.Fprintln(os.Stdout, "ready")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err

@@ -52,8 +52,8 @@ func (e *echo) Obey(ctx context.Context, o permissions.Order) error {
 
 func (e *echo) Activity() permissions.Activity { return permissions.Idle }
 
-// stage is a real engine over a real store, whose person sits at a console and has agents.
-type stage struct {
+// env is a real engine over a real store, whose person sits at a console and has agents.
+type env struct {
 	*person
 	engine *engine.Engine
 	rows   *store.Store
@@ -79,9 +79,9 @@ func (c *clock) forward(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func onStage(t *testing.T, sit func(testing.TB, func(*terminal.Options)) *person, names ...string) *stage {
+func newEnv(t *testing.T, sit func(testing.TB, func(*terminal.Options)) *person, names ...string) *env {
 	t.Helper()
-	s := &stage{clock: &clock{now: time.Now()}}
+	s := &env{clock: &clock{now: time.Now()}}
 	s.person = sit(t, func(o *terminal.Options) { o.Now = s.clock.Now })
 	log := slog.New(slog.DiscardHandler)
 	var err error
@@ -125,7 +125,7 @@ func onStage(t *testing.T, sit func(testing.TB, func(*terminal.Options)) *person
 }
 
 // asks has a caller ask, and gives its code once the card is there, and what becomes of it.
-func (s *stage) asks(t *testing.T, q permissions.Request) (code string, end <-chan permissions.Request) {
+func (s *env) asks(t *testing.T, q permissions.Request) (code string, end <-chan permissions.Request) {
 	t.Helper()
 	settled := make(chan permissions.Request, 1)
 	go func() {
@@ -145,7 +145,7 @@ func (s *stage) asks(t *testing.T, q permissions.Request) (code string, end <-ch
 	return code, settled
 }
 
-func (s *stage) ends(t *testing.T, end <-chan permissions.Request, want permissions.State) permissions.Request {
+func (s *env) ends(t *testing.T, end <-chan permissions.Request, want permissions.State) permissions.Request {
 	t.Helper()
 	select {
 	case r := <-end:
@@ -160,7 +160,7 @@ func (s *stage) ends(t *testing.T, end <-chan permissions.Request, want permissi
 }
 
 // says types a line, and waits until the screen says something new.
-func (s *stage) says(t *testing.T, line, want string) {
+func (s *env) says(t *testing.T, line, want string) {
 	t.Helper()
 	before := len(s.screen.String())
 	s.types(t, line+"\n")
@@ -168,7 +168,7 @@ func (s *stage) says(t *testing.T, line, want string) {
 }
 
 // heard waits until it is noted that an agent has all that was written to it.
-func (s *stage) heard(t *testing.T, agent string) {
+func (s *env) heard(t *testing.T, agent string) {
 	t.Helper()
 	s.until(t, "it is noted that it was heard", func() bool {
 		waiting, err := s.rows.UndeliveredMessages(t.Context(), agent, 9)
@@ -177,7 +177,7 @@ func (s *stage) heard(t *testing.T, agent string) {
 }
 
 // until looks again and again until something is so.
-func (s *stage) until(t *testing.T, what string, so func() bool) {
+func (s *env) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for late := time.After(patience); !so(); {
 		select {
@@ -189,7 +189,7 @@ func (s *stage) until(t *testing.T, what string, so func() bool) {
 }
 
 // atCard is says once the card's hint is there, before which nothing counts.
-func (s *stage) atCard(t *testing.T, line, want string) {
+func (s *env) atCard(t *testing.T, line, want string) {
 	t.Helper()
 	s.screen.until(t, "the hint", awaits)
 	s.says(t, line, want)
@@ -202,14 +202,14 @@ func permission(reason string) permissions.Request {
 }
 
 // forEach plays a test at a pipe and at a terminal.
-func forEach(t *testing.T, names []string, test func(t *testing.T, s *stage)) {
+func forEach(t *testing.T, names []string, test func(t *testing.T, s *env)) {
 	for name, sit := range consoles {
-		t.Run(name, func(t *testing.T) { test(t, onStage(t, sit, names...)) })
+		t.Run(name, func(t *testing.T) { test(t, newEnv(t, sit, names...)) })
 	}
 }
 
 func TestTalkingToAnAgent(t *testing.T) {
-	forEach(t, []string{"helper", "coder"}, func(t *testing.T, s *stage) {
+	forEach(t, []string{"helper", "coder"}, func(t *testing.T, s *env) {
 		s.screen.sees(t, "What you type here goes to helper; /help says more.\n")
 		s.says(t, "good morning", "helper: heard: good morning\n")
 		s.types(t, "one\ntwo\nthree\n") // at once, and nothing of it is lost
@@ -241,7 +241,7 @@ func TestTalkingToAnAgent(t *testing.T) {
 
 // A card has its own answers, exactly as without agents; what begins with > or / is none.
 func TestTalkingWhileACardIsThere(t *testing.T) {
-	forEach(t, []string{"helper"}, func(t *testing.T, s *stage) {
+	forEach(t, []string{"helper"}, func(t *testing.T, s *env) {
 		code, end := s.asks(t, permission("fetch the docs"))
 		s.atCard(t, "what for?", "Nothing was decided")
 		s.screen.sees(t, "/ begins a command, as in /stop, and > what your agent is to hear meanwhile.\n")
@@ -282,7 +282,7 @@ func TestTalkingWhileACardIsThere(t *testing.T) {
 
 // What was a mistaken answer is still one, and the third takes the first option.
 func TestMistakesAtAQuestion(t *testing.T) {
-	forEach(t, []string{"helper"}, func(t *testing.T, s *stage) {
+	forEach(t, []string{"helper"}, func(t *testing.T, s *env) {
 		question := permissions.Request{
 			Kind: permissions.KindClarification, Message: "Where to?", Choices: []string{"/srv/www", "/stop"},
 		}
@@ -306,7 +306,7 @@ func TestMistakesAtAQuestion(t *testing.T) {
 
 // A card does not come between the keys of a line, nor wait for ever, and what was begun comes back after it.
 func TestACardWaitsForTyping(t *testing.T) {
-	s := onStage(t, atTerminal, "helper")
+	s := newEnv(t, atTerminal, "helper")
 	s.screen.sees(t, "What you type here goes to helper")
 	s.types(t, "not y")
 	s.screen.until(t, "it is typed", func(all string) bool { return strings.HasSuffix(all, "not y") })
@@ -347,7 +347,7 @@ func TestACardWaitsForTyping(t *testing.T) {
 
 // What an agent says is under its name, with codes of what is pending hidden, and never as a card.
 func TestWhatAgentsSayHere(t *testing.T) {
-	forEach(t, []string{"helper"}, func(t *testing.T, s *stage) {
+	forEach(t, []string{"helper"}, func(t *testing.T, s *env) {
 		code, end := s.asks(t, permission("fetch the docs"))
 		for i, text := range []string{
 			"type yes " + code, "✅ Allowed once by fay", "token:ci wants   network access", "run `make it` now",
@@ -382,7 +382,7 @@ func TestWhatAgentsSayHere(t *testing.T) {
 }
 
 func TestTheEndWhileNothingIsAsked(t *testing.T) {
-	forEach(t, []string{"helper"}, func(t *testing.T, s *stage) {
+	forEach(t, []string{"helper"}, func(t *testing.T, s *env) {
 		s.screen.sees(t, "What you type here")
 		if s.tty == nil {
 			s.types(t, "the last\nlost")
@@ -402,7 +402,7 @@ func TestTheEndWhileNothingIsAsked(t *testing.T) {
 
 // Without agents, nothing is read while nothing is asked, and what begins with a slash is a mistaken answer.
 func TestWithoutAgents(t *testing.T) {
-	forEach(t, nil, func(t *testing.T, s *stage) {
+	forEach(t, nil, func(t *testing.T, s *env) {
 		s.types(t, "hello\n")
 		_, end := s.asks(t, permission("fetch the docs"))
 		s.atCard(t, "/stop", "Nothing was decided")

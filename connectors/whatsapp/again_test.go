@@ -11,7 +11,7 @@ import (
 
 // What could not be stored is not acknowledged: it comes again with the next connection, and is decided once.
 func TestAnAnswerThatCannotBeStoredComesAgain(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	for name, answer := range map[string]func(id, code string) string{
 		"text":   func(_, code string) string { return s.phones["fay"].Says("yes " + code) },
 		"quoted": func(id, _ string) string { return s.phones["fay"].Quotes(id, "yes") },
@@ -44,7 +44,7 @@ func TestAnAnswerThatCannotBeStoredComesAgain(t *testing.T) {
 // A message that comes more than once does what it does once, and its author is told once.
 func TestAMessageThatComesTwice(t *testing.T) {
 	t.Run("A7/a message that comes twice", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		fay := s.phones["fay"]
 		call, _, code := s.asked("twice.")
 		_, other, _ := s.asked("meanwhile.")
@@ -83,7 +83,7 @@ func TestAMessageThatComesTwice(t *testing.T) {
 // Wherever the connection is cut while a card goes out or an answer comes in: the card is there once, and the answer
 // counts once.
 func TestAConnectionCutAnywhereLosesNothing(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay := s.phones["fay"]
 	is := func(tag string) func(whatsapptest.Stanza) bool {
 		return func(z whatsapptest.Stanza) bool { return z.Is(tag, "") }
@@ -133,7 +133,7 @@ func TestAConnectionCutAnywhereLosesNothing(t *testing.T) {
 
 // What was answered while the daemon was away counts, unless it is older than its card.
 func TestAnsweredWhileAway(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay := s.phones["fay"]
 	for name, answer := range map[string]func(id, code string){
 		"text":   func(_, code string) { fay.Says("yes " + code) },

@@ -57,7 +57,7 @@ func (a *scribe) Activity() permissions.Activity { return a.doing }
 // Agents are written to in the chat, and speak there, while requests wait and while none does.
 func TestAnAgentInTheChat(t *testing.T) {
 	helper, coder := newScribe("helper", permissions.AwaitingUser), newScribe("coder", permissions.Running)
-	s := play(t, func(s *stage) { s.agents = []agents.Resident{helper, coder} })
+	s := newEnv(t, func(s *env) { s.agents = []agents.Resident{helper, coder} })
 	fay := s.phones["fay"]
 	fay.Says("good morning")
 	s.sees("fay", "helper: heard: good morning")
@@ -101,7 +101,7 @@ func TestAnAgentInTheChat(t *testing.T) {
 
 // What an agent says comes with its code as code, and nothing else is formatted.
 func TestWhatAnAgentSays(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay, _ := s.Person(connectors.Identity{Via: Name, Address: "+" + numbers["fay"]})
 	say := func(p connectors.AgentMessage) (string, bool, error) {
 		p.Agent = "helper"
@@ -146,7 +146,7 @@ func TestWhatAnAgentSays(t *testing.T) {
 
 // The commands do here what they do elsewhere.
 func TestCommands(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.says("fay", "/whoami", "You are fay here. Your number is +"+numbers["fay"])
 	s.says("fay", "/help", "YES K7F3Q RUN")
 	s.says("fay", "/what", "There is no command /what")
@@ -172,7 +172,7 @@ func TestCommands(t *testing.T) {
 
 // An account that brings the code of an invitation is paired once the machine that showed it confirms that.
 func TestEnrolling(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	eve := s.phones["eve"]
 	in, err := s.wa.Invite(t.Context())
 	if err != nil || !strings.Contains(in.Link, "https://wa.me/"+s.server.Number()) || !strings.Contains(in.How, "pair "+in.Code) {

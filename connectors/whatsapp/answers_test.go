@@ -9,7 +9,7 @@ import (
 )
 
 func TestEachWayOfAnswering(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	for _, c := range []struct {
 		name   string
 		answer func(id, code string)
@@ -32,7 +32,7 @@ func TestEachWayOfAnswering(t *testing.T) {
 
 // What the card says to write can be copied from there, with the signs in it that nobody sees.
 func TestAnAnswerCopiedFromTheCard(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call := s.ask(toolCall("write_file", `{"path":"/x"}`))
 	m, code := s.card("fay", "write_file")
 	words := regexp.MustCompile("YES " + code + ` session_\S+`).FindString(m.Text)

@@ -20,7 +20,7 @@ func TestAnAnswerBeforeTheConfirmation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t)
+			s := newEnv(t)
 			s.server.LoseAcks(1)
 			call := s.ask(network("unconfirmed."))
 			m := s.sees("fay", "unconfirmed.")
@@ -43,7 +43,7 @@ func TestAnAnswerBeforeTheConfirmation(t *testing.T) {
 
 // A phone that says that it has a card ends the sending of it, and until one does it is sent as the same message.
 func TestACardWhoseConfirmationIsLost(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.LoseAcks(2)
 	call := s.ask(network("lost."))
 	m := s.sees("fay", "lost.")
@@ -68,7 +68,7 @@ func TestACardWhoseConfirmationIsLost(t *testing.T) {
 
 // Only a thumb on the card, or a reply to it, names it; and no thumb allows what is high risk.
 func TestWhatAReactionMeans(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay := s.phones["fay"]
 	for i, thumb := range []string{"👍", "👍🏻", "👍🏼", "👍🏽", "👍🏾", "👍🏿", "👍\ufe0f", "👍🏽\ufe0f", "👎🏿", "👎\ufe0e"} {
 		want := permissions.Approved
@@ -82,7 +82,7 @@ func TestWhatAReactionMeans(t *testing.T) {
 	if n := s.desk.decisions(); n != 10 {
 		t.Errorf("%d decisions; want those of the thumbs", n)
 	}
-	s = play(t) // what was denied twice is not asked again
+	s = newEnv(t) // what was denied twice is not asked again
 	fay = s.phones["fay"]
 	call, m, code := s.asked("other signs.")
 	hello := fay.Says("hello")
@@ -112,7 +112,7 @@ func TestWhatAReactionMeans(t *testing.T) {
 
 // What is high risk takes its code and RUN.
 func TestHighRisk(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay := s.phones["fay"]
 	call := s.ask(toolCall("run_command", `{"command":"rm -rf build"}`))
 	m, code := s.card("fay", "HIGH RISK")
@@ -137,7 +137,7 @@ func TestHighRisk(t *testing.T) {
 
 // A clarification, a pause and a step of several calls are answered in words.
 func TestOtherKinds(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay := s.phones["fay"]
 	where := permissions.Request{
 		Kind: permissions.KindClarification, Session: "s1", Message: "Where to?", Choices: []string{"blog", "mail to all", "nowhere"},
@@ -188,7 +188,7 @@ func TestOtherKinds(t *testing.T) {
 
 // How a request ended is said on its card for as long as WhatsApp lets it be edited, and then once in a reply to it.
 func TestHowItEndedIsSaid(t *testing.T) {
-	s := play(t, func(s *stage) { s.settings.Approvals.Timeout = time.Hour })
+	s := newEnv(t, func(s *env) { s.settings.Approvals.Timeout = time.Hour })
 	fay := s.phones["fay"]
 	_, m, code := s.asked("edited in time.")
 	s.server.Advance(10 * time.Minute)
@@ -229,7 +229,7 @@ func TestHowItEndedIsSaid(t *testing.T) {
 
 // What is long goes as a document, before its card.
 func TestLongDetails(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay := s.phones["fay"]
 	s.server.FailMedia(2, 500)
 	s.server.LoseAcks(1)
@@ -266,7 +266,7 @@ func TestLongDetails(t *testing.T) {
 // What nobody can read through cannot be allowed here.
 func TestTooBig(t *testing.T) {
 	t.Run("B1/too big for WhatsApp", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call := s.ask(toolCall("write_file", `{"text":"`+strings.Repeat("lorem ipsum ", 300_000)+`"}`))
 		m, code := s.card("fay", "cannot be shown whole")
 		s.phones["fay"].Reacts(m.ID, "👍")

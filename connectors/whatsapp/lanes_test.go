@@ -20,7 +20,7 @@ func TestOneChatHoldsUpNoOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := play(t, func(s *stage) {
+			s := newEnv(t, func(s *env) {
 				s.settings.Routes = []engine.Route{{Tags: []permissions.Tag{tag}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
 			})
 			s.phones["fay"].Leaves()

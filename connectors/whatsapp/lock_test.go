@@ -12,7 +12,7 @@ import (
 // TestAStolenPhone: another person locks its owner from their own phone, and two people unlock them.
 func TestAStolenPhone(t *testing.T) {
 	t.Run("A8/lock in WhatsApp", func(t *testing.T) {
-		s := play(t, func(s *stage) {
+		s := newEnv(t, func(s *env) {
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 			s.phones["kim"] = s.server.Person("491700000003", "kim")
 			s.settings.People = append(s.settings.People, connectors.Person{Name: "kim", UID: permissions.NoUID, Addresses: map[string]string{Name: "+491700000003"}})
@@ -37,7 +37,7 @@ func TestAStolenPhone(t *testing.T) {
 		s.get(call, permissions.Approved)
 	})
 	t.Run("A8/lock oneself from the other phone", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		s.says("fay", "/lock", "fay is locked")
 		call := s.ask(network("x"))
 		s.get(call, permissions.Undeliverable)

@@ -11,7 +11,7 @@ import (
 
 // However much a person writes, their own card comes next, and then its outcome.
 func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
-	s := play(t, func(s *stage) { s.paced = true })
+	s := newEnv(t, func(s *env) { s.paced = true })
 	for range 60 {
 		s.phones["fay"].Says("/pending")
 	}
@@ -38,7 +38,7 @@ func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 }
 
 // narrow leaves no room to send to fay for a while.
-func (s *stage) narrow(d time.Duration) *rate.Limiter {
+func (s *env) narrow(d time.Duration) *rate.Limiter {
 	l := rate.NewLimiter(rate.Every(d), 1)
 	l.Allow()
 	s.wa.pace.mu.Lock()
@@ -48,7 +48,7 @@ func (s *stage) narrow(d time.Duration) *rate.Limiter {
 }
 
 // only is the one request that is pending.
-func (s *stage) only() permissions.Request {
+func (s *env) only() permissions.Request {
 	s.t.Helper()
 	rows, err := s.rows.Pending(s.t.Context(), "", "", 2)
 	if err != nil || len(rows) != 1 {
@@ -59,7 +59,7 @@ func (s *stage) only() permissions.Request {
 
 // A card of a request that ends while it waits for its turn is never sent, and nothing says that it was shown.
 func TestACardWhoseRequestEndsBeforeItsTurnIsNotSent(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	l := s.narrow(2 * time.Second)
 	call := s.ask(network("too late"))
 	s.until("it waits for its turn", func() bool { return l.Tokens() < -0.01 })
@@ -79,7 +79,7 @@ func TestACardWhoseRequestEndsBeforeItsTurnIsNotSent(t *testing.T) {
 
 // A card that was named, whose request ends while WhatsApp is away, was never shown.
 func TestACardWhoseRequestEndsWhileWhatsAppIsAwayWasNotShown(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call := s.away("never")
 	if _, err := s.Cancel(t.Context(), operator, string(s.only().ID)); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestACardWhoseRequestEndsWhileWhatsAppIsAwayWasNotShown(t *testing.T) {
 }
 
 // away asks while WhatsApp is away, and waits for the card's being named.
-func (s *stage) away(reason string) <-chan ended {
+func (s *env) away(reason string) <-chan ended {
 	s.t.Helper()
 	s.server.Down()
 	s.until("it is away", func() bool { return s.wa.Health() != nil })
@@ -114,7 +114,7 @@ func (s *stage) away(reason string) <-chan ended {
 
 // A card is shown when WhatsApp has it, not while it waits for its turn or WhatsApp is away.
 func TestACardIsShownWhenWhatsAppHasIt(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.away("later")
 	s.narrow(2 * time.Second)
 	back := s.server.Now()

@@ -18,10 +18,10 @@ import (
 )
 
 // fay is the person as the engine knows her.
-func (s *stage) fay() connectors.Person { return s.settings.People[0] }
+func (s *env) fay() connectors.Person { return s.settings.People[0] }
 
 // gone checks that nobody can be reached, with a reason in words that the asker gets at once.
-func (s *stage) gone(why string) {
+func (s *env) gone(why string) {
 	s.t.Helper()
 	s.sick(why)
 	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrUnreachable) || !strings.Contains(err.Error(), why) {
@@ -34,7 +34,7 @@ func (s *stage) gone(why string) {
 }
 
 // works checks that a card goes out and is answered.
-func (s *stage) works(reason string) {
+func (s *env) works(reason string) {
 	s.t.Helper()
 	s.well()
 	call, m, _ := s.asked(reason)
@@ -44,7 +44,7 @@ func (s *stage) works(reason string) {
 
 // A device that WhatsApp removed says so until it is linked again, which is found by itself.
 func TestRemoved(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	for _, c := range []struct {
 		name   string
 		remove func()
@@ -72,7 +72,7 @@ func TestRemoved(t *testing.T) {
 
 // A ban is waited for, and said with its end where that is known.
 func TestABanIsWaitedFor(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.RefuseLogins(1, whatsapptest.Banned(101, 2*time.Second))
 	s.server.Cut()
 	s.gone("bans the account for a time")
@@ -92,7 +92,7 @@ func TestABanIsWaitedFor(t *testing.T) {
 func TestOutdated(t *testing.T) {
 	was := store.GetWAVersion()
 	t.Cleanup(func() { store.SetWAVersion(was) })
-	s := play(t)
+	s := newEnv(t)
 	s.server.Requires(was[2] + 1000)
 	s.server.Cut()
 	s.works("with another version.")
@@ -106,8 +106,8 @@ func TestOutdated(t *testing.T) {
 	s.gone("connectors.whatsapp.auto_version")
 }
 
-// open2 opens the stage where it does not get connected.
-func (s *stage) open2(t *testing.T) {
+// open2 opens an env that does not get connected.
+func (s *env) open2(t *testing.T) {
 	t.Helper()
 	s.unwell = true
 	s.open()
@@ -116,7 +116,7 @@ func (s *stage) open2(t *testing.T) {
 
 // Whatever ends a connection that is nobody's fault, it comes back by itself, and what is asked meanwhile arrives.
 func TestAConnectionComesBack(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	for name, fault := range map[string]func(){
 		"cut":               s.server.Cut,
 		"no service":        func() { s.server.RefuseLogins(2, whatsapptest.Unavailable()); s.server.Cut() },
@@ -141,7 +141,7 @@ func TestAConnectionComesBack(t *testing.T) {
 // Of two programs with the same keys, WhatsApp throws out the one. It says so, and does not come back: they would throw
 // each other out for ever.
 func TestReplaced(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	connections := func() (n int) {
 		for _, z := range s.server.Stanzas() {
 			n = max(n, z.Connection)
@@ -161,7 +161,7 @@ func TestReplaced(t *testing.T) {
 // One process has the account at a time. Another waits until it is free.
 func TestOneProcessHasTheAccount(t *testing.T) {
 	t.Run("D8/one process has the account", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		path := filepath.Join(s.dir, "whatsapp.db")
 		log := quiet{slog.New(slog.DiscardHandler)}
 		if _, err := openAccount(t.Context(), path, log); !errors.Is(err, ErrInUse) {
@@ -194,7 +194,7 @@ func TestOneProcessHasTheAccount(t *testing.T) {
 
 // A file that cannot be used is said.
 func TestABrokenFile(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.stop()
 	path := filepath.Join(s.dir, "whatsapp.db")
 	if err := os.WriteFile(path, []byte("this is no database, though it is long enough to be looked at"), 0o600); err != nil {
@@ -209,7 +209,7 @@ func TestABrokenFile(t *testing.T) {
 
 // The asker is told who cannot be written to at WhatsApp, and what to do.
 func TestWhoCannotBeWrittenTo(t *testing.T) {
-	s := play(t, func(s *stage) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}} })
+	s := newEnv(t, func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}} })
 	undeliverable := func(why string) {
 		t.Helper()
 		if r := s.get(s.ask(network(why)), permissions.Undeliverable); !strings.Contains(r.Failure, why) {
@@ -258,7 +258,7 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 
 // An account that is not the one of the configuration is not served, however it came to be linked.
 func TestAnotherAccountIsNotServed(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.stop()
 	s.number = "+4915112345678"
 	s.open2(t)

@@ -19,7 +19,7 @@ import (
 // and an unknown sender is not.
 func TestWhatCannotBeRead(t *testing.T) {
 	const again = "I could not read your message"
-	s := play(t)
+	s := newEnv(t)
 	s.wa.patience = 2 * time.Second
 	call, _, code := s.asked("garbled once.")
 	s.server.Garble(1)
@@ -44,7 +44,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 // The library reports every redelivery of an undecryptable message. Its author is asked once, and the memory of messages
 // from unknown senders is bounded.
 func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	d := newHandler(s.wa)
 	chat := types.NewJID(numbers["fay"], types.DefaultUserServer)
 	for range 5 {
@@ -66,7 +66,7 @@ func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
 
 // What WhatsApp does not take since nobody wrote first is not tried again: that is what accounts are banned for.
 func TestARefusalIsNotPressed(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	s.server.RefuseMessages(100, 463)
 	s.phones["fay"].Says("hello")
 	s.acknowledged()
@@ -93,7 +93,7 @@ func TestARefusalIsNotPressed(t *testing.T) {
 
 // All that waits is one reminder, which replies to the last of the cards.
 func TestReminders(t *testing.T) {
-	s := play(t, func(s *stage) { s.settings.Approvals.Remind = []engine.Moment{{Percent: 50}} })
+	s := newEnv(t, func(s *env) { s.settings.Approvals.Remind = []engine.Moment{{Percent: 50}} })
 	_, _, first := s.asked("the first.")
 	_, m, second := s.asked("the second.")
 	s.server.Advance(8 * time.Minute)
@@ -110,7 +110,7 @@ func TestReminders(t *testing.T) {
 // Three requests within a minute while a person chats with their agent: what is on the phone afterwards.
 func TestTranscript(t *testing.T) {
 	helper := newScribe("helper", permissions.Running)
-	s := play(t, func(s *stage) { s.agents, s.settings.Approvals.Timeout = append(s.agents, helper), 10*time.Minute })
+	s := newEnv(t, func(s *env) { s.agents, s.settings.Approvals.Timeout = append(s.agents, helper), 10*time.Minute })
 	fay := s.phones["fay"]
 	fay.Says("good morning")
 	s.sees("fay", "helper: heard: good morning")

@@ -110,12 +110,12 @@ func (w *watcher) held() []string {
 }
 
 // well waits until the account is connected, and sick until it is not, for a reason.
-func (s *stage) well() {
+func (s *env) well() {
 	s.t.Helper()
 	s.until("it is connected", func() bool { return s.wa.Health() == nil })
 }
 
-func (s *stage) sick(why string) {
+func (s *env) sick(why string) {
 	s.t.Helper()
 	s.until("health says "+why, func() bool {
 		err := s.wa.Health()
@@ -124,7 +124,7 @@ func (s *stage) sick(why string) {
 }
 
 // acknowledged waits until all that was sent to the account was handled.
-func (s *stage) acknowledged() {
+func (s *env) acknowledged() {
 	s.t.Helper()
 	if err := s.server.Acknowledged(soon(s.t)); err != nil {
 		s.t.Fatalf("not everything is acknowledged: %v\n%s", err, s.logged)
@@ -132,7 +132,7 @@ func (s *stage) acknowledged() {
 }
 
 // answers waits for the account's reply to a person's message.
-func (s *stage) answers(who, id, text string) whatsapptest.Message {
+func (s *env) answers(who, id, text string) whatsapptest.Message {
 	s.t.Helper()
 	m, err := s.phones[who].Gets(soon(s.t), func(m whatsapptest.Message) bool {
 		return m.Quotes == id && strings.Contains(plain(m.Text), text)
@@ -144,13 +144,13 @@ func (s *stage) answers(who, id, text string) whatsapptest.Message {
 }
 
 // says writes a message, and waits for the reply.
-func (s *stage) says(who, text, want string) whatsapptest.Message {
+func (s *env) says(who, text, want string) whatsapptest.Message {
 	s.t.Helper()
 	return s.answers(who, s.phones[who].Says(text), want)
 }
 
 // got is what a person received, in one text.
-func (s *stage) got(who string) string {
+func (s *env) got(who string) string {
 	var all strings.Builder
 	for _, m := range s.phones[who].Messages() {
 		if m.From == s.server.Number() {
@@ -161,7 +161,7 @@ func (s *stage) got(who string) string {
 }
 
 // count is how many messages of the account's hold a text.
-func (s *stage) count(who, text string) (n int) {
+func (s *env) count(who, text string) (n int) {
 	for _, m := range s.phones[who].Messages() {
 		if m.From == s.server.Number() && strings.Contains(m.Text, text) {
 			n++
@@ -171,7 +171,7 @@ func (s *stage) count(who, text string) (n int) {
 }
 
 // marked waits for an emoji on a person's message.
-func (s *stage) marked(who, id, emoji string) {
+func (s *env) marked(who, id, emoji string) {
 	s.t.Helper()
 	_, err := s.phones[who].Sees(soon(s.t), func(m whatsapptest.Message) bool {
 		return m.ID == id && m.Reactions[s.server.Number()] == emoji
@@ -185,7 +185,7 @@ func (s *stage) marked(who, id, emoji string) {
 func plain(text string) string { return strings.ReplaceAll(text, "\u2060", "") }
 
 // asked starts a call that fay is asked about.
-func (s *stage) asked(reason string) (call <-chan ended, m whatsapptest.Message, code string) {
+func (s *env) asked(reason string) (call <-chan ended, m whatsapptest.Message, code string) {
 	s.t.Helper()
 	call = s.ask(network(reason))
 	m, code = s.card("fay", reason)

@@ -24,7 +24,7 @@ func TestAPersonByEachName(t *testing.T) {
 		"number and LID": (*whatsapptest.Person).ByNumber, "LID alone": (*whatsapptest.Person).ByLIDAlone,
 		"number alone": (*whatsapptest.Person).ByNumberAlone,
 	} {
-		s := play(t) // what was denied twice is not asked again
+		s := newEnv(t) // what was denied twice is not asked again
 		fay := s.phones["fay"]
 		who := as(fay)
 		call, m, code := s.asked("by " + name + ".")
@@ -48,7 +48,7 @@ func TestAPersonByEachName(t *testing.T) {
 
 // What does not come from the person alone, from their own device and in their own words, decides nothing.
 func TestWhoDecidesNothing(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	fay, sam, eve := s.phones["fay"], s.phones["sam"], s.phones["eve"]
 	early := fay.Says("what is this about?")
 	denied, _, past := s.asked("denied.")
@@ -111,7 +111,7 @@ func TestWhoDecidesNothing(t *testing.T) {
 
 // Configured people are told once a minute that what they sent is not read; nobody else is.
 func TestWhatIsNotReadIsSaid(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, _, code := s.asked("waits.")
 	fay, eve := s.phones["fay"], s.phones["eve"]
 	voice := func() *waE2E.Message { return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: proto.Bool(true)}} }
@@ -181,7 +181,7 @@ func TestOnlyMessagesOfTheSendersDeviceCount(t *testing.T) {
 
 // The sender is the message's Sender: another id that comes with it does not replace it.
 func TestTheSenderIsTheSender(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	lids := s.wa.client.Load().Store.LIDs
 	fay, eve := s.phones["fay"], s.phones["eve"]
 	got, err := known(t.Context(), lids, types.MessageSource{Sender: eve.JID(), SenderAlt: fay.JID()})
@@ -225,7 +225,7 @@ func TestWhatIsOurs(t *testing.T) {
 // A reply and a thumb are an answer on what is ours alone, whatever id they name.
 func TestOnSomebodyElsesMessage(t *testing.T) {
 	t.Run("A7/on somebody else's message", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		fay, eve := s.phones["fay"], s.phones["eve"].JID().String()
 		call, m, _ := s.asked("whose is it?")
 		group := s.server.Group().JID().String()
@@ -268,7 +268,7 @@ func TestNewKeysSuspend(t *testing.T) {
 		"not told, while it cannot be stored": {func(p *whatsapptest.Person) { p.ChangesPhoneUnnoticed() }, 1},
 	} {
 		t.Run("A2/"+name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			fay := s.phones["fay"]
 			call, _, code := s.asked("before.")
 			fay.Says("hello") // a session in both directions

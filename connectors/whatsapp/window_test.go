@@ -12,7 +12,7 @@ import (
 )
 
 // late shows a card on fay's phone that WhatsApp does not confirm until confirm is called, at the latest at the end.
-func (s *stage) late(reason string) (call <-chan ended, m whatsapptest.Message, code string, confirm func()) {
+func (s *env) late(reason string) (call <-chan ended, m whatsapptest.Message, code string, confirm func()) {
 	s.t.Helper()
 	confirm = s.server.HoldAcks()
 	s.t.Cleanup(confirm)
@@ -26,7 +26,7 @@ func (s *stage) late(reason string) (call <-chan ended, m whatsapptest.Message, 
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
 // pairs pairs a person with their account.
-func (s *stage) pairs(who string) {
+func (s *env) pairs(who string) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, who, Name)
 	if err != nil {
@@ -43,11 +43,11 @@ func (s *stage) pairs(who string) {
 }
 
 // escalating has sam asked when fay cannot be reached.
-func escalating(s *stage) {
+func escalating(s *env) {
 	s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
 }
 
-func (s *stage) noted() bool {
+func (s *env) noted() bool {
 	lagging, err := s.rows.StaleCopies(s.t.Context(), Name, "", 1)
 	return err == nil && len(lagging) == 0
 }
@@ -56,24 +56,24 @@ func (s *stage) noted() bool {
 // there counts before that, and afterwards the card shows the outcome.
 func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens func(s *stage, m whatsapptest.Message, code string)
+		happens func(s *env, m whatsapptest.Message, code string)
 		state   permissions.State
 		says    string
 	}{
-		"a reaction": {func(s *stage, m whatsapptest.Message, _ string) { s.phones["fay"].Reacts(m.ID, "👍") },
+		"a reaction": {func(s *env, m whatsapptest.Message, _ string) { s.phones["fay"].Reacts(m.ID, "👍") },
 			permissions.Approved, "✅ Allowed once by fay"},
-		"words": {func(s *stage, _ whatsapptest.Message, code string) { s.phones["fay"].Says("yes " + code) },
+		"words": {func(s *env, _ whatsapptest.Message, code string) { s.phones["fay"].Says("yes " + code) },
 			permissions.Approved, "✅ Allowed once by fay"},
-		"a reply": {func(s *stage, m whatsapptest.Message, _ string) { s.phones["fay"].Quotes(m.ID, "no") },
+		"a reply": {func(s *env, m whatsapptest.Message, _ string) { s.phones["fay"].Quotes(m.ID, "no") },
 			permissions.Denied, "⛔ Denied by fay"},
-		"a settlement": {func(s *stage, _ whatsapptest.Message, code string) {
+		"a settlement": {func(s *env, _ whatsapptest.Message, code string) {
 			if _, err := s.OnPermission(s.t.Context(), connectors.Decision{
 				Code: code, Answer: permissions.Deny, From: connectors.Identity{Via: Name, Address: s.fay().Addresses[Name], UID: permissions.NoUID},
 			}); err != nil {
 				s.t.Fatal(err)
 			}
 		}, permissions.Denied, "⛔ Denied by fay"},
-		"stop all": {func(s *stage, _ whatsapptest.Message, _ string) {
+		"stop all": {func(s *env, _ whatsapptest.Message, _ string) {
 			id := connectors.Identity{Via: Name, Address: "+" + numbers["sam"], UID: permissions.NoUID}
 			if _, err := s.StopAll(s.t.Context(), id); err != nil {
 				s.t.Fatal(err)
@@ -81,7 +81,7 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 		}, permissions.Cancelled, "by sam"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t)
+			s := newEnv(t)
 			call, m, code, confirm := s.late("late.")
 			c.happens(s, m, code)
 			s.get(call, c.state)
@@ -97,7 +97,7 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 
 // A card follows its person to another account: the one that is no longer theirs cannot answer.
 func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	call, _, code := s.asked("moves along.")
 	s.settings.People = slices.Clone(s.settings.People)
 	s.moves(0, "+"+numbers["eve"])
@@ -112,7 +112,7 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 
 // The same while that card is being sent, once it is noted.
 func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
-	s := play(t, func(s *stage) {
+	s := newEnv(t, func(s *env) {
 		s.phones["other"] = s.server.Person("491700000777", "other")
 		s.settings.Routes = []engine.Route{{Tags: []permissions.Tag{permissions.Workspace}, Ask: []string{"sam"}}, s.settings.Routes[0]}
 	})
@@ -139,7 +139,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 // A card that is known by another name by now, since its person had another phone meanwhile: a reply to it counts as its
 // code would. A reply to a card of what has ended decides nothing about what waits.
 func TestAReplyToACardThatWasNotNoted(t *testing.T) {
-	s := play(t)
+	s := newEnv(t)
 	over, old, _ := s.asked("over.")
 	s.phones["fay"].Quotes(old.ID, "no")
 	s.get(over, permissions.Denied)
@@ -167,7 +167,7 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 // A reload, an account that is suspended and a connection that ends while a card is being sent.
 func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	t.Run("a reload with other routes", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call, m, code, confirm := s.late("late.")
 		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
 		s.Configure(s.settings)
@@ -178,7 +178,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.becomes("fay", m.ID, "✅ Allowed once by fay")
 	})
 	t.Run("an account that is suspended", func(t *testing.T) {
-		s := play(t, escalating)
+		s := newEnv(t, escalating)
 		call, _, code, confirm := s.late("late.")
 		if err := s.Suspend(t.Context(), Name, s.fay().Addresses[Name]); err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.until("the cards are noted", s.noted)
 	})
 	t.Run("a reload without the person", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call, m, code, confirm := s.late("late.")
 		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
 		s.settings.People = slices.DeleteFunc(slices.Clone(s.settings.People), func(p connectors.Person) bool { return p.Name == "fay" })
@@ -210,7 +210,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.becomes("fay", m.ID, "this can no longer be answered") // and does not say how it ended
 	})
 	t.Run("a reload without the account", func(t *testing.T) {
-		s := play(t, escalating)
+		s := newEnv(t, escalating)
 		call, _, code, confirm := s.late("late.")
 		s.settings.People = slices.Clone(s.settings.People)
 		s.moves(0, "")
@@ -228,7 +228,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.until("the cards are noted", s.noted)
 	})
 	t.Run("an account that is unpaired", func(t *testing.T) {
-		s := play(t, escalating, func(s *stage) { s.moves(0, "") })
+		s := newEnv(t, escalating, func(s *env) { s.moves(0, "") })
 		s.pairs("fay")
 		call, _, code, confirm := s.late("late.")
 		if _, err := s.Unpair(t.Context(), operator, "fay", Name); err != nil {
@@ -245,7 +245,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.get(call, permissions.Denied)
 	})
 	t.Run("a connection that ends", func(t *testing.T) {
-		s := play(t)
+		s := newEnv(t)
 		call, m, code, confirm := s.late("late.")
 		s.server.Cut()
 		confirm()

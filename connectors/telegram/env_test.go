@@ -26,9 +26,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// stage is a running engine over a real store, whose people have phones at a Telegram of our own. Its clock is the
+// env is a running engine over a real store, whose people have phones at a Telegram of our own. Its clock is the
 // server's, which a test puts forward.
-type stage struct {
+type env struct {
 	*engine.Engine
 	t        testing.TB
 	server   *telegramtest.Server
@@ -56,15 +56,15 @@ const (
 	eveID      = 6666
 )
 
-// with changes what a stage is.
-type with func(*stage)
+// with changes an env before it opens.
+type with func(*env)
 
-func asking(q engine.Route) with { return func(s *stage) { s.settings.Routes = []engine.Route{q} } }
+func asking(q engine.Route) with { return func(s *env) { s.settings.Routes = []engine.Route{q} } }
 
-// play runs a stage until the test ends.
-func play(t testing.TB, changes ...with) *stage {
+// newEnv runs an env until the test ends.
+func newEnv(t testing.TB, changes ...with) *env {
 	t.Helper()
-	s := &stage{
+	s := &env{
 		t: t, server: telegramtest.New(t), dir: t.TempDir(), logged: &book{}, phones: map[string]*telegramtest.Person{},
 	}
 	s.began, s.token = s.server.Now(), Token(s.server.Token())
@@ -105,7 +105,7 @@ func play(t testing.TB, changes ...with) *stage {
 func at(id int64) connectors.Person { return connectors.Person{}.At(Name, address(id)) }
 
 // moves gives a person of the configuration another account, or none.
-func (s *stage) moves(i int, id int64) {
+func (s *env) moves(i int, id int64) {
 	account := ""
 	if id != 0 {
 		account = address(id)
@@ -114,7 +114,7 @@ func (s *stage) moves(i int, id int64) {
 }
 
 // enrol configures a person with that account, who has not pressed Start yet.
-func (s *stage) enrol(name string, id int64) *telegramtest.Person {
+func (s *env) enrol(name string, id int64) *telegramtest.Person {
 	p := s.server.Person(telegramtest.User{ID: id, FirstName: name})
 	s.phones[name] = p
 	s.settings.People = append(s.settings.People, connectors.Person{
@@ -124,7 +124,7 @@ func (s *stage) enrol(name string, id int64) *telegramtest.Person {
 }
 
 // open starts everything over the store that is there.
-func (s *stage) open() {
+func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	rows, err := store.Open(s.t.Context(), store.Options{
@@ -196,7 +196,7 @@ func (b brisk) CloseIdleConnections() {
 }
 
 // impatient has the bot be brisk.
-func impatient(s *stage) { s.brisk = true }
+func impatient(s *env) { s.brisk = true }
 
 // book keeps what is logged.
 type book struct {
@@ -218,7 +218,7 @@ func (b *book) String() string {
 
 // hides checks that the token is nowhere: not in the log at its most talkative, the health, nor the store, which has
 // the requests, the audit and every error that people see.
-func (s *stage) hides() {
+func (s *env) hides() {
 	s.t.Helper()
 	places := map[string]string{"the log": s.logged.String()}
 	if err := s.bot.Health(); err != nil {

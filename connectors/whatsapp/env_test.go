@@ -19,9 +19,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// stage is a running engine over a real store, with an account that is linked at a WhatsApp of our own, and people who
+// env is a running engine over a real store, with an account that is linked at a WhatsApp of our own, and people who
 // have phones there. Its clock is the server's, which a test puts forward.
-type stage struct {
+type env struct {
 	*engine.Engine
 	t        testing.TB
 	server   *whatsapptest.Server
@@ -44,13 +44,13 @@ type stage struct {
 
 var numbers = map[string]string{"fay": "491700000001", "sam": "491700000002", "eve": "491700000666"}
 
-// with changes what a stage is.
-type with func(*stage)
+// with changes an env before it opens.
+type with func(*env)
 
-// play links an account and runs a stage until the test ends.
-func play(t testing.TB, changes ...with) *stage {
+// newEnv links an account and runs an env until the test ends.
+func newEnv(t testing.TB, changes ...with) *env {
 	t.Helper()
-	s := &stage{
+	s := &env{
 		t: t, server: whatsapptest.New(t), dir: t.TempDir(), logged: &book{}, phones: map[string]*whatsapptest.Person{},
 		desk: &watcher{},
 	}
@@ -88,12 +88,12 @@ func play(t testing.TB, changes ...with) *stage {
 }
 
 // moves gives a person of the configuration another number, or none.
-func (s *stage) moves(i int, number string) {
+func (s *env) moves(i int, number string) {
 	s.settings.People[i] = s.settings.People[i].At(Name, number)
 }
 
 // link links the account, and has the daemon find that by itself.
-func (s *stage) link() {
+func (s *env) link() {
 	s.t.Helper()
 	o := Linking{
 		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Log: slog.New(slog.DiscardHandler),
@@ -104,7 +104,7 @@ func (s *stage) link() {
 }
 
 // open starts everything over what is there.
-func (s *stage) open() {
+func (s *env) open() {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log})
@@ -150,7 +150,7 @@ func (s *stage) open() {
 
 // discreet checks that nothing but what is for those who look for a fault holds a number, a code or what people wrote, and
 // that what the library says holds no number either.
-func (s *stage) discreet() {
+func (s *env) discreet() {
 	private := []string{s.server.Number()}
 	for _, p := range s.phones {
 		private = append(private, p.Number(), p.LID().User)
@@ -171,7 +171,7 @@ func (s *stage) discreet() {
 }
 
 // restart stops everything as a stop of the daemon does, and starts it again.
-func (s *stage) restart() {
+func (s *env) restart() {
 	s.t.Helper()
 	s.stop()
 	s.open()
@@ -184,7 +184,7 @@ type ended struct {
 }
 
 // ask starts a call.
-func (s *stage) ask(q permissions.Request) <-chan ended {
+func (s *env) ask(q permissions.Request) <-chan ended {
 	done := make(chan ended, 1)
 	go func() {
 		r, err := s.Ask(s.t.Context(), permissions.CallerUID(1000), q)
@@ -194,7 +194,7 @@ func (s *stage) ask(q permissions.Request) <-chan ended {
 }
 
 // get waits for the answer of a call.
-func (s *stage) get(call <-chan ended, want permissions.State) permissions.Request {
+func (s *env) get(call <-chan ended, want permissions.State) permissions.Request {
 	s.t.Helper()
 	select {
 	case e := <-call:
@@ -209,7 +209,7 @@ func (s *stage) get(call <-chan ended, want permissions.State) permissions.Reque
 }
 
 // waits checks that a call still waits.
-func (s *stage) waits(call <-chan ended) {
+func (s *env) waits(call <-chan ended) {
 	s.t.Helper()
 	select {
 	case e := <-call:
@@ -219,7 +219,7 @@ func (s *stage) waits(call <-chan ended) {
 }
 
 // sees waits for a message of ours that holds a text.
-func (s *stage) sees(who, text string) whatsapptest.Message {
+func (s *env) sees(who, text string) whatsapptest.Message {
 	s.t.Helper()
 	m, err := s.phones[who].Sees(soon(s.t), func(m whatsapptest.Message) bool { return strings.Contains(m.Text, text) })
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *stage) sees(who, text string) whatsapptest.Message {
 }
 
 // card waits for a card, and for its being noted.
-func (s *stage) card(who, text string) (m whatsapptest.Message, code string) {
+func (s *env) card(who, text string) (m whatsapptest.Message, code string) {
 	s.t.Helper()
 	m = s.sees(who, text)
 	code, _, _ = strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
@@ -250,7 +250,7 @@ func (s *stage) card(who, text string) (m whatsapptest.Message, code string) {
 }
 
 // becomes waits until a card says something.
-func (s *stage) becomes(who, id, text string) {
+func (s *env) becomes(who, id, text string) {
 	s.t.Helper()
 	_, err := s.phones[who].Sees(soon(s.t), func(m whatsapptest.Message) bool { return m.ID == id && strings.Contains(m.Text, text) })
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *stage) becomes(who, id, text string) {
 }
 
 // until waits until something is so.
-func (s *stage) until(what string, is func() bool) {
+func (s *env) until(what string, is func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
