@@ -70,21 +70,19 @@ func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 // behind. Once leaves none, nor does a session scope without a session.
 func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, ok bool) {
 	g = Grant{Caller: r.Caller.Name, Request: r.ID, By: by, CreatedAt: at}
+	k, _ := s.kind()
 	switch {
-	case s == Once, r.Caller.Name == Anonymous, r.HighRisk:
+	case k.ends == withCall, r.Caller.Name == Anonymous, r.HighRisk, k.ends == withSession && r.Session == "":
 		return Grant{}, false
-	case s == Session, s == SessionTool:
-		if r.Session == "" {
-			return Grant{}, false
-		}
+	case k.ends == withSession:
 		g.Session = r.Session
-	case s != Always:
+	case k.ends == inTime:
 		g.Until = at.Add(s.Span())
 	}
 	switch {
 	case r.Kind != KindTool:
 		g.Tags = r.Missing()
-	case s == Session:
+	case k.covers == allTools:
 		g.Tool = AllTools
 	default:
 		g.Tool = call.Tool
@@ -98,7 +96,8 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 // Exact reports whether s covers only the exact calls of r: true for always, and for everything wider than once if one
 // call says nothing about the next.
 func (r Request) Exact(s Scope) bool {
-	return r.Kind == KindTool && s != Once && s != Session && (s == Always || r.callByCall())
+	k, _ := s.kind()
+	return r.Kind == KindTool && (k.covers == exactCall || k.covers == thisTool && r.callByCall())
 }
 
 // callByCall reports whether each call of r needs its own approval: calls of shells and interpreters, and those of

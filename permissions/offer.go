@@ -101,15 +101,16 @@ func (r Request) suggests() bool {
 
 // offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed only once.
 func offers(r Request, s Scope) bool {
+	k, _ := s.kind()
 	tool := r.Kind == KindTool
 	switch {
-	case r.Caller.Name == Anonymous, r.HighRisk:
+	case r.Caller.Name == Anonymous, r.HighRisk, k.ends == withSession && r.Session == "":
 		return false
-	case s == SessionTool:
-		return tool && r.Session != ""
-	case s == Session:
-		return r.Session != "" && (!tool || !r.callByCall())
-	case s == Always:
+	case k.ends == withSession && k.covers == thisTool:
+		return tool
+	case k.covers == allTools:
+		return !tool || !r.callByCall()
+	case k.covers == exactCall:
 		return !tool || !slices.ContainsFunc(r.ToolNames(), runsCode)
 	}
 	return true
@@ -117,27 +118,20 @@ func offers(r Request, s Scope) bool {
 
 // label describes exactly what the grant of s will cover.
 func label(r Request, s Scope) string {
+	k, _ := s.kind()
 	what, exact := "Allow", "this exact call"
 	if len(r.Calls) > 1 {
 		exact = "these exact calls"
 	}
 	switch {
+	case k.button != "" && r.Kind == KindTool:
+		return strings.Replace(k.button, "{exact}", exact, 1)
 	case r.Exact(s):
 		what = "Allow " + exact
 	case r.Kind == KindTool:
 		what = "Allow " + strings.Join(r.ToolNames(), " and ")
 	}
-	switch {
-	case s == Session && r.Kind == KindTool:
-		return "Allow all gated tools this session but high risk and shells"
-	case s == Session, s == SessionTool:
-		return what + " for this session"
-	case s == Always && r.Kind == KindTool:
-		return "Always allow " + exact
-	case s == Always:
-		return "Allow until revoked"
-	}
-	return what + " for " + SayDuration(s.span)
+	return what + " " + s.Lasts()
 }
 
 // runsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.

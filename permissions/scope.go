@@ -1,9 +1,11 @@
 package permissions
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,25 +24,180 @@ var (
 	Always      = Scope{name: "always"}
 )
 
+// ScopeKind says what approving within a scope means, and how that is put in words. Whatever offers, grants, shows or reads a
+// scope takes it from here, so a new kind is a new row of [ScopeKinds].
+type ScopeKind struct {
+	Name string // for [ParseScope]; of durations examples
+	Key  string // types it at a console; empty: it has none
+	Help string // what it covers, for who writes a command line
+
+	ends    scopeEnd
+	covers  coverage
+	lasts   string // after "Allowed"; of durations without how long
+	short   string // in a list of answers
+	exactly string // instead of both, of an exact call
+	subject string // what is allowed of tools; empty: what was asked
+	except  string
+	button  string // of a tool, where it is not "Allow", what, and how long
+}
+
+// scopeEnd is when what was approved ends.
+type scopeEnd int
+
+const (
+	withCall scopeEnd = iota
+	withSession
+	inTime
+	never
+)
+
+// coverage is what approving a tool's call covers.
+type coverage int
+
+const (
+	thisCall  coverage = iota
+	thisTool           // or the exact call, where each needs its own approval
+	allTools           // that are gated, unless each call needs its own approval
+	exactCall          // unless it is one of a shell or interpreter
+)
+
+// ScopeKinds are the kinds of scopes, the narrower first.
+var ScopeKinds = []ScopeKind{
+	{Name: "once", lasts: "once", short: "allow once",
+		Help: "permissions: until the asking agent's run ends, or for this one answer; a tool: this call, used once"},
+	{Name: "session_tool", Key: "t", ends: withSession, covers: thisTool, lasts: "for this session", short: "this session", subject: "this tool",
+		Help: "a tool: this tool for this session; shells, interpreters and other programs' hooks: this call only"},
+	{Name: "session", Key: "a", ends: withSession, covers: allTools, lasts: "for this session", short: "this session",
+		subject: "all gated tools", except: ", except high risk, shells and interpreters",
+		button: "Allow all gated tools this session but high risk and shells",
+		Help:   "permissions: for this session; a tool: all gated tools of it but high risk, shells and interpreters"},
+	{Name: "15m, 2h, …", ends: inTime, covers: thisTool, lasts: "for ", short: "for ",
+		Help: "permissions: so long from now on; a tool: this tool, or this call only where session_tool says so"},
+	{Name: "always", ends: never, covers: exactCall, lasts: "until revoked", short: "until revoked", exactly: "always",
+		button: "Always allow {exact}",
+		Help:   "permissions: until revoked; a tool: this call only, and never a shell (only where it is configured)"},
+}
+
+// ScopeNames are the names of the scopes, with 15m for all durations.
+func ScopeNames() (names []string) {
+	for _, k := range ScopeKinds {
+		first, _, _ := strings.Cut(k.Name, ",")
+		names = append(names, first)
+	}
+	return names
+}
+
+// kind is the row of s and its index; of a zero Scope an empty one and -1.
+func (s Scope) kind() (ScopeKind, int) {
+	i := slices.IndexFunc(ScopeKinds, func(k ScopeKind) bool { return k.Name == s.name || s.span > 0 && k.ends == inTime })
+	if i < 0 {
+		return ScopeKind{}, i
+	}
+	return ScopeKinds[i], i
+}
+
+// Key is the key that types s at a console, or empty.
+func (s Scope) Key() string {
+	k, _ := s.kind()
+	return k.Key
+}
+
+// KeyScope is the scope that a key types at a console.
+func KeyScope(key string) (s Scope, ok bool) {
+	i := slices.IndexFunc(ScopeKinds, func(k ScopeKind) bool { return k.Key != "" && k.Key == key })
+	if i < 0 {
+		return s, false
+	}
+	return Scope{name: ScopeKinds[i].Name}, true
+}
+
+// Lasts says how long s lasts, as in "Allowed for this session".
+func (s Scope) Lasts() string {
+	k, _ := s.kind()
+	return s.timed(k.lasts)
+}
+
+// Brief says how long s lasts in the fewest words: "this session", "15 minutes", "always".
+func (s Scope) Brief() string {
+	k, _ := s.kind()
+	return strings.TrimPrefix(s.timed(cmp.Or(k.exactly, k.short)), "for ")
+}
+
+// NamesTools reports whether a button for s names the tools that it covers.
+func (s Scope) NamesTools() bool {
+	k, _ := s.kind()
+	return k.covers == thisTool
+}
+
+// timed adds how long a duration lasts.
+func (s Scope) timed(words string) string {
+	if s.span > 0 {
+		words += SayDuration(s.span)
+	}
+	return words
+}
+
+// Covers says what approving r within s allows: "this tool for this session", "until revoked".
+func (r Request) Covers(s Scope) string {
+	k, _ := s.kind()
+	subject, lasts, except := r.subject(s), k.lasts, ""
+	switch {
+	case r.Exact(s):
+		lasts = cmp.Or(k.exactly, lasts)
+	case subject != "":
+		except = k.except
+	}
+	return strings.TrimSpace(subject+" "+s.timed(lasts)) + except
+}
+
+// CoversBriefly is [Request.Covers] in a list of answers: "this tool, this session", "until revoked", "allow once".
+func (r Request) CoversBriefly(s Scope) string {
+	k, _ := s.kind()
+	short := k.short
+	if r.Exact(s) {
+		short = cmp.Or(k.exactly, short)
+	}
+	return strings.TrimPrefix(r.subject(s)+", "+s.timed(short), ", ")
+}
+
+// subject is what of the tools of r is allowed within s; empty for other requests, and where nothing more is said.
+func (r Request) subject(s Scope) string {
+	k, _ := s.kind()
+	switch {
+	case r.Exact(s):
+		return "this exact call"
+	case r.Kind != KindTool:
+		return ""
+	case k.subject == "this tool" && len(r.ToolNames()) > 1:
+		return "these tools"
+	}
+	return k.subject
+}
+
 // MaxSpan is the longest duration a scope may have.
 const MaxSpan = 30 * 24 * time.Hour
 
 // For returns the scope that lasts for d, in whole seconds, from the decision on.
 func For(d time.Duration) Scope { return Scope{name: "for", span: d} }
 
-// ParseScope parses once, session_tool, session, always, or a duration of whole seconds from 1s to [MaxSpan].
+// ParseScope parses a name of [ScopeKinds], or a duration of whole seconds from 1s to [MaxSpan].
 func ParseScope(text string) (Scope, error) {
-	if s := (Scope{name: text}); slices.Contains([]Scope{Once, SessionTool, Session, Always}, s) {
-		return s, nil
+	var names []string
+	for _, k := range ScopeKinds {
+		if k.ends != inTime {
+			names = append(names, k.Name)
+		}
+	}
+	if slices.Contains(names, text) {
+		return Scope{name: text}, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		near := Nearest(text, []string{Once.name, SessionTool.name, Session.name, Always.name})
+		near := Nearest(text, names)
 		if near != "" {
 			near = "did you mean " + near + "? "
 		}
-		return Scope{}, fmt.Errorf(
-			"unknown scope %q; %suse once, session_tool, session, always or a duration such as 15m", text, near)
+		return Scope{}, fmt.Errorf("unknown scope %q; %suse %s or a duration such as 15m", text, near, strings.Join(names, ", "))
 	}
 	if d < time.Second || d > MaxSpan || d%time.Second != 0 {
 		return Scope{}, fmt.Errorf("scope %q: a duration is whole seconds, from 1s to 720h", text)
@@ -67,23 +224,19 @@ func (s Scope) Span() time.Duration { return s.span }
 // Narrowest returns the widest scope that both a and b allow: once < session_tool < session, shorter < longer < always;
 // once if they cannot be compared. With a zero Scope it returns the other.
 func Narrowest(a, b Scope) Scope {
-	session := []Scope{Once, SessionTool, Session}
-	ia, ib := slices.Index(session, a), slices.Index(session, b)
+	ka, ia := a.kind()
+	kb, ib := b.kind()
 	switch {
 	case a == (Scope{}):
 		return b
 	case b == (Scope{}):
 		return a
-	case ia >= 0 && ib >= 0:
-		return session[min(ia, ib)]
-	case ia >= 0 || ib >= 0:
+	case (ka.ends >= inTime) != (kb.ends >= inTime):
 		return Once
-	case a == Always:
+	case ia > ib, ia == ib && a.span > b.span:
 		return b
-	case b == Always:
-		return a
 	}
-	return For(min(a.span, b.span))
+	return a
 }
 
 // SayDuration formats a duration in words, in whole minutes if possible: "15 minutes", "1 minute", "90 seconds". A

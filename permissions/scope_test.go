@@ -134,3 +134,46 @@ func TestSayDuration(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryKindOfScopeIsWhole: a row of ScopeKinds says all that is read from it.
+func TestEveryKindOfScopeIsWhole(t *testing.T) {
+	keys := map[string]bool{}
+	ours := Request{Session: "s", Caller: Caller{Name: "agent:helper", UID: NoUID}}
+	permission, tool := ours, ours
+	permission.Kind, permission.Tags = KindPermission, []Tag{Network}
+	tool.Kind, tool.Tool = KindTool, "write_file"
+	for i, name := range ScopeNames() {
+		s, err := ParseScope(name)
+		if err != nil || s.String() != name || ScopeKinds[i].Help == "" {
+			t.Errorf("%s is read as %s: %v", name, s, err)
+		}
+		if key := s.Key(); key != "" {
+			back, ok := KeyScope(key)
+			if !ok || back != s || keys[key] {
+				t.Errorf("the key %s types %s, not only %s", key, back, s)
+			}
+			keys[key] = true
+		}
+		if again := Narrowest(s, s); again != s || Narrowest(s, Once) != Once {
+			t.Errorf("%s bounds itself to %s", s, again)
+		}
+		for _, r := range []Request{permission, tool} {
+			labels := map[Answer]string{}
+			for _, o := range Offer(r, []Scope{s}, Scope{}) {
+				labels[o.ID] = o.Label
+			}
+			narrow := r.Kind == KindPermission && s == SessionTool // is about tools alone
+			if label := labels[Allow(s)]; (label == "") != narrow || strings.HasSuffix(label, " ") {
+				t.Errorf("the button of %s for a %s is %q", s, r.Kind, label)
+			}
+			for _, words := range []string{s.Lasts(), s.Brief(), r.Covers(s), r.CoversBriefly(s)} {
+				if words == "" || strings.TrimSpace(words) != words {
+					t.Errorf("%s of a %s is put as %q", s, r.Kind, words)
+				}
+			}
+		}
+	}
+	if _, ok := KeyScope(""); ok || len(keys) == 0 {
+		t.Errorf("the keys are %v, and none types something: %v", keys, ok)
+	}
+}

@@ -16,17 +16,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
+// scopeHelp has a line for each kind of scope.
+func scopeHelp() (lines string) {
+	for _, k := range permissions.ScopeKinds {
+		lines += fmt.Sprintf("  %-12s  %s\n", k.Name, k.Help)
+	}
+	return lines
+}
+
 func (c *CLI) approveCommand() *cobra.Command {
 	d, scope, asJSON := connectors.Decision{}, "once", false
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow a request, by its id or its code",
 		Long: "Allow a request, by its id or its code, in the scope that --scope says; the request's card says which ones it offers.\n" +
-			"  once          permissions: until the asking agent's run ends, or for this one answer; a tool: this call, used once\n" +
-			"  session_tool  a tool: this tool for this session; shells, interpreters and other programs' hooks: this call only\n" +
-			"  session       permissions: for this session; a tool: all gated tools of it but high risk, shells and interpreters\n" +
-			"  15m, 2h, …    permissions: so long from now on; a tool: this tool, or this call only where session_tool says so\n" +
-			"  always        permissions: until revoked; a tool: this call only, and never a shell (only where it is configured)\n" +
+			scopeHelp() +
 			"High risk is offered once alone, and takes --really.",
 		Example: "  daycared approve K7F3Q\n" +
 			"  daycared approve K7F3Q --scope 15m\n" +
@@ -43,7 +47,7 @@ func (c *CLI) approveCommand() *cobra.Command {
 		},
 	}
 	objectFlag(cmd, &asJSON)
-	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: once, session_tool, session, 15m, always")
+	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: "+strings.Join(permissions.ScopeNames(), ", "))
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk needs")
 	return cmd

@@ -187,7 +187,7 @@ func (c *CLI) argumentWords() map[string]source {
 // completeArguments sets the completion of a command's arguments and flag values.
 func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	flags := map[string]source{
-		"scope":   fixed([]string{"once", "session_tool", "session", "15m", "always"}),
+		"scope":   fixed(permissions.ScopeNames()),
 		"request": c.codes, "via": fixed(connectors.KindNames()),
 	}
 	if path == "audit" {

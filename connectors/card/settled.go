@@ -90,39 +90,18 @@ var withdrawnWhy = map[string]string{
 
 // allowed says what an approval allows, in our words alone, because a tool's name could say anything.
 func allowed(r permissions.Request) string {
-	tool := r.Kind == permissions.KindTool
 	switch s := r.Scope; {
 	case mixed(r):
 		return "Allowed"
 	case r.Answer.With() > 0:
 		return fmt.Sprintf("Allowed once, with suggestion %d", r.Answer.With())
 	case len(r.Calls) > 1 && s != permissions.Session || slices.ContainsFunc(r.Calls, denied):
-		return "Allowed" + allowedCalls(r) + " " + scopeWords(s)
-	case s == permissions.Always && tool:
-		return "Allowed this exact call always"
-	case r.Exact(s):
-		return "Allowed this exact call " + scopeWords(s)
-	case s == permissions.SessionTool:
-		return "Allowed this tool for this session"
-	case s == permissions.Session && tool:
-		return "Allowed all gated tools for this session, except high risk, shells and interpreters"
+		return "Allowed" + allowedCalls(r) + " " + s.Lasts()
 	case r.Kind == permissions.KindPause:
 		return "Approved"
 	default:
-		return "Allowed " + scopeWords(s)
+		return "Allowed " + r.Covers(s)
 	}
-}
-
-func scopeWords(s permissions.Scope) string {
-	switch s {
-	case permissions.Once:
-		return "once"
-	case permissions.Session, permissions.SessionTool:
-		return "for this session"
-	case permissions.Always:
-		return "until revoked"
-	}
-	return "for " + permissions.SayDuration(s.Span())
 }
 
 func denied(c permissions.Call) bool { return c.Answer == permissions.Deny }
@@ -145,7 +124,7 @@ func each(r permissions.Request, o Options) (words []string) {
 		case allows && r.State != permissions.Approved:
 			told, end, spared = fmt.Sprintf("#%d allowed", c.N), ", but not run", true
 		case allows && mixed(r):
-			told = fmt.Sprintf("#%d allowed %s", c.N, scopeWords(s))
+			told = fmt.Sprintf("#%d allowed %s", c.N, s.Lasts())
 		case allows && (c.At.IsZero() || c.At.Equal(r.DecidedAt)), c.Answer == "":
 			continue
 		case allows:

@@ -25,8 +25,8 @@ func Hint(r permissions.Request, code string) string {
 		words = []string{"y yes"}
 	}
 	for _, o := range r.Options {
-		if s, ok := o.ID.Scope(); ok && key(s) != "" {
-			words = append(words, key(s)+" "+scopeWords(r, s))
+		if s, ok := o.ID.Scope(); ok && s.Key() != "" {
+			words = append(words, s.Key()+" "+scopeWords(r, s))
 		}
 	}
 	words = append(words, "n deny", "r deny with a reason")
@@ -52,8 +52,8 @@ func Help(r permissions.Request, code string) string {
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
 			form := yes(s, r, code)
-			if key(s) != "" && !r.HighRisk {
-				form = key(s) + " or " + form
+			if s.Key() != "" && !r.HighRisk {
+				form = s.Key() + " or " + form
 			}
 			forms = append(forms, form+" ("+scopeWords(r, s)+")")
 		}
@@ -74,42 +74,12 @@ func Help(r permissions.Request, code string) string {
 	return "Type " + strings.Join(forms, ", ") + "."
 }
 
-// key is the key that allows a scope at a console, or empty.
-func key(s permissions.Scope) string {
-	switch s {
-	case permissions.SessionTool:
-		return "t"
-	case permissions.Session:
-		return "a"
-	}
-	return ""
-}
-
 // scopeWords says what a scope of r covers, in our own words because a tool's name is the agent's.
 func scopeWords(r permissions.Request, s permissions.Scope) string {
-	switch {
-	case r.Kind == permissions.KindPause:
+	if r.Kind == permissions.KindPause {
 		return "yes"
-	case s == permissions.SessionTool && r.Exact(s):
-		return "this exact call, this session"
-	case s == permissions.SessionTool && len(r.ToolNames()) > 1:
-		return "these tools, this session"
-	case s == permissions.SessionTool:
-		return "this tool, this session"
-	case s == permissions.Session && r.Kind == permissions.KindTool:
-		return "all gated tools, this session"
-	case s == permissions.Session:
-		return "this session"
-	case s == permissions.Always && r.Kind == permissions.KindTool:
-		return "this exact call, always"
-	case s == permissions.Always:
-		return "until revoked"
-	case s.Span() > 0 && r.Exact(s):
-		return "this exact call, for " + permissions.SayDuration(s.Span())
-	case s.Span() > 0:
-		return "for " + permissions.SayDuration(s.Span())
 	}
-	return "allow once"
+	return r.CoversBriefly(s)
 }
 
 const (

@@ -82,14 +82,13 @@ func Parse(line string, r permissions.Request, code string) Reply {
 		}
 	case "y", "yes", "allow", "approve":
 		return allowance(rest, permissions.Once, r, code)
-	case "t":
-		return allowance(rest, permissions.SessionTool, r, code)
-	case "a":
-		return allowance(rest, permissions.Session, r, code)
 	case "n", "no", "deny":
 		return denial(rest, r, code)
 	case "r":
 		return reason(rest, r, code)
+	}
+	if s, ok := permissions.KeyScope(fold(word)); ok {
+		return allowance(rest, s, r, code)
 	}
 	return unclear(r, code)
 }

@@ -43,7 +43,7 @@ func labelOf(r permissions.Request, o permissions.Option) string {
 		return firstWord(o.Label) + " the rest"
 	case len(r.Calls) > 0 && (s == permissions.Once || o.ID == permissions.Deny):
 		return firstWord(o.Label) + " all"
-	case allows && r.Kind == permissions.KindTool && s != permissions.Session && s != permissions.Always:
+	case allows && r.Kind == permissions.KindTool && s.NamesTools():
 		names := r.ToolNames()
 		if scope, ok := strings.CutPrefix(o.Label, "Allow "+strings.Join(names, " and ")); ok {
 			return "Allow " + toolsOf(names) + visible(scope)
@@ -89,12 +89,8 @@ func reallyOf(r permissions.Request, first press) string {
 	switch {
 	case first.Call != 0:
 		return fmt.Sprintf("allow #%d", first.Call)
-	case s == permissions.Session, s == permissions.SessionTool:
-		return "this session"
-	case s == permissions.Always:
-		return "always"
 	case s != permissions.Once:
-		return permissions.SayDuration(s.Span())
+		return s.Brief()
 	case answered:
 		return "allow the rest"
 	case len(r.Calls) > 0:
