@@ -65,8 +65,9 @@ const (
 var ScopeKinds = []ScopeKind{
 	{Name: "once", lasts: "once", short: "allow once",
 		Help: "permissions: until the asking agent's run ends, or for this one answer; a tool: this call, used once"},
-	{Name: "session_tool", Key: "t", ends: withSession, covers: thisTool, lasts: "for this session", short: "this session", subject: "this tool",
-		Help: "a tool: this tool for this session; shells, interpreters and other programs' hooks: this call only"},
+	{Name: "session_tool", Key: "t", ends: withSession, covers: thisTool, lasts: "for this session", short: "this session",
+		subject: "this tool",
+		Help:    "a tool: this tool for this session; shells, interpreters and other programs' hooks: this call only"},
 	{Name: "session", Key: "a", ends: withSession, covers: allTools, lasts: "for this session", short: "this session",
 		subject: "all gated tools", except: ", except high risk, shells and interpreters",
 		button: "Allow all gated tools this session but high risk and shells",
