@@ -169,7 +169,9 @@ func (d inboxInbound) StoppedBy() string {
 }
 
 // errLocking is the refusal of everything about locks.
-var errLocking = permissions.Invalid(errors.New("Nobody is locked or unlocked here; use: daycared lock NAME"))
+var errLocking = &permissions.Refusal{
+	Code: permissions.CodeInvalid, Exit: permissions.ExitUsage, Text: "Nobody is locked or unlocked here; use: daycared lock NAME",
+}
 
 // Lock refuses: daycared lock says more about what it does.
 func (inboxInbound) Lock(context.Context, connectors.Identity, string, time.Time) (l permissions.Locked, err error) {

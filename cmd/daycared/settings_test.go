@@ -47,7 +47,8 @@ func TestTwoNamesOfOneAccountAreOnePerson(t *testing.T) {
 	cfg := config.Default()
 	cfg.File = "c.yaml"
 	cfg.People = []config.Person{
-		{Name: "fay", User: "fay"}, {Name: "kim", Addresses: map[string]string{"telegram": "7"}}, {Name: "lee", Addresses: map[string]string{"telegram": "8"}}, {Name: "sam", User: "sam"},
+		{Name: "fay", User: "fay"}, {Name: "kim", Addresses: map[string]string{"telegram": "7"}},
+		{Name: "lee", Addresses: map[string]string{"telegram": "8"}}, {Name: "sam", User: "sam"},
 	}
 	if _, err := people(cfg, lookup); err != nil {
 		t.Error(err)

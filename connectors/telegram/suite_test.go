@@ -20,7 +20,8 @@ func TestPassesTheSuite(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
 		s := newSuite(t, in)
 		return connectortest.Harness{
-			Connector: s.Connector, To: s.fay, Now: s.server.Now, Do: s.do, Writes: s.writes, Sees: s.sees, Seen: s.seen, Stranger: s.stranger, Line: s.line,
+			Connector: s.Connector, To: s.fay, Now: s.server.Now, Do: s.do, Writes: s.writes,
+			Sees: s.sees, Seen: s.seen, Stranger: s.stranger, Line: s.line,
 			Is: func(id connectors.Identity) bool { return id.Address == s.fay.Addresses[Name] },
 		}
 	})

@@ -228,7 +228,8 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 func TestAnAnonymousAdministratorIsNobody(t *testing.T) {
 	t.Run("A1/a bot of the configuration", func(t *testing.T) {
 		s := newEnv(t, func(s *env) {
-			s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Addresses: map[string]string{Name: "1087968824"}})
+			all := connectors.Person{Name: "all", UID: permissions.NoUID}
+			s.settings.People = append(s.settings.People, all.At(Name, "1087968824"))
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
 		})
 		call := s.ask(network("x"))

@@ -76,7 +76,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Connector.Run(ctx) }()
+	go func() { done <- s.Run(ctx) }()
 
 	hello := s.phone.Says("hello")
 	type sent struct {

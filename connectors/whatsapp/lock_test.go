@@ -15,7 +15,8 @@ func TestAStolenPhone(t *testing.T) {
 		s := newEnv(t, func(s *env) {
 			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
 			s.phones["kim"] = s.server.Person("491700000003", "kim")
-			s.settings.People = append(s.settings.People, connectors.Person{Name: "kim", UID: permissions.NoUID, Addresses: map[string]string{Name: "+491700000003"}})
+			kim := connectors.Person{Name: "kim", UID: permissions.NoUID}
+			s.settings.People = append(s.settings.People, kim.At(Name, "+491700000003"))
 		})
 		call := s.ask(network("x"))
 		m, code := s.card("fay", "x")
