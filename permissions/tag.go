@@ -121,9 +121,7 @@ func (t Tag) Touches(p string) bool {
 
 // overlaps reports whether holding t and holding u permit anything in common: one path contains the other, and both tags
 // allow at least reading.
-func (t Tag) overlaps(u Tag) bool {
-	return t == u || (u.path != "" && t.Touches(u.path))
-}
+func (t Tag) overlaps(u Tag) bool { return t == u || (u.path != "" && t.Touches(u.path)) }
 
 func within(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")

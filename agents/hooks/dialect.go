@@ -49,7 +49,10 @@ var dialects = []Dialect{
 	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", talks: "request_user_input"},
 	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-", talks: "ask_user"},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
-	{Name: "gemini", Within: 50 * time.Second, read: readOnly("BeforeTool", "hook_event_name", "session_id", decision), own: "mcp_daycared_", talks: "ask_user"},
+	{
+		Name: "gemini", Within: 50 * time.Second, own: "mcp_daycared_", talks: "ask_user",
+		read: readOnly("BeforeTool", "hook_event_name", "session_id", decision),
+	},
 	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_", talks: "question"},
 	// VS Code's local agent also runs the hooks in Copilot's and Claude Code's settings.
 	{Name: "vscode", Within: 25 * time.Second, read: readOnly("PreToolUse", "hookEventName", "sessionId", preToolUse)},

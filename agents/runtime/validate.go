@@ -191,6 +191,4 @@ func (sh *turn) background(q *permissions.Request) {
 }
 
 // short trims text to at most n characters.
-func short(text string, n int) string {
-	return permissions.Brief(strings.TrimSpace(text), n)
-}
+func short(text string, n int) string { return permissions.Brief(strings.TrimSpace(text), n) }
