@@ -12,8 +12,8 @@
 // The notifier (notifier.go) sends everything that is not a prompt. Changed settings re-route pending requests
 // (reroute.go). Who is who, and whose accounts are suspended, is in engine/directory; people are locked in lock.go.
 //
-// Messages between people and the daemon's own agents pass through chat.go and agenthost.go and decide nothing. These
-// agents ask without waiting (residents.go) and learn the outcome from the event relay (eventrelay.go).
+// Messages between people and the daemon's own agents pass through engine/agenthost and decide nothing. These agents ask
+// without waiting (residents.go) and learn the outcome from its event relay.
 package engine
 
 import (
@@ -29,6 +29,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/agenthost"
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
@@ -39,13 +40,12 @@ import (
 // Engine routes requests, delivers prompts, settles answers and sends notices. It is safe for concurrent use.
 type Engine struct {
 	*directory.Directory
+	*agenthost.Hosts
 
 	store       Store
 	registry    *registry.Registry
 	dispatchers []*dispatcher
-	hosts       []*agentHost // for the daemon's own agents
 	reconciler  *reconciler
-	eventRelay  *eventRelay // nil: nobody handles events
 	stopped     atomic.Pointer[connectors.Stop]
 	changed     timing.Signal // the settings changed
 	moved       atomic.Bool   // the changed settings gave a person another account
@@ -143,10 +143,9 @@ func New(o Options) *Engine {
 	e.noteStop("", time.Time{})
 	e.changed.Notify() // they may have changed while the daemon was down
 	e.reconciler = newReconciler(e)
-	e.hosts = newAgentHosts(e, o.Residents)
-	if o.EventHandler != nil {
-		e.eventRelay = &eventRelay{engine: e, handler: o.EventHandler}
-	}
+	e.Hosts = agenthost.New(agenthost.Config{
+		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log,
+	})
 	return e
 }
 
@@ -186,14 +185,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.prune(ctx) })
 	group.Go(func() error { return e.heartbeat(ctx) })
 	group.Go(func() error { return e.reconciler.run(ctx, e.reconciler.reconcile) })
-	if e.eventRelay != nil {
-		group.Go(func() error { return e.eventRelay.run(ctx) })
-	}
+	group.Go(func() error { return e.Hosts.Run(ctx) })
 	for _, c := range e.dispatchers {
 		group.Go(func() error { return c.run(ctx) })
-	}
-	for _, h := range e.hosts {
-		group.Go(func() error { return h.run(ctx) })
 	}
 	return group.Wait()
 }

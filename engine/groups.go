@@ -92,7 +92,7 @@ func (e *Engine) groupNow(name string) string {
 }
 
 // quiet reports whether a person has quiet hours now.
-func (e *Engine) quiet(p connectors.Person) bool { return p.Quiet.Hold(e.wall(p)) }
+func (e *Engine) quiet(p connectors.Person) bool { return p.Quiet.Hold(e.Wall(p)) }
 
 // audience returns the first recipient of r, and whether all of them have quiet hours.
 func (e *Engine) audience(r permissions.Request) (first connectors.Person, quiet bool) {
@@ -150,7 +150,7 @@ func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time
 		notice.Waiting = append(notice.Waiting, e.prompt(r, cp, to, nil))
 		copies, via = append(copies, cp), cp.Connector
 	}
-	c, on := e.connector(via)
+	c, on := e.Channel(via)
 	teller, tells := c.(connectors.Notifier)
 	switch {
 	case !on || !tells:

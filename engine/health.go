@@ -33,7 +33,7 @@ func (e *Engine) Health() map[string]error {
 		}
 		for _, via := range ill {
 			why := directory.AccountProblem(p, via)
-			if c, on := e.connector(via); on && why == nil {
+			if c, on := e.Channel(via); on && why == nil {
 				why = reach(c, p)
 			}
 			health[via] = joined(health[via], why)

@@ -124,7 +124,7 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	if !known {
 		return 0, e.store.DeleteNotice(ctx, n.ID)
 	}
-	now := e.wall(person)
+	now := e.Wall(person)
 	if person.Quiet.Hold(now) && !n.Urgent {
 		return quietStep, nil // the clock may be set, and hours change length with daylight saving
 	}
@@ -202,7 +202,7 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 	}
 	if told(n) {
 		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent
-		notice.Codes, err = e.codes(ctx)
+		notice.Codes, err = shared.Codes(ctx, e.store)
 	}
 	return true, err
 }
@@ -288,7 +288,7 @@ func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About
 func (e *Engine) hearing(p connectors.Person) error {
 	why := p.Name + " has no channel that takes notices"
 	for _, name := range e.channels(p) {
-		c, on := e.connector(name)
+		c, on := e.Channel(name)
 		if _, tells := c.(connectors.Notifier); !on || !tells {
 			continue
 		}
@@ -299,19 +299,6 @@ func (e *Engine) hearing(p connectors.Person) error {
 		why = err.Error()
 	}
 	return permissions.Untellable(why)
-}
-
-// codes returns the codes of all pending requests.
-func (e *Engine) codes(ctx context.Context) (map[string]bool, error) {
-	numbers, err := e.store.PendingNumbers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	codes := make(map[string]bool, len(numbers))
-	for _, n := range numbers {
-		codes[e.store.Coder().Encode(n)] = true
-	}
-	return codes, nil
 }
 
 // waitingFor returns what awaits one person's answer, except for what a group is reminded of.
@@ -339,7 +326,7 @@ func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connec
 func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 	said, away := false, error(nil)
 	for _, name := range e.channels(n.To) {
-		c, on := e.connector(name)
+		c, on := e.Channel(name)
 		teller, tells := c.(connectors.Notifier)
 		_, screen := c.(connectors.Screen)
 		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
@@ -394,14 +381,6 @@ func (e *Engine) channels(p connectors.Person) []string {
 		}
 	}
 	return names
-}
-
-// wall is the wall clock in the person's time zone.
-func (e *Engine) wall(p connectors.Person) time.Time {
-	if p.Location == nil {
-		return e.clock.Now()
-	}
-	return e.clock.Now().In(p.Location)
 }
 
 // NoteUnknownSender records that an unknown account wrote, so that the owner is told: at once, or a day after the last

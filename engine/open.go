@@ -85,7 +85,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		return opening{}, err
 	}
 	if !caller.Ours() {
-		if r.Foreground, err = e.front(ctx, r.Asked); err != nil {
+		if r.Foreground, err = e.Front(ctx, r.Asked); err != nil {
 			return opening{}, err
 		}
 	}

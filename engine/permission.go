@@ -59,7 +59,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 
 // whole reports whether a decision may allow what it does, given that its channel can have shown all of it.
 func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors.Decision) bool {
-	c, _ := e.connector(d.From.Via)
+	c, _ := e.Channel(d.From.Via)
 	wholer, knows := c.(connectors.FitChecker)
 	_, allows := d.Answer.Scope()
 	return !knows || !allows || r.State != permissions.Pending ||
@@ -131,7 +131,7 @@ func (e *Engine) entitled(
 
 // saw records that a person has seen a prompt that is being sent: they named its code.
 func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string) error {
-	if _, on := e.connector(via); !on {
+	if _, on := e.Channel(via); !on {
 		return nil
 	}
 	copies, err := e.store.Copies(ctx, r.ID)

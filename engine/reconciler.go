@@ -143,7 +143,7 @@ func (e *Engine) planFor(
 		return true
 	}
 	for _, name := range p.Via {
-		c, on := e.connector(name)
+		c, on := e.Channel(name)
 		if !on {
 			why = append(why, p.Name+"'s "+name+" is not switched on")
 		} else if add(c) {
@@ -223,15 +223,6 @@ func reach(c connectors.Connector, p connectors.Person) error {
 	return nil
 }
 
-func (e *Engine) connector(name string) (connectors.Connector, bool) {
-	for _, c := range e.dispatchers {
-		if c.connector.Name() == name {
-			return c.connector, true
-		}
-	}
-	return nil, false
-}
-
 // enqueue enqueues a request in every dispatcher.
 func (e *Engine) enqueue(id permissions.ID) {
 	for _, c := range e.dispatchers {
@@ -251,7 +242,7 @@ func (e *Engine) reached(s *directory.Settings, r permissions.Request, copies []
 	people := map[string]bool{}
 	for _, c := range copies {
 		p, _ := s.Person(c.Person)
-		door, on := e.connector(c.Connector)
+		door, on := e.Channel(c.Connector)
 		left := on && c.Group == "" && c.Failed != "" && isLost(reach(door, p))
 		lost := (left || e.barred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
 		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) && !lost {
@@ -309,7 +300,7 @@ func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []per
 func (e *Engine) barred(p connectors.Person, via string) error {
 	why := directory.AccountProblem(p, via)
 	if door := e.Pairer(via); why == nil && door != nil && p.Name != "" && p.Addresses[via] == "" {
-		c, _ := e.connector(via)
+		c, _ := e.Channel(via)
 		why = reach(c, p)
 	}
 	return why

@@ -43,10 +43,8 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	e.registry.MeasureGrants(granted)
-	if e.eventRelay != nil { // from here on, no event is missed
-		if _, err := e.store.Cursor(ctx, eventRelayName); err != nil {
-			return err
-		}
+	if err := e.RecoverEvents(ctx); err != nil {
+		return err
 	}
 	now := e.clock.Now()
 	last, err := e.store.Heartbeat(ctx, time.Time{})

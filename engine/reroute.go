@@ -45,7 +45,7 @@ func (e *Engine) reroute(ctx context.Context) error {
 // answers reports whether the person of a copy can answer through its channel, as far as it knows.
 func (e *Engine) answers(cp permissions.Copy) bool {
 	p, known := e.Settings().Person(cp.Person)
-	c, on := e.connector(cp.Connector)
+	c, on := e.Channel(cp.Connector)
 	return known && on && cp.Group == "" && reach(c, p) == nil
 }
 

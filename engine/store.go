@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/daycared/daycared/engine/agenthost"
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
@@ -14,11 +15,8 @@ import (
 type Store interface {
 	registry.Store
 	directory.Store
-	ChatStore
-	ResidentStore
+	agenthost.Store
 
-	// Coder gives requests their codes. Its key belongs to the store and does not change while it is open.
-	Coder() permissions.Coder
 	// ByCode finds the newest request that has the code, or refuses with [permissions.CodeUnknown].
 	ByCode(ctx context.Context, code string) (permissions.Request, error)
 	// Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;
@@ -137,11 +135,6 @@ type Store interface {
 	Record(ctx context.Context, r permissions.Record) error
 	// Audit lists at most limit entries after seq, of the given chain (empty: this daemon's own), oldest first.
 	Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error)
-	// Events lists at most limit entries of the daemon's chain after seq that are events, oldest first, and the first
-	// seq that the chain still has: earlier ones were deleted.
-	Events(ctx context.Context, after int64, limit int) (list []permissions.Event, first int64, err error)
-	// Changed is closed with the next entry of the audit.
-	Changed() <-chan struct{}
 	// NewestTime is the time of the newest entry of the audit; zero without one.
 	NewestTime(ctx context.Context) (time.Time, error)
 	// Prune deletes at most limit of what is older at now than keep allows, and reports whether there may be more.
@@ -154,42 +147,7 @@ type Store interface {
 	Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error)
 	// Health writes and reads a small row. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
-}
 
-// ChatStore keeps the messages between people and our own agents until they are delivered.
-type ChatStore interface {
-	// AddMessage stores a message for its agent. A known key changes nothing. If most messages are undelivered it
-	// refuses with [permissions.CodeLimit]. Of a message with a HeardAt only the key is stored.
-	AddMessage(ctx context.Context, m permissions.Message, most int) error
-	// HasMessage reports whether a message or an order with that key was accepted.
-	HasMessage(ctx context.Context, key string) (bool, error)
-	// UndeliveredMessages lists at most limit undelivered messages of an agent, oldest first.
-	UndeliveredMessages(ctx context.Context, agent string, limit int) ([]permissions.Message, error)
-	// MarkDelivered records that the agent has a message, and deletes its text.
-	MarkDelivered(ctx context.Context, number int64, at time.Time) error
-
-	// AddAgentMessage stores a message of an agent. A known key of that agent changes nothing. If most of its messages
-	// are unsent it refuses with [permissions.CodeLimit].
-	AddAgentMessage(ctx context.Context, u permissions.AgentMessage, most int) error
-	// UnsentAgentMessages lists at most limit messages of an agent with unsent parts, oldest first.
-	UnsentAgentMessages(ctx context.Context, agent string, limit int) ([]permissions.AgentMessage, error)
-	// MarkAgentMessageSent records that u.Sent parts of a message were sent, the last as ref (empty: it was not sent),
-	// and with done that no more follow; then its text is deleted. The refs of an agent's last thousand parts are kept.
-	MarkAgentMessageSent(ctx context.Context, u permissions.AgentMessage, ref string, done bool, at time.Time) error
-	// Author returns the agent that a message in a channel is from; empty if unknown.
-	Author(ctx context.Context, via, ref string) (agent string, err error)
-
-	// Foreground returns the agent that a person chose in a channel; empty for none.
-	Foreground(ctx context.Context, person, via string) (agent string, err error)
-	// SetForeground directs a person's messages to an agent in the channel of the binding.
-	SetForeground(ctx context.Context, b permissions.Binding) error
-
-	// PendingNumbers lists the numbers of all pending requests.
-	PendingNumbers(ctx context.Context) ([]int64, error)
-}
-
-// ResidentStore keeps the requests and sessions of our own agents, as far as the engine needs them.
-type ResidentStore interface {
 	// Keyed finds the request of a caller's key that is still in use, settled or not. Keys of our own agents are in use
 	// while their rows exist.
 	Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error)
@@ -199,24 +157,4 @@ type ResidentStore interface {
 	// EndSessionGrants records that the grants of a session of one of our own agents are over, and returns those that
 	// were in force. It leaves no notices.
 	EndSessionGrants(ctx context.Context, session string, now time.Time) ([]permissions.Grant, error)
-
-	// AgentSession returns a session, or refuses with [permissions.CodeUnknown].
-	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
-	// AgentSessions lists at most limit sessions of a person (empty: everybody's), including ended ones, after the one
-	// named (empty: from the first), by id.
-	AgentSessions(ctx context.Context, person string, after permissions.ID, limit int) ([]permissions.AgentSession, error)
-	// SetDebug switches the logging of each state of a session's run. The session's version stays the same.
-	SetDebug(ctx context.Context, id permissions.ID, on bool) error
-	// ExecutionsOf lists at most limit calls of a session after the one with that ID, by ID.
-	ExecutionsOf(ctx context.Context, session permissions.ID, after int64, limit int) ([]permissions.Execution, error)
-	// ArtifactsOf lists at most limit artifacts of a session after the one with that ID, by ID: those of one execution,
-	// or of the whole session if that is 0.
-	ArtifactsOf(ctx context.Context, session permissions.ID, execution, after int64, limit int) ([]permissions.Artifact, error)
-	// OpenSessions lists at most limit sessions that have not ended, after the one named (empty: from the first), by id.
-	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
-
-	// Cursor returns the position of a named follower in the daemon's chain. A new one starts after the newest entry.
-	Cursor(ctx context.Context, name string) (seq int64, err error)
-	// SetCursor stores the position of a follower.
-	SetCursor(ctx context.Context, name string, seq int64) error
 }

@@ -76,7 +76,7 @@ type Directory struct {
 	realign   func(moved bool)
 	recovered func(ctx context.Context, via, person, group string) error
 
-	doors    map[string]connectors.Pairer
+	channels map[string]connectors.Connector
 	settings atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
 	base     atomic.Pointer[Settings] // as configured
 	pairing  sync.Mutex               // one pairing at a time
@@ -93,27 +93,42 @@ type Directory struct {
 func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
-		doors: map[string]connectors.Pairer{}, invited: map[string]invited{},
+		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
 	}
 	d.base.Store(&c.Settings)
 	d.settings.Store(&c.Settings)
 	return d
 }
 
-// Connect adds the channels in which people can be paired.
+// Connect adds channels.
 func (d *Directory) Connect(channels ...connectors.Connector) {
 	for _, c := range channels {
-		if door, can := c.(connectors.Pairer); can {
-			d.doors[c.Name()] = door
-		}
+		d.channels[c.Name()] = c
 	}
+}
+
+// Channel returns the channel of that name; on is false if it is not switched on.
+func (d *Directory) Channel(name string) (c connectors.Connector, on bool) {
+	c, on = d.channels[name]
+	return c, on
 }
 
 // Settings returns the settings in force.
 func (d *Directory) Settings() *Settings { return d.settings.Load() }
 
 // Pairer returns the channel of that name, if people can be paired there, or else nil.
-func (d *Directory) Pairer(via string) connectors.Pairer { return d.doors[via] }
+func (d *Directory) Pairer(via string) connectors.Pairer {
+	door, _ := d.channels[via].(connectors.Pairer)
+	return door
+}
+
+// Wall is the wall clock in the person's time zone.
+func (d *Directory) Wall(p connectors.Person) time.Time {
+	if p.Location == nil {
+		return d.clock.Now()
+	}
+	return d.clock.Now().In(p.Location)
+}
 
 // Configure replaces the settings, and reports whether a person has another account than before.
 func (d *Directory) Configure(s Settings) (moved bool) {
@@ -210,7 +225,7 @@ func (d *Directory) refill() {
 	s.owners = d.owners
 	s.People = d.filled()
 	for _, a := range d.suspended {
-		if d.doors[a.Via] != nil {
+		if d.Pairer(a.Via) != nil {
 			empty(s.People, a)
 		}
 	}
@@ -224,7 +239,7 @@ func (d *Directory) refill() {
 func (d *Directory) filled() []connectors.Person {
 	people := slices.Clone(d.base.Load().People)
 	for _, p := range d.pairings {
-		if door := d.doors[p.Via]; door != nil {
+		if door := d.Pairer(p.Via); door != nil {
 			fill(people, p)
 		}
 	}

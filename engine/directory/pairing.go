@@ -183,7 +183,7 @@ func (d *Directory) Unpair(
 	}
 	d.pairing.Lock()
 	defer d.pairing.Unlock()
-	door := d.doors[via]
+	door := d.Pairer(via)
 	if door != nil {
 		p, _ := d.base.Load().Person(name)
 		has := d.paired(permissions.Pairing{Person: name, Via: via}).Address
@@ -211,7 +211,7 @@ func (d *Directory) pairable(
 	if !id.Operator {
 		return nil, person, permissions.OperatorOnly()
 	}
-	door = d.doors[via]
+	door = d.Pairer(via)
 	if door == nil {
 		return nil, person, permissions.Invalid(fmt.Errorf("nobody can be paired via %s: it is not switched on here", via))
 	}
@@ -284,7 +284,7 @@ func inFile(name, via string) error {
 
 // Enrolled reports whether an unknown sender is a known person by now.
 func (d *Directory) Enrolled(s permissions.UnknownSender) bool {
-	door := d.doors[s.Via]
+	door := d.Pairer(s.Via)
 	return door != nil && slices.ContainsFunc(d.settings.Load().People, func(p connectors.Person) bool {
 		return p.Addresses[s.Via] == s.Account
 	})

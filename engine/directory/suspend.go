@@ -14,7 +14,7 @@ import (
 // nobody and receives nothing until it is paired again. Its person is asked elsewhere; earlier votes stay. An unknown
 // account changes nothing. After an error the account is suspended until a restart: try again.
 func (d *Directory) Suspend(ctx context.Context, via, address string) error {
-	door := d.doors[via]
+	door := d.Pairer(via)
 	if door == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (d *Directory) readSuspensions(ctx context.Context) error {
 // too.
 func (d *Directory) unconfirmed(people []connectors.Person) {
 	for _, p := range d.pairings {
-		door := d.doors[p.Via]
+		door := d.Pairer(p.Via)
 		if p.SuspendedAt.IsZero() || door == nil || slices.ContainsFunc(d.base.Load().People, func(o connectors.Person) bool {
 			return o.Addresses[p.Via] == p.Address
 		}) {

@@ -43,3 +43,19 @@ func Unread(err error) error {
 	}
 	return err
 }
+
+// Codes returns the codes of all pending requests.
+func Codes(ctx context.Context, s interface {
+	Coder() permissions.Coder
+	PendingNumbers(ctx context.Context) ([]int64, error)
+}) (map[string]bool, error) {
+	numbers, err := s.PendingNumbers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	codes := make(map[string]bool, len(numbers))
+	for _, n := range numbers {
+		codes[s.Coder().Encode(n)] = true
+	}
+	return codes, nil
+}

@@ -1,4 +1,4 @@
-package engine
+package agenthost
 
 import (
 	"context"
@@ -8,11 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
-	"github.com/daycared/daycared/permissions/timing"
 )
 
 const (
@@ -24,20 +22,20 @@ const (
 
 // OnMessage implements [connectors.Inbound]. A reply goes to the author of the message that it replies to, whichever
 // agent is in the foreground.
-func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
-	person, mine, err := e.bound(m.From)
+func (a *Hosts) OnMessage(ctx context.Context, m connectors.Message) error {
+	person, mine, err := a.bound(m.From)
 	if err != nil {
 		return err
 	}
 	if len(m.Text) > permissions.MaxWritten || !utf8.ValidString(m.Text) {
 		return permissions.Invalid(fmt.Errorf("a message has at most %d bytes of UTF-8", permissions.MaxWritten))
 	}
-	to, err := e.foreground(ctx, person, m.From.Via, mine)
+	to, err := a.foreground(ctx, person, m.From.Via, mine)
 	if err != nil {
 		return err
 	}
 	if m.ReplyTo != "" {
-		author, err := e.store.Author(ctx, m.From.Via, m.ReplyTo)
+		author, err := a.store.Author(ctx, m.From.Via, m.ReplyTo)
 		if err != nil {
 			return shared.Broken(err)
 		}
@@ -47,8 +45,8 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 			}
 		}
 	}
-	err = e.store.AddMessage(ctx, permissions.Message{
-		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: e.clock.Stamp(),
+	err = a.store.AddMessage(ctx, permissions.Message{
+		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: a.clock.Stamp(),
 	}, mostUnheard)
 	if err != nil {
 		return shared.Broken(err)
@@ -58,18 +56,18 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 }
 
 // Agents lists an identity's agents in the chat that it came from, in configured order.
-func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error) {
-	person, mine, err := e.bound(id)
+func (a *Hosts) Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error) {
+	person, mine, err := a.bound(id)
 	if err != nil {
 		return nil, err
 	}
-	front, err := e.foreground(ctx, person, id.Via, mine)
+	front, err := a.foreground(ctx, person, id.Via, mine)
 	if err != nil {
 		return nil, err
 	}
 	var all []permissions.Presence
 	for _, h := range mine {
-		waiting, err := e.store.UndeliveredMessages(ctx, h.bond.Agent, mostUnheard)
+		waiting, err := a.store.UndeliveredMessages(ctx, h.bond.Agent, mostUnheard)
 		if err != nil {
 			return nil, shared.Broken(err)
 		}
@@ -81,12 +79,12 @@ func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissi
 }
 
 // Use directs an identity's messages to the named agent, in the chat that it came from, and returns its name.
-func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error) {
-	person, mine, err := e.bound(id)
+func (a *Hosts) Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error) {
+	person, mine, err := a.bound(id)
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(mine, func(h *agentHost) bool { return strings.EqualFold(h.bond.Agent, name) })
+	at := slices.IndexFunc(mine, func(h *host) bool { return strings.EqualFold(h.bond.Agent, name) })
 	if at < 0 {
 		var names []string
 		for _, h := range mine {
@@ -95,23 +93,23 @@ func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (
 		return "", permissions.UnknownAgent(name, names)
 	}
 	agent = mine[at].bond.Agent
-	return agent, shared.Broken(e.store.SetForeground(ctx, permissions.Binding{Agent: agent, Person: person.Name, Via: id.Via}))
+	return agent, shared.Broken(a.store.SetForeground(ctx, permissions.Binding{Agent: agent, Person: person.Name, Via: id.Via}))
 }
 
 // Order gives an order to the agent in the foreground of an identity's chat, at once, and returns the agent's name. A
 // repeated key changes nothing: the order preceded what came since.
-func (e *Engine) Order(
+func (a *Hosts) Order(
 	ctx context.Context, id connectors.Identity, o permissions.Order, key string,
 ) (agent string, err error) {
-	person, mine, err := e.bound(id)
+	person, mine, err := a.bound(id)
 	if err != nil {
 		return "", err
 	}
-	to, err := e.foreground(ctx, person, id.Via, mine)
+	to, err := a.foreground(ctx, person, id.Via, mine)
 	if err != nil {
 		return "", err
 	}
-	known, err := e.store.HasMessage(ctx, key)
+	known, err := a.store.HasMessage(ctx, key)
 	if err != nil || known {
 		return to.bond.Agent, shared.Broken(err)
 	}
@@ -121,28 +119,28 @@ func (e *Engine) Order(
 		to.log.Warn("order failed", "order", o, "err", err)
 		return "", permissions.OrderNotTaken(to.bond.Agent)
 	}
-	now := e.clock.Stamp()
-	return to.bond.Agent, shared.Broken(e.store.AddMessage(ctx, permissions.Message{
+	now := a.clock.Stamp()
+	return to.bond.Agent, shared.Broken(a.store.AddMessage(ctx, permissions.Message{
 		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, HeardAt: now,
 	}, mostUnheard))
 }
 
 // bound returns the person of an identity and their agents in the chat that it came from, in order. Having none is a
 // refusal.
-func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine []*agentHost, err error) {
-	person, err = e.Person(id)
+func (a *Hosts) bound(id connectors.Identity) (person connectors.Person, mine []*host, err error) {
+	person, err = a.dir.Person(id)
 	if err != nil {
 		return person, nil, err
 	}
-	if mine = e.agentsOf(person.Name, id.Via); len(mine) == 0 {
+	if mine = a.agentsOf(person.Name, id.Via); len(mine) == 0 {
 		return person, nil, permissions.NoAgent()
 	}
 	return person, mine, nil
 }
 
 // agentsOf returns a person's agents in a channel, in order.
-func (e *Engine) agentsOf(person, via string) (mine []*agentHost) {
-	for _, h := range e.hosts {
+func (a *Hosts) agentsOf(person, via string) (mine []*host) {
+	for _, h := range a.hosts {
 		if h.bond.Person == person && h.bond.Via == via {
 			mine = append(mine, h)
 		}
@@ -150,14 +148,14 @@ func (e *Engine) agentsOf(person, via string) (mine []*agentHost) {
 	return mine
 }
 
-// front returns the foreground agent of the first of these people who has one; empty: none has.
-func (e *Engine) front(ctx context.Context, people []string) (agent string, err error) {
+// Front returns the foreground agent of the first of these people who has one; empty: none has.
+func (a *Hosts) Front(ctx context.Context, people []string) (agent string, err error) {
 	for _, name := range people {
-		for _, h := range e.hosts {
+		for _, h := range a.hosts {
 			if h.bond.Person != name || h.bond.Via == "" {
 				continue
 			}
-			to, err := e.foreground(ctx, connectors.Person{Name: name}, h.bond.Via, e.agentsOf(name, h.bond.Via))
+			to, err := a.foreground(ctx, connectors.Person{Name: name}, h.bond.Via, a.agentsOf(name, h.bond.Via))
 			if err != nil {
 				return "", err
 			}
@@ -168,10 +166,10 @@ func (e *Engine) front(ctx context.Context, people []string) (agent string, err 
 }
 
 // foreground returns the agent that a person chose, or else their first.
-func (e *Engine) foreground(
-	ctx context.Context, person connectors.Person, via string, mine []*agentHost,
-) (*agentHost, error) {
-	chosen, err := e.store.Foreground(ctx, person.Name, via)
+func (a *Hosts) foreground(
+	ctx context.Context, person connectors.Person, via string, mine []*host,
+) (*host, error) {
+	chosen, err := a.store.Foreground(ctx, person.Name, via)
 	if err != nil {
 		return nil, shared.Broken(err)
 	}
@@ -181,15 +179,4 @@ func (e *Engine) foreground(
 		}
 	}
 	return mine[0], nil
-}
-
-// newAgentHosts returns a host for each of the daemon's own agents, in order.
-func newAgentHosts(e *Engine, residents []agents.Resident) (hosts []*agentHost) {
-	for _, r := range residents {
-		hosts = append(hosts, &agentHost{
-			engine: e, resident: r, bond: r.Binding(), log: e.log.With("agent", r.Binding().Agent),
-			written: timing.NewSignal(), said: timing.NewSignal(), works: timing.NewSignal(),
-		})
-	}
-	return hosts
 }

@@ -1,4 +1,4 @@
-package engine
+package agenthost
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 // eventRelay passes the events of requests by the daemon's own agents to the event handler. Its position is stored:
 // events from downtime are delivered later, and an event that was delivered right before a crash is delivered again.
 type eventRelay struct {
-	engine  *Engine
+	*Hosts
+
 	handler agents.EventHandler
 	placed  bool  // seq was read
 	seq     int64 // the last event that was delivered or needed no delivery
@@ -27,7 +28,7 @@ const eventRelayName = "witness"
 // run delivers events until ctx ends. A failed event is retried with growing delays, before any later event.
 func (p *eventRelay) run(ctx context.Context) error {
 	for delay := time.Duration(0); ctx.Err() == nil; {
-		changed := p.engine.store.Changed() // before reading, so that no change is missed
+		changed := p.store.Changed() // before reading, so that no change is missed
 		err := p.catchUp(ctx)
 		if err == nil {
 			delay = 0
@@ -39,7 +40,7 @@ func (p *eventRelay) run(ctx context.Context) error {
 		}
 		delay = min(max(2*delay, shared.RetryFirst), shared.RetryMost)
 		if ctx.Err() == nil {
-			p.engine.log.Warn("deliver agent events, retrying", "delay", delay, "err", err)
+			p.log.Warn("deliver agent events, retrying", "delay", delay, "err", err)
 		}
 		_ = timing.Pause(ctx, delay) // the loop checks ctx
 	}
@@ -49,13 +50,13 @@ func (p *eventRelay) run(ctx context.Context) error {
 // catchUp delivers everything up to the newest event.
 func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 	if !p.placed {
-		if p.seq, err = p.engine.store.Cursor(ctx, eventRelayName); err != nil {
+		if p.seq, err = p.store.Cursor(ctx, eventRelayName); err != nil {
 			return err
 		}
 		p.kept, p.placed = p.seq, true
 	}
 	for {
-		list, _, err := p.engine.store.Events(ctx, p.seq, shared.Page)
+		list, _, err := p.store.Events(ctx, p.seq, shared.Page)
 		if err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (p *eventRelay) catchUp(ctx context.Context) (err error) {
 			told, p.seq = told || tells, h.Seq
 		}
 		if told || p.seq-p.kept >= shared.Page { // events without delivery may be read again
-			if err := p.engine.store.SetCursor(ctx, eventRelayName, p.seq); err != nil {
+			if err := p.store.SetCursor(ctx, eventRelayName, p.seq); err != nil {
 				return err
 			}
 			p.kept = p.seq
@@ -87,7 +88,7 @@ func (p *eventRelay) tell(ctx context.Context, h permissions.Event) (tells bool,
 	case h.Request == "":
 		return false, nil
 	}
-	r, err := p.engine.store.Read(ctx, h.Request)
+	r, err := p.store.Read(ctx, h.Request)
 	switch {
 	case permissions.CodeOf(err) == permissions.CodeUnknown, errors.Is(err, permissions.ErrRow): // no longer stored, or unreadable
 		return false, nil

@@ -1,4 +1,4 @@
-package engine
+package agenthost
 
 import (
 	"cmp"
@@ -20,11 +20,12 @@ import (
 	"github.com/daycared/daycared/permissions/timing"
 )
 
-// agentHost connects one of the daemon's own agents with its person: it delivers the person's messages, sends the
+// host connects one of the daemon's own agents with its person: it delivers the person's messages, sends the
 // agent's, and shows when the agent works. Each runs as a worker of its own, so that a slow agent or channel delays
 // nothing else. It works from the rows, so a crash loses nothing.
-type agentHost struct {
-	engine   *Engine
+type host struct {
+	*Hosts
+
 	resident agents.Resident
 	bond     permissions.Binding
 	written  timing.Signal // a message was written
@@ -35,7 +36,7 @@ type agentHost struct {
 }
 
 // run works until ctx ends.
-func (h *agentHost) run(ctx context.Context) error {
+func (h *host) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.runAgent(ctx) })
 	group.Go(func() error { return h.work(ctx, h.written, h.deliverMessages) })
@@ -45,12 +46,12 @@ func (h *agentHost) run(ctx context.Context) error {
 }
 
 // runAgent runs the agent until ctx ends and restarts it with growing delays. Nothing else ends with it.
-func (h *agentHost) runAgent(ctx context.Context) error {
+func (h *host) runAgent(ctx context.Context) error {
 	for delay := time.Duration(0); ctx.Err() == nil; {
-		began := h.engine.clock.Elapsed()
-		err := h.resident.Run(ctx, agentSpeaker{h})
-		agentSpeaker{h}.Working(false)
-		if h.engine.clock.Elapsed()-began > shared.RetryMost {
+		began := h.clock.Elapsed()
+		err := h.resident.Run(ctx, speaker{h})
+		speaker{h}.Working(false)
+		if h.clock.Elapsed()-began > shared.RetryMost {
 			delay = 0
 		}
 		delay = min(max(2*delay, shared.RetryFirst), shared.RetryMost)
@@ -64,7 +65,7 @@ func (h *agentHost) runAgent(ctx context.Context) error {
 
 // work calls do after each wake-up. Failures are retried when the channel says so, or with growing delays. An
 // unreachable person is no failure: the retry follows as soon as they are back.
-func (h *agentHost) work(ctx context.Context, wake timing.Signal, do func(context.Context) error) error {
+func (h *host) work(ctx context.Context, wake timing.Signal, do func(context.Context) error) error {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
 		err := do(ctx)
@@ -99,20 +100,20 @@ func (h *agentHost) work(ctx context.Context, wake timing.Signal, do func(contex
 const atATime = 10
 
 // deliverMessages delivers the person's messages to the agent, in order.
-func (h *agentHost) deliverMessages(ctx context.Context) error {
+func (h *host) deliverMessages(ctx context.Context) error {
 	for {
-		messages, err := h.engine.store.UndeliveredMessages(ctx, h.bond.Agent, atATime)
+		messages, err := h.store.UndeliveredMessages(ctx, h.bond.Agent, atATime)
 		if err != nil || len(messages) == 0 {
 			return err
 		}
 		for _, m := range messages {
-			from, _ := h.engine.Settings().Person(m.From)
+			from, _ := h.dir.Settings().Person(m.From)
 			if m.From == h.bond.Person && from.Locked == "" { // else the message was written for another owner's agent
 				if err := h.resident.Hear(ctx, m); err != nil {
 					return fmt.Errorf("deliver message to agent: %w", err)
 				}
 			}
-			if err := h.engine.store.MarkDelivered(ctx, m.Number, h.engine.clock.Stamp()); err != nil {
+			if err := h.store.MarkDelivered(ctx, m.Number, h.clock.Stamp()); err != nil {
 				return err
 			}
 		}
@@ -120,9 +121,9 @@ func (h *agentHost) deliverMessages(ctx context.Context) error {
 }
 
 // sendMessages sends the agent's messages to its person, in order.
-func (h *agentHost) sendMessages(ctx context.Context) error {
+func (h *host) sendMessages(ctx context.Context) error {
 	for {
-		all, err := h.engine.store.UnsentAgentMessages(ctx, h.bond.Agent, atATime)
+		all, err := h.store.UnsentAgentMessages(ctx, h.bond.Agent, atATime)
 		if err != nil || len(all) == 0 {
 			return err
 		}
@@ -135,20 +136,19 @@ func (h *agentHost) sendMessages(ctx context.Context) error {
 }
 
 // send sends the remaining parts of a message, each stored as sent before the next.
-func (h *agentHost) send(ctx context.Context, u permissions.AgentMessage) error {
-	e := h.engine
+func (h *host) send(ctx context.Context, u permissions.AgentMessage) error {
 	for {
 		ref, more, err := h.talk(ctx, u)
 		if errors.Is(err, connectors.ErrUnreachable) {
 			h.log.Info("agent message undeliverable", "to", u.Bond.Person, "err", err)
-			return e.store.MarkAgentMessageSent(ctx, u, "", true, e.clock.Stamp())
+			return h.store.MarkAgentMessageSent(ctx, u, "", true, h.clock.Stamp())
 		}
 		if err != nil {
 			return err
 		}
 		u.Sent++
 		noting, done := shared.Noting(ctx) // store it even while stopping
-		err = e.store.MarkAgentMessageSent(noting, u, ref, !more, e.clock.Stamp())
+		err = h.store.MarkAgentMessageSent(noting, u, ref, !more, h.clock.Stamp())
 		done()
 		if err != nil || !more {
 			return err
@@ -157,28 +157,27 @@ func (h *agentHost) send(ctx context.Context, u permissions.AgentMessage) error 
 }
 
 // talk sends the next part of a message.
-func (h *agentHost) talk(ctx context.Context, u permissions.AgentMessage) (ref string, more bool, err error) {
-	e := h.engine
+func (h *host) talk(ctx context.Context, u permissions.AgentMessage) (ref string, more bool, err error) {
 	talker, to, err := h.listener(u.Bond)
 	if err != nil {
 		return "", false, err
 	}
-	codes, err := e.codes(ctx)
+	codes, err := shared.Codes(ctx, h.store)
 	if err != nil {
 		return "", false, err
 	}
 	return talker.SendMessage(ctx, connectors.AgentMessage{
-		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(e.wall(to)),
+		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(h.dir.Wall(to)),
 	})
 }
 
 // listener returns the person of a binding and the channel to them.
-func (h *agentHost) listener(b permissions.Binding) (talker connectors.MessageSender, to connectors.Person, err error) {
-	to, known := h.engine.Settings().Person(b.Person)
+func (h *host) listener(b permissions.Binding) (talker connectors.MessageSender, to connectors.Person, err error) {
+	to, known := h.dir.Settings().Person(b.Person)
 	if !known {
 		return nil, to, &connectors.UnreachableError{Reason: b.Person + " is not configured"}
 	}
-	c, on := h.engine.connector(b.Via)
+	c, on := h.dir.Channel(b.Via)
 	talker, talks := c.(connectors.MessageSender)
 	if !on || !talks {
 		return nil, to, &connectors.UnreachableError{Reason: b.Via + " takes nothing that agents say"}
@@ -194,7 +193,7 @@ const (
 )
 
 // show keeps the typing indicator on while the agent works.
-func (h *agentHost) show(ctx context.Context) error {
+func (h *host) show(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var next <-chan time.Time
 		now := h.working.Load()
@@ -217,10 +216,10 @@ func (h *agentHost) show(ctx context.Context) error {
 }
 
 // typing shows the typing indicator once. Failures are ignored.
-func (h *agentHost) typing(ctx context.Context) {
-	c, _ := h.engine.connector(h.bond.Via)
+func (h *host) typing(ctx context.Context) {
+	c, _ := h.dir.Channel(h.bond.Via)
 	typer, types := c.(connectors.TypingIndicator)
-	to, known := h.engine.Settings().Person(h.bond.Person)
+	to, known := h.dir.Settings().Person(h.bond.Person)
 	if !types || !known || directory.AccountProblem(to, h.bond.Via) != nil {
 		return
 	}
@@ -231,19 +230,19 @@ func (h *agentHost) typing(ctx context.Context) {
 	}
 }
 
-// agentSpeaker implements [agents.Speaker]: the agent speaks to its own person, as itself.
-type agentSpeaker struct{ *agentHost }
+// speaker implements [agents.Speaker]: the agent speaks to its own person, as itself.
+type speaker struct{ *host }
 
 // mostUnsaid bounds the unsent messages of an agent.
 const mostUnsaid = 100
 
 // Say implements [agents.Speaker].
-func (v agentSpeaker) Say(ctx context.Context, key, text string) error {
+func (v speaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
 	}
-	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.engine.clock.Stamp()}
-	if err := v.engine.store.AddAgentMessage(ctx, m, mostUnsaid); err != nil {
+	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.clock.Stamp()}
+	if err := v.store.AddAgentMessage(ctx, m, mostUnsaid); err != nil {
 		return shared.Broken(err)
 	}
 	v.said.Notify()
@@ -251,7 +250,7 @@ func (v agentSpeaker) Say(ctx context.Context, key, text string) error {
 }
 
 // Working implements [agents.Speaker].
-func (v agentSpeaker) Working(on bool) {
+func (v speaker) Working(on bool) {
 	for n := v.working.Load(); (n%2 != 0) != on; n = v.working.Load() {
 		if v.working.CompareAndSwap(n, n+1) {
 			v.works.Notify()
