@@ -12,7 +12,6 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
-
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -95,10 +95,10 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	}
 	prompt, exhausted := e.reserve(s, r)
 	exhausted = max(exhausted, full)
-	copies, unreachable := e.plan(s, r, nil)
-	if e.reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
+	copies, unreachable := e.Plan(s, r, nil)
+	if e.Reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
-		copies, unreachable = e.plan(s, r, nil)
+		copies, unreachable = e.Plan(s, r, nil)
 	}
 	rest := coolDown
 	if caller.Ours() { // they have a rule of their own: the third denial in a row ends the asking
@@ -162,7 +162,7 @@ func (e *Engine) opened(
 		o.prompt.giveBack() // nobody is prompted
 		return stored, nil
 	}
-	if e.reached(o.settings, stored, o.Copies) >= stored.Quorum {
+	if e.Reached(o.settings, stored, o.Copies) >= stored.Quorum {
 		return stored, nil
 	}
 	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.clock.Stamp()})
@@ -178,7 +178,7 @@ func (e *Engine) notOpened(o opening, err error) error {
 	o.prompt.giveBack()
 	giveBack(o.room)
 	if errors.Is(err, permissions.ErrBroken) {
-		e.reconciler.Enqueue(o.Request.ID)
+		e.Reconsider(o.Request.ID)
 	}
 	return shared.Broken(err)
 }

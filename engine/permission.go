@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/dispatch"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
@@ -46,7 +45,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())
 	}
 	if r.State == permissions.Pending {
-		if err := e.realign(ctx, r); err != nil { // votes of people who are gone do not count
+		if err := e.Realign(ctx, r); err != nil { // votes of people who are gone do not count
 			return permissions.Request{}, shared.Broken(err)
 		}
 	}
@@ -77,7 +76,7 @@ func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors
 	if err != nil {
 		return connectors.Prompt{}, shared.Broken(err)
 	}
-	p := e.prompt(r, seenBy(person, copies, d), person, copies)
+	p := e.Prompt(r, seenBy(person, copies, d), person, copies)
 	if refused == nil && r.State != permissions.Pending {
 		refused = permissions.RefusedIn(person.Location, &permissions.SettledError{Request: r})
 	}
@@ -136,7 +135,7 @@ func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string
 	}
 	copies, err := e.store.Copies(ctx, r.ID)
 	for _, cp := range copies {
-		if at := e.begun(cp); cp.Person == who && cp.Connector == via && !at.IsZero() {
+		if at := e.Begun(cp); cp.Person == who && cp.Connector == via && !at.IsZero() {
 			cp.SentAt = at
 			return e.learn(ctx, cp, cp.Ref)
 		}
@@ -158,7 +157,7 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	if errors.As(err, new(*permissions.ElsewhereError)) { // recorded meanwhile
 		err = nil
 	}
-	e.enqueue(cp.Request) // also after a store failure: the write may have succeeded
+	e.Enqueue(cp.Request) // also after a store failure: the write may have succeeded
 	return shared.Broken(err)
 }
 
@@ -181,10 +180,10 @@ func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) 
 // aimed finds the request of a decision, and the copy whose button was pressed, if one was.
 func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permissions.Request, pressed permissions.Copy, err error) {
 	if d.Button == "" {
-		r, err = e.named(ctx, d.Request, d.Code)
+		r, err = e.Named(ctx, d.Request, d.Code)
 		return r, pressed, err
 	}
-	number, _, ok := cutButton(d.Button)
+	number, _, ok := dispatch.CutButton(d.Button)
 	if !ok {
 		return r, pressed, permissions.Unknown("button")
 	}
@@ -193,35 +192,11 @@ func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permission
 		return permissions.Request{}, pressed, shared.Broken(err)
 	}
 	for _, cp := range copies {
-		if cp.Connector == d.From.Via && subtle.ConstantTimeCompare([]byte(button(r, cp)), []byte(d.Button)) == 1 {
+		if cp.Connector == d.From.Via && subtle.ConstantTimeCompare([]byte(dispatch.Button(r, cp)), []byte(d.Button)) == 1 {
 			return r, cp, nil
 		}
 	}
 	return permissions.Request{}, pressed, permissions.Unknown("button")
-}
-
-// button is the button data of a copy: the number of its request, which avoids an index of random values, and the copy's
-// own random value.
-func button(r permissions.Request, cp permissions.Copy) string {
-	return strconv.FormatInt(r.Number, numberBase) + "-" + cp.Button
-}
-
-const numberBase = 36
-
-func cutButton(text string) (number int64, random string, ok bool) {
-	digits, random, found := strings.Cut(text, "-")
-	number, err := strconv.ParseInt(digits, numberBase, 64)
-	return number, random, found && err == nil && random != ""
-}
-
-// named finds a request by its id or by its code.
-func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (permissions.Request, error) {
-	if id == "" {
-		r, err := e.store.ByCode(ctx, code)
-		return r, shared.Broken(err)
-	}
-	r, err := e.store.Read(ctx, id)
-	return r, shared.Broken(err)
 }
 
 // refused audits a rejected decision and returns the reason. A failed audit write does not change the refusal. If the

@@ -236,12 +236,3 @@ func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, se
 	}
 	return shared.Broken(err)
 }
-
-// waits returns how many callers wait for r. A session of ours always counts, even while it rests.
-func (e *Engine) waits(r permissions.Request) int {
-	n := e.registry.Waiting(r.ID)
-	if r.State == permissions.Pending && r.Caller.Ours() {
-		return max(n, 1)
-	}
-	return n
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/daycared/daycared/engine/agenthost"
 	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/dispatch"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 )
@@ -16,14 +17,8 @@ type Store interface {
 	registry.Store
 	directory.Store
 	agenthost.Store
+	dispatch.Store
 
-	// ByCode finds the newest request that has the code, or refuses with [permissions.CodeUnknown].
-	ByCode(ctx context.Context, code string) (permissions.Request, error)
-	// Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;
-	// asked, if not empty, keeps only those with that recipient.
-	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
-	// CountPending returns how many requests are pending.
-	CountPending(ctx context.Context) (int, error)
 	// DeniedBefore reports whether what r is about was denied to its caller since a time, or in its session at any time.
 	DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error)
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
@@ -36,32 +31,13 @@ type Store interface {
 	// GrantsInForce lists every grant that is neither revoked nor over at now, including suspended ones, oldest first;
 	// asked, if not empty, keeps only those whose request had that recipient.
 	GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error)
-	// Grant returns one grant, or refuses with [permissions.CodeUnknown].
-	Grant(ctx context.Context, id permissions.ID) (permissions.Grant, error)
 	// Revoke revokes a grant and leaves a notice for everybody else who allowed it. It returns the grant as it was and
 	// at most limit of the requests that ran under it, newest first. A revoked grant stays as it is.
 	Revoke(ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int) (permissions.Revoked, error)
-	// Ran lists at most limit of the requests that ran under a grant, newest first.
-	Ran(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error)
-
 	// StoppedBy returns who stopped everything, and when; empty: nobody.
 	StoppedBy(ctx context.Context) (by string, at time.Time, err error)
 	// Resume ends a Stop. Without one it changes nothing. It refuses everybody who did not stop, unless force.
 	Resume(ctx context.Context, by, via string, force bool, at time.Time) error
-
-	// Notices lists at most limit unsent notices, after the one named, oldest first.
-	Notices(ctx context.Context, after permissions.ID, limit int) ([]permissions.Notice, error)
-	// DeleteNotice deletes a notice that was sent or has become pointless.
-	DeleteNotice(ctx context.Context, id permissions.ID) error
-
-	// AddUnknownSender stores an unknown sender, and a notice to the owner if none is pending. A sender that is stored,
-	// or that the owner was told of less than [permissions.UnknownSendersEvery] before s.At, is not added.
-	AddUnknownSender(ctx context.Context, s permissions.UnknownSender, owner string) error
-	// UnknownSenders returns those whom the owner was not told of yet.
-	UnknownSenders(ctx context.Context) (permissions.UnknownSenders, error)
-	// MarkUnknownSendersTold records when the owner was told of those unknown senders, or with the zero time forgets
-	// them, and deletes the notice n. Senders that were added meanwhile get a new one.
-	MarkUnknownSendersTold(ctx context.Context, n permissions.Notice, s permissions.UnknownSenders, at time.Time) error
 
 	// AddToken stores a token. A token without a person whose name last had one is refused with
 	// [permissions.CodeInvalid].
@@ -84,45 +60,6 @@ type Store interface {
 
 	// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
 	ByNumber(ctx context.Context, number int64) (permissions.Request, []permissions.Copy, error)
-	// Copies lists the copies of a request.
-	Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error)
-	// StaleCopies lists at most limit requests, after the one named, whose copy at this connector has neither failed nor
-	// been shown at the request's revision.
-	StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
-	// MarkShown records that a copy with the Ref was has been sent or edited: its Ref, Shown and SentAt, and those of
-	// the other copies in its group. The first time is audited for each person. A copy that is to be shown again
-	// meanwhile stays so, and so does a copy that is known as another message, which a [permissions.ElsewhereError]
-	// reports.
-	MarkShown(ctx context.Context, c permissions.Copy, was string) error
-	// MarkNamed records the Ref under which a copy without one is about to be sent.
-	MarkNamed(ctx context.Context, c permissions.Copy) error
-	// MarkFailed records that a copy will never be shown, or can no longer be answered, and why (c.Failed), for all
-	// copies in its group.
-	MarkFailed(ctx context.Context, c permissions.Copy) error
-	// AddCopies adds the missing copies, to be shown. A copy in a group that has the request already joins the message
-	// there.
-	AddCopies(ctx context.Context, copies []permissions.Copy) error
-	// LiveCopies lists this connector's shown copies of at most limit of the newest pending requests.
-	LiveCopies(ctx context.Context, connector string, limit int) ([]permissions.Copy, error)
-	// ShowAgain marks this connector's copies of pending requests as outdated, or with anew as not sent, and returns
-	// them as they were.
-	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
-	// PendingInGroup lists at most limit pending requests of a group, after the one named (empty: from the first),
-	// oldest first.
-	PendingInGroup(ctx context.Context, place string, after permissions.ID, limit int) ([]permissions.Request, error)
-	// Groups lists the groups with pending requests.
-	Groups(ctx context.Context) ([]string, error)
-	// RenameGroup records that a group has another id, and reports whether that is news. It is audited.
-	RenameGroup(ctx context.Context, m permissions.GroupRename, via string) (news bool, err error)
-	// GroupRenames lists the renames, without their times.
-	GroupRenames(ctx context.Context) ([]permissions.GroupRename, error)
-	// RequestsWithoutCopies lists at most limit pending requests, after the one named, of which a recipient has no copy,
-	// or a failed one that may not have been replaced.
-	RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
-	// ForgetCopies prepares the start of a connector that forgets: its copies of pending requests are to be sent again,
-	// the others are final.
-	ForgetCopies(ctx context.Context, connector string) error
-
 	// KeepWait stores a wait for as long as its request is pending, replacing the one of the same request, kind and
 	// call.
 	KeepWait(ctx context.Context, w permissions.Wait) error

@@ -37,6 +37,7 @@ type Store interface {
 	// Suspend suspends an account of the person who, from a time until it is paired again: it may belong to somebody
 	// else. It is audited; repeating it changes nothing.
 	Suspend(ctx context.Context, via, address, who string, at time.Time) error
+	// Suspensions lists what Suspend has suspended.
 	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
 
 	// Locks lists the locks, including those whose row was changed outside the store.

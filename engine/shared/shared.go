@@ -15,6 +15,10 @@ const (
 	StoreTime = 10 * time.Second
 	// Page is how many rows are read at a time.
 	Page = 500
+	// RanMost bounds how many of the requests that ran under a grant are listed.
+	RanMost = 100
+	// ReturnGrace is how long after a start callers may take to return before prompts show that nobody waits.
+	ReturnGrace = time.Minute
 	// RetryDelay is the delay before a failed store operation is retried.
 	RetryDelay = time.Second
 	// RetryFirst and RetryMost bound the growing delays of what is retried until it works.

@@ -44,10 +44,12 @@ var rooms = []struct {
 	{"agents/api", []string{"permissions", "permissions/timing", "internal/wire", "internal/server", "agents"}},
 	{"client", []string{"permissions", "permissions/timing", "internal/wire"}},
 	{"engine", []string{"permissions/...", "connectors", "agents", "internal/aside", "internal/own", "engine/directory", "engine/agenthost",
-		"engine/shared"}},
+		"engine/dispatch", "engine/shared"}},
 	{"engine/shared", []string{"permissions"}},
 	{"engine/directory", []string{"permissions", "permissions/timing", "connectors", "engine/shared"}},
 	{"engine/agenthost", []string{"permissions", "permissions/timing", "connectors", "agents", "engine/directory", "engine/shared"}},
+	{"engine/dispatch", []string{"permissions", "permissions/registry", "permissions/timing",
+		"connectors", "engine/directory", "engine/shared"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},

@@ -1,4 +1,4 @@
-package engine
+package dispatch
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ import (
 // crash loses nothing.
 type dispatcher struct {
 	*workQueue
-	engine    *Engine
+	service   *Dispatch
 	connector connectors.Connector
 
 	ahead atomic.Int64 // nanoseconds that the channel's clock is ahead of the machine's, by its last prompt
@@ -59,7 +59,7 @@ type lane struct {
 }
 
 // sending is a message that was sent or edited: the copy afterwards, its former message id, and, read before sending,
-// the count of refreshes and what [Engine.ChatLost] had recorded for the chat.
+// the count of refreshes and what [Dispatch.ChatLost] had recorded for the chat.
 type sending struct {
 	permissions.Copy
 	was     string
@@ -93,9 +93,9 @@ const (
 	lastWord = 3 * time.Second
 )
 
-func newDispatcher(e *Engine, c connectors.Connector) *dispatcher {
+func newDispatcher(e *Dispatch, c connectors.Connector) *dispatcher {
 	return &dispatcher{
-		engine: e, connector: c, workQueue: newWorkQueue(e.clock.Elapsed, e.log.With("connector", c.Name())), lanes: map[chat]*lane{},
+		service: e, connector: c, workQueue: newWorkQueue(e.clock.Elapsed, e.log.With("connector", c.Name())), lanes: map[chat]*lane{},
 	}
 }
 
@@ -110,9 +110,9 @@ func (c *dispatcher) run(ctx context.Context) error {
 }
 
 // read returns a request with its copies; there is false if the row is gone, was never opened, or is unreadable.
-func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Request, copies []permissions.Copy, there bool, err error) {
-	if r, err = e.store.Read(ctx, id); err == nil {
-		copies, err = e.store.Copies(ctx, id)
+func (d *Dispatch) read(ctx context.Context, id permissions.ID) (r permissions.Request, copies []permissions.Copy, there bool, err error) {
+	if r, err = d.store.Read(ctx, id); err == nil {
+		copies, err = d.store.Copies(ctx, id)
 	}
 	if permissions.AsRefusal(err) != nil || errors.Is(err, permissions.ErrRow) {
 		return r, nil, false, nil //nolint:nilerr // gone, never opened, or unreadable
@@ -122,7 +122,7 @@ func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Req
 
 // sort puts a request into the lanes of its outdated copies, and starts new lanes.
 func (c *dispatcher) sort(ctx context.Context, id permissions.ID, group *errgroup.Group) error {
-	r, copies, _, err := c.engine.read(ctx, id)
+	r, copies, _, err := c.service.read(ctx, id)
 	for _, cp := range copies {
 		if !c.lags(r, cp) {
 			continue
@@ -194,7 +194,7 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 		}
 		delete(l.unnoted, id)
 	}
-	r, copies, there, err := l.engine.read(ctx, id)
+	r, copies, there, err := l.service.read(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -223,8 +223,8 @@ var errEarly = errors.New("prompt held back")
 // early returns how long a copy is still held back (see hold). A copy that is due later than hold allows was planned
 // before the clock was set back, and is sent.
 func (c *dispatcher) early(r permissions.Request, cp permissions.Copy) time.Duration {
-	ahead := cp.Since.Sub(c.engine.clock.Now())
-	person, _ := c.engine.Settings().Person(cp.Person)
+	ahead := cp.Since.Sub(c.service.clock.Now())
+	person, _ := c.service.dir.Settings().Person(cp.Person)
 	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > max(aheadFor, hold(c.connector, person, r)) {
 		return 0
 	}
@@ -294,7 +294,7 @@ func (l *lane) overdue() map[permissions.ID]string {
 	defer l.mu.Unlock()
 	over := map[permissions.ID]string{}
 	for id, a := range l.unshown {
-		late := l.elapsed()-a.since >= l.engine.Settings().Approvals.DeliverWithin
+		late := l.elapsed()-a.since >= l.service.dir.Settings().Approvals.DeliverWithin
 		if late && a.late {
 			over[id] = cmp.Or(a.why, l.connector.Name()+" does not answer")
 		}
@@ -305,7 +305,7 @@ func (l *lane) overdue() map[permissions.ID]string {
 
 // giveUp fails the copy of an overdue prompt, unless it was shown meanwhile.
 func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error {
-	r, copies, _, err := l.engine.read(ctx, id)
+	r, copies, _, err := l.service.read(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -325,8 +325,8 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 
 // patience is how long a copy that was never shown is still tried, by the stricter clock.
 func (l *lane) patience(cp permissions.Copy) time.Duration {
-	within := l.engine.Settings().Approvals.DeliverWithin
-	byWall, passing := cp.Since.Add(within).Sub(l.engine.clock.Now()), within
+	within := l.service.dir.Settings().Approvals.DeliverWithin
+	byWall, passing := cp.Since.Add(within).Sub(l.service.clock.Now()), within
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.unshown[cp.Request]; a != nil {
@@ -347,10 +347,10 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 
 // show sends or edits one copy.
 func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
-	e := l.engine
+	e := l.service
 	s, err := sending{was: cp.Ref, redrawn: e.redrawn.Load()}, error(nil)
 	s.lost, _ = e.lost.Load(e.chatAt(cp))
-	person, known := e.Settings().Person(cp.Person)
+	person, known := e.dir.Settings().Person(cp.Person)
 	left := cp.Ref == "" || r.HasVoted(cp.Person)
 	if cp.SentAt.IsZero() {
 		left = r.State == permissions.Pending
@@ -362,7 +362,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if why := directory.AccountProblem(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
-	prompt := e.prompt(r, cp, person, copies)
+	prompt := e.Prompt(r, cp, person, copies)
 	since := l.went(cp)
 	namer, names := l.connector.(connectors.MessageIDAllocator)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
@@ -424,7 +424,7 @@ func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Promp
 // was taken for the prompt because somebody pressed its buttons, the new one becomes the prompt and the other says so.
 // The group may have been renamed, and the person's account changed or suspended.
 func (l *lane) note(ctx context.Context, s sending) error {
-	e := l.engine
+	e := l.service
 	ctx, done := shared.Noting(ctx)
 	defer done()
 	err, other := e.store.MarkShown(ctx, s.Copy, s.was), (*permissions.ElsewhereError)(nil)
@@ -432,7 +432,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	case is && s.Ref != s.was:
 		err = l.replace(ctx, s.Copy, other.Ref)
 	case is: // an edit of a former prompt
-		return e.withhold(ctx, e.Settings(), []permissions.Copy{s.Copy})
+		return e.withhold(ctx, e.dir.Settings(), []permissions.Copy{s.Copy})
 	case err != nil && s.Ref != s.was:
 		l.unnoted[s.Request] = s
 	}
@@ -450,21 +450,21 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	if why, isText := found.(*string); lost && isText && found != s.lost {
 		return e.abandon(ctx, []permissions.Copy{s.Copy}, *why)
 	}
-	return e.withhold(ctx, e.Settings(), []permissions.Copy{s.Copy})
+	return e.withhold(ctx, e.dir.Settings(), []permissions.Copy{s.Copy})
 }
 
 // replace makes the message that was just sent the prompt, where another message is stored as that.
 func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) error {
-	if err := l.engine.store.MarkShown(ctx, cp, other); err != nil {
+	if err := l.service.store.MarkShown(ctx, cp, other); err != nil {
 		return err
 	}
-	r, _, there, err := l.engine.read(ctx, cp.Request)
+	r, _, there, err := l.service.read(ctx, cp.Request)
 	if !there {
 		return err
 	}
-	person, _ := l.engine.Settings().Person(cp.Person)
+	person, _ := l.service.dir.Settings().Person(cp.Person)
 	if editor, edits := l.connector.(connectors.Editor); edits {
-		err = editor.Edit(ctx, other, l.engine.prompt(r, cp, person, nil))
+		err = editor.Edit(ctx, other, l.service.Prompt(r, cp, person, nil))
 	}
 	if err != nil {
 		l.log.Warn("edit duplicate prompt: its buttons will report that it is outdated", "request", r.ID, "err", err)
@@ -479,19 +479,19 @@ var errOver = &unfinished{errors.New("prompt no longer to be sent"), retryLeast}
 // no longer be sent anything. It records the request and the time as they are then.
 func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissions.Copy, began *time.Time) {
 	p.Refresh = func(ctx context.Context) (connectors.Prompt, error) {
-		is, copies, there, err := l.engine.read(ctx, r.ID)
+		is, copies, there, err := l.service.read(ctx, r.ID)
 		if err != nil {
 			return *p, err
 		}
-		person, known := l.engine.Settings().Person(cp.Person)
+		person, known := l.service.dir.Settings().Person(cp.Person)
 		barred := cp.Group == "" && (!known || directory.AccountProblem(person, l.connector.Name()) != nil)
 		moved := cp.Group == "" && directory.Readdressed([]connectors.Person{p.To}, []connectors.Person{person})
 		if *r = is; !there || moved || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
 			return *p, errOver
 		}
-		*began = l.engine.clock.Stamp()
+		*began = l.service.clock.Stamp()
 		l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, *began) })
-		now := l.engine.prompt(is, cp, person, copies)
+		now := l.service.Prompt(is, cp, person, copies)
 		now.Ref, now.Refresh = p.Ref, p.Refresh
 		return now, nil
 	}
@@ -509,7 +509,7 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 		l.compareClocks(cp.Dated, began)
 	}
 	if !cp.Dated.IsZero() {
-		cp.SentAt = l.engine.clock.Stamp()
+		cp.SentAt = l.service.clock.Stamp()
 	}
 	return cp
 }
@@ -518,10 +518,10 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 const mostSkew = 5 * time.Second
 
 // compareClocks records how far the channel's clock is ahead of the machine's. The channel dated, in whole seconds, a
-// prompt that was sent between began and now.
+// Prompt that was sent between began and now.
 func (l *lane) compareClocks(dated, began time.Time) {
 	ahead := time.Duration(0)
-	switch now := l.engine.clock.Now(); {
+	switch now := l.service.clock.Now(); {
 	case dated.IsZero(): // no date
 		return
 	case dated.After(now.Add(time.Second)):
@@ -568,13 +568,13 @@ func (l *lane) went(cp permissions.Copy) (at time.Time) {
 	return at
 }
 
-// begun returns when the first prompt of a copy was sent that the channel has not confirmed yet: it may be on the phone.
+// Begun returns when the first prompt of a copy was sent that the channel has not confirmed yet: it may be on the phone.
 // It is zero for any other copy, including one whose id was allocated before, which an earlier process may have sent.
-func (e *Engine) begun(cp permissions.Copy) (at time.Time) {
+func (d *Dispatch) Begun(cp permissions.Copy) (at time.Time) {
 	if cp.Ref != "" {
 		return at
 	}
-	for _, c := range e.dispatchers {
+	for _, c := range d.dispatchers {
 		c.mu.Lock()
 		l := c.lanes[chatOf(cp)]
 		c.mu.Unlock()
@@ -609,7 +609,7 @@ func (l *lane) tooLate(cp permissions.Copy) bool { return l.patience(cp) <= 0 }
 // fail gives a copy up for good and looks for other recipients. A prompt that was shown counts as reached, whatever
 // happens to its channel; but the recipients in a group that can no longer be used are asked individually.
 func (c *dispatcher) fail(ctx context.Context, r permissions.Request, cp permissions.Copy, why string) error {
-	e := c.engine
+	e := c.service
 	if !cp.SentAt.IsZero() && (cp.Group == "" || r.State != permissions.Pending) {
 		cp.Shown = r.Revision // shown once; it is not edited any more
 		return e.store.MarkShown(ctx, cp, cp.Ref)

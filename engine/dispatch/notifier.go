@@ -1,4 +1,4 @@
-package engine
+package dispatch
 
 import (
 	"context"
@@ -14,23 +14,20 @@ import (
 	"github.com/daycared/daycared/permissions/timing"
 )
 
-// ranMost bounds how many of the requests that ran under a grant are listed.
-const ranMost = 100
-
 // sendNotices sends the stored notices until ctx ends: at once, or after the quiet hours of their person. Failures are
 // retried when the channel says so, or a little later.
-func (e *Engine) sendNotices(ctx context.Context) error {
-	t := &noticeSender{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: timing.NewSignal()}
+func (d *Dispatch) sendNotices(ctx context.Context) error {
+	t := &noticeSender{e: d, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: timing.NewSignal()}
 	defer t.work.Wait()
 	for ctx.Err() == nil {
 		wait, err := t.sendDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			e.log.Warn("send notices: retrying", "err", err)
+			d.log.Warn("send notices: retrying", "err", err)
 			wait = min(wait, shared.RetryMost)
 		}
 		select {
 		case <-ctx.Done():
-		case <-e.registry.Noticed():
+		case <-d.registry.Noticed():
 		case <-t.wake:
 		case <-time.After(wait):
 		}
@@ -40,7 +37,7 @@ func (e *Engine) sendNotices(ctx context.Context) error {
 
 // noticeSender sends notices, one after the other in each chat, so that a hanging chat delays no other.
 type noticeSender struct {
-	e    *Engine
+	e    *Dispatch
 	work sync.WaitGroup
 	wake timing.Signal // a chat is done
 
@@ -116,37 +113,37 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 }
 
 // tell sends one notice, or returns how long it has to wait. A notice that is pointless or undeliverable is deleted.
-func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
+func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
 	if n.Group != "" {
-		return e.remindIn(ctx, n)
+		return d.remindIn(ctx, n)
 	}
-	person, known := e.Settings().Person(n.To)
+	person, known := d.dir.Settings().Person(n.To)
 	if !known {
-		return 0, e.store.DeleteNotice(ctx, n.ID)
+		return 0, d.store.DeleteNotice(ctx, n.ID)
 	}
-	now := e.Wall(person)
+	now := d.dir.Wall(person)
 	if person.Quiet.Hold(now) && !n.Urgent {
 		return quietStep, nil // the clock may be set, and hours change length with daylight saving
 	}
 	if n.About == permissions.AboutUnknownSenders {
-		return e.tellOfStrangers(ctx, n, person)
+		return d.tellOfStrangers(ctx, n, person)
 	}
 	notice := connectors.Notice{To: person, About: n.About, By: n.By}
-	there, err := e.fill(ctx, n, &notice)
+	there, err := d.fill(ctx, n, &notice)
 	if err != nil {
 		return 0, err
 	}
-	later, news := e.reminds(notice)
+	later, news := d.reminds(notice)
 	if !there || !news {
-		return 0, e.store.DeleteNotice(ctx, n.ID)
+		return 0, d.store.DeleteNotice(ctx, n.ID)
 	}
 	if later > 0 {
 		return later, nil
 	}
-	if err := e.announce(ctx, n, notice); err != nil {
+	if err := d.announce(ctx, n, notice); err != nil {
 		return 0, err
 	}
-	return 0, e.store.DeleteNotice(ctx, n.ID)
+	return 0, d.store.DeleteNotice(ctx, n.ID)
 }
 
 // remindEvery is the shortest time between two reminders of one person.
@@ -160,10 +157,10 @@ type reminder struct {
 
 // reminds returns how long a reminder has to wait for the previous one; news is false if that one named everything that
 // is still pending. Other notices never wait.
-func (e *Engine) reminds(n connectors.Notice) (later time.Duration, news bool) {
-	was, sent := e.reminded.Load(n.To.Name)
+func (d *Dispatch) reminds(n connectors.Notice) (later time.Duration, news bool) {
+	was, sent := d.reminded.Load(n.To.Name)
 	last, _ := was.(reminder)
-	if later = last.at + remindEvery - e.clock.Elapsed(); !sent || later <= 0 || n.About != permissions.AboutWaiting {
+	if later = last.at + remindEvery - d.clock.Elapsed(); !sent || later <= 0 || n.About != permissions.AboutWaiting {
 		return 0, true
 	}
 	return later, slices.ContainsFunc(n.Waiting, func(p connectors.Prompt) bool {
@@ -172,37 +169,37 @@ func (e *Engine) reminds(n connectors.Notice) (later time.Duration, news bool) {
 }
 
 // announce sends a notice if anybody can receive it. An error means that it should be retried.
-func (e *Engine) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
-	err := e.say(ctx, notice)
+func (d *Dispatch) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
+	err := d.say(ctx, notice)
 	if err == nil && n.About == permissions.AboutWaiting {
-		e.reminded.Store(n.To, reminder{e.clock.Elapsed(), notice.Waiting})
+		d.reminded.Store(n.To, reminder{d.clock.Elapsed(), notice.Waiting})
 	}
 	if err == nil || !errors.Is(err, connectors.ErrUnreachable) {
 		return err
 	}
-	e.log.Info("notice undeliverable", "about", n.About, "to", n.To)
+	d.log.Info("notice undeliverable", "about", n.About, "to", n.To)
 	return nil
 }
 
 // fill adds the notice's subject from the current rows; there is false when nothing is left to say.
-func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connectors.Notice) (there bool, err error) {
+func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *connectors.Notice) (there bool, err error) {
 	switch n.About {
 	case permissions.AboutWaiting:
-		notice.Waiting, err = e.waitingFor(ctx, notice.To)
+		notice.Waiting, err = d.waitingFor(ctx, notice.To)
 		return len(notice.Waiting) > 0, err
 	case permissions.AboutEnded, permissions.AboutRevoked:
-		notice.Grant, err = e.store.Grant(ctx, n.Subject)
+		notice.Grant, err = d.store.Grant(ctx, n.Subject)
 		if permissions.AsRefusal(err) != nil {
 			return false, nil //nolint:nilerr // no longer stored
 		}
 		if err == nil && n.About == permissions.AboutRevoked {
-			notice.Ran, err = e.store.Ran(ctx, n.Subject, ranMost)
+			notice.Ran, err = d.store.Ran(ctx, n.Subject, shared.RanMost)
 		}
 		return true, err
 	}
 	if told(n) {
 		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent
-		notice.Codes, err = shared.Codes(ctx, e.store)
+		notice.Codes, err = shared.Codes(ctx, d.store)
 	}
 	return true, err
 }
@@ -210,85 +207,11 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 // told reports whether a notice was sent by a caller.
 func told(n permissions.Notice) bool { return slices.Contains(permissions.Tellings(), n.About) }
 
-const (
-	// tellingsPerMinute and tellingsPerHour limit the notices of a caller, separately for hook events and for its own
-	// messages.
-	tellingsPerMinute, tellingsPerHour = 10, 60
-	// mostUntold bounds the unsent notices of a caller.
-	mostUntold = 20
-)
-
-// Tell stores a caller's message to a person and returns that person's name. It asks nothing and decides nothing. An
-// empty name means the caller's owner; another person must be the owner or be named by a route for the caller. A notice
-// that an agent waits is dropped while a request of its session is pending, since the prompt says so.
-//
-// The notice is sent as soon as a channel accepts it and the person's quiet hours are over.
-func (e *Engine) Tell(
-	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
-) (person string, err error) {
-	if caller.Name == permissions.Anonymous {
-		return "", permissions.TokenNeeded()
-	}
-	if err := t.Validate(about); err != nil {
-		return "", permissions.Invalid(err)
-	}
-	if by := e.StoppedBy(); by != "" {
-		return "", permissions.Stopped(by)
-	}
-	s := e.Settings()
-	p, err := s.Listener(caller, to)
-	if err != nil {
-		return "", err
-	}
-	if err := e.hearing(p); err != nil {
-		return "", err
-	}
-	work, done := shared.Noting(ctx)
-	defer done()
-	if about == permissions.AboutWaits && t.Session != "" {
-		pending, err := e.store.PendingOfSession(work, caller.Name, t.Session)
-		if err != nil || len(pending) > 0 {
-			return p.Name, shared.Broken(err)
-		}
-	}
-	if wait := e.tellsTooMuch(caller, about); wait > 0 {
-		return "", permissions.TooMuchTold(wait)
-	}
-	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), Told: t}, mostUntold)
-	if err != nil {
-		return "", shared.Broken(err)
-	}
-	e.log.Info("notice accepted from a caller", "caller", caller.Name, "to", p.Name, "about", about)
-	e.registry.NotifyNotices()
-	return p.Name, nil
-}
-
-// tellsTooMuch takes one token from the caller's limits, or returns how long until there is one.
-func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
-	kind := "events"
-	if about == permissions.AboutSays {
-		kind = "words"
-	}
-	var taken []reservation
-	for _, b := range []struct {
-		most int
-		per  time.Duration
-	}{{tellingsPerMinute, time.Minute}, {tellingsPerHour, time.Hour}} {
-		one, wait := e.take(limiter(e, e.tellings, [2]string{whole(caller), kind + b.per.String()}, b.most, b.per), 1)
-		if wait > 0 {
-			giveBack(taken)
-			return wait
-		}
-		taken = append(taken, one)
-	}
-	return 0
-}
-
-// hearing returns why a person cannot receive a notice; nil if a channel may accept it, now or later.
-func (e *Engine) hearing(p connectors.Person) error {
+// Hearing returns why a person cannot receive a notice; nil if a channel may accept it, now or later.
+func (d *Dispatch) Hearing(p connectors.Person) error {
 	why := p.Name + " has no channel that takes notices"
-	for _, name := range e.channels(p) {
-		c, on := e.Channel(name)
+	for _, name := range d.channels(p) {
+		c, on := d.dir.Channel(name)
 		if _, tells := c.(connectors.Notifier); !on || !tells {
 			continue
 		}
@@ -302,20 +225,20 @@ func (e *Engine) hearing(p connectors.Person) error {
 }
 
 // waitingFor returns what awaits one person's answer, except for what a group is reminded of.
-func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
-	rows, err := e.store.Pending(ctx, to.Name, "", shared.Page)
+func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
+	rows, err := d.store.Pending(ctx, to.Name, "", shared.Page)
 	if err != nil {
 		return nil, err
 	}
 	var waiting []connectors.Prompt
 	for _, r := range rows {
-		if _, elsewhere, err := e.stands(ctx, r, to.Name); err != nil {
+		if _, elsewhere, err := d.stands(ctx, r, to.Name); err != nil {
 			return nil, err
 		} else if elsewhere {
 			continue
 		}
 		if !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == to.Name && v.Call == 0 }) {
-			waiting = append(waiting, connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
+			waiting = append(waiting, connectors.Prompt{Request: r, To: to, Code: d.store.Coder().Encode(r.Number)})
 		}
 	}
 	return waiting, nil
@@ -323,16 +246,16 @@ func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connec
 
 // say sends a notice through the person's first channel that accepts it, and on every screen as well. If there is none,
 // the error matches [connectors.ErrUnreachable]; a temporary failure counts only while nobody else accepted it.
-func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
+func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
 	said, away := false, error(nil)
-	for _, name := range e.channels(n.To) {
-		c, on := e.Channel(name)
+	for _, name := range d.channels(n.To) {
+		c, on := d.dir.Channel(name)
 		teller, tells := c.(connectors.Notifier)
 		_, screen := c.(connectors.Screen)
 		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
 			continue
 		}
-		if err := e.aim(ctx, &n, name); err != nil {
+		if err := d.aim(ctx, &n, name); err != nil {
 			return err
 		}
 		brief, done := context.WithTimeout(ctx, tellTime)
@@ -353,11 +276,11 @@ func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 }
 
 // aim adds the message id of each request of a reminder in that channel, so that the reminder can point there.
-func (e *Engine) aim(ctx context.Context, n *connectors.Notice, connector string) error {
+func (d *Dispatch) aim(ctx context.Context, n *connectors.Notice, connector string) error {
 	n.Waiting = slices.Clone(n.Waiting)
 	for i := range n.Waiting {
 		p := &n.Waiting[i]
-		copies, err := e.store.Copies(ctx, p.Request.ID)
+		copies, err := d.store.Copies(ctx, p.Request.ID)
 		if err != nil {
 			return err
 		}
@@ -372,9 +295,9 @@ func (e *Engine) aim(ctx context.Context, n *connectors.Notice, connector string
 }
 
 // channels returns the channel names of a person in order: those that they named, then every screen; without names, all.
-func (e *Engine) channels(p connectors.Person) []string {
+func (d *Dispatch) channels(p connectors.Person) []string {
 	names := slices.Clone(p.Via)
-	for _, c := range e.dispatchers {
+	for _, c := range d.dispatchers {
 		_, screen := c.connector.(connectors.Screen)
 		if name := c.connector.Name(); (screen || len(p.Via) == 0) && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -385,40 +308,40 @@ func (e *Engine) channels(p connectors.Person) []string {
 
 // NoteUnknownSender records that an unknown account wrote, so that the owner is told: at once, or a day after the last
 // such notice.
-func (e *Engine) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
-	if e.Enrolled(s) { // also if locked
+func (d *Dispatch) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
+	if d.dir.Enrolled(s) { // also if locked
 		return nil
 	}
-	s.At = e.clock.Stamp()
+	s.At = d.clock.Stamp()
 	noting, done := shared.Noting(ctx)
 	defer done()
-	if err := e.store.AddUnknownSender(noting, s, e.Settings().Owner().Name); err != nil {
+	if err := d.store.AddUnknownSender(noting, s, d.dir.Settings().Owner().Name); err != nil {
 		return shared.Broken(err)
 	}
-	e.registry.NotifyNotices()
+	d.registry.NotifyNotices()
 	return nil
 }
 
 // tellOfStrangers sends the owner the notice of unknown senders, or returns how long it has to wait.
-func (e *Engine) tellOfStrangers(
+func (d *Dispatch) tellOfStrangers(
 	ctx context.Context, n permissions.Notice, owner connectors.Person,
 ) (later time.Duration, err error) {
-	met, err := e.store.UnknownSenders(ctx)
+	met, err := d.store.UnknownSenders(ctx)
 	if err != nil {
 		return 0, err
 	}
-	now := e.clock.Stamp()
+	now := d.clock.Stamp()
 	left := met.ToldAt.Add(permissions.UnknownSendersEvery).Sub(now)
 	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.UnknownSendersEvery { // else the clock was set back
 		return min(left, shared.Idle), nil
 	}
 	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
-	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), e.Enrolled)
+	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), d.dir.Enrolled)
 	if len(notice.Strangers.List) == 0 {
-		return 0, e.store.MarkUnknownSendersTold(ctx, n, met, time.Time{})
+		return 0, d.store.MarkUnknownSendersTold(ctx, n, met, time.Time{})
 	}
-	if err := e.announce(ctx, n, notice); err != nil {
+	if err := d.announce(ctx, n, notice); err != nil {
 		return 0, err
 	}
-	return 0, e.store.MarkUnknownSendersTold(ctx, n, met, now)
+	return 0, d.store.MarkUnknownSendersTold(ctx, n, met, now)
 }

@@ -1,22 +1,18 @@
-package engine
+package dispatch
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
-	"github.com/daycared/daycared/engine/shared"
-	"github.com/daycared/daycared/permissions"
 )
 
 // Health returns the problem of each connector that reports one, with its clock or the machine's, or with accounts
 // there, by the connector's name; nil for a healthy one.
-func (e *Engine) Health() map[string]error {
+func (d *Dispatch) Health() map[string]error {
 	health := map[string]error{}
-	for _, c := range e.dispatchers {
+	for _, c := range d.dispatchers {
 		if h, knows := c.connector.(connectors.HealthChecker); knows {
 			health[c.connector.Name()] = h.Health()
 		}
@@ -24,16 +20,16 @@ func (e *Engine) Health() map[string]error {
 			health[c.connector.Name()] = joined(health[c.connector.Name()], why)
 		}
 	}
-	for _, p := range e.Settings().People {
+	for _, p := range d.dir.Settings().People {
 		ill := slices.Clone(p.Suspended)
-		for _, c := range e.dispatchers {
+		for _, c := range d.dispatchers {
 			if isLost(reach(c.connector, p)) {
 				ill = append(ill, c.connector.Name())
 			}
 		}
 		for _, via := range ill {
 			why := directory.AccountProblem(p, via)
-			if c, on := e.Channel(via); on && why == nil {
+			if c, on := d.dir.Channel(via); on && why == nil {
 				why = reach(c, p)
 			}
 			health[via] = joined(health[via], why)
@@ -52,11 +48,11 @@ func joined(before, why error) error {
 
 // ReachableVia returns the channels by which each person can be reached, as far as the channels know; screens are not
 // included.
-func (e *Engine) ReachableVia() map[string][]string {
+func (d *Dispatch) ReachableVia() map[string][]string {
 	ways := map[string][]string{}
-	for _, p := range e.Settings().People {
+	for _, p := range d.dir.Settings().People {
 		ways[p.Name] = []string{}
-		for _, c := range e.dispatchers {
+		for _, c := range d.dispatchers {
 			if _, screen := c.connector.(connectors.Screen); !screen && reach(c.connector, p) == nil {
 				ways[p.Name] = append(ways[p.Name], c.connector.Name())
 			}
@@ -67,14 +63,14 @@ func (e *Engine) ReachableVia() map[string][]string {
 
 // Contacts returns all enabled channels with the people whom each can reach now: everybody configured or, without
 // people, the operator.
-func (e *Engine) Contacts() []connectors.Contact {
-	s := e.Settings()
+func (d *Dispatch) Contacts() []connectors.Contact {
+	s := d.dir.Settings()
 	people := s.People
 	if len(people) == 0 {
 		people = []connectors.Person{s.Operator()}
 	}
-	contacts := make([]connectors.Contact, len(e.dispatchers))
-	for i, c := range e.dispatchers {
+	contacts := make([]connectors.Contact, len(d.dispatchers))
+	for i, c := range d.dispatchers {
 		_, screen := c.connector.(connectors.Screen)
 		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}, Suspended: map[string]error{}}
 		if h, knows := c.connector.(connectors.HealthChecker); knows {
@@ -99,38 +95,4 @@ func reachNow(c connectors.Connector, p connectors.Person) error {
 		return reacher.Reach(p)
 	}
 	return nil
-}
-
-// Waiting returns how many requests await an identity's answer, for the operator all of them, and since when the oldest
-// does; zero if none does.
-func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
-	who, err := e.Sees(id)
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	var after permissions.ID
-	for {
-		rows, err := e.store.Pending(ctx, who, after, shared.Page)
-		if err != nil {
-			return 0, time.Time{}, shared.Broken(err)
-		}
-		if count == 0 && len(rows) > 0 {
-			since = rows[0].CreatedAt
-			if id.Operator {
-				count, err = e.CountPending(ctx)
-				return count, since, err
-			}
-		}
-		count += len(rows)
-		if len(rows) < shared.Page {
-			return count, since, nil
-		}
-		after = rows[len(rows)-1].ID
-	}
-}
-
-// CountPending returns how many requests are pending.
-func (e *Engine) CountPending(ctx context.Context) (int, error) {
-	n, err := e.store.CountPending(ctx)
-	return n, shared.Broken(err)
 }

@@ -1,9 +1,10 @@
-package engine
+package dispatch
 
 import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,35 +17,35 @@ import (
 // configuration, and when a channel failed for good. It works from the rows alone.
 type reconciler struct {
 	*workQueue
-	engine *Engine
+	service *Dispatch
 }
 
-func newReconciler(e *Engine) *reconciler {
-	return &reconciler{engine: e, workQueue: newWorkQueue(e.clock.Elapsed, e.log)}
+func newReconciler(e *Dispatch) *reconciler {
+	return &reconciler{service: e, workQueue: newWorkQueue(e.clock.Elapsed, e.log)}
 }
 
 // reconcile examines one request. When too few people can be reached, it escalates at once; without anybody to escalate
 // to, the request is undeliverable.
 func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
-	e := u.engine
+	e := u.service
 	for {
 		r, copies, there, err := e.read(ctx, id)
 		if err != nil || !there || r.State != permissions.Pending {
 			return err
 		}
-		s := e.Settings()
+		s := e.dir.Settings()
 		if err := e.withhold(ctx, s, copies); err != nil {
 			return err
 		}
-		more, why := e.plan(s, r, copies)
+		more, why := e.Plan(s, r, copies)
 		if len(more) > 0 {
 			err := e.store.AddCopies(ctx, more)
-			e.enqueue(id) // also after a store failure: the write may have succeeded
+			e.Enqueue(id) // also after a store failure: the write may have succeeded
 			if err != nil {
 				return err
 			}
 		}
-		if e.reached(s, r, append(copies, more...)) >= r.Quorum {
+		if e.Reached(s, r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
 		var next permissions.Transition = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.clock.Stamp()}
@@ -63,8 +64,8 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 	}
 }
 
-// plan returns the copies that r lacks, given those that it has, and the reasons why nobody else can be reached.
-func (e *Engine) plan(s *directory.Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
+// Plan returns the copies that r lacks, given those that it has, and the reasons why nobody else can be reached.
+func (d *Dispatch) Plan(s *directory.Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
 	if r.State != permissions.Pending {
 		return nil, ""
 	}
@@ -75,10 +76,10 @@ func (e *Engine) plan(s *directory.Settings, r permissions.Request, have []permi
 			reasons = append(reasons, name+" is not configured")
 			continue
 		}
-		copies, unreachable := e.planFor(person, r, have)
+		copies, unreachable := d.planFor(person, r, have)
 		more = append(more, asOne(copies, more)...)
 		live := func(c permissions.Copy) bool {
-			return c.Person == name && c.Failed == "" && e.barred(person, c.Connector) == nil
+			return c.Person == name && c.Failed == "" && d.barred(person, c.Connector) == nil
 		}
 		if !slices.ContainsFunc(copies, live) && !slices.ContainsFunc(have, live) {
 			reasons = append(reasons, unreachable...)
@@ -104,7 +105,7 @@ func asOne(copies, others []permissions.Copy) []permissions.Copy {
 // planFor returns the copies that one person lacks. A person who named channels gets one copy in the first of them that
 // works, and one on every screen; without names, one in every channel that may reach them. A person who can be reached
 // in the request's group sees it there, and that channel sends them none of their own while this holds.
-func (e *Engine) planFor(
+func (d *Dispatch) planFor(
 	p connectors.Person, r permissions.Request, have []permissions.Copy,
 ) (more []permissions.Copy, why []string) {
 	had := map[string]permissions.Copy{}
@@ -114,9 +115,9 @@ func (e *Engine) planFor(
 			had[c.Connector], live[c.Connector] = c, c.Failed == ""
 		}
 	}
-	hall, there, first := e.groupChannel(p, r, have)
+	hall, there, first := d.groupChannel(p, r, have)
 	if first {
-		shared := e.copyFor(p, r, hall, r.Group)
+		shared := d.copyFor(p, r, hall, r.Group)
 		shared.Since = shared.Since.Add(ahead(r))
 		more = append(more, shared)
 	}
@@ -137,13 +138,13 @@ func (e *Engine) planFor(
 			why = append(why, err.Error())
 			return false
 		}
-		mine := e.copyFor(p, r, name, "")
+		mine := d.copyFor(p, r, name, "")
 		mine.Since = mine.Since.Add(max(ahead(r), hold(c, p, r)))
 		more = append(more, mine)
 		return true
 	}
 	for _, name := range p.Via {
-		c, on := e.Channel(name)
+		c, on := d.dir.Channel(name)
 		if !on {
 			why = append(why, p.Name+"'s "+name+" is not switched on")
 		} else if add(c) {
@@ -153,7 +154,7 @@ func (e *Engine) planFor(
 	if len(p.Via) > 0 && (len(had) > 0 || hall != "" && !first) {
 		return more, why // only the screens were served
 	}
-	for _, c := range e.dispatchers {
+	for _, c := range d.dispatchers {
 		_, screen := c.connector.(connectors.Screen)
 		if len(p.Via) == 0 || (screen && !slices.Contains(p.Via, c.connector.Name())) {
 			add(c.connector)
@@ -164,11 +165,11 @@ func (e *Engine) planFor(
 
 // groupChannel returns the channel of r's group, where p can be reached by that channel at all; there reports whether
 // they see r in the group, and first whether they still need a copy there. A group that failed once is not used again.
-func (e *Engine) groupChannel(p connectors.Person, r permissions.Request, have []permissions.Copy) (name string, there, first bool) {
+func (d *Dispatch) groupChannel(p connectors.Person, r permissions.Request, have []permissions.Copy) (name string, there, first bool) {
 	if r.Group == "" {
 		return "", false, false
 	}
-	for _, c := range e.dispatchers {
+	for _, c := range d.dispatchers {
 		why := reach(c.connector, p)
 		if h, is := c.connector.(connectors.GroupChannel); !is || !h.IsGroup(r.Group) || why != nil && !isLost(why) {
 			continue
@@ -186,9 +187,9 @@ func (e *Engine) groupChannel(p connectors.Person, r permissions.Request, have [
 }
 
 // copyFor returns a copy that is still to be shown.
-func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, place string) permissions.Copy {
+func (d *Dispatch) copyFor(p connectors.Person, r permissions.Request, connector, place string) permissions.Copy {
 	return permissions.Copy{
-		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: e.clock.Stamp(),
+		Request: r.ID, Person: p.Name, Connector: connector, Group: place, Button: permissions.NewButton(), Since: d.clock.Stamp(),
 	}
 }
 
@@ -223,9 +224,9 @@ func reach(c connectors.Connector, p connectors.Person) error {
 	return nil
 }
 
-// enqueue enqueues a request in every dispatcher.
-func (e *Engine) enqueue(id permissions.ID) {
-	for _, c := range e.dispatchers {
+// Enqueue enqueues a request in every dispatcher.
+func (d *Dispatch) Enqueue(id permissions.ID) {
+	for _, c := range d.dispatchers {
 		c.Enqueue(id)
 	}
 }
@@ -236,15 +237,15 @@ func isLost(err error) bool {
 	return errors.As(err, &gone) && gone.Lost
 }
 
-// reached counts the recipients with a copy that was shown, or may still be. People who have lost their account or left
+// Reached counts the recipients with a copy that was shown, or may still be. People who have lost their account or left
 // count only if they have voted on everything.
-func (e *Engine) reached(s *directory.Settings, r permissions.Request, copies []permissions.Copy) int {
+func (d *Dispatch) Reached(s *directory.Settings, r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
 		p, _ := s.Person(c.Person)
-		door, on := e.Channel(c.Connector)
+		door, on := d.dir.Channel(c.Connector)
 		left := on && c.Group == "" && c.Failed != "" && isLost(reach(door, p))
-		lost := (left || e.barred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
+		lost := (left || d.barred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
 		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) && !lost {
 			people[c.Person] = true
 		}
@@ -252,29 +253,29 @@ func (e *Engine) reached(s *directory.Settings, r permissions.Request, copies []
 	return len(people)
 }
 
-// prompt builds the request as one person sees it in one chat, or as everybody in a group does.
-func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
+// Prompt builds the request as one person sees it in one chat, or as everybody in a group does.
+func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
 	p := connectors.Prompt{
-		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
-		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to), Locked: to.Locked != "" && cp.Group == "",
+		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
+		Ref: cp.Ref, SentAt: cp.SentAt, Button: Button(r, cp), Silent: !r.HighRisk && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	if to.Name == "" && cp.Group == "" { // a person who is not configured does not see the outcome
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if cp.Group != "" {
-		p.To, p.Silent = e.audience(r)
-		p.Group, p.Silent = e.groupNow(cp.Group), p.Silent && !r.HighRisk
+		p.To, p.Silent = d.audience(r)
+		p.Group, p.Silent = d.groupNow(cp.Group), p.Silent && !r.HighRisk
 		return p
 	}
-	p.Before, p.Besides = e.others(r, cp, copies)
+	p.Before, p.Besides = d.others(r, cp, copies)
 	return p
 }
 
 // others returns who was asked before a copy was due and has not answered, and who was asked since.
-func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
+func (d *Dispatch) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
 	for _, name := range r.Asked {
 		is := connectors.Asked{Name: name}
-		planned := e.clock.Stamp() // for people without a copy yet
+		planned := d.clock.Stamp() // for people without a copy yet
 		for _, c := range copies {
 			if c.Person != name {
 				continue
@@ -297,10 +298,10 @@ func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []per
 
 // barred returns why nobody can answer what was sent to a person by a channel: the account is suspended, they are
 // locked, or they have no account there any more; nil if they can.
-func (e *Engine) barred(p connectors.Person, via string) error {
+func (d *Dispatch) barred(p connectors.Person, via string) error {
 	why := directory.AccountProblem(p, via)
-	if door := e.Pairer(via); why == nil && door != nil && p.Name != "" && p.Addresses[via] == "" {
-		c, _ := e.Channel(via)
+	if door := d.dir.Pairer(via); why == nil && door != nil && p.Name != "" && p.Addresses[via] == "" {
+		c, _ := d.dir.Channel(via)
 		why = reach(c, p)
 	}
 	return why
@@ -308,17 +309,32 @@ func (e *Engine) barred(p connectors.Person, via string) error {
 
 // withhold fails the copies that were sent to an account that is suspended by now or no longer its person's. Copies in a
 // group are kept.
-func (e *Engine) withhold(ctx context.Context, s *directory.Settings, copies []permissions.Copy) error {
+func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies []permissions.Copy) error {
 	for i, cp := range copies {
 		p, _ := s.Person(cp.Person)
-		why := e.barred(p, cp.Connector)
+		why := d.barred(p, cp.Connector)
 		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // a locked person's copy says so
 			continue
 		}
 		copies[i].Failed = why.Error()
-		if err := e.store.MarkFailed(ctx, copies[i]); err != nil {
+		if err := d.store.MarkFailed(ctx, copies[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Button is the button data of a copy: the number of its request, which avoids an index of random values, and the copy's
+// own random value.
+func Button(r permissions.Request, cp permissions.Copy) string {
+	return strconv.FormatInt(r.Number, numberBase) + "-" + cp.Button
+}
+
+const numberBase = 36
+
+// CutButton splits the data of a button.
+func CutButton(text string) (number int64, random string, ok bool) {
+	digits, random, found := strings.Cut(text, "-")
+	number, err := strconv.ParseInt(digits, numberBase, 64)
+	return number, random, found && err == nil && random != ""
 }

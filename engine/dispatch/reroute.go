@@ -1,4 +1,4 @@
-package engine
+package dispatch
 
 import (
 	"context"
@@ -12,68 +12,68 @@ import (
 
 // reroute applies the settings to the pending requests, at the start and after every change, until ctx ends. Failures
 // are retried; meanwhile people who are gone are refused anyway.
-func (e *Engine) reroute(ctx context.Context) error {
+func (d *Dispatch) reroute(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-e.changed:
+		case <-d.changed:
 		}
-		moved := e.moved.Swap(false)
-		err := e.everyPending(ctx, func(r permissions.Request) error {
+		moved := d.moved.Swap(false)
+		err := d.EveryPending(ctx, func(r permissions.Request) error {
 			var err error
 			if moved {
-				err = e.revive(ctx, r, e.answers)
+				err = d.revive(ctx, r, d.answers)
 			}
-			if moved || e.Settings().Suspends(r) {
-				e.reconciler.Enqueue(r.ID)
+			if moved || d.dir.Settings().Suspends(r) {
+				d.reconciler.Enqueue(r.ID)
 			}
-			return errors.Join(err, e.realign(ctx, r))
+			return errors.Join(err, d.Realign(ctx, r))
 		})
-		e.registry.NotifyNotices()
+		d.registry.NotifyNotices()
 		if err == nil && moved {
-			err = e.refreshAll(ctx)
+			err = d.refreshAll(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			e.log.Error("re-route pending requests: retrying", "err", err)
+			d.log.Error("re-route pending requests: retrying", "err", err)
 			_ = timing.Pause(ctx, shared.RetryDelay) // the loop checks ctx
-			e.realignSoon(moved)
+			d.RealignSoon(moved)
 		}
 	}
 }
 
 // answers reports whether the person of a copy can answer through its channel, as far as it knows.
-func (e *Engine) answers(cp permissions.Copy) bool {
-	p, known := e.Settings().Person(cp.Person)
-	c, on := e.Channel(cp.Connector)
+func (d *Dispatch) answers(cp permissions.Copy) bool {
+	p, known := d.dir.Settings().Person(cp.Person)
+	c, on := d.dir.Channel(cp.Connector)
 	return known && on && cp.Group == "" && reach(c, p) == nil
 }
 
 // refreshAll refreshes the prompts of all pending requests, which finds those at a former account.
-func (e *Engine) refreshAll(ctx context.Context) error {
-	for _, c := range e.dispatchers {
-		if _, err := e.Refresh(ctx, c.connector.Name()); err != nil {
+func (d *Dispatch) refreshAll(ctx context.Context) error {
+	for _, c := range d.dispatchers {
+		if _, err := d.Refresh(ctx, c.connector.Name()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// realignSoon makes reroute examine all pending requests; moved: a person has another account.
-func (e *Engine) realignSoon(moved bool) {
+// RealignSoon makes reroute examine all pending requests; moved: a person has another account.
+func (d *Dispatch) RealignSoon(moved bool) {
 	if moved {
-		e.moved.Store(true)
+		d.moved.Store(true)
 	}
-	e.changed.Notify()
+	d.changed.Notify()
 }
 
-// realign applies the settings to a pending request.
-func (e *Engine) realign(ctx context.Context, r permissions.Request) error {
-	asks := e.Settings().Asks(r, e.clock.Stamp())
+// Realign applies the settings to a pending request.
+func (d *Dispatch) Realign(ctx context.Context, r permissions.Request) error {
+	asks := d.dir.Settings().Asks(r, d.clock.Stamp())
 	if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) && len(asks.Moved) == 0 {
 		return nil
 	}
-	_, err := e.registry.Resolve(ctx, r.ID, asks)
+	_, err := d.registry.Resolve(ctx, r.ID, asks)
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrRow) {
 		return nil
 	}

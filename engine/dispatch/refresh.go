@@ -1,0 +1,171 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
+)
+
+// ShowAgain sends the prompts of every pending request that was shown through a connector again, since answers to the
+// old ones may be lost; it returns the old prompts, each with its Ref. A request that has less than five minutes left
+// and whose caller still waits gets five, within its maximum.
+func (d *Dispatch) ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error) {
+	return d.showPrompts(ctx, connector, func(r permissions.Request) error { return d.extend(ctx, r) }, true)
+}
+
+// Refresh edits the prompts of every pending request that was shown through a connector, as after a stop during which
+// they said that the daemon was not running.
+func (d *Dispatch) Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error) {
+	return d.showPrompts(ctx, connector, func(permissions.Request) error { return nil }, false)
+}
+
+// LivePrompts returns the prompts of a connector for at most limit of the newest pending requests.
+func (d *Dispatch) LivePrompts(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error) {
+	copies, err := d.store.LiveCopies(ctx, connector, limit)
+	if err != nil {
+		return nil, shared.Broken(err)
+	}
+	return d.promptsOf(ctx, copies, func(permissions.Request) error { return nil })
+}
+
+func (d *Dispatch) showPrompts(
+	ctx context.Context, connector string, also func(permissions.Request) error, anew bool,
+) ([]connectors.Prompt, error) {
+	d.redrawn.Add(1) // first: what is stored after that write is refreshed again
+	copies, err := d.store.ShowAgain(ctx, connector, anew)
+	if err != nil {
+		return nil, shared.Broken(err)
+	}
+	prompts, err := d.promptsOf(ctx, copies, also)
+	for _, cp := range copies {
+		d.Enqueue(cp.Request)
+	}
+	return prompts, err
+}
+
+// promptsOf returns the messages of copies; it calls also for the request of each.
+func (d *Dispatch) promptsOf(
+	ctx context.Context, copies []permissions.Copy, also func(permissions.Request) error,
+) ([]connectors.Prompt, error) {
+	prompts := make([]connectors.Prompt, 0, len(copies))
+	seen := map[string]bool{} // messages
+	for _, cp := range copies {
+		if cp.Group != "" && seen[cp.Ref] { // one message for several people
+			continue
+		}
+		seen[cp.Ref] = true
+		r, err := d.store.Read(ctx, cp.Request)
+		switch {
+		case errors.Is(err, permissions.ErrRow):
+			continue // settled: nothing changes any more
+		case err != nil:
+			return nil, shared.Broken(err)
+		}
+		if err := also(r); err != nil {
+			return nil, shared.Broken(err)
+		}
+		person, _ := d.dir.Settings().Person(cp.Person)
+		prompts = append(prompts, d.Prompt(r, cp, person, nil))
+	}
+	return prompts, nil
+}
+
+// extension is the least time that a request with a waiting caller has left after an outage.
+const extension = 5 * time.Minute
+
+// extend gives a request more time if its caller waits.
+func (d *Dispatch) extend(ctx context.Context, r permissions.Request) error {
+	now := d.clock.Stamp()
+	until := now.Add(extension)
+	if d.waits(r) == 0 || !r.Deadline.Before(until) {
+		return nil
+	}
+	s := d.dir.Settings()
+	most := s.Approvals.MaxTimeout
+	if route, found := s.RouteOf(r); found && route.Timeout > 0 {
+		most = route.Timeout
+	}
+	if latest := r.CreatedAt.Add(most); until.After(latest) {
+		until = latest
+	}
+	_, err := d.registry.Resolve(ctx, r.ID, permissions.Extend{Until: until, At: now})
+	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {
+		return nil
+	}
+	return err
+}
+
+// CatchUp enqueues every outdated copy in its dispatcher, and every request without copies in the reconciler.
+func (d *Dispatch) CatchUp(ctx context.Context) error {
+	for _, c := range d.dispatchers {
+		err := each(func(after permissions.ID) ([]permissions.ID, error) {
+			return d.store.StaleCopies(ctx, c.connector.Name(), after, shared.Page)
+		}, c.Enqueue)
+		if err != nil {
+			return err
+		}
+	}
+	return each(func(after permissions.ID) ([]permissions.ID, error) {
+		return d.store.RequestsWithoutCopies(ctx, after, shared.Page)
+	}, d.reconciler.Enqueue)
+}
+
+// each calls do for everything that a paged listing returns.
+func each(list func(after permissions.ID) ([]permissions.ID, error), do func(permissions.ID)) error {
+	for after := permissions.ID(""); ; {
+		ids, err := list(after)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			do(id)
+			after = id
+		}
+		if len(ids) < shared.Page {
+			return nil
+		}
+	}
+}
+
+// noteAbsence updates the prompts of pending requests whose callers have not returned after a start.
+func (d *Dispatch) noteAbsence(ctx context.Context) error {
+	for wait := shared.ReturnGrace; timing.Pause(ctx, wait) == nil; wait = shared.RetryDelay {
+		err := d.EveryPending(ctx, func(r permissions.Request) error {
+			d.registry.Measure(r)
+			if r.LeftAt.IsZero() && d.waits(r) == 0 {
+				_, _ = d.registry.NotePresence(ctx, r.ID) // it may be settled meanwhile
+			}
+			return nil
+		})
+		if err == nil {
+			return nil
+		}
+		d.log.Error("list pending requests: retrying", "err", err)
+	}
+	return nil
+}
+
+// EveryPending calls do for each pending request, oldest first, until ctx ends.
+func (d *Dispatch) EveryPending(ctx context.Context, do func(permissions.Request) error) error {
+	for after := permissions.ID(""); ctx.Err() == nil; {
+		pending, err := d.store.Pending(ctx, "", after, shared.Page)
+		if err != nil {
+			return err
+		}
+		for _, r := range pending {
+			after = r.ID
+			if err := do(r); err != nil {
+				return err
+			}
+		}
+		if len(pending) < shared.Page {
+			return nil
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,130 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Pending lists what awaits an identity's answer, for the operator everything, oldest first.
+func (d *Dispatch) Pending(
+	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
+) ([]permissions.RequestView, error) {
+	who, err := d.dir.Sees(id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.store.Pending(ctx, who, after, limit)
+	if err != nil {
+		return nil, shared.Unread(err)
+	}
+	list := make([]permissions.RequestView, 0, len(rows))
+	for _, r := range rows {
+		standing, err := d.View(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for i, cp := range standing.Copies {
+			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, d.Begun(cp)) // a code may be answered before its prompt is confirmed
+		}
+		list = append(list, standing)
+	}
+	return list, nil
+}
+
+// View returns a row with its code, its copies and its waiters.
+func (d *Dispatch) View(ctx context.Context, r permissions.Request) (permissions.RequestView, error) {
+	copies, err := d.store.Copies(ctx, r.ID)
+	if err != nil {
+		return permissions.RequestView{}, shared.Broken(err)
+	}
+	return permissions.RequestView{
+		Request: r, Code: d.store.Coder().Encode(r.Number), Copies: copies, Waiting: d.waits(r),
+		Editor:   d.dir.Settings().Editable(r) == nil && r.State == permissions.Pending,
+		Keyboard: d.dir.Settings().Keyboard(r),
+	}, nil
+}
+
+// waits returns how many callers wait for r. A session of ours always counts, even while it rests.
+func (d *Dispatch) waits(r permissions.Request) int {
+	n := d.registry.Waiting(r.ID)
+	if r.State == permissions.Pending && r.Caller.Ours() {
+		return max(n, 1)
+	}
+	return n
+}
+
+// Waiting returns how many requests await an identity's answer, for the operator all of them, and since when the oldest
+// does; zero if none does.
+func (d *Dispatch) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
+	who, err := d.dir.Sees(id)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	var after permissions.ID
+	for {
+		rows, err := d.store.Pending(ctx, who, after, shared.Page)
+		if err != nil {
+			return 0, time.Time{}, shared.Broken(err)
+		}
+		if count == 0 && len(rows) > 0 {
+			since = rows[0].CreatedAt
+			if id.Operator {
+				count, err = d.CountPending(ctx)
+				return count, since, err
+			}
+		}
+		count += len(rows)
+		if len(rows) < shared.Page {
+			return count, since, nil
+		}
+		after = rows[len(rows)-1].ID
+	}
+}
+
+// CountPending returns how many requests are pending.
+func (d *Dispatch) CountPending(ctx context.Context) (int, error) {
+	n, err := d.store.CountPending(ctx)
+	return n, shared.Broken(err)
+}
+
+// Show returns one request by its id or its code, to its recipients and to the operator.
+func (d *Dispatch) Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
+	r, _, err := d.Visible(ctx, id, name)
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
+	return d.View(ctx, r)
+}
+
+// Visible returns a request by its id or its code, and the name of the person, who may see it.
+func (d *Dispatch) Visible(ctx context.Context, id connectors.Identity, name string) (permissions.Request, string, error) {
+	who, err := d.dir.Who(id)
+	if err != nil {
+		return permissions.Request{}, "", err
+	}
+	ref, code := permissions.ID(name), ""
+	if len(name) == permissions.CodeLength {
+		ref, code = "", name
+	}
+	r, err := d.Named(ctx, ref, code)
+	if err == nil && !id.Operator && !slices.Contains(r.Asked, who) {
+		err = permissions.Unknown(name)
+	}
+	return r, who, err
+}
+
+// Named finds a request by its id or by its code.
+func (d *Dispatch) Named(ctx context.Context, id permissions.ID, code string) (permissions.Request, error) {
+	if id == "" {
+		r, err := d.store.ByCode(ctx, code)
+		return r, shared.Broken(err)
+	}
+	r, err := d.store.Read(ctx, id)
+	return r, shared.Broken(err)
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
+)
+
+// stops holds who stopped everything.
+type stops struct {
+	*services
+
+	forget   func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
+	stopped  atomic.Pointer[connectors.Stop]
+	unsaved  timing.Signal               // a lock or a stop could not be stored
+	steering sync.Mutex                  // one stop or resume at a time
+	over     chan struct{}               // closed at the next resume; guarded by steering
+	stopping func(context.Context) error // stores a stop that is not stored yet; guarded by steering
+}
+
+func newStops(on *services, forget func(matches func(decisionKey) bool)) *stops {
+	s := &stops{
+		services: on, forget: forget, unsaved: timing.NewSignal(), over: make(chan struct{}),
+		stopping: func(context.Context) error { return nil },
+	}
+	s.noteStop("", time.Time{})
+	return s
+}
+
+// StopAll cancels everything pending, suspends every grant and refuses everything new until Resume. Every person may do
+// that.
+func (s *stops) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
+	who, err := s.Who(id)
+	if err != nil {
+		return 0, err
+	}
+	s.steering.Lock()
+	defer s.steering.Unlock()
+	return s.stopAll(context.WithoutCancel(ctx), who, id.Via) // once begun, a stop completes
+}
+
+// stopAll stops everything. If it cannot be stored it holds nevertheless, and keepLocks retries. The caller holds
+// s.steering.
+func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
+	if s.StoppedBy() == "" || who == directory.OperatorName {
+		s.noteStop(who, time.Time{}) // first: readers of the audit must find it stopped, and cancelling may take long
+	}
+	who = s.StoppedBy() // a second stop completes the first one
+	s.forget(nil)
+	cancelled, err = s.registry.StopAll(ctx, who, via)
+	s.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
+	s.stopping = func(context.Context) error { return nil }
+	saved, at, unread := s.store.StoppedBy(ctx)
+	if saved == who {
+		s.noteStop(who, at)
+	}
+	switch {
+	case err == nil:
+		return cancelled, nil
+	case unread == nil && saved == who:
+		return cancelled, permissions.StopLeft(err.Error())
+	}
+	s.stopping = func(ctx context.Context) error {
+		_, err := s.stopAll(ctx, who, via)
+		return err
+	}
+	s.unsaved.Notify()
+	return cancelled, permissions.StopUnsaved(err.Error())
+}
+
+// Resume ends a stop. It is for the operator and for the person who stopped.
+func (s *stops) Resume(ctx context.Context, id connectors.Identity) error {
+	return s.EndStop(ctx, id, time.Time{})
+}
+
+// EndStop is [Engine.Resume] for the stop that began at a time, unless that is zero; it leaves another stop in force.
+func (s *stops) EndStop(ctx context.Context, id connectors.Identity, at time.Time) error {
+	who, err := s.Who(id)
+	if err != nil {
+		return err
+	}
+	s.steering.Lock()
+	defer s.steering.Unlock()
+	work := context.WithoutCancel(ctx)
+	switch stop := s.Stop(); {
+	case stop.By != "" && stop.By != who && !id.Operator:
+		return permissions.NotYours()
+	case !at.IsZero() && !stop.At.Equal(at):
+		return permissions.OtherStop()
+	}
+	if err := s.stopping(work); err != nil {
+		return err
+	}
+	if err := s.store.Resume(work, who, id.Via, id.Operator, s.clock.Stamp()); err != nil {
+		return shared.Broken(err)
+	}
+	s.registry.Halt("")
+	s.noteStop("", time.Time{})
+	close(s.over)
+	s.over = make(chan struct{})
+	s.log.Warn("resumed", "by", who, "via", id.Via)
+	return nil
+}
+
+// StoppedBy returns who stopped everything, or empty.
+func (s *stops) StoppedBy() string { return s.Stop().By }
+
+// Stop is the stop in force.
+func (s *stops) Stop() connectors.Stop { return *s.stopped.Load() }
+
+// noteStop records the stop in force. The caller holds the lock of stops, once the engine runs.
+func (s *stops) noteStop(by string, at time.Time) {
+	s.stopped.Store(&connectors.Stop{By: by, At: at, Over: s.over})
+}

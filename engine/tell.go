@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// tellingsPerMinute and tellingsPerHour limit the notices of a caller, separately for hook events and for its own
+	// messages.
+	tellingsPerMinute, tellingsPerHour = 10, 60
+	// mostUntold bounds the unsent notices of a caller.
+	mostUntold = 20
+)
+
+// Tell stores a caller's message to a person and returns that person's name. It asks nothing and decides nothing. An
+// empty name means the caller's owner; another person must be the owner or be named by a route for the caller. A notice
+// that an agent waits is dropped while a request of its session is pending, since the prompt says so.
+//
+// The notice is sent as soon as a channel accepts it and the person's quiet hours are over.
+func (e *Engine) Tell(
+	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
+) (person string, err error) {
+	if caller.Name == permissions.Anonymous {
+		return "", permissions.TokenNeeded()
+	}
+	if err := t.Validate(about); err != nil {
+		return "", permissions.Invalid(err)
+	}
+	if by := e.StoppedBy(); by != "" {
+		return "", permissions.Stopped(by)
+	}
+	s := e.Settings()
+	p, err := s.Listener(caller, to)
+	if err != nil {
+		return "", err
+	}
+	if err := e.Hearing(p); err != nil {
+		return "", err
+	}
+	work, done := shared.Noting(ctx)
+	defer done()
+	if about == permissions.AboutWaits && t.Session != "" {
+		pending, err := e.store.PendingOfSession(work, caller.Name, t.Session)
+		if err != nil || len(pending) > 0 {
+			return p.Name, shared.Broken(err)
+		}
+	}
+	if wait := e.tellsTooMuch(caller, about); wait > 0 {
+		return "", permissions.TooMuchTold(wait)
+	}
+	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), Told: t}, mostUntold)
+	if err != nil {
+		return "", shared.Broken(err)
+	}
+	e.log.Info("notice accepted from a caller", "caller", caller.Name, "to", p.Name, "about", about)
+	e.registry.NotifyNotices()
+	return p.Name, nil
+}
+
+// tellsTooMuch takes one token from the caller's limits, or returns how long until there is one.
+func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
+	kind := "events"
+	if about == permissions.AboutSays {
+		kind = "words"
+	}
+	var taken []reservation
+	for _, b := range []struct {
+		most int
+		per  time.Duration
+	}{{tellingsPerMinute, time.Minute}, {tellingsPerHour, time.Hour}} {
+		one, wait := e.take(limiter(e, e.tellings, [2]string{whole(caller), kind + b.per.String()}, b.most, b.per), 1)
+		if wait > 0 {
+			giveBack(taken)
+			return wait
+		}
+		taken = append(taken, one)
+	}
+	return 0
+}
