@@ -127,10 +127,10 @@ var methods = map[string]method{
 	sdk.ClientMethodFsReadTextFile:           (*client).readFile,
 	sdk.ClientMethodFsWriteTextFile:          (*client).writeFile,
 	sdk.ClientMethodTerminalCreate:           (*client).createTerminal,
-	sdk.ClientMethodTerminalOutput:           (*client).terminalOutput,
-	sdk.ClientMethodTerminalWaitForExit:      (*client).waitForExit,
-	sdk.ClientMethodTerminalKill:             (*client).killTerminal,
-	sdk.ClientMethodTerminalRelease:          (*client).releaseTerminal,
+	sdk.ClientMethodTerminalOutput:           onTerminal((*client).terminalOutput),
+	sdk.ClientMethodTerminalWaitForExit:      onTerminal((*client).waitForExit),
+	sdk.ClientMethodTerminalKill:             onTerminal((*client).killTerminal),
+	sdk.ClientMethodTerminalRelease:          onTerminal((*client).releaseTerminal),
 }
 
 // answer handles a call or notification of the agent. Updates come through [client.update].

@@ -180,31 +180,29 @@ func (c *client) forget(id string) {
 	delete(c.terminals, id)
 }
 
-// terminalIn is the terminal that the parameters name, which are the same for several methods. Those of an earlier turn
-// remain readable.
-func (c *client) terminalIn(params json.RawMessage) (t *terminal, id string, err error) {
-	in, err := decode[sdk.TerminalOutputRequest](params)
-	if err == nil {
-		_, err = c.begun(in.SessionId)
+// onTerminal is a method about the terminal that its parameters name, which are the same for several methods. Those of an
+// earlier turn remain readable.
+func onTerminal(do func(*client, context.Context, *terminal, string) (any, error)) method {
+	return func(c *client, ctx context.Context, params json.RawMessage) (any, error) {
+		in, err := decode[sdk.TerminalOutputRequest](params)
+		if err == nil {
+			_, err = c.begun(in.SessionId)
+		}
+		if err != nil && !errors.Is(err, errOver) {
+			return nil, err
+		}
+		c.mu.Lock()
+		t, ok := c.terminals[in.TerminalId]
+		c.mu.Unlock()
+		if !ok {
+			return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such terminal"})
+		}
+		return do(c, ctx, t, in.TerminalId)
 	}
-	if err != nil && !errors.Is(err, errOver) {
-		return nil, "", err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok := c.terminals[in.TerminalId]
-	if !ok {
-		return nil, "", sdk.NewInvalidParams(map[string]any{"error": "there is no such terminal"})
-	}
-	return t, in.TerminalId, nil
 }
 
 // terminalOutput is terminal/output.
-func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any, error) {
-	t, _, err := c.terminalIn(params)
-	if err != nil {
-		return nil, err
-	}
+func (*client) terminalOutput(_ context.Context, t *terminal, _ string) (any, error) {
 	if !closed(t.done) {
 		return sdk.TerminalOutputResponse{}, nil
 	}
@@ -212,11 +210,7 @@ func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any,
 }
 
 // waitForExit is terminal/wait_for_exit.
-func (c *client) waitForExit(ctx context.Context, params json.RawMessage) (any, error) {
-	t, _, err := c.terminalIn(params)
-	if err != nil {
-		return nil, err
-	}
+func (*client) waitForExit(ctx context.Context, t *terminal, _ string) (any, error) {
 	select {
 	case <-t.done:
 		s := t.status()
@@ -227,21 +221,13 @@ func (c *client) waitForExit(ctx context.Context, params json.RawMessage) (any, 
 }
 
 // killTerminal is terminal/kill: the output stays.
-func (c *client) killTerminal(_ context.Context, params json.RawMessage) (any, error) {
-	t, _, err := c.terminalIn(params)
-	if err != nil {
-		return nil, err
-	}
+func (*client) killTerminal(_ context.Context, t *terminal, _ string) (any, error) {
 	t.cancel()
 	return sdk.KillTerminalResponse{}, nil
 }
 
 // releaseTerminal is terminal/release.
-func (c *client) releaseTerminal(_ context.Context, params json.RawMessage) (any, error) {
-	t, id, err := c.terminalIn(params)
-	if err != nil {
-		return nil, err
-	}
+func (c *client) releaseTerminal(_ context.Context, t *terminal, id string) (any, error) {
 	t.cancel()
 	c.forget(id)
 	return sdk.ReleaseTerminalResponse{}, nil

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os/user"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) configCommand() *cobra.Command {
@@ -112,3 +117,147 @@ func count(n int, one, more string) string {
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
+
+func (c *CLI) checkCommand() *cobra.Command {
+	asJSON, as := false, ""
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Say what is wrong in the configuration and on this machine, line by line, and what would be right",
+		Long: "Say what is wrong in the configuration, line by line, and what would be right: what is written, and the files, folders,\n" +
+			"ports and programs that it names, for the account that will serve. That is the one whose the data directory is, else\n" +
+			"this one; --as names another. What only the unit of a service gives is named as not looked at. Nothing is changed,\n" +
+			"and nobody is called.\n" +
+			"Exit code 1: it would not be served. Of another account than this one, what was found on the machine only warns.",
+		Example: "  daycared config check\n  daycared config check ./config.yaml\n" +
+			"  daycared config check --as daycared /etc/daycared/config.yaml\n  daycared config check --json | jq .findings",
+		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				c.configFlag = args[0]
+			}
+			return c.checkConfig(cmd.Context(), as, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&as, "as", "", "the account that will serve (default: the one whose the data directory is, else this one)")
+	return cmd
+}
+
+// checkReport is the JSON output of config check.
+type checkReport struct {
+	OK       bool      `json:"ok"`   // no errors were found
+	File     string    `json:"file"` // empty: the defaults
+	For      string    `json:"for"`  // the account that runs the daemon
+	Findings []checked `json:"findings"`
+	Blind    []string  `json:"not_looked_at"`
+}
+
+// checked is one finding.
+type checked struct {
+	Severity string `json:"severity"` // error or warning
+	Key      string `json:"key"`      // such as people.0.user; empty: no particular key
+	Where    string `json:"where"`    // the file or the variable
+	Line     int    `json:"line"`     // 0 for a variable
+	Cause    string `json:"cause"`
+	Remedy   string `json:"remedy"`
+}
+
+func (r *checkReport) add(severity string, all ...config.Problem) {
+	for _, p := range all {
+		r.Findings = append(r.Findings, checked{severity, p.Key, p.Where, p.Line, p.Cause(), p.Remedy()})
+		r.OK = r.OK && severity != "error"
+	}
+}
+
+// checkConfig checks a configuration for the account that runs the daemon.
+func (c *CLI) checkConfig(ctx context.Context, as string, asJSON bool) error {
+	r := checkReport{OK: true, Findings: []checked{}, Blind: []string{}}
+	r.File, _ = config.Find(c.configFlag, c.Environ, exists)
+	cfg, err := c.check()
+	var in *inspection
+	if err == nil {
+		if in, err = c.lookFor(ctx, cfg, as); err == nil {
+			err = in.verdict()
+		}
+	}
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	r.add("error", problems...)
+	if in != nil {
+		r.For, r.Blind = in.as.String(), append(r.Blind, in.blind...)
+		r.add("warning", cfg.Warnings...)
+		r.add("warning", in.doubts()...)
+	}
+	switch {
+	case asJSON:
+		if err = c.json(r); !r.OK {
+			err = errors.Join(err, exitCode(permissions.ExitOther))
+		}
+		return err
+	case in == nil:
+		return err
+	}
+	for _, w := range append(cfg.Warnings, in.doubts()...) {
+		c.say("%s", w)
+	}
+	c.say("%s", in.scope())
+	if err != nil {
+		return err
+	}
+	c.callRight(cfg, in)
+	return nil
+}
+
+// lookFor inspects the machine for the given account, otherwise for the one that runs the daemon.
+func (c *CLI) lookFor(ctx context.Context, cfg *config.Config, name string) (*inspection, error) {
+	paths := cfg.Paths(c.UID, c.Environ)
+	if _, err := settings(cfg, paths, c.UID); err != nil {
+		return nil, err
+	}
+	running := c.daemonOf(ctx, paths)
+	as := c.serves(paths, running)
+	if name != "" {
+		known, err := user.Lookup(name)
+		if err != nil {
+			return nil, usage("--as %s: this machine does not know that account", name)
+		}
+		uid, err := strconv.Atoi(known.Uid)
+		if err != nil {
+			return nil, fmt.Errorf("look up the account %q: %w", name, err)
+		}
+		as = accountOf(uid)
+	}
+	return c.inspect(cfg, paths, as, running), nil
+}
+
+// callRight prints that no errors were found, and what was not checked.
+func (c *CLI) callRight(cfg *config.Config, in *inspection) {
+	if cfg.File == "" {
+		fmt.Fprintln(c.Out, "no configuration file: the defaults are in force")
+		return
+	}
+	parts := []string{count(len(cfg.People), "person", "people"), count(len(cfg.Routes), "route", "routes")}
+	if len(cfg.Agents) > 0 {
+		parts = append(parts, count(len(cfg.Agents), "agent", "agents"))
+	}
+	right := "is right"
+	if in.refusal() != nil {
+		right = "is well written, and would hardly be served on this machine"
+	}
+	c.print("%s %s: %s\n", cfg.File, right, strings.Join(parts, ", "))
+	if len(cfg.People) == 0 {
+		fmt.Fprint(c.Out, nobodyNamed)
+	}
+}
+
+// nobodyNamed explains a configuration without people.
+const nobodyNamed = `It names nobody, so the operator is asked: the account that runs the daemon. To name people, write for each
+
+  people:
+    - name: fay       # on cards and in commands
+      user: fay       # the account that they have on this machine
+  routes:
+    - ask: [fay]      # put everything to them
+`

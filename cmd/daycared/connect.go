@@ -287,28 +287,26 @@ func look(f connect.File) (settingsFile, error) {
 // backup is the path of the backup.
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
-// isOwn fails where symlinks lead a settings file to another account's file or folder: that account could have root write there.
-func (s settingsFile) isOwn(uid int) error {
-	if s.path == s.Path || s.path == s.Or {
-		return nil
+// lookOwn is look. It fails where symlinks lead to another account's file or folder: that account could have root write there.
+func lookOwn(f connect.File, uid int) (settingsFile, error) {
+	s, err := look(f)
+	if err != nil || s.path == s.Path || s.path == s.Or {
+		return s, err
 	}
 	for _, at := range []string{s.path, filepath.Dir(s.path)} {
 		if info, err := os.Stat(at); err != nil || ownerOf(info) != uid {
-			return fmt.Errorf("%s leads to %s, and %s is another account's; nothing was written: replace the symlink by a file of your own",
+			return s, fmt.Errorf("%s leads to %s, and %s is another account's; nothing was written: replace the symlink by a file of your own",
 				s.Path, s.path, at)
 		}
 	}
-	return nil
+	return s, nil
 }
 
 // connectTo installs the settings of an agent. All files are checked before the first is written.
 func (c *CLI) connectTo(ctx context.Context, a connect.Agent, told *connection) error {
 	var changes []func() (connectedFile, error)
 	for _, f := range a.Files {
-		s, err := look(f)
-		if err == nil {
-			err = s.isOwn(c.UID)
-		}
+		s, err := lookOwn(f, c.UID)
 		if err != nil {
 			return err
 		}
@@ -416,10 +414,7 @@ func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) e
 		_ = os.Remove(a.Loaded) // it may not exist
 	}
 	for _, f := range a.Files {
-		s, err := look(f)
-		if err == nil {
-			err = s.isOwn(c.UID)
-		}
+		s, err := lookOwn(f, c.UID)
 		if err != nil {
 			return err
 		}

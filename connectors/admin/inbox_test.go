@@ -28,7 +28,10 @@ type opened struct {
 
 func open(t *testing.T, c *admin.Client) *opened {
 	t.Helper()
-	o := &opened{seen: map[permissions.ID]bool{}, told: make(chan permissions.RequestView, 5000), lost: make(chan error, 10), back: make(chan struct{}, 10)}
+	o := &opened{
+		seen: map[permissions.ID]bool{}, told: make(chan permissions.RequestView, 5000), lost: make(chan error, 10),
+		back: make(chan struct{}, 10),
+	}
 	c.Lost = func(err error) { o.lost <- err }
 	c.Back = func() { o.back <- struct{}{} }
 	ctx, cancel := context.WithCancel(context.Background())

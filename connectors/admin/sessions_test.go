@@ -149,7 +149,8 @@ func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 		}
 	}
 	one, err := fay.Session(t.Context(), "1")
-	if want := wire.FromSitting(permissions.SessionView{Session: begun("1", "fay", false)}); err != nil || one.ID != want.ID || !one.Started.Equal(*want.Started) {
+	want := wire.FromSitting(permissions.SessionView{Session: begun("1", "fay", false)})
+	if err != nil || one.ID != want.ID || !one.Started.Equal(*want.Started) {
 		t.Errorf("%+v, %v", one, err)
 	}
 	if _, err := fay.Session(t.Context(), "2"); !isRefusal(err, permissions.CodeUnknown) {

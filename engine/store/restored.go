@@ -76,7 +76,7 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			if err := t.exec(ctx, countOpening, l.opens); err == nil && s.newKey != "" {
+			if err = t.exec(ctx, countOpening, l.opens); err == nil && s.newKey != "" {
 				err = cmp.Or(s.sealAll(ctx, t), sealIdentity(ctx, t, s.seals))
 			}
 		case m != nil && !announced:

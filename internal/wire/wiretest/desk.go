@@ -55,7 +55,7 @@ func NewDesk(t testing.TB, more ...connectors.Connector) *Desk {
 	d := NewIdleDesk(t, more...)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = d.Engine.Run(ctx) })
+	running.Go(func() { _ = d.Run(ctx) })
 	t.Cleanup(func() {
 		stop()
 		running.Wait()
@@ -206,7 +206,7 @@ func (d *Desk) Deliver(t testing.TB, id permissions.ID) {
 
 // Waiters is how many calls wait for a request.
 func (d *Desk) Waiters(id permissions.ID) int {
-	s, _ := d.Engine.View(context.Background(), permissions.Request{ID: id, State: permissions.Pending})
+	s, _ := d.View(context.Background(), permissions.Request{ID: id, State: permissions.Pending})
 	return s.Waiting
 }
 
