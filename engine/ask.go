@@ -177,7 +177,7 @@ func (e *Engine) leave(ctx context.Context, w *registry.Waiter, name string, cau
 		w.LeaveSoon(leaveGrace)
 	}
 	if late && name == "" && r.Hook != "" {
-		if err := e.regret(work, r.ID, unfollowedFor); err != nil {
+		if err := e.scheduleCancel(work, r.ID, unfollowedFor); err != nil {
 			return r, err
 		}
 	}

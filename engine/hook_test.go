@@ -352,28 +352,28 @@ func TestRecall(t *testing.T) {
 	q.Agent, q.Claimed = "claude-code", true
 	done := st.ask(t.Context(), q)
 	st.shown(m, 1)
-	moot := permissions.Recall{Session: "s1", Agent: "claude-code", Via: permissions.ViaKeyboard}
+	recall := permissions.Recall{Session: "s1", Agent: "claude-code", Via: permissions.ViaKeyboard}
 	for name, c := range map[string]struct {
 		caller permissions.Caller
-		moot   permissions.Recall
+		recall permissions.Recall
 		want   int
 	}{
-		"another caller":  {permissions.CallerUID(askerUID + 1), moot, 0},
+		"another caller":  {permissions.CallerUID(askerUID + 1), recall, 0},
 		"another session": {self, permissions.Recall{Session: "s2", Agent: "claude-code", Via: permissions.ViaKeyboard}, 0},
 		"another agent":   {self, permissions.Recall{Session: "s1", Agent: "codex", Via: permissions.ViaKeyboard}, 0},
 		"another call": {self, permissions.Recall{
 			Session: "s1", Agent: "claude-code", Tool: "Bash", Input: []byte(`{"command":"pwd"}`), Via: permissions.ViaKeyboard,
 		}, 0},
 	} {
-		if n, err := st.Recall(t.Context(), c.caller, c.moot); n != c.want || err != nil {
+		if n, err := st.Recall(t.Context(), c.caller, c.recall); n != c.want || err != nil {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 	}
 	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
-	if _, err := st.Recall(t.Context(), nobody, moot); permissions.CodeOf(err) != permissions.CodeToken {
+	if _, err := st.Recall(t.Context(), nobody, recall); permissions.CodeOf(err) != permissions.CodeToken {
 		t.Errorf("nobody in particular: %v", err)
 	}
-	if n, err := st.Recall(t.Context(), self, moot); n != 1 || err != nil {
+	if n, err := st.Recall(t.Context(), self, recall); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	if r := st.get(done); r.State != permissions.Cancelled || r.DecidedVia != permissions.ViaKeyboard || r.DecidedBy != "" {

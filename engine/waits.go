@@ -17,9 +17,9 @@ import (
 type waits struct {
 	*services
 
-	mu        sync.Mutex
-	regrets   map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see Regret
-	regretted timing.Signal                // regrets has a new entry
+	mu              sync.Mutex
+	cancelAt        map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see Regret
+	cancelScheduled timing.Signal                // cancelAt has a new entry
 }
 
 // Regret withdraws a request of this caller after a delay, because a call for it was cancelled, unless the same is asked
@@ -32,22 +32,22 @@ func (g *waits) Regret(
 		return permissions.RequestView{}, err
 	}
 	if r.State == permissions.Pending {
-		if err := g.regret(ctx, id, after); err != nil {
+		if err := g.scheduleCancel(ctx, id, after); err != nil {
 			return permissions.RequestView{}, err
 		}
 	}
 	return g.View(ctx, r)
 }
 
-func (g *waits) regret(ctx context.Context, id permissions.ID, after time.Duration) error {
+func (g *waits) scheduleCancel(ctx context.Context, id permissions.ID, after time.Duration) error {
 	until := g.clock.Now().Add(after)
 	if err := g.store.KeepWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled, Until: until}); err != nil {
 		return shared.Broken(err)
 	}
 	g.mu.Lock()
-	g.regrets[id] = until
+	g.cancelAt[id] = until
 	g.mu.Unlock()
-	g.regretted.Notify()
+	g.cancelScheduled.Notify()
 	return nil
 }
 
@@ -107,9 +107,9 @@ func (g *waits) readWaits(ctx context.Context) error {
 	for _, w := range kept {
 		switch w.Kind {
 		case permissions.WaitCancelled:
-			g.regrets[w.Request] = w.Until
+			g.cancelAt[w.Request] = w.Until
 			if w.Until.Before(soonest) {
-				g.regrets[w.Request] = soonest
+				g.cancelAt[w.Request] = soonest
 			}
 		case permissions.WaitDialog:
 			g.registry.Hold(w.Request, true)
@@ -122,10 +122,10 @@ func (g *waits) readWaits(ctx context.Context) error {
 // rejoined deletes the record of a cancelled call, since the same is asked again.
 func (g *waits) rejoined(ctx context.Context, id permissions.ID) {
 	g.mu.Lock()
-	_, regretted := g.regrets[id]
-	delete(g.regrets, id)
+	_, scheduled := g.cancelAt[id]
+	delete(g.cancelAt, id)
 	g.mu.Unlock()
-	if !regretted {
+	if !scheduled {
 		return
 	}
 	if err := g.store.DropWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled}); err != nil {
@@ -139,7 +139,7 @@ func (g *waits) carryOut(ctx context.Context) error {
 		nap := shared.RetryDelay
 		now := g.clock.Now()
 		g.mu.Lock()
-		all := maps.Clone(g.regrets)
+		all := maps.Clone(g.cancelAt)
 		g.mu.Unlock()
 		for _, id := range slices.Sorted(maps.Keys(all)) {
 			if left := all[id].Sub(now); left > 0 {
@@ -152,7 +152,7 @@ func (g *waits) carryOut(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-g.regretted:
+		case <-g.cancelScheduled:
 		case <-time.After(nap):
 		}
 	}

@@ -114,12 +114,12 @@ const (
 func (s *Server) leave(about question, l abandonedCall, cancelled func() bool) {
 	s.left.add(about, l) // first, so that a concurrent cancellation finds it
 	if cancelled() {
-		s.regret(l)
+		s.scheduleCancel(l)
 	}
 }
 
-// regret schedules the withdrawal of a cancelled call's request; a repeated question prevents it.
-func (s *Server) regret(l abandonedCall) {
+// scheduleCancel schedules the withdrawal of a cancelled call's request; a repeated question prevents it.
+func (s *Server) scheduleCancel(l abandonedCall) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()
 	if _, err := s.o.Desk.Regret(ctx, l.caller, l.id, s.o.Regret); err != nil {
@@ -138,7 +138,7 @@ type heard struct {
 func (s *Server) hearCancelled(caller, message string) {
 	s.heard.hear(caller, message)
 	for _, l := range s.left.of(caller, message, together) {
-		s.regret(l)
+		s.scheduleCancel(l)
 	}
 }
 

@@ -35,8 +35,8 @@ type connection struct {
 }
 
 type answer struct {
-	about  question
-	leaver abandonedCall
+	about question
+	call  abandonedCall
 }
 
 // answered records an answer that is being sent.
@@ -102,7 +102,7 @@ func (s *Server) undelivered(v *connection) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, a := range v.answers {
-		s.left.add(a.about, a.leaver)
+		s.left.add(a.about, a.call)
 	}
 }
 

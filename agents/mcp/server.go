@@ -121,13 +121,13 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		}
 		return err == nil, nil
 	})
-	visit := &connection{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
+	conn := &connection{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
 			defer context.AfterFunc(running, end)() // the library would wait for pending calls
-			return next(context.WithValue(ctx, connectionKey{}, visit), method, r)
+			return next(context.WithValue(ctx, connectionKey{}, conn), method, r)
 		}
 	})
 	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: locked, MaxLineLength: mostBody})

@@ -367,7 +367,7 @@ func (c *CLI) serves(paths config.Paths, running *admin.Status) account {
 // configuration, or if it refuses this account. In the last case its sockets and port are not checked.
 func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 	s, err := c.status(ctx)
-	c.stranger = errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours
+	c.statusRefused = errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours
 	if err != nil || s.DataDir != paths.DataDir && s.AdminSocket != paths.AdminSocket {
 		return nil
 	}

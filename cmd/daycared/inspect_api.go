@@ -66,7 +66,7 @@ func (in *inspection) listened(address string, err error) {
 // locked reports whether a daemon runs that does not report its status: another process holds this data directory, or the daemon
 // refuses this account.
 func (in *inspection) locked() bool {
-	if in.cli.stranger {
+	if in.cli.statusRefused {
 		return true
 	}
 	by, held := heldBy(in.paths.DataDir)

@@ -47,9 +47,9 @@ type CLI struct {
 	configFlag, socketFlag, tokenFlag string // of the command being run
 	urlFlag, proxyFlag, caFlag        string
 
-	whence   map[string]string // what determined a socket's path, by path; see places
-	warned   bool              // the error of the configuration was printed
-	stranger bool              // the daemon's status was refused to this account
+	whence        map[string]string // what determined a socket's path, by path; see places
+	warned        bool              // the error of the configuration was printed
+	statusRefused bool              // the daemon's status was refused to this account
 }
 
 // Run executes one command line and returns its exit code.

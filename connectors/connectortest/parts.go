@@ -101,9 +101,9 @@ func callByCall(t *testing.T, b *bench) {
 	}
 }
 
-// stranger has somebody try who is not asked: another account where the channel has any, and else the person at a
+// unknownAccount has somebody try who is not asked: another account where the channel has any, and else the person at a
 // request that is not theirs.
-func stranger(t *testing.T, b *bench) {
+func unknownAccount(t *testing.T, b *bench) {
 	if b.Stranger != nil {
 		p, _ := b.send(t, permissions.KindPermission, nil)
 		b.Stranger(t, p)

@@ -56,7 +56,7 @@ func Run(t *testing.T, start Start, left ...goleak.Option) {
 		{"high risk takes a second yes", highRiskTwice},
 		{"a step call by call", callByCall},
 		{"answers in text", texts},
-		{"a stranger changes nothing", stranger},
+		{"a stranger changes nothing", unknownAccount},
 		{"a refusal is told", refusalTold},
 		{"settled elsewhere", settledElsewhere},
 		{"a late answer changes nothing", lateAnswer},

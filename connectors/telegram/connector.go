@@ -58,8 +58,8 @@ type Connector struct {
 	links *links
 	lost  connectors.LostAccounts // people who have to press Start
 
-	strangers connectors.OncePerDay[int64] // unknown accounts reported to the owner
-	pointed   connectors.OncePerDay[int64] // people told that commands are for private chats
+	reportedSenders connectors.OncePerDay[int64] // unknown accounts reported to the owner
+	pointed         connectors.OncePerDay[int64] // people told that commands are for private chats
 
 	work  sync.WaitGroup // background sends: toasts, replies
 	wrote chan int64     // chats of configured people, for the menu

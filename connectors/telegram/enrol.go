@@ -90,7 +90,7 @@ func (d *handler) arrive(ctx context.Context, m *message, code string) {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
 		return
 	}
-	if d.links.Wrong(address(m.From.ID)) && d.pace.strangers.Allow() {
+	if d.links.Wrong(address(m.From.ID)) && d.pace.unknownReplies.Allow() {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, toLate) })
 	}
 }

@@ -33,8 +33,8 @@ const (
 	fingers, cards, edits, replies, typing = 9, 8, 3, 2, 1
 
 	// Replies to unknown accounts have the priority of typing and a limit of their own; those above it are dropped.
-	strangersEvery = time.Second / 5
-	strangersMost  = 10
+	unknownReplyEvery = time.Second / 5
+	unknownReplyBurst = 10
 
 	giveWay = 200 * time.Millisecond // head start of an edit that has room again
 
@@ -46,8 +46,8 @@ const (
 type pace struct {
 	overall *connectors.FairLimiter // by chat
 	talk    *rate.Limiter           // extra limit of agent messages
-	// strangers is the extra limit of replies to unknown accounts.
-	strangers *rate.Limiter
+	// unknownReplies is the extra limit of replies to unknown accounts.
+	unknownReplies *rate.Limiter
 
 	mu     sync.Mutex
 	until  time.Time // nothing is sent before this time
@@ -67,7 +67,7 @@ type lane struct {
 func newPace() *pace {
 	return &pace{
 		overall: connectors.NewFairLimiter(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
-		strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersMost), chats: map[int64]*lane{},
+		unknownReplies: rate.NewLimiter(rate.Every(unknownReplyEvery), unknownReplyBurst), chats: map[int64]*lane{},
 	}
 }
 

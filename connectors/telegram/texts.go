@@ -27,7 +27,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 	id := identity(m.From.ID)
 	who, err := d.in.Person(id)
 	if err != nil {
-		return d.stranger(ctx, m, err)
+		return d.unknownSender(ctx, m, err)
 	}
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := d.wanted(m); {
@@ -59,8 +59,8 @@ func (d *handler) unheard(ctx context.Context, m *message, what string) error {
 	return err
 }
 
-// stranger answers an unknown account once a day and reports it to the owner. A locked person is told that they are locked.
-func (d *handler) stranger(ctx context.Context, m *message, why error) error {
+// unknownSender answers an unknown account once a day and reports it to the owner. A locked person is told that they are locked.
+func (d *handler) unknownSender(ctx context.Context, m *message, why error) error {
 	words := toStranger(m.From.ID)
 	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
 		words = refusal.Text
@@ -69,7 +69,7 @@ func (d *handler) stranger(ctx context.Context, m *message, why error) error {
 	if noted {
 		d.log.Info("message from an unknown account", "telegram", m.From.ID)
 	}
-	if noted && d.pace.strangers.Allow() {
+	if noted && d.pace.unknownReplies.Allow() {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, words) })
 	}
 	return err
@@ -91,7 +91,7 @@ func (d *handler) noteTapOfUnknown(ctx context.Context, u *user) {
 
 // noteStranger reports an account to the owner, once a day for this key, and returns whether it did.
 func (d *handler) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
-	return d.strangers.Do(key, d.now(), func() error {
+	return d.reportedSenders.Do(key, d.now(), func() error {
 		return d.in.NoteUnknownSender(ctx, permissions.UnknownSender{Via: Name, Account: address(u.ID), Name: claimed(u)})
 	})
 }

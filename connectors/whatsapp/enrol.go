@@ -38,7 +38,7 @@ func (d *handler) arrive(ctx context.Context, from sender, name, code string) er
 		return nil
 	}
 	if _, err := d.in.Person(from.identity()); err != nil {
-		return d.stranger(ctx, from, name)
+		return d.unknownSender(ctx, from, name)
 	}
 	if d.book.Wrong(from.number) {
 		d.book.Write(from.number, "This code does not work: it was used already, its ten minutes are over, or it never was one. "+

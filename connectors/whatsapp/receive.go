@@ -73,7 +73,7 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	id := from.identity()
 	who, err := d.in.Person(id)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
-		return d.stranger(ctx, from, name)
+		return d.unknownSender(ctx, from, name)
 	}
 	if err != nil {
 		return err
@@ -144,11 +144,11 @@ func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did 
 	}
 }
 
-// stranger records an unknown account for the owner. It is never answered: an account that writes to people who do not
+// unknownSender records an unknown account for the owner. It is never answered: an account that writes to people who do not
 // expect it gets banned.
-func (d *handler) stranger(ctx context.Context, from sender, name string) error {
+func (d *handler) unknownSender(ctx context.Context, from sender, name string) error {
 	claimed := []rune(name)
-	noted, err := d.strangers.Do(from.number, d.now(), func() error {
+	noted, err := d.reportedSenders.Do(from.number, d.now(), func() error {
 		return d.in.NoteUnknownSender(ctx, permissions.UnknownSender{
 			Via: Name, Account: from.number, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
 		})

@@ -138,7 +138,7 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) err
 	if known, _ := c.ends.Get(r); known == words {
 		return nil
 	}
-	if err := c.add(ctx, ref{r.number, newID("")}, edits, c.saying(r.number, loose(words), r.id, true)); err != nil {
+	if err := c.add(ctx, ref{r.number, newID("")}, edits, c.textMessage(r.number, loose(words), r.id, true)); err != nil {
 		return c.failed(p.To, err)
 	}
 	c.ends.Add(r, words)
@@ -161,17 +161,17 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 		}
 	}
 	words := fence + fenced(strings.Join(rows, "\n")) + fence
-	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, c.saying(n.To.Addresses[Name], words, about, true)))
+	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, c.textMessage(n.To.Addresses[Name], words, about, true)))
 }
 
 // say sends a text under an id that was allocated for it, so that retries send one message. Unless about is empty it
 // replies to that message, which is ours or theirs.
 func (c *Connector) say(ctx context.Context, to ref, words, about string, ours bool) error {
-	return c.add(ctx, to, replies, c.saying(to.number, words, about, ours))
+	return c.add(ctx, to, replies, c.textMessage(to.number, words, about, ours))
 }
 
-// saying makes the message of say.
-func (c *Connector) saying(number, words, about string, ours bool) *waE2E.Message {
+// textMessage makes the message of say.
+func (c *Connector) textMessage(number, words, about string, ours bool) *waE2E.Message {
 	m := text(words)
 	if about != "" {
 		participant := address(number)

@@ -75,7 +75,7 @@ type Connector struct {
 	unreadable *lru.Cache[string, bool]      // ids of received messages that are not decrypted yet
 	dates      *lru.Cache[string, time.Time] // WhatsApp's time of our messages, by id
 
-	strangers connectors.OncePerDay[string] // unknown accounts reported to the owner
+	reportedSenders connectors.OncePerDay[string] // unknown accounts reported to the owner
 
 	mu    sync.Mutex
 	under map[string]func() // called when a phone receives a message that is being sent, by id

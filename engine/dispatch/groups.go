@@ -36,13 +36,13 @@ func (d *Dispatch) Groups(ctx context.Context) ([]connectors.Group, error) {
 // RenameGroup records that a group has another id now, which also applies to routes with the old one, and refreshes its
 // prompts.
 func (d *Dispatch) RenameGroup(ctx context.Context, was, now string) error {
-	hall, via := connectors.GroupChannel(nil), ""
+	channel, via := connectors.GroupChannel(nil), ""
 	for _, c := range d.dispatchers {
 		if h, is := c.connector.(connectors.GroupChannel); is && h.IsGroup(now) {
-			hall, via = h, c.connector.Name()
+			channel, via = h, c.connector.Name()
 		}
 	}
-	if hall == nil || was == now || d.groupNow(now) == was {
+	if channel == nil || was == now || d.groupNow(now) == was {
 		return nil
 	}
 	news, err := d.store.RenameGroup(ctx, permissions.GroupRename{Was: was, Now: now, At: d.clock.Stamp()}, via)

@@ -115,15 +115,15 @@ func (d *Dispatch) planFor(
 			had[c.Connector], live[c.Connector] = c, c.Failed == ""
 		}
 	}
-	hall, there, first := d.groupChannel(p, r, have)
+	groupVia, there, first := d.groupChannel(p, r, have)
 	if first {
-		shared := d.copyFor(p, r, hall, r.Group)
+		shared := d.copyFor(p, r, groupVia, r.Group)
 		shared.Since = shared.Since.Add(ahead(r))
 		more = append(more, shared)
 	}
 	add := func(c connectors.Connector) bool {
 		name := c.Name()
-		if there && name == hall {
+		if there && name == groupVia {
 			return true
 		}
 		if old, tried := had[name]; tried {
@@ -151,7 +151,7 @@ func (d *Dispatch) planFor(
 			break
 		}
 	}
-	if len(p.Via) > 0 && (len(had) > 0 || hall != "" && !first) {
+	if len(p.Via) > 0 && (len(had) > 0 || groupVia != "" && !first) {
 		return more, why // only the screens were served
 	}
 	for _, c := range d.dispatchers {

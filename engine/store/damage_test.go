@@ -108,24 +108,24 @@ func TestAGrantThatIsOverAndCannotBeReadEndsByItself(t *testing.T) {
 func TestNothingIsWrittenWhereATriggerCouldUndoIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		trigger string
-		do      func(t *testing.T, o *inhabited) error
+		do      func(t *testing.T, o *populatedStore) error
 	}{
-		"A6/a stop": {"BEFORE UPDATE ON meta BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *inhabited) error {
+		"A6/a stop": {"BEFORE UPDATE ON meta BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
 			_, err := o.Stop(t.Context(), "op", "cli", time.Now())
 			return err
 		}},
 		"A6/a stop, undone afterwards": {"AFTER UPDATE ON meta WHEN NEW.stopped_by <> '' BEGIN UPDATE meta SET stopped_by = ''",
-			func(t *testing.T, o *inhabited) error {
+			func(t *testing.T, o *populatedStore) error {
 				_, err := o.Stop(t.Context(), "op", "cli", time.Now())
 				return err
 			}},
-		"A8/a lock": {"BEFORE INSERT ON locks BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *inhabited) error {
+		"A8/a lock": {"BEFORE INSERT ON locks BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
 			return locked(t, o.Store, permissions.PersonLocked)
 		}},
-		"G2/a token": {"BEFORE INSERT ON tokens BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *inhabited) error {
+		"G2/a token": {"BEFORE INSERT ON tokens BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
 			return o.AddToken(t.Context(), permissions.Token{ID: "T2", Name: "x", Hash: permissions.Digest{8}}, "op", "cli")
 		}},
-		"A7/a vote": {"BEFORE INSERT ON votes BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *inhabited) error {
+		"A7/a vote": {"BEFORE INSERT ON votes BEGIN SELECT raise(IGNORE)", func(t *testing.T, o *populatedStore) error {
 			_, err := o.Apply(t.Context(), o.waiting.ID, fayAllows())
 			return err
 		}},

@@ -28,7 +28,7 @@ func logged(t *testing.T, path string) (*Store, *bytes.Buffer) {
 }
 
 // open lists what opens something in a store, and who is shut out.
-func (o *inhabited) open(t *testing.T) string {
+func (o *populatedStore) open(t *testing.T) string {
 	t.Helper()
 	by, _, err := o.StoppedBy(t.Context())
 	if err != nil {
@@ -65,7 +65,7 @@ func (o *inhabited) open(t *testing.T) string {
 }
 
 // putBack runs happens, then restores the tables to their earlier content.
-func (o *inhabited) putBack(t *testing.T, tables []string, happens func() error) {
+func (o *populatedStore) putBack(t *testing.T, tables []string, happens func() error) {
 	t.Helper()
 	for _, table := range tables {
 		meddle(t, o.Store, "CREATE TABLE kept.earlier_"+table+" AS SELECT * FROM "+table)
@@ -98,51 +98,51 @@ func TestARowThatWasPutBackOpensNothingAtTheNextStart(t *testing.T) {
 	at := time.Now()
 	for name, c := range map[string]struct {
 		tables string
-		first  func(t *testing.T, o *inhabited) error
-		then   func(t *testing.T, o *inhabited) error
+		first  func(t *testing.T, o *populatedStore) error
+		then   func(t *testing.T, o *populatedStore) error
 		want   string
 	}{
-		"A7/a grant that was revoked": {"grants", nil, func(t *testing.T, o *inhabited) error {
+		"A7/a grant that was revoked": {"grants", nil, func(t *testing.T, o *populatedStore) error {
 			_, err := o.Revoke(t.Context(), o.grant(t), "op", "cli", at, 1)
 			return err
 		}, "token, pairing"},
-		"A7/a grant that is over": {"grants", nil, func(t *testing.T, o *inhabited) error {
+		"A7/a grant that is over": {"grants", nil, func(t *testing.T, o *populatedStore) error {
 			_, err := o.EndGrantsNow(t.Context(), []permissions.ID{o.grant(t)}, at)
 			return err
 		}, "token, pairing"},
-		"G2/a token that was revoked": {"tokens", nil, func(t *testing.T, o *inhabited) error {
+		"G2/a token that was revoked": {"tokens", nil, func(t *testing.T, o *populatedStore) error {
 			_, err := o.RevokeToken(t.Context(), "ci", "op", "cli", at)
 			return err
 		}, "grant, pairing"},
-		"A2/an account that was unpaired": {"pairings", nil, func(t *testing.T, o *inhabited) error {
+		"A2/an account that was unpaired": {"pairings", nil, func(t *testing.T, o *populatedStore) error {
 			_, err := o.Unpair(t.Context(), "fay", "telegram", "op", "cli", at)
 			return err
 		}, "grant, token"},
-		"A2/an account in whose place is another": {"pairings", nil, func(t *testing.T, o *inhabited) error {
+		"A2/an account in whose place is another": {"pairings", nil, func(t *testing.T, o *populatedStore) error {
 			_, err := o.Pair(t.Context(), permissions.Pairing{Person: "fay", Via: "telegram", Address: "2", PairedAt: at}, "op", "cli")
 			return err
 		}, "grant, token"},
-		"A6/a stop": {"meta", nil, func(t *testing.T, o *inhabited) error {
+		"A6/a stop": {"meta", nil, func(t *testing.T, o *populatedStore) error {
 			_, err := o.Stop(t.Context(), "sam", "cli", at)
 			return err
 		}, "grant, token, pairing, stopped by sam"},
-		"A6/the operator's stop": {"meta", func(t *testing.T, o *inhabited) error {
+		"A6/the operator's stop": {"meta", func(t *testing.T, o *populatedStore) error {
 			_, err := o.Stop(t.Context(), "sam", "cli", at)
 			return err
-		}, func(t *testing.T, o *inhabited) error {
+		}, func(t *testing.T, o *populatedStore) error {
 			_, err := o.Stop(t.Context(), "operator", "cli", at)
 			return err
 		}, "grant, token, pairing, stopped by operator"},
-		"A8/a lock": {"meta locks", nil, func(t *testing.T, o *inhabited) error {
+		"A8/a lock": {"meta locks", nil, func(t *testing.T, o *populatedStore) error {
 			return locked(t, o.Store, permissions.PersonLocked)
 		}, "grant, token, pairing, fay locked [telegram:1] []"},
-		"A8/a lock that somebody agreed to end": {"meta locks", func(t *testing.T, o *inhabited) error {
+		"A8/a lock that somebody agreed to end": {"meta locks", func(t *testing.T, o *populatedStore) error {
 			l := permissions.Lock{Person: "fay", Accounts: []string{"telegram:1", "uid:7"}, At: at, By: "sam", Unlocking: []string{"kim"}}
 			return o.PutLock(t.Context(), l, l.Record(permissions.UnlockAsked, "kim", "cli", at))
-		}, func(t *testing.T, o *inhabited) error {
+		}, func(t *testing.T, o *populatedStore) error {
 			return locked(t, o.Store, permissions.PersonLocked)
 		}, "grant, token, pairing, fay locked [telegram:1] []"},
-		"A2/an account that was suspended": {"meta suspensions", nil, func(t *testing.T, o *inhabited) error {
+		"A2/an account that was suspended": {"meta suspensions", nil, func(t *testing.T, o *populatedStore) error {
 			return o.Suspend(t.Context(), "whatsapp", "+491", "sam", at)
 		}, "grant, token, pairing, +491 suspended"},
 	} {
@@ -175,7 +175,7 @@ func TestARowThatWasPutBackOpensNothingAtTheNextStart(t *testing.T) {
 }
 
 // grant is the id of the one in force.
-func (o *inhabited) grant(t *testing.T) permissions.ID {
+func (o *populatedStore) grant(t *testing.T) permissions.ID {
 	t.Helper()
 	held, err := o.Grants(t.Context(), "uid:1000", time.Now())
 	if err != nil || len(held) != 1 {
@@ -185,7 +185,7 @@ func (o *inhabited) grant(t *testing.T) permissions.ID {
 }
 
 // restoredFrom restores a backup of the store, and returns the path of the replaced one.
-func (o *inhabited) restoredFrom(t *testing.T) (backup string) {
+func (o *populatedStore) restoredFrom(t *testing.T) (backup string) {
 	t.Helper()
 	backup = filepath.Join(t.TempDir(), "backup.db")
 	if _, err := Backup(t.Context(), options(o.path), backup); err != nil {
@@ -315,13 +315,13 @@ func TestAnApprovalThatWasPutBackIsNotUsed(t *testing.T) {
 // TestVerifyFindsWhatHappenedTwice: a request ends once, and is used or revoked once, whatever its row says.
 func TestVerifyFindsWhatHappenedTwice(t *testing.T) {
 	for name, c := range map[string]struct {
-		of   func(o *inhabited) permissions.Request
+		of   func(o *populatedStore) permissions.Request
 		what permissions.Type
 	}{
-		"A5/it was denied, and is approved":  {func(o *inhabited) permissions.Request { return o.denied }, permissions.RequestSettled},
-		"A7/it is used again":                {func(o *inhabited) permissions.Request { return o.used }, permissions.RequestUsed},
-		"A7/what was used is taken back":     {func(o *inhabited) permissions.Request { return o.used }, permissions.RequestVoided},
-		"A7/what was not used is used twice": {func(o *inhabited) permissions.Request { return o.approved }, permissions.RequestUsed},
+		"A5/it was denied, and is approved":  {func(o *populatedStore) permissions.Request { return o.denied }, permissions.RequestSettled},
+		"A7/it is used again":                {func(o *populatedStore) permissions.Request { return o.used }, permissions.RequestUsed},
+		"A7/what was used is taken back":     {func(o *populatedStore) permissions.Request { return o.used }, permissions.RequestVoided},
+		"A7/what was not used is used twice": {func(o *populatedStore) permissions.Request { return o.approved }, permissions.RequestUsed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -399,9 +399,9 @@ func TestVerifyFindsRowsThatAreMissing(t *testing.T) {
 // TestVerifyClaimsNothingOfWhatWasPruned, now or by a daemon from before pruning was audited.
 func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 	later := time.Now().Add(1000 * time.Hour)
-	for name, prune := range map[string]func(t *testing.T, o *inhabited){
-		"H1/by this daemon, requests": func(t *testing.T, o *inhabited) { o.prune(t, later) },
-		"H1/by this daemon, a token that is over": func(t *testing.T, o *inhabited) {
+	for name, prune := range map[string]func(t *testing.T, o *populatedStore){
+		"H1/by this daemon, requests": func(t *testing.T, o *populatedStore) { o.prune(t, later) },
+		"H1/by this daemon, a token that is over": func(t *testing.T, o *populatedStore) {
 			now := time.Now()
 			token := permissions.Token{
 				ID: "T2", Name: "old", Hash: permissions.Digest{8}, CreatedAt: now.Add(-3 * time.Hour), ExpiresAt: now.Add(-2 * time.Hour),
@@ -411,7 +411,7 @@ func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 			}
 			o.prune(t, now)
 		},
-		"H1/by an earlier one": func(t *testing.T, o *inhabited) {
+		"H1/by an earlier one": func(t *testing.T, o *populatedStore) {
 			if err := o.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -450,7 +450,7 @@ func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 }
 
 // prune deletes everything older than an hour.
-func (o *inhabited) prune(t *testing.T, now time.Time) {
+func (o *populatedStore) prune(t *testing.T, now time.Time) {
 	t.Helper()
 	for more := true; more; {
 		var err error

@@ -12,7 +12,7 @@ import (
 const isBehind = "the audit was changed behind daycared's back: entry "
 
 // cutOff runs happens, then removes it from the rows and the end of the audit.
-func (o *inhabited) cutOff(t *testing.T, happens func() error) {
+func (o *populatedStore) cutOff(t *testing.T, happens func() error) {
 	t.Helper()
 	kept := filepath.Join(t.TempDir(), "kept.db")
 	meddle(t, o.Store, "VACUUM INTO '"+kept+"'")
@@ -31,16 +31,16 @@ func (o *inhabited) cutOff(t *testing.T, happens func() error) {
 // verified or granted any more, the mark does not move to another chain, and the next start suspends what is open.
 func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 	at := time.Now()
-	for name, happens := range map[string]func(t *testing.T, o *inhabited) error{
-		"G2/a token that was revoked": func(t *testing.T, o *inhabited) error {
+	for name, happens := range map[string]func(t *testing.T, o *populatedStore) error{
+		"G2/a token that was revoked": func(t *testing.T, o *populatedStore) error {
 			return second(o.RevokeToken(t.Context(), "ci", "op", "cli", at))
 		},
-		"A7/a grant that was revoked": func(t *testing.T, o *inhabited) error {
+		"A7/a grant that was revoked": func(t *testing.T, o *populatedStore) error {
 			return second(o.Revoke(t.Context(), o.grant(t), "op", "cli", at, 1))
 		},
-		"A7/an approval that was used": func(t *testing.T, o *inhabited) error { return use(t, o.Store, o.approved) },
-		"A8/a lock":                    func(t *testing.T, o *inhabited) error { return locked(t, o.Store, permissions.PersonLocked) },
-		"A6/a stop": func(t *testing.T, o *inhabited) error {
+		"A7/an approval that was used": func(t *testing.T, o *populatedStore) error { return use(t, o.Store, o.approved) },
+		"A8/a lock":                    func(t *testing.T, o *populatedStore) error { return locked(t, o.Store, permissions.PersonLocked) },
+		"A6/a stop": func(t *testing.T, o *populatedStore) error {
 			return second(o.Stop(t.Context(), "sam", "cli", at))
 		},
 	} {
@@ -93,9 +93,9 @@ func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 
 // TestTheMarkIsNotMovedFromAnEntryThatIsGone, even if SQLite notices no change.
 func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
-	for name, then := range map[string]func(t *testing.T, o *inhabited) error{
-		"pulse":  func(t *testing.T, o *inhabited) error { return second(o.Heartbeat(t.Context(), time.Now())) },
-		"revoke": func(t *testing.T, o *inhabited) error { return locked(t, o.Store, permissions.PersonLocked) },
+	for name, then := range map[string]func(t *testing.T, o *populatedStore) error{
+		"pulse":  func(t *testing.T, o *populatedStore) error { return second(o.Heartbeat(t.Context(), time.Now())) },
+		"revoke": func(t *testing.T, o *populatedStore) error { return locked(t, o.Store, permissions.PersonLocked) },
 		"close":  nil,
 	} {
 		t.Run("H1/"+name, func(t *testing.T) {

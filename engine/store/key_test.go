@@ -69,7 +69,7 @@ func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	beforeSeals(t, path)
 	s := reopen(t, path)
-	o := &inhabited{Store: s, token: permissions.Token{Hash: permissions.Digest{7}}}
+	o := &populatedStore{Store: s, token: permissions.Token{Hash: permissions.Digest{7}}}
 	if got := fmt.Sprint(o.gates(t)); got != "[grant token pairing]" {
 		t.Errorf("%s are open", got)
 	}

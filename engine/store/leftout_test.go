@@ -149,16 +149,16 @@ func TestVerifyComparesUses(t *testing.T) {
 
 // TestNothingIsClosedInWordsAlone: D9/with a trigger that ignores a change.
 func TestNothingIsClosedInWordsAlone(t *testing.T) {
-	for table, closes := range map[string]func(o *inhabited) error{
-		"grants": func(o *inhabited) error {
+	for table, closes := range map[string]func(o *populatedStore) error{
+		"grants": func(o *populatedStore) error {
 			_, err := o.Revoke(t.Context(), o.grant(t), "fay", "cli", time.Now(), 9)
 			return err
 		},
-		"tokens": func(o *inhabited) error {
+		"tokens": func(o *populatedStore) error {
 			_, err := o.RevokeToken(t.Context(), "T1", "op", "cli", time.Now())
 			return err
 		},
-		"pairings": func(o *inhabited) error {
+		"pairings": func(o *populatedStore) error {
 			_, err := o.Unpair(t.Context(), "fay", "telegram", "op", "cli", time.Now())
 			return err
 		},

@@ -41,7 +41,7 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		{keep.Requests, s.audited(pruneRequests, now)},
 		{keep.Requests, sort(deleteNotices)},
 		{keep.Requests, s.audited(sort(deleteTokens), now)},
-		{permissions.UnknownSendersEvery, pruneStrangers},
+		{permissions.UnknownSendersEvery, pruneUnknownSenders},
 		{keep.Audit, func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 			return s.pruneAudit(ctx, t, before, now, limit)
 		}},

@@ -14,21 +14,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// inhabited is a store in which a grant, a token and a pairing are open, with a request in every relevant state.
-type inhabited struct {
+// populatedStore is a store in which a grant, a token and a pairing are open, with a request in every relevant state.
+type populatedStore struct {
 	*Store
 	token                                   permissions.Token
 	always, waiting, denied, approved, used permissions.Request
 }
 
-func newOpened(t *testing.T, path string) *inhabited {
+func newOpened(t *testing.T, path string) *populatedStore {
 	t.Helper()
 	return openedIn(t, reopen(t, path))
 }
 
-func openedIn(t *testing.T, s *Store) *inhabited {
+func openedIn(t *testing.T, s *Store) *populatedStore {
 	t.Helper()
-	o := &inhabited{Store: s}
+	o := &populatedStore{Store: s}
 	o.token = permissions.Token{ID: "T1", Name: "ci", Hash: permissions.Digest{7}, CreatedAt: time.Now().Add(-time.Hour)}
 	if err := s.AddToken(t.Context(), o.token, "op", "cli"); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func openedIn(t *testing.T, s *Store) *inhabited {
 }
 
 // gates lists what still opens something.
-func (o *inhabited) gates(t *testing.T) (open []string) {
+func (o *populatedStore) gates(t *testing.T) (open []string) {
 	t.Helper()
 	now := time.Now()
 	held, err := o.Grants(t.Context(), "uid:1000", now)
@@ -108,14 +108,14 @@ func TestASealDistinguishesVotersFromRevokers(t *testing.T) {
 
 // TestARowThatWasChangedOpensNothing: any change of a row that opens a gate closes it, and verify names the row.
 func TestARowThatWasChangedOpensNothing(t *testing.T) {
-	denied := func(o *inhabited) permissions.Request { return o.denied }
-	used := func(o *inhabited) permissions.Request { return o.used }
-	waiting := func(o *inhabited) permissions.Request { return o.waiting }
-	approved := func(o *inhabited) permissions.Request { return o.approved }
+	denied := func(o *populatedStore) permissions.Request { return o.denied }
+	used := func(o *populatedStore) permissions.Request { return o.used }
+	waiting := func(o *populatedStore) permissions.Request { return o.waiting }
+	approved := func(o *populatedStore) permissions.Request { return o.approved }
 	for name, c := range map[string]struct {
 		change string
 		closes string // empty: a request, which becomes unusable
-		of     func(o *inhabited) permissions.Request
+		of     func(o *populatedStore) permissions.Request
 	}{
 		"B6/the path of a grant":         {`UPDATE grants SET tags = '["@write:/etc"]'`, "grant", nil},
 		"B6/the end of a grant":          {`UPDATE grants SET until = until - 1`, "grant", nil},
@@ -234,32 +234,32 @@ func TestAnApprovalDoesNotOutliveItsGrant(t *testing.T) {
 func TestARowThatWasPutBackIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		table, where string
-		happens      func(o *inhabited) error
+		happens      func(o *populatedStore) error
 	}{
-		"H1/a grant that was revoked": {"grants", "TRUE", func(o *inhabited) error {
+		"H1/a grant that was revoked": {"grants", "TRUE", func(o *populatedStore) error {
 			held, err := o.Grants(context.Background(), "uid:1000", time.Now())
 			if err == nil {
 				_, err = o.Revoke(context.Background(), held[0].ID, "op", "cli", time.Now(), 1)
 			}
 			return err
 		}},
-		"H1/a token that was revoked": {"tokens", "TRUE", func(o *inhabited) error {
+		"H1/a token that was revoked": {"tokens", "TRUE", func(o *populatedStore) error {
 			_, err := o.RevokeToken(context.Background(), "ci", "op", "cli", time.Now())
 			return err
 		}},
-		"H1/a pairing that ended": {"pairings", "TRUE", func(o *inhabited) error {
+		"H1/a pairing that ended": {"pairings", "TRUE", func(o *populatedStore) error {
 			_, err := o.Unpair(context.Background(), "fay", "telegram", "op", "cli", time.Now())
 			return err
 		}},
-		"H1/an approval that was used": {"requests", "state = 'approved' AND used_at = 0", func(o *inhabited) error {
+		"H1/an approval that was used": {"requests", "state = 'approved' AND used_at = 0", func(o *populatedStore) error {
 			_, err := o.Apply(context.Background(), o.approved.ID, permissions.Use{Call: "c", At: time.Now()})
 			return err
 		}},
-		"H1/an approval that was taken back": {"requests", "state = 'approved' AND used_at = 0", func(o *inhabited) error {
+		"H1/an approval that was taken back": {"requests", "state = 'approved' AND used_at = 0", func(o *populatedStore) error {
 			_, err := o.Apply(context.Background(), o.approved.ID, permissions.Void{By: "fay", At: time.Now()})
 			return err
 		}},
-		"H1/a request that was denied": {"requests", "state = 'pending'", func(o *inhabited) error {
+		"H1/a request that was denied": {"requests", "state = 'pending'", func(o *populatedStore) error {
 			no := fayAllows()
 			no.Vote.Answer = permissions.Deny
 			_, err := o.Apply(context.Background(), o.waiting.ID, no)
@@ -348,29 +348,29 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(t *testing.T, o *inhabited)
+		change func(t *testing.T, o *populatedStore)
 		want   string
 	}{
-		"H1/every decider changed": {func(t *testing.T, o *inhabited) {
+		"H1/every decider changed": {func(t *testing.T, o *populatedStore) {
 			rehash(t, o.Store, mallory)
 		}, "does not carry the seal of the audit key"},
-		"H1/and the seals deleted": {func(t *testing.T, o *inhabited) {
+		"H1/and the seals deleted": {func(t *testing.T, o *populatedStore) {
 			rehash(t, o.Store, mallory)
 			meddle(t, o.Store, "UPDATE audit SET mac = ''")
 		}, "it is not keyed"},
-		"H1/the first seals deleted": {func(t *testing.T, o *inhabited) {
+		"H1/the first seals deleted": {func(t *testing.T, o *populatedStore) {
 			meddle(t, o.Store, "UPDATE audit SET mac = '' WHERE seq < 3")
 		}, "no entry says with what"},
-		"H1/a seal in the middle deleted": {func(t *testing.T, o *inhabited) {
+		"H1/a seal in the middle deleted": {func(t *testing.T, o *populatedStore) {
 			meddle(t, o.Store, "UPDATE audit SET mac = '' WHERE seq = 3")
 		}, "it is not keyed, as the one before it is"},
-		"H1/every seal of the store deleted": {func(t *testing.T, o *inhabited) {
+		"H1/every seal of the store deleted": {func(t *testing.T, o *populatedStore) {
 			for _, table := range []string{"audit", "requests", "grants", "tokens", "pairings", "meta"} {
 				meddle(t, o.Store, "UPDATE "+table+" SET mac = ''")
 			}
 		}, "not checked"},
-		"H1/nothing left of it": {func(t *testing.T, o *inhabited) { meddle(t, o.Store, "DELETE FROM audit") }, "the audit is empty"},
-		"H1/its end": {func(t *testing.T, o *inhabited) {
+		"H1/nothing left of it": {func(t *testing.T, o *populatedStore) { meddle(t, o.Store, "DELETE FROM audit") }, "the audit is empty"},
+		"H1/its end": {func(t *testing.T, o *populatedStore) {
 			meddle(t, o.Store, "DELETE FROM audit WHERE seq > 4")
 		}, "is not what the audit says"},
 	} {

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	countStrangers = `SELECT (SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2), ` +
+	countUnknownSenders = `SELECT (SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2), ` +
 		`(SELECT COUNT(*) FROM strangers WHERE told_at = 0)`
 
 	// The number is greater than all that are kept.
-	addStranger = `INSERT INTO strangers (n, via, account, name, first_at, told_at) ` +
+	addUnknownSender = `INSERT INTO strangers (n, via, account, name, first_at, told_at) ` +
 		`VALUES ((SELECT COALESCE(MAX(n), 0) + 1 FROM strangers), $1, $2, $3, $4, 0)`
 
 	countMore = `UPDATE meta SET strangers = strangers + $1`
@@ -23,36 +23,36 @@ const (
 )
 
 // AddUnknownSender implements [engine.Store].
-func (s *Store) AddUnknownSender(ctx context.Context, stranger permissions.UnknownSender, owner string) error {
+func (s *Store) AddUnknownSender(ctx context.Context, sender permissions.UnknownSender, owner string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := pruneStrangers(ctx, t, stranger.At.Add(-permissions.UnknownSendersEvery), 2*permissions.MaxUnknownSenders)
+		_, err := pruneUnknownSenders(ctx, t, sender.At.Add(-permissions.UnknownSendersEvery), 2*permissions.MaxUnknownSenders)
 		if err != nil {
 			return err
 		}
 		known, untold := 0, 0
-		err = t.QueryRowContext(ctx, countStrangers, stranger.Via, stranger.Account).Scan(&known, &untold)
+		err = t.QueryRowContext(ctx, countUnknownSenders, sender.Via, sender.Account).Scan(&known, &untold)
 		switch {
 		case err != nil || known > 0:
 		case untold < permissions.MaxUnknownSenders:
-			_, err = t.ExecContext(ctx, addStranger, stranger.Via, stranger.Account, stranger.Name, micros(stranger.At))
+			_, err = t.ExecContext(ctx, addUnknownSender, sender.Via, sender.Account, sender.Name, micros(sender.At))
 		default:
 			_, err = t.ExecContext(ctx, countMore, 1)
 		}
 		if err != nil {
 			return err
 		}
-		return noteStrangers(ctx, t, owner, stranger.At)
+		return noteUnknownSenders(ctx, t, owner, sender.At)
 	})
 }
 
-// noteStrangers leaves a notice to the owner if there are unknown senders to report.
-func noteStrangers(ctx context.Context, t *tx, owner string, at time.Time) error {
+// noteUnknownSenders leaves a notice to the owner if there are unknown senders to report.
+func noteUnknownSenders(ctx context.Context, t *tx, owner string, at time.Time) error {
 	n := permissions.Notice{ID: permissions.NewID(at), To: owner, About: permissions.AboutUnknownSenders, CreatedAt: at}
 	return t.exec(ctx, addStrangers, noticeFields(&n)...)
 }
 
 const (
-	readStrangers = `SELECT n, via, account, name, first_at FROM strangers WHERE told_at = 0 ORDER BY n`
+	readUnknownSenders = `SELECT n, via, account, name, first_at FROM strangers WHERE told_at = 0 ORDER BY n`
 
 	readToldAt = `SELECT COALESCE(MAX(told_at), 0), (SELECT strangers FROM meta) FROM strangers`
 )
@@ -63,7 +63,7 @@ func (s *Store) UnknownSenders(ctx context.Context) (met permissions.UnknownSend
 		return []any{&met.UpTo, &one.Via, &one.Account, &one.Name, instant{&one.At}}
 	}
 	err = s.read(ctx, func(from source) error {
-		if met.List, err = collectReadable(ctx, s, from, "a stranger", fields, readStrangers); err != nil {
+		if met.List, err = collectReadable(ctx, s, from, "a stranger", fields, readUnknownSenders); err != nil {
 			return err
 		}
 		return from.QueryRowContext(ctx, readToldAt).Scan(instant{&met.ToldAt}, &met.More)
@@ -72,20 +72,20 @@ func (s *Store) UnknownSenders(ctx context.Context) (met permissions.UnknownSend
 }
 
 const (
-	forgetStrangers = `DELETE FROM strangers WHERE told_at = 0 AND n <= $1`
+	forgetUnknownSenders = `DELETE FROM strangers WHERE told_at = 0 AND n <= $1`
 
-	tellStrangers = `UPDATE strangers SET told_at = $1 WHERE told_at = 0 AND n <= $2`
+	markUnknownSendersTold = `UPDATE strangers SET told_at = $1 WHERE told_at = 0 AND n <= $2`
 
-	deleteStrangers = `DELETE FROM strangers WHERE n IN ` +
+	deleteUnknownSenders = `DELETE FROM strangers WHERE n IN ` +
 		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT 0 + $2)`
 )
 
 // MarkUnknownSendersTold implements [engine.Store].
 func (s *Store) MarkUnknownSendersTold(ctx context.Context, n permissions.Notice, met permissions.UnknownSenders, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		told, args := tellStrangers, []any{micros(at), met.UpTo}
+		told, args := markUnknownSendersTold, []any{micros(at), met.UpTo}
 		if at.IsZero() {
-			told, args = forgetStrangers, args[1:]
+			told, args = forgetUnknownSenders, args[1:]
 		}
 		for _, step := range []struct {
 			text string
@@ -95,11 +95,11 @@ func (s *Store) MarkUnknownSendersTold(ctx context.Context, n permissions.Notice
 				return err
 			}
 		}
-		return noteStrangers(ctx, t, n.To, n.CreatedAt)
+		return noteUnknownSenders(ctx, t, n.To, n.CreatedAt)
 	})
 }
 
-// pruneStrangers deletes those who were reported before a time.
-func pruneStrangers(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-	return deleteOld(ctx, t, deleteStrangers, before, limit)
+// pruneUnknownSenders deletes those who were reported before a time.
+func pruneUnknownSenders(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	return deleteOld(ctx, t, deleteUnknownSenders, before, limit)
 }

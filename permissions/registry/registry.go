@@ -398,14 +398,14 @@ func (g *Registry) wakeAll(r permissions.Request, taker, only *Waiter) {
 	exclusive := r.State == permissions.Approved && r.Scope == permissions.Once && r.Key == ""
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	hall := g.waiters[r.ID]
-	if len(hall) == 0 {
+	waiting := g.waiters[r.ID]
+	if len(waiting) == 0 {
 		return
 	}
 	row := new(permissions.Request) // shared by all: nobody changes it
 	*row = r
 	first := taker
-	for _, w := range hall {
+	for _, w := range waiting {
 		message := wakeup{request: row}
 		switch {
 		case w.reader:
