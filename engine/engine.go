@@ -73,7 +73,7 @@ var (
 	_ connectors.Services = (*Engine)(nil)
 )
 
-// The settings of an engine are those of its directory.
+// Settings and what they consist of are those of the directory.
 type (
 	Settings  = directory.Settings
 	Route     = directory.Route

@@ -131,7 +131,8 @@ func (e *Engine) believed(ctx context.Context, s *directory.Settings, caller per
 
 // holdsHome reports whether a folder is by its name a home folder, or above one, so no project's.
 func holdsHome(folder string) bool {
-	return slices.Contains([]string{"/", "/root", "/home", "/Users"}, folder) || slices.Contains([]string{"/home", "/Users"}, filepath.Dir(folder))
+	return slices.Contains([]string{"/", "/root", "/home", "/Users"}, folder) ||
+		slices.Contains([]string{"/home", "/Users"}, filepath.Dir(folder))
 }
 
 // noteUnrouted logs a caller without a route, once until the configuration changes.

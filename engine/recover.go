@@ -11,7 +11,7 @@ import (
 // unknown amount, and earlier grants are not used.
 func (e *Engine) Recover(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{
-		e.Directory.Read, e.ReadGroups, e.readWaits,
+		e.ReadPeople, e.ReadGroups, e.readWaits,
 	} {
 		if err := read(ctx); err != nil {
 			return err

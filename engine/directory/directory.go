@@ -90,7 +90,7 @@ type Directory struct {
 	invited   map[string]invited // by code
 }
 
-// New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.Read].
+// New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].
 func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
@@ -138,8 +138,8 @@ func (d *Directory) Configure(s Settings) (moved bool) {
 	return Readdressed(was.People, s.People)
 }
 
-// Read reads what is stored about people.
-func (d *Directory) Read(ctx context.Context) error {
+// ReadPeople reads what is stored about people.
+func (d *Directory) ReadPeople(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{d.ReadOwners, d.readPairings, d.readSuspensions, d.readLocks} {
 		if err := read(ctx); err != nil {
 			return err

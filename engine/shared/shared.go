@@ -21,8 +21,10 @@ const (
 	ReturnGrace = time.Minute
 	// RetryDelay is the delay before a failed store operation is retried.
 	RetryDelay = time.Second
-	// RetryFirst and RetryMost bound the growing delays of what is retried until it works.
-	RetryFirst, RetryMost = 500 * time.Millisecond, 30 * time.Second
+	// RetryFirst is the first of the growing delays of what is retried until it works.
+	RetryFirst = 500 * time.Millisecond
+	// RetryMost is the longest of them.
+	RetryMost = 30 * time.Second
 	// Idle is how long a worker without work sleeps, unless it is woken.
 	Idle = time.Hour
 )
