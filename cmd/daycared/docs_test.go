@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/daycared/daycared/agents/hooks"
+	playbook "github.com/daycared/daycared/agents/models/script"
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
@@ -388,6 +389,24 @@ func TestTheConfigurationsOfTheDocumentationAreAccepted(t *testing.T) {
 	}
 	if wrong := wrongConfiguration(t, "connectors: {editr: {enabled: true}}"); !strings.Contains(wrong, "editr") {
 		t.Errorf("a wrong configuration is accepted: %s", wrong)
+	}
+}
+
+// TestTheScriptsOfTheDocumentationArePlayed: their format is described there.
+func TestTheScriptsOfTheDocumentationArePlayed(t *testing.T) {
+	count := 0
+	for file, page := range docPages(t) {
+		for _, b := range codeBlocks(page) {
+			if text := strings.Join(b.lines, "\n"); strings.HasPrefix(text, "turns:") {
+				if _, err := playbook.Parse(file, []byte(text)); err != nil {
+					t.Error(err)
+				}
+				count++
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no page has a script")
 	}
 }
 

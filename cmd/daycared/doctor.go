@@ -215,13 +215,22 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 	return d
 }
 
+// lacksAccess says what a person's account lacks at a socket that is shut to it.
+func lacksAccess(d door) string {
+	if errors.Is(d.err, fs.ErrPermission) { // it may be named already, and cannot be told
+		return "if a person uses it, name it as user of one of people, and write api.admin_group, a group that it is in: without one " +
+			"admin.sock opens to the daemon's own account alone"
+	}
+	return "name it as user of one of people if a person uses it"
+}
+
 // atDoors describes the account's access to the sockets. Access to only one of them is normal.
 func atDoors(asks, decides door, uid int) (findings []finding) {
 	var other *wire.Problem // not a refusal
 	switch {
 	case asks.shut && decides.shut:
 		return []finding{saw("wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
-			"name it as user of one of people if a person uses it; put it into the group of api.agent_group if agents run as it")}
+			lacksAccess(decides)+"; put it into the group of api.agent_group if agents run as it")}
 	case asks.shut && decides.err == nil:
 		findings = append(findings, saw("note",
 			"this account answers as "+decides.me.Name+"; it cannot ask here, which is as it should be", ""))
@@ -238,7 +247,7 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 	case decides.shut && asks.err == nil:
 		findings = append(findings, saw("note",
 			"this account asks; it cannot answer here, which is as it should be for agents",
-			"name it as user of one of people if a person uses it"))
+			lacksAccess(decides)))
 	case errors.As(decides.err, &other) && asks.err == nil:
 		findings = append(findings, saw("note", "this is not the socket of people: "+decides.err.Error(), ""))
 	case decides.err != nil && asks.err == nil:

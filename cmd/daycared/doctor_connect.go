@@ -86,6 +86,9 @@ func (c *CLI) examineConnection(
 	case stale && !place.Keyboard && says(a, " --keyboard"):
 		return wrong(" is connected so that its keyboard answers, too, and a route says that people do", again)
 	case has < len(a.Files), stale:
+		if lacks := missingHooks(a); len(lacks) > 0 {
+			return wrong(" is connected in part: it lacks the hooks "+strings.Join(lacks, ", "), again)
+		}
 		return wrong(" is connected in part, or to another daycared than this", again)
 	case !loaded(a):
 		return wrong(" is connected, and has not loaded its plugin since that was written", "restart "+name)
@@ -143,6 +146,16 @@ func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 		loose = loose || !s.Pinned(s.text)
 	}
 	return has, stale, loose, nil
+}
+
+// missingHooks lists our hooks that are not in an agent's settings.
+func missingHooks(a connect.Agent) (names []string) {
+	for _, f := range a.Files {
+		if s, err := look(f); err == nil {
+			names = append(names, s.Missing(s.text)...)
+		}
+	}
+	return names
 }
 
 // loaded reports whether the agent has loaded our entries, for agents that leave a mark when they do.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 
 // Access to one socket is normal for an account. Only an account without access is told how to get it.
 func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
-	shut, away := door{err: errors.New("permission denied"), shut: true}, door{err: errors.New("no such file")}
+	shut, away := door{err: fs.ErrPermission, shut: true}, door{err: errors.New("no such file")}
 	fay := door{me: admin.Me{Name: "fay"}, open: 2}
 	stopped := fay
 	by := "sam"
@@ -48,6 +49,9 @@ func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
 			got = append(got, f.level+" "+f.what)
 			if c.decides.err == nil && strings.Contains(f.mend, "group") {
 				t.Errorf("%s is told to %s", c.name, f.mend)
+			}
+			if shut := errors.Is(c.decides.err, fs.ErrPermission); shut && f.level != "ok" && !strings.Contains(f.mend, "api.admin_group") {
+				t.Errorf("%s, whom the socket itself shuts out, is told to %q", c.name, f.mend)
 			}
 			if c.asks.shut && c.decides.shut && !strings.Contains(f.mend, "people") {
 				t.Errorf("%s is told to %q", c.name, f.mend)

@@ -110,7 +110,7 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string,
 	}
 	c.printNewLife(r.Now)
 	if r.Left != nil || r.Was == "" {
-		c.print("locks made since the backup are lost: lock again whoever is to be locked\n")
+		c.print("locks made since the backup, if any, are lost: lock again whoever is to be locked\n")
 	}
 	return notChecked(r.Verified)
 }
@@ -157,7 +157,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 				c.say("nothing is suspended")
 			}
 			if len(list) > 0 {
-				c.say("if a backup was put back by hand, locks made since are lost: lock again whoever is to be locked")
+				c.say("if a backup was put back by hand, locks made since, if any, are lost: lock again whoever is to be locked")
 			}
 			return c.printSuspended(list, zone)
 		}),

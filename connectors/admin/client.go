@@ -157,9 +157,10 @@ func (c *Client) header(via string) http.Header {
 	if text, err := os.ReadFile(c.keyFile); err == nil {
 		h.Set(headerKey, bearer+strings.TrimSpace(string(text)))
 	}
-	if via == viaTerminal {
-		h.Set(headerVia, via)
+	if via != viaTerminal {
+		via = viaCLI
 	}
+	h.Set(headerVia, via)
 	return h
 }
 

@@ -214,8 +214,9 @@ const (
 
 // The values of decided_via for decisions made here.
 const (
-	viaCLI      = "cli"
+	viaCLI      = "cli"      // a command of ours
 	viaTerminal = "terminal" // an inbox: a prompt on a person's screen
+	viaHTTP     = "web"      // any other client, which does not say
 )
 
 // authenticator authenticates callers.
@@ -242,15 +243,15 @@ func who(ctx context.Context) connectors.Identity {
 	if id, ok := ctx.Value(identityKey{}).(connectors.Identity); ok {
 		return id
 	}
-	return connectors.Identity{Via: viaCLI, UID: permissions.NoUID}
+	return connectors.Identity{Via: viaHTTP, UID: permissions.NoUID}
 }
 
 // identity authenticates a caller by its account and what it presents. Only the daemon's own account and root can be the
 // operator, and only with the key, which is compared in constant time.
 func (g authenticator) identity(uid int, authorization, via string) connectors.Identity {
-	id := connectors.Identity{Via: viaCLI, UID: uid}
-	if via == viaTerminal {
-		id.Via = viaTerminal
+	id := connectors.Identity{Via: viaHTTP, UID: uid}
+	if via == viaTerminal || via == viaCLI {
+		id.Via = via
 	}
 	key, presented := strings.CutPrefix(authorization, bearer)
 	digest := sha256.Sum256([]byte(key))

@@ -40,15 +40,16 @@ func TestOnlyTheDaemonsAccountWithTheKeyIsTheOperator(t *testing.T) {
 		{"", 0, "Bearer ", false},
 	} {
 		got := newGate(c.key).identity(c.uid, c.presents, "")
-		want := connectors.Identity{Via: "cli", UID: c.uid, Operator: c.operator}
+		want := connectors.Identity{Via: "web", UID: c.uid, Operator: c.operator}
 		if got != want {
 			t.Errorf("key %q, uid %d, %q: %+v", string(c.key), c.uid, c.presents, got)
 		}
 	}
 }
 
-func TestViaIsTheCommandLineOrAnInbox(t *testing.T) {
-	for header, want := range map[string]string{"": "cli", "terminal": "terminal", "telegram": "cli", "web": "cli"} {
+// A decision is said to come from the command line only if a command of ours made it.
+func TestViaIsTheCommandLineAnInboxOrHTTP(t *testing.T) {
+	for header, want := range map[string]string{"": "web", "terminal": "terminal", "telegram": "web", "web": "web", "cli": "cli"} {
 		if got := newGate("").identity(1, "", header).Via; got != want {
 			t.Errorf("%q: %q, want %q", header, got, want)
 		}

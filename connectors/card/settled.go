@@ -268,8 +268,11 @@ func via(name string) string {
 	if k, known := connectors.KindOf(name); known {
 		return k.Label
 	}
-	if name == "cli" {
+	switch name {
+	case "cli":
 		return "command line"
+	case "web":
+		return "HTTP"
 	}
 	return Visible(name)
 }

@@ -58,7 +58,7 @@ func TestSettled(t *testing.T) {
 			for _, by := range []string{"fay", "sam"} {
 				r.Votes = append(r.Votes, permissions.Vote{By: by, Answer: permissions.Allow(permissions.Once)})
 			}
-		}), "✅ Allowed once by you and sam · web · 14:00:01 · after 1 s"},
+		}), "✅ Allowed once by you and sam · HTTP · 14:00:01 · after 1 s"},
 		{settled(tool, approved, "fay", "terminal", time.Second, func(r *row) {
 			r.Calls = []permissions.Call{
 				{N: 1, Answer: permissions.Allow(permissions.Once)}, {N: 2, Answer: permissions.Deny, Comment: "no"},
@@ -154,7 +154,7 @@ func TestSettled(t *testing.T) {
 	}
 	nobody := settled(permission, denied, "", "web", time.Second, nil)
 	got := card.Settled(nobody, card.Options{Notes: []string{"across a restart"}})
-	if want := "⛔ Denied by nobody · web · 14:00:01 · after 1 s · across a restart"; got != want {
+	if want := "⛔ Denied by nobody · HTTP · 14:00:01 · after 1 s · across a restart"; got != want {
 		t.Errorf("Settled\n got %s\nwant %s", got, want)
 	}
 }

@@ -280,8 +280,9 @@ func TestThreeTriesOfOneOfSeveralCloseOnlyThatPrompt(t *testing.T) {
 	p.runs(t, h)
 	prompt := p.isAsked(t, *r, "K7F3Q")
 	for i, c := range [][2]string{
-		{"mail?", "\nNo option (2 tries left, then it is left to sam). "}, {"hm", "\nNo option (1 try left, then it is left to sam). "},
-		{"well", "\nNo option in three tries: this is left to sam now."},
+		{"mail?", "\nNo option (2 tries left, then it is left to sam; if nobody answers in time, 1 \"blog\" is taken). "},
+		{"hm", "\nNo option (1 try left, then it is left to sam; if nobody answers in time, 1 \"blog\" is taken). "},
+		{"well", "\nNo option in three tries: it is now left to sam; if nobody answers in time, 1 \"blog\" is taken."},
 	} {
 		p.screen.until(t, "the hint", func(all string) bool { return strings.Count(all, "own words > ") == i+1 })
 		p.types(t, c[0]+"\n")

@@ -238,27 +238,36 @@ func (s *screen) wrong(ctx context.Context, say string) {
 		s.decide(ctx, it, connectors.Decision{Default: true})
 	default:
 		s.leave()
-		s.say(fmt.Sprintf("No option in three tries: this is left to %s now. It can still be answered here with its code, as in  %s 1 .",
-			strings.Join(others(it), ", "), it.prompt.Code))
+		s.say(fmt.Sprintf("No option in three tries: %s. It can still be answered here with its code, as in  %s 1 .", left(it, "now "), it.prompt.Code))
 	}
 }
 
 // triesLeft says how many tries are left, and what follows.
 func triesLeft(it *item) string {
-	left, then := "2 tries left", `1 "`+card.Visible(it.prompt.Request.Choices[0])+`" is taken`
-	if it.prompt.Request.DeniesSilence() {
-		then = "it is not answered"
-	}
+	tries, then := "2 tries left", byDefault(it)
 	switch mostTries - it.tries {
 	case mostTries:
-		left = "3 tries"
+		tries = "3 tries"
 	case 1:
-		left = "1 try left"
+		tries = "1 try left"
 	}
-	if who := others(it); len(who) > 0 {
-		then = "it is left to " + strings.Join(who, ", ")
+	if len(others(it)) > 0 {
+		then = left(it, "")
 	}
-	return left + ", then " + then
+	return tries + ", then " + then
+}
+
+// byDefault says what happens to a clarification that nobody answers.
+func byDefault(it *item) string {
+	if it.prompt.Request.DeniesSilence() {
+		return "it is not answered"
+	}
+	return `1 "` + card.Visible(it.prompt.Request.Choices[0]) + `" is taken`
+}
+
+// left says to whom a clarification is left, and what happens if they do not answer either.
+func left(it *item, now string) string {
+	return "it is " + now + "left to " + strings.Join(others(it), ", ") + "; if nobody answers in time, " + byDefault(it)
 }
 
 // others are the other people who are or will be asked.

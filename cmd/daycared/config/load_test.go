@@ -252,7 +252,7 @@ routes:
   - {ask: [fay, sam], kinds: [clarification, pause], quorum: 2, escalate: {after: 1m, to: [kim]}}
   - {ask: [lee]}
 connectors: {terminal: {enabled: false}}
-api: {admin_reachable: true}
+api: {admin_reachable: true, admin_group: staff}
 `).Warnings.lines()
 	want := []string{
 		`config.yaml:2: telegram is passed over, since connectors.telegram.enabled is false`,
@@ -264,6 +264,24 @@ api: {admin_reachable: true}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+}
+
+// Of several people who decide at the admin socket alone, all but the daemon's own account need a group to reach it.
+func TestPeopleWhoCannotReachTheSocketAreNamed(t *testing.T) {
+	const both = "people: [{name: fay, user: fay}, {name: sam, user: sam}]\nroutes: [{ask: [fay, sam]}]\n"
+	for text, named := range map[string]bool{
+		both: true, both + "api: {admin_group: staff}\n": false, both + "connectors: {telegram: {enabled: true}}\n": false,
+		strings.Replace(both, "user: sam", "user: root", 1): false,
+	} {
+		if got := load(t, text).Warnings.lines(); slices.Contains(got, atSocket("fay and sam")) != named {
+			t.Errorf("%s\nsays %q", text, got)
+		}
+	}
+}
+
+func atSocket(names string) string {
+	return "config.yaml:1: " + names + " decide at admin.sock alone, and without api.admin_group only root and the daemon's own account reach " +
+		"it; name a group that they are in, or give them a channel"
 }
 
 func TestWarningsOfWhatsApp(t *testing.T) {
@@ -282,6 +300,7 @@ connectors: `
 			`config.yaml:4: whatsapp is passed over, since connectors.whatsapp.enabled is false`,
 			`config.yaml:5: "lee" has no ` + userOrKinds + `: nothing can reach them`,
 			`config.yaml:6: "ann" has no user, and of ` + list("and", connectors.KindNames()) + ` none that is switched on: nothing can reach them`,
+			atSocket("fay and kim"),
 		},
 		people + "{whatsapp: {enabled: true}}\n": {
 			`config.yaml:5: "lee" has no user or whatsapp: nothing can reach them before they are paired (daycared pair lee --via whatsapp)`,

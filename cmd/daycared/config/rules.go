@@ -94,9 +94,24 @@ func (c *Config) reaches(name string) bool {
 	if name == owner { // of some agent
 		return true
 	}
-	return p.User != "" || slices.ContainsFunc(connectors.KindNames(), func(channel string) bool {
+	return p.User != "" || c.chats(p)
+}
+
+// chats reports whether a person has, or may be paired with, a chat that is switched on.
+func (c *Config) chats(p Person) bool {
+	return slices.ContainsFunc(connectors.KindNames(), func(channel string) bool {
 		return c.On(channel) && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
 	})
+}
+
+// atSocketOnly lists the people besides root who have an account and no chat.
+func (c *Config) atSocketOnly() (names []string) {
+	for _, p := range c.People {
+		if p.User != "" && p.User != "root" && !c.chats(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // person returns the person of a name, or a zero Person.

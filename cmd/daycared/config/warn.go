@@ -53,6 +53,10 @@ func warn(r *report, c *Config) Problems {
 	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
 		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
 	}
+	if names := c.atSocketOnly(); c.API.AdminGroup == "" && len(names) > 1 {
+		w.add("people", "%s decide at admin.sock alone, and without api.admin_group only root and the daemon's own account reach it; "+
+			"name a group that they are in, or give them a channel", strings.Join(names, " and "))
+	}
 	w.listener(c.API)
 	return w.warnings
 }

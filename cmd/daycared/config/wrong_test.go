@@ -32,7 +32,7 @@ func verdict(t *testing.T, text string, environ ...string) string {
 // looked at.
 func TestConfigurationsThatDoNotServe(t *testing.T) {
 	const fay = "people: [{name: fay, user: fay}]\n"
-	const both = "people: [{name: fay, user: fay}, {name: sam, user: sam}]\n"
+	const both = "people: [{name: fay, user: fay}, {name: sam, user: root}]\n"
 	const all = fay + "routes: [{ask: [fay]}]\n"
 	const agent = "workspace: /w, model: {provider: script, file: /t}"
 	for name, test := range map[string]struct{ text, want string }{
@@ -251,10 +251,10 @@ func TestWhatIsRightlyAccepted(t *testing.T) {
 		{fay + "api: {agent_group: staff, admin_group: staff}\n",
 			"warns 3: agents are in the same group: they can reach the socket of those who decide\n"},
 		{fay + "api: {tls_cert_file: /c, tls_key_file: /k}\n", "warns 3: api.tls_cert_file means nothing without api.listen\n"},
-		{"people: [{name: fay, user: fay}, {name: sam, user: sam}]\nroutes:\n- {ask: [fay, sam], kinds: [clarification], quorum: 2}\n" +
+		{"people: [{name: fay, user: fay}, {name: sam, user: root}]\nroutes:\n- {ask: [fay, sam], kinds: [clarification], quorum: 2}\n" +
 			"- ask: [fay]\n",
 			"warns 3: a quorum of 2 means nothing for questions: their first answer counts\n"},
-		{"people: [{name: fay, user: fay}, {name: sam, user: sam}]\nroutes:\n- {agents: [a], ask: [fay], escalate: {after: 50%, to: [sam]}}\n" +
+		{"people: [{name: fay, user: fay}, {name: sam, user: root}]\nroutes:\n- {agents: [a], ask: [fay], escalate: {after: 50%, to: [sam]}}\n" +
 			"- {ask: [sam], escalate: {after: 50%, to: [fay]}}\n", ""},
 	} {
 		if got := verdict(t, test.text); got != test.want {

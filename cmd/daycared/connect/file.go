@@ -71,6 +71,17 @@ func (f File) Remove(text string) (string, error) {
 	return f.edit(text, (*editor).take)
 }
 
+// Missing lists our hooks that text lacks.
+func (f File) Missing(text string) (names []string) {
+	for _, e := range f.entries {
+		clean, err := File{entries: []entry{e}}.Remove(text)
+		if e.dialect != "" && e.value != nil && err == nil && clean == text {
+			names = append(names, e.path[len(e.path)-1])
+		}
+	}
+	return names
+}
+
 // edit applies change for each entry, keeping a byte order mark.
 func (f File) edit(text string, change func(*editor, entry) error) (string, error) {
 	text, marked := strings.CutPrefix(text, mark)
