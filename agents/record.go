@@ -135,3 +135,18 @@ func Closing(s permissions.AgentSession, q permissions.Request, void bool, stopp
 	}
 	return all
 }
+
+// WithoutOnce is the step of a session without the permissions that were allowed once for its run, or given to it at its start. A
+// restored store takes them back.
+func WithoutOnce(step json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(step, &fields); err != nil {
+		return nil, fmt.Errorf("read what a session does: %w", err)
+	}
+	if fields["tags"] == nil && fields["given"] == nil {
+		return step, nil
+	}
+	delete(fields, "tags")
+	delete(fields, "given")
+	return Encode(fields)
+}

@@ -72,7 +72,8 @@ func (r *row) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if open && s.Person != r.agent.o.Person { // the agent has a new owner, who must not see the old chat
+	// The agent has a new owner, who must not see the old chat, or somebody else changed the row.
+	if open && (s.Person != r.agent.o.Person || s.Step == nil) {
 		if err := r.disown(ctx, s); err != nil {
 			return err
 		}

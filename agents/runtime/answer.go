@@ -225,16 +225,40 @@ func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request
 
 // unwrap applies a grant handover to the session.
 func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
-	id, ok := strings.CutPrefix(p.Key, grantHandover)
-	if !ok || p.From != "" || sh.run.State == Idle {
+	text, ok := strings.CutPrefix(p.Key, grantHandover)
+	id := permissions.ID(text)
+	if !ok || p.From != "" || sh.run.State == Idle || slices.Contains(sh.run.Handed, id) {
 		return nil
 	}
-	q, err := sh.runtime.approvals.Read(ctx, sh.session.Caller(), permissions.ID(id))
+	q, err := sh.runtime.approvals.Read(ctx, sh.session.Caller(), id)
 	if err != nil {
 		return nonFatal(err)
 	}
-	if q.State == permissions.Approved && q.VoidAt.IsZero() && !q.UsedAt.IsZero() {
-		sh.run.Tags = slices.Concat(sh.run.Tags, q.Missing())
+	session := string(sh.session.ID) // what it asked for itself is not handed to it
+	if q.State != permissions.Approved || q.UsedAt.IsZero() || q.Session != session || strings.HasPrefix(q.Key, session+"/") {
+		return nil
 	}
+	if q, err = sh.runtime.approvals.Use(ctx, sh.session.Caller(), id, q.Key); err != nil { // taken back, or used before a restore
+		return nonFatal(err)
+	}
+	sh.run.Tags, sh.run.Handed = slices.Concat(sh.run.Tags, q.Missing()), append(slices.Clone(sh.run.Handed), id)
 	return nil
+}
+
+// changedRow is the message to the person about a session whose row was changed.
+const changedRow = "I stop here and begin anew: what I had noted of my work was changed behind daycared's back. " +
+	"`daycared audit verify` says more."
+
+// distrust ends a session whose row was changed, or put back to an older state, without the daemon. Nothing that it says is done.
+func (sh *turn) distrust(ctx context.Context, why error) error {
+	sh.runtime.log.Error("session stopped", "session", sh.session.ID, "agent", sh.agent.Name, "err", why)
+	if sh.run.Words = changedRow; sh.agent.Via == "" {
+		if err := sh.notice(ctx); err != nil {
+			return err
+		}
+	}
+	if err := sh.say(ctx, "changed", changedRow); err != nil {
+		return err
+	}
+	return sh.end(ctx)
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -157,7 +158,7 @@ func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) e
 func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err error) {
 	if sh.session.Parent != "" {
 		s, err = sh.runtime.store.AgentSession(ctx, sh.session.Parent)
-		if permissions.CodeOf(err) == permissions.CodeUnknown { // the session was deleted
+		if permissions.CodeOf(err) == permissions.CodeUnknown || errors.Is(err, permissions.ErrRow) { // deleted, or changed by somebody else
 			return permissions.AgentSession{}, nil
 		}
 		return s, err
@@ -171,7 +172,7 @@ func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err err
 // giver is the session that started this one, for reading only; ok is false when it has ended.
 func (sh *turn) giver(ctx context.Context) (giver *turn, ok bool, err error) {
 	s, err := sh.runtime.store.AgentSession(ctx, sh.session.Parent)
-	if permissions.CodeOf(err) == permissions.CodeUnknown {
+	if permissions.CodeOf(err) == permissions.CodeUnknown || errors.Is(err, permissions.ErrRow) {
 		return nil, false, nil
 	}
 	if err != nil || !s.EndedAt.IsZero() {

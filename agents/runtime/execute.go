@@ -76,6 +76,9 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 		if err == nil && (q.Cwd != sh.agent.Place.Workspace || q.Folder != sh.agent.Place.Folder()) {
 			return held, nil, moved, nil
 		}
+		if err == nil && !c.approvedBy(q) {
+			return held, nil, anotherCall, nil
+		}
 		if err == nil {
 			granted, why, err = sh.heldTags(ctx, c)
 		}
@@ -103,6 +106,13 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 	return held, append(granted, more...), why, err
 }
 
+// approvedBy reports whether q, whose text is still as it was digested, approved this call with the tags that it needs.
+func (c Call) approvedBy(q permissions.Request) bool {
+	approved := func(asked permissions.Call) bool { return c.is(asked) && q.Only(asked).State == permissions.Approved }
+	return permissions.ComputeDigest(q) == q.Digest && slices.ContainsFunc(q.ToolCalls(), approved) &&
+		len(permissions.Missing(c.Plan.Needs, q.Tags)) == 0
+}
+
 // heldTags calls [turn.underGrant] for the tags that a call needs and grants provide.
 func (sh *turn) heldTags(ctx context.Context, c Call) (granted []agents.Artifact, why string, err error) {
 	own, err := sh.ungranted(ctx)
@@ -123,6 +133,8 @@ func (a *agent) where() string { return strings.TrimSpace(a.Place.Workspace + " 
 
 // elsewhere reports whether the workspace has changed since the run began. It is false for runs stored without a workspace.
 func (sh *turn) elsewhere() bool { return sh.run.Where != "" && sh.run.Where != sh.agent.where() }
+
+const anotherCall = "This was not run: what was approved is another call."
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 

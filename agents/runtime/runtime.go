@@ -104,7 +104,8 @@ type agent struct {
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
-	due      timing.Signal // a request made for its next run was settled
+	due      timing.Signal  // a request made for its next run was settled
+	taken    permissions.ID // the request that this process used for the next run; only keepTimetable has it
 	activity atomic.Pointer[permissions.Activity]
 	output   *rate.Limiter // bytes of tool output that may be stored
 }

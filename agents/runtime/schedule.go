@@ -82,13 +82,16 @@ func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err
 // none marks a run for which nobody could be asked.
 const none permissions.ID = "-"
 
+// runKey is the key of the request for the next run.
+func runKey(t agents.Timetable) string { return t.Agent + "/" + t.Next.UTC().Format(time.RFC3339) }
+
 // askAhead requests the permissions of the next run.
 func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
 	q, err := rt.approvals.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
 		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, mostQuoted),
 		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,
-		Key: a.Name + "/" + t.Next.UTC().Format(time.RFC3339),
+		Key: runKey(t),
 	})
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		rt.log.Warn("request permissions for a scheduled run", "agent", a.Name, "code", r.Code)
@@ -132,10 +135,12 @@ func (rt *Runtime) allowedAhead(
 	if err != nil {
 		return nil, until, nonFatal(err)
 	}
-	switch q.State {
-	case permissions.Pending:
+	switch {
+	case q.Key != runKey(t): // it is for another run
+	case q.State == permissions.Pending:
 		return nil, q.Deadline.Add(time.Second), nil
-	case permissions.Approved:
+	case q.State == permissions.Approved && (q.UsedAt.IsZero() || a.taken == q.ID): // else a run had it, whatever the row says
+		a.taken = q.ID
 		used, err := rt.approvals.Use(ctx, caller, q.ID, q.Key)
 		if err != nil {
 			return nil, until, nonFatal(err)

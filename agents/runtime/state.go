@@ -48,6 +48,7 @@ const (
 	ReasonInterrupted = "user_interrupted"
 	ReasonModel       = "model"
 	ReasonSteps       = "too_many_steps"
+	ReasonChanged     = "changed" // the session's row was, without the daemon
 )
 
 // CallFate is the decision about a call.
@@ -102,6 +103,7 @@ type Run struct {
 	Request permissions.ID    `json:"request,omitempty"` // the pending request: of the step in WAIT_ACK, of the asking call in EXECUTE
 	Shows   bool              `json:"shows,omitempty"`   // the asking call has run; a person reviews its result
 	Tags    []permissions.Tag `json:"tags,omitempty"`    // allowed once: held until the run ends
+	Handed  []permissions.ID  `json:"handed,omitempty"`  // the approvals that were handed to the session; see [turn.unwrap]
 	Outcome Outcome           `json:"outcome,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
 	Chain   int               `json:"chain,omitempty"` // see [agents.Post]

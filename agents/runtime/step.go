@@ -138,7 +138,10 @@ func Next(r Run, e Event) (Run, error) {
 		next.terminate(Interrupted, e.Reason)
 	case Finished:
 		ok = r.State == Terminate
-		next = Run{N: r.N, Step: r.Step, Given: r.Given, Where: r.Where, Outcome: r.Outcome, Reason: r.Reason, Denied: r.Denied, Known: r.Known}
+		next = Run{
+			N: r.N, Step: r.Step, Given: r.Given, Where: r.Where, Handed: r.Handed, Outcome: r.Outcome, Reason: r.Reason,
+			Denied: r.Denied, Known: r.Known,
+		}
 	}
 	if !ok {
 		return r, fmt.Errorf("%w: %T in state %q", ErrStep, e, r.State)
@@ -155,7 +158,7 @@ func (r *Run) begin(e Begin) bool {
 	if e.Person {
 		denied = nil
 	}
-	*r = Run{N: r.N + 1, Step: r.Step, Given: r.Given, Where: r.Where, State: Plan, Denied: denied, Known: r.Known}
+	*r = Run{N: r.N + 1, Step: r.Step, Given: r.Given, Where: r.Where, Handed: r.Handed, State: Plan, Denied: denied, Known: r.Known}
 	return true
 }
 
@@ -279,7 +282,7 @@ func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, vo
 	told := permissions.Result(alone)
 	switch {
 	case !c.is(answer):
-		c.spare("This was not run: what was approved is another call.", true)
+		c.spare(anotherCall, true)
 	case alone.State == permissions.Approved && voided != "":
 		c.spare(voided, true)
 	case alone.State == permissions.Approved && q.State == permissions.Denied:

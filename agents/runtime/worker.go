@@ -56,14 +56,17 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		rt.obeyed(w.session, o, told)
 		return true, nil
 	}
-	if err != nil {
+	changed := errors.Is(err, permissions.ErrRow) && sh.session.ID != ""
+	if err != nil && !changed {
 		return false, err
 	}
 	if rt.others[sh.session.Agent] {
 		rt.obeyed(w.session, o, told)
 		return true, nil
 	}
-	if sh.run, err = runOf(sh.session); err != nil {
+	if changed {
+		sh.run = Run{Outcome: Failed, Reason: ReasonChanged}
+	} else if sh.run, err = runOf(sh.session); err != nil {
 		return true, err
 	}
 	if sh.agent, err = rt.agent(sh.session); err != nil {
@@ -79,6 +82,9 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	}
 	if !sh.session.EndedAt.IsZero() {
 		return true, nil
+	}
+	if changed {
+		return false, sh.distrust(ctx, err)
 	}
 	if first {
 		if orphan, err := sh.resume(ctx); orphan || err != nil {

@@ -16,7 +16,7 @@ import (
 // Commit stores everything that one step of a session does, or nothing. If the row's version is not one less than c.Session's, the
 // error matches [agents.ErrStale]; Version 1 is a new session. The audit records of c are in the same transaction.
 func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
+	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		ends, err := endsNow(ctx, t, c.Session)
 		if err != nil {
 			return err
@@ -40,8 +40,15 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 		if err := s.writeExecutions(ctx, t, c); err != nil {
 			return err
 		}
-		return s.append(ctx, t, c.Records...)
+		if err := s.append(ctx, t, c.Records...); err != nil {
+			return err
+		}
+		return t.exec(ctx, sealSession, t.seq, s.seals.session(c.Session, t.seq), c.Session.ID)
 	})
+	if err == nil {
+		s.sessions.Store(c.Session.ID, c.Session.Version)
+	}
+	return err
 }
 
 const countEnded = `SELECT COUNT(*) FROM sessions WHERE id = $1 AND ended_at <> 0`
@@ -169,22 +176,27 @@ func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) err
 }
 
 const (
-	readTimetable = `SELECT agent, next_at, asked FROM timetables WHERE agent = $1`
+	readTimetables = `SELECT agent, next_at, asked, mac FROM timetables`
 
-	writeTimetable = `INSERT INTO timetables (agent, next_at, asked) VALUES ($1, $2, $3) ` +
-		`ON CONFLICT (agent) DO UPDATE SET (next_at, asked) = (excluded.next_at, excluded.asked)`
+	readTimetable = readTimetables + ` WHERE agent = $1`
+
+	writeTimetable = `INSERT INTO timetables (agent, next_at, asked, mac) VALUES ($1, $2, $3, $4) ` +
+		`ON CONFLICT (agent) DO UPDATE SET (next_at, asked, mac) = (excluded.next_at, excluded.asked, excluded.mac)`
 )
 
 func timetableFields(tt *agents.Timetable) []any {
 	return []any{&tt.Agent, instant{&tt.Next}, &tt.Asked}
 }
 
-// Timetable is when a scheduled agent runs, if it was set.
+// Timetable is when a scheduled agent runs, if it was set. A row whose seal does not hold counts as none, and is logged.
 func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetable, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
-		all, err := collect(ctx, from, "a timetable", timetableFields, readTimetable, agent)
-		for _, tt = range all {
-			found = true
+		all, err := collect(ctx, from, "", rowOf(timetableFields), readTimetable, agent)
+		for _, r := range all {
+			if tt, found = r.row, s.seals.holds(r.mac, "timetables", timetableFields(&r.row)...); !found {
+				tt = agents.Timetable{}
+				s.logUnsealed("timetable of " + agent)
+			}
 		}
 		return err
 	})
@@ -193,5 +205,5 @@ func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetabl
 
 // SetTimetable replaces the timetable of a scheduled agent.
 func (s *Store) SetTimetable(ctx context.Context, tt agents.Timetable) error {
-	return s.execute(ctx, writeTimetable, timetableFields(&tt)...)
+	return s.execute(ctx, writeTimetable, append(timetableFields(&tt), s.seals.seal("timetables", timetableFields(&tt)...))...)
 }

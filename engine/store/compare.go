@@ -25,9 +25,10 @@ type comparison struct {
 	heard int                    // number of entries
 	gates map[uint64]latestEntry // last entry of each row, by hash of table and key
 
-	restored permissions.Entry // newest StoreRestored
-	keeps    bool              // keep the newest entry of every row
-	pruned   int64             // older rows may have been pruned
+	restored permissions.Entry        // newest StoreRestored
+	keeps    bool                     // keep the newest entry of every row
+	pruned   int64                    // older rows may have been pruned
+	sessions map[permissions.ID]int64 // the last entry about each session of an agent
 }
 
 // latestEntry is what the newest entry says of a row that opens or shuts something.
@@ -61,7 +62,8 @@ var gateTables = []gateTable{
 }
 
 func newComparison() *comparison {
-	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]latestEntry{}}
+	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]latestEntry{},
+		sessions: map[permissions.ID]int64{}}
 }
 
 // row is the key in gates of a table's row.
@@ -97,6 +99,8 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 		}
 	}
 	switch e.Type {
+	case permissions.SessionStatus, permissions.SessionEnded, permissions.ToolFinished:
+		c.sessions[permissions.ID(e.Detail["session"])] = e.Seq
 	case permissions.RequestCreated:
 		say(created, id)
 	case permissions.RequestSettled:
@@ -186,13 +190,14 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 			words, err = collect(ctx, from, "", requestFields, readWords, r.Number)
 		}
 		changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
-		if seals != nil && !seals.holds(mac, "requests", sealing(&r)...) || slices.ContainsFunc(words, changed) {
+		if seals != nil && !seals.holds(mac, "requests", sealedBy(c.own.seals, &r)...) || slices.ContainsFunc(words, changed) {
 			return unsealed("request " + string(r.ID))
 		}
 		return cmp.Or(err, c.request(r))
 	}
 	return cmp.Or( // each call removes the rows that it found from gates
-		eachSealed(ctx, from, requests),
+		eachSealed(ctx, from, c.own.seals, requests),
+		c.more(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, grantGate),
 		compareOpen(ctx, c, from, seals, tokens),
 		c.locks(ctx, from, seals),
@@ -307,6 +312,39 @@ func (c *comparison) request(r permissions.Request) error {
 		return c.differs(name)
 	}
 	return nil
+}
+
+const readPendingCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request IN (SELECT id FROM requests WHERE state = 'pending')`
+
+// more checks the seals of sessions of our own agents that have not ended, of timetables, and of copies of pending requests, and
+// that no later entry is about such a session.
+func (c *comparison) more(ctx context.Context, from source, seals *sealer) error {
+	if seals == nil || c.own.seals == 0 {
+		return nil
+	}
+	sessions, err := collect(ctx, from, "", (*sealedSession).fields, readOpenSealed)
+	for _, r := range sessions {
+		name := "session " + string(r.row.ID)
+		switch {
+		case !r.holds(seals):
+			return unsealed(name)
+		case c.sessions[r.row.ID] > r.audited:
+			return c.differs(name)
+		}
+	}
+	timetables, failed := collect(ctx, from, "", rowOf(timetableFields), readTimetables)
+	for _, r := range timetables {
+		if !seals.holds(r.mac, "timetables", timetableFields(&r.row)...) {
+			return unsealed("timetable of " + r.row.Agent)
+		}
+	}
+	copies, unread := collect(ctx, from, "", rowOf(copyFields), readPendingCopies)
+	for _, r := range copies {
+		if !seals.holds(r.mac, "copies", copySealed(&r.row)...) {
+			return unsealed(copyName(r.row))
+		}
+	}
+	return cmp.Or(err, failed, unread)
 }
 
 // compareOpen checks the seals of the open rows of a table, if there is a key, and compares them with their entries.

@@ -1,13 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
 
-const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed, dated`
+const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed, dated, mac` // the seal comes last
 
 const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector, place`
 
@@ -17,7 +19,37 @@ func (s *Store) Copies(ctx context.Context, id permissions.ID) ([]permissions.Co
 }
 
 func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {
-	return collectReadable(ctx, s, from, "a copy of request "+string(id), copyFields, readCopies, id)
+	return s.copies(ctx, from, "a copy of request "+string(id), readCopies, id)
+}
+
+// copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows.
+func (s *Store) copies(ctx context.Context, from source, what, text string, args ...any) ([]permissions.Copy, error) {
+	found, err := collectReadable(ctx, s, from, what, rowOf(copyFields), text, args...)
+	all := make([]permissions.Copy, len(found))
+	for i, r := range found {
+		all[i] = r.row
+		if c := &all[i]; !s.seals.holds(r.mac, "copies", copySealed(c)...) {
+			s.logUnsealed(copyName(*c))
+			c.Ref, c.Shown, c.SentAt, c.Dated = "", 0, time.Time{}, time.Time{}
+		}
+	}
+	return all, err
+}
+
+func copyName(c permissions.Copy) string {
+	return strings.TrimSpace("copy of request " + string(c.Request) + " for " + c.Person + " by " + c.Connector + " " + c.Group)
+}
+
+// copySealed are the sealed values: which message a copy is, and since when somebody can have answered it.
+func copySealed(c *permissions.Copy) []any {
+	return []any{
+		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.Since}, instant{&c.SentAt}, instant{&c.Dated},
+	}
+}
+
+// copyArgs are the values of a row: its columns and its seal.
+func (s *Store) copyArgs(c permissions.Copy) []any {
+	return append(copyFields(&c), s.seals.seal("copies", copySealed(&c)...))
 }
 
 func copyFields(c *permissions.Copy) []any {
@@ -42,8 +74,8 @@ const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 
 	`AND (place <> '' OR person = $4) ORDER BY person`
 
 // copiesOfMessage returns the copies that share one message with c: those in its group, or c alone.
-func copiesOfMessage(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
-	return collect(ctx, t, "a copy of request "+string(c.Request), copyFields, readTogether,
+func (s *Store) copiesOfMessage(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
+	return s.copies(ctx, t, "a copy of request "+string(c.Request), readTogether,
 		c.Request, c.Connector, c.Group, c.Person)
 }
 
@@ -53,7 +85,7 @@ func copiesOfMessage(ctx context.Context, t *tx, c permissions.Copy) ([]permissi
 func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
 	other := ""
 	err := s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
-		all, err := copiesOfMessage(ctx, t, c)
+		all, err := s.copiesOfMessage(ctx, t, c)
 		if err != nil {
 			return err
 		}
@@ -75,7 +107,7 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 			if one.Dated.IsZero() { // pressed before the channel reported its time
 				one.Dated = c.Dated
 			}
-			if err := putCopy(ctx, t, one); err != nil {
+			if err := s.putCopy(ctx, t, one); err != nil {
 				return err
 			}
 			if !first {
@@ -96,18 +128,34 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 	return err
 }
 
-const nameCopy = `UPDATE copies SET ref = $1 WHERE request = $2 AND person = $3 AND connector = $4 AND place = $5 AND ref = ''`
+const nameCopy = `UPDATE copies SET ref = $1, mac = $2 WHERE request = $3 AND person = $4 AND connector = $5 AND place = $6`
+
+const readCopy = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND person = $2 AND connector = $3 AND place = $4`
 
 // MarkNamed records the Ref under which a copy without one is about to be sent.
 func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
-	return s.execute(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Group)
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		all, err := s.copies(ctx, t, "a copy of request "+string(c.Request), readCopy, c.Request, c.Person, c.Connector, c.Group)
+		for _, was := range all {
+			if was.Ref == "" && err == nil {
+				was.Ref = c.Ref
+				err = s.nameCopy(ctx, t, was, nameCopy)
+			}
+		}
+		return err
+	})
+}
+
+// nameCopy writes a copy's ref with a statement like [nameCopy].
+func (s *Store) nameCopy(ctx context.Context, t *tx, c permissions.Copy, text string) error {
+	return t.exec(ctx, text, c.Ref, s.seals.seal("copies", copySealed(&c)...), c.Request, c.Person, c.Connector, c.Group)
 }
 
 // MarkFailed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
 // group. A copy that was shown since c was read does not become one that was never shown.
 func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 	return s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
-		all, err := copiesOfMessage(ctx, t, c)
+		all, err := s.copiesOfMessage(ctx, t, c)
 		if err != nil {
 			return err
 		}
@@ -119,7 +167,7 @@ func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 				continue
 			}
 			one.Failed = c.Failed
-			if err := putCopy(ctx, t, one); err != nil {
+			if err := s.putCopy(ctx, t, one); err != nil {
 				return err
 			}
 		}
@@ -129,7 +177,8 @@ func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 
 const (
 	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO UPDATE ` +
-		`SET ref = excluded.ref, shown = excluded.shown, sent_at = excluded.sent_at, failed = excluded.failed, dated = excluded.dated`
+		`SET (ref, button, shown, since, sent_at, failed, dated, mac) = (excluded.ref, excluded.button, excluded.shown, excluded.since, ` +
+		`excluded.sent_at, excluded.failed, excluded.dated, excluded.mac)`
 
 	// The row holds the lowest revision that any copy shows, so that an index finds stale copies.
 	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM copies ` +
@@ -139,11 +188,11 @@ const (
 )
 
 // putCopy inserts a copy, also for a person who is asked later.
-func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
+func (s *Store) putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	if number, err := position(ctx, t, c.Request); err != nil || number == 0 {
 		return err
 	}
-	if err := t.exec(ctx, upsertCopy, copyFields(&c)...); err != nil {
+	if err := t.exec(ctx, upsertCopy, s.copyArgs(c)...); err != nil {
 		return err
 	}
 	return t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
@@ -162,7 +211,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 				return err
 			}
 			if c.Group != "" {
-				all, err := copiesOfMessage(ctx, t, c)
+				all, err := s.copiesOfMessage(ctx, t, c)
 				if err != nil {
 					return err
 				}
@@ -170,7 +219,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 					c.Ref, c.Button, c.Since, c.Failed = all[0].Ref, all[0].Button, all[0].Since, all[0].Failed
 				}
 			}
-			result, err := t.ExecContext(ctx, addCopy, copyFields(&c)...)
+			result, err := t.ExecContext(ctx, addCopy, s.copyArgs(c)...)
 			if err != nil {
 				return err
 			}
@@ -202,8 +251,7 @@ func idField(id *permissions.ID) []any { return []any{id} }
 
 const (
 	// SentAt stays: it records that the person saw the request once.
-	forgetPending = `UPDATE copies SET ref = '', shown = 0 WHERE connector = $1 AND failed = '' AND ref <> '' ` +
-		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
+	forgetCopy = `UPDATE copies SET ref = $1, mac = $2, shown = 0 WHERE request = $3 AND person = $4 AND connector = $5 AND place = $6`
 
 	notePending = noteShown + `WHERE state = 'pending' AND shown > 0 AND EXISTS ` + hasCopy
 
@@ -222,7 +270,9 @@ const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 
 
 // LiveCopies lists this connector's visible copies of the newest pending requests, at most limit.
 func (s *Store) LiveCopies(ctx context.Context, connector string, limit int) ([]permissions.Copy, error) {
-	return gather(ctx, s, "a copy", copyFields, readLately, connector, limit)
+	return reading(ctx, s, func(from source) ([]permissions.Copy, error) {
+		return s.copies(ctx, from, "a copy", readLately, connector, limit)
+	})
 }
 
 const (
@@ -236,14 +286,15 @@ const (
 // ShowAgain implements [engine.Store].
 func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if were, err = collectReadable(ctx, s, t, "a copy", copyFields, readLive, connector); err != nil {
+		if were, err = s.copies(ctx, t, "a copy", readLive, connector); err != nil {
 			return err
 		}
-		text := againPending
 		if anew {
-			text = forgetPending
+			err = s.forget(ctx, t, were)
+		} else {
+			err = t.exec(ctx, againPending, connector)
 		}
-		if err := t.exec(ctx, text, connector); err != nil {
+		if err != nil {
 			return err
 		}
 		return t.exec(ctx, notePending, int64(nothingShown), connector)
@@ -254,14 +305,28 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (wer
 	return were, nil
 }
 
+// forget makes copies be sent again.
+func (s *Store) forget(ctx context.Context, t *tx, copies []permissions.Copy) error {
+	for _, c := range copies {
+		c.Ref = ""
+		if err := s.nameCopy(ctx, t, c, forgetCopy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ForgetCopies implements [engine.Store].
 func (s *Store) ForgetCopies(ctx context.Context, connector string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		live, err := s.copies(ctx, t, "a copy", readLive, connector)
+		if err := cmp.Or(err, s.forget(ctx, t, live)); err != nil {
+			return err
+		}
 		for _, step := range []struct {
 			text string
 			args []any
 		}{
-			{forgetPending, []any{connector}},
 			{notePending, []any{int64(nothingShown), connector}},
 			{forgetSettled, []any{connector}},
 			{noteSettled, []any{int64(nothingShown), connector}},

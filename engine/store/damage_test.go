@@ -223,7 +223,7 @@ func TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed(t *testing.T) {
 // TestArgumentsThatCannotBeAnsweredWithAreLeftOut of a session's calls.
 func TestArgumentsThatCannotBeAnsweredWithAreLeftOut(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
-	meddle(t, o.Store, "INSERT INTO sessions SELECT 1, 'S', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 0, 0, '', 0; "+
+	meddle(t, o.Store, "INSERT INTO sessions SELECT 1, 'S', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 0, 0, '', 0, 0, ''; "+
 		"WITH two (n, args) AS (VALUES (1, '{\"a\":1,\"a\":2}'), (2, '{'), (3, '{}')) "+
 		"INSERT INTO tool_calls (session, step, call, tool, arguments, began_at, ended_at, success, error) "+
 		"SELECT 'S', 1, n, 'read_file', args, 5, 5, TRUE, '' FROM two")

@@ -59,7 +59,7 @@ func Reseal(t testing.TB, s *Store) {
 	s.from = nil
 	defer func() { s.from = was }()
 	err := s.write(context.Background(), func(ctx context.Context, t *tx) error {
-		if _, err := s.resealRequests(ctx, t); err != nil {
+		if _, err := s.resealRequests(ctx, t, sealVersion); err != nil {
 			return err
 		}
 		_, err := reseal(ctx, s, t, grantGate, time.Time{})

@@ -64,13 +64,14 @@ type identity struct {
 	stoppedAt, restoredAt time.Time
 	above                 int64
 	shut                  string // see [shutList]
+	seals                 int64  // see [sealVersion]
 	mac                   []byte
 }
 
 const (
-	// In a store without that column, shut resolves to the outer query's name.
-	readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1) ` +
-		`FROM meta, (SELECT '' AS shut) AS none`
+	// In a store without these columns, shut and seals resolve to the outer query's names.
+	readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1), ` +
+		`(SELECT seals FROM meta LIMIT 1) FROM meta, (SELECT '' AS shut, 0 AS seals) AS none`
 
 	sealMeta = `UPDATE meta SET mac = $1`
 )
@@ -79,8 +80,11 @@ func (i *identity) fields() []any {
 	return []any{&i.chain, &i.code, &i.stoppedBy, instant{&i.stoppedAt}, instant{&i.restoredAt}, &i.above}
 }
 
-// sealed are the sealed values. Old stores sealed all but the last.
+// sealed are the sealed values. Old stores sealed all but the last, or but the last two.
 func (i *identity) sealed() []any {
+	if i.seals != 0 {
+		return append(i.fields(), i.shut, i.seals)
+	}
 	if i.shut == "" {
 		return i.fields()
 	}
@@ -88,7 +92,7 @@ func (i *identity) sealed() []any {
 }
 
 func readIdentity(ctx context.Context, from source) (i identity, err error) {
-	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.shut))...)
+	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.shut, &i.seals))...)
 	return i, err
 }
 
@@ -266,17 +270,21 @@ func (s *Store) finishKey(file string) error {
 // Details of the entry that seals the audit before it and the rows with a key: the key's name, whether the rows could
 // be checked, and how many of each kind there were.
 const (
-	keyID     = "key"
-	unchecked = "unchecked"
+	keyID       = "key"
+	unchecked   = "unchecked"
+	sealsDetail = "seals" // which version of them; see [sealVersion]
 )
 
 // sealAll seals the rows of a store from before the key, and its audit so far in one entry.
 func (s *Store) sealAll(ctx context.Context, t *tx) error {
-	requests, err := s.resealRequests(ctx, t)
+	requests, err := s.resealRequests(ctx, t, 0)
 	if err != nil {
 		return err
 	}
 	detail := map[string]string{keyID: s.seals.id, "requests": strconv.FormatInt(requests, 10)}
+	if err := s.sealMore(ctx, t, 0, false, detail); err != nil {
+		return err
+	}
 	n, err := s.resealGates(ctx, t, time.Time{}, detail)
 	if err != nil {
 		return err

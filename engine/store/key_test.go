@@ -1,11 +1,14 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,8 +30,8 @@ func beforeSeals(t *testing.T, path string) {
 	}
 }
 
-// oldView reverts the migrations of the view aic_interactions, of token persons, of calls beyond a rate and of
-// what callers tell.
+// oldView reverts the migrations of the view aic_interactions, of token persons, of calls beyond a rate, of what callers tell, and
+// of wider seals.
 func oldView(t *testing.T) []string {
 	t.Helper()
 	first, err := migrations.ReadFile("migrations/00001_requests.sql")
@@ -37,11 +40,29 @@ func oldView(t *testing.T) []string {
 	}
 	_, view, _ := strings.Cut(string(first), "CREATE VIEW aic_interactions")
 	view, _, _ = strings.Cut(view, ";")
-	return []string{
-		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view, "ALTER TABLE tokens DROP COLUMN person",
+	return append(slices.Clip(oldColumns),
+		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions"+view, "ALTER TABLE tokens DROP COLUMN person",
 		"ALTER TABLE requests DROP COLUMN beyond", "DROP TABLE waits",
 		"ALTER TABLE notices DROP COLUMN agent", "ALTER TABLE notices DROP COLUMN session", "ALTER TABLE notices DROP COLUMN title",
 		"ALTER TABLE notices DROP COLUMN words", "ALTER TABLE notices DROP COLUMN silent",
+	)
+}
+
+// oldColumns reverts the migration of wider seals.
+var oldColumns = []string{
+	"DROP INDEX audit_sessions", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
+	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",
+	"DELETE FROM goose_db_version WHERE version_id > 18",
+}
+
+// oldSeals seals the rows of a store like a daemon from before wider seals.
+func oldSeals(k *sealer) func(context.Context, *sql.DB) error {
+	return func(ctx context.Context, db *sql.DB) error {
+		err := eachSealed(ctx, db, 0, func(r permissions.Request, _ []byte) error {
+			_, err := db.ExecContext(ctx, sealRequest, k.seal("requests", sealingBefore(&r)...), r.Number)
+			return err
+		})
+		return errors.Join(err, sealIdentity(ctx, db, k))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // transcript is read completely or not at all.
 func TestABadRowOfAListIsLeftOut(t *testing.T) {
 	const two = "WITH two (n, at) AS (VALUES (1, 'x'), (2, 5)) INSERT INTO "
-	const copied = "copies SELECT (SELECT id FROM requests WHERE state = 'pending'), n, 'telegram', '', n, '', 0, 0, at, '', 0 FROM two"
+	const copied = "copies SELECT (SELECT id FROM requests WHERE state = 'pending'), n, 'telegram', '', n, '', 0, 0, at, '', 0, '' FROM two"
 	for name, c := range map[string]struct {
 		rows string
 		list func(ctx context.Context, s *Store) (int, error)
@@ -43,7 +43,7 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 			}
 			return length(s.Copies(ctx, all[0].ID))
 		}},
-		"D9/sessions": {"sessions SELECT n, n, 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, at, 0, 0, 0, '', 0 FROM two",
+		"D9/sessions": {"sessions SELECT n, n, 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, at, 0, 0, 0, '', 0, 0, '' FROM two",
 			func(ctx context.Context, s *Store) (int, error) { return length(s.OpenSessions(ctx, "", 9)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestVerifyComparesUses(t *testing.T) {
 		"UPDATE grants SET used = 0",
 		"INSERT INTO uses SELECT grants.id, number FROM grants, requests WHERE state = 'denied'",
 		"INSERT INTO uses SELECT id, 77 FROM grants",
-		"INSERT INTO copies SELECT 'R9', 'fay', 'telegram', '', '1', '', 0, 0, 0, '', 0",
+		"INSERT INTO copies SELECT 'R9', 'fay', 'telegram', '', '1', '', 0, 0, 0, '', 0, ''",
 	} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 		grant := o.grant(t)
@@ -184,7 +184,7 @@ func TestARowThatCannotBeReadHoldsUpNoPruning(t *testing.T) {
 		"UPDATE requests SET calls = '{' WHERE state = 'denied'",
 		"UPDATE requests SET options = x'00' WHERE state = 'denied'",
 		"PRAGMA foreign_keys = OFF; UPDATE requests SET id = CAST(id AS BLOB) WHERE state = 'denied'",
-		"INSERT INTO sessions SELECT 1, x'53', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 5, 0, '', 0",
+		"INSERT INTO sessions SELECT 1, x'53', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 5, 0, '', 0, 0, ''",
 	} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 		meddle(t, o.Store, change)

@@ -144,11 +144,11 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if err != nil {
 			return err
 		}
-		if !found || !session.EndedAt.IsZero() {
+		if !found || !session.row.EndedAt.IsZero() {
 			return permissions.UnknownSession(string(p.Session))
 		}
 		most := mostPosts
-		if p.From != session.Person {
+		if p.From != session.row.Person {
 			most /= 2
 		}
 		waiting, err := count(ctx, t, countUntaken, p.Session, most)
@@ -156,7 +156,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 			return err
 		}
 		if waiting >= most {
-			return permissions.InboxFull(session.Agent)
+			return permissions.InboxFull(session.row.Agent)
 		}
 		return t.exec(ctx, insertPost, postFields(&p)...)
 	})

@@ -166,8 +166,8 @@ func (s *Store) check(ctx context.Context) error {
 	return nil
 }
 
-const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at) ` +
-	`VALUES ($1, $2, $3, 0, '', 0, 0)`
+const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at, seals) ` +
+	`VALUES ($1, $2, $3, 0, '', 0, 0, $4)`
 
 // anyRows reports whether a store has audit entries or rows that open something.
 const anyRows = `SELECT EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM requests) OR EXISTS (SELECT 1 FROM tokens) ` +
@@ -196,7 +196,7 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 			return err
 		}
 		err := transact(ctx, conn, func() error {
-			if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro()); err != nil {
+			if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro(), sealVersion); err != nil {
 				return err
 			}
 			return sealIdentity(ctx, conn, s.seals)

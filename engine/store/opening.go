@@ -65,7 +65,7 @@ const (
 	macFromEnd    = 7
 )
 
-const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // newRow is a request ready to be inserted, encoded before the transaction to keep that short.
 type newRow struct {
@@ -114,7 +114,7 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 	t.newest = r.Number
 	for _, c := range row.copies {
 		c.Request = r.ID
-		if err := t.exec(ctx, insertCopy, copyFields(&c)...); err != nil {
+		if err := t.exec(ctx, insertCopy, s.copyArgs(c)...); err != nil {
 			return r, err
 		}
 	}

@@ -204,7 +204,7 @@ func beforeList(t *testing.T, path, keyFile string) {
 				"ALTER TABLE tool_calls DROP COLUMN affected_path", "ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account",
 				"DROP INDEX audit_gates", "DELETE FROM goose_db_version WHERE version_id >= 9")...)(ctx, db)
 			if err == nil {
-				err = sealIdentity(ctx, db, key)
+				err = oldSeals(key)(ctx, db)
 			}
 			return err
 		})

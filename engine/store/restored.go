@@ -68,6 +68,14 @@ func (s *Store) start(ctx context.Context) error {
 		if err := cmp.Or(err, s.sealPersons(ctx, t, said)); err != nil {
 			return err
 		}
+		own, err := readIdentity(ctx, t)
+		if err != nil {
+			return err
+		}
+		version, err := s.sealsBefore(ctx, t, own)
+		if err != nil {
+			return err
+		}
 		why, err := s.restoreReason(ctx, t, l, m, text)
 		if why == "" && l.began.Before(said.restored.At) {
 			why = "what it says of itself is from before it was restored"
@@ -76,14 +84,20 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			if err = t.exec(ctx, countOpening, l.opens); err == nil && s.newKey != "" {
+			switch err = t.exec(ctx, countOpening, l.opens); {
+			case err != nil:
+			case s.newKey != "":
 				err = cmp.Or(s.sealAll(ctx, t), sealIdentity(ctx, t, s.seals))
+			case version == 0:
+				err = s.sealWider(ctx, t)
+			case own.seals == 0:
+				err = cmp.Or(t.exec(ctx, writeSeals, version), sealIdentity(ctx, t, s.seals))
 			}
 		case m != nil && !announced:
 			reason = why
 			return errUnannounced
 		default:
-			renewed, err = s.renew(ctx, t, &l, m, text, cmp.Or(reason, why))
+			renewed, err = s.renew(ctx, t, &l, m, text, cmp.Or(reason, why), version)
 		}
 		if err != nil {
 			return err
@@ -283,7 +297,7 @@ const (
 	unsealTokens = `UPDATE tokens SET mac = '' WHERE revoked_at > 0`
 
 	// The code on each card changes, so cards are sent again.
-	forgetCards = `UPDATE copies SET ref = '', shown = 0 WHERE failed = '' AND ref <> '' ` +
+	readCards = `SELECT ` + copyColumns + ` FROM copies WHERE failed = '' AND ref <> '' ` +
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
 
 	noteCards = noteShown + `WHERE state = 'pending' AND shown > 0 AND EXISTS ` +
@@ -291,7 +305,7 @@ const (
 )
 
 // renew begins a new life.
-func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, reason string) (*renewal, error) {
+func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, reason string, version int64) (*renewal, error) {
 	now := s.now()
 	n := &renewal{why: reason, from: t.seq}
 	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), why: reason, restated: "by rows"}
@@ -315,16 +329,21 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 			return nil, err
 		}
 	}
-	if s.newKey != "" {
-		if _, err := s.resealRequests(ctx, t); err != nil {
+	if s.newKey != "" || version == 0 {
+		if _, err := s.resealRequests(ctx, t, version); err != nil {
 			return nil, err
 		}
+	}
+	if s.newKey != "" {
 		if detail[keyID] = s.seals.id; s.from == nil {
 			detail[unchecked] = "rows"
 		}
 	}
 	var err error
 	if n.openRows, err = s.resealGates(ctx, t, now, detail); err != nil {
+		return nil, err
+	}
+	if err := s.sealMore(ctx, t, version, true, detail); err != nil {
 		return nil, err
 	}
 	if err := sealIdentity(ctx, t, s.seals); err != nil {
@@ -344,7 +363,8 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	if err := t.exec(ctx, releaseApproved); err != nil {
 		return nil, err
 	}
-	if err := t.exec(ctx, forgetCards); err != nil {
+	cards, err := s.copies(ctx, t, "a copy", readCards)
+	if err := cmp.Or(err, s.forget(ctx, t, cards)); err != nil {
 		return nil, err
 	}
 	_, err = t.ExecContext(ctx, noteCards, int64(nothingShown))

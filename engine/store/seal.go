@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -12,9 +13,11 @@ import (
 	"hash"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -102,8 +105,23 @@ func sealedFields(r *permissions.Request) []any {
 	}
 }
 
-// sealing returns the sealed values of a request.
+// sealVersion is the version of what seals cover; see the column seals of meta. 0 is before migration 19.
+const sealVersion = 1
+
+// sealing returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words
+// of a clarification are pruned later.
 func sealing(r *permissions.Request) []any {
+	values := append(sealingBefore(r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
+	if r.State == permissions.Pending {
+		for _, o := range r.Options {
+			values = append(values, o.Label)
+		}
+	}
+	return values
+}
+
+// sealingBefore is sealing before migration 19.
+func sealingBefore(r *permissions.Request) []any {
 	values := append(sealedFields(r), len(r.Options), len(r.Calls), len(r.Votes))
 	for _, o := range r.Options {
 		values = append(values, string(o.ID))
@@ -203,6 +221,11 @@ type sealedRow[T any] struct {
 	mac []byte
 }
 
+// rowOf are the fields of a row and its seal.
+func rowOf[T any](fields func(*T) []any) func(*sealedRow[T]) []any {
+	return func(r *sealedRow[T]) []any { return append(fields(&r.row), &r.mac) }
+}
+
 func (g gate[T]) rowFields(r *sealedRow[T]) []any { return append(g.fields(&r.row), &r.mac) }
 
 func (g gate[T]) holds(k *sealer, r sealedRow[T]) bool {
@@ -288,11 +311,19 @@ func (s *Store) resealGates(ctx context.Context, t *tx, since time.Time, detail 
 
 const sealRequest = `UPDATE requests SET mac = $1 WHERE number = $2`
 
-// resealRequests seals requests that have another key's seal, or none, with the store's key.
-func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) {
+// sealedBy are the sealed values of a request in a store of a [sealVersion].
+func sealedBy(version int64, r *permissions.Request) []any {
+	if version == 0 {
+		return sealingBefore(r)
+	}
+	return sealing(r)
+}
+
+// resealRequests seals requests that have a seal of another key or version, or none, with the store's key.
+func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int64, err error) {
 	t.rows.dropAll()
-	err = eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
-		if s.from != nil && !s.from.holds(mac, "requests", sealing(&r)...) {
+	err = eachSealed(ctx, t, version, func(r permissions.Request, mac []byte) error {
+		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, &r)...) {
 			s.logUnsealed("request " + string(r.ID))
 			return nil
 		}
@@ -303,9 +334,9 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 }
 
 const (
-	// The columns after calls are not sealed, but a request with an unreadable one is not used.
+	// Of the columns after calls some are not sealed, but a request with an unreadable one is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
-		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, ` +
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, ` +
 		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	// hasWords checks the type of columns that are not read here because they may be long.
@@ -315,17 +346,21 @@ const (
 	sealedPage = 200
 )
 
-// eachSealed calls take with every request, reading only what its seal covers.
-func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
+// eachSealed calls take with every request of a store of a [sealVersion], reading only what its seal covers.
+func eachSealed(ctx context.Context, from source, version int64, take func(r permissions.Request, mac []byte) error) error {
+	text := readSealed
+	if version == 0 { // the column may be missing
+		text = strings.Replace(text, ", beyond, ", ", 0, ", 1)
+	}
 	fields := func(r *sealedRow[permissions.Request]) []any {
 		q := &r.row
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{raw{new(json.RawMessage)}}, &r.mac) // inputs may be long and are not needed
+			canonical{raw{new(json.RawMessage)}}, &q.Beyond, &r.mac) // inputs may be long and are not needed
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by another program
-		page, err := collect(ctx, from, "", fields, readSealed, next, sealedPage)
+		page, err := collect(ctx, from, "", fields, text, next, sealedPage)
 		if err != nil || len(page) == 0 {
 			return errors.Join(err, ctx.Err())
 		}
@@ -347,4 +382,102 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 		}
 		next = last + 1
 	}
+}
+
+const (
+	readOpenSealed = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE ended_at = 0 ORDER BY id`
+
+	writeStep = `UPDATE sessions SET step = $1 WHERE id = $2`
+
+	readAllCopies = `SELECT ` + copyColumns + ` FROM copies ORDER BY request, person, connector, place`
+
+	writeSeals = `UPDATE meta SET seals = $1`
+
+	// countVersions counts the entries that say that the rows of a store were sealed as a [sealVersion] says.
+	countVersions = `SELECT COUNT(*) FROM audit WHERE type IN ('AUDIT_KEYED', 'STORE_RESTORED') AND detail LIKE '%"seals":"1"%'`
+)
+
+// sealsBefore is the version of the seals that the rows of a store with the identity own have. An identity from before that is said
+// to be older than the audit says was put back.
+func (s *Store) sealsBefore(ctx context.Context, t *tx, own identity) (int64, error) {
+	if own.seals != 0 {
+		return own.seals, nil
+	}
+	n, err := count(ctx, t, countVersions)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	s.log.Error("what the store says of itself was put back to before its rows were sealed: they are not sealed again")
+	return sealVersion, nil
+}
+
+// sealMore seals the sessions of our own agents, timetables and copies with the store's key. Those that nobody could seal before
+// are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal, unchecked
+// copies count as not sent, and no session holds any longer what was allowed it once. It adds counts to an entry's detail.
+func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) error {
+	accepted := func(name string, holds func(*sealer) bool) bool {
+		ok := version == 0 && !life || s.from != nil && holds(s.from)
+		if !ok && version != 0 {
+			s.logUnsealed(name)
+		}
+		return ok
+	}
+	sessions, err := collect(ctx, t, "", (*sealedSession).fields, readOpenSealed)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, r := range sessions {
+		if !accepted("session "+string(r.row.ID), r.holds) {
+			continue
+		}
+		if life {
+			step, unreadable := agents.WithoutOnce(r.row.Step)
+			if unreadable != nil {
+				continue
+			}
+			r.row.Step = step
+			err = t.exec(ctx, writeStep, raw{&r.row.Step}, r.row.ID)
+		}
+		if version == 0 {
+			r.audited = t.seq
+		}
+		if err = cmp.Or(err, t.exec(ctx, sealSession, r.audited, s.seals.session(r.row, r.audited), r.row.ID)); err != nil {
+			return err
+		}
+		n++
+	}
+	timetables, err := collect(ctx, t, "", rowOf(timetableFields), readTimetables)
+	for _, r := range timetables {
+		values := timetableFields(&r.row)
+		holds := func(k *sealer) bool { return k.holds(r.mac, "timetables", values...) }
+		if err == nil && accepted("timetable of "+r.row.Agent, holds) {
+			err = t.exec(ctx, writeTimetable, append(values, s.seals.seal("timetables", values...))...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	copies, err := collectReadable(ctx, s, t, "a copy", rowOf(copyFields), readAllCopies)
+	for _, r := range copies {
+		if !accepted(copyName(r.row), func(k *sealer) bool { return k.holds(r.mac, "copies", copySealed(&r.row)...) }) {
+			r.row.Ref, r.row.SentAt, r.row.Dated = "", time.Time{}, time.Time{}
+		}
+		err = cmp.Or(err, t.exec(ctx, upsertCopy, s.copyArgs(r.row)...))
+	}
+	detail[sealsDetail], detail["sessions"] = strconv.Itoa(sealVersion), strconv.Itoa(n)
+	return cmp.Or(err, t.exec(ctx, writeSeals, sealVersion))
+}
+
+// sealWider seals the rows of a store from before migration 19 as they are, once. A request whose earlier seal does not hold gets
+// no other.
+func (s *Store) sealWider(ctx context.Context, t *tx) error {
+	detail := map[string]string{}
+	requests, err := s.resealRequests(ctx, t, 0)
+	if err := cmp.Or(err, s.sealMore(ctx, t, 0, false, detail), sealIdentity(ctx, t, s.seals)); err != nil {
+		return err
+	}
+	detail["requests"] = strconv.FormatInt(requests, 10)
+	s.log.Info("rows sealed as they are, since more of them are from now on", "requests", requests, "sessions", detail["sessions"])
+	return s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }

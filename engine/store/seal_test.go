@@ -675,7 +675,7 @@ func beforePersons(t *testing.T, s *Store, path string) {
 		t.Fatal(err)
 	}
 	for _, do := range []func(context.Context, *sql.DB) error{
-		statements(string(text)), seals,
+		statements(string(text)), seals, statements(oldColumns...), oldSeals(s.seals),
 		statements("ALTER TABLE tokens DROP COLUMN person", "ALTER TABLE requests DROP COLUMN beyond", "DROP TABLE waits",
 			"ALTER TABLE notices DROP COLUMN agent", "ALTER TABLE notices DROP COLUMN session", "ALTER TABLE notices DROP COLUMN title",
 			"ALTER TABLE notices DROP COLUMN words", "ALTER TABLE notices DROP COLUMN silent",

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
 	"database/sql"
 	"errors"
 	"time"
@@ -32,13 +33,67 @@ func sessionFields(s *permissions.AgentSession) []any {
 	return append(namingFields(s), movingFields(s)...)
 }
 
-const (
-	readSession = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
+// sealedSession is a session as it was read, with its seal and the newest audit entry when it was written.
+type sealedSession struct {
+	row     permissions.AgentSession
+	audited int64
+	mac     []byte
+}
 
-	readCurrentSession = `SELECT ` + sessionColumns + ` FROM sessions WHERE ended_at = 0 AND agent = $1 ` +
+func (s *sealedSession) fields() []any { return append(sessionFields(&s.row), &s.audited, &s.mac) }
+
+// seal is the seal of an agent's session. Debug opens nothing and changes without it.
+func (k *sealer) session(s permissions.AgentSession, audited int64) []byte {
+	s.Debug = false
+	return k.seal("sessions", append(sessionFields(&s), audited)...)
+}
+
+func (s *sealedSession) holds(k *sealer) bool {
+	return len(s.mac) == sealSize && hmac.Equal(s.mac, k.session(s.row, s.audited))
+}
+
+const (
+	sealSession = `UPDATE sessions SET audited = $1, mac = $2 WHERE id = $3`
+
+	// sessionEntry is the condition of the index audit_sessions, literally. [Store.Commit] writes all of these entries.
+	sessionEntry = `audit.type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_FINISHED')`
+
+	// hasLaterEntry reports whether the audit has an entry about a session that is newer than its row.
+	hasLaterEntry = `SELECT EXISTS (SELECT 1 FROM audit WHERE ` + sessionEntry + ` AND actor = $1 AND seq > $2 ` +
+		`AND chain || '' = $3 AND detail LIKE $4)` // so that the index is used, not the one of chains
+)
+
+// checkSession is the error of a session whose row was changed, or put back to how it was earlier, without the key.
+func (s *Store) checkSession(ctx context.Context, from source, r sealedSession) error {
+	if !r.row.EndedAt.IsZero() { // it never goes on, and pruning changes it
+		return nil
+	}
+	name := "session " + string(r.row.ID)
+	later := false
+	if r.holds(s.seals) {
+		written, _ := s.sessions.Load(r.row.ID)
+		if later = written != nil && r.row.Version < written.(int64); !later { //nolint:errcheck,forcetypeassert // nothing else is stored
+			err := from.QueryRowContext(ctx, hasLaterEntry, r.row.Caller().Name, r.audited, s.chain,
+				`%"session":"`+string(r.row.ID)+`"%`).Scan(&later)
+			if err != nil {
+				return err
+			}
+		}
+		if !later {
+			return nil
+		}
+	}
+	s.logUnsealed(name)
+	return unsealed(name)
+}
+
+const (
+	readSession = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE id = $1`
+
+	readCurrentSession = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE ended_at = 0 AND agent = $1 ` +
 		`ORDER BY number DESC LIMIT 1`
 
-	readWaitingSession = `SELECT ` + sessionColumns + ` FROM sessions WHERE ended_at = 0 AND request = $1 AND request <> '' ` +
+	readWaitingSession = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE ended_at = 0 AND request = $1 AND request <> '' ` +
 		`LIMIT 1`
 
 	readOpenSessions = `SELECT ` + sessionColumns + ` FROM sessions WHERE ended_at = 0 AND id > $1 ORDER BY id LIMIT 0 + $2`
@@ -48,28 +103,37 @@ const (
 	readSessionsOf = `SELECT ` + sessionColumns + ` FROM sessions WHERE person = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
 )
 
-// AgentSession returns one session, or refuses with [permissions.CodeUnknown].
+// AgentSession returns one session, or refuses with [permissions.CodeUnknown]. With an error that matches [permissions.ErrRow] it
+// returns the row of a session whose seal does not hold, or that is an older state, without its Step.
 func (s *Store) AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error) {
-	session, found, err := s.session(ctx, readSession, id)
+	session, found, err := s.agentSession(ctx, readSession, id)
 	if err == nil && !found {
 		err = permissions.UnknownSession(string(id))
 	}
 	return session, err
 }
 
-// CurrentSession is the newest session of an agent that has not ended, if any.
+// CurrentSession is the newest session of an agent that has not ended, if any. It has no Step where [Store.AgentSession] would fail.
 func (s *Store) CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error) {
-	return s.session(ctx, readCurrentSession, agent)
+	session, found, err := s.agentSession(ctx, readCurrentSession, agent)
+	if found && errors.Is(err, permissions.ErrRow) {
+		err = nil
+	}
+	return session, found, err
 }
 
-// SessionWaiting is the open session that waits for a request, if any.
+// SessionWaiting is the open session that waits for a request, if any; see [Store.CurrentSession].
 func (s *Store) SessionWaiting(ctx context.Context, request permissions.ID) (permissions.AgentSession, bool, error) {
-	return s.session(ctx, readWaitingSession, request)
+	session, found, err := s.agentSession(ctx, readWaitingSession, request)
+	if found && errors.Is(err, permissions.ErrRow) {
+		err = nil
+	}
+	return session, found, err
 }
 
 // OpenSessions lists at most limit open sessions after the given one (empty: from the first), by id.
 func (s *Store) OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error) {
-	return s.sessions(ctx, readOpenSessions, after, limit)
+	return s.agentSessions(ctx, readOpenSessions, after, limit)
 }
 
 // AgentSessions implements [engine.Store].
@@ -77,34 +141,41 @@ func (s *Store) AgentSessions(
 	ctx context.Context, person string, after permissions.ID, limit int,
 ) ([]permissions.AgentSession, error) {
 	if person == "" {
-		return s.sessions(ctx, readSessions, after, limit)
+		return s.agentSessions(ctx, readSessions, after, limit)
 	}
-	return s.sessions(ctx, readSessionsOf, person, after, limit)
+	return s.agentSessions(ctx, readSessionsOf, person, after, limit)
 }
 
-func (s *Store) session(
+func (s *Store) agentSession(
 	ctx context.Context, text string, args ...any,
 ) (session permissions.AgentSession, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
-		session, found, err = oneSession(ctx, from, text, args...)
+		var r sealedSession
+		if r, found, err = oneSession(ctx, from, text, args...); err != nil || !found {
+			return err
+		}
+		session = r.row
+		if err = s.checkSession(ctx, from, r); err != nil {
+			session.Step = nil
+		}
 		return err
 	})
 	return session, found, err
 }
 
-func (s *Store) sessions(ctx context.Context, text string, args ...any) ([]permissions.AgentSession, error) {
+func (s *Store) agentSessions(ctx context.Context, text string, args ...any) ([]permissions.AgentSession, error) {
 	return gather(ctx, s, "a session", sessionFields, text, args...)
 }
 
 func oneSession(
 	ctx context.Context, from source, text string, args ...any,
-) (session permissions.AgentSession, found bool, err error) {
-	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(sessionFields(&session))...)
+) (session sealedSession, found bool, err error) {
+	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(session.fields())...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return permissions.AgentSession{}, false, nil
+		return sealedSession{}, false, nil
 	case err != nil:
-		return permissions.AgentSession{}, false, unreadable("a session", err)
+		return sealedSession{}, false, unreadable("a session", err)
 	}
 	return session, true, nil
 }

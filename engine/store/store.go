@@ -78,6 +78,7 @@ type Store struct {
 	from     *sealer  // seals the rows; nil: unknown
 	newKey   string   // why the store gets new seals; empty: it does not
 	unsealed sync.Map // names of the unused rows already logged
+	sessions sync.Map // by ID: the version of an agent's session that this process wrote last
 
 	writes          writeQueue    // the write queue
 	lowPriorityWait time.Duration // wait of low-priority writes
