@@ -1,0 +1,260 @@
+package runtime_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// path is the file of the store.
+func (s *env) path() string { return filepath.Join(s.dir, "store.db") }
+
+// meddle changes the store directly, as somebody does who can write the file and has no audit key.
+func (s *env) meddle(texts ...string) {
+	s.t.Helper()
+	if err := storetest.Change(s.t.Context(), s.path(), texts...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// keep copies the store as it is; putBack replaces tables with theirs of then.
+func (s *env) keep() (kept string) {
+	s.t.Helper()
+	kept = filepath.Join(s.t.TempDir(), "kept.db")
+	s.meddle("VACUUM INTO '" + kept + "'")
+	return kept
+}
+
+func (s *env) putBack(kept string, tables ...string) {
+	s.t.Helper()
+	if err := storetest.PutBack(s.t.Context(), s.path(), kept, tables...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// changedRow begins what the person hears.
+const changedRow = "what I had noted of my work was changed behind daycared's back"
+
+func network(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
+
+// reader writes a, which is asked about, and then looks, which needs the network.
+func reader() runtime.Agent {
+	a := helper(func(turn int, p models.Prompt) models.Reply {
+		switch turn {
+		case 0:
+			return calls("write_file", noteA)
+		case 1:
+			return calls("look", noteB)
+		}
+		return says("done: " + newest(p))
+	})
+	a.Tools = []tools.Tool{noteTool{name: "write_file"}, noteTool{name: "look", needs: network}}
+	return a
+}
+
+// TestASessionThatSomebodyChangedRunsNothing: B5, H1/whoever writes the file gives a session nothing that nobody allowed: it ends,
+// its person is told, and audit verify names it until then.
+func TestASessionThatSomebodyChangedRunsNothing(t *testing.T) {
+	for name, change := range map[string]string{
+		"tags that nobody allowed":         `UPDATE sessions SET step = json_set(step, '$.tags', json('["@network"]'))`,
+		"tags that the card does not show": `UPDATE sessions SET step = json_set(step, '$.calls[0].plan.Needs', json('["@network"]'))`,
+		"permissions of its start":         `UPDATE sessions SET step = json_set(step, '$.given', json('["@network"]'))`,
+		"another step":                     `UPDATE sessions SET step = json_set(step, '$.step', 7)`,
+		"no seal":                          `UPDATE sessions SET mac = ''`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, reader())
+			s.write("go")
+			r := s.card(1)
+			s.waitAsking("helper")
+			s.meddle(change)
+			if _, err := s.rows.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "session ") {
+				t.Errorf("verify says %v", err)
+			}
+			s.answer(r, once)
+			s.waitMessage(changedRow)
+			s.waitOver(r.Session)
+			if a, b := s.file("a"), s.file("b"); a+b != "" || len(s.phone.Copies()) != 1 {
+				t.Errorf("it wrote %q and %q, after %d cards", a, b, len(s.phone.Copies()))
+			}
+			if _, err := s.rows.Verify(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// waitOver waits until a session has ended.
+func (s *env) waitOver(id string) {
+	s.t.Helper()
+	for deadline := time.After(patience); ; {
+		s.rows.mu.Lock()
+		changed := s.rows.changed
+		s.rows.mu.Unlock()
+		if is, err := s.rows.AgentSession(s.t.Context(), permissions.ID(id)); err == nil && !is.EndedAt.IsZero() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			s.t.Fatalf("session %s never ends", id)
+		}
+	}
+}
+
+// TestAnotherCallInAnApprovedStepIsNotRun, whatever the row says while the daemon is stopped.
+func TestAnotherCallInAnApprovedStepIsNotRun(t *testing.T) {
+	t.Run("B5/another call", func(t *testing.T) {
+		s := newEnv(t, reader())
+		s.write("go")
+		r := s.card(1)
+		s.answer(r, once)
+		s.card(2) // looks
+		s.stop()
+		s.meddle(`UPDATE sessions SET request = '', step = json_set(step, '$.state', 'EXECUTE', '$.step', 1, '$.calls[0].fate', 'runs', ` +
+			`'$.calls[0].request', '` + string(r.ID) + `') `, `UPDATE sessions SET step = json_remove(step, '$.request')`)
+		s.open()
+		s.waitMessage(changedRow)
+		if s.file("b") != "" {
+			t.Errorf("it wrote %q", s.file("b"))
+		}
+	})
+}
+
+// TestASessionThatWasPutBackRunsNothingAgain: A7/an older row has a valid seal, but the approval that it waits for, or has, is used.
+func TestASessionThatWasPutBackRunsNothingAgain(t *testing.T) {
+	t.Run("A7/before the answer", func(t *testing.T) {
+		for _, restarted := range []bool{false, true} {
+			s := newEnv(t, reader())
+			s.write("go")
+			r := s.card(1)
+			s.waitAsking("helper")
+			kept := s.keep()
+			s.answer(r, once)
+			s.card(2)
+			if restarted {
+				s.stop()
+				s.putBack(kept, "sessions")
+				s.open()
+			} else {
+				s.putBack(kept, "sessions")
+				s.write("hello")
+			}
+			s.waitMessage(changedRow)
+			s.waitOver(r.Session)
+			if s.file("a") != "one\n" {
+				t.Errorf("restarted: %t; it wrote %q", restarted, s.file("a"))
+			}
+		}
+	})
+	t.Run("A7/while the call runs", func(t *testing.T) {
+		a, hold := reader(), make(chan struct{})
+		a.Tools[0] = noteTool{name: "write_file", hold: hold}
+		s := newEnv(t, a)
+		s.write("go")
+		r := s.card(1)
+		s.waitAsking("helper")
+		kept := s.keep()
+		s.answer(r, once)
+		s.waitCall("helper")
+		s.putBack(kept, "sessions")
+		close(hold)
+		s.waitMessage(changedRow)
+		s.waitOver(r.Session)
+		if s.file("a") != "one\n" {
+			t.Errorf("it wrote %q", s.file("a"))
+		}
+	})
+}
+
+// TestAPermissionIsNotHandedTwice: A7/what somebody posts to a session gives it nothing.
+func TestAPermissionIsNotHandedTwice(t *testing.T) {
+	t.Run("A7/its own of an earlier run", func(t *testing.T) {
+		a := helper(func(turn int, p models.Prompt) models.Reply {
+			switch turn {
+			case 0:
+				return calls("request_permission", `{"permission":"@network","reason":"r"}`)
+			case 1:
+				return says("first: " + newest(p))
+			case 2:
+				return calls("write_file", noteA)
+			case 3:
+				return calls("look", noteB)
+			}
+			return says("done: " + newest(p))
+		})
+		a.Tools = reader().Tools
+		s := newEnv(t, a)
+		s.write("go")
+		r := s.card(1)
+		s.answer(r, once)
+		s.waitMessage("first: ")
+		s.waitActivity("helper", permissions.Idle)
+		s.write("and now")
+		next := s.card(2)
+		s.waitAsking("helper")
+		s.meddle(`INSERT INTO posts (session, key, sender, silent, chain, at, taken_at, text) VALUES ('` + r.Session + `', 'gift/` + string(r.ID) +
+			`', '', 1, 0, 1, 0, 'You hold it.')`)
+		s.answer(next, once)
+		if r := s.card(3); r.Tool != "look" || len(r.Missing()) != 1 {
+			t.Errorf("it asks %+v", r)
+		}
+		if s.file("b") != "" {
+			t.Errorf("it wrote %q", s.file("b"))
+		}
+	})
+}
+
+// TestATimetableThatSomebodyChanged gives no run what was allowed for another.
+func TestATimetableThatSomebodyChanged(t *testing.T) {
+	ran := func(t *testing.T) (s *env, r permissions.Request, kept string) {
+		t.Helper()
+		noon()
+		s = newEnv(t, helper(hearer), nightly(true))
+		<-time.After(9 * time.Hour)
+		r = s.card(1)
+		<-time.After(time.Hour)
+		s.answer(r, once)
+		synctest.Wait()
+		kept = s.keep()
+		<-time.After(5 * time.Hour)
+		s.waitMessage("the report: wrote a")
+		return s, r, kept
+	}
+	t.Run("A7/the row of the run before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, _, kept := ran(t)
+			s.stop()
+			s.putBack(kept, "timetables", "sessions")
+			s.open()
+			<-time.After(time.Minute)
+			if r := s.card(1); r.Tool != "look" || s.file("a") != "one\n" {
+				t.Errorf("it asks %+v, and wrote %q", r, s.file("a"))
+			}
+		})
+	})
+	t.Run("H1/a run that names another's request", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, r, _ := ran(t)
+			s.stop()
+			s.meddle(`UPDATE timetables SET asked = '`+string(r.ID)+`', next_at = 1`, `UPDATE sessions SET ended_at = 1`)
+			s.open()
+			<-time.After(time.Minute)
+			if s.file("a") != "one\n" || len(s.phone.Copies()) != 0 {
+				t.Errorf("it wrote %q, after %d cards", s.file("a"), len(s.phone.Copies()))
+			}
+			<-time.After(23 * time.Hour)
+			if r := s.card(1); r.Tool != "" || len(r.Missing()) != 1 {
+				t.Errorf("the next evening it asks %+v", r)
+			}
+		})
+	})
+}
