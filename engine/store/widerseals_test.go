@@ -1,0 +1,309 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// begun commits an agent's session that waits at a card.
+func begun(t *testing.T, s *Store) permissions.AgentSession {
+	t.Helper()
+	at := time.Now()
+	x := permissions.AgentSession{
+		ID: permissions.NewID(at), Agent: "helper", Person: "fay", Status: permissions.AwaitingUser, Version: 1, CreatedAt: at, ChangedAt: at,
+		Step: []byte(`{"n":1,"given":["@network"],"state":"WAIT_ACK","words":"<a>","tags":["@write:/srv"]}`),
+	}
+	if err := s.Commit(t.Context(), agents.Commit{Session: x, Records: []permissions.Record{agents.StatusOf(x)}}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// distrusted expects that a session has no step for anybody.
+func distrusted(t *testing.T, s *Store, x permissions.AgentSession) {
+	t.Helper()
+	got, err := s.AgentSession(t.Context(), x.ID)
+	if !errors.Is(err, permissions.ErrRow) || !strings.Contains(err.Error(), "session "+string(x.ID)) || got.ID != x.ID || got.Step != nil {
+		t.Errorf("it is read: %+v, %v", got, err)
+	}
+	for _, agent := range []string{x.Agent, "other"} {
+		if now, _, err := s.CurrentSession(t.Context(), agent); err != nil || now.Step != nil {
+			t.Errorf("the current one of %s has the step %s, %v", agent, now.Step, err)
+		}
+	}
+}
+
+// TestASessionThatWasChangedHasNoStep: whatever of an agent's session somebody changes, nobody goes on with it, and verify names it.
+func TestASessionThatWasChangedHasNoStep(t *testing.T) {
+	for _, change := range []string{
+		`step = '{}'`, `agent = 'other'`, `person = 'sam'`, `parent = id`, `request = 'R'`, `version = version + 1`, `created_at = 1`,
+		`status = 'idle'`, `audited = audited + 100`, `mac = ''`, `mac = (SELECT mac FROM tokens)`,
+	} {
+		t.Run("H1/"+change, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			x := begun(t, o.Store)
+			if err := o.SetDebug(t.Context(), x.ID, true); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := o.AgentSession(t.Context(), x.ID); err != nil || len(got.Step) == 0 {
+				t.Fatalf("before: %+v, %v", got, err)
+			}
+			meddle(t, o.Store, "UPDATE sessions SET "+change)
+			distrusted(t, o.Store, x)
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "session "+string(x.ID)) {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
+// TestASessionThatWasPutBackHasNoStep: its seal is valid; the audit, and in the same process its version, are later.
+func TestASessionThatWasPutBackHasNoStep(t *testing.T) {
+	for name, records := range map[string]func(permissions.AgentSession) []permissions.Record{
+		"H1/with an entry":    func(x permissions.AgentSession) []permissions.Record { return []permissions.Record{agents.StatusOf(x)} },
+		"H1/without an entry": func(permissions.AgentSession) []permissions.Record { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			x := begun(t, o.Store)
+			meddle(t, o.Store, "CREATE TABLE kept.earlier AS SELECT * FROM sessions")
+			next := x
+			next.Version++
+			if err := o.Commit(t.Context(), agents.Commit{Session: next, Records: records(next)}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, "DELETE FROM sessions; INSERT INTO sessions SELECT * FROM kept.earlier")
+			distrusted(t, o.Store, x)
+			if records(next) == nil {
+				return
+			}
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "session "+string(x.ID)) {
+				t.Errorf("verify says %v", err)
+			}
+			if err := o.Close(); err != nil {
+				t.Fatal(err)
+			}
+			distrusted(t, reopen(t, o.path), x)
+		})
+	}
+}
+
+// TestATimetableThatWasChangedCountsAsNone, and verify names it.
+func TestATimetableThatWasChangedCountsAsNone(t *testing.T) {
+	for _, change := range []string{`asked = 'R'`, `next_at = 1`, `mac = ''`, `agent = 'other'`} {
+		t.Run("H1/"+change, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			if err := o.SetTimetable(t.Context(), agents.Timetable{Agent: "nightly", Next: time.Now(), Asked: "-"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, found, err := o.Timetable(t.Context(), "nightly"); !found || err != nil {
+				t.Fatalf("before: %t, %v", found, err)
+			}
+			meddle(t, o.Store, "UPDATE timetables SET "+change)
+			for _, agent := range []string{"nightly", "other"} {
+				if tt, found, err := o.Timetable(t.Context(), agent); found || tt.Asked != "" || err != nil {
+					t.Errorf("%s: %+v, %t, %v", agent, tt, found, err)
+				}
+			}
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "timetable of ") {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
+// sentCopy shows a request to fay as a message.
+func sentCopy(t *testing.T, s *Store, r permissions.Request, ref string) permissions.Copy {
+	t.Helper()
+	at := moment(micros(time.Now()))
+	c := permissions.Copy{Request: r.ID, Person: "fay", Connector: "telegram", Button: ref + "x", Since: at}
+	if err := s.AddCopies(t.Context(), []permissions.Copy{c}); err != nil {
+		t.Fatal(err)
+	}
+	c.Ref, c.Shown, c.SentAt, c.Dated = ref, r.Revision, at, at
+	if err := s.MarkShown(t.Context(), c, ""); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestACopyThatWasChangedIsNoMessage: an answer that quotes a message is for the request that was shown in it, and for no other.
+func TestACopyThatWasChangedIsNoMessage(t *testing.T) {
+	for _, change := range []string{
+		`ref = CASE ref WHEN 'm1' THEN 'm2' ELSE 'm1' END`, `connector = 'whatsapp'`, `person = 'sam'`, `place = '-1'`, `sent_at = 1`,
+		`dated = 1`, `since = 1`, `mac = ''`,
+	} {
+		t.Run("A5/"+change, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			other := insert(t, o.Store)
+			for ref, r := range map[string]permissions.Request{"m1": o.waiting, "m2": other} {
+				c := sentCopy(t, o.Store, r, ref)
+				if got, err := o.Copies(t.Context(), r.ID); err != nil || !slices.Contains(got, c) {
+					t.Fatalf("before: %+v, %v", got, err)
+				}
+			}
+			meddle(t, o.Store, "UPDATE copies SET "+change+" WHERE ref <> ''")
+			for _, r := range []permissions.Request{o.waiting, other} {
+				all, err := o.Copies(t.Context(), r.ID)
+				if err != nil || slices.ContainsFunc(all, func(c permissions.Copy) bool { return c.Ref != "" || !c.SentAt.IsZero() }) {
+					t.Errorf("it is shown as %+v, %v", all, err)
+				}
+			}
+			if live, err := o.LiveCopies(t.Context(), "telegram", 9); err != nil ||
+				slices.ContainsFunc(live, func(c permissions.Copy) bool { return c.Ref != "" }) {
+				t.Errorf("%+v are shown, %v", live, err)
+			}
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "copy of request ") {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
+// TestANewLifeTakesBackWhatASessionHasForOnce: B6/its run keeps neither what was allowed it once nor what it was given.
+func TestANewLifeTakesBackWhatASessionHasForOnce(t *testing.T) {
+	const want = `{"n":1,"state":"WAIT_ACK","words":"<a>"}`
+	for name, renew := range map[string]func(t *testing.T, o *inhabited) Options{
+		"B6/a restore": func(t *testing.T, o *inhabited) Options {
+			o.restoredFrom(t)
+			return options(o.path)
+		},
+		"B6/a new key": func(t *testing.T, o *inhabited) Options {
+			if err := o.Close(); err != nil {
+				t.Fatal(err)
+			}
+			with := options(o.path)
+			with.NewKey = true
+			return with
+		},
+		"B6/a store without its mark": func(t *testing.T, o *inhabited) Options {
+			if err := errors.Join(o.Close(), os.Remove(markName(o.path))); err != nil {
+				t.Fatal(err)
+			}
+			return options(o.path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			x := begun(t, o.Store)
+			s, err := Open(t.Context(), renew(t, o))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			if got, err := s.AgentSession(t.Context(), x.ID); err != nil || string(got.Step) != want {
+				t.Errorf("the step is %s, %v", got.Step, err)
+			}
+			if _, err := s.Verify(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("B6/a new key without the old one", func(t *testing.T) {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		x := begun(t, o.Store)
+		with := options(o.path)
+		if err := errors.Join(o.Close(), os.Remove(with.keyFile())); err != nil {
+			t.Fatal(err)
+		}
+		with.NewKey = true
+		s, err := Open(t.Context(), with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		distrusted(t, s, x)
+	})
+}
+
+// before19 reverts a store to the schema and seals of before migration 19, and keeps what it says of itself then.
+func before19(t *testing.T, o *inhabited) {
+	t.Helper()
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []func(context.Context, *sql.DB) error{statements(oldColumns...), oldSeals(o.seals)} {
+		if err := change(t.Context(), o.path, do); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAnUpgradeSealsMoreOnce: rows from before wider seals are sealed as they are, but not those whose seal did not hold.
+func TestAnUpgradeSealsMoreOnce(t *testing.T) {
+	t.Run("H1/as it was", func(t *testing.T) {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		x := begun(t, o.Store)
+		c := sentCopy(t, o.Store, o.waiting, "m1")
+		before19(t, o)
+		if _, err := VerifyFile(t.Context(), options(o.path)); err != nil {
+			t.Errorf("before: %v", err)
+		}
+		s := reopen(t, o.path)
+		if got, err := s.AgentSession(t.Context(), x.ID); err != nil || string(got.Step) != string(x.Step) {
+			t.Errorf("the step is %s, %v", got.Step, err)
+		}
+		if got, err := s.Copies(t.Context(), o.waiting.ID); err != nil || !slices.Contains(got, c) {
+			t.Errorf("the copies are %+v, %v", got, err)
+		}
+		if _, err := s.Apply(t.Context(), o.waiting.ID, fayAllows()); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		all, err := s.Audit(t.Context(), "", 0, 1000)
+		keyed := slices.IndexFunc(all, func(e permissions.Entry) bool { return e.Detail[sealsDetail] == "1" })
+		if err != nil || keyed < 0 || all[keyed].Type != permissions.AuditKeyed || all[keyed].Detail["requests"] != "5" ||
+			all[keyed].Detail["sessions"] != "1" || len(restorations(t, s)) != 0 {
+			t.Errorf("%d of %+v, %v", keyed, all, err)
+		}
+	})
+	t.Run("A3/a request that was changed before", func(t *testing.T) {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		before19(t, o)
+		if err := change(t.Context(), o.path, statements(`UPDATE requests SET quorum = 0 WHERE state = 'pending'`)); err != nil {
+			t.Fatal(err)
+		}
+		s := reopen(t, o.path)
+		_, err := s.Apply(t.Context(), o.waiting.ID, fayAllows())
+		unwell(t, "decide", err, string(o.waiting.ID), "does not carry the seal")
+	})
+	t.Run("H1/what the store says of itself is put back", func(t *testing.T) {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		before19(t, o)
+		if err := change(t.Context(), o.path, statements("ATTACH '"+o.path+".kept' AS kept", "CREATE TABLE kept.earlier AS SELECT chain, "+
+			"code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, shut FROM meta")); err != nil {
+			t.Fatal(err)
+		}
+		s := reopen(t, o.path)
+		x := begun(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := change(t.Context(), o.path, statements("ATTACH '"+o.path+".kept' AS kept", "UPDATE meta SET seals = 0, "+
+			"(mac, shut) = (SELECT mac, shut FROM kept.earlier)", "UPDATE sessions SET step = '{}', mac = ''")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s := reopen(t, o.path)
+			distrusted(t, s, x)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
