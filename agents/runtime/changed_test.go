@@ -119,8 +119,8 @@ func TestAnotherCallInAnApprovedStepIsNotRun(t *testing.T) {
 		s.answer(r, once)
 		s.card(2) // looks
 		s.stop()
-		s.meddle(`UPDATE sessions SET request = '', step = json_set(step, '$.state', 'EXECUTE', '$.step', 1, '$.calls[0].fate', 'runs', ` +
-			`'$.calls[0].request', '` + string(r.ID) + `') `, `UPDATE sessions SET step = json_remove(step, '$.request')`)
+		s.meddle(`UPDATE sessions SET request = '', step = json_set(step, '$.state', 'EXECUTE', '$.step', 1, '$.calls[0].fate', 'runs', `+
+			`'$.calls[0].request', '`+string(r.ID)+`') `, `UPDATE sessions SET step = json_remove(step, '$.request')`)
 		s.open()
 		s.waitMessage(changedRow)
 		if s.file("b") != "" {
