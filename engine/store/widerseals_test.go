@@ -176,12 +176,12 @@ func TestACopyThatWasChangedIsNoMessage(t *testing.T) {
 // TestANewLifeTakesBackWhatASessionHasForOnce: B6/its run keeps neither what was allowed it once nor what it was given.
 func TestANewLifeTakesBackWhatASessionHasForOnce(t *testing.T) {
 	const want = `{"n":1,"state":"WAIT_ACK","words":"<a>"}`
-	for name, renew := range map[string]func(t *testing.T, o *inhabited) Options{
-		"B6/a restore": func(t *testing.T, o *inhabited) Options {
+	for name, renew := range map[string]func(t *testing.T, o *populatedStore) Options{
+		"B6/a restore": func(t *testing.T, o *populatedStore) Options {
 			o.restoredFrom(t)
 			return options(o.path)
 		},
-		"B6/a new key": func(t *testing.T, o *inhabited) Options {
+		"B6/a new key": func(t *testing.T, o *populatedStore) Options {
 			if err := o.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestANewLifeTakesBackWhatASessionHasForOnce(t *testing.T) {
 			with.NewKey = true
 			return with
 		},
-		"B6/a store without its mark": func(t *testing.T, o *inhabited) Options {
+		"B6/a store without its mark": func(t *testing.T, o *populatedStore) Options {
 			if err := errors.Join(o.Close(), os.Remove(markName(o.path))); err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +230,7 @@ func TestANewLifeTakesBackWhatASessionHasForOnce(t *testing.T) {
 }
 
 // before19 reverts a store to the schema and seals of before migration 19, and keeps what it says of itself then.
-func before19(t *testing.T, o *inhabited) {
+func before19(t *testing.T, o *populatedStore) {
 	t.Helper()
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
