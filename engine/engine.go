@@ -73,7 +73,7 @@ var (
 	_ connectors.Services = (*Engine)(nil)
 )
 
-// Settings and what they consist of are those of the directory.
+// The types of the settings.
 type (
 	Settings  = directory.Settings
 	Route     = directory.Route

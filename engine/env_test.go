@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,8 @@ type env struct {
 	ahead time.Duration // offset of the wall clock
 	aged  time.Duration // offset of the monotonic clock
 	stop  func()
+
+	pruneEvery time.Duration // zero: often
 
 	through func(engine.Store) engine.Store // wraps the engine's store; nil: not wrapped
 }
@@ -88,6 +91,15 @@ func newEnvWithAgents(t *testing.T, s engine.Settings, own []agents.Resident, pe
 	return st
 }
 
+// newEnvThatKeeps is newEnv with the daemon's own interval between two sweeps.
+func newEnvThatKeeps(t *testing.T, s engine.Settings, people ...connectors.Connector) *env {
+	t.Helper()
+	st := &env{t: t, dir: t.TempDir(), settings: s, people: people, pruneEvery: time.Hour}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st
+}
+
 func (s *env) now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +142,7 @@ func (s *env) open() {
 		seen = s.through(rows)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: seen, PruneEvery: 20 * time.Millisecond, Residents: s.agents, EventHandler: s.eventHandler,
+		Store: seen, PruneEvery: cmp.Or(s.pruneEvery, 20*time.Millisecond), Residents: s.agents, EventHandler: s.eventHandler,
 		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
 	})
 	connectortest.Connect(s.Engine, s.people...)

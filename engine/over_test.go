@@ -88,7 +88,8 @@ func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
 		then    func(*env, permissions.Request)
 		byKey   bool // asked again with the key alone, without its id
 	}{
-		{"its time is over", network("x"), allowFor(quarter), false, func(st *env, _ permissions.Request) { st.advance(20 * time.Minute) }, false},
+		{"its time is over", network("x"), allowFor(quarter), false,
+			func(st *env, _ permissions.Request) { st.advance(20 * time.Minute) }, false},
 		{"revoked", network("x"), allowFor(quarter), false, func(st *env, _ permissions.Request) { st.revoked() }, false},
 		{"revoked, by its key", keyed(network("x")), allowFor(quarter), false, func(st *env, _ permissions.Request) { st.revoked() }, true},
 		{"revoked before it was collected", keyed(network("x")), allowFor(quarter), true,

@@ -90,7 +90,8 @@ func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if was, err := st.pair(l, "fay", "5151"); err != nil || was.Address != "4242" || st.personByTelegram(4242) != "" || st.personByTelegram(5151) != "fay" {
+	if was, err := st.pair(l, "fay", "5151"); err != nil || was.Address != "4242" ||
+		st.personByTelegram(4242) != "" || st.personByTelegram(5151) != "fay" {
 		t.Errorf("another phone: %v, %v", was, err)
 	}
 	st.restart(l)

@@ -82,7 +82,8 @@ func TestAHooksQuestionThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 	s := newEnv(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
 	alone, followed := hook("Bash", `{"command":"make a"}`), hook("Bash", `{"command":"make b"}`)
 	alone.HookStage, followed.HookStage = permissions.HookBefore, permissions.HookBefore
-	ids := map[string]permissions.ID{"alone": s.left(alone), "followed": s.left(followed), "a call": s.left(call("", "write_file", `{"path":"/a"}`))}
+	ids := map[string]permissions.ID{"alone": s.left(alone), "followed": s.left(followed),
+		"a call": s.left(call("", "write_file", `{"path":"/a"}`))}
 	followed.HookStage = permissions.HookAgain
 	waits := s.ask(t.Context(), followed)
 	s.waiting(ids["followed"], 1)

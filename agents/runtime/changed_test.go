@@ -201,8 +201,8 @@ func TestAPermissionIsNotHandedTwice(t *testing.T) {
 		s.write("and now")
 		next := s.card(2)
 		s.waitAsking("helper")
-		s.meddle(`INSERT INTO posts (session, key, sender, silent, chain, at, taken_at, text) VALUES ('` + r.Session + `', 'gift/` + string(r.ID) +
-			`', '', 1, 0, 1, 0, 'You hold it.')`)
+		s.meddle(`INSERT INTO posts (session, key, sender, silent, chain, at, taken_at, text) VALUES ('` +
+			r.Session + `', 'gift/` + string(r.ID) + `', '', 1, 0, 1, 0, 'You hold it.')`)
 		s.answer(next, once)
 		if r := s.card(3); r.Tool != "look" || len(r.Missing()) != 1 {
 			t.Errorf("it asks %+v", r)

@@ -173,6 +173,6 @@ const (
 
 // enrolled tells a person that they are asked from now on.
 func enrolled(host, name string) string {
-	return "You answer for daycared" + connectors.OnHost(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with buttons " +
-		"below it. /help says what else you can write."
+	return "You answer for daycared" + connectors.OnHost(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with " +
+		"buttons below it. /help says what else you can write."
 }

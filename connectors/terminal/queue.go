@@ -238,7 +238,8 @@ func (s *screen) wrong(ctx context.Context, say string) {
 		s.decide(ctx, it, connectors.Decision{Default: true})
 	default:
 		s.leave()
-		s.say(fmt.Sprintf("No option in three tries: %s. It can still be answered here with its code, as in  %s 1 .", left(it, "now "), it.prompt.Code))
+		s.say(fmt.Sprintf("No option in three tries: %s. It can still be answered here with its code, as in  %s 1 .",
+			left(it, "now "), it.prompt.Code))
 	}
 }
 

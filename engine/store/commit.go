@@ -45,8 +45,12 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 		}
 		return t.exec(ctx, sealSession, t.seq, s.seals.session(c.Session, t.seq), c.Session.ID)
 	})
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.Session.EndedAt.IsZero():
 		s.sessions.Store(c.Session.ID, c.Session.Version)
+	default:
+		s.sessions.Delete(c.Session.ID)
 	}
 	return err
 }

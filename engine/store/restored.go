@@ -84,14 +84,8 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			switch err = t.exec(ctx, countOpening, l.opens); {
-			case err != nil:
-			case s.newKey != "":
-				err = cmp.Or(s.sealAll(ctx, t), sealIdentity(ctx, t, s.seals))
-			case version == 0:
-				err = s.sealWider(ctx, t)
-			case own.seals == 0:
-				err = cmp.Or(t.exec(ctx, writeSeals, version), sealIdentity(ctx, t, s.seals))
+			if err = t.exec(ctx, countOpening, l.opens); err == nil {
+				err = s.sealAgain(ctx, t, version, own.seals)
 			}
 		case m != nil && !announced:
 			reason = why
@@ -119,16 +113,31 @@ func (s *Store) start(ctx context.Context) error {
 	}
 	s.restoredAt, s.above, s.from = l.began, l.above, s.seals
 	if renewed != nil {
+		m = nil // it is about an earlier life
 		s.coder.Key = renewed.key
 		s.log.Warn("store restored from a copy: grants, tokens and pairings are suspended; list them with: daycared suspended; "+
 			"if a copy was put in place by hand, locks made since are lost: make them again",
 			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
 			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 	}
-	if renewed != nil {
-		m = nil // it is about an earlier life
-	}
 	return s.firstMark(ctx, l, m)
+}
+
+// sealAgain writes the seals that a new key, or rows from before seals of this version, need. own is the version that the store
+// records of itself.
+func (s *Store) sealAgain(ctx context.Context, t *tx, version, own int64) error {
+	switch {
+	case s.newKey != "":
+		if err := s.sealAll(ctx, t); err != nil {
+			return err
+		}
+		return sealIdentity(ctx, t, s.seals)
+	case version == 0:
+		return s.sealWider(ctx, t)
+	case own == 0:
+		return cmp.Or(t.exec(ctx, writeSeals, version), sealIdentity(ctx, t, s.seals))
+	}
+	return nil
 }
 
 // errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it first.
@@ -343,10 +352,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	if n.openRows, err = s.resealGates(ctx, t, now, detail); err != nil {
 		return nil, err
 	}
-	if err := s.sealMore(ctx, t, version, true, detail); err != nil {
-		return nil, err
-	}
-	if err := sealIdentity(ctx, t, s.seals); err != nil {
+	if err := cmp.Or(s.sealMore(ctx, t, version, true, detail), sealIdentity(ctx, t, s.seals)); err != nil {
 		return nil, err
 	}
 	t.seq = n.next - 1

@@ -442,7 +442,7 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 		if version == 0 {
 			r.audited = t.seq
 		}
-		if err = cmp.Or(err, t.exec(ctx, sealSession, r.audited, s.seals.session(r.row, r.audited), r.row.ID)); err != nil {
+		if err := cmp.Or(err, t.exec(ctx, sealSession, r.audited, s.seals.session(r.row, r.audited), r.row.ID)); err != nil {
 			return err
 		}
 		n++

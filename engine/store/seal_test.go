@@ -136,8 +136,9 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"A3/who is asked":               {`UPDATE requests SET asked = '["mallory"]' WHERE state = 'pending'`, "", waiting},
 		"A3/how many are to agree":      {`UPDATE requests SET quorum = 0 WHERE state = 'pending'`, "", waiting},
 		"B5/what is asked":              {`UPDATE requests SET tags = '["@write:/etc"]' WHERE state = 'pending'`, "", waiting},
-		"B3/the label of a button":      {`UPDATE requests SET options = replace(options, 'Deny', 'Allow once') WHERE state = 'pending'`, "", waiting},
-		"B3/a rate on the card":         {`UPDATE requests SET beyond = 5 WHERE state = 'pending'`, "", waiting},
+		"B3/the label of a button": {`UPDATE requests SET options = replace(options, 'Deny', 'Allow once')
+			WHERE state = 'pending'`, "", waiting},
+		"B3/a rate on the card": {`UPDATE requests SET beyond = 5 WHERE state = 'pending'`, "", waiting},
 		"B3/whether a person talks to the agent": {
 			`UPDATE requests SET background = NOT background WHERE state = 'pending'`, "", waiting,
 		},

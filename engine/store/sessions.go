@@ -63,28 +63,29 @@ const (
 		`AND chain || '' = $3 AND detail LIKE $4)` // so that the index is used, not the one of chains
 )
 
-// checkSession is the error of a session whose row was changed, or put back to how it was earlier, without the key.
-func (s *Store) checkSession(ctx context.Context, from source, r sealedSession) error {
+// checkSession is the error of a session whose row was changed, or put back to how it was earlier, without the key. The version
+// least was committed before the row was read.
+func (s *Store) checkSession(ctx context.Context, from source, r sealedSession, least int64) error {
 	if !r.row.EndedAt.IsZero() { // it never goes on, and pruning changes it
 		return nil
 	}
 	name := "session " + string(r.row.ID)
-	later := false
-	if r.holds(s.seals) {
-		written, _ := s.sessions.Load(r.row.ID)
-		if later = written != nil && r.row.Version < written.(int64); !later { //nolint:errcheck,forcetypeassert // nothing else is stored
-			err := from.QueryRowContext(ctx, hasLaterEntry, r.row.Caller().Name, r.audited, s.chain,
-				`%"session":"`+string(r.row.ID)+`"%`).Scan(&later)
-			if err != nil {
-				return err
-			}
-		}
-		if !later {
-			return nil
+	if later := r.row.Version < least; r.holds(s.seals) && !later {
+		err := from.QueryRowContext(ctx, hasLaterEntry, r.row.Caller().Name, r.audited, s.chain,
+			`%"session":"`+string(r.row.ID)+`"%`).Scan(&later)
+		if err != nil || !later {
+			return err
 		}
 	}
 	s.logUnsealed(name)
 	return unsealed(name)
+}
+
+// committed is the newest version of a session that this process has committed; zero if none.
+func (s *Store) committed(id permissions.ID) int64 {
+	version, _ := s.sessions.Load(id)
+	n, _ := version.(int64)
+	return n
 }
 
 const (
@@ -149,18 +150,27 @@ func (s *Store) AgentSessions(
 func (s *Store) agentSession(
 	ctx context.Context, text string, args ...any,
 ) (session permissions.AgentSession, found bool, err error) {
-	err = s.read(ctx, func(from source) error {
-		var r sealedSession
-		if r, found, err = oneSession(ctx, from, text, args...); err != nil || !found {
+	for least := int64(0); ; {
+		again := false
+		err = s.read(ctx, func(from source) error {
+			var r sealedSession
+			if r, found, err = oneSession(ctx, from, text, args...); err != nil || !found {
+				return err
+			}
+			session = r.row
+			if newest := s.committed(r.row.ID); least == 0 && r.row.Version < newest { // perhaps by a commit since the row was read
+				least, again = newest, true
+				return nil
+			}
+			if err = s.checkSession(ctx, from, r, least); err != nil {
+				session.Step = nil
+			}
 			return err
+		})
+		if !again {
+			return session, found, err
 		}
-		session = r.row
-		if err = s.checkSession(ctx, from, r); err != nil {
-			session.Step = nil
-		}
-		return err
-	})
-	return session, found, err
+	}
 }
 
 func (s *Store) agentSessions(ctx context.Context, text string, args ...any) ([]permissions.AgentSession, error) {

@@ -280,8 +280,8 @@ func TestPeopleWhoCannotReachTheSocketAreNamed(t *testing.T) {
 }
 
 func atSocket(names string) string {
-	return "config.yaml:1: " + names + " decide at admin.sock alone, and without api.admin_group only root and the daemon's own account reach " +
-		"it; name a group that they are in, or give them a channel"
+	return "config.yaml:1: " + names + " decide at admin.sock alone, and without api.admin_group only root and the daemon's own account " +
+		"reach it; name a group that they are in, or give them a channel"
 }
 
 func TestWarningsOfWhatsApp(t *testing.T) {
