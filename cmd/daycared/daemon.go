@@ -201,7 +201,7 @@ func (d *daemon) forAgents() *api.Server {
 		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
 		Metrics: d.gauges, Mounts: map[string]http.Handler{
 			"/mcp":                 tools.Handler(),
-			"GET /v1/events":       admin.Events(d.follow, d.engine.Changed),
+			"GET /v1/events":       admin.Events(d.follow, func() <-chan struct{} { return d.engine.Changed() }),
 			"POST /hook/{dialect}": hooks.Handler(hooks.Options{Requests: d.engine, CallerOf: api.CallerOf, Stopping: d.stopping}),
 		},
 	})
