@@ -73,13 +73,18 @@ var (
 	_ connectors.Services = (*Engine)(nil)
 )
 
-// The types of the settings.
+// What the settings consist of is declared by the directory.
 type (
-	Settings  = directory.Settings
-	Route     = directory.Route
+	// Settings are [directory.Settings].
+	Settings = directory.Settings
+	// Route is [directory.Route].
+	Route = directory.Route
+	// Approvals are [directory.Approvals].
 	Approvals = directory.Approvals
-	Moment    = directory.Moment
-	Limits    = directory.Limits
+	// Moment is [directory.Moment].
+	Moment = directory.Moment
+	// Limits are [directory.Limits].
+	Limits = directory.Limits
 )
 
 // OperatorName is the person who runs the daemon when the configuration names nobody with that account.

@@ -68,11 +68,7 @@ func (s *Store) start(ctx context.Context) error {
 		if err := cmp.Or(err, s.sealPersons(ctx, t, said)); err != nil {
 			return err
 		}
-		own, err := readIdentity(ctx, t)
-		if err != nil {
-			return err
-		}
-		version, err := s.sealsBefore(ctx, t, own)
+		own, version, err := s.sealVersions(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -85,7 +81,7 @@ func (s *Store) start(ctx context.Context) error {
 		case why == "":
 			l.opens++
 			if err = t.exec(ctx, countOpening, l.opens); err == nil {
-				err = s.sealAgain(ctx, t, version, own.seals)
+				err = s.sealAgain(ctx, t, version, own)
 			}
 		case m != nil && !announced:
 			reason = why
@@ -114,13 +110,26 @@ func (s *Store) start(ctx context.Context) error {
 	s.restoredAt, s.above, s.from = l.began, l.above, s.seals
 	if renewed != nil {
 		m = nil // it is about an earlier life
-		s.coder.Key = renewed.key
-		s.log.Warn("store restored from a copy: grants, tokens and pairings are suspended; list them with: daycared suspended; "+
-			"if a copy was put in place by hand, locks made since are lost: make them again",
-			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
-			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
+		s.renewed(renewed)
 	}
 	return s.firstMark(ctx, l, m)
+}
+
+// sealVersions returns the version of seals that the store records of itself, and that of its rows.
+func (s *Store) sealVersions(ctx context.Context, t *tx) (own, version int64, err error) {
+	i, err := readIdentity(ctx, t)
+	if err == nil {
+		version, err = s.sealsBefore(ctx, t, i)
+	}
+	return i.seals, version, err
+}
+
+func (s *Store) renewed(renewed *renewal) {
+	s.coder.Key = renewed.key
+	s.log.Warn("store restored from a copy: grants, tokens and pairings are suspended; list them with: daycared suspended; "+
+		"if a copy was put in place by hand, locks made since are lost: make them again",
+		"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
+		"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 }
 
 // sealAgain writes the seals that a new key, or rows from before seals of this version, need. own is the version that the store
