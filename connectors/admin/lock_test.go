@@ -14,7 +14,7 @@ import (
 // TestLocksGoOverTheSocket: what a lock did, and who is locked, is told as it is.
 func TestLocksGoOverTheSocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, &office{&hall{Desk: wiretest.NewDesk(t)}})
+	serve(t, socket, &wholeDesk{&pairingDesk{Desk: wiretest.NewDesk(t)}})
 	c := newClient(t, socket, "")
 	l, err := c.Lock(t.Context(), "sam", noonThen)
 	if err != nil || l.Person != "sam" || !l.Locked || l.LockedBy != "fay" || !l.LockedAt.Equal(noonThen) ||

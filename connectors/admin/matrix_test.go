@@ -91,7 +91,7 @@ var bodies = map[string]string{
 // TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
 func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &office{&hall{Desk: wiretest.NewDesk(t)}}).Routes()
+	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &wholeDesk{&pairingDesk{Desk: wiretest.NewDesk(t)}}).Routes()
 	for route := range matrix {
 		if !slices.Contains(routes, route) {
 			t.Errorf("%s has a row and is not there", route)
@@ -114,7 +114,7 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 
 func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	t.Helper()
-	socket, desk := wiretest.Socket(t), &office{&hall{Desk: wiretest.NewDesk(t)}}
+	socket, desk := wiretest.Socket(t), &wholeDesk{&pairingDesk{Desk: wiretest.NewDesk(t)}}
 	switch who {
 	case stranger, pretender, agent:
 		desk.GiveAccount("")
@@ -159,8 +159,8 @@ func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	return answer.StatusCode // what follows may go on for ever
 }
 
-// office pairs only for the operator, as the engine does.
-type office struct{ *hall }
+// wholeDesk pairs only for the operator, as the engine does.
+type wholeDesk struct{ *pairingDesk }
 
 func only(id connectors.Identity) error {
 	if !id.Operator {
@@ -169,40 +169,42 @@ func only(id connectors.Identity) error {
 	return nil
 }
 
-func (o *office) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
+func (o *wholeDesk) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	if err := only(id); err != nil {
 		return connectors.PairingCandidate{}, err
 	}
-	return o.hall.Guest(ctx, id, code)
+	return o.pairingDesk.Guest(ctx, id, code)
 }
 
-func (o *office) Pair(
+func (o *wholeDesk) Pair(
 	ctx context.Context, id connectors.Identity, code, address string,
 ) (now, was permissions.Pairing, err error) {
 	if err := only(id); err != nil {
 		return now, was, err
 	}
-	return o.hall.Pair(ctx, id, code, address)
+	return o.pairingDesk.Pair(ctx, id, code, address)
 }
 
-func (o *office) Dismiss(_ context.Context, id connectors.Identity, _ string) error { return only(id) }
+func (o *wholeDesk) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
+	return only(id)
+}
 
-func (o *office) Suspended(_ context.Context, id connectors.Identity) (permissions.Suspended, error) {
+func (o *wholeDesk) Suspended(_ context.Context, id connectors.Identity) (permissions.Suspended, error) {
 	return permissions.Suspended{}, only(id)
 }
 
-func (o *office) Reinstate(_ context.Context, id connectors.Identity, _ []string) (permissions.Suspended, error) {
+func (o *wholeDesk) Reinstate(_ context.Context, id connectors.Identity, _ []string) (permissions.Suspended, error) {
 	return permissions.Suspended{}, only(id)
 }
 
-func (o *office) Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error) {
+func (o *wholeDesk) Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error) {
 	if err := only(id); err != nil {
 		return permissions.Pairing{}, err
 	}
-	return o.hall.Unpair(ctx, id, name, via)
+	return o.pairingDesk.Unpair(ctx, id, name, via)
 }
 
-func (o *office) Lock(_ context.Context, id connectors.Identity, name string, since time.Time) (permissions.Locked, error) {
+func (o *wholeDesk) Lock(_ context.Context, id connectors.Identity, name string, since time.Time) (permissions.Locked, error) {
 	by, err := o.Who(id)
 	if err != nil {
 		return permissions.Locked{}, err
@@ -214,9 +216,9 @@ func (o *office) Lock(_ context.Context, id connectors.Identity, name string, si
 	}, nil
 }
 
-func (o *office) Unlock(_ context.Context, id connectors.Identity, name string) (permissions.Lock, bool, error) {
+func (o *wholeDesk) Unlock(_ context.Context, id connectors.Identity, name string) (permissions.Lock, bool, error) {
 	by, err := o.Who(id)
 	return permissions.Lock{Person: name, Unlocking: []string{by}}, id.Operator, err
 }
 
-func (o *office) Locks() []permissions.Lock { return []permissions.Lock{{Person: "sam", By: "fay"}} }
+func (o *wholeDesk) Locks() []permissions.Lock { return []permissions.Lock{{Person: "sam", By: "fay"}} }

@@ -13,8 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hall is a desk with one open link; the candidate sent to came uses it.
-type hall struct {
+// pairingDesk is a desk with one open link; the candidate sent to came uses it.
+type pairingDesk struct {
 	*wiretest.Desk
 	came chan connectors.PairingCandidate
 	ids  []connectors.Identity
@@ -22,14 +22,14 @@ type hall struct {
 
 var noonThen = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func (h *hall) Invite(_ context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error) {
+func (h *pairingDesk) Invite(_ context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error) {
 	if h.ids = append(h.ids, id); !id.Operator {
 		return connectors.Invitation{}, permissions.OperatorOnly()
 	}
 	return connectors.Invitation{Code: "code", Link: name + " at " + via, How: "writes it down", Until: noonThen}, nil
 }
 
-func (h *hall) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.PairingCandidate, error) {
+func (h *pairingDesk) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	if code != "code" {
 		return connectors.PairingCandidate{}, &permissions.Refusal{Code: permissions.CodeGone, Text: "over", Exit: permissions.ExitNobody}
 	}
@@ -41,19 +41,19 @@ func (h *hall) Guest(ctx context.Context, _ connectors.Identity, code string) (c
 	}
 }
 
-func (h *hall) Pair(
+func (h *pairingDesk) Pair(
 	_ context.Context, _ connectors.Identity, code, address string,
 ) (now, was permissions.Pairing, err error) {
 	now = permissions.Pairing{Person: code, Via: "telegram", Address: address, PairedAt: noonThen}
 	return now, permissions.Pairing{Address: "1"}, nil
 }
 
-func (h *hall) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
+func (h *pairingDesk) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
 	h.ids = append(h.ids, id)
 	return nil
 }
 
-func (h *hall) Unpair(_ context.Context, _ connectors.Identity, name, via string) (permissions.Pairing, error) {
+func (h *pairingDesk) Unpair(_ context.Context, _ connectors.Identity, name, via string) (permissions.Pairing, error) {
 	if name == "nobody" {
 		return permissions.Pairing{}, permissions.NoPairing(name, via)
 	}
@@ -61,7 +61,7 @@ func (h *hall) Unpair(_ context.Context, _ connectors.Identity, name, via string
 }
 
 func TestPairingOverTheSocket(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &hall{Desk: wiretest.NewDesk(t), came: make(chan connectors.PairingCandidate, 1)}
+	socket, desk := wiretest.Socket(t), &pairingDesk{Desk: wiretest.NewDesk(t), came: make(chan connectors.PairingCandidate, 1)}
 	serve(t, socket, desk)
 	c, ctx := newClient(t, socket, key), t.Context()
 	check := func(what string, got, want any, err error) {
