@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,5 +112,41 @@ func TestCardsAreRefreshed(t *testing.T) {
 	}
 	if err := f.Wait(t.Context(), func(c []connectortest.Copy) bool { return len(c) == 1 && c[0].Edits > edits }); err != nil {
 		t.Error(err)
+	}
+}
+
+// interrupted is a phone of which the daemon refreshes all cards while the first one is struck out.
+type interrupted struct {
+	*phone
+	meanwhile func()
+	edited    chan bool // of settled requests
+}
+
+func (i *interrupted) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+	if p.Request.State != permissions.Pending {
+		i.meanwhile()
+		i.edited <- true
+	}
+	return i.phone.Edit(ctx, ref, p)
+}
+
+// A card that is struck out while all cards are refreshed counts as outdated, and is edited once more.
+func TestACardThatIsStruckOutWhileAllAreRefreshed(t *testing.T) {
+	f := &interrupted{phone: newPhone(fay, "fays-phone"), edited: make(chan bool, 10)}
+	st := newEnv(t, usual(), f)
+	f.meanwhile = sync.OnceFunc(func() {
+		if _, err := st.Refresh(t.Context(), "fays-phone"); err != nil {
+			t.Error(err)
+		}
+	})
+	call := st.ask(t.Context(), network("x"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
+	st.get(call)
+	for n := range 2 {
+		select {
+		case <-f.edited:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("it was edited %d times", n)
+		}
 	}
 }

@@ -193,7 +193,10 @@ func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string)
 		return l, false, permissions.NotLocked(name)
 	}
 	whole := context.WithoutCancel(ctx)
-	if err := k.EveryPending(whole, func(r permissions.Request) error { return k.Realign(whole, r) }); err != nil {
+	if err := k.EveryPending(whole, func(r permissions.Request) error {
+		_, err := k.Realign(whole, r)
+		return err
+	}); err != nil {
 		return all[i], false, shared.Broken(err) // else their earlier votes would count again
 	}
 	noting, end := shared.Noting(ctx)

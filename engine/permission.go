@@ -45,7 +45,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())
 	}
 	if r.State == permissions.Pending {
-		if err := e.Realign(ctx, r); err != nil { // votes of people who are gone do not count
+		if _, err := e.Realign(ctx, r); err != nil { // votes of people who are gone do not count
 			return permissions.Request{}, shared.Broken(err)
 		}
 	}

@@ -3,6 +3,9 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,6 +98,7 @@ func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
 type failing struct {
 	engine.Store
 	pending func() bool
+	copies  func(permissions.ID) // is called before they are read
 	apply   func(permissions.Transition) bool
 }
 
@@ -103,6 +107,13 @@ func (f failing) Pending(ctx context.Context, who string, after permissions.ID, 
 		return nil, errors.Join(permissions.ErrBroken, errors.New("it cannot be read"))
 	}
 	return f.Store.Pending(ctx, who, after, limit)
+}
+
+func (f failing) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
+	if f.copies != nil {
+		f.copies(id)
+	}
+	return f.Store.Copies(ctx, id)
 }
 
 func (f failing) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {
@@ -138,6 +149,41 @@ func TestTheVoteOfWhoWasRemovedJustNowIsDropped(t *testing.T) {
 	st.Configure(next)
 	if r := s.must(t, id, allow()); r.State != permissions.Pending || len(r.Votes) != 1 || r.Votes[0].By != "sam" {
 		t.Errorf("%s with the votes %v", r.State, r.Votes)
+	}
+}
+
+// Two reloads in a row, each of which replaces everybody who is asked, do not end the request, even if the reconciler
+// reads it as the first left it and the settings as the second did.
+func TestTwoReloadsThatReplaceWhoIsAskedEndNothing(t *testing.T) {
+	f, s, k := phones()
+	settings := team()
+	asking := func(p connectors.Person) engine.Settings {
+		next := settings
+		next.People, next.Routes = []connectors.Person{p}, []engine.Route{{Ask: []string{p.Name}}}
+		return next
+	}
+	st := &env{t: t, dir: t.TempDir(), settings: asking(fay), people: []connectors.Connector{f, s, k}}
+	var fails atomic.Bool
+	second := sync.OnceFunc(func() {
+		fails.Store(true) // nothing is re-routed again
+		st.Configure(asking(kim))
+	})
+	st.through = func(rows engine.Store) engine.Store {
+		return failing{Store: rows, pending: fails.Load, copies: func(id permissions.ID) {
+			if r, err := rows.Read(t.Context(), id); err == nil && slices.Equal(r.Asked, []string{"sam"}) {
+				second()
+			}
+		}}
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	call := st.ask(t.Context(), network("deploy"))
+	id := st.shown(f.Memory, 1).Request.ID
+	st.Configure(asking(sam))
+	st.shown(k.Memory, 1)
+	k.must(t, id, allow())
+	if r := st.get(call); r.State != permissions.Approved {
+		t.Errorf("it is %s: %s", r.State, r.Failure)
 	}
 }
 

@@ -445,6 +445,7 @@ func (l *lane) note(ctx context.Context, s sending) error {
 		if err := e.store.MarkShown(ctx, again, s.Ref); err != nil {
 			return err
 		}
+		l.dispatcher.Enqueue(s.Request)
 	}
 	found, lost := e.lost.Load(e.chatAt(s.Copy))
 	if why, isText := found.(*string); lost && isText && found != s.lost {

@@ -48,6 +48,11 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 		if e.Reached(s, r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
+		if realigned, err := e.Realign(ctx, r); err != nil {
+			return err
+		} else if realigned { // it still had the recipients of former settings
+			continue
+		}
 		var next permissions.Transition = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.clock.Stamp()}
 		if len(r.EscalateTo) > 0 {
 			next = permissions.Escalate{At: e.clock.Stamp()}

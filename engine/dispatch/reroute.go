@@ -28,7 +28,8 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 			if moved || d.dir.Settings().Suspends(r) {
 				d.reconciler.Enqueue(r.ID)
 			}
-			return errors.Join(err, d.Realign(ctx, r))
+			_, failed := d.Realign(ctx, r)
+			return errors.Join(err, failed)
 		})
 		d.registry.NotifyNotices()
 		if err == nil && moved {
@@ -67,15 +68,15 @@ func (d *Dispatch) RealignSoon(moved bool) {
 	d.changed.Notify()
 }
 
-// Realign applies the settings to a pending request.
-func (d *Dispatch) Realign(ctx context.Context, r permissions.Request) error {
+// Realign applies the settings to a pending request, and reports whether it is another now.
+func (d *Dispatch) Realign(ctx context.Context, r permissions.Request) (changed bool, err error) {
 	asks := d.dir.Settings().Asks(r, d.clock.Stamp())
 	if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) && len(asks.Moved) == 0 {
-		return nil
+		return false, nil
 	}
-	_, err := d.registry.Resolve(ctx, r.ID, asks)
+	c, err := d.registry.Resolve(ctx, r.ID, asks)
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrRow) {
-		return nil
+		return false, nil
 	}
-	return err
+	return c.After.Revision > r.Revision, err
 }
