@@ -286,6 +286,7 @@ const (
 	WaitAckEnter       Type = "WAIT_ACK_ENTER"
 	AckApproved        Type = "ACK_APPROVED"
 	AckRejected        Type = "ACK_REJECTED"
+	ToolStarted        Type = "TOOL_STARTED"         // a call begins to run; no event
 	ToolFinished       Type = "TOOL_FINISHED"        // once for each call, even one that did not run
 	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for the allowed calls, and once for the denied ones
 )

@@ -66,15 +66,14 @@ func (c Call) asks() (permissions.Request, error) {
 // begin starts a call of a built-in tool: it runs the tool, or asks.
 func (sh *turn) begin(ctx context.Context, c Call, t askTool) error {
 	x := sh.execution(c)
-	row := agents.Commit{Executions: []agents.Execution{x}}
 	if t.do == nil {
 		needs, err := sh.lacks(ctx, c)
 		if err != nil {
 			return err
 		}
-		return sh.advance(ctx, row, Began{c.N}, Asked{N: c.N, Needs: needs})
+		return sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}, Asked{N: c.N, Needs: needs})
 	}
-	if err := sh.advance(ctx, row, Began{c.N}); err != nil {
+	if err := sh.began(ctx, x, nil); err != nil {
 		return err
 	}
 	text, err := t.do(ctx, sh, c)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools"
@@ -173,6 +174,57 @@ func TestASessionThatWasPutBackRunsNothingAgain(t *testing.T) {
 			t.Errorf("it wrote %q", s.file("a"))
 		}
 	})
+}
+
+// TestACallThatHadBegunIsNotBegunAgain: A7/the daemon ended while a call ran, and somebody puts back the session's row of before it.
+func TestACallThatHadBegunIsNotBegunAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent func(hold chan struct{}) runtime.Agent
+		asks  bool
+	}{
+		"A7/a call that a person allowed": {func(hold chan struct{}) runtime.Agent {
+			a := reader()
+			a.Tools[0] = noteTool{name: "write_file", hold: hold}
+			return a
+		}, true},
+		"A7/a call that the policy allows": {func(hold chan struct{}) runtime.Agent {
+			a := helper(firstCalls("look", noteA))
+			a.Tools = []tools.Tool{noteTool{name: "look", hold: hold}}
+			return a
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hold, reached, copied := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			s := newEnv(t, c.agent(hold))
+			s.rows.mu.Lock()
+			s.rows.fails = func(c agents.Commit) error {
+				if len(c.Executions) > 0 { // the call begins
+					close(reached)
+					<-copied
+				}
+				return nil
+			}
+			s.rows.mu.Unlock()
+			s.write("go")
+			if c.asks {
+				s.answer(s.card(1), once)
+			}
+			<-reached
+			kept := s.keep()
+			close(copied)
+			s.waitCall("helper")
+			id := s.current("helper").ID
+			s.stop()
+			s.putBack(kept, "sessions", "tool_calls", "artifacts")
+			close(hold)
+			s.open()
+			s.waitMessage(changedRow)
+			s.waitOver(string(id))
+			if s.file("a") != "" {
+				t.Errorf("it was run again, and wrote %q", s.file("a"))
+			}
+		})
+	}
 }
 
 // TestAPermissionIsNotHandedTwice: A7/what somebody posts to a session gives it nothing.

@@ -34,7 +34,7 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 		return false, sh.begin(ctx, c, t)
 	}
 	x := sh.execution(c)
-	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}, Artifacts: granted}, Began{c.N}); err != nil {
+	if err := sh.began(ctx, x, granted); err != nil {
 		return false, err
 	}
 	brief, done := sh.runtime.breakable(ctx, sh.worker)
@@ -56,6 +56,14 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 		return false, sh.ended(ctx, x, o, Asked{N: c.N, Shows: true, Text: o.Text, Error: o.Error, Look: o.Pause})
 	}
 	return false, sh.ended(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
+}
+
+// began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
+func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {
+	r := agents.RecordOf(permissions.ToolStarted, sh.session, x.Began, "tool", x.Tool, "step", strconv.Itoa(x.Step), "call", strconv.Itoa(x.Call))
+	return sh.advance(ctx, agents.Commit{
+		Executions: []agents.Execution{x}, Artifacts: granted, Records: []permissions.Record{r},
+	}, Began{x.Call})
 }
 
 // allowed returns the tags that a call runs with. A call that a person approved runs with the tags that the person was shown, if

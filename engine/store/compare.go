@@ -99,7 +99,7 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 		}
 	}
 	switch e.Type {
-	case permissions.SessionStatus, permissions.SessionEnded, permissions.ToolFinished:
+	case permissions.SessionStatus, permissions.SessionEnded, permissions.ToolStarted, permissions.ToolFinished:
 		c.sessions[permissions.ID(e.Detail["session"])] = e.Seq
 	case permissions.RequestCreated:
 		say(created, id)

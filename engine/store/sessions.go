@@ -56,7 +56,7 @@ const (
 	sealSession = `UPDATE sessions SET audited = $1, mac = $2 WHERE id = $3`
 
 	// sessionEntry is the condition of the index audit_sessions, literally. [Store.Commit] writes all of these entries.
-	sessionEntry = `audit.type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_FINISHED')`
+	sessionEntry = `audit.type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_STARTED', 'TOOL_FINISHED')`
 
 	// hasLaterEntry reports whether the audit has an entry about a session that is newer than its row.
 	hasLaterEntry = `SELECT EXISTS (SELECT 1 FROM audit WHERE ` + sessionEntry + ` AND actor = $1 AND seq > $2 ` +
