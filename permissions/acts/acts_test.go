@@ -74,6 +74,10 @@ func TestWhatIsNotOnTheListIsAsked(t *testing.T) {
 		"ls {fd}> /dev/null", "cat <<< $X", "ls 2>&x", "! ", "pytest -p x", "cargo test --config x", "cd", "cd -", "cd $X", "./git status",
 		"cat a\u200bb", "strings @args", "pytest @args", "git diff -U /etc/passwd x", "git show --unified /etc/passwd", "rg --files /etc",
 		"rg --files -n /etc x", "git describe --abbrev ../x", "stat -f /etc x",
+		"strings -n @args x", "pytest -k @args", "pytest --maxfail @args", "golangci-lint run --new-from-rev=--output=/etc/x",
+		"golangci-lint run --timeout=--config=x", "cargo test -- --logfile /etc/x", "cargo test x -- --logfile=/etc/x", "printf %d PATH=5",
+		"printf '%*s' PATH=5 x", "printf %%%d PATH++", "printf '%5i' x=1", "printf %n x", "ls -RL", "grep -e x --context /etc/passwd",
+		"go doc -all -u -src /etc/x", "go doc ../x",
 		"sh -c 'sh -c \"sh -c '\\''ls'\\''\"' x", strings.Repeat("cd a;", 20) + "ls", strings.Repeat("ls;", 60),
 		"ls " + strings.Repeat("x", maxText),
 		strings.Repeat("(", 300) + "ls" + strings.Repeat(")", 300), "a\rls", "ls\x00", "ls \xff",
@@ -174,6 +178,7 @@ func TestWhereNamesLead(t *testing.T) {
 		"src/main.go": "rw", "in/main.go": "rw", "docs/a.md": "rw", "new/folder/x": "rw", "plain": "r", "out/passwd": "", "in/../../x": "",
 		".git/config": "r", ".GIT/config": "r", ".github/workflows/x.yml": "r", ".claude/settings.json": "r", ".envrc": "r", ".mcp.json": "r",
 		"Makefile": "r", "sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
+		"x.code-workspace": "r", "SConstruct": "r", "project/plugins.sbt": "r", "netlify.toml": "r", "docs/x.instructions.md": "r",
 		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", "src/hooks/use.ts": "rw", "config/x.go": "rw", "a/.b/c": "r",
 		".env": "", "key.pem": "", "": "r",
 	} {

@@ -169,7 +169,7 @@ func (w Workspace) runs(a Act) bool {
 			operands = append(operands, word)
 		default:
 			kind, value, next, ok := p.option(word, words[i+1:])
-			if !ok || (kind == '<' || kind == '>') && !w.mayTouch(a, value, kind == '>') {
+			if !ok || (kind == '<' || kind == '>') && !w.mayTouch(a, value, kind == '>') || next && namesArguments(a, value) {
 				return false
 			}
 			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.namesNoSecret(a, value) { // -L 1,5:FILE
@@ -205,6 +205,8 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	name, value, attached := strings.Cut(word, "=")
 	kind, ok = p.options[name]
 	switch {
+	case ok && attached && len(value) > 1 && value[0] == '-': // may be an option of a program that this one runs
+		return 0, "", false, false
 	case ok && attached:
 		return kind, value, false, kind != 0
 	case ok && kind != 0 && kind != '=':
@@ -231,6 +233,11 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	return 0, "", false, true
 }
 
+// namesArguments reports whether a program may take a word for the name of a file of more arguments.
+func namesArguments(a Act, word string) bool {
+	return strings.HasPrefix(word, "@") && a.Words[0] != "git"
+}
+
 // mayTouch reports whether an act may read or write a file of that name.
 func (w Workspace) mayTouch(a Act, name string, writes bool) bool {
 	if name == "-" {
@@ -248,17 +255,15 @@ func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 	each := func(holds func(string) bool) bool {
 		return !slices.ContainsFunc(operands, func(o string) bool { return !holds(o) })
 	}
-	reads := func(o string) bool { // @ begins the name of a file of more arguments
-		return (!strings.HasPrefix(o, "@") || a.Words[0] == "git") && w.mayTouch(a, o, false)
-	}
+	reads := func(o string) bool { return !namesArguments(a, o) && w.mayTouch(a, o, false) }
 	kind, list, _ := strings.Cut(as, "=")
 	switch kind {
 	case "none":
 		return len(operands) == 0
-	case "text":
-		return true
-	case "plain": // zsh evaluates anything else
-		return each(func(o string) bool { return !strings.ContainsAny(o, "$`[(") })
+	case "text": // after "--", a program may pass options on
+		return each(func(o string) bool { return !strings.HasPrefix(o, "-") || slices.Contains(strings.Split(list, ","), o) })
+	case "format": // zsh evaluates operands that are formatted as numbers
+		return len(operands) > 0 && formatsText(operands[0])
 	case "only":
 		return len(operands) <= 1 && each(func(o string) bool { return slices.Contains(strings.Split(list, ","), o) })
 	case "one":
@@ -274,6 +279,11 @@ func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 		})
 	}
 	return false
+}
+
+// formatsText reports whether a format of printf has no directive but %s, %b and %%.
+func formatsText(format string) bool {
+	return !strings.Contains(strings.NewReplacer("%%", "", "%s", "", "%b", "").Replace(format), "%")
 }
 
 // printsLines reports whether a sed script only prints lines by number, as in 5p or 5,10p.
