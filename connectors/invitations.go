@@ -15,22 +15,6 @@ const (
 	mostAccounts = 10_000
 )
 
-// NotAdded tells a candidate that they were not confirmed.
-const NotAdded = "You were not added: whoever runs daycared did not confirm it. Nothing was changed."
-
-// Released tells a person that they are no longer asked. host and name are as the channel shows them.
-func Released(host, name string) string {
-	return "You no longer answer for daycared" + OnHost(host) + " as " + name + ". Nothing is asked here any more."
-}
-
-// OnHost names the machine in a sentence, as the channel shows it; empty: this one.
-func OnHost(host string) string {
-	if host == "" {
-		return " here"
-	}
-	return " on " + host
-}
-
 // Invitations are the open invitations of one channel: codes that pair one account each, within ten minutes. The first account
 // that brings a code is its candidate; somebody who knows the person has to confirm it. Codes are kept in memory only. It is
 // safe for concurrent use.

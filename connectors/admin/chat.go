@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/talk"
@@ -41,16 +39,16 @@ type (
 
 	writingInput  struct{ Body writing }
 	orderingInput struct{ Body ordering }
+	nothingBody   struct{}
 	useInput      struct {
 		Name string `path:"name" maxLength:"64"`
 	}
-	nothing struct{ Body struct{} }
 )
 
 // registerChat registers the routes for writing to agents. They concern the caller's own agents that are bound to this
 // server.
 func (r *routes) registerChat() {
-	huma.Register(r.door.API, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), r.write)
+	serve(r, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), r.write)
 	serve(r, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), r.order)
 	serve(r, post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent"), r.use)
 	serve(r, get("agents", "/v1/agents", "List the agents that the caller can write to here"), r.agents)
@@ -67,20 +65,17 @@ func (r *routes) talker(ctx context.Context) (id connectors.Identity, prefix str
 
 var errBlank = errors.New("nothing is written")
 
-func (r *routes) write(ctx context.Context, in *writingInput) (*nothing, error) {
+func (r *routes) write(ctx context.Context, in *writingInput) (none nothingBody, err error) {
 	id, prefix, err := r.talker(ctx)
-	if err == nil && strings.TrimSpace(in.Body.Text) == "" {
-		err = permissions.Invalid(errBlank)
+	switch {
+	case err != nil:
+		return none, err
+	case strings.TrimSpace(in.Body.Text) == "":
+		return none, permissions.Invalid(errBlank)
 	}
-	if err == nil {
-		err = r.desk.OnMessage(ctx, connectors.Message{
-			From: id, Text: in.Body.Text, ReplyTo: in.Body.ReplyTo, Key: prefix + in.Body.Key,
-		})
-	}
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	return &nothing{}, nil
+	return none, r.desk.OnMessage(ctx, connectors.Message{
+		From: id, Text: in.Body.Text, ReplyTo: in.Body.ReplyTo, Key: prefix + in.Body.Key,
+	})
 }
 
 func (r *routes) order(ctx context.Context, in *orderingInput) (obeying, error) {
@@ -113,29 +108,25 @@ func (r *routes) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
 // OnMessage is that of [connectors.Inbound]. m's identity is ignored: the socket proves it.
 func (c *Client) OnMessage(ctx context.Context, m connectors.Message) error {
 	body := writing{Text: m.Text, ReplyTo: m.ReplyTo, Key: m.Key}
-	return c.wire.Call(ctx, http.MethodPost, "/v1/messages", c.header(""), body, 0, nil)
+	_, err := ask[struct{}](ctx, c, http.MethodPost, "/v1/messages", body, 0)
+	return err
 }
 
 // Agents lists the agents that this account can write to here; without any, the refusal is [permissions.CodeNoAgent].
 func (c *Client) Agents(ctx context.Context, _ connectors.Identity) ([]permissions.Presence, error) {
-	var list []presence
-	if err := c.get(ctx, "/v1/agents", &list); err != nil {
-		return nil, err
-	}
-	return wire.Each(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), nil
+	list, err := fetch[[]presence](ctx, c, "/v1/agents")
+	return wire.Each(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), err
 }
 
 // Use brings the agent of that name to the foreground for this account, and returns its name.
 func (c *Client) Use(ctx context.Context, _ connectors.Identity, name string) (agent string, err error) {
-	var told obeying
-	err = c.wire.Call(ctx, http.MethodPost, "/v1/agents/"+url.PathEscape(name)+"/use", c.header(""), nil, 0, &told)
+	told, err := ask[obeying](ctx, c, http.MethodPost, "/v1/agents/"+url.PathEscape(name)+"/use", nil, 0)
 	return told.Agent, err
 }
 
 // Order makes the agent in the foreground obey at once, and returns its name. A repeated key changes nothing.
 func (c *Client) Order(ctx context.Context, _ connectors.Identity, o permissions.Order, key string) (agent string, err error) {
-	var told obeying
-	err = c.wire.Call(ctx, http.MethodPost, "/v1/orders", c.header(""), ordering{Order: o, Key: key}, 0, &told)
+	told, err := ask[obeying](ctx, c, http.MethodPost, "/v1/orders", ordering{Order: o, Key: key}, 0)
 	return told.Agent, err
 }
 

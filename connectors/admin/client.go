@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
@@ -40,7 +41,10 @@ type Client struct {
 // account, root or the owner of keyFile.
 func NewClient(socket, keyFile string) *Client {
 	knows := func(uid int) bool { return wire.Owns(uid, keyFile) }
-	return &Client{wire: wire.NewClient(socket, knows), keyFile: keyFile}
+	return &Client{
+		Opened: func() {}, Lost: func(error) {}, Back: func() {}, Noticed: func([]string) {}, Said: func(Said) {},
+		wire: wire.NewClient(socket, knows), keyFile: keyFile,
+	}
 }
 
 // Close closes idle connections.
@@ -74,18 +78,8 @@ func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions
 
 // List lists at most limit pending requests after the one given, oldest first; 0 is the daemon's limit.
 func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]permissions.RequestView, error) {
-	query := url.Values{"state": {string(permissions.Pending)}}
-	if after != "" {
-		query.Set("after", string(after))
-	}
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-	var list []wire.Request
-	if err := c.get(ctx, "/v1/requests?"+query.Encode(), &list); err != nil {
-		return nil, err
-	}
-	return wire.TryEach(list, wire.Request.Standing)
+	path := "/v1/requests" + page(permissions.Pending, after, limit)
+	return fetchEach(ctx, c, path, 0, wire.Request.Standing)
 }
 
 // Show returns a request by its id or code.
@@ -100,8 +94,8 @@ func (c *Client) Cancel(ctx context.Context, name string) (permissions.RequestVi
 
 // row makes a call that returns a request's row.
 func (c *Client) row(ctx context.Context, method, path string) (permissions.RequestView, error) {
-	var w wire.Request
-	if err := c.wire.Call(ctx, method, path, c.header(""), nil, 0, &w); err != nil {
+	w, err := ask[wire.Request](ctx, c, method, path, nil, 0)
+	if err != nil {
 		return permissions.RequestView{}, err
 	}
 	return w.Standing()
@@ -113,17 +107,12 @@ func (c *Client) Audit(ctx context.Context, after int64, limit int) ([]permissio
 	if limit > 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}
-	return c.entries(ctx, "/v1/audit?"+query.Encode())
+	return fetchEach(ctx, c, "/v1/audit?"+query.Encode(), wire.MaxWait, Entry.Permissions) // a long chain takes time to read
 }
 
 // Verify checks every audit chain and returns their heads. The error names the entry at which a chain is broken.
 func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
-	var list []Head
-	// A long chain takes time to read.
-	if err := c.wire.Call(ctx, http.MethodGet, "/v1/audit/verify", c.header(""), nil, wire.MaxWait, &list); err != nil {
-		return nil, err
-	}
-	return wire.TryEach(list, func(h Head) (permissions.Head, error) {
+	return fetchEach(ctx, c, "/v1/audit/verify", wire.MaxWait, func(h Head) (permissions.Head, error) {
 		entry, err := h.Permissions()
 		return permissions.Head{Entry: entry, First: h.First, Entries: h.Entries, Unkeyed: h.Unkeyed}, err
 	})
@@ -131,24 +120,46 @@ func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
 
 // WhoAmI returns this account's identity at the daemon.
 func (c *Client) WhoAmI(ctx context.Context) (Me, error) {
-	var me Me
-	return me, c.get(ctx, "/v1/whoami", &me)
+	return fetch[Me](ctx, c, "/v1/whoami")
 }
 
 // Ready is nil while requests can be stored and answered; otherwise the error says what to do.
-func (c *Client) Ready(ctx context.Context) error { return c.get(ctx, "/readyz", nil) }
-
-func (c *Client) entries(ctx context.Context, path string) ([]permissions.Entry, error) {
-	var list []Entry
-	// A long chain takes time to read.
-	if err := c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, wire.MaxWait, &list); err != nil {
-		return nil, err
-	}
-	return wire.TryEach(list, Entry.Permissions)
+func (c *Client) Ready(ctx context.Context) error {
+	return c.wire.Call(ctx, http.MethodGet, "/readyz", c.header(""), nil, 0, nil)
 }
 
-func (c *Client) get(ctx context.Context, path string, out any) error {
-	return c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, 0, out)
+// ask makes a call and decodes its answer. wait is how long the daemon may take to answer, beyond the usual time.
+func ask[T any](ctx context.Context, c *Client, method, path string, body any, wait time.Duration) (answer T, err error) {
+	err = c.wire.Call(ctx, method, path, c.header(""), body, wait, &answer)
+	return answer, err
+}
+
+// fetch reads from a path.
+func fetch[T any](ctx context.Context, c *Client, path string) (T, error) {
+	return ask[T](ctx, c, http.MethodGet, path, nil, 0)
+}
+
+// fetchEach reads a list and converts its elements.
+func fetchEach[W, T any](
+	ctx context.Context, c *Client, path string, wait time.Duration, convert func(W) (T, error),
+) ([]T, error) {
+	list, err := ask[[]W](ctx, c, http.MethodGet, path, nil, wait)
+	if err != nil {
+		return nil, err
+	}
+	return wire.TryEach(list, convert)
+}
+
+// page is the query for the part of a list that follows an id; 0 is the daemon's limit.
+func page[S ~string](state S, after permissions.ID, limit int) string {
+	query := url.Values{"state": {string(state)}}
+	if after != "" {
+		query.Set("after", string(after))
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return "?" + query.Encode()
 }
 
 // header presents the key, if there is one, and the channel of a decision.

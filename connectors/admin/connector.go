@@ -128,9 +128,7 @@ func (c *Connector) Run(ctx context.Context) error {
 // door makes the server with all its routes.
 func (c *Connector) door() *server.Server {
 	door := server.New("daycared for deciders", c.desk.Ready, c.options.Log)
-	r := &routes{desk: c.desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
-		daemon: c.options.Daemon, end: c.options.Stop}
-	r.register()
+	(&routes{c, door}).register()
 	if c.options.Metrics != nil {
 		door.Metrics(c.options.Metrics)
 	}

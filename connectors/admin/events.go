@@ -31,6 +31,15 @@ type eventsInput struct {
 	After int64 `query:"after" minimum:"-1" default:"-1" doc:"0: from the beginning; -1: from now on"`
 }
 
+func (r *routes) registerEvents() {
+	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
+	events.Responses = map[string]*huma.Response{"200": {
+		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: server.Events.Schema()}},
+	}}
+	r.door.API.OpenAPI().Extensions = map[string]any{"x-views": server.Events.Views}
+	huma.Register(r.door.API, events, r.events)
+}
+
 // events answers with the stream, or with a refusal if that cannot begin.
 func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
 	at := in.After

@@ -42,7 +42,7 @@ func (f *following) follow(ctx context.Context) error {
 		return err
 	}
 	defer body.Close()
-	if !f.opened && f.client.Opened != nil {
+	if !f.opened {
 		f.client.Opened()
 	}
 	f.opened = true
@@ -66,9 +66,9 @@ func (f *following) follow(ctx context.Context) error {
 		case eventSynced:
 			err = f.synced(ctx)
 		case eventNotice:
-			err = f.noticed(e)
+			err = take(e, func(n notice) { f.client.Noticed(n.Lines) })
 		case eventSaid:
-			err = f.said(e)
+			err = take(e, f.client.Said)
 		}
 		if err != nil {
 			return err
@@ -136,28 +136,14 @@ func (f *following) synced(ctx context.Context) error {
 	return nil
 }
 
-// noticed hands over a notice.
-func (f *following) noticed(e event) error {
-	var n notice
-	if err := json.Unmarshal([]byte(e.data), &n); err != nil {
-		return err
+// take hands over a message that is not a row.
+func take[T any](e event, to func(T)) error {
+	var message T
+	err := json.Unmarshal([]byte(e.data), &message)
+	if err == nil {
+		to(message)
 	}
-	if f.client.Noticed != nil {
-		f.client.Noticed(n.Lines)
-	}
-	return nil
-}
-
-// said hands over an agent message.
-func (f *following) said(e event) error {
-	var s Said
-	if err := json.Unmarshal([]byte(e.data), &s); err != nil {
-		return err
-	}
-	if f.client.Said != nil {
-		f.client.Said(s)
-	}
-	return nil
+	return err
 }
 
 // link is a stream that reconnects.
@@ -182,10 +168,8 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 		case !l.met || !wire.IsConnectionError(err):
 			return err
 		}
-		if !l.away && l.client.Lost != nil {
-			l.client.Lost(err)
-		}
 		if !l.away {
+			l.client.Lost(err)
 			tries.Reset()
 		}
 		l.away = true
@@ -197,7 +181,7 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 
 // isUp reports that the connection is complete.
 func (l *link) isUp() {
-	if l.away && l.client.Back != nil {
+	if l.away {
 		l.client.Back()
 	}
 	l.met, l.away = true, false

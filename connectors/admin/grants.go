@@ -16,22 +16,30 @@ type revoked struct {
 	Ran   []wire.Request `json:"ran" doc:"what was not asked because of it, the newest first"`
 }
 
-type grantInput struct {
-	ID permissions.ID `path:"id" maxLength:"64"`
+func (r *routes) registerGrants() {
+	list := get("grants", "/v1/grants", "List the grants in force that the caller may see")
+	serve(r, list, func(ctx context.Context, _ *struct{}) ([]wire.Grant, error) {
+		found, err := r.desk.Grants(ctx, who(ctx))
+		return wire.Each(found, wire.FromGrant), err
+	})
+	revoke := remove("revoke", "/v1/grants/{id}", "Take back a grant, and tell what ran under it")
+	serve(r, revoke, func(ctx context.Context, in *idInput) (revoked, error) {
+		took, err := r.desk.Revoke(ctx, who(ctx), in.ID)
+		return revokedOf(took), err
+	})
+	stop := long(post("stop", "/v1/stop-all", "Cancel all that is pending, and refuse what is new"))
+	serve(r, stop, func(ctx context.Context, _ *struct{}) (stopped, error) {
+		n, err := r.desk.StopAll(ctx, who(ctx))
+		return stopped{Cancelled: n}, err
+	})
+	resume := post("resume", "/v1/resume", "End what stop-all began")
+	serve(r, resume, func(ctx context.Context, _ *struct{}) (struct{}, error) {
+		return struct{}{}, r.desk.Resume(ctx, who(ctx))
+	})
 }
 
-func (r *routes) void(ctx context.Context, in *named) (wire.Request, error) {
-	return told(r.desk.Void(ctx, who(ctx), in.ID))
-}
-
-func (r *routes) grants(ctx context.Context, _ *struct{}) ([]wire.Grant, error) {
-	found, err := r.desk.Grants(ctx, who(ctx))
-	return wire.Each(found, wire.FromGrant), err
-}
-
-func (r *routes) revoke(ctx context.Context, in *grantInput) (revoked, error) {
-	took, err := r.desk.Revoke(ctx, who(ctx), in.ID)
-	return revoked{wire.FromGrant(took.Grant), plainly(took.Ran)}, err
+func revokedOf(took permissions.Revoked) revoked {
+	return revoked{wire.FromGrant(took.Grant), plainly(took.Ran)}
 }
 
 // Void withdraws an unused approval, by its request's id or code, and the grants that it created.
@@ -41,18 +49,13 @@ func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (
 
 // Grants lists the grants in force that this account may see, oldest first.
 func (c *Client) Grants(ctx context.Context, _ connectors.Identity) ([]permissions.Grant, error) {
-	var list []wire.Grant
-	if err := c.get(ctx, "/v1/grants", &list); err != nil {
-		return nil, err
-	}
-	return wire.TryEach(list, wire.Grant.Permissions)
+	return fetchEach(ctx, c, "/v1/grants", 0, wire.Grant.Permissions)
 }
 
 // Revoke revokes a grant and returns what ran under it, newest first.
 func (c *Client) Revoke(ctx context.Context, _ connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
-	var told revoked
-	path := "/v1/grants/" + url.PathEscape(string(grant))
-	if err := c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &told); err != nil {
+	told, err := ask[revoked](ctx, c, http.MethodDelete, "/v1/grants/"+url.PathEscape(string(grant)), nil, 0)
+	if err != nil {
 		return permissions.Revoked{}, err
 	}
 	return told.Revoked()
@@ -73,25 +76,15 @@ type stopped struct {
 	Cancelled int `json:"cancelled"`
 }
 
-func (r *routes) stop(ctx context.Context, _ *struct{}) (stopped, error) {
-	n, err := r.desk.StopAll(ctx, who(ctx))
-	return stopped{Cancelled: n}, err
-}
-
-func (r *routes) resume(ctx context.Context, _ *struct{}) (struct{}, error) {
-	return struct{}{}, r.desk.Resume(ctx, who(ctx))
-}
-
 // StopAll cancels everything that is pending and refuses new requests until [Client.Resume]. It returns how many requests
 // it cancelled.
 func (c *Client) StopAll(ctx context.Context, _ connectors.Identity) (cancelled int, err error) {
-	var told stopped
-	// Much may be pending.
-	err = c.wire.Call(ctx, http.MethodPost, "/v1/stop-all", c.header(""), nil, wire.MaxWait, &told)
+	told, err := ask[stopped](ctx, c, http.MethodPost, "/v1/stop-all", nil, wire.MaxWait) // much may be pending
 	return told.Cancelled, err
 }
 
 // Resume ends a stop. Without one it changes nothing.
 func (c *Client) Resume(ctx context.Context, _ connectors.Identity) error {
-	return c.wire.Call(ctx, http.MethodPost, "/v1/resume", c.header(""), nil, 0, nil)
+	_, err := ask[struct{}](ctx, c, http.MethodPost, "/v1/resume", nil, 0)
+	return err
 }

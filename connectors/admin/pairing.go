@@ -56,6 +56,9 @@ type (
 			Address string `json:"address" maxLength:"64"`
 		}
 	}
+	personInput struct {
+		Name string `path:"name" maxLength:"200"`
+	}
 	unpairInput struct {
 		Name string `path:"name" maxLength:"200"`
 		Via  string `query:"via" maxLength:"64"`
@@ -64,16 +67,26 @@ type (
 
 // registerPairing registers the operator's routes of pairing.
 func (r *routes) registerPairing() {
-	serve(r, post("invite", "/v1/pairings", "Make a link that enrols somebody"), r.invite)
+	invite := post("invite", "/v1/pairings", "Make a link that enrols somebody")
+	serve(r, invite, func(ctx context.Context, in *inviteInput) (Invitation, error) {
+		i, err := r.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
+		return Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}, err
+	})
 	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), r.guest)
-	serve(r, post("pair", "/v1/pairings/{code}", "Say that it is the right one"), r.pair)
-	serve(r, remove("dismiss", "/v1/pairings/{code}", "End an invitation"), r.dismiss)
-	serve(r, remove("unpair", "/v1/people/{name}/pairing", "Take the account away that somebody was paired with"), r.unpair)
-}
-
-func (r *routes) invite(ctx context.Context, in *inviteInput) (Invitation, error) {
-	i, err := r.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
-	return Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}, err
+	pair := post("pair", "/v1/pairings/{code}", "Say that it is the right one")
+	serve(r, pair, func(ctx context.Context, in *pairInput) (Pairing, error) {
+		now, was, err := r.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
+		return fromPairing(now, was), err
+	})
+	dismiss := remove("dismiss", "/v1/pairings/{code}", "End an invitation")
+	serve(r, dismiss, func(ctx context.Context, in *codeInput) (struct{}, error) {
+		return struct{}{}, r.desk.Dismiss(ctx, who(ctx), in.Code)
+	})
+	unpair := remove("unpair", "/v1/people/{name}/pairing", "Take the account away that somebody was paired with")
+	serve(r, unpair, func(ctx context.Context, in *unpairInput) (Pairing, error) {
+		was, err := r.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
+		return fromPairing(was, permissions.Pairing{}), err
+	})
 }
 
 func (r *routes) guest(ctx context.Context, in *guestInput) (*Guest, error) {
@@ -93,20 +106,6 @@ func (r *routes) guest(ctx context.Context, in *guestInput) (*Guest, error) {
 	return &Guest{Address: g.Address, Name: g.Name, Language: g.Language}, nil
 }
 
-func (r *routes) pair(ctx context.Context, in *pairInput) (Pairing, error) {
-	now, was, err := r.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
-	return fromPairing(now, was), err
-}
-
-func (r *routes) dismiss(ctx context.Context, in *codeInput) (struct{}, error) {
-	return struct{}{}, r.desk.Dismiss(ctx, who(ctx), in.Code)
-}
-
-func (r *routes) unpair(ctx context.Context, in *unpairInput) (Pairing, error) {
-	was, err := r.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
-	return fromPairing(was, permissions.Pairing{}), err
-}
-
 func fromPairing(p, was permissions.Pairing) Pairing {
 	return Pairing{
 		Person: p.Person, Via: p.Via, Address: p.Address, PairedAt: p.PairedAt.UTC(), Was: wire.OrNull(was.Address),
@@ -114,43 +113,42 @@ func fromPairing(p, was permissions.Pairing) Pairing {
 }
 
 // Invite makes a link by which the person of that name pairs an account.
-func (c *Client) Invite(ctx context.Context, name, via string) (i Invitation, err error) {
+func (c *Client) Invite(ctx context.Context, name, via string) (Invitation, error) {
 	var in inviteInput
 	in.Body.Name, in.Body.Via = name, via
-	return i, c.wire.Call(ctx, http.MethodPost, "/v1/pairings", c.header(""), in.Body, wire.MaxWait, &i)
+	return ask[Invitation](ctx, c, http.MethodPost, "/v1/pairings", in.Body, wire.MaxWait)
 }
 
 // Guest waits until an account has used an invitation's link, or until ctx ends.
 func (c *Client) Guest(ctx context.Context, code string) (Guest, error) {
-	path := "/v1/pairings/" + url.PathEscape(code) + "?wait=" + wire.MaxWait.String()
 	for {
-		var g *Guest
-		if err := c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, wire.MaxWait, &g); err != nil {
-			return Guest{}, err
-		}
-		if g != nil {
-			return *g, nil
+		path := pairingPath(code) + "?wait=" + wire.MaxWait.String()
+		g, err := ask[*Guest](ctx, c, http.MethodGet, path, nil, wire.MaxWait)
+		if err != nil || g != nil {
+			return wire.Value(g), err
 		}
 	}
 }
 
 // Pair pairs an invitation's candidate with its person.
-func (c *Client) Pair(ctx context.Context, code, address string) (p Pairing, err error) {
+func (c *Client) Pair(ctx context.Context, code, address string) (Pairing, error) {
 	var in pairInput
 	in.Body.Address = address
-	path := "/v1/pairings/" + url.PathEscape(code)
-	return p, c.wire.Call(ctx, http.MethodPost, path, c.header(""), in.Body, 0, &p)
+	return ask[Pairing](ctx, c, http.MethodPost, pairingPath(code), in.Body, 0)
 }
+
+func pairingPath(code string) string { return "/v1/pairings/" + url.PathEscape(code) }
 
 // Dismiss ends an invitation.
 func (c *Client) Dismiss(ctx context.Context, code string) error {
-	return c.wire.Call(ctx, http.MethodDelete, "/v1/pairings/"+url.PathEscape(code), c.header(""), nil, 0, nil)
+	_, err := ask[struct{}](ctx, c, http.MethodDelete, pairingPath(code), nil, 0)
+	return err
 }
 
 // Unpair removes a person's paired account and returns it.
-func (c *Client) Unpair(ctx context.Context, name, via string) (p Pairing, err error) {
+func (c *Client) Unpair(ctx context.Context, name, via string) (Pairing, error) {
 	path := "/v1/people/" + url.PathEscape(name) + "/pairing?via=" + url.QueryEscape(via)
-	return p, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &p)
+	return ask[Pairing](ctx, c, http.MethodDelete, path, nil, 0)
 }
 
 // Lock is the JSON form of a lock, also of one that just ended.
@@ -171,29 +169,20 @@ type Lock struct {
 }
 
 func fromLock(l permissions.Locked, over bool) Lock {
-	w := Lock{
+	return Lock{
 		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
 		Holds: l.Holds, Already: l.Already, Unsaved: l.Unsaved != nil,
 		Unlocking: wire.Each(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their accounts
-		Voided:    plainly(l.Voided), Used: plainly(l.Used),
+		Voided:    plainly(l.Voided), Used: plainly(l.Used), Revoked: wire.Each(l.Revoked, revokedOf),
 	}
-	for _, took := range l.Revoked {
-		w.Revoked = append(w.Revoked, revoked{wire.FromGrant(took.Grant), plainly(took.Ran)})
-	}
-	return w
 }
 
-type (
-	lockInput struct {
-		Name string `path:"name" maxLength:"200"`
-		Body struct {
-			Since time.Time `json:"since,omitzero" doc:"take back what the person has given since then"`
-		}
+type lockInput struct {
+	Name string `path:"name" maxLength:"200"`
+	Body struct {
+		Since time.Time `json:"since,omitzero" doc:"take back what the person has given since then"`
 	}
-	unlockInput struct {
-		Name string `path:"name" maxLength:"200"`
-	}
-)
+}
 
 // registerLocks registers the routes of locks.
 func (r *routes) registerLocks() {
@@ -203,7 +192,7 @@ func (r *routes) registerLocks() {
 		return fromLock(l, false), err
 	})
 	unlock := remove("unlock", "/v1/people/{name}/lock", "End a lock: the operator at once, else two people")
-	serve(r, unlock, func(ctx context.Context, in *unlockInput) (Lock, error) {
+	serve(r, unlock, func(ctx context.Context, in *personInput) (Lock, error) {
 		l, over, err := r.desk.Unlock(ctx, who(ctx), in.Name)
 		return fromLock(permissions.Locked{Lock: l}, over), err
 	})
@@ -216,15 +205,15 @@ func plainly(all []permissions.Request) []wire.Request {
 
 // Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,
 // unless that is zero.
-func (c *Client) Lock(ctx context.Context, name string, since time.Time) (l Lock, err error) {
+func (c *Client) Lock(ctx context.Context, name string, since time.Time) (Lock, error) {
 	var in lockInput
 	in.Body.Since = since
-	return l, c.wire.Call(ctx, http.MethodPost, lockPath(name), c.header(""), in.Body, wire.MaxWait, &l)
+	return ask[Lock](ctx, c, http.MethodPost, lockPath(name), in.Body, wire.MaxWait)
 }
 
 // Unlock ends a lock, or returns it with who else has to agree.
-func (c *Client) Unlock(ctx context.Context, name string) (l Lock, err error) {
-	return l, c.wire.Call(ctx, http.MethodDelete, lockPath(name), c.header(""), nil, 0, &l)
+func (c *Client) Unlock(ctx context.Context, name string) (Lock, error) {
+	return ask[Lock](ctx, c, http.MethodDelete, lockPath(name), nil, 0)
 }
 
 func lockPath(name string) string { return "/v1/people/" + url.PathEscape(name) + "/lock" }
@@ -277,31 +266,29 @@ var errReinstate = errors.New("say which: names, or all")
 
 // registerSuspended registers the routes of what a restore suspended.
 func (r *routes) registerSuspended() {
-	serve(r, get("suspended", "/v1/suspended", "List what a restore suspended; for the operator"), r.suspended)
-	serve(r, post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator"), r.reinstate)
-}
-
-func (r *routes) suspended(ctx context.Context, _ *struct{}) ([]Suspended, error) {
-	all, err := r.desk.Suspended(ctx, who(ctx))
-	return fromSuspended(all), err
-}
-
-func (r *routes) reinstate(ctx context.Context, in *reinstateInput) ([]Suspended, error) {
-	if in.Body.All == (len(in.Body.Names) > 0) {
-		return nil, permissions.Invalid(errReinstate)
-	}
-	all, err := r.desk.Reinstate(ctx, who(ctx), in.Body.Names)
-	return fromSuspended(all), err
+	suspended := get("suspended", "/v1/suspended", "List what a restore suspended; for the operator")
+	serve(r, suspended, func(ctx context.Context, _ *struct{}) ([]Suspended, error) {
+		all, err := r.desk.Suspended(ctx, who(ctx))
+		return fromSuspended(all), err
+	})
+	reinstate := post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator")
+	serve(r, reinstate, func(ctx context.Context, in *reinstateInput) ([]Suspended, error) {
+		if in.Body.All == (len(in.Body.Names) > 0) {
+			return nil, permissions.Invalid(errReinstate)
+		}
+		all, err := r.desk.Reinstate(ctx, who(ctx), in.Body.Names)
+		return fromSuspended(all), err
+	})
 }
 
 // Suspended lists what a restore suspended.
-func (c *Client) Suspended(ctx context.Context) (list []Suspended, err error) {
-	return list, c.get(ctx, "/v1/suspended", &list)
+func (c *Client) Suspended(ctx context.Context) ([]Suspended, error) {
+	return fetch[[]Suspended](ctx, c, "/v1/suspended")
 }
 
 // Reinstate confirms what the names mean, or everything without names, and returns it.
-func (c *Client) Reinstate(ctx context.Context, names []string) (list []Suspended, err error) {
+func (c *Client) Reinstate(ctx context.Context, names []string) ([]Suspended, error) {
 	var in reinstateInput
 	in.Body.Names, in.Body.All = names, len(names) == 0
-	return list, c.wire.Call(ctx, http.MethodPost, "/v1/reinstate", c.header(""), in.Body, 0, &list)
+	return ask[[]Suspended](ctx, c, http.MethodPost, "/v1/reinstate", in.Body, 0)
 }

@@ -16,13 +16,8 @@ import (
 
 // routes are the server's routes. [authenticator.admit] authenticates the caller before each of them.
 type routes struct {
-	desk    Operations
-	door    *server.Server
-	gate    authenticator
-	inboxes *inboxes
-	zone    func(name string) *time.Location // may be nil
-	daemon  func() Daemon                    // may be nil
-	end     func(by string)                  // begins the shutdown; may be nil
+	*Connector
+	door *server.Server
 }
 
 // serve registers a route. handle returns the response's body; its error becomes a refusal.
@@ -58,36 +53,13 @@ func long(o huma.Operation) huma.Operation {
 }
 
 func (r *routes) register() {
-	api := r.door.API
-	api.UseMiddleware(r.gate.admit)
-	serve(r, get("list", "/v1/requests", "List what is pending for the caller, oldest first, without what is long"), r.list)
-	serve(r, get("show", "/v1/requests/{id}", "Show one request by its id or its code"), r.show)
-	huma.Register(api, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
-	serve(r, post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request"), r.cancel)
-	serve(r, long(get("audit", "/v1/audit", "List the audit; for the operator")), r.audit)
-	serve(r, long(get("verify", "/v1/audit/verify", "Check every audit chain, tell their heads")), r.verify)
-	serve(r, get("whoami", "/v1/whoami", "Tell who the caller is here"), r.whoami)
-	huma.Register(api, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
-	serve(r, post("void", "/v1/requests/{id}/void", "Take back an approval that was not used"), r.void)
-	serve(r, get("grants", "/v1/grants", "List the grants in force that the caller may see"), r.grants)
-	serve(r, remove("revoke", "/v1/grants/{id}", "Take back a grant, and tell what ran under it"), r.revoke)
-	serve(r, long(post("stop", "/v1/stop-all", "Cancel all that is pending, and refuse what is new")), r.stop)
-	serve(r, post("resume", "/v1/resume", "End what stop-all began"), r.resume)
-	serve(r, get("tokens", "/v1/tokens", "List the tokens; for the operator"), r.tokens)
-	serve(r, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
-	serve(r, remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name"), r.revokeToken)
-	serve(r, get("sessions", "/v1/sessions", "List the sessions of the caller's agents"), r.sessions)
-	serve(r, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
-	serve(r, post("debug", "/v1/sessions/{id}/debug", "Switch whether each state of a session's run is logged"), r.debug)
-	serve(r, get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first"), r.executions)
-	serve(r, get("artifacts", "/v1/sessions/{id}/artifacts", "List what came of a session or of one of its calls, oldest first"), r.artifacts)
-	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
-	events.Responses = map[string]*huma.Response{"200": {
-		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: server.Events.Schema()}},
-	}}
-	api.OpenAPI().Extensions = map[string]any{"x-views": server.Events.Views}
-	huma.Register(api, events, r.events)
-	r.registerHealth()
+	r.door.API.UseMiddleware(newGate(r.options.Key).admit)
+	r.registerRequests()
+	r.registerGrants()
+	r.registerTokens()
+	r.registerSessions()
+	r.registerAudit()
+	r.registerEvents()
 	r.registerStatus()
 	r.registerPairing()
 	r.registerSuspended()
@@ -97,6 +69,24 @@ func (r *routes) register() {
 
 type named struct {
 	ID string `path:"id" maxLength:"64" doc:"an id or a code"`
+}
+
+func (r *routes) registerRequests() {
+	serve(r, get("list", "/v1/requests", "List what is pending for the caller, oldest first, without what is long"), r.list)
+	show := get("show", "/v1/requests/{id}", "Show one request by its id or its code")
+	serve(r, show, func(ctx context.Context, in *named) (wire.Request, error) {
+		return told(r.desk.Show(ctx, who(ctx), in.ID))
+	})
+	huma.Register(r.door.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
+	cancel := post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request")
+	serve(r, cancel, func(ctx context.Context, in *named) (wire.Request, error) {
+		return told(r.desk.Cancel(ctx, who(ctx), in.ID))
+	})
+	void := post("void", "/v1/requests/{id}/void", "Take back an approval that was not used")
+	serve(r, void, func(ctx context.Context, in *named) (wire.Request, error) {
+		return told(r.desk.Void(ctx, who(ctx), in.ID))
+	})
+	huma.Register(r.door.API, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
 }
 
 type listInput struct {
@@ -125,14 +115,6 @@ func (r *routes) list(ctx context.Context, in *listInput) ([]wire.Request, error
 		}
 	}
 	return all, nil
-}
-
-func (r *routes) show(ctx context.Context, in *named) (wire.Request, error) {
-	return told(r.desk.Show(ctx, who(ctx), in.ID))
-}
-
-func (r *routes) cancel(ctx context.Context, in *named) (wire.Request, error) {
-	return told(r.desk.Cancel(ctx, who(ctx), in.ID))
 }
 
 func told(s permissions.RequestView, err error) (wire.Request, error) {
@@ -180,9 +162,13 @@ type auditInput struct {
 	Limit int   `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
 }
 
-func (r *routes) audit(ctx context.Context, in *auditInput) ([]Entry, error) {
-	found, err := r.desk.Audit(ctx, who(ctx), in.After, in.Limit)
-	return wire.Each(found, FromEntry), err
+func (r *routes) registerAudit() {
+	audit := long(get("audit", "/v1/audit", "List the audit; for the operator"))
+	serve(r, audit, func(ctx context.Context, in *auditInput) ([]Entry, error) {
+		found, err := r.desk.Audit(ctx, who(ctx), in.After, in.Limit)
+		return wire.Each(found, FromEntry), err
+	})
+	serve(r, long(get("verify", "/v1/audit/verify", "Check every audit chain, tell their heads")), r.verify)
 }
 
 func (r *routes) verify(ctx context.Context, _ *struct{}) ([]Head, error) {
@@ -205,8 +191,8 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 		return Me{}, err
 	}
 	me := Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: wire.OrNull(r.desk.StoppedBy())}
-	if r.zone != nil {
-		me.Timezone = zoneName(r.zone(name))
+	if r.options.Zone != nil {
+		me.Timezone = zoneName(r.options.Zone(name))
 	}
 	return me, nil
 }

@@ -35,7 +35,7 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := operators{wiretest.NewIdleDesk(t)}
 		door := server.New("test", desk.Ready, wiretest.Quiet)
-		(&routes{desk: desk, door: door, gate: newGate(""), inboxes: &inboxes{}}).register()
+		(&routes{New(Options{}, desk), door}).register()
 		l := wiretest.NewPipes()
 		server := &http.Server{Handler: door.Handler(server.Listener{}), ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(l) }()

@@ -96,6 +96,9 @@ type Ended struct {
 func (r *routes) registerStatus() {
 	serve(r, get("status", "/v1/status", "Tell how the daemon stands, and whom it can reach"), r.status)
 	serve(r, post("shutdown", "/v1/shutdown", "End the daemon in order; for the operator"), r.shutdown)
+	serve(r, get("health", "/v1/health", "Tell how each channel is, where it knows"), r.health)
+	serve(r, get("people", "/v1/people", "Tell by which channels each person can be reached; for the operator"), r.people)
+	serve(r, get("whoami", "/v1/whoami", "Tell who the caller is here"), r.whoami)
 }
 
 func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
@@ -137,35 +140,33 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 }
 
 func (r *routes) self() Daemon {
-	if r.daemon == nil {
+	if r.options.Daemon == nil {
 		return Daemon{}
 	}
-	return r.daemon()
+	return r.options.Daemon()
 }
 
 func (r *routes) shutdown(ctx context.Context, _ *struct{}) (Ended, error) {
 	id := who(ctx)
-	if !id.Operator || r.end == nil {
+	if !id.Operator || r.options.Stop == nil {
 		return Ended{}, permissions.OperatorOnly()
 	}
 	count, _, err := r.desk.Waiting(ctx, id)
 	if err != nil {
 		count = 0 // an unhealthy daemon can be stopped, too
 	}
-	r.end("daycared stop")
+	r.options.Stop("daycared stop")
 	return Ended{Daemon: r.self(), Pending: count}, nil
 }
 
 // Status returns the daemon's state, as far as this account may see it.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	return s, c.get(ctx, "/v1/status", &s)
+	return fetch[Status](ctx, c, "/v1/status")
 }
 
 // Shutdown stops the daemon in order, as SIGTERM does. It returns once the daemon has begun to stop.
 func (c *Client) Shutdown(ctx context.Context) (Ended, error) {
-	var e Ended
-	return e, c.wire.Call(ctx, http.MethodPost, "/v1/shutdown", c.header(""), nil, 0, &e)
+	return ask[Ended](ctx, c, http.MethodPost, "/v1/shutdown", nil, 0)
 }
 
 // reach fills in whom the channels reach, of the people that the caller may see.
@@ -173,10 +174,7 @@ func (s *Status) reach(contacts []connectors.Contact, sees func(name string) boo
 	people := map[string]*PersonStatus{}
 	var names []string
 	for _, c := range contacts {
-		ch := ChannelStatus{Channel: Channel{Name: c.Channel, OK: c.Health == nil}, Reaches: []string{}}
-		if c.Health != nil {
-			ch.Text = c.Health.Error()
-		}
+		ch := ChannelStatus{Channel: channelOf(c.Channel, c.Health), Reaches: []string{}}
 		var why []string
 		for _, name := range slices.Sorted(maps.Keys(c.People)) {
 			reaches := c.Reaches(name)
@@ -236,15 +234,17 @@ type Channel struct {
 	Text string `json:"text" doc:"what is wrong and what to do; empty when nothing is"`
 }
 
+func channelOf(name string, health error) Channel {
+	if health != nil {
+		return Channel{Name: name, Text: health.Error()}
+	}
+	return Channel{Name: name, OK: true}
+}
+
 // Person has the channels by which a person can be reached.
 type Person struct {
 	Name string   `json:"name"`
 	Via  []string `json:"via" doc:"the channels by which they can be reached; screens are not among them"`
-}
-
-func (r *routes) registerHealth() {
-	serve(r, get("health", "/v1/health", "Tell how each channel is, where it knows"), r.health)
-	serve(r, get("people", "/v1/people", "Tell by which channels each person can be reached; for the operator"), r.people)
 }
 
 func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
@@ -261,8 +261,7 @@ func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
 
 // People lists the channels by which each person can be reached; for the operator.
 func (c *Client) People(ctx context.Context) ([]Person, error) {
-	var all []Person
-	return all, c.get(ctx, "/v1/people", &all)
+	return fetch[[]Person](ctx, c, "/v1/people")
 }
 
 func (r *routes) health(ctx context.Context, _ *struct{}) ([]Channel, error) {
@@ -271,11 +270,7 @@ func (r *routes) health(ctx context.Context, _ *struct{}) ([]Channel, error) {
 	}
 	all := []Channel{}
 	for name, err := range r.desk.Health() {
-		c := Channel{Name: name, OK: err == nil}
-		if err != nil {
-			c.Text = err.Error()
-		}
-		all = append(all, c)
+		all = append(all, channelOf(name, err))
 	}
 	slices.SortFunc(all, func(a, b Channel) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
@@ -283,6 +278,5 @@ func (r *routes) health(ctx context.Context, _ *struct{}) ([]Channel, error) {
 
 // Health lists the channels that report their health.
 func (c *Client) Health(ctx context.Context) ([]Channel, error) {
-	var all []Channel
-	return all, c.get(ctx, "/v1/health", &all)
+	return fetch[[]Channel](ctx, c, "/v1/health")
 }

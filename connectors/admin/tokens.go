@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
@@ -56,6 +55,20 @@ type (
 
 var errExpires = errors.New("expires must be a duration of at least 1s, such as 720h")
 
+func (r *routes) registerTokens() {
+	list := get("tokens", "/v1/tokens", "List the tokens; for the operator")
+	serve(r, list, func(ctx context.Context, _ *struct{}) ([]Token, error) {
+		list, err := r.desk.Tokens(ctx, who(ctx))
+		return wire.Each(list, FromToken), err
+	})
+	serve(r, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
+	revoke := remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name")
+	serve(r, revoke, func(ctx context.Context, in *tokenInput) ([]Token, error) {
+		list, err := r.desk.RevokeToken(ctx, who(ctx), in.ID)
+		return wire.Each(list, FromToken), err
+	})
+}
+
 func (r *routes) createToken(ctx context.Context, in *wishInput) (created, error) {
 	var expires time.Duration
 	if in.Body.Expires != "" {
@@ -68,16 +81,6 @@ func (r *routes) createToken(ctx context.Context, in *wishInput) (created, error
 	return created{Token: FromToken(t), Secret: string(secret)}, err
 }
 
-func (r *routes) tokens(ctx context.Context, _ *struct{}) ([]Token, error) {
-	list, err := r.desk.Tokens(ctx, who(ctx))
-	return wire.Each(list, FromToken), err
-}
-
-func (r *routes) revokeToken(ctx context.Context, in *tokenInput) ([]Token, error) {
-	list, err := r.desk.RevokeToken(ctx, who(ctx), in.ID)
-	return wire.Each(list, FromToken), err
-}
-
 // CreateToken makes a token for an agent of a person; an empty person means nobody in particular. expires is its lifetime,
 // 0 forever. The secret cannot be read again.
 func (c *Client) CreateToken(
@@ -87,20 +90,18 @@ func (c *Client) CreateToken(
 	if expires != 0 {
 		w.Expires = expires.String()
 	}
-	var told created
-	err := c.wire.Call(ctx, http.MethodPost, "/v1/tokens", c.header(""), w, 0, &told)
+	told, err := ask[created](ctx, c, http.MethodPost, "/v1/tokens", w, 0)
 	return permissions.Secret(told.Secret), told.Token, err
 }
 
 // Tokens lists the tokens that are not revoked.
-func (c *Client) Tokens(ctx context.Context) (list []Token, err error) {
-	return list, c.get(ctx, "/v1/tokens", &list)
+func (c *Client) Tokens(ctx context.Context) ([]Token, error) {
+	return fetch[[]Token](ctx, c, "/v1/tokens")
 }
 
 // RevokeToken revokes one token by its id, or all of a name, and returns them.
-func (c *Client) RevokeToken(ctx context.Context, name string) (list []Token, err error) {
-	path := "/v1/tokens/" + url.PathEscape(name)
-	return list, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &list)
+func (c *Client) RevokeToken(ctx context.Context, name string) ([]Token, error) {
+	return ask[[]Token](ctx, c, http.MethodDelete, "/v1/tokens/"+url.PathEscape(name), nil, 0)
 }
 
 // The values of the query's state.
@@ -115,77 +116,67 @@ type (
 		After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before"`
 		Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	}
-	sessionInput struct {
+	idInput struct {
 		ID permissions.ID `path:"id" maxLength:"64"`
+	}
+	debugInput struct {
+		ID   permissions.ID `path:"id" maxLength:"64"`
+		Body struct {
+			Debug bool `json:"debug"`
+		}
+	}
+	executionsInput struct {
+		ID    permissions.ID `path:"id" maxLength:"64"`
+		After int64          `query:"after" minimum:"0" doc:"the last id of the page before"`
+		Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	}
+	artifactsInput struct {
+		ID        permissions.ID `path:"id" maxLength:"64"`
+		Execution int64          `query:"execution" minimum:"0" doc:"those of this one of its executions; 0: all of the session"`
+		After     int64          `query:"after" minimum:"0" doc:"the last id of the page before"`
+		Limit     int            `query:"limit" minimum:"1" maximum:"100" default:"20"`
 	}
 )
 
-func (r *routes) sessions(ctx context.Context, in *sessionsInput) ([]wire.Session, error) {
-	found, err := r.desk.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
-	return wire.Each(found, wire.ListedSitting), err
-}
-
-func (r *routes) session(ctx context.Context, in *sessionInput) (wire.Session, error) {
-	found, err := r.desk.Session(ctx, who(ctx), in.ID)
-	return wire.FromSitting(found), err
-}
-
-type debugInput struct {
-	ID   permissions.ID `path:"id" maxLength:"64"`
-	Body struct {
-		Debug bool `json:"debug"`
-	}
-}
-
-func (r *routes) debug(ctx context.Context, in *debugInput) (wire.Session, error) {
-	found, err := r.desk.Debug(ctx, who(ctx), in.ID, in.Body.Debug)
-	return wire.FromSitting(found), err
-}
-
-type executionsInput struct {
-	ID    permissions.ID `path:"id" maxLength:"64"`
-	After int64          `query:"after" minimum:"0" doc:"the last id of the page before"`
-	Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-}
-
-func (r *routes) executions(ctx context.Context, in *executionsInput) ([]wire.Execution, error) {
-	found, err := r.desk.Executions(ctx, who(ctx), in.ID, in.After, in.Limit)
-	return wire.Each(found, wire.FromExecution), err
-}
-
-type artifactsInput struct {
-	ID        permissions.ID `path:"id" maxLength:"64"`
-	Execution int64          `query:"execution" minimum:"0" doc:"those of this one of its executions; 0: all of the session"`
-	After     int64          `query:"after" minimum:"0" doc:"the last id of the page before"`
-	Limit     int            `query:"limit" minimum:"1" maximum:"100" default:"20"`
-}
-
-func (r *routes) artifacts(ctx context.Context, in *artifactsInput) ([]wire.Artifact, error) {
-	found, err := r.desk.Artifacts(ctx, who(ctx), in.ID, in.Execution, in.After, in.Limit)
-	return wire.Each(found, wire.FromArtifact), err
+func (r *routes) registerSessions() {
+	sessions := get("sessions", "/v1/sessions", "List the sessions of the caller's agents")
+	serve(r, sessions, func(ctx context.Context, in *sessionsInput) ([]wire.Session, error) {
+		found, err := r.desk.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
+		return wire.Each(found, wire.ListedSitting), err
+	})
+	session := get("session", "/v1/sessions/{id}", "Show one session, and what it waits for")
+	serve(r, session, func(ctx context.Context, in *idInput) (wire.Session, error) {
+		found, err := r.desk.Session(ctx, who(ctx), in.ID)
+		return wire.FromSitting(found), err
+	})
+	debug := post("debug", "/v1/sessions/{id}/debug", "Switch whether each state of a session's run is logged")
+	serve(r, debug, func(ctx context.Context, in *debugInput) (wire.Session, error) {
+		found, err := r.desk.Debug(ctx, who(ctx), in.ID, in.Body.Debug)
+		return wire.FromSitting(found), err
+	})
+	executions := get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first")
+	serve(r, executions, func(ctx context.Context, in *executionsInput) ([]wire.Execution, error) {
+		found, err := r.desk.Executions(ctx, who(ctx), in.ID, in.After, in.Limit)
+		return wire.Each(found, wire.FromExecution), err
+	})
+	artifacts := get("artifacts", "/v1/sessions/{id}/artifacts", "List what came of a session or of one of its calls, oldest first")
+	serve(r, artifacts, func(ctx context.Context, in *artifactsInput) ([]wire.Artifact, error) {
+		found, err := r.desk.Artifacts(ctx, who(ctx), in.ID, in.Execution, in.After, in.Limit)
+		return wire.Each(found, wire.FromArtifact), err
+	})
 }
 
 // Sessions lists at most limit sessions of our agents after the one given, by id, with ended also those that have ended; 0
 // is the daemon's limit.
 func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID, limit int) ([]wire.Session, error) {
-	query := url.Values{"state": {openSessions}}
+	state := openSessions
 	if ended {
-		query.Set("state", allSessions)
+		state = allSessions
 	}
-	if after != "" {
-		query.Set("after", string(after))
-	}
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-	var list []wire.Session
-	err := c.get(ctx, "/v1/sessions?"+query.Encode(), &list)
-	return list, err
+	return fetch[[]wire.Session](ctx, c, "/v1/sessions"+page(state, after, limit))
 }
 
 // Session returns one session.
 func (c *Client) Session(ctx context.Context, id permissions.ID) (wire.Session, error) {
-	var s wire.Session
-	err := c.get(ctx, "/v1/sessions/"+url.PathEscape(string(id)), &s)
-	return s, err
+	return fetch[wire.Session](ctx, c, "/v1/sessions/"+url.PathEscape(string(id)))
 }

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -47,15 +49,16 @@ type Options struct {
 
 // Connector is one bot. It is safe for concurrent use.
 type Connector struct {
+	conversation.Pairing
+
 	in    connectors.Services
 	api   *api
 	pace  *pace
 	state *state
 	now   func() time.Time
 	log   *slog.Logger
-	bot   int64 // the bot's id, the first part of its token
-	host  string
-	links *links
+	bot   int64                   // the bot's id, the first part of its token
+	self  atomic.Pointer[Bot]     // nil until Telegram was asked
 	lost  connectors.LostAccounts // people who have to press Start
 
 	reportedSenders connectors.OncePerDay[int64] // unknown accounts reported to the owner
@@ -67,14 +70,13 @@ type Connector struct {
 	dates *lru.Cache[string, time.Time] // of cards just sent, by Telegram's clock
 	ends  *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
 
-	mu      sync.Mutex
-	stopped bool            // Run has returned
-	files   map[string]bool // documents sent whose card is not sent yet
+	stopped atomic.Bool              // Run has returned
+	files   *lru.Cache[string, bool] // documents sent whose card is not sent yet
 	whole   card.Whole
 	rooms   groupChecks
-	firsts  map[first]bool // first steps of two taken on cards of a group
-	olds    map[old]ref    // cards that are about to be sent again
-	gaps    sync.Mutex     // held until olds has the cards of a gap
+	firsts  *lru.Cache[first, bool] // first steps of two taken on cards of a group
+	olds    *lru.Cache[old, ref]    // cards that are about to be sent again
+	gaps    sync.Mutex              // held until olds has the cards of a gap
 }
 
 var (
@@ -93,10 +95,10 @@ func New(o Options, in connectors.Services) *Connector {
 	c := &Connector{
 		in:  in,
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
-		host: o.Host, links: &links{Invitations: connectors.NewInvitations(o.Now)},
-		files: map[string]bool{},
-		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
-		rooms: newRooms(), firsts: map[first]bool{}, olds: map[old]ref{},
+		Pairing: conversation.NewPairing(o.Now, o.Host, welcome),
+		files:   connectors.NewLRU[string, bool](mostFiles),
+		wrote:   make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
+		rooms: newRooms(), firsts: connectors.NewLRU[first, bool](mostFirsts), olds: connectors.NewLRU[old, ref](mostOlds),
 	}
 	c.bot = botOf(o.Token)
 	return c
@@ -162,9 +164,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	defer done()
 	d.end(last)
 	c.work.Wait()
-	c.mu.Lock()
-	c.stopped = true
-	c.mu.Unlock()
+	c.stopped.Store(true)
 	c.api.close()
 	return err
 }
@@ -179,7 +179,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	chat, was := at.chat, p.Request.Revision
 	out := show(p, c.now())
 	c.whole.Note(p.Request.ID, !out.TooBig)
-	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.sent(name) {
+	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.files.Contains(name) {
 		if p, err = c.due(ctx, chat, p); err != nil {
 			return "", c.failed(at, p.To, err)
 		}
@@ -190,8 +190,8 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		if err != nil {
 			return "", c.failed(at, p.To, err)
 		}
-		c.note(name, true)
-		defer c.note(name, false)
+		c.files.Add(name, true)
+		defer c.files.Remove(name)
 	}
 	if p, err = c.due(ctx, chat, p); err != nil {
 		return "", c.failed(at, p.To, err)
@@ -233,23 +233,6 @@ func (c *Connector) Fits(p connectors.Prompt) bool {
 	return c.whole.Fits(p, tooBig)
 }
 
-// sent reports whether a document was sent whose card then failed.
-func (c *Connector) sent(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.files[name]
-}
-
-func (c *Connector) note(name string, waits bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if waits {
-		c.files[name] = true
-	} else {
-		delete(c.files, name)
-	}
-}
-
 // Edit updates a card. If Telegram does not let the card be edited any more, a reply says how the request ended. The error
 // is [connectors.ErrResend] if the card's group has moved, if a pending card was deleted in a group, or if the person has
 // another account now.
@@ -265,9 +248,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		}
 	}
 	if p.Request.State != permissions.Pending {
-		c.mu.Lock()
-		delete(c.olds, old{p.Request.ID, r.chat}) // it is not sent again
-		c.mu.Unlock()
+		c.olds.Remove(old{p.Request.ID, r.chat}) // it is not sent again
 	}
 	if p.Group == "" && p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && chatWith(p.To) != r.chat {
 		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, r, renderWithLead(p, askedElsewhere(p.To.Name))) })
@@ -296,8 +277,11 @@ func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 	return edit(p, c.now())
 }
 
-// mostEnds is how many cards [Connector.ends] remembers.
-const mostEnds = 1000
+// How much is remembered: of cards, documents, first steps, and cards to be sent again.
+const (
+	mostEnds, mostFiles, mostFirsts = 1000, 1000, 1000
+	mostOlds                        = 100_000
+)
 
 // replyOutcome replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) replyOutcome(ctx context.Context, r ref, at spot, text string) error {
@@ -361,7 +345,7 @@ func (c *Connector) addTo(
 	if after := c.pace.room(chat, part); after > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
 	}
-	if c.over() {
+	if c.stopped.Load() {
 		return errStopped
 	}
 	err := c.api.call(ctx, method, params, result)
@@ -387,17 +371,10 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 	if err := c.pace.wait(brief, chat, part); err != nil {
 		return fmt.Errorf("%w: %w", errTurn, err)
 	}
-	if c.over() {
+	if c.stopped.Load() {
 		return errStopped
 	}
 	return nil
-}
-
-// over reports whether sending has ended.
-func (c *Connector) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stopped
 }
 
 // reply sends a text as a reply to a message.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,7 +26,7 @@ type Bot struct {
 
 // Bot asks Telegram for the bot's identity. The error is written for people; it matches [ErrToken] if the token is wrong.
 func (c *Connector) Bot(ctx context.Context) (Bot, error) {
-	if known := c.links.self.Load(); known != nil {
+	if known := c.self.Load(); known != nil {
 		return *known, nil
 	}
 	var b Bot
@@ -38,7 +37,7 @@ func (c *Connector) Bot(ctx context.Context) (Bot, error) {
 	case err != nil:
 		return Bot{}, fmt.Errorf("Telegram does not answer: %w", err) //nolint:staticcheck // a proper name
 	}
-	c.links.self.Store(&b)
+	c.self.Store(&b)
 	return b, nil
 }
 
@@ -86,11 +85,11 @@ func startCode(m *message) (code string, is bool) {
 
 // arrive takes an account that used a link, and tells it the result.
 func (d *handler) arrive(ctx context.Context, m *message, code string) {
-	if d.links.Take(code, guestOf(m.From)) {
+	if d.Take(code, guestOf(m.From)) {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
 		return
 	}
-	if d.links.Wrong(address(m.From.ID)) && d.pace.unknownReplies.Allow() {
+	if d.Wrong(address(m.From.ID)) && d.pace.unknownReplies.Allow() {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, toLate) })
 	}
 }
@@ -105,14 +104,9 @@ func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 	_, _ = rand.Read(secret[:]) // never fails
 	code := base64.RawURLEncoding.EncodeToString(secret[:])
 	return connectors.Invitation{
-		Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: c.links.Add(code),
+		Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: c.Add(code),
 		How: "presses Start behind this link, on the phone that is to be asked",
 	}, nil
-}
-
-// AwaitCandidate is [connectors.Pairer].
-func (c *Connector) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
-	return c.links.Guest(ctx, code)
 }
 
 // guestOf is the account that used a link.
@@ -124,27 +118,9 @@ func guestOf(u *user) connectors.PairingCandidate {
 
 func address(id int64) string { return strconv.FormatInt(id, 10) }
 
-// Dismiss is [connectors.Pairer].
-func (c *Connector) Dismiss(code string) {
-	if g, came := c.links.End(code); came {
-		c.links.Write(g.Address, connectors.NotAdded)
-	}
-}
-
-// Greet is [connectors.Pairer].
-func (c *Connector) Greet(code, address, name string) {
-	c.links.End(code)
-	c.links.Write(address, enrolled(visible(c.host), name))
-}
-
-// Release is [connectors.Pairer].
-func (c *Connector) Release(address, name string) {
-	c.links.Write(address, connectors.Released(visible(c.host), visible(name)))
-}
-
 // sendQueued sends the messages queued for accounts.
 func (c *Connector) sendQueued(ctx context.Context) error {
-	return c.links.SendQueued(ctx, func(address, text string) {
+	return c.SendQueued(ctx, func(address, text string) {
 		if id, err := strconv.ParseInt(address, 10, 64); err == nil {
 			c.inBackground(ctx, func(ctx context.Context) error { return c.say(ctx, id, replies, text) })
 		}
@@ -157,22 +133,11 @@ func chatWith(p connectors.Person) int64 {
 	return id
 }
 
-// links holds the open links and the bot that they lead to.
-type links struct {
-	*connectors.Invitations
-	self atomic.Pointer[Bot] // nil until Telegram was asked
-}
-
 const (
 	// toGuest answers an account that used a link.
 	toGuest = "Thank you. The machine that showed the link is asking now whether you are the one it expects. You will be told here."
 	// toLate answers an account whose link does not work.
 	toLate = "This link does not work: it was used already, its ten minutes are over, or it never was one. Nothing was " +
 		"changed. Whoever runs daycared can make a new one."
+	welcome = "\nWhat agents want to do comes here, with buttons below it. /help says what else you can write."
 )
-
-// enrolled tells a person that they are asked from now on.
-func enrolled(host, name string) string {
-	return "You answer for daycared" + connectors.OnHost(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with " +
-		"buttons below it. /help says what else you can write."
-}

@@ -163,17 +163,10 @@ func goneIn(err error) (why string, is bool) {
 	return words, m == meansGone
 }
 
-// notModified reports whether an edit failed because the message already has that content.
 func notModified(err error) bool { return means(err, meansSame) }
-
-// cannotEdit reports whether a message can never be edited again, so that a new one has to be sent.
-func cannotEdit(err error) bool { return means(err, meansFixed) }
-
-// badToken reports whether Telegram rejected the token.
-func badToken(err error) bool { return means(err, meansDenied) }
-
-// temporary reports whether the same call may succeed later. A lost call may have succeeded already.
-func temporary(err error) bool { return means(err, meansBusy) }
+func cannotEdit(err error) bool  { return means(err, meansFixed) }
+func badToken(err error) bool    { return means(err, meansDenied) }
+func temporary(err error) bool   { return means(err, meansBusy) } // a lost call may have succeeded already
 
 // migrated returns the new id of a group that became a supergroup.
 func migrated(err error) (to int64, is bool) {

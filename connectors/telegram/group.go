@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -273,7 +272,7 @@ func (d *handler) quoted(m *message) string {
 
 // unaddressed removes the bot's name from the start and the end of a text.
 func (d *handler) unaddressed(text string) string {
-	self := d.links.self.Load()
+	self := d.self.Load()
 	if self == nil {
 		return text
 	}
@@ -296,26 +295,18 @@ type first struct {
 	call   int
 }
 
-// mostFirsts is how many first steps are remembered.
-const mostFirsts = 1000
-
 // begins records a first step and reports whether it was already taken: on a card of a group, the same person must take
 // both steps, for the same answer.
 func (c *Connector) begins(at ref, person int64, p press) (again bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	step := first{at, person, p.Answer, p.Call}
-	again = c.firsts[step]
-	if len(c.firsts) >= mostFirsts {
-		clear(c.firsts)
-	}
-	c.firsts[step] = true
+	again, _ = c.firsts.ContainsOrAdd(first{at, person, p.Answer, p.Call}, true)
 	return again
 }
 
 // goesBack forgets a person's first steps on a card.
 func (c *Connector) goesBack(at ref, person int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.firsts, func(f first, _ bool) bool { return f.card == at && f.person == person })
+	for _, f := range c.firsts.Keys() {
+		if f.card == at && f.person == person {
+			c.firsts.Remove(f)
+		}
+	}
 }

@@ -240,11 +240,11 @@ func TestTheBotsNameIsLookedFor(t *testing.T) {
 	place := connectors.Group{Name: Place(o.ID(), 0), Now: Place(o.ID(), 0), Routed: true}
 	s.server.FailNext("getMe", -1, telegramtest.BadGateway())
 	s.until("it is not done without a name", func() bool {
-		s.bot.links.self.Store(nil) // which a call that was on its way may find meanwhile
+		s.bot.self.Store(nil) // which a call that was on its way may find meanwhile
 		return !d.checkGroup(t.Context(), place)
 	})
 	s.server.FailNext("getMe", 0, telegramtest.BadGateway())
-	if !d.checkGroup(t.Context(), place) || s.bot.links.self.Load() == nil {
+	if !d.checkGroup(t.Context(), place) || s.bot.self.Load() == nil {
 		t.Error("it is not done")
 	}
 }

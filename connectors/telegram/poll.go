@@ -135,7 +135,7 @@ func (p *poller) answered() {
 	p.heard = p.moment()
 	p.slow.Reset()
 	p.cut.Reset()
-	if p.state.answered() {
+	if p.state.turn(isPolling, p.heard.wall, "", "") {
 		p.tries.Reset()
 		p.log.Info("telegram connected")
 	}
@@ -160,23 +160,21 @@ func (p *poller) handleOutage(ctx context.Context, gap func(context.Context, tim
 
 // failed records why a poll failed and returns the delay before the next one.
 func (p *poller) failed(ctx context.Context, err error) time.Duration {
-	var news bool
-	tries := p.slow
+	to, tries := isAway, p.slow
 	switch m, _ := meaningOf(err); m {
 	case meansDenied:
-		news = p.state.refused()
+		to = isUnauthorized
 	case meansHooked:
-		news = p.state.hooked("")
+		to = isWebhook
 	case meansPolled:
-		news = p.state.conflicts()
+		to = isConflict
 	default:
-		news = p.state.gone(p.heard.wall, err.Error())
 		if tries = p.tries; errors.As(err, new(*lostError)) {
 			tries = p.cut
 		}
 	}
 	level := slog.LevelDebug
-	if news {
+	if p.state.turn(to, p.heard.wall, err.Error(), "") {
 		level = slog.LevelWarn
 	}
 	wait := retryAfter(err)
@@ -270,7 +268,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 			if at, err := url.Parse(info.URL); err == nil {
 				host = p.api.hide(at.Host)
 			}
-			p.state.hooked(host)
+			p.state.turn(isWebhook, time.Time{}, "", host)
 			p.log.Warn("telegram answers no polls while a webhook is set", "host", host)
 		}
 		if err == nil || !temporary(err) || timing.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {

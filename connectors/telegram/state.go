@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type state struct {
 	mu    sync.Mutex
 	is    standing
 	heard time.Time // until when no tap was lost; zero: unknown
-	since time.Time // of isAway: when a poll was last answered
+	since time.Time // when a poll was last answered
 	why   string    // of isAway
 	host  string    // of the webhook, if known
 }
@@ -59,9 +60,6 @@ func (s *state) Health() (ok bool, text string) {
 	}
 }
 
-// answered records an answered poll. Each of these methods reports whether that is news.
-func (s *state) answered() bool { return s.turn(isPolling, func() {}) }
-
 // hear records until when no tap was lost.
 func (s *state) hear(until time.Time) {
 	s.mu.Lock()
@@ -79,29 +77,12 @@ func (s *state) hearing(stops bool) time.Time {
 	return s.heard
 }
 
-// gone records that polls have failed since a time, and why, without the token.
-func (s *state) gone(since time.Time, why string) bool {
-	return s.turn(isAway, func() { s.since, s.why = since, why })
-}
-
-func (s *state) conflicts() bool { return s.turn(isConflict, func() {}) }
-
-func (s *state) refused() bool { return s.turn(isUnauthorized, func() {}) }
-
-// hooked records a webhook and its host, if known. The path is dropped because it often contains secrets.
-func (s *state) hooked(host string) bool {
-	return s.turn(isWebhook, func() {
-		if host != "" {
-			s.host = host
-		}
-	})
-}
-
-func (s *state) turn(to standing, note func()) bool {
+// turn records the state and reports whether that is news. why is the reason of isAway, without the token, since when a
+// poll was last answered, and host the webhook's, if known: its path often contains secrets.
+func (s *state) turn(to standing, since time.Time, why, host string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := s.is != to
-	s.is = to
-	note()
+	s.is, s.since, s.why, s.host = to, since, why, cmp.Or(host, s.host)
 	return news
 }

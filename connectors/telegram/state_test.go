@@ -9,6 +9,7 @@ import (
 func TestHealth(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	s := newState(func() time.Time { return now })
+	answered := func() bool { return s.turn(isPolling, now, "", "") }
 	steps := []struct {
 		name string
 		do   func() bool
@@ -17,17 +18,17 @@ func TestHealth(t *testing.T) {
 		text string
 	}{
 		{"at first", func() bool { return false }, false, false, "waiting for Telegram's first answer"},
-		{"an answer", s.answered, true, true, "connected"},
-		{"another", s.answered, false, true, "connected"},
-		{"none", func() bool { return s.gone(now.Add(-200*time.Second), "dial tcp: refused") }, true, false,
+		{"an answer", answered, true, true, "connected"},
+		{"another", answered, false, true, "connected"},
+		{"none", func() bool { return s.turn(isAway, now.Add(-200*time.Second), "dial tcp: refused", "") }, true, false,
 			"no contact with Telegram for 3m20s: dial tcp: refused"},
-		{"none, otherwise", func() bool { return s.gone(now.Add(-300*time.Second), "EOF") }, false, false,
+		{"none, otherwise", func() bool { return s.turn(isAway, now.Add(-300*time.Second), "EOF", "") }, false, false,
 			"no contact with Telegram for 5m0s: EOF"},
-		{"another program", s.conflicts, true, false, "another program polls with this bot's token"},
-		{"a webhook", func() bool { return s.hooked("bots.example") }, true, false, "the bot has a webhook at bots.example, so"},
-		{"a webhook somewhere", func() bool { return s.hooked("") }, false, false, "the bot has a webhook at bots.example, so"},
-		{"no good token", s.refused, true, false, "Telegram does not accept the bot's token: "},
-		{"an answer after all", s.answered, true, true, "connected"},
+		{"another program", func() bool { return s.turn(isConflict, now, "409", "") }, true, false, "another program polls with this bot's token"},
+		{"a webhook", func() bool { return s.turn(isWebhook, now, "", "bots.example") }, true, false, "the bot has a webhook at bots.example, so"},
+		{"a webhook somewhere", func() bool { return s.turn(isWebhook, now, "409", "") }, false, false, "the bot has a webhook at bots.example, so"},
+		{"no good token", func() bool { return s.turn(isUnauthorized, now, "401", "") }, true, false, "Telegram does not accept the bot's token: "},
+		{"an answer after all", answered, true, true, "connected"},
 	}
 	for _, step := range steps {
 		news := step.do()

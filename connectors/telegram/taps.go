@@ -86,18 +86,16 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 		return err
 	}
 	told := map[int64]ref{}
-	d.mu.Lock()
 	for _, p := range prompts {
 		r, err := parseRef(p.Ref)
 		if err != nil || p.Locked { // not shown again
 			continue
 		}
-		d.olds[old{p.Request.ID, r.chat}] = r
+		d.olds.Add(old{p.Request.ID, r.chat}, r)
 		if _, is := told[r.chat]; !is {
 			told[r.chat] = r
 		}
 	}
-	d.mu.Unlock()
 	d.gaps.Unlock()
 	for chat, r := range told {
 		d.inBackground(ctx, func(ctx context.Context) error {
@@ -120,11 +118,8 @@ type old struct {
 func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64) {
 	c.gaps.Lock()
 	defer c.gaps.Unlock()
-	c.mu.Lock()
-	was, there := c.olds[old{p.Request.ID, chat}]
-	delete(c.olds, old{p.Request.ID, chat})
-	c.mu.Unlock()
-	if there {
+	was, there := c.olds.Get(old{p.Request.ID, chat})
+	if c.olds.Remove(old{p.Request.ID, chat}); there {
 		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, was, renderWithLead(p, shownAgain(p.Code))) })
 	}
 }

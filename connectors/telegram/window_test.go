@@ -351,7 +351,7 @@ func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newGroupEnv(t, "supergroup")
-			s.until("the bot knows its name", func() bool { return s.bot.links.self.Load() != nil })
+			s.until("the bot knows its name", func() bool { return s.bot.self.Load() != nil })
 			call, m, answer := s.late("fay@ops", "late")
 			decides(s, m)
 			s.get(call, permissions.Approved)

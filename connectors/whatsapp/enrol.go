@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/card"
 )
 
 // pairing is the word that is written before a pairing code.
@@ -32,16 +31,16 @@ func pairCode(text string) (code string, is bool) {
 // arrive takes an account that sends a code, and tells it the result. A wrong code from an account that is not configured
 // is treated like any message from an unknown sender.
 func (d *handler) arrive(ctx context.Context, from sender, name, code string) error {
-	if d.book.Take(code, connectors.PairingCandidate{Address: from.number, Alias: from.lid, Name: name}) {
-		d.book.Write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
+	if d.Take(code, connectors.PairingCandidate{Address: from.number, Alias: from.lid, Name: name}) {
+		d.Write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
 			"You will be told here.")
 		return nil
 	}
 	if _, err := d.in.Person(from.identity()); err != nil {
 		return d.unknownSender(ctx, from, name)
 	}
-	if d.book.Wrong(from.number) {
-		d.book.Write(from.number, "This code does not work: it was used already, its ten minutes are over, or it never was one. "+
+	if d.Wrong(from.number) {
+		d.Write(from.number, "This code does not work: it was used already, its ten minutes are over, or it never was one. "+
 			"Nothing was changed.")
 	}
 	return nil
@@ -69,38 +68,16 @@ func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
 	text := pairing + " " + string(code)
 	link := "https://wa.me/" + strings.TrimPrefix(number, "+") + "?text=" + url.QueryEscape(text)
 	return connectors.Invitation{
-		Code: string(code), Link: link, Until: c.book.Add(string(code)),
+		Code: string(code), Link: link, Until: c.Add(string(code)),
 		How: "writes \"" + text + "\" to " + number + " in WhatsApp, which this link prepares",
 	}, nil
 }
 
-// AwaitCandidate is [connectors.Pairer].
-func (c *Connector) AwaitCandidate(ctx context.Context, code string) (connectors.PairingCandidate, error) {
-	return c.book.Guest(ctx, code)
-}
-
-// Dismiss is [connectors.Pairer].
-func (c *Connector) Dismiss(code string) {
-	if g, came := c.book.End(code); came {
-		c.book.Write(g.Address, connectors.NotAdded)
-	}
-}
-
-// Greet is [connectors.Pairer].
-func (c *Connector) Greet(code, address, name string) {
-	c.book.End(code)
-	c.book.Write(address, "You answer for daycared"+connectors.OnHost(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want "+
-		"to do comes here, with how to answer below it. /help says what else you can write.")
-}
-
-// Release is [connectors.Pairer].
-func (c *Connector) Release(address, name string) {
-	c.book.Write(address, connectors.Released(card.Visible(c.host), card.Visible(name)))
-}
+const welcome = " What agents want to do comes here, with how to answer below it. /help says what else you can write."
 
 // deliver sends the messages queued for numbers.
 func (d *handler) deliver(ctx context.Context) error {
-	return d.book.SendQueued(ctx, func(number, text string) {
+	return d.SendQueued(ctx, func(number, text string) {
 		as := ref{number, newID("")}
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(text), "", true) })
 	})

@@ -220,8 +220,8 @@ func (c *Connector) deliverTo(ctx context.Context, to ref, m *waE2E.Message, tur
 	}
 	sending, there := context.WithCancel(ctx)
 	defer there()
-	c.underway(to.id, there)
-	defer c.sent(to.id)
+	c.under.Add(to.id, there)
+	defer c.under.Remove(to.id)
 	at, err := c.queue.send(sending, cli, to, m)
 	switch {
 	case err != nil && ctx.Err() == nil && c.arrived(to.id):

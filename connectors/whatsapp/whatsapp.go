@@ -31,6 +31,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/conversation"
 )
 
 // Name identifies this connector in copies, decided_via and the configuration.
@@ -49,8 +50,10 @@ type Options struct {
 
 // Connector is one linked account. It is safe for concurrent use.
 type Connector struct {
+	conversation.Pairing
+
 	in          connectors.Services
-	path, host  string
+	path        string
 	number      string // the only one that is served; empty: any
 	autoVersion bool
 	http        *http.Client // nil: the library's default
@@ -65,7 +68,6 @@ type Connector struct {
 	lost        connectors.LostAccounts          // people who have to write first
 	client      atomic.Pointer[whatsmeow.Client] // nil while no account is held
 
-	book *connectors.Invitations
 	work sync.WaitGroup // background sends
 
 	whole      card.Whole
@@ -77,9 +79,10 @@ type Connector struct {
 
 	reportedSenders connectors.OncePerDay[string] // unknown accounts reported to the owner
 
-	mu    sync.Mutex
-	under map[string]func() // called when a phone receives a message that is being sent, by id
-	skew  time.Duration     // WhatsApp's clock minus ours
+	under *lru.Cache[string, func()] // called when a phone receives a message that is being sent, by id
+
+	mu   sync.Mutex
+	skew time.Duration // WhatsApp's clock minus ours
 }
 
 var (
@@ -100,14 +103,14 @@ var (
 func New(o Options, in connectors.Services) *Connector {
 	return &Connector{
 		in:   in,
-		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
+		path: o.Path, number: o.Number, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
-		book: connectors.NewInvitations(o.Now),
-		ends: connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
+		Pairing: conversation.NewPairing(o.Now, o.Host, welcome),
+		ends:    connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
 		done: connectors.NewLRU[string, bool](mostRemembered), unreadable: connectors.NewLRU[string, bool](mostRemembered),
 		dates: connectors.NewLRU[string, time.Time](mostRemembered),
-		under: map[string]func(){},
+		under: connectors.NewLRU[string, func()](mostRemembered),
 	}
 }
 
@@ -159,24 +162,9 @@ func (c *Connector) receipts(e *events.Receipt) {
 // remember records that a phone has a message, which also ends the wait for WhatsApp's confirmation.
 func (c *Connector) remember(id string) {
 	c.got.Add(id, true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if there := c.under[id]; there != nil {
+	if there, sending := c.under.Get(id); sending {
 		there()
 	}
-}
-
-// underway records that a message is being sent; there is called when a phone has it.
-func (c *Connector) underway(id string, there func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.under[id] = there
-}
-
-func (c *Connector) sent(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.under, id)
 }
 
 // read reports whether a message was read before. The store deduplicates its decision itself; this only keeps replies from
