@@ -127,37 +127,17 @@ func (s *Server) scheduleCancel(l abandonedCall) {
 	}
 }
 
-// heard records recently cancelled messages, by caller and id, with the time.
-type heard struct {
-	mu  sync.Mutex
-	all map[string]time.Time
-}
-
 // hearCancelled handles `cancelled` over HTTP, where it arrives as a separate message. Other clients of the same caller may use
 // the same id, so a call that is still waiting is not affected.
 func (s *Server) hearCancelled(caller, message string) {
-	s.heard.hear(caller, message)
+	s.heard.Add([2]string{caller, message}, time.Now())
 	for _, l := range s.left.of(caller, message, together) {
 		s.scheduleCancel(l)
 	}
 }
 
-// hear records a cancelled message.
-func (h *heard) hear(caller, message string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for name, at := range h.all {
-		if time.Since(at) > together {
-			delete(h.all, name)
-		}
-	}
-	h.all[caller+"\x00"+message] = time.Now()
-}
-
-// justHeard reports whether the message was cancelled recently.
-func (h *heard) justHeard(caller, message string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at, heard := h.all[caller+"\x00"+message]
+// justHeard reports whether a caller's message was cancelled recently.
+func (s *Server) justHeard(caller, message string) bool {
+	at, heard := s.heard.Get([2]string{caller, message})
 	return heard && time.Since(at) <= together
 }

@@ -30,6 +30,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -77,7 +78,7 @@ type Server struct {
 	o     Options
 	sdk   *mcp.Server
 	left  *memory
-	heard heard
+	heard *lru.Cache[[2]string, time.Time] // when messages were cancelled, by caller and id
 	seal  stateToken
 }
 
@@ -87,7 +88,8 @@ func New(o Options) *Server {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
 	o.Every, o.Regret = cmp.Or(o.Every, signsEvery), cmp.Or(o.Regret, cancelAfter)
-	s := &Server{o: o, left: newMemory(), heard: heard{all: map[string]time.Time{}}, seal: newStateToken()}
+	cancelled, _ := lru.New[[2]string, time.Time](mostLeft) // fails for a size of zero only
+	s := &Server{o: o, left: newMemory(), heard: cancelled, seal: newStateToken()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
