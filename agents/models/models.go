@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Role is the author of a message.
@@ -103,20 +104,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Kind, e.Text) }
 // Unwrap returns Kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Key is a provider's API key. It is never printed. Empty: none is sent.
-type Key string
-
-// String hides the key.
-func (Key) String() string { return "‹key›" }
-
-// GoString hides the key.
-func (k Key) GoString() string { return k.String() }
-
-// LogValue hides the key.
-func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
-
-// MarshalText hides the key.
-func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// Key is a provider's API key. Empty: none is sent.
+type Key = wire.Secret
 
 // Price is per million tokens, in millionths of a currency.
 type Price struct {

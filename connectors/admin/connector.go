@@ -30,6 +30,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/server"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 )
@@ -43,16 +44,8 @@ const (
 	refAdmin = "admin" // the person will come and look
 )
 
-// Key is the operator's secret. Printing or logging it shows a placeholder.
-type Key string
-
-func (Key) String() string { return "‹admin key›" }
-
-// GoString returns a placeholder.
-func (k Key) GoString() string { return k.String() }
-
-// LogValue returns a placeholder.
-func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
+// Key is the operator's secret.
+type Key = wire.Secret
 
 // Options configure a [Connector].
 type Options struct {

@@ -36,16 +36,11 @@ const (
 // lenient reads and writes JSON as Telegram does, with strings of arbitrary bytes.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// Token is a bot's token. Printing or logging it shows a placeholder.
-type Token string
+// Token is a bot's token.
+type Token = wire.Secret
 
-func (Token) String() string { return "‹bot token›" }
-
-// GoString returns a placeholder.
-func (t Token) GoString() string { return t.String() }
-
-// LogValue returns a placeholder.
-func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
+// redacted replaces the token in texts.
+const redacted = "‹bot token›"
 
 // api calls the Bot API. Its errors are *[apiError], *[lostError] or about the arguments, and never contain the token. It
 // is safe for concurrent use.
@@ -247,7 +242,7 @@ func (a *api) redact(err error) error {
 
 // hide removes the token from a text.
 func (a *api) hide(text string) string {
-	return a.key.Load().secret.ReplaceAllLiteralString(text, Token("").String())
+	return a.key.Load().secret.ReplaceAllLiteralString(text, redacted)
 }
 
 // spellings matches a token, and its secret half alone, with each character plain or percent-encoded, even twice.
