@@ -82,7 +82,7 @@ func (s *screen) talk(ctx context.Context) {
 
 // identity is that of the person at the console.
 func (t *Terminal) identity() connectors.Identity {
-	return connectors.Identity{Via: t.o.Via, Console: true, UID: permissions.NoUID}
+	return connectors.Identity{Via: Name, Console: true, UID: permissions.NoUID}
 }
 
 // greet says that an agent can be written to here.
@@ -211,7 +211,7 @@ func (s *screen) converse(ctx context.Context, line string) {
 	var did conversation.Did
 	if err == nil {
 		did, err = s.commands.reader.Read(ctx, conversation.Message{
-			Message: connectors.Message{From: id, Text: line, Key: s.t.o.Via + ":" + rand.Text()}, Who: who, At: s.t.o.Now(),
+			Message: connectors.Message{From: id, Text: line, Key: Name + ":" + rand.Text()}, Who: who, At: s.t.o.Now(),
 		})
 	}
 	switch refusal := permissions.AsRefusal(err); {

@@ -96,9 +96,6 @@ func TestTheTerminalReachesOnlyItsUser(t *testing.T) {
 	if p.Name() != "terminal" {
 		t.Errorf("Name = %q; want terminal", p.Name())
 	}
-	if inbox := atPipe(t, func(o *terminal.Options) { o.Via = "cli" }); inbox.Name() != "cli" {
-		t.Errorf("Name = %q; want cli", inbox.Name())
-	}
 }
 
 func TestTheEndOfTheInputDecidesNothing(t *testing.T) {

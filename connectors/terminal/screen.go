@@ -346,16 +346,10 @@ func (s *screen) options(p connectors.Prompt) card.Options {
 	o, r := s.t.o, p.Request
 	options := card.Options{
 		Self: cmp.Or(o.Self, p.To.Name), Now: o.Now(), Width: s.t.console.width(),
-		Location: cmp.Or(o.Location, p.To.Location, time.Local),
-	}
-	if o.Who != nil {
-		options.Who = o.Who(r)
+		Location: cmp.Or(p.To.Location, time.Local),
 	}
 	if o.Heading != nil {
 		options.Heading = o.Heading(r)
-	}
-	if o.Notes != nil {
-		options.Notes = o.Notes(r)
 	}
 	return options
 }

@@ -73,30 +73,25 @@ type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
 
-	Via      string                             // decided_via and the connector's name; empty: [Name]
-	UID      int                                // the account of the person at the console: nobody else is reached
-	Self     string                             // whose decisions read "you"; empty: the recipient
-	Account  string                             // a sentence about how the person is identified; empty: as the console
-	Location *time.Location                     // for times of day; nil: the person's, then the machine's
-	Who      func(permissions.Request) string   // words for the asking agent; may be nil
-	Heading  func(permissions.Request) string   // above the card; may be nil
-	Notes    func(permissions.Request) []string // added to the line about the outcome; may be nil
-	Quit     func()                             // called when the person types q; may be nil
-	Leave    string                             // a sentence about how to leave; empty: input while nothing is asked is not answered
-	Asking   func(connectors.Prompt)            // called when an answer is due; may be nil
-	Told     func(permissions.Request)          // called when an outcome was shown; may be nil
-	Closed   func()                             // called when the console has closed; may be nil
+	UID     int                              // the account of the person at the console: nobody else is reached
+	Self    string                           // whose decisions read "you"; empty: the recipient
+	Account string                           // a sentence about how the person is identified; empty: as the console
+	Heading func(permissions.Request) string // above the card; may be nil
+	Quit    func()                           // called when the person types q; may be nil
+	Leave   string                           // a sentence about how to leave; empty: input while nothing is asked is not answered
+	Asking  func(connectors.Prompt)          // called when an answer is due; may be nil
+	Told    func(permissions.Request)        // called when an outcome was shown; may be nil
+	Closed  func()                           // called when the console has closed; may be nil
 }
 
 // New makes a terminal that hands answers to in. It neither reads nor changes the console before [Terminal.Run].
 func New(o Options, in connectors.Inbound) *Terminal {
-	o.Via = cmp.Or(o.Via, Name)
 	c := newConsole(o.In)
 	return &Terminal{o: o, in: in, console: c, began: c.kind()}
 }
 
 // Name is the connector's name in decisions.
-func (t *Terminal) Name() string { return t.o.Via }
+func (t *Terminal) Name() string { return Name }
 
 // Screen is [connectors.Screen].
 func (t *Terminal) Screen() {}
@@ -137,7 +132,7 @@ func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) erro
 // Notify shows a notice among the cards.
 func (t *Terminal) Notify(_ context.Context, n connectors.Notice) error {
 	rows := card.Notice(n, card.Options{
-		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(t.o.Location, n.To.Location, time.Local),
+		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(n.To.Location, time.Local),
 	})
 	return t.tell(update{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
 }

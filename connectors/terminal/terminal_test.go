@@ -18,10 +18,9 @@ func TestTheWholeScreen(t *testing.T) {
 	p := atPipe(t, func(o *terminal.Options) {
 		o.Now = func() time.Time { return at }
 		o.Heading = func(permissions.Request) string { return "1/5" }
-		o.Who = func(permissions.Request) string { return "scribe" }
-		o.Notes = func(permissions.Request) []string { return []string{"as shown"} }
 	})
 	r := ask(permissions.KindTool, func(r *permissions.Request) {
+		r.Agent, r.Claimed = "scribe", false
 		r.Reason, r.CreatedAt, r.Deadline = "I need to publish.", at, at.Add(15*time.Minute)
 	})
 	r.Digest = permissions.Digest{0x4f, 0x3a, 31: 0x91}
@@ -33,7 +32,7 @@ func TestTheWholeScreen(t *testing.T) {
 	p.types(t, "r\n")
 	p.screen.askedWhy(t)
 	p.types(t, "keep old/\n")
-	p.screen.sees(t, "as shown\n")
+	p.screen.sees(t, "Denied by you · \"keep old/\"\n")
 	want := `1/5 ────────────────────────────────────────── K7F3Q ──
 scribe wants to run   ./publish.sh
 it says      │ I need to publish.
@@ -43,7 +42,7 @@ Nothing was decided. Type yes (allow once), t or yes session_tool (this exact ca
 		`yes 15m (this exact call, for 15 minutes), n (deny), r and a reason (deny and say why).
 y allow once · t this exact call, this session · n deny · r deny with a reason > 
 reason > 
-⛔ Denied by you · "keep old/" · as shown
+⛔ Denied by you · "keep old/"
 `
 	if diff := cmp.Diff(want, p.screen.String()); diff != "" {
 		t.Error(diff)
@@ -51,7 +50,7 @@ reason >
 }
 
 func TestWhatADecisionHolds(t *testing.T) {
-	p := atPipe(t, func(o *terminal.Options) { o.Via = "cli" })
+	p := atPipe(t, nil)
 	r := ask(permissions.KindTool, func(r *permissions.Request) { r.HighRisk = true })
 	h := takes(r)
 	p.runs(t, h)
@@ -64,7 +63,7 @@ func TestWhatADecisionHolds(t *testing.T) {
 	p.types(t, "yes k7f3q\n")
 	want := connectors.Decision{
 		Request: r.ID, Answer: permissions.Allow(permissions.Once), Really: true, Shown: r.Digest,
-		From: connectors.Identity{Via: "cli", Console: true, UID: permissions.NoUID},
+		From: connectors.Identity{Via: terminal.Name, Console: true, UID: permissions.NoUID},
 	}
 	if diff := cmp.Diff(want, h.next(t)); diff != "" {
 		t.Error(diff)
