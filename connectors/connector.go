@@ -92,6 +92,20 @@ type GroupChannel interface {
 	IsGroup(place string) bool
 }
 
+// Chat is what a connector to a messenger offers.
+type Chat interface {
+	Connector
+	Editor
+	ReachabilityChecker
+	Notifier
+	FitChecker
+	HealthChecker
+	Pairer
+	MessageSender
+	TypingIndicator
+	MessageDater
+}
+
 // ErrResend is matched by errors of Edit about a message whose chat is no longer where its people are.
 var ErrResend = errors.New("the message has to be sent again")
 

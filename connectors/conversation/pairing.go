@@ -2,26 +2,24 @@ package conversation
 
 import (
 	"context"
-	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/card"
 )
 
 // Pairing is what is the same in every [connectors.Pairer] that writes to accounts.
 type Pairing struct {
 	*connectors.Invitations
-	place   string // where the daemon runs, after its name
-	welcome string
+	Host    string              // names the machine; may be empty
+	Welcome string              // goes on after the sentence that greets a person
+	Shown   func(string) string // makes a name visible, as the channel does
 }
 
-// NewPairing makes one. host names the machine and may be empty; welcome goes on after the sentence that greets a person.
-func NewPairing(now func() time.Time, host, welcome string) Pairing {
-	place := " here"
-	if host = card.Visible(host); host != "" {
-		place = " on " + host
+// place is where the daemon runs, for a sentence.
+func (p Pairing) place() string {
+	if p.Host == "" {
+		return "here"
 	}
-	return Pairing{connectors.NewInvitations(now), place, welcome}
+	return "on " + p.Shown(p.Host)
 }
 
 // AwaitCandidate is [connectors.Pairer].
@@ -39,10 +37,10 @@ func (p Pairing) Dismiss(code string) {
 // Greet is [connectors.Pairer].
 func (p Pairing) Greet(code, address, name string) {
 	p.End(code)
-	p.Write(address, "You answer for daycared"+p.place+" as "+card.Visible(name)+"."+p.welcome)
+	p.Write(address, "You answer for daycared "+p.place()+" as "+p.Shown(name)+"."+p.Welcome)
 }
 
 // Release is [connectors.Pairer].
 func (p Pairing) Release(address, name string) {
-	p.Write(address, "You no longer answer for daycared"+p.place+" as "+card.Visible(name)+". Nothing is asked here any more.")
+	p.Write(address, "You no longer answer for daycared "+p.place()+" as "+p.Shown(name)+". Nothing is asked here any more.")
 }

@@ -80,14 +80,8 @@ type Connector struct {
 }
 
 var (
-	_ connectors.Connector           = (*Connector)(nil)
-	_ connectors.Editor              = (*Connector)(nil)
-	_ connectors.ReachabilityChecker = (*Connector)(nil)
-	_ connectors.Notifier            = (*Connector)(nil)
-	_ connectors.FitChecker          = (*Connector)(nil)
-	_ connectors.HealthChecker       = (*Connector)(nil)
-	_ connectors.GroupChannel        = (*Connector)(nil)
-	_ connectors.MessageDater        = (*Connector)(nil)
+	_ connectors.Chat         = (*Connector)(nil)
+	_ connectors.GroupChannel = (*Connector)(nil)
 )
 
 // New makes a connector that hands what people do to in. It performs no I/O.
@@ -95,9 +89,11 @@ func New(o Options, in connectors.Services) *Connector {
 	c := &Connector{
 		in:  in,
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
-		Pairing: conversation.NewPairing(o.Now, o.Host, welcome),
-		files:   connectors.NewLRU[string, bool](mostFiles),
-		wrote:   make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
+		Pairing: conversation.Pairing{
+			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: visible,
+		},
+		files: connectors.NewLRU[string, bool](mostFiles),
+		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
 		rooms: newRooms(), firsts: connectors.NewLRU[first, bool](mostFirsts), olds: connectors.NewLRU[old, ref](mostOlds),
 	}
 	c.bot = botOf(o.Token)

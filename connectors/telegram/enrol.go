@@ -15,8 +15,6 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-var _ connectors.Pairer = (*Connector)(nil)
-
 // Bot identifies a bot.
 type Bot struct {
 	ID       int64  `json:"id"`

@@ -11,11 +11,6 @@ import (
 	"github.com/daycared/daycared/connectors/talk"
 )
 
-var (
-	_ connectors.MessageSender   = (*Connector)(nil)
-	_ connectors.TypingIndicator = (*Connector)(nil)
-)
-
 // mostEntities limits the entities of a message; Telegram drops the rest.
 const mostEntities = 100
 

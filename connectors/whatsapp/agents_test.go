@@ -195,7 +195,7 @@ func TestEnrolling(t *testing.T) {
 	}
 	s.wa.Greet(in.Code, guest.Address, "eve")
 	s.sees("eve", "You answer for daycared here as eve")
-	s.wa.host = "a machine"
+	s.wa.Host = "a machine"
 	s.wa.Release(guest.Address, "eve")
 	s.sees("eve", "You no longer answer for daycared on a machine as eve")
 	in, err = s.wa.Invite(t.Context())

@@ -86,17 +86,8 @@ type Connector struct {
 }
 
 var (
-	_ connectors.Connector           = (*Connector)(nil)
-	_ connectors.Editor              = (*Connector)(nil)
-	_ connectors.ReachabilityChecker = (*Connector)(nil)
-	_ connectors.Notifier            = (*Connector)(nil)
-	_ connectors.FitChecker          = (*Connector)(nil)
-	_ connectors.MessageIDAllocator  = (*Connector)(nil)
-	_ connectors.HealthChecker       = (*Connector)(nil)
-	_ connectors.Pairer              = (*Connector)(nil)
-	_ connectors.MessageSender       = (*Connector)(nil)
-	_ connectors.TypingIndicator     = (*Connector)(nil)
-	_ connectors.MessageDater        = (*Connector)(nil)
+	_ connectors.Chat               = (*Connector)(nil)
+	_ connectors.MessageIDAllocator = (*Connector)(nil)
 )
 
 // New makes a connector that hands what people do to in. It performs no I/O.
@@ -106,8 +97,10 @@ func New(o Options, in connectors.Services) *Connector {
 		path: o.Path, number: o.Number, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
-		Pairing: conversation.NewPairing(o.Now, o.Host, welcome),
-		ends:    connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
+		Pairing: conversation.Pairing{
+			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: card.Visible,
+		},
+		ends: connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
 		done: connectors.NewLRU[string, bool](mostRemembered), unreadable: connectors.NewLRU[string, bool](mostRemembered),
 		dates: connectors.NewLRU[string, time.Time](mostRemembered),
 		under: connectors.NewLRU[string, func()](mostRemembered),
