@@ -171,7 +171,8 @@ func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) err
 func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
 	switch q.State {
 	case permissions.Denied:
-		e.Denied, e.About = true, subject(c.Tool, tagged(q))
+		tags, _ := agents.Encode(q.Tags) // requests that differ only in their reason are one subject
+		e.Denied, e.About = true, subject(c.Tool, tags)
 		if sh.agent.Terminates {
 			e.Stops = ReasonDenied
 		}
@@ -200,12 +201,6 @@ func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ra
 	}
 	e.Tags = used.Missing()
 	return e, nil
-}
-
-// tagged encodes the tags of a request, so that requests that differ only in their reason compare equal.
-func tagged(q permissions.Request) []byte {
-	text, _ := agents.Encode(q.Tags)
-	return text
 }
 
 // grantHandover is the key prefix, before the request id, of a post that hands a child the permission requested for it.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,7 +191,7 @@ func (sh *turn) ended(ctx context.Context, x agents.Execution, o tools.Outcome, 
 	}
 	for delay := again; ; delay = min(2*delay, 30*again) {
 		err := sh.advance(ctx, c, e)
-		if err == nil || ctx.Err() != nil || isFinal(err) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, agents.ErrStale) || errors.Is(err, ErrStep) { // a retry would not help
 			return err
 		}
 		sh.runtime.log.Error("store tool result", "session", sh.session.ID, "err", err)

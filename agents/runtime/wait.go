@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -69,9 +68,6 @@ func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents
 	}
 	return c
 }
-
-// isFinal reports whether retrying a commit is pointless.
-func isFinal(err error) bool { return errors.Is(err, agents.ErrStale) || errors.Is(err, ErrStep) }
 
 // finish reports the end of a run: to the person, unless it ended normally, and to the parent agent.
 func (sh *turn) finish(ctx context.Context) error {

@@ -114,7 +114,8 @@ func (c *Connector) Run(ctx context.Context) error {
 	c.began.Store(&now)
 	l := c.listener
 	c.listener = nil // closed when Run returns
-	guarded := c.door().Handler(server.Listener{Guard: paced()})
+	paced := server.RateLimited(server.NewRateLimiter(callsPerSecond, callsAtOnce), server.NewRateLimiter(looksPerSecond, looksAtOnce))
+	guarded := c.door().Handler(server.Listener{Guard: paced})
 	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
@@ -133,10 +134,6 @@ const (
 	callsPerSecond, callsAtOnce = 2000, 5000
 	looksPerSecond, looksAtOnce = 20, 100
 )
-
-func paced() func(http.Handler) http.Handler {
-	return server.RateLimited(server.NewRateLimiter(callsPerSecond, callsAtOnce), server.NewRateLimiter(looksPerSecond, looksAtOnce))
-}
 
 // returnTime is how long a lost inbox, for example during a restart of the daemon, may take to reconnect before its person
 // counts as unreachable.

@@ -64,7 +64,7 @@ const (
 
 // Parts splits s into one or more messages within the limits.
 func Parts(s connectors.AgentMessage, l Limits) []Part {
-	name := nameOf(s.Agent)
+	name := permissions.Brief(card.Visible(s.Agent), mostName)
 	b := write(card.Uncoded(s.Text, s.Codes))
 	room := l.Text - l.Unit.Of(name+" (999/999):\n"+goesOn)
 	cuts := b.split(room, l)
@@ -77,11 +77,6 @@ func Parts(s connectors.AgentMessage, l Limits) []Part {
 		parts[i] = b.part(head+":", c)
 	}
 	return parts
-}
-
-// nameOf is an agent's name at the start of a message.
-func nameOf(agent string) string {
-	return permissions.Brief(card.Visible(agent), mostName)
 }
 
 // part is one cut of the text after its heading.

@@ -83,7 +83,10 @@ func startCode(m *message) (code string, is bool) {
 
 // arrive takes an account that used a link, and tells it the result.
 func (d *handler) arrive(ctx context.Context, m *message, code string) {
-	if d.Take(code, guestOf(m.From)) {
+	guest := connectors.PairingCandidate{
+		Address: address(m.From.ID), Name: strings.TrimSpace(m.From.FirstName + " " + m.From.LastName), Language: m.From.Language,
+	}
+	if d.Take(code, guest) {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
 		return
 	}
@@ -105,13 +108,6 @@ func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 		Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: c.Add(code),
 		How: "presses Start behind this link, on the phone that is to be asked",
 	}, nil
-}
-
-// guestOf is the account that used a link.
-func guestOf(u *user) connectors.PairingCandidate {
-	return connectors.PairingCandidate{
-		Address: address(u.ID), Name: strings.TrimSpace(u.FirstName + " " + u.LastName), Language: u.Language,
-	}
 }
 
 func address(id int64) string { return strconv.FormatInt(id, 10) }
