@@ -23,10 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/daycared/daycared/agents"
-	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -37,10 +34,6 @@ type Options struct {
 	Person  string // its owner
 	Via     string // the channel of their chat
 	Program Program
-	Place   tools.Workspace // where its files and commands are held; Tags are those of the configuration
-	Read    tools.Tool      // read_file, write_file and run_command, which serve the agent's calls
-	Write   tools.Tool
-	Run     tools.Tool
 	Store   agents.SessionStore
 	Now     func() time.Time
 }
@@ -54,14 +47,15 @@ type Agent struct {
 	activity  atomic.Pointer[permissions.Activity]
 	row       row
 
+	speaker atomic.Pointer[agents.Speaker] // set by Run
+	seat    atomic.Pointer[session]        // its program while that runs
+
 	mu      sync.Mutex
-	speaker agents.Speaker // while it runs
-	turn    *turn          // the current one; nil: none
-	orders  int            // number of orders being obeyed: meanwhile no turn begins
-	ended   chan struct{}  // closed when the turn has ended
-	seat    *session       // its program while that runs
-	posed   []*submitted   // pending questions
-	open    []*submitted   // questions whose outcome is still to be reported
+	turn    *turn         // the current one; nil: none
+	orders  int           // number of orders being obeyed: meanwhile no turn begins
+	ended   chan struct{} // closed when the turn has ended
+	posed   []*submitted  // pending questions
+	open    []*submitted  // questions whose outcome is still to be reported
 	answers map[permissions.ID]timing.Signal
 }
 
@@ -127,9 +121,7 @@ func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
 
 // Run implements [agents.Resident]. When it ends, the program does.
 func (a *Agent) Run(ctx context.Context, s agents.Speaker) error {
-	a.mu.Lock()
-	a.speaker = s
-	a.mu.Unlock()
+	a.speaker.Store(&s)
 	defer a.leave()
 	if err := a.resume(ctx); err != nil {
 		return err
@@ -287,10 +279,7 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
 	}
-	a.mu.Lock()
-	s := a.speaker
-	a.mu.Unlock()
-	err := s.Say(ctx, key, short(text, permissions.MaxAgentMessage-10))
+	err := (*a.speaker.Load()).Say(ctx, key, short(text, permissions.MaxAgentMessage-10))
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		a.log.Warn("agent output rejected", "code", r.Code)
 		return nil
@@ -299,20 +288,11 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 }
 
 // working shows the person whether the agent works.
-func (a *Agent) working(on bool) {
-	a.mu.Lock()
-	s := a.speaker
-	a.mu.Unlock()
-	s.Working(on)
-}
+func (a *Agent) working(on bool) { (*a.speaker.Load()).Working(on) }
 
 // leave ends the program.
 func (a *Agent) leave() {
-	a.mu.Lock()
-	s := a.seat
-	a.seat = nil
-	a.mu.Unlock()
-	if s != nil {
+	if s := a.seat.Swap(nil); s != nil {
 		s.part()
 	}
 }
@@ -330,11 +310,6 @@ func (s *session) part() {
 }
 
 func (s *session) mutex() *sync.Mutex { return &s.client.mu }
-
-// conversation are the parameters of a new or loaded conversation.
-func (o Options) conversation() sdk.NewSessionRequest {
-	return sdk.NewSessionRequest{Cwd: o.Place.Workspace, McpServers: []sdk.McpServer{}}
-}
 
 // Obey implements [agents.Resident]. It returns once the turn has ended, and the session too if that was ordered.
 func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {

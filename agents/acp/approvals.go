@@ -11,7 +11,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/daycared/daycared/agents"
-	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
@@ -226,8 +225,8 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 		if a.turn != nil {
 			a.turn.end()
 		}
-		if a.seat != nil {
-			a.seat.endSoon()
+		if s := a.seat.Load(); s != nil {
+			s.endSoon()
 		}
 	case permissions.RequestSettled:
 		a.answers[r.ID].Notify() // without a waiter this does nothing
@@ -251,10 +250,6 @@ type Errand struct {
 	Name    string // of the agent, as shown to people
 	Session string // the session that grants are for
 	Program Program
-	Place   tools.Workspace
-	Read    tools.Tool // as in [Options]
-	Write   tools.Tool
-	Run     tools.Tool
 	Asker   agents.Asker            // how people are asked
 	Say     func(text string) error // receives what the agent says and does
 }
@@ -265,17 +260,13 @@ var ErrUndone = errors.New("the agent did not finish")
 // Once starts the agent's program, runs one turn, and ends the program. When ctx ends, it cancels the turn first and
 // returns ctx's error.
 func Once(ctx context.Context, e Errand, prompt string) error {
-	c := &client{
-		gate: errand{e}, place: e.Place, tools: agentTools{e.Read, e.Write, e.Run}, log: e.Program.Log,
-	}
-	p, err := launch(ctx, e.Program, c.answer, c.update)
+	s, err := e.Program.start(ctx, errand{e})
 	if err != nil {
 		return err
 	}
-	s := &session{c, p}
 	defer s.part()
 	limited, done := context.WithTimeout(ctx, e.Program.patience())
-	_, err = s.begin(limited, (Options{Place: e.Place}).conversation(), "")
+	_, err = s.begin(limited, e.Program.conversation(), "")
 	done()
 	if err != nil {
 		return s.why(ctx, err)

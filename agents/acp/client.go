@@ -36,7 +36,8 @@ type gate interface {
 type client struct {
 	gate  gate
 	place tools.Workspace
-	tools agentTools
+	read  tools.Tool            // read_file for programs
+	tools map[string]tools.Tool // ours, by name
 	log   *slog.Logger
 
 	mu           sync.Mutex
@@ -49,9 +50,6 @@ type client struct {
 
 	jobs sync.WaitGroup // running terminals
 }
-
-// agentTools are our own tools that serve the agent's calls.
-type agentTools struct{ read, write, run tools.Tool }
 
 // turn is one prompt and everything that follows from it.
 type turn struct {

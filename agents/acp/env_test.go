@@ -176,7 +176,7 @@ func program(box *sandbox.Sandbox, place tools.Workspace, start time.Duration, l
 		panic(err)
 	}
 	return acp.Program{
-		Start: start, Log: slog.New(slog.DiscardHandler),
+		Start: start, Log: slog.New(slog.DiscardHandler), Place: place, Sandbox: box,
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
 			held, err := place.Held()
 			if err != nil {
@@ -189,15 +189,6 @@ func program(box *sandbox.Sandbox, place tools.Workspace, start time.Duration, l
 			}, append([]string{self, acptest.Name}, like...)...)
 		},
 	}
-}
-
-// toolsByName are our own tools by name.
-func toolsByName(box *sandbox.Sandbox) map[string]tools.Tool {
-	all := map[string]tools.Tool{}
-	for _, t := range tools.All(box) {
-		all[t.Spec().Name] = t
-	}
-	return all
 }
 
 // place is the workspace as configured.
@@ -220,7 +211,6 @@ func (s *env) open() {
 	s.rows, s.own = rows, nil
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
 	box := sandbox.New(sandbox.Options{Own: []string{filepath.Join(s.dir, "store.db")}})
-	files := toolsByName(box)
 	configured := engine.Settings{
 		Routes: []engine.Route{{Agents: []string{"uid:*"}, Ask: []string{"fay"}, Quorum: 1}},
 		UID:    1, People: []connectors.Person{fay, sam},
@@ -244,8 +234,7 @@ func (s *env) open() {
 			binary.Progress = time.Millisecond
 		}
 		a := acp.New(acp.Options{
-			Name: c.name, Person: c.person, Via: "phone", Program: binary, Place: p,
-			Read: tools.Whole(box), Write: files["write_file"], Run: files["run_command"], Store: recordingStore{rows, s}, Now: s.now,
+			Name: c.name, Person: c.person, Via: "phone", Program: binary, Store: recordingStore{rows, s}, Now: s.now,
 		})
 		s.own, residents = append(s.own, a), append(residents, a)
 		caller := permissions.AgentCaller(c.name).Name

@@ -11,7 +11,6 @@ import (
 
 	"github.com/daycared/daycared/agents/acp"
 	"github.com/daycared/daycared/agents/sandbox"
-	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -25,11 +24,9 @@ func (a asAccount) Ask(ctx context.Context, _ permissions.Caller, q permissions.
 // onceOptions is a prompt to the tests' agent, which records its output.
 func (s *env) onceOptions(like ...string) (acp.Errand, *strings.Builder) {
 	box := sandbox.New(sandbox.Options{})
-	files, said := toolsByName(box), &strings.Builder{}
-	p := s.place("coder")
+	said := &strings.Builder{}
 	return acp.Errand{
-		Name: "coder", Session: "run-1", Program: program(box, p, 0, like...), Place: p, Read: tools.Whole(box),
-		Write: files["write_file"], Run: files["run_command"], Asker: asAccount{s},
+		Name: "coder", Session: "run-1", Program: program(box, s.place("coder"), 0, like...), Asker: asAccount{s},
 		Say: func(text string) error { said.WriteString(text + "\n"); return nil },
 	}, said
 }

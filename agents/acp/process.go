@@ -18,6 +18,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -31,6 +32,28 @@ type Program struct {
 	Progress time.Duration
 	Log      *slog.Logger
 	Version  string // daycared's version, sent to the program
+	// Place is where its files and commands are held; Tags are those of the configuration. Sandbox holds the tools of ours
+	// that serve its calls.
+	Place   tools.Workspace
+	Sandbox *sandbox.Sandbox
+}
+
+// start starts the program, for whose calls g decides.
+func (p Program) start(ctx context.Context, g gate) (*session, error) {
+	c := &client{gate: g, place: p.Place, log: p.Log, read: tools.Whole(p.Sandbox), tools: map[string]tools.Tool{}}
+	for _, t := range tools.All(p.Sandbox) {
+		c.tools[t.Spec().Name] = t
+	}
+	running, err := launch(ctx, p, c.answer, c.update)
+	if err != nil {
+		return nil, err
+	}
+	return &session{c, running}, nil
+}
+
+// conversation are the parameters of a new or loaded conversation.
+func (p Program) conversation() sdk.NewSessionRequest {
+	return sdk.NewSessionRequest{Cwd: p.Place.Workspace, McpServers: []sdk.McpServer{}}
 }
 
 // patience is the time limit of the start.

@@ -188,25 +188,18 @@ const allStopped = "I stop here: everything was stopped, and I go on when it is 
 
 // ready returns the program with the session's conversation, starting both if needed.
 func (a *Agent) ready(ctx context.Context) (*session, error) {
-	a.mu.Lock()
-	s := a.seat
-	a.mu.Unlock()
+	s := a.seat.Load()
 	if s != nil && !s.alive() {
 		a.leave()
 		s = nil
 	}
 	if s == nil {
-		c := &client{
-			gate: a, place: a.o.Place, tools: agentTools{a.o.Read, a.o.Write, a.o.Run}, log: a.log,
-		}
-		p, err := launch(ctx, a.o.Program, c.answer, c.update)
+		started, err := a.o.Program.start(ctx, a)
 		if err != nil {
 			return nil, a.startFailed(ctx, err)
 		}
-		s = &session{c, p}
-		a.mu.Lock()
-		a.seat = s
-		a.mu.Unlock()
+		s = started
+		a.seat.Store(s)
 	}
 	was, err := a.row.step()
 	if err != nil {
@@ -217,7 +210,7 @@ func (a *Agent) ready(ctx context.Context) (*session, error) {
 	}
 	limited, done := context.WithTimeout(ctx, a.o.Program.patience())
 	defer done()
-	begun, err := s.begin(limited, a.o.conversation(), was.Conversation)
+	begun, err := s.begin(limited, a.o.Program.conversation(), was.Conversation)
 	if err != nil {
 		err = a.startFailed(ctx, s.why(ctx, err))
 		a.leave() // its state is unknown, so the next message gets a new one

@@ -122,7 +122,7 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 		Session: s, Records: []permissions.Record{agents.StatusOf(s)},
 		Artifacts: []agents.Artifact{agents.ArtifactOf(agents.ArtifactSession, map[string]any{
 			"session_id": s.ID, "agent": s.Agent, "model": s.Model, "timestamp": now,
-			"workspace": r.agent.o.Place.Workspace, "folder": r.agent.o.Place.Folder(),
+			"workspace": r.agent.o.Program.Place.Workspace, "folder": r.agent.o.Program.Place.Folder(),
 		})},
 	})
 	if err != nil {

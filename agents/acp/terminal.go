@@ -61,7 +61,7 @@ func (c *client) createTerminal(ctx context.Context, params json.RawMessage) (an
 	runs, failed := make(chan struct{}), make(chan error, 1)
 	c.jobs.Go(func() {
 		defer cancel()
-		o, err := c.use(life, t, c.tools.run, input, func() { close(runs) })
+		o, err := c.use(life, t, c.tools["run_command"], input, func() { close(runs) })
 		term.take(o, in.OutputByteLimit)
 		close(term.done)
 		failed <- err
@@ -253,7 +253,7 @@ func (c *client) shown(id string) string {
 
 // readFile is fs/read_text_file.
 func (c *client) readFile(ctx context.Context, params json.RawMessage) (any, error) {
-	text, err := file(ctx, c, params, c.tools.read, func(in sdk.ReadTextFileRequest) (sdk.SessionId, map[string]any) {
+	text, err := file(ctx, c, params, c.read, func(in sdk.ReadTextFileRequest) (sdk.SessionId, map[string]any) {
 		input := map[string]any{"path": in.Path}
 		if in.Line != nil {
 			input["offset"] = *in.Line
@@ -268,7 +268,7 @@ func (c *client) readFile(ctx context.Context, params json.RawMessage) (any, err
 
 // writeFile is fs/write_text_file.
 func (c *client) writeFile(ctx context.Context, params json.RawMessage) (any, error) {
-	_, err := file(ctx, c, params, c.tools.write, func(in sdk.WriteTextFileRequest) (sdk.SessionId, map[string]any) {
+	_, err := file(ctx, c, params, c.tools["write_file"], func(in sdk.WriteTextFileRequest) (sdk.SessionId, map[string]any) {
 		return in.SessionId, map[string]any{"path": in.Path, "content": in.Content}
 	})
 	return sdk.WriteTextFileResponse{}, err

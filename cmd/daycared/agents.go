@@ -250,12 +250,9 @@ func (c *CLI) acpAgents(
 		if len(a.ACP) == 0 {
 			continue
 		}
-		files := kitOf(walls)
-		place := placeOf(a, cfg)
 		all = append(all, acp.New(acp.Options{
-			Name: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector, Program: c.program(a, place, walls, log),
-			Place: place, Read: tools.Whole(walls), Write: files["write_file"], Run: files["run_command"],
-			Store: rows, Now: time.Now,
+			Name: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector,
+			Program: c.program(a, placeOf(a, cfg), walls, log), Store: rows, Now: time.Now,
 		}))
 	}
 	return all
@@ -266,15 +263,6 @@ func toolsOf(cfg *config.Config, walls *sandbox.Sandbox) []tools.Tool {
 	return slices.DeleteFunc(tools.All(walls), func(t tools.Tool) bool { return cfg.WebSearch.URL == "" && t.Spec().Name == "web_search" })
 }
 
-// kitOf returns the built-in tools by name.
-func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
-	all := map[string]tools.Tool{}
-	for _, t := range tools.All(walls) {
-		all[t.Spec().Name] = t
-	}
-	return all
-}
-
 // placeOf is the workspace in which an agent's tools run.
 func placeOf(a config.Agent, cfg *config.Config) tools.Workspace {
 	return tools.Workspace{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
@@ -283,7 +271,7 @@ func placeOf(a config.Agent, cfg *config.Config) tools.Workspace {
 // program describes how an agent's program is started: in a sandbox that reaches what its entry names.
 func (c *CLI) program(a config.Agent, place tools.Workspace, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
 	return acp.Program{
-		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Mode: a.Mode, Version: version,
+		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Mode: a.Mode, Version: version, Place: place, Sandbox: walls,
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
 			held, err := place.Held()
 			if err != nil {
@@ -386,12 +374,10 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	}
 	asks.Progress = (&progress{cli: c}).tell
 	walls := walls(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
-	files, place := kitOf(walls), placeOf(agent, cfg)
 	err = acp.Once(ctx, acp.Errand{
 		Name: agent.Name, Session: "run-" + string(permissions.NewID(time.Now())),
-		Program: c.program(agent, place, walls, slog.New(slog.DiscardHandler)), Place: place,
-		Read: tools.Whole(walls), Write: files["write_file"], Run: files["run_command"],
-		Asker: atSocket{asks}, Say: c.hear,
+		Program: c.program(agent, placeOf(agent, cfg), walls, slog.New(slog.DiscardHandler)),
+		Asker:   atSocket{asks}, Say: c.hear,
 	}, prompt)
 	switch {
 	case errors.Is(err, acp.ErrUndone):
