@@ -9,7 +9,10 @@ import (
 func TestHealth(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	s := newState(func() time.Time { return now })
-	answered := func() bool { return s.turn(isPolling, now, "", "") }
+	turn := func(to standing, since time.Time, why, host string) func() bool {
+		return func() bool { return s.turn(to, since, why, host) }
+	}
+	answered := turn(isPolling, now, "", "")
 	steps := []struct {
 		name string
 		do   func() bool
@@ -20,14 +23,14 @@ func TestHealth(t *testing.T) {
 		{"at first", func() bool { return false }, false, false, "waiting for Telegram's first answer"},
 		{"an answer", answered, true, true, "connected"},
 		{"another", answered, false, true, "connected"},
-		{"none", func() bool { return s.turn(isAway, now.Add(-200*time.Second), "dial tcp: refused", "") }, true, false,
+		{"none", turn(isAway, now.Add(-200*time.Second), "dial tcp: refused", ""), true, false,
 			"no contact with Telegram for 3m20s: dial tcp: refused"},
-		{"none, otherwise", func() bool { return s.turn(isAway, now.Add(-300*time.Second), "EOF", "") }, false, false,
+		{"none, otherwise", turn(isAway, now.Add(-300*time.Second), "EOF", ""), false, false,
 			"no contact with Telegram for 5m0s: EOF"},
-		{"another program", func() bool { return s.turn(isConflict, now, "409", "") }, true, false, "another program polls with this bot's token"},
-		{"a webhook", func() bool { return s.turn(isWebhook, now, "", "bots.example") }, true, false, "the bot has a webhook at bots.example, so"},
-		{"a webhook somewhere", func() bool { return s.turn(isWebhook, now, "409", "") }, false, false, "the bot has a webhook at bots.example, so"},
-		{"no good token", func() bool { return s.turn(isUnauthorized, now, "401", "") }, true, false, "Telegram does not accept the bot's token: "},
+		{"another program", turn(isConflict, now, "409", ""), true, false, "another program polls with this bot's token"},
+		{"a webhook", turn(isWebhook, now, "", "bots.example"), true, false, "the bot has a webhook at bots.example, so"},
+		{"a webhook somewhere", turn(isWebhook, now, "409", ""), false, false, "the bot has a webhook at bots.example, so"},
+		{"no good token", turn(isUnauthorized, now, "401", ""), true, false, "Telegram does not accept the bot's token: "},
 		{"an answer after all", answered, true, true, "connected"},
 	}
 	for _, step := range steps {
