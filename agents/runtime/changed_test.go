@@ -1,6 +1,9 @@
 package runtime_test
 
 import (
+	"encoding/json"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/engine/store/storetest"
 	"github.com/daycared/daycared/permissions"
 )
@@ -111,23 +115,91 @@ func (s *env) waitOver(id string) {
 	}
 }
 
-// TestAnotherCallInAnApprovedStepIsNotRun, whatever the row says while the daemon is stopped.
+// TestAnotherCallInAnApprovedStepIsNotRun: B5/a call is compared with what was approved again before it runs, although the seals of
+// its session and of the request are valid.
 func TestAnotherCallInAnApprovedStepIsNotRun(t *testing.T) {
-	t.Run("B5/another call", func(t *testing.T) {
-		s := newEnv(t, reader())
-		s.write("go")
-		r := s.card(1)
-		s.answer(r, once)
-		s.card(2) // looks
-		s.stop()
-		s.meddle(`UPDATE sessions SET request = '', step = json_set(step, '$.state', 'EXECUTE', '$.step', 1, '$.calls[0].fate', 'runs', `+
-			`'$.calls[0].request', '`+string(r.ID)+`') `, `UPDATE sessions SET step = json_remove(step, '$.request')`)
-		s.open()
-		s.waitMessage(changedRow)
-		if s.file("b") != "" {
-			t.Errorf("it wrote %q", s.file("b"))
+	for name, change := range map[string]func(*runtime.Call){
+		"B5/another input": func(c *runtime.Call) {
+			c.Input = []byte(strings.ReplaceAll(string(c.Input), `"b"`, `"c"`))
+			c.Plan.AffectedPath = strings.TrimSuffix(c.Plan.AffectedPath, "b") + "c"
+		},
+		"B5/another tool": func(c *runtime.Call) { c.Tool = "look" },
+		"B5/more tags":    func(c *runtime.Call) { c.Plan.Needs = []permissions.Tag{permissions.Network} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			hold := make(chan struct{})
+			a := helper(firstCalls("wait", noteA, "write_file", noteB))
+			a.Tools = []tools.Tool{noteTool{name: "wait", hold: hold}, noteTool{name: "write_file"}, noteTool{name: "look"}}
+			s := newEnv(t, a)
+			s.write("go")
+			r := s.card(1)
+			s.answerCall(r, 1, once, "")
+			s.answerCall(r, 2, once, "")
+			s.waitCall("helper")
+			s.stop()
+			s.commit(func(x *runtime.Run) { change(&x.Calls[1]) })
+			close(hold)
+			s.open()
+			s.waitMessage("This was not run: what was approved is another call.")
+			if got := s.file("b") + s.file("c"); got != "" {
+				t.Errorf("it wrote %q", got)
+			}
+		})
+	}
+}
+
+// commit changes the run of helper's session in the closed store, with a valid seal.
+func (s *env) commit(change func(*runtime.Run)) {
+	s.t.Helper()
+	rows, err := store.Open(s.t.Context(), store.Options{Path: s.path(), Now: s.now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	x, _, err := rows.CurrentSession(s.t.Context(), "helper")
+	var run runtime.Run
+	if err == nil {
+		err = json.Unmarshal(x.Step, &run)
+	}
+	change(&run)
+	x.Version++
+	if err == nil {
+		x.Step, err = agents.Encode(run)
+	}
+	if err == nil {
+		err = rows.Commit(s.t.Context(), agents.Commit{Session: x})
+	}
+	if err := errors.Join(err, rows.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestAGrantThatComesBeforeTheQuestionRunsTheCall: a step that was to be asked about is allowed by a grant of meanwhile, and what
+// nobody has to be shown is stored in short.
+func TestAGrantThatComesBeforeTheQuestionRunsTheCall(t *testing.T) {
+	s := newEnv(t, helper(firstCalls("write_file", `{"path":"a","text":"`+strings.Repeat("long ", 100)+`"}`)))
+	judged, granted := make(chan permissions.AgentSession), make(chan struct{})
+	s.fail(func(c agents.Commit) error {
+		if strings.Contains(string(c.Session.Step), `"WAIT_ACK"`) && c.Session.Request == "" {
+			judged <- c.Session
+			<-granted
 		}
+		return nil
 	})
+	s.write("go")
+	x := <-judged
+	_, err := s.Approvals().Submit(t.Context(), x.Caller(), permissions.Request{
+		Kind: permissions.KindTool, Agent: x.Agent, Session: string(x.ID), Tool: "write_file", Input: []byte(noteB), Key: "before",
+		Cwd: s.agents[0].Place.Workspace, Folder: s.agents[0].Place.Folder(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.answer(s.card(1), permissions.Allow(permissions.SessionTool))
+	close(granted)
+	s.waitMessage("told: wrote a")
+	if n := len(s.phone.Copies()); n != 1 {
+		t.Errorf("%d cards", n)
+	}
 }
 
 // TestASessionThatWasPutBackRunsNothingAgain: A7/an older row has a valid seal, but the approval that it waits for, or has, is used.
@@ -261,6 +333,42 @@ func TestAPermissionIsNotHandedTwice(t *testing.T) {
 		}
 		if s.file("b") != "" {
 			t.Errorf("it wrote %q", s.file("b"))
+		}
+	})
+	t.Run("A7/a child's of an earlier run", func(t *testing.T) {
+		hold := make(chan struct{})
+		a := helper(func(turn int, p models.Prompt) models.Reply {
+			child := strings.HasPrefix(p.System, "You are helper/x")
+			switch {
+			case child && turn == 0:
+				return calls("wait", noteB)
+			case child && (turn == 1 || turn == 3):
+				return calls("look", noteA)
+			case child:
+				return says("the child says: " + newest(p))
+			case turn == 0:
+				return calls("start_agent", `{"name":"x","prompt":"p"}`,
+					"request_permission", `{"permission":"@network","reason":"for x","agentId":"x"}`)
+			case strings.Contains(newest(p), "once more"):
+				return calls("message_agent", `{"agent":"x","text":"again"}`)
+			}
+			return says("told: " + newest(p))
+		})
+		a.Tools = []tools.Tool{noteTool{name: "look", needs: network}, noteTool{name: "wait", hold: hold}}
+		s := newEnvWith(t, withAuto("look", "wait"), a)
+		s.write("go")
+		s.answer(s.card(1), once)
+		s.waitMessage("Permission granted for network access.")
+		close(hold)
+		s.waitMessage("the child says: wrote a")
+		s.waitActivity("helper/x", permissions.Idle)
+		s.meddle(`UPDATE posts SET taken_at = 0, text = 'You hold it.' WHERE key LIKE 'gift/%'`)
+		s.write("once more")
+		if r := s.card(2); r.Tool != "look" || len(r.Missing()) != 1 {
+			t.Errorf("it asks %+v", r)
+		}
+		if s.file("a") != "one\n" {
+			t.Errorf("it wrote %q", s.file("a"))
 		}
 	})
 }

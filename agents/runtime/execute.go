@@ -61,7 +61,8 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 
 // began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
 func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {
-	r := agents.RecordOf(permissions.ToolStarted, sh.session, x.Began, "tool", x.Tool, "step", strconv.Itoa(x.Step), "call", strconv.Itoa(x.Call))
+	r := agents.RecordOf(permissions.ToolStarted, sh.session, x.Began,
+		"tool", x.Tool, "step", strconv.Itoa(x.Step), "call", strconv.Itoa(x.Call))
 	return sh.advance(ctx, agents.Commit{
 		Executions: []agents.Execution{x}, Artifacts: granted, Records: []permissions.Record{r},
 	}, Began{x.Call})
@@ -115,11 +116,10 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 	return held, append(granted, more...), why, err
 }
 
-// approvedBy reports whether q, whose text is still as it was digested, approved this call with the tags that it needs.
+// approvedBy reports whether q approved this call with the tags that it needs. [agents.Approvals.Use] checked the text of q.
 func (c Call) approvedBy(q permissions.Request) bool {
 	approved := func(asked permissions.Call) bool { return c.is(asked) && q.Only(asked).State == permissions.Approved }
-	return permissions.ComputeDigest(q) == q.Digest && slices.ContainsFunc(q.ToolCalls(), approved) &&
-		len(permissions.Missing(c.Plan.Needs, q.Tags)) == 0
+	return slices.ContainsFunc(q.ToolCalls(), approved) && len(permissions.Missing(c.Plan.Needs, q.Tags)) == 0
 }
 
 // heldTags calls [turn.underGrant] for the tags that a call needs and grants provide.
