@@ -171,6 +171,28 @@ func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
 	}
 }
 
+// TestACallThatJoinedLeavesWithoutTheFirstReply: it knows only the id that it proposed.
+func TestACallThatJoinedLeavesWithoutTheFirstReply(t *testing.T) {
+	desk, socket := wiretest.NewDesk(t), wiretest.Socket(t)
+	serve(t, desk, socket, "127.0.0.1:0")
+	c := newClient(t, client.Options{Socket: socket})
+	begin := func(call string) (proposed permissions.ID, s permissions.RequestView) {
+		q := permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: "r"}
+		q.Call, q.ID = call, permissions.NewID(time.Now())
+		s, err := c.Begin(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.ID, s
+	}
+	_, first := begin("a")
+	proposed, _ := begin("b")
+	s, err := c.Leave(t.Context(), proposed, "b")
+	if err != nil || s.Request.ID != first.Request.ID || s.Request.State != permissions.Pending {
+		t.Errorf("%+v, %v", s.Request, err)
+	}
+}
+
 func TestOptionsThatLeadNowhereAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		o    client.Options

@@ -107,9 +107,14 @@ func (c *Client) CancelAfter(ctx context.Context, id permissions.ID, after time.
 	}
 }
 
-// Leave takes the named call from a pending request of the caller, and withdraws the request unless another call waits for it.
+// Leave takes the named call from a pending request of the caller, and withdraws the request unless another call waits for it. If
+// the call proposed id and joined another request, before it was told so, it leaves that one, which is returned.
 func (c *Client) Leave(ctx context.Context, id permissions.ID, call string) (permissions.RequestView, error) {
-	return c.row(ctx, http.MethodPost, id, "/cancel", http.Header{wire.HeaderCall: {call}}, nil, 0)
+	s, err := c.row(ctx, http.MethodPost, id, "/cancel", http.Header{wire.HeaderCall: {call}}, nil, 0)
+	if errors.Is(err, ErrOtherRow) && call != "" {
+		err = nil
+	}
+	return s, err
 }
 
 // Recall withdraws the caller's requests that match m, and returns how many there were.
@@ -128,7 +133,7 @@ func (c *Client) Tell(
 	return out.To, err
 }
 
-// row makes a call that must be answered with the row of the given request.
+// row makes a call that must be answered with the row of the given request. With [ErrOtherRow] it returns the other row.
 func (c *Client) row(
 	ctx context.Context, method string, id permissions.ID, rest string, header http.Header, in any, wait time.Duration,
 ) (permissions.RequestView, error) {
@@ -136,10 +141,11 @@ func (c *Client) row(
 	if err := c.call(ctx, method, "/v1/requests/"+url.PathEscape(string(id))+rest, header, in, wait, &w); err != nil {
 		return permissions.RequestView{}, err
 	}
-	if w.ID != id {
-		return permissions.RequestView{}, fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
+	s, err := w.Standing()
+	if err == nil && w.ID != id {
+		err = fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
 	}
-	return w.Standing()
+	return s, err
 }
 
 // Ready returns nil while the daemon can store and answer questions; otherwise the error says what to do.

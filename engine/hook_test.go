@@ -101,6 +101,43 @@ func TestLeaveOrCancel(t *testing.T) {
 	}
 }
 
+// TestACallThatJoinedLeavesByTheIDThatItProposed: a hook that is ended before the first reply knows no other.
+func TestACallThatJoinedLeavesByTheIDThatItProposed(t *testing.T) {
+	phone := connectortest.NewMemory(fayAt("telegram"), nil)
+	st := newEnv(t, usual(), phone)
+	proposed := map[string]permissions.ID{}
+	ask := func(call string) {
+		q := hook("Bash", `{"command":"ls"}`)
+		q.Call, q.ID = call, permissions.NewID(time.Now())
+		proposed[call] = q.ID
+		st.ask(t.Context(), q)
+	}
+	ask("a")
+	id := st.shown(phone, 1).Request.ID
+	ask("b")
+	st.waiting(id, 2)
+	ask("c")
+	st.waiting(id, 3)
+	_, err := st.LeaveOrCancel(t.Context(), permissions.CallerUID(askerUID+1), proposed["b"], "b")
+	if permissions.CodeOf(err) != permissions.CodeUnknown {
+		t.Errorf("another caller leaves: %v", err)
+	}
+	if _, err = st.LeaveOrCancel(t.Context(), self, proposed["b"], "d"); permissions.CodeOf(err) != permissions.CodeUnknown {
+		t.Errorf("a call that does not wait leaves: %v", err)
+	}
+	s, err := st.LeaveOrCancel(t.Context(), self, proposed["b"], "b")
+	if err != nil || s.Request.State != permissions.Pending || s.Waiting != 2 {
+		t.Errorf("one of three: %s, %d wait, %v", s.Request.State, s.Waiting, err)
+	}
+	if _, err := st.LeaveOrCancel(t.Context(), self, id, "a"); err != nil {
+		t.Error(err)
+	}
+	s, err = st.LeaveOrCancel(t.Context(), self, proposed["c"], "c")
+	if err != nil || s.Request.State != permissions.Cancelled || s.Request.ID != id {
+		t.Errorf("the last: %s, %v", s.Request.State, err)
+	}
+}
+
 // A question that another follows in a moment is shown to nobody before: what replaces it is the one card. If nothing follows, it is shown.
 func TestAQuestionThatAnotherFollowsIsShownOnce(t *testing.T) {
 	phone, screen := connectortest.NewMemory(fayAt("telegram"), nil), connectortest.NewMemory(fayAt("terminal"), nil)

@@ -80,7 +80,8 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 }
 
 // LeaveOrCancel removes one call of this caller from a request, by the call's own name (empty once it has left), and
-// cancels the request when no other call waits for it. See [registry.Registry.LeaveOrCancel].
+// cancels the request when no other call waits for it. See [registry.Registry.LeaveOrCancel]. A call that joined a request may
+// still name the id that it proposed for one of its own.
 func (e *Engine) LeaveOrCancel(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
 ) (permissions.RequestView, error) {
@@ -100,11 +101,15 @@ func (e *Engine) Killed(ctx context.Context, caller permissions.Caller, id permi
 func (e *Engine) leaveOrCancel(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string,
 ) (permissions.Request, error) {
-	if _, err := e.own(ctx, caller, id); err != nil {
-		return permissions.Request{}, err
-	}
+	_, err := e.own(ctx, caller, id)
 	if call != "" {
 		call = nameOf(caller, call)
+	}
+	if joined := e.registry.RequestOf(call); joined != "" && permissions.CodeOf(err) == permissions.CodeUnknown {
+		id, err = joined, nil
+	}
+	if err != nil {
+		return permissions.Request{}, err
 	}
 	r, err := e.registry.LeaveOrCancel(ctx, id, call, via)
 	if err != nil {

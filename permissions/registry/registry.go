@@ -354,6 +354,16 @@ func (g *Registry) LeaveOrCancel(ctx context.Context, id permissions.ID, call, v
 	return c.After, err
 }
 
+// RequestOf returns the request that the named call waits for; empty if none.
+func (g *Registry) RequestOf(call string) permissions.ID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w := g.calls[call]; w != nil {
+		return w.id
+	}
+	return ""
+}
+
 // NotePresence records on a pending request whether anybody waits. A waiter may come or go while that is being stored,
 // so it checks again afterwards: the last writer has seen the last change.
 func (g *Registry) NotePresence(ctx context.Context, id permissions.ID) (permissions.Request, error) {
