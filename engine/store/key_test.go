@@ -48,9 +48,9 @@ func oldView(t *testing.T) []string {
 	)
 }
 
-// oldColumns reverts the migration of wider seals.
+// oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended.
 var oldColumns = []string{
-	"DROP INDEX audit_sessions", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
+	"DROP INDEX audit_sessions", "DROP INDEX audit_settled", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
 	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",
 	"DELETE FROM goose_db_version WHERE version_id > 18",
 }

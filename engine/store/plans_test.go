@@ -164,6 +164,7 @@ func TestPlans(t *testing.T) {
 		{"putSuspension", putSuspension, ""},
 		{"readGates", readGates, "INDEX audit_gates (request=?)"},
 		{"readNumber, the audit", readNumber, "INDEX audit_gates (request=?)"},
+		{"readNumber, how it ended", readNumber, "INDEX audit_settled (request=?)"},
 	} {
 		plan := explain(t, s, c.text)
 		if strings.Contains(c.text, "LIMIT $") {

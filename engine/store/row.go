@@ -28,10 +28,12 @@ const (
 	// A backup is compared before its schema is migrated.
 	backupColumns = `number, ` + wordColumns + `, 0, earlier_at, ` + changingColumns
 
-	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked
-	// according to the audit but not to its row.
+	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
+	// that has ended, according to the audit but not to its row.
 	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM audit ` +
-		`WHERE ` + gateEntry + ` AND audit.request = requests.id AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) THEN x'' ELSE mac END`
+		`WHERE ` + gateEntry + ` AND audit.request = requests.id AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
+		`OR state = 'pending' AND EXISTS (SELECT 1 FROM audit WHERE audit.type = 'REQUEST_SETTLED' AND audit.request = requests.id) ` +
+		`THEN x'' ELSE mac END`
 )
 
 func fixedFields(r *permissions.Request) []any {
