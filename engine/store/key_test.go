@@ -479,3 +479,17 @@ func TestANewKeyWhereAnEarlierOneIsBack(t *testing.T) {
 		t.Errorf("to be reinstated: %+v, %v", now, err)
 	}
 }
+
+// TestAStartWhoseRowsCannotBeSealedFails: it does not go on with rows that carry no valid seal.
+func TestAStartWhoseRowsCannotBeSealedFails(t *testing.T) {
+	s := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	t.Cleanup(func() { _ = s.Close() })
+	const held = "CREATE TRIGGER held BEFORE UPDATE ON requests BEGIN SELECT RAISE(ABORT, 'held'); END"
+	if err := change(t.Context(), s.path, statements(held)); err != nil {
+		t.Fatal(err)
+	}
+	s.newKey, s.from, s.started = firstKey, nil, false // as in the start that makes the key, after it looked at the schema
+	if err := s.start(t.Context()); err == nil || !strings.Contains(err.Error(), "held") {
+		t.Errorf("started: %v", err)
+	}
+}
