@@ -22,11 +22,12 @@ const (
 	readNumber = `SELECT ` + sealedRequest + ` FROM requests WHERE number = $1`
 )
 
-// newest is the greatest request number. A row whose seal does not hold counts only if its number is within a daemon's reach of the
-// others or of the number that new ones are above: a forged one could otherwise use up the numbers or take their codes.
-func (s *Store) newest(ctx context.Context, from source, above int64) (n int64, err error) {
+// newest is the greatest request number in a store of a [sealVersion]. A row whose seal does not hold counts only if its number is
+// within a daemon's reach of the others or of the number that new ones are above: a forged one could otherwise use up the numbers or
+// take their codes.
+func (s *Store) newest(ctx context.Context, from source, version, above int64) (n int64, err error) {
 	for below, page := int64(maxSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else there is no key to check with yet
-		found, last, err := s.many(ctx, from, readBelow, below, page)
+		found, last, err := s.manyOf(ctx, from, version, readBelow, below, page)
 		if err != nil {
 			return 0, err
 		}
@@ -52,7 +53,7 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 		return r, permissions.Unknown(code)
 	}
 	err = s.read(ctx, func(from source) error {
-		newest, err := s.newest(ctx, from, s.above)
+		newest, err := s.newest(ctx, from, sealVersion, s.above)
 		if err != nil {
 			return err
 		}

@@ -102,6 +102,13 @@ func (s *Store) one(ctx context.Context, from source, text string, args ...any) 
 func (s *Store) many(
 	ctx context.Context, from source, text string, args ...any,
 ) (found []permissions.Request, last permissions.Request, err error) {
+	return s.manyOf(ctx, from, sealVersion, text, args...)
+}
+
+// manyOf is many in a store of a [sealVersion].
+func (s *Store) manyOf(
+	ctx context.Context, from source, version int64, text string, args ...any,
+) (found []permissions.Request, last permissions.Request, err error) {
 	var macs []*[]byte
 	fields := func(r *permissions.Request) []any {
 		macs = append(macs, new([]byte))
@@ -117,7 +124,7 @@ func (s *Store) many(
 		}
 	}
 	for i, r := range all {
-		if s.seals.holds(*macs[i], "requests", sealing(&r)...) &&
+		if s.seals.holds(*macs[i], "requests", sealedBy(version, &r)...) &&
 			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
 			found = append(found, r)
 		} else {

@@ -168,7 +168,11 @@ func (s *Store) readLedger(ctx context.Context, t *tx) error {
 		return unsealed("who stopped everything")
 	}
 	t.stopped = own.stoppedBy
-	if t.newest, err = s.newest(ctx, t, own.above); err != nil {
+	version, err := s.sealsBefore(ctx, t, own)
+	if err != nil {
+		return err
+	}
+	if t.newest, err = s.newest(ctx, t, version, own.above); err != nil {
 		return fmt.Errorf("read the newest request: %w", err)
 	}
 	t.head, err = readHead(ctx, t, s.chain)

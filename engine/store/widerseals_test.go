@@ -256,6 +256,10 @@ func TestAnUpgradeSealsMoreOnce(t *testing.T) {
 		if got, err := s.AgentSession(t.Context(), x.ID); err != nil || string(got.Step) != string(x.Step) {
 			t.Errorf("the step is %s, %v", got.Step, err)
 		}
+		if due, _, err := s.Due(t.Context(), time.Now().Add(2*time.Hour), 3*time.Hour, 9); err != nil ||
+			!slices.ContainsFunc(due, func(d permissions.Due) bool { return d.ID == o.waiting.ID }) || s.countUnsealed() > 0 {
+			t.Errorf("due are %+v, %v, and %d rows count as changed", due, err, s.countUnsealed())
+		}
 		if got, err := s.Copies(t.Context(), o.waiting.ID); err != nil || !slices.Contains(got, c) {
 			t.Errorf("the copies are %+v, %v", got, err)
 		}
