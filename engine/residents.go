@@ -25,7 +25,6 @@ var (
 	errNoSession = errors.New("a session needs a name")
 )
 
-// Evaluate implements [agents.Approvals].
 func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error) {
 	if by := c.engine.StoppedBy(); by != "" {
 		return permissions.Verdict{}, permissions.Stopped(by)
@@ -47,20 +46,17 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 	return v, nil
 }
 
-// Forbids implements [agents.Approvals].
 func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.Settings().PolicyOf(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
 }
 
-// OverRate implements [agents.Approvals].
 func (c approvals) OverRate(caller permissions.Caller, tool string) bool {
 	s := c.engine.Settings()
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.tooOften(s, caller, s.PolicyOf(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto) > 0
 }
 
-// Held implements [agents.Approvals].
 func (c approvals) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
 	e := c.engine
 	if by := e.StoppedBy(); by != "" {
@@ -79,7 +75,6 @@ func (c approvals) Held(ctx context.Context, caller permissions.Caller, session 
 	return held, nil
 }
 
-// Submit implements [agents.Approvals].
 func (c approvals) Submit(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record,
 ) (permissions.Request, error) {
@@ -122,7 +117,6 @@ func (c approvals) pose(
 	return e.opened(ctx, o, r, created)
 }
 
-// Posed implements [agents.Approvals].
 func (c approvals) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
 	r, found, err := c.engine.store.Keyed(ctx, caller.Name, key)
 	return r, found, shared.Broken(err)
@@ -191,7 +185,6 @@ func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 	return nil
 }
 
-// Withdraw implements [agents.Approvals].
 func (c approvals) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error {
 	if _, err := c.engine.own(ctx, caller, id); err != nil {
 		return err
@@ -208,7 +201,6 @@ func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) err
 	return shared.Broken(err)
 }
 
-// Tell implements [agents.Approvals].
 func (c approvals) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error {
 	_, err := c.engine.Tell(ctx, caller, "", about, t)
 	return err

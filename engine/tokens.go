@@ -28,8 +28,9 @@ type tokens struct {
 func (k *tokens) CreateToken(
 	ctx context.Context, id connectors.Identity, name, person string, expires time.Duration,
 ) (permissions.Secret, permissions.Token, error) {
-	if !id.Operator {
-		return "", permissions.Token{}, permissions.OperatorOnly()
+	who, err := k.Operator(id)
+	if err != nil {
+		return "", permissions.Token{}, err
 	}
 	if err := permissions.CheckTokenName(name); err != nil {
 		return "", permissions.Token{}, permissions.Invalid(err)
@@ -39,10 +40,6 @@ func (k *tokens) CreateToken(
 	}
 	if k.Settings().HasAgent(name) {
 		return "", permissions.Token{}, permissions.Invalid(fmt.Errorf("%s is an agent of this daemon; write another name", name))
-	}
-	who, err := k.Who(id)
-	if err != nil {
-		return "", permissions.Token{}, err
 	}
 	k.steering.Lock()
 	defer k.steering.Unlock()
@@ -76,10 +73,7 @@ func (k *tokens) Tokens(ctx context.Context, id connectors.Identity) ([]permissi
 
 // RevokeToken revokes one token by its id, or all tokens of a name.
 func (k *tokens) RevokeToken(ctx context.Context, id connectors.Identity, name string) ([]permissions.Token, error) {
-	if !id.Operator {
-		return nil, permissions.OperatorOnly()
-	}
-	who, err := k.Who(id)
+	who, err := k.Operator(id)
 	if err != nil {
 		return nil, err
 	}

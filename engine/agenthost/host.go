@@ -236,7 +236,6 @@ type speaker struct{ *host }
 // mostUnsaid bounds the unsent messages of an agent.
 const mostUnsaid = 100
 
-// Say implements [agents.Speaker].
 func (v speaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
@@ -249,7 +248,6 @@ func (v speaker) Say(ctx context.Context, key, text string) error {
 	return nil
 }
 
-// Working implements [agents.Speaker].
 func (v speaker) Working(on bool) {
 	for n := v.working.Load(); (n%2 != 0) != on; n = v.working.Load() {
 		if v.working.CompareAndSwap(n, n+1) {

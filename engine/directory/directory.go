@@ -4,6 +4,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -140,11 +141,21 @@ func (d *Directory) Configure(s Settings) (moved bool) {
 
 // ReadPeople reads what is stored about people.
 func (d *Directory) ReadPeople(ctx context.Context) error {
-	for _, read := range []func(context.Context) error{d.ReadOwners, d.readPairings, d.readSuspensions, d.readLocks} {
-		if err := read(ctx); err != nil {
-			return err
-		}
+	return cmp.Or(
+		d.ReadOwners(ctx), d.readPairings(ctx),
+		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.store.Locks, &d.locks))
+}
+
+// reread puts into force what the store has of something.
+func reread[T any](ctx context.Context, d *Directory, read func(context.Context) (T, error), into *T) error {
+	stored, err := read(ctx)
+	if err != nil {
+		return err
 	}
+	d.mu.Lock()
+	*into = stored
+	d.mu.Unlock()
+	d.refill()
 	return nil
 }
 
@@ -164,6 +175,14 @@ func (d *Directory) Person(id connectors.Identity) (connectors.Person, error) {
 		return connectors.Person{}, permissions.NotConfigured(id.UID)
 	}
 	return p, nil
+}
+
+// Operator returns the name of the operator behind an identity, or a refusal.
+func (d *Directory) Operator(id connectors.Identity) (string, error) {
+	if !id.Operator {
+		return "", permissions.OperatorOnly()
+	}
+	return d.Who(id)
 }
 
 // Sees returns whose requests an identity may see; empty, everybody's, for the operator.
@@ -201,21 +220,16 @@ func (d *Directory) Whose(ctx context.Context, name, person string) (string, err
 
 // ReadOwners reads the owners of all tokens.
 func (d *Directory) ReadOwners(ctx context.Context) error {
-	tokens, err := d.store.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	owners := map[string]string{}
-	for _, t := range tokens {
-		if t.Person != "" {
-			owners[t.Caller(permissions.NoUID).Name] = t.Person
+	return reread(ctx, d, func(ctx context.Context) (map[string]string, error) {
+		tokens, err := d.store.Tokens(ctx)
+		owners := map[string]string{}
+		for _, t := range tokens {
+			if t.Person != "" {
+				owners[t.Caller(permissions.NoUID).Name] = t.Person
+			}
 		}
-	}
-	d.mu.Lock()
-	d.owners = owners
-	d.mu.Unlock()
-	d.refill()
-	return nil
+		return owners, err
+	}, &d.owners)
 }
 
 // refill applies the pairings to the configuration and removes the suspended accounts.

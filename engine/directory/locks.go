@@ -1,7 +1,6 @@
 package directory
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,18 +14,6 @@ func (d *Directory) Locks() []permissions.Lock {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.locks)
-}
-
-func (d *Directory) readLocks(ctx context.Context) error {
-	locks, err := d.store.Locks(ctx)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.locks = locks
-	d.mu.Unlock()
-	d.refill()
-	return nil
 }
 
 // SetLock puts a lock into force, replacing the person's earlier one, and ends their pairing links; with on false it

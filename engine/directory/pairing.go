@@ -174,10 +174,7 @@ func (d *Directory) Dismiss(_ context.Context, id connectors.Identity, code stri
 func (d *Directory) Unpair(
 	ctx context.Context, id connectors.Identity, name, via string,
 ) (was permissions.Pairing, err error) {
-	if !id.Operator {
-		return was, permissions.OperatorOnly()
-	}
-	who, err := d.Who(id)
+	who, err := d.Operator(id)
 	if err != nil {
 		return was, err
 	}
@@ -260,15 +257,7 @@ func (d *Directory) forget(code string) {
 
 // readPairings puts the stored pairings into force.
 func (d *Directory) readPairings(ctx context.Context) error {
-	pairings, err := d.store.Pairings(ctx)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.pairings = pairings
-	d.mu.Unlock()
-	d.refill()
-	return nil
+	return reread(ctx, d, d.store.Pairings, &d.pairings)
 }
 
 func overLink() error {

@@ -53,18 +53,6 @@ func (d *Directory) lift(via, address string) {
 	d.refill()
 }
 
-func (d *Directory) readSuspensions(ctx context.Context) error {
-	all, err := d.store.Suspensions(ctx)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.suspended = all
-	d.mu.Unlock()
-	d.refill()
-	return nil
-}
-
 // unconfirmed removes the accounts that were paired before the store was restored, unless the configuration names them
 // too.
 func (d *Directory) unconfirmed(people []connectors.Person) {
@@ -121,10 +109,7 @@ func (d *Directory) Suspended(ctx context.Context, id connectors.Identity) (perm
 // Reinstate ends the suspension of what the names denote, or of everything without names, and returns it. It is for the
 // operator.
 func (d *Directory) Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error) {
-	if !id.Operator {
-		return permissions.Suspended{}, permissions.OperatorOnly()
-	}
-	who, err := d.Who(id)
+	who, err := d.Operator(id)
 	if err != nil {
 		return permissions.Suspended{}, err
 	}

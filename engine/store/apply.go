@@ -41,7 +41,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 		}
 		if refused == nil && !c.Empty() {
 			c.After = asStored(c.After)
-			return s.commit(ctx, t, c)
+			s.commit(ctx, t, c)
 		}
 		return nil
 	})
@@ -131,100 +131,65 @@ var updateRequest = func() string {
 }()
 
 // commit writes the whole change if the row still equals c.Before.
-func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
+func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 	args := append(changingFields(&c.After), micros(reminding(c.After)), s.seals.request(&c.After),
 		c.Before.Number, c.Before.Revision, c.Before.ID)
-	if err := t.change(ctx, updateRequest, args...); err != nil {
-		return err
-	}
+	t.change(ctx, updateRequest, args...)
 	if c.Vote != nil {
-		if err := insertVote(ctx, t, c.Before.ID, *c.Vote); err != nil {
-			return err
-		}
+		t.exec(ctx, addVote, append([]any{c.Before.ID}, voteFields(c.Vote)...)...)
 	}
-	if err := dropVotes(ctx, t, c); err != nil {
-		return err
-	}
-	if err := askAnew(ctx, t, c); err != nil {
-		return err
-	}
+	dropVotes(ctx, t, c)
+	askAnew(ctx, t, c)
 	over := c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero()
 	if over && !c.Before.Caller.Ours() {
-		if err := t.exec(ctx, releaseKey, c.Before.Number); err != nil {
-			return err
-		}
+		t.exec(ctx, releaseKey, c.Before.Number)
 	}
 	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() && c.Before.DecidedVia != permissions.ViaGrant {
-		if err := s.useGrants(ctx, t, c.Before, c.After.UsedAt); err != nil { // else counted when the request was opened
-			return err
-		}
+		t.fail(s.useGrants(ctx, t, c.Before, c.After.UsedAt)) // else counted when the request was opened
 	}
 	for _, g := range c.Grants {
-		if err := s.insertGrant(ctx, t, g); err != nil {
-			return err
-		}
+		t.exec(ctx, addGrant, append(grantGate.args(s.seals, g), 0)...)
 	}
-	if err := s.append(ctx, t, c.Records...); err != nil {
-		return err
-	}
+	s.append(ctx, t, c.Records...)
 	if c.Voided() {
-		if err := s.revokeGrantsOf(ctx, t, c); err != nil {
-			return err
-		}
+		t.fail(s.revokeGrantsOf(ctx, t, c))
 	}
 	for _, n := range c.Notices {
-		if err := insertNotice(ctx, t, n); err != nil {
-			return err
-		}
+		insertNotice(ctx, t, n)
 	}
 	if c.Settled() {
 		t.pending--
-		if err := t.exec(ctx, dropWaits, c.Before.ID); err != nil {
-			return err
-		}
+		t.exec(ctx, dropWaits, c.Before.ID)
 	}
 	t.rows.keep(c.After)
-	return nil
 }
 
 const addVote = `INSERT INTO votes (request, n, ` + voteColumns + `) ` +
 	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9)`
 
-func insertVote(ctx context.Context, t *tx, id permissions.ID, v permissions.Vote) error {
-	return t.exec(ctx, addVote, append([]any{id}, voteFields(&v)...)...)
-}
-
 const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
 
 // dropVotes deletes the votes that the change removed. In a step, a person's vote on one call may go while one on another stays.
-func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
+func dropVotes(ctx context.Context, t *tx, c permissions.Change) {
 	for _, v := range c.Before.Votes {
 		same := func(kept permissions.Vote) bool {
 			return kept.By == v.By && kept.Call == v.Call && kept.Answer == v.Answer
 		}
-		if slices.ContainsFunc(c.After.Votes, same) {
-			continue
-		}
-		if err := t.exec(ctx, deleteVotes, c.Before.ID, v.By, v.Call, v.Answer); err != nil {
-			return err
+		if !slices.ContainsFunc(c.After.Votes, same) {
+			t.exec(ctx, deleteVotes, c.Before.ID, v.By, v.Call, v.Answer)
 		}
 	}
-	return nil
 }
 
 const deleteFailed = `DELETE FROM copies WHERE request = $1 AND person = $2 AND failed <> ''`
 
 // askAnew also deletes the failed copies of everybody whom the change asks: what prevented delivery may have passed.
-func askAnew(ctx context.Context, t *tx, c permissions.Change) error {
+func askAnew(ctx context.Context, t *tx, c permissions.Change) {
 	for _, person := range c.After.Asked {
-		if slices.Contains(c.Before.Asked, person) {
-			continue
-		}
-		if err := t.exec(ctx, deleteFailed, c.Before.ID, person); err != nil {
-			return err
+		if !slices.Contains(c.Before.Asked, person) {
+			t.exec(ctx, deleteFailed, c.Before.ID, person)
 		}
 	}
-	return nil
 }
 
 // An approval depends on the grants that answered part of the question (Under), and one wider than once also on the
@@ -274,12 +239,9 @@ const (
 )
 
 // releaseKeys makes the keys of requests that an ended grant approved unusable.
-func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) error {
-	if (permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
-		return nil
+func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) {
+	if !(permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
+		t.exec(ctx, releaseOwn, g.Request)
+		t.exec(ctx, releaseUses, g.ID)
 	}
-	if err := t.exec(ctx, releaseOwn, g.Request); err != nil {
-		return err
-	}
-	return t.exec(ctx, releaseUses, g.ID)
 }

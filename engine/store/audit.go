@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -22,10 +20,7 @@ const newestEntry = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq D
 
 func readHead(ctx context.Context, from source, chain string) (h head, err error) {
 	err = from.QueryRowContext(ctx, newestEntry, chain).Scan(&h.seq, digest{&h.hash})
-	if errors.Is(err, sql.ErrNoRows) {
-		return head{}, nil
-	}
-	if err != nil {
+	if err = orNone(err); err != nil {
 		return head{}, unreadable("the head of the audit", err)
 	}
 	return h, nil
@@ -48,20 +43,17 @@ var addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(
 func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
 
 // append chains records and writes them in the transaction of the change. A record without a time gets the current one.
-func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record) error {
+func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record) {
 	for _, r := range records {
 		if r.At.IsZero() {
 			r.At = s.now()
 		}
 		e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
 		e.Hash = e.ComputeHash()
-		if err := t.exec(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...); err != nil {
-			return err
-		}
+		t.exec(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...)
 		t.head = head{e.Seq, e.Hash}
 		t.marks = t.marks || slices.Contains(takesBack, r.Type)
 	}
-	return nil
 }
 
 // takesBack lists the entry types whose loss would reopen something.
@@ -72,7 +64,10 @@ var takesBack = []permissions.Type{
 
 // Record appends an audit record that belongs to no request change.
 func (s *Store) Record(ctx context.Context, r permissions.Record) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error { return s.append(ctx, t, r) })
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		s.append(ctx, t, r)
+		return nil
+	})
 }
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
@@ -121,8 +116,8 @@ func (s *Store) Events(
 	ctx context.Context, after int64, limit int,
 ) (found []permissions.Event, first int64, err error) {
 	err = s.read(ctx, func(from source) error {
-		err := from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		err := orNone(from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first))
+		if err != nil {
 			return err
 		}
 		found, err = collect(ctx, from, "", happeningFields, readHappenings, s.chain, after, limit)
@@ -142,11 +137,7 @@ const readNewestTime = `SELECT at FROM audit WHERE chain = $1 AND at BETWEEN 0 A
 // NewestTime is the time of the newest entry of the daemon's chain, or zero.
 func (s *Store) NewestTime(ctx context.Context) (at time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
-		err := from.QueryRowContext(ctx, readNewestTime, s.chain).Scan(instant{&at})
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
+		return orNone(from.QueryRowContext(ctx, readNewestTime, s.chain).Scan(instant{&at}))
 	})
 	return at, err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -53,10 +52,7 @@ func backUp(ctx context.Context, from, to string, keys []*sealer) (sum Summary, 
 	if err := foreignLog(from); err != nil {
 		return sum, err
 	}
-	db, err := lookInto(from, "_busy_timeout=5000")
-	if err != nil {
-		return sum, err
-	}
+	db := lookInto(from, "_busy_timeout=5000")
 	defer func() { err = errors.Join(err, db.Close()) }()
 	removeDrafts(filepath.Dir(to))
 	err = copyInto(ctx, db, from, to, func(draft string) error {
@@ -126,12 +122,7 @@ func removeDrafts(folder string) {
 
 // change runs do on a copy that nobody else has open, with one connection.
 func change(ctx context.Context, path string, do func(context.Context, *sql.DB) error) (err error) {
-	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_synchronous=FULL"}
-	db, err := sql.Open("sqlite3", name.String())
-	if err != nil {
-		return err
-	}
-	db.SetMaxOpenConns(1)
+	db := pool(path, 1, "mode=rw&_synchronous=FULL")
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return do(ctx, db)
 }
@@ -192,10 +183,7 @@ func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err
 		return sum, err
 	}
 	sum.Bytes = info.Size()
-	db, err := lookInto(path, "immutable=1")
-	if err != nil {
-		return sum, err
-	}
+	db := lookInto(path, "immutable=1")
 	defer func() { err = errors.Join(err, db.Close()) }()
 	pages, astray := "", 0
 	for _, q := range []struct {
@@ -216,16 +204,6 @@ func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err
 	}
 	sum.Verified, err = verify(ctx, db, keys...)
 	return sum, err
-}
-
-// lookInto prepares a read-only connection; it is not opened yet.
-func lookInto(path, settings string) (*sql.DB, error) {
-	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + settings}
-	db, err := sql.Open("sqlite3", name.String())
-	if err == nil {
-		db.SetMaxOpenConns(1)
-	}
-	return db, err
 }
 
 // draftSuffix ends the name of an incomplete file.

@@ -101,10 +101,7 @@ func newBare(b *testing.B) *sql.DB {
 	if err := create(path); err != nil {
 		b.Fatal(err)
 	}
-	db, err := connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
 	b.Cleanup(func() { _ = db.Close() })
 	commit(b, db, "CREATE TABLE bare (id TEXT PRIMARY KEY, state INTEGER)")
 	return db

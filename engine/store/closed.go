@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"slices"
 
@@ -46,50 +45,40 @@ func (i *identity) decodeShutList() (said shutList, err error) {
 
 // changeShut applies a change of what is locked or suspended, and updates the list. It first puts back rows that the list
 // has and the tables lack.
-func (s *Store) changeShut(ctx context.Context, t *tx, change func() error) error {
+func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	own, err := readIdentity(ctx, t)
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	said, err := own.decodeShutList()
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	is, err := readShut(ctx, t)
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	if is.Since = said.Since; !reflect.DeepEqual(is, said) {
-		if err := s.restoreShut(ctx, t, said, is); err != nil {
-			return err
-		}
+		s.restoreShut(ctx, t, said, is)
 	}
-	if err := change(); err != nil {
-		return err
-	}
+	change()
 	is, err = readShut(ctx, t)
+	t.fail(err)
 	if is.Since = said.Since; is.Since == nil {
 		is.Since = &t.seq
 	}
-	if err != nil || reflect.DeepEqual(is, said) {
-		return err
+	if reflect.DeepEqual(is, said) {
+		return
 	}
 	text, err := encode(is)
-	if err != nil {
-		return err
-	}
-	if err := t.exec(ctx, writeShut, text); err != nil {
-		return err
-	}
-	return sealIdentity(ctx, t, s.seals)
+	t.fail(err)
+	t.exec(ctx, writeShut, text)
+	t.fail(sealIdentity(ctx, t, s.seals))
 }
 
 // restoreShut restores locks and suspensions that somebody deleted or changed, and logs each.
-func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) (err error) {
+func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) {
+	if t.err != nil { // is may be incomplete
+		return
+	}
 	put := func(name, text string, args []any, r permissions.Record) {
 		s.log.Error("row deleted or changed behind daycared's back: restored", "row", name)
-		_, failed := t.ExecContext(ctx, text, args...)
-		err = errors.Join(err, failed, s.append(ctx, t, r))
+		t.exec(ctx, text, args...)
+		s.append(ctx, t, r)
 	}
 	for _, l := range said.Locks {
 		if !slices.ContainsFunc(is.Locks, func(o permissions.Lock) bool { return reflect.DeepEqual(o, l) }) {
@@ -103,5 +92,4 @@ func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) (err 
 				pairingRecord(permissions.AccountSuspended, account, "", a.Via, s.now()))
 		}
 	}
-	return err
 }

@@ -29,21 +29,16 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 		if err := moveSession(ctx, t, c.Session); err != nil {
 			return err
 		}
-		if err := writeTurns(ctx, t, c); err != nil {
-			return err
-		}
+		writeTurns(ctx, t, c)
 		for _, number := range c.Taken {
-			if err := t.exec(ctx, takePost, micros(c.Session.ChangedAt), number, c.Session.ID); err != nil {
-				return err
-			}
+			t.exec(ctx, takePost, micros(c.Session.ChangedAt), number, c.Session.ID)
 		}
 		if err := s.writeExecutions(ctx, t, c); err != nil {
 			return err
 		}
-		if err := s.append(ctx, t, c.Records...); err != nil {
-			return err
-		}
-		return t.exec(ctx, sealSession, t.seq, s.seals.session(c.Session, t.seq), c.Session.ID)
+		s.append(ctx, t, c.Records...)
+		t.exec(ctx, sealSession, t.seq, s.seals.session(c.Session, t.seq), c.Session.ID)
+		return nil
 	})
 	switch {
 	case err != nil:
@@ -79,11 +74,7 @@ func moveSession(ctx context.Context, t *tx, session permissions.AgentSession) e
 	if session.Version != 1 {
 		text, args = updateSession, append(movingFields(&session), session.ID, session.Version-1)
 	}
-	result, err := t.ExecContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	if n, _ := result.RowsAffected(); n == 0 {
+	if t.exec(ctx, text, args...) == 0 {
 		return fmt.Errorf("commit version %d of session %s: %w", session.Version, session.ID, agents.ErrStale)
 	}
 	return nil
@@ -98,27 +89,20 @@ const (
 )
 
 // writeTurns drops the turns that a summary replaces, then adds the new ones.
-func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
+func writeTurns(ctx context.Context, t *tx, c agents.Commit) {
 	id := c.Session.ID
 	if c.Drops > 0 {
-		if err := t.exec(ctx, dropTurns, micros(c.Session.ChangedAt), id, c.Drops); err != nil {
-			return err
-		}
+		t.exec(ctx, dropTurns, micros(c.Session.ChangedAt), id, c.Drops)
 	}
 	if len(c.Turns) == 0 {
-		return nil
+		return
 	}
 	last := int64(0)
-	if err := t.returning(ctx, countTurn, len(c.Turns), id).Scan(&last); err != nil {
-		return err
-	}
+	t.returning(ctx, &last, countTurn, len(c.Turns), id)
 	for i, turn := range c.Turns {
 		seq := last - int64(len(c.Turns)-1-i)
-		if err := t.exec(ctx, insertTurn, id, seq, instant{&turn.At}, raw{&turn.Content}); err != nil {
-			return err
-		}
+		t.exec(ctx, insertTurn, id, seq, instant{&turn.At}, raw{&turn.Content})
 	}
-	return nil
 }
 
 const executionColumns = `session, step, call, tool, arguments, began_at, ended_at, success, exit_code, error, affected_path`
@@ -142,11 +126,11 @@ const (
 )
 
 // finished records the end of a call, once: a finished row may be written again.
-func (s *Store) finished(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) error {
+func (s *Store) finished(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) {
 	if e.Ended.IsZero() || !before.IsZero() {
-		return nil
+		return
 	}
-	return s.append(ctx, t, permissions.Record{
+	s.append(ctx, t, permissions.Record{
 		Type: permissions.ToolFinished, At: e.Ended, Actor: of.Caller().Name, Detail: map[string]string{
 			"session": string(of.ID), "person": of.Person, "agent": of.Agent, "execution": strconv.FormatInt(e.ID, 10),
 			"tool": e.Tool, "success": strconv.FormatBool(e.Success), "affected_path": e.AffectedPath,
@@ -161,20 +145,14 @@ func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) err
 		e.Session = c.Session.ID
 		var before time.Time
 		err := t.QueryRowContext(ctx, readCallEnded, e.Session, e.Step, e.Call).Scan(instant{&before})
-		if err == nil || errors.Is(err, sql.ErrNoRows) {
-			err = t.returning(ctx, writeExecution+returnID, executionFields(&e)...).Scan(&e.ID)
-		}
-		if err == nil {
-			err = s.finished(ctx, t, c.Session, e, before)
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
+		t.returning(ctx, &e.ID, writeExecution+returnID, executionFields(&e)...)
+		s.finished(ctx, t, c.Session, e, before)
 	}
 	for _, a := range c.Artifacts {
-		if err := t.exec(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, raw{&a.Content}); err != nil {
-			return err
-		}
+		t.exec(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, raw{&a.Content})
 	}
 	return nil
 }
@@ -192,15 +170,17 @@ func timetableFields(tt *agents.Timetable) []any {
 	return []any{&tt.Agent, instant{&tt.Next}, &tt.Asked}
 }
 
+var timetableGate = gate[agents.Timetable]{
+	table: "timetables", fields: timetableFields, sealed: timetableFields,
+	name: func(tt agents.Timetable) string { return "timetable of " + tt.Agent },
+}
+
 // Timetable is when a scheduled agent runs, if it was set. A row whose seal does not hold counts as none, and is logged.
 func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetable, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
-		all, err := collect(ctx, from, "", rowOf(timetableFields), readTimetable, agent)
-		for _, r := range all {
-			if tt, found = r.row, s.seals.holds(r.mac, "timetables", timetableFields(&r.row)...); !found {
-				tt = agents.Timetable{}
-				s.logUnsealed("timetable of " + agent)
-			}
+		all, err := sealed(ctx, s, from, timetableGate, readTimetable, agent)
+		for _, tt = range all {
+			found = true
 		}
 		return err
 	})
@@ -209,5 +189,5 @@ func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetabl
 
 // SetTimetable replaces the timetable of a scheduled agent.
 func (s *Store) SetTimetable(ctx context.Context, tt agents.Timetable) error {
-	return s.execute(ctx, writeTimetable, append(timetableFields(&tt), s.seals.seal("timetables", timetableFields(&tt)...))...)
+	return s.execute(ctx, writeTimetable, timetableGate.args(s.seals, tt)...)
 }

@@ -332,19 +332,18 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 			return c.differs(name)
 		}
 	}
-	timetables, failed := collect(ctx, from, "", rowOf(timetableFields), readTimetables)
-	for _, r := range timetables {
-		if !seals.holds(r.mac, "timetables", timetableFields(&r.row)...) {
-			return unsealed("timetable of " + r.row.Agent)
+	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables), allHold(ctx, from, seals, copyGate, readPendingCopies))
+}
+
+// allHold returns an error if the seal of a row that a query finds does not hold.
+func allHold[T any](ctx context.Context, from source, seals *sealer, g gate[T], text string) error {
+	found, err := collect(ctx, from, "", g.rowFields, text)
+	for _, r := range found {
+		if !g.holds(seals, r) {
+			return unsealed(g.name(r.row))
 		}
 	}
-	copies, unread := collect(ctx, from, "", rowOf(copyFields), readPendingCopies)
-	for _, r := range copies {
-		if !seals.holds(r.mac, "copies", copySealed(&r.row)...) {
-			return unsealed(copyName(r.row))
-		}
-	}
-	return cmp.Or(err, failed, unread)
+	return err
 }
 
 // compareOpen checks the seals of the open rows of a table, if there is a key, and compares them with their entries.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -24,32 +23,29 @@ func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([
 
 // copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows.
 func (s *Store) copies(ctx context.Context, from source, what, text string, args ...any) ([]permissions.Copy, error) {
-	found, err := collectReadable(ctx, s, from, what, rowOf(copyFields), text, args...)
+	found, err := collectReadable(ctx, s, from, what, copyGate.rowFields, text, args...)
 	all := make([]permissions.Copy, len(found))
 	for i, r := range found {
 		all[i] = r.row
-		if c := &all[i]; !s.seals.holds(r.mac, "copies", copySealed(c)...) {
-			s.logUnsealed(copyName(*c))
+		if c := &all[i]; !copyGate.holds(s.seals, r) {
+			s.logUnsealed(copyGate.name(r.row))
 			c.Ref, c.Shown, c.SentAt, c.Dated = "", 0, time.Time{}, time.Time{}
 		}
 	}
 	return all, err
 }
 
-func copyName(c permissions.Copy) string {
-	return strings.TrimSpace("copy of request " + string(c.Request) + " for " + c.Person + " by " + c.Connector + " " + c.Group)
-}
-
-// copySealed are the sealed values: which message a copy is, and since when somebody can have answered it.
-func copySealed(c *permissions.Copy) []any {
-	return []any{
-		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.Since}, instant{&c.SentAt}, instant{&c.Dated},
-	}
-}
-
-// copyArgs are the values of a row: its columns and its seal.
-func (s *Store) copyArgs(c permissions.Copy) []any {
-	return append(copyFields(&c), s.seals.seal("copies", copySealed(&c)...))
+// copyGate seals which message a copy is, and since when somebody can have answered it.
+var copyGate = gate[permissions.Copy]{
+	table: "copies", fields: copyFields,
+	sealed: func(c *permissions.Copy) []any {
+		return []any{
+			&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, instant{&c.Since}, instant{&c.SentAt}, instant{&c.Dated},
+		}
+	},
+	name: func(c permissions.Copy) string {
+		return strings.TrimSpace("copy of request " + string(c.Request) + " for " + c.Person + " by " + c.Connector + " " + c.Group)
+	},
 }
 
 func copyFields(c *permissions.Copy) []any {
@@ -66,7 +62,7 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 // StaleCopies implements [engine.Store].
 func (s *Store) StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error) {
 	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.ID, error) {
-		return collect(ctx, from, "a request", idField, readLagging, number, connector, limit)
+		return collect(ctx, from, "a request", value[permissions.ID], readLagging, number, connector, limit)
 	})
 }
 
@@ -107,17 +103,12 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 			if one.Dated.IsZero() { // pressed before the channel reported its time
 				one.Dated = c.Dated
 			}
-			if err := s.putCopy(ctx, t, one); err != nil {
-				return err
-			}
-			if !first {
-				continue
-			}
-			if err := s.append(ctx, t, permissions.Record{
-				Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
-				Detail: map[string]string{"to": one.Person},
-			}); err != nil {
-				return err
+			t.fail(s.putCopy(ctx, t, one))
+			if first {
+				s.append(ctx, t, permissions.Record{
+					Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
+					Detail: map[string]string{"to": one.Person},
+				})
 			}
 		}
 		return nil
@@ -139,7 +130,7 @@ func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
 		for _, was := range all {
 			if was.Ref == "" && err == nil {
 				was.Ref = c.Ref
-				err = s.nameCopy(ctx, t, was, nameCopy)
+				s.nameCopy(ctx, t, was, nameCopy)
 			}
 		}
 		return err
@@ -147,8 +138,8 @@ func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
 }
 
 // nameCopy writes a copy's ref with a statement like [nameCopy].
-func (s *Store) nameCopy(ctx context.Context, t *tx, c permissions.Copy, text string) error {
-	return t.exec(ctx, text, c.Ref, s.seals.seal("copies", copySealed(&c)...), c.Request, c.Person, c.Connector, c.Group)
+func (s *Store) nameCopy(ctx context.Context, t *tx, c permissions.Copy, text string) {
+	t.exec(ctx, text, c.Ref, copyGate.mac(s.seals, c), c.Request, c.Person, c.Connector, c.Group)
 }
 
 // MarkFailed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
@@ -167,9 +158,7 @@ func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 				continue
 			}
 			one.Failed = c.Failed
-			if err := s.putCopy(ctx, t, one); err != nil {
-				return err
-			}
+			t.fail(s.putCopy(ctx, t, one))
 		}
 		return nil
 	})
@@ -192,10 +181,9 @@ func (s *Store) putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	if number, err := position(ctx, t, c.Request); err != nil || number == 0 {
 		return err
 	}
-	if err := t.exec(ctx, upsertCopy, s.copyArgs(c)...); err != nil {
-		return err
-	}
-	return t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
+	t.exec(ctx, upsertCopy, copyGate.args(s.seals, c)...)
+	t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
+	return nil
 }
 
 const addCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO NOTHING`
@@ -219,15 +207,8 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 					c.Ref, c.Button, c.Since, c.Failed = all[0].Ref, all[0].Button, all[0].Since, all[0].Failed
 				}
 			}
-			result, err := t.ExecContext(ctx, addCopy, s.copyArgs(c)...)
-			if err != nil {
-				return err
-			}
-			if n, _ := result.RowsAffected(); n == 0 {
-				continue
-			}
-			if err := t.exec(ctx, noteShownOne, int64(nothingShown), c.Request); err != nil {
-				return err
+			if t.exec(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {
+				t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
 			}
 		}
 		return nil
@@ -243,11 +224,9 @@ const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND num
 // RequestsWithoutCopies implements [engine.Store].
 func (s *Store) RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error) {
 	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.ID, error) {
-		return collect(ctx, from, "a request", idField, readUnaddressed, number, limit)
+		return collect(ctx, from, "a request", value[permissions.ID], readUnaddressed, number, limit)
 	})
 }
-
-func idField(id *permissions.ID) []any { return []any{id} }
 
 const (
 	// SentAt stays: it records that the person saw the request once.
@@ -284,57 +263,37 @@ const (
 )
 
 // ShowAgain implements [engine.Store].
-func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if were, err = s.copies(ctx, t, "a copy", readLive, connector); err != nil {
-			return err
-		}
+func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) ([]permissions.Copy, error) {
+		were, err := s.copies(ctx, t, "a copy", readLive, connector)
+		t.fail(err)
 		if anew {
-			err = s.forget(ctx, t, were)
+			s.forget(ctx, t, were)
 		} else {
-			err = t.exec(ctx, againPending, connector)
+			t.exec(ctx, againPending, connector)
 		}
-		if err != nil {
-			return err
-		}
-		return t.exec(ctx, notePending, int64(nothingShown), connector)
+		t.exec(ctx, notePending, int64(nothingShown), connector)
+		return were, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return were, nil
 }
 
 // forget makes copies be sent again.
-func (s *Store) forget(ctx context.Context, t *tx, copies []permissions.Copy) error {
+func (s *Store) forget(ctx context.Context, t *tx, copies []permissions.Copy) {
 	for _, c := range copies {
 		c.Ref = ""
-		if err := s.nameCopy(ctx, t, c, forgetCopy); err != nil {
-			return err
-		}
+		s.nameCopy(ctx, t, c, forgetCopy)
 	}
-	return nil
 }
 
 // ForgetCopies implements [engine.Store].
 func (s *Store) ForgetCopies(ctx context.Context, connector string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		live, err := s.copies(ctx, t, "a copy", readLive, connector)
-		if err := cmp.Or(err, s.forget(ctx, t, live)); err != nil {
-			return err
-		}
-		for _, step := range []struct {
-			text string
-			args []any
-		}{
-			{notePending, []any{int64(nothingShown), connector}},
-			{forgetSettled, []any{connector}},
-			{noteSettled, []any{int64(nothingShown), connector}},
-		} {
-			if err := t.exec(ctx, step.text, step.args...); err != nil {
-				return err
-			}
-		}
+		t.fail(err)
+		s.forget(ctx, t, live)
+		t.exec(ctx, notePending, int64(nothingShown), connector)
+		t.exec(ctx, forgetSettled, connector)
+		t.exec(ctx, noteSettled, int64(nothingShown), connector)
 		return nil
 	})
 }
@@ -353,8 +312,7 @@ const readPlaces = `SELECT DISTINCT place FROM requests WHERE state = 'pending' 
 
 // Groups lists the groups in which a pending request is shown.
 func (s *Store) Groups(ctx context.Context) ([]string, error) {
-	field := func(place *string) []any { return []any{place} }
-	return gather(ctx, s, "a place", field, readPlaces)
+	return gather(ctx, s, "a place", value[string], readPlaces)
 }
 
 const (
@@ -366,20 +324,15 @@ const (
 
 // RenameGroup records, with an audit entry, that a group has another name now, and reports whether that is new.
 func (s *Store) RenameGroup(ctx context.Context, m permissions.GroupRename, via string) (news bool, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		result, err := t.ExecContext(ctx, writeMoved, m.Was, m.Now)
-		if err != nil {
-			return err
+	return writing(ctx, s, func(ctx context.Context, t *tx) (bool, error) {
+		if t.exec(ctx, writeMoved, m.Was, m.Now) == 0 {
+			return false, nil
 		}
-		n, _ := result.RowsAffected() // SQLite always reports it
-		if news = n > 0; !news {
-			return nil
-		}
-		return s.append(ctx, t, permissions.Record{
+		s.append(ctx, t, permissions.Record{
 			Type: permissions.GroupRenamed, At: m.At, Via: via, Detail: map[string]string{"was": m.Was, "now": m.Now},
 		})
+		return true, nil
 	})
-	return news, err
 }
 
 // GroupRenames lists the groups that have another name now. Their times are in the audit.

@@ -155,9 +155,9 @@ const noticeValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13`
 const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES (` + noticeValues + `) ` +
 	`ON CONFLICT (person, place) WHERE about = 'waiting' DO UPDATE SET urgent = notices.urgent OR excluded.urgent`
 
-func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
+func insertNotice(ctx context.Context, t *tx, n permissions.Notice) {
 	n.ID = permissions.NewID(n.CreatedAt)
-	return t.exec(ctx, addNotice, noticeFields(&n)...)
+	t.exec(ctx, addNotice, noticeFields(&n)...)
 }
 
 const (
@@ -172,18 +172,17 @@ const (
 func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if n.About != permissions.AboutSays {
-			if err := t.exec(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session); err != nil {
-				return err
-			}
+			t.exec(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session)
 		}
-		waiting := 0
-		if err := t.QueryRowContext(ctx, countTold, n.By).Scan(&waiting); err != nil {
+		waiting, err := count(ctx, t, countTold, n.By)
+		if err != nil {
 			return err
 		}
 		if waiting >= most {
 			return permissions.TooMuchTold(toldAgain)
 		}
-		return insertNotice(ctx, t, n)
+		insertNotice(ctx, t, n)
+		return nil
 	})
 }
 

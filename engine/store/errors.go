@@ -48,6 +48,14 @@ func unreadable(what string, err error) error {
 	return damaged(what, err)
 }
 
+// orNone is err, unless that says that there is no row.
+func orNone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
 // broke reports whether err came from the database and is no refusal.
 func broke(err error) bool {
 	var failed sqlite3.Error

@@ -54,10 +54,7 @@ func TestFaults(t *testing.T) {
 			return func() { exec(t, s.writer, "PRAGMA query_only = off") }
 		}, []string{"cannot be written", "writable for the daemon's account"}, true},
 		{"D10/locked", func(t *testing.T, s *Store) func() {
-			other, err := connect(s.path, time.Second, 1, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			other := connect(s.path, time.Second, 1, "")
 			exec(t, other, "BEGIN EXCLUSIVE")
 			return func() {
 				exec(t, other, "ROLLBACK")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,35 +48,35 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 }
 
 // closeAgain closes open rows that an older state reopened, by each of the comparisons.
-func (s *Store) closeAgain(ctx context.Context, t *tx, said ...*comparison) (err error) {
+func (s *Store) closeAgain(ctx context.Context, t *tx, said ...*comparison) {
 	for _, c := range said {
-		if c != nil && err == nil {
-			err = s.closeAfter(ctx, t, c)
+		if c != nil {
+			s.closeAfter(ctx, t, c)
 		}
 	}
-	return err
 }
 
-func (s *Store) closeAfter(ctx context.Context, t *tx, c *comparison) error {
-	err := errors.Join(closeAgain(ctx, s, t, c, grantGate), closeAgain(ctx, s, t, c, tokenGate), closeAgain(ctx, s, t, c, pairingGate))
+func (s *Store) closeAfter(ctx context.Context, t *tx, c *comparison) {
+	closeAgain(ctx, s, t, c, grantGate)
+	closeAgain(ctx, s, t, c, tokenGate)
+	closeAgain(ctx, s, t, c, pairingGate)
 	was := t.stopped
 	if by := c.stoppedBy(); by != "" {
-		err = errors.Join(err, s.hold(ctx, t, by, "", s.now()))
+		s.hold(ctx, t, by, "", s.now())
 	}
 	if t.stopped != was {
 		s.log.Error("stop removed behind daycared's back: restored", "by", t.stopped)
 	}
-	return errors.Join(err, s.changeShut(ctx, t, func() error {
+	s.changeShut(ctx, t, func() {
 		is, err := readShut(ctx, t)
-		return errors.Join(err, s.restoreShut(ctx, t, c.missingShuts(is), is))
-	}))
+		t.fail(err)
+		s.restoreShut(ctx, t, c.missingShuts(is), is)
+	})
 }
 
-func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T]) error {
+func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T]) {
 	rows, err := sealed(ctx, s, t, g, g.open)
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	for _, row := range rows {
 		of, key := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == g.table })], g.key(&row)
 		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{why: "its row was put back"}}
@@ -89,20 +88,17 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 			if g.table != "pairings" { // pairings are deleted when closed
 				key = append([]any{micros(r.At)}, key...)
 			}
-			_, err = t.ExecContext(ctx, g.close, key...)
+			t.exec(ctx, g.close, key...)
 		case suspended:
 			*g.since(&row) = r.At
 			r.Type, r.Detail["row"] = permissions.RowSuspended, g.name(row)
-			err = g.put(ctx, t, s.seals, row)
+			g.put(ctx, t, s.seals, row)
 		default:
 			continue
 		}
 		s.log.Error("old row put back behind daycared's back: ignored", "row", g.name(row))
-		if err := errors.Join(err, s.append(ctx, t, r)); err != nil {
-			return err
-		}
+		s.append(ctx, t, r)
 	}
-	return nil
 }
 
 // verdict reports what the entries say of an open row: whether it was closed or replaced, and whether a restore suspended it.

@@ -23,10 +23,6 @@ const addedGrantColumns = grantColumns + `, mac, ended_at`
 
 var addGrant = `INSERT INTO grants (` + addedGrantColumns + `) VALUES (` + parameters(addedGrantColumns) + `)`
 
-func (s *Store) insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
-	return t.exec(ctx, addGrant, append(grantGate.args(s.seals, g), 0)...)
-}
-
 const (
 	// A grant that was recorded as ended stays ended, even if the clock goes back.
 	readGrants = `SELECT ` + grantColumns + `, mac FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
@@ -101,16 +97,10 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 		if !grantGate.holds(s.seals, g) {
 			return permissions.UnknownGrant(id)
 		}
-		result, err := t.ExecContext(ctx, countUse, id, r.Caller.Name, micros(at))
-		if err != nil {
-			return err
-		}
-		if n, _ := result.RowsAffected(); n != 1 {
+		if t.exec(ctx, countUse, id, r.Caller.Name, micros(at)) != 1 {
 			return permissions.UnknownGrant(id)
 		}
-		if err := t.exec(ctx, addUse, id, r.Number); err != nil {
-			return err
-		}
+		t.exec(ctx, addUse, id, r.Number)
 	}
 	return nil
 }

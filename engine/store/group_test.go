@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,11 +51,36 @@ func (s *Store) exec(ctx context.Context, text string, fail error) error {
 		if _, err := t.ExecContext(ctx, text); err != nil {
 			return err
 		}
-		if err := s.append(ctx, t, permissions.Record{Type: "EXEC", Actor: text}); err != nil {
-			return err
-		}
+		s.append(ctx, t, permissions.Record{Type: "EXEC", Actor: text})
 		return fail
 	})
+}
+
+// TestNothingIsWrittenAfterAStatementThatFailed: SQLite may have rolled the transaction back with it, as OR ROLLBACK does here.
+// The write fails with the first error, although do returns none.
+func TestNothingIsWrittenAfterAStatementThatFailed(t *testing.T) {
+	s := newStore(t)
+	insert(t, s)
+	before := actors(t, s)
+	err := s.write(t.Context(), func(ctx context.Context, w *tx) error {
+		w.exec(ctx, "INSERT OR ROLLBACK INTO requests SELECT * FROM requests")
+		s.append(ctx, w, permissions.Record{Type: "EXEC", Actor: "what followed"})
+		w.change(ctx, "UPDATE meta SET strangers = 7")
+		w.returning(ctx, new(int64), "UPDATE meta SET strangers = 7 RETURNING strangers")
+		w.fail(errors.New("a later error"))
+		return nil
+	})
+	var failed sqlite3.Error
+	if !errors.As(err, &failed) || failed.Code != sqlite3.ErrConstraint {
+		t.Errorf("the write returned %v", err)
+	}
+	if after := actors(t, s); !slices.Equal(after, before) {
+		t.Errorf("the audit was %v and is %v", before, after)
+	}
+	strangers := 0
+	if err := s.readers.QueryRowContext(t.Context(), "SELECT strangers FROM meta").Scan(&strangers); err != nil || strangers != 0 {
+		t.Errorf("%d strangers, %v", strangers, err)
+	}
 }
 
 // actors are those in the audit, which must be valid.
@@ -225,9 +251,7 @@ func TestAWriteThatPanicsEndsAlone(t *testing.T) {
 			}
 		}()
 		return s.write(t.Context(), func(ctx context.Context, t *tx) error {
-			if err := s.append(ctx, t, permissions.Record{Type: "EXEC", Actor: "who panics"}); err != nil {
-				return err
-			}
+			s.append(ctx, t, permissions.Record{Type: "EXEC", Actor: "who panics"})
 			panic("a fault of ours")
 		})
 	}
@@ -282,9 +306,9 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 		lost := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
 		s.stale = true
 		return transact(ctx, conn, func() error {
-			err := s.append(ctx, lost, permissions.Record{Type: "LOST"})
+			s.append(ctx, lost, permissions.Record{Type: "LOST"})
 			s.tried = lost.head
-			return err
+			return lost.err
 		})
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -48,10 +47,9 @@ func (s *Store) prepare(ctx context.Context, t *tx) error {
 func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
-		if err := s.prepare(ctx, t); err != nil {
-			return err
-		}
-		return t.returning(ctx, beat).Scan(&written)
+		t.fail(s.prepare(ctx, t))
+		t.returning(ctx, &written, beat)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -82,7 +80,8 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 		if err := t.QueryRowContext(ctx, readPulse).Scan(lenientTime{&last}); err != nil || at.IsZero() {
 			return err
 		}
-		return t.exec(ctx, pulse, micros(at))
+		t.exec(ctx, pulse, micros(at))
+		return nil
 	})
 	return last, err
 }
@@ -136,14 +135,7 @@ func (s *Store) checkPaths() error {
 
 // Inspect reads all pages of a store that no daemon has open, without changing it. For a damaged one the error is an [Error].
 func Inspect(ctx context.Context, path string) (err error) {
-	settings := "immutable=1" // everything is in the file
-	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		settings = "_busy_timeout=5000" // the last writes are in its log
-	}
-	db, err := lookInto(path, settings)
-	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
-	}
+	db := lookInto(path, readOnlySettings(path))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	pages, failed := "", sqlite3.Error{}
 	err = db.QueryRowContext(ctx, checkPages).Scan(&pages)

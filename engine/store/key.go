@@ -229,10 +229,7 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 // CheckKey checks, without changing anything, that the next start will find the store's audit key. If not, the error is
 // an [Error]. A store that it cannot read is left to [Inspect].
 func CheckKey(ctx context.Context, o Options) (err error) {
-	db, err := lookInto(o.Path, readOnlySettings(o.Path))
-	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
-	}
+	db := lookInto(o.Path, readOnlySettings(o.Path))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	i, unread := readIdentity(ctx, db)
 	file := o.keyFile()
@@ -276,20 +273,14 @@ const (
 )
 
 // sealAll seals the rows of a store from before the key, and its audit so far in one entry.
-func (s *Store) sealAll(ctx context.Context, t *tx) error {
-	requests, err := s.resealRequests(ctx, t, 0)
-	if err != nil {
-		return err
-	}
+func (s *Store) sealAll(ctx context.Context, t *tx) {
+	requests := s.resealRequests(ctx, t, 0)
 	detail := map[string]string{keyID: s.seals.id, "requests": strconv.FormatInt(requests, 10)}
-	if err := s.sealMore(ctx, t, 0, false, detail); err != nil {
-		return err
+	s.sealMore(ctx, t, 0, false, detail)
+	n := s.resealGates(ctx, t, time.Time{}, detail)
+	if t.err == nil {
+		s.log.Info("store sealed with its audit key", "key", s.seals.id, "requests", requests, "grants", n.grants, "tokens", n.tokens,
+			"pairings", n.pairings)
 	}
-	n, err := s.resealGates(ctx, t, time.Time{}, detail)
-	if err != nil {
-		return err
-	}
-	s.log.Info("store sealed with its audit key", "key", s.seals.id, "requests", requests, "grants", n.grants, "tokens", n.tokens,
-		"pairings", n.pairings)
-	return s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
+	s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }

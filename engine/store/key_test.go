@@ -158,10 +158,7 @@ func TestASealingThatWasKilled(t *testing.T) {
 	}
 	path = filepath.Join(t.TempDir(), "daycared.db")
 	beforeSeals(t, path)
-	w, err := connect(path, time.Second, 1, "_journal_mode=WAL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := connect(path, time.Second, 1, "_journal_mode=WAL")
 	half := &Store{path: path, writer: w, log: options(path).Log}
 	if err := errors.Join(half.migrate(t.Context(), steps), w.Close()); err != nil {
 		t.Fatal(err)
@@ -335,12 +332,9 @@ func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
 		}
 	}
 	writing := filepath.Join(folder, "daycared-20261122T173001Z.db")
-	db, err := lookInto(s.path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := lookInto(s.path, "")
 	defer func() { _ = db.Close() }()
-	err = copyInto(t.Context(), db, s.path, writing, func(draft string) error {
+	err := copyInto(t.Context(), db, s.path, writing, func(draft string) error {
 		if _, err := Backup(t.Context(), options(s.path), filepath.Join(folder, "second.db")); err != nil {
 			t.Error(err)
 		}

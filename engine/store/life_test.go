@@ -288,9 +288,7 @@ func TestSameLife(t *testing.T) {
 		if err := create(path); err != nil {
 			t.Fatal(err)
 		}
-		if old.writer, err = connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
-			t.Fatal(err)
-		}
+		old.writer = connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
 		if err := old.migrate(t.Context(), fstest.MapFS{"00001_requests.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}

@@ -258,10 +258,7 @@ func TestACrashAtTheBeginningOfALife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reader, err := lookInto(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		reader := lookInto(path, "")
 		tx, err := reader.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 
@@ -46,7 +45,8 @@ func (s *Store) AddMessage(ctx context.Context, m permissions.Message, most int)
 		} else {
 			m.Text = ""
 		}
-		return t.exec(ctx, addMessage, messageFields(&m)...)
+		t.exec(ctx, addMessage, messageFields(&m)...)
+		return nil
 	})
 }
 
@@ -90,13 +90,7 @@ func (s *Store) SetForeground(ctx context.Context, b permissions.Binding) error 
 
 // readText reads one text, empty if there is no row.
 func (s *Store) readText(ctx context.Context, query string, args ...any) (word string, err error) {
-	err = s.read(ctx, func(from source) error {
-		err := from.QueryRowContext(ctx, query, args...).Scan(&word)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
+	err = s.read(ctx, func(from source) error { return orNone(from.QueryRowContext(ctx, query, args...).Scan(&word)) })
 	return word, err
 }
 
@@ -158,7 +152,8 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if waiting >= most {
 			return permissions.InboxFull(session.row.Agent)
 		}
-		return t.exec(ctx, insertPost, postFields(&p)...)
+		t.exec(ctx, insertPost, postFields(&p)...)
+		return nil
 	})
 }
 
@@ -202,7 +197,8 @@ func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage,
 		if waiting >= most {
 			return permissions.OutboxFull(retryUnsaid)
 		}
-		return t.exec(ctx, addUtterance, utteranceFields(&u)...)
+		t.exec(ctx, addUtterance, utteranceFields(&u)...)
+		return nil
 	})
 }
 
@@ -239,21 +235,16 @@ func (s *Store) MarkAgentMessageSent(ctx context.Context, u permissions.AgentMes
 		if done {
 			note = noteDone
 		}
-		if err := t.exec(ctx, note, u.Sent, u.Number); err != nil {
-			return err
-		}
+		t.exec(ctx, note, u.Sent, u.Number)
 		if done {
-			if err := t.exec(ctx, trimSaid, u.Bond.Agent, keptOfAgent); err != nil {
-				return err
-			}
+			t.exec(ctx, trimSaid, u.Bond.Agent, keptOfAgent)
 		}
 		if ref == "" {
 			return nil
 		}
-		if err := t.exec(ctx, writeAuthor, u.Bond.Via, ref, u.Bond.Agent, micros(at)); err != nil {
-			return err
-		}
-		return t.exec(ctx, trimAuthors, u.Bond.Agent, keptOfAgent)
+		t.exec(ctx, writeAuthor, u.Bond.Via, ref, u.Bond.Agent, micros(at))
+		t.exec(ctx, trimAuthors, u.Bond.Agent, keptOfAgent)
+		return nil
 	})
 }
 
@@ -268,6 +259,5 @@ const readAllPending = `SELECT number FROM requests WHERE state = 'pending'`
 
 // PendingNumbers returns the number of every pending request.
 func (s *Store) PendingNumbers(ctx context.Context) ([]int64, error) {
-	field := func(n *int64) []any { return []any{n} }
-	return gather(ctx, s, "a request", field, readAllPending)
+	return gather(ctx, s, "a request", value[int64], readAllPending)
 }

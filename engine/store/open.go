@@ -69,12 +69,8 @@ func connected(o Options, path string) (*Store, error) {
 		lowPriorityWait: max(0, cmp.Or(o.LowPriorityWait, defaultLowPriorityWait)),
 	}
 	busy := cmp.Or(o.Busy, defaultBusyTimeout)
-	if s.writer, err = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
-		return nil, err
-	}
-	if s.readers, err = connect(path, busy, readers, "_query_only=on"); err != nil {
-		return nil, errors.Join(err, s.writer.Close())
-	}
+	s.writer = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
+	s.readers = connect(path, busy, readers, "_query_only=on")
 	return s, nil
 }
 
@@ -105,20 +101,25 @@ func create(path string) error {
 	return nil
 }
 
-// connect makes a pool of at most n connections. None is opened yet.
-func connect(path string, busy time.Duration, n int, settings string) (*sql.DB, error) {
-	name := url.URL{
-		Scheme: "file", Path: path,
-		RawQuery: "mode=rw&_foreign_keys=on&_stmt_cache_size=64&_busy_timeout=" +
-			strconv.FormatInt(busy.Milliseconds(), 10) + "&" + settings,
-	}
+// connect makes the pool of at most n connections of a store that is in use.
+func connect(path string, busy time.Duration, n int, settings string) *sql.DB {
+	return pool(path, n, "mode=rw&_foreign_keys=on&_stmt_cache_size=64&_busy_timeout="+
+		strconv.FormatInt(busy.Milliseconds(), 10)+"&"+settings)
+}
+
+// lookInto makes a pool of one connection that only reads.
+func lookInto(path, settings string) *sql.DB { return pool(path, 1, "mode=ro&"+settings) }
+
+// pool makes a pool of at most n connections to a file. None is opened yet, so nothing fails.
+func pool(path string, n int, settings string) *sql.DB {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: settings}
 	db, err := sql.Open("sqlite3", name.String())
 	if err != nil {
-		return nil, err
+		panic(err) // only without the driver
 	}
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
-	return db, nil
+	return db
 }
 
 // begin checks the file, migrates it, and reads what is kept in memory.

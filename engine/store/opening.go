@@ -38,9 +38,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 			return err
 		}
 		if stale != 0 {
-			if err := t.exec(ctx, releaseKey, stale); err != nil {
-				return err
-			}
+			t.exec(ctx, releaseKey, stale)
 		}
 		r, err = s.insert(ctx, t, fresh.after(found))
 		created = true
@@ -108,31 +106,23 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		return r, damaged("the number of the newest request", fmt.Errorf("%d", r.Number-1))
 	}
 	args[len(args)-numberFromEnd], args[len(args)-macFromEnd] = r.Number, s.seals.request(&r)
-	if err := t.exec(ctx, insertRequest, args...); err != nil {
-		return r, err
-	}
+	t.exec(ctx, insertRequest, args...)
 	t.newest = r.Number
 	for _, c := range row.copies {
 		c.Request = r.ID
-		if err := t.exec(ctx, insertCopy, s.copyArgs(c)...); err != nil {
-			return r, err
-		}
+		t.exec(ctx, insertCopy, copyGate.args(s.seals, c)...)
 	}
 	if r.State == permissions.Approved {
 		if err := s.useGrants(ctx, t, r, r.CreatedAt); err != nil {
 			return r, err
 		}
 	}
-	if err := s.append(ctx, t, permissions.Opened(r)...); err != nil {
-		return r, err
-	}
+	s.append(ctx, t, permissions.Opened(r)...)
 	if r.State == permissions.Pending {
 		t.pending++
 		for _, record := range row.told {
 			record.Request = r.ID
-			if err := s.append(ctx, t, record); err != nil {
-				return r, err
-			}
+			s.append(ctx, t, record)
 		}
 	}
 	t.rows.keep(r)

@@ -16,8 +16,6 @@ func pairingFields(p *permissions.Pairing) []any {
 }
 
 const (
-	readPairings = `SELECT ` + pairingColumns + `, mac FROM pairings ORDER BY person, via`
-
 	readPairing = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE person = $1 AND via = $2`
 
 	readOwner = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE via = $1 AND address = $2`
@@ -33,7 +31,7 @@ const (
 // Pairings lists every pairing, by person.
 func (s *Store) Pairings(ctx context.Context) ([]permissions.Pairing, error) {
 	return reading(ctx, s, func(from source) ([]permissions.Pairing, error) {
-		return sealed(ctx, s, from, pairingGate, readPairings)
+		return sealed(ctx, s, from, pairingGate, pairingGate.open)
 	})
 }
 
@@ -41,32 +39,25 @@ func (s *Store) Pairings(ctx context.Context) ([]permissions.Pairing, error) {
 // [permissions.CodeNotYours]. The same pairing again only ends its suspension and that of its account.
 func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
-) (was permissions.Pairing, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+) (permissions.Pairing, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (was permissions.Pairing, err error) {
 		found, err := pairing(ctx, t, readOwner, p.Via, p.Address)
 		owner := found.row
 		switch {
 		case err != nil:
-			return err
+			return was, err
 		case owner.Person != "" && owner.Person != p.Person:
-			return permissions.OthersAccount(p.Address, owner.Person)
+			return was, permissions.OthersAccount(p.Address, owner.Person)
 		}
-		lifted, err := s.lift(ctx, t, p.Via, p.Address)
-		switch {
-		case err != nil:
-			return err
-		case owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero() &&
-			pairingGate.holds(s.seals, found):
-			was = owner
-			return nil
+		lifted := s.lift(ctx, t, p.Via, p.Address)
+		if owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero() && pairingGate.holds(s.seals, found) {
+			return owner, nil
 		}
 		if found, err = pairing(ctx, t, readPairing, p.Person, p.Via); err != nil {
-			return err
+			return was, err
 		}
 		was = found.row
-		if err := t.exec(ctx, writePairing, pairingGate.args(s.seals, p)...); err != nil {
-			return err
-		}
+		t.exec(ctx, writePairing, pairingGate.args(s.seals, p)...)
 		record := pairingRecord(permissions.Paired, p, by, via, p.PairedAt)
 		if was.Address != "" && was.Address != p.Address {
 			record.Detail["was"] = was.Address
@@ -74,36 +65,27 @@ func (s *Store) Pair(
 		if lifted {
 			record.Detail["suspension"] = "ended"
 		}
-		return s.append(ctx, t, record)
+		s.append(ctx, t, record)
+		return was, nil
 	})
-	if err != nil {
-		return permissions.Pairing{}, err
-	}
-	return was, nil
 }
 
 // Unpair removes and returns a person's account in a channel, or refuses with [permissions.CodeUnknown].
 func (s *Store) Unpair(
 	ctx context.Context, person, channel, by, via string, at time.Time,
-) (was permissions.Pairing, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		found, err := pairing(ctx, t, readPairing, person, channel)
+) (permissions.Pairing, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Pairing, error) {
+		was, err := pairing(ctx, t, readPairing, person, channel)
+		if err == nil && was.row.Person == "" {
+			err = permissions.NoPairing(person, channel)
+		}
 		if err != nil {
-			return err
+			return was.row, err
 		}
-		was = found.row
-		if was.Person == "" {
-			return permissions.NoPairing(person, channel)
-		}
-		if err := t.change(ctx, deletePairing, person, channel); err != nil {
-			return err
-		}
-		return s.append(ctx, t, pairingRecord(permissions.Unpaired, was, by, via, at))
+		t.change(ctx, deletePairing, person, channel)
+		s.append(ctx, t, pairingRecord(permissions.Unpaired, was.row, by, via, at))
+		return was.row, nil
 	})
-	if err != nil {
-		return permissions.Pairing{}, err
-	}
-	return was, nil
 }
 
 // pairing reads one pairing without checking its seal; the zero value if there is none.

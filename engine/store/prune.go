@@ -41,7 +41,7 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		{keep.Requests, s.audited(pruneRequests, now)},
 		{keep.Requests, sort(deleteNotices)},
 		{keep.Requests, s.audited(sort(deleteTokens), now)},
-		{permissions.UnknownSendersEvery, pruneUnknownSenders},
+		{permissions.UnknownSendersEvery, sort(deleteUnknownSenders)},
 		{keep.Audit, func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 			return s.pruneAudit(ctx, t, before, now, limit)
 		}},
@@ -72,7 +72,7 @@ func (s *Store) audited(prune pruner, now time.Time) pruner {
 	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 		n, err := prune(ctx, t, before, limit)
 		if err == nil && n > 0 {
-			err = s.append(ctx, t, permissions.Record{Type: permissions.RowsPruned, At: now, Detail: map[string]string{
+			s.append(ctx, t, permissions.Record{Type: permissions.RowsPruned, At: now, Detail: map[string]string{
 				prunedBefore: before.UTC().Format(time.RFC3339Nano), howMany: strconv.Itoa(n),
 			}})
 		}
@@ -88,13 +88,21 @@ const (
 	// A grant may have any number of uses, so they are deleted first, at most limit at a time.
 	deleteUsesOf = `DELETE FROM uses WHERE (granted, request) IN (SELECT uses.granted, uses.request ` +
 		`FROM json_each($1) AS old JOIN grants ON grants.request = old.value JOIN uses ON uses.granted = grants.id LIMIT 0 + $2)`
-
-	deleteUses     = `DELETE FROM uses WHERE request IN (SELECT value FROM json_each($1))`
-	deleteGrants   = `DELETE FROM grants WHERE request IN (SELECT value FROM json_each($1))`
-	deleteVotesOf  = `DELETE FROM votes WHERE request IN (SELECT value FROM json_each($1))`
-	deleteCopies   = `DELETE FROM copies WHERE request IN (SELECT value FROM json_each($1))`
-	deleteRequests = `DELETE FROM requests WHERE number IN (SELECT value FROM json_each($1))`
 )
+
+var (
+	deleteUses     = deleteListed("uses", "request")
+	deleteGrants   = deleteListed("grants", "request")
+	deleteVotesOf  = deleteListed("votes", "request")
+	deleteCopies   = deleteListed("copies", "request")
+	deleteRequests = deleteListed("requests", "number")
+	deleteSessions = deleteListed("sessions", "id")
+)
+
+// deleteListed deletes the rows whose column is in a list.
+func deleteListed(table, column string) string {
+	return `DELETE FROM ` + table + ` WHERE ` + column + ` IN (SELECT value FROM json_each($1))`
+}
 
 func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 	type row struct {
@@ -113,62 +121,40 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 		t.rows.drop(r.id)
 	}
 	byNumber, byID := list[int64]{&numbers}, list[permissions.ID]{&ids}
-	result, err := t.ExecContext(ctx, deleteUsesOf, byID, limit)
-	if err != nil {
-		return 0, err
-	}
-	if n, _ := result.RowsAffected(); n == int64(limit) {
+	if t.exec(ctx, deleteUsesOf, byID, limit) == int64(limit) {
 		return limit, nil
 	}
-	for _, step := range []struct {
-		text string
-		arg  any
-	}{
-		{deleteUses, byNumber}, {deleteGrants, byID}, {deleteVotesOf, byID}, {deleteCopies, byID},
-		{deleteRequests, byNumber},
-	} {
-		if err := t.exec(ctx, step.text, step.arg); err != nil {
-			return 0, err
-		}
-	}
+	t.exec(ctx, deleteUses, byNumber)
+	t.exec(ctx, deleteGrants, byID)
+	t.exec(ctx, deleteVotesOf, byID)
+	t.exec(ctx, deleteCopies, byID)
+	t.exec(ctx, deleteRequests, byNumber)
 	return len(old), nil
 }
 
-const (
-	deleteNotices = `DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE created_at < $1 LIMIT 0 + $2)`
-
-	deleteUnheard = `DELETE FROM messages WHERE number IN ` +
-		`(SELECT number FROM messages WHERE heard_at = 0 AND created_at < $1 LIMIT 0 + $2)`
-
-	deleteHeard = `DELETE FROM messages WHERE number IN ` +
-		`(SELECT number FROM messages WHERE heard_at > 0 AND created_at < $1 LIMIT 0 + $2)`
-
-	deleteUnsaid = `DELETE FROM utterances WHERE number IN ` +
-		`(SELECT number FROM utterances WHERE NOT done AND created_at < $1 LIMIT 0 + $2)`
-
-	deleteSaid = `DELETE FROM utterances WHERE number IN ` +
-		`(SELECT number FROM utterances WHERE done AND created_at < $1 LIMIT 0 + $2)`
-
-	deleteAuthors = `DELETE FROM authors WHERE number IN (SELECT number FROM authors WHERE sent_at < $1 LIMIT 0 + $2)`
-
-	deleteTokens = `DELETE FROM tokens WHERE id IN (SELECT id FROM tokens WHERE revoked_at > 0 AND revoked_at < $1 ` +
-		`OR expires_at > 0 AND expires_at < $1 LIMIT 0 + $2)`
+var (
+	deleteNotices        = deleteSome("notices", "id", "created_at < $1")
+	deleteUnheard        = deleteSome("messages", "number", "heard_at = 0 AND created_at < $1")
+	deleteHeard          = deleteSome("messages", "number", "heard_at > 0 AND created_at < $1")
+	deleteUnsaid         = deleteSome("utterances", "number", "NOT done AND created_at < $1")
+	deleteSaid           = deleteSome("utterances", "number", "done AND created_at < $1")
+	deleteAuthors        = deleteSome("authors", "number", "sent_at < $1")
+	deleteTokens         = deleteSome("tokens", "id", "revoked_at > 0 AND revoked_at < $1 OR expires_at > 0 AND expires_at < $1")
+	deleteDropped        = deleteSome("turns", "number", "dropped_at > 0 AND dropped_at < $1")
+	deleteTaken          = deleteSome("posts", "number", "taken_at > 0 AND taken_at < $1")
+	deleteUnknownSenders = deleteSome("strangers", "n", "told_at > 0 AND told_at <= $1")
 )
+
+// deleteSome deletes at most $2 of the rows that match a condition.
+func deleteSome(table, key, condition string) string {
+	return `DELETE FROM ` + table + ` WHERE ` + key + ` IN (SELECT ` + key + ` FROM ` + table + ` WHERE ` + condition + ` LIMIT 0 + $2)`
+}
 
 // sort is the pruner of one DELETE statement.
 func sort(text string) pruner {
 	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-		return deleteOld(ctx, t, text, before, limit)
+		return int(t.exec(ctx, text, micros(before), limit)), nil
 	}
-}
-
-func deleteOld(ctx context.Context, t *tx, text string, before time.Time, limit int) (int, error) {
-	result, err := t.ExecContext(ctx, text, micros(before), limit)
-	if err != nil {
-		return 0, err
-	}
-	n, _ := result.RowsAffected()
-	return int(n), nil
 }
 
 // Details of an AUDIT_PRUNED entry: the last deleted entry, its hash, and how many were deleted at once. A ROWS_PRUNED
@@ -197,14 +183,11 @@ func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, li
 		return 0, nil
 	}
 	last := oldest[n-1]
-	err = s.append(ctx, t, permissions.Record{Type: permissions.AuditPruned, At: now, Detail: map[string]string{
+	s.append(ctx, t, permissions.Record{Type: permissions.AuditPruned, At: now, Detail: map[string]string{
 		upTo: strconv.FormatInt(last.Seq, 10), upToHash: last.Hash.String(), howMany: strconv.Itoa(n),
 	}})
-	if err != nil {
-		return 0, err
-	}
-	_, err = t.ExecContext(ctx, deleteAudit, s.chain, last.Seq)
-	return n, err
+	t.exec(ctx, deleteAudit, s.chain, last.Seq)
+	return n, nil
 }
 
 const (
@@ -240,14 +223,8 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 				r.Options[i].Label = ""
 			}
 		}
-		_, err := t.ExecContext(ctx, blankRequest,
-			list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls}, r.Number)
-		if err != nil {
-			return 0, err
-		}
-		if err := t.exec(ctx, blankVotes, r.ID); err != nil {
-			return 0, err
-		}
+		t.exec(ctx, blankRequest, list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls}, r.Number)
+		t.exec(ctx, blankVotes, r.ID)
 		t.rows.drop(r.ID)
 	}
 	return len(old), nil
@@ -261,30 +238,25 @@ const (
 
 	oldSessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned IN (FALSE, TRUE) AND ended_at < $1 LIMIT 0 + $2`
 
-	deleteTurns = `DELETE FROM turns WHERE number IN (SELECT turns.number FROM json_each($1) AS old ` +
-		`JOIN turns ON turns.session = old.value LIMIT 0 + $2)`
-
-	deletePosts = `DELETE FROM posts WHERE number IN (SELECT posts.number FROM json_each($1) AS old ` +
-		`JOIN posts ON posts.session = old.value LIMIT 0 + $2)`
-
-	deleteArtifacts = `DELETE FROM artifacts WHERE id IN (SELECT artifacts.id FROM json_each($1) AS old ` +
-		`JOIN artifacts ON artifacts.session = old.value LIMIT 0 + $2)`
-
 	blankExecutions = `UPDATE tool_calls SET arguments = 'null', error = '', affected_path = '' WHERE id IN (SELECT tool_calls.id ` +
 		`FROM json_each($1) AS old JOIN tool_calls ON tool_calls.session = old.value ` +
 		`WHERE tool_calls.arguments <> 'null' OR tool_calls.error <> '' LIMIT 0 + $2)`
 
-	deleteExecutions = `DELETE FROM tool_calls WHERE id IN (SELECT tool_calls.id FROM json_each($1) AS old ` +
-		`JOIN tool_calls ON tool_calls.session = old.value LIMIT 0 + $2)`
-
 	blankSessions = `UPDATE sessions SET step = '', pruned = TRUE WHERE id IN (SELECT value FROM json_each($1))`
-
-	deleteSessions = `DELETE FROM sessions WHERE id IN (SELECT value FROM json_each($1))`
-
-	deleteDropped = `DELETE FROM turns WHERE number IN (SELECT number FROM turns WHERE dropped_at > 0 AND dropped_at < $1 LIMIT 0 + $2)`
-
-	deleteTaken = `DELETE FROM posts WHERE number IN (SELECT number FROM posts WHERE taken_at > 0 AND taken_at < $1 LIMIT 0 + $2)`
 )
+
+var (
+	deleteTurns      = deleteOfSessions("turns", "number")
+	deletePosts      = deleteOfSessions("posts", "number")
+	deleteArtifacts  = deleteOfSessions("artifacts", "id")
+	deleteExecutions = deleteOfSessions("tool_calls", "id")
+)
+
+// deleteOfSessions deletes at most $2 of the rows of listed sessions.
+func deleteOfSessions(table, key string) string {
+	return `DELETE FROM ` + table + ` WHERE ` + key + ` IN (SELECT ` + table + `.` + key + ` FROM json_each($1) AS old ` +
+		`JOIN ` + table + ` ON ` + table + `.session = old.value LIMIT 0 + $2)`
+}
 
 // pruneWords deletes the transcripts, arguments and results of ended sessions. What remains says which tools were
 // called when, and whether they succeeded.
@@ -301,7 +273,7 @@ func pruneSessions(ctx context.Context, t *tx, before time.Time, limit int) (int
 
 // pruneSessionsBy runs the steps on the sessions that a query finds until limit rows changed.
 func pruneSessionsBy(ctx context.Context, t *tx, find string, before time.Time, limit int, steps ...string) (int, error) {
-	ids, err := collect(ctx, t, "", func(id *permissions.ID) []any { return []any{id} }, find, micros(before), limit)
+	ids, err := collect(ctx, t, "", value[permissions.ID], find, micros(before), limit)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -311,12 +283,7 @@ func pruneSessionsBy(ctx context.Context, t *tx, find string, before time.Time, 
 		if i == len(steps)-1 {
 			args = args[:1]
 		}
-		result, err := t.ExecContext(ctx, text, args...)
-		if err != nil {
-			return 0, err
-		}
-		n, _ := result.RowsAffected()
-		if changed += int(n); changed >= limit {
+		if changed += int(t.exec(ctx, text, args...)); changed >= limit {
 			return limit, nil
 		}
 	}

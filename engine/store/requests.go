@@ -150,10 +150,6 @@ func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
 }
 
 // Waits lists the stored waits. An unreadable row is skipped.
-func (s *Store) Waits(ctx context.Context) (all []permissions.Wait, err error) {
-	err = s.read(ctx, func(from source) error {
-		all, err = collectReadable(ctx, s, from, "a wait", waitFields, readWaits)
-		return err
-	})
-	return all, err
+func (s *Store) Waits(ctx context.Context) ([]permissions.Wait, error) {
+	return gather(ctx, s, "a wait", waitFields, readWaits)
 }

@@ -110,10 +110,7 @@ func restorable(path, from string) error {
 
 // draft makes a verified copy of the file from beside the store at path.
 func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err error) {
-	db, err := lookInto(from, readOnlySettings(from))
-	if err != nil {
-		return err
-	}
+	db := lookInto(from, readOnlySettings(from))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := isSound(ctx, db, from); err != nil {
 		return err
@@ -148,10 +145,7 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 // our keys although its entries or requests have one or name the key, or it has none at all where daycared always
 // writes one. It also refuses if the current store has a sealed entry that the copy should contain.
 func refuseUnsealed(ctx context.Context, draft, path string, keys []*sealer) (err error) {
-	db, err := lookInto(draft, "immutable=1")
-	if err != nil {
-		return err
-	}
+	db := lookInto(draft, "immutable=1")
 	defer func() { err = errors.Join(err, db.Close()) }()
 	i, text := identity{}, readOldAudit
 	sealed, err := hasSeals(ctx, db)
@@ -190,16 +184,13 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 	if !exists(path) {
 		return false
 	}
-	db, err := lookInto(path, readOnlySettings(path))
-	if err != nil {
-		return false
-	}
+	db := lookInto(path, readOnlySettings(path))
 	defer func() { _ = db.Close() }() // only read
 	var chain string
 	var reached int64
 	var e permissions.Entry
 	var mac []byte
-	err = db.QueryRowContext(ctx, readChain).Scan(&chain)
+	err := db.QueryRowContext(ctx, readChain).Scan(&chain)
 	if err == nil {
 		err = copied.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM audit WHERE chain = $1`, chain).Scan(&reached)
 	}
@@ -318,10 +309,7 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	if err := foreignLog(path); err != nil {
 		return "", err
 	}
-	db, err := lookInto(path, readOnlySettings(path))
-	if err != nil {
-		return "", err
-	}
+	db := lookInto(path, readOnlySettings(path))
 	defer func() { _ = db.Close() }() // only read
 	var chain string
 	if err := db.QueryRowContext(ctx, readChain).Scan(&chain); err != nil {

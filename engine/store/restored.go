@@ -80,9 +80,8 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			if err = t.exec(ctx, countOpening, l.opens); err == nil {
-				err = s.sealAgain(ctx, t, version, own)
-			}
+			t.exec(ctx, countOpening, l.opens)
+			s.sealAgain(ctx, t, version, own)
 		case m != nil && !announced:
 			reason = why
 			return errUnannounced
@@ -92,7 +91,8 @@ func (s *Store) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return s.closeAgain(ctx, t, said, all)
+		s.closeAgain(ctx, t, said, all)
+		return nil
 	}
 	err = s.write(ctx, begin)
 	if errors.Is(err, errUnannounced) {
@@ -134,19 +134,17 @@ func (s *Store) renewed(renewed *renewal) {
 
 // sealAgain writes the seals that a new key, or rows from before seals of this version, need. own is the version that the store
 // records of itself.
-func (s *Store) sealAgain(ctx context.Context, t *tx, version, own int64) error {
+func (s *Store) sealAgain(ctx context.Context, t *tx, version, own int64) {
 	switch {
 	case s.newKey != "":
-		if err := s.sealAll(ctx, t); err != nil {
-			return err
-		}
-		return sealIdentity(ctx, t, s.seals)
+		s.sealAll(ctx, t)
+		t.fail(sealIdentity(ctx, t, s.seals))
 	case version == 0:
-		return s.sealWider(ctx, t)
+		s.sealWider(ctx, t)
 	case own == 0:
-		return cmp.Or(t.exec(ctx, writeSeals, version), sealIdentity(ctx, t, s.seals))
+		t.exec(ctx, writeSeals, version)
+		t.fail(sealIdentity(ctx, t, s.seals))
 	}
-	return nil
 }
 
 // errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it first.
@@ -180,7 +178,8 @@ func (s *Store) firstMark(ctx context.Context, l lifeRecord, before *mark) error
 		s.noteMark(h)
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		return t.exec(ctx, noteMarked, !s.unmarked)
+		t.exec(ctx, noteMarked, !s.unmarked)
+		return nil
 	})
 	if err != nil { // a missing mark is noticed only after the next start recorded it
 		s.log.Error("record that the store has a mark", "err", err)
@@ -231,15 +230,11 @@ func (s *Store) restoreReason(ctx context.Context, t *tx, l lifeRecord, m *mark,
 
 // restateClosed records in the audit of a new life what is closed although its own entries have it open or lack it, and
 // the stop: the next restore and verify depend on these entries.
-func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
+func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 	own, err := readIdentity(ctx, t)
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	said, err := own.decodeShutList()
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	c := newComparison()
 	c.keeps = true
 	found, err := collect(ctx, t, "", entryFields, readGateEntries, s.chain)
@@ -251,7 +246,10 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
 	for _, r := range said.Gone {
 		c.addRowEntry(permissions.Entry{Record: r})
 	}
-	err = errors.Join(err, dropOpen(ctx, t, c, grantGate), dropOpen(ctx, t, c, tokenGate), dropOpen(ctx, t, c, pairingGate))
+	t.fail(err)
+	dropOpen(ctx, t, c, grantGate)
+	dropOpen(ctx, t, c, tokenGate)
+	dropOpen(ctx, t, c, pairingGate)
 	all := said.Gone
 	for _, row := range slices.SortedFunc(maps.Values(c.gates), func(a, b latestEntry) int { return cmp.Compare(a.seq, b.seq) }) {
 		of := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == row.table })]
@@ -269,18 +267,17 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
 	}
 	for _, r := range all {
 		r.At, r.Detail[why] = at, "it was so in the store that was replaced"
-		err = cmp.Or(err, s.append(ctx, t, r))
+		s.append(ctx, t, r)
 	}
-	return err
 }
 
 // dropOpen removes the open rows of a table from c.
-func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) error {
+func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) {
 	found, err := collect(ctx, t, "", g.rowFields, g.open)
+	t.fail(err)
 	for _, r := range found {
 		delete(c.gates, c.row(g.table, g.key(&r.row)...))
 	}
-	return err
 }
 
 // renewal counts what the start of a new life did.
@@ -339,51 +336,32 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	_, _ = rand.Read(n.key[:]) // never fails
 	l.opens, l.marked, l.began = l.opens+1, 0, moment(micros(now))
 	l.above = max(l.above, t.newest) + n.next - t.seq
-	if err := t.exec(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
-		return nil, err
-	}
-	for _, text := range []string{markOriginal, unsealGrants, unsealTokens} {
-		if err := t.exec(ctx, text); err != nil {
-			return nil, err
-		}
-	}
+	t.exec(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above)
+	t.exec(ctx, markOriginal)
+	t.exec(ctx, unsealGrants)
+	t.exec(ctx, unsealTokens)
 	if s.newKey != "" || version == 0 {
-		if _, err := s.resealRequests(ctx, t, version); err != nil {
-			return nil, err
-		}
+		s.resealRequests(ctx, t, version)
 	}
 	if s.newKey != "" {
 		if detail[keyID] = s.seals.id; s.from == nil {
 			detail[unchecked] = "rows"
 		}
 	}
-	var err error
-	if n.openRows, err = s.resealGates(ctx, t, now, detail); err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(s.sealMore(ctx, t, version, true, detail), sealIdentity(ctx, t, s.seals)); err != nil {
-		return nil, err
-	}
+	n.openRows = s.resealGates(ctx, t, now, detail)
+	s.sealMore(ctx, t, version, true, detail)
+	t.fail(sealIdentity(ctx, t, s.seals))
 	t.seq = n.next - 1
-	err = s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
-	if err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(s.restateClosed(ctx, t, now), s.restateLocks(ctx, t, now)); err != nil {
-		return nil, err
-	}
-	if n.approvals, err = s.takeBackUnused(ctx, t, now); err != nil {
-		return nil, err
-	}
-	if err := t.exec(ctx, releaseApproved); err != nil {
-		return nil, err
-	}
+	s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
+	s.restateClosed(ctx, t, now)
+	s.restateLocks(ctx, t, now)
+	n.approvals = s.takeBackUnused(ctx, t, now)
+	t.exec(ctx, releaseApproved)
 	cards, err := s.copies(ctx, t, "a copy", readCards)
-	if err := cmp.Or(err, s.forget(ctx, t, cards)); err != nil {
-		return nil, err
-	}
-	_, err = t.ExecContext(ctx, noteCards, int64(nothingShown))
-	return n, err
+	t.fail(err)
+	s.forget(ctx, t, cards)
+	t.exec(ctx, noteCards, int64(nothingShown))
+	return n, nil
 }
 
 // readUnused finds approvals that may have been used since. A lapsed one cannot be used any more, except those of our own agents.
@@ -391,31 +369,24 @@ const readUnused = `SELECT number FROM requests WHERE state = 'approved' AND use
 	`AND (lapsed_at = 0 OR caller >= 'agent:' AND caller < 'agent;') ORDER BY number`
 
 // takeBackUnused revokes unused approvals. An unreadable row is unusable anyway.
-func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int, err error) {
-	field := func(n *int64) []any { return []any{n} }
-	numbers, err := collect(ctx, t, "a request", field, readUnused)
-	if err != nil {
-		return 0, err
-	}
+func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int) {
+	numbers, err := collect(ctx, t, "a request", value[int64], readUnused)
+	t.fail(err)
 	for _, number := range numbers {
 		r, err := s.one(ctx, t, readNumber, number)
 		if errors.Is(err, permissions.ErrRow) {
 			continue
 		}
-		if err != nil {
-			return 0, err
-		}
-		change, err := permissions.Step(r, permissions.Void{At: now})
-		if err != nil {
-			return 0, err
+		change, refused := permissions.Step(r, permissions.Void{At: now})
+		if err = cmp.Or(err, refused); err != nil {
+			t.fail(err)
+			return n
 		}
 		change.After = asStored(change.After)
-		if err := s.commit(ctx, t, change); err != nil {
-			return 0, err
-		}
+		s.commit(ctx, t, change)
 		n++
 	}
-	return n, nil
+	return n
 }
 
 // usedBefore reports whether an approval was used in an earlier life. What it allowed may have been repeated since, and

@@ -15,36 +15,27 @@ const revokeGrant = `UPDATE grants SET revoked_at = $1, mac = '' WHERE id = $2 A
 // most limit of the requests that it answered, newest first. A revoked or ended grant stays as it is.
 func (s *Store) Revoke(
 	ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int,
-) (revoked permissions.Revoked, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+) (permissions.Revoked, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (revoked permissions.Revoked, err error) {
 		found, err := loadGrant(ctx, t, id)
 		if err != nil {
-			return err
+			return revoked, err
 		}
 		revoked.Grant = found.row
 		if revoked.Ran, _, err = s.many(ctx, t, readRan, id, limit); err != nil {
-			return err
+			return revoked, err
 		}
 		open, err := collect(ctx, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&[]permissions.ID{id}})
 		if err != nil || len(open) == 0 {
-			return err
+			return revoked, err
 		}
-		if err := t.change(ctx, revokeGrant, micros(at), id); err != nil {
-			return err
-		}
-		if err := releaseKeys(ctx, t, revoked.Grant); err != nil {
-			return err
-		}
-		if err := s.append(ctx, t, grantRecord(permissions.GrantRevoked, revoked.Grant, by, via, at)); err != nil {
-			return err
-		}
+		t.change(ctx, revokeGrant, micros(at), id)
+		releaseKeys(ctx, t, revoked.Grant)
+		s.append(ctx, t, grantRecord(permissions.GrantRevoked, revoked.Grant, by, via, at))
 		n := permissions.Notice{About: permissions.AboutRevoked, By: by, CreatedAt: at}
-		return tellAllowers(ctx, t, revoked.Grant, n)
+		tellAllowers(ctx, t, revoked.Grant, n)
+		return revoked, nil
 	})
-	if err != nil {
-		return permissions.Revoked{}, err
-	}
-	return revoked, nil
 }
 
 func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at time.Time) permissions.Record {
@@ -55,23 +46,17 @@ func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at 
 }
 
 // tellAllowers leaves a notice about a grant for everybody who allowed its request, except the person who caused it.
-func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) error {
+func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) {
 	of := []permissions.Request{{ID: g.Request}}
-	if err := addVotes(ctx, t, of); err != nil {
-		return err
-	}
+	t.fail(addVotes(ctx, t, of))
 	told := map[string]bool{n.By: true}
 	n.Subject = g.ID
 	for _, v := range of[0].Votes {
-		if _, allows := v.Answer.Scope(); !allows || told[v.By] {
-			continue
-		}
-		told[v.By], n.To = true, v.By
-		if err := insertNotice(ctx, t, n); err != nil {
-			return err
+		if _, allows := v.Answer.Scope(); allows && !told[v.By] {
+			told[v.By], n.To = true, v.By
+			insertNotice(ctx, t, n)
 		}
 	}
-	return nil
 }
 
 const (
@@ -91,7 +76,7 @@ func (s *Store) revokeGrantsOf(ctx context.Context, t *tx, c permissions.Change)
 	for _, record := range c.Records {
 		by, via = record.Actor, record.Via
 	}
-	ids, err := collectReadable(ctx, s, t, "a grant", func(id *permissions.ID) []any { return []any{id} }, readGrantIDsOf, c.Before.ID)
+	ids, err := collectReadable(ctx, s, t, "a grant", value[permissions.ID], readGrantIDsOf, c.Before.ID)
 	if err != nil {
 		return err
 	}
@@ -101,15 +86,9 @@ func (s *Store) revokeGrantsOf(ctx context.Context, t *tx, c permissions.Change)
 		}
 	}
 	for _, g := range left {
-		if err := t.change(ctx, revokeGrant, micros(c.After.VoidAt), g.ID); err != nil {
-			return err
-		}
-		if err := releaseKeys(ctx, t, g); err != nil {
-			return err
-		}
-		if err := s.append(ctx, t, grantRecord(permissions.GrantRevoked, g, by, via, c.After.VoidAt)); err != nil {
-			return err
-		}
+		t.change(ctx, revokeGrant, micros(c.After.VoidAt), g.ID)
+		releaseKeys(ctx, t, g)
+		s.append(ctx, t, grantRecord(permissions.GrantRevoked, g, by, via, c.After.VoidAt))
 	}
 	return nil
 }
@@ -146,13 +125,9 @@ func (s *Store) EndGrants(
 			return err
 		}
 		for _, g := range ended {
-			if err := s.endGrant(ctx, t, g, now); err != nil {
-				return err
-			}
+			s.endGrant(ctx, t, g, now)
 		}
-		if err := t.exec(ctx, endUnreadable, micros(now), limit-len(ended)); err != nil {
-			return err
-		}
+		t.exec(ctx, endUnreadable, micros(now), limit-len(ended))
 		next, err = soonestEnd(ctx, t)
 		return err
 	})
@@ -169,40 +144,25 @@ func (s *Store) EndGrantsNow(
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		ended, err = collectReadable(ctx, s, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&ids})
-		if err != nil {
-			return err
-		}
+	return writing(ctx, s, func(ctx context.Context, t *tx) ([]permissions.Grant, error) {
+		ended, err := collectReadable(ctx, s, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&ids})
 		for _, g := range ended {
-			if err := s.endGrant(ctx, t, g, now); err != nil {
-				return err
-			}
+			s.endGrant(ctx, t, g, now)
 		}
-		return nil
+		return ended, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return ended, nil
 }
 
-func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
-	if err := s.noteEnd(ctx, t, g, now); err != nil {
-		return err
-	}
-	return tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now time.Time) {
+	s.noteEnd(ctx, t, g, now)
+	tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
 }
 
 // noteEnd is endGrant without a notice.
-func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
-	if err := t.change(ctx, endGrant, micros(now), g.ID); err != nil {
-		return err
-	}
-	if err := releaseKeys(ctx, t, g); err != nil {
-		return err
-	}
-	return s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now))
+func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now time.Time) {
+	t.change(ctx, endGrant, micros(now), g.ID)
+	releaseKeys(ctx, t, g)
+	s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now))
 }
 
 // soonestEnd is when the next grant ends, zero if there is none.

@@ -186,7 +186,7 @@ type ballot struct {
 
 func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields(&b.Vote)...) }
 
-// collect reads every row that a query finds; it never returns nil. With an empty what, an unreadable row yields the
+// collect reads every row that a query finds, none after an error. With an empty what, an unreadable row yields the
 // columns before the unreadable one, and so no seal, which is the last column.
 func collect[T any](
 	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
@@ -214,6 +214,9 @@ func collectReadable[T any](
 		return true, nil
 	}, text, args...)
 }
+
+// value is the only column of a row that is no more than that.
+func value[T any](v *T) []any { return []any{v} }
 
 // gather is [collectReadable] in its own read transaction.
 func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) ([]T, error) {
@@ -248,7 +251,10 @@ func drain[T any](
 		}
 		all = append(all, item)
 	}
-	return all, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // asStored returns r as a later read returns it: times in whole microseconds of UTC, without what is not stored.

@@ -60,10 +60,7 @@ func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
 	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
 		t.Fatal(err)
 	}
-	other, err := connect(s.path, time.Second, 1, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := connect(s.path, time.Second, 1, "")
 	defer func() { _ = other.Close() }()
 	exec(t, other, "UPDATE requests SET void_at = 1, key_live = FALSE")
 	Reseal(t, s)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -143,17 +142,18 @@ func sealingBefore(r *permissions.Request) []any {
 
 func (k *sealer) request(r *permissions.Request) []byte { return k.seal("requests", sealing(r)...) }
 
-// gate is a table of rows that each open something until closed, and can be suspended.
+// gate is a table of sealed rows. Where more than the first four fields are set, each row opens something until closed, and can be
+// suspended.
 type gate[T any] struct {
 	table  string
 	fields func(*T) []any // the columns
 	sealed func(*T) []any // the sealed values
+	name   func(T) string
 	since  func(*T) *time.Time
 	open   string         // condition for an open row
 	close  string         // closes one row, at a time or by deleting it
 	set    string         // sets suspended_at and mac of one row
 	key    func(*T) []any // identifies the row
-	name   func(T) string
 	made   func(T) time.Time
 	agrees func(row T, said *permissions.Entry) bool // reports whether the row matches its newest entry; nil: entries lack the data
 }
@@ -210,20 +210,16 @@ var (
 	}
 )
 
+// mac is the seal of a row.
+func (g gate[T]) mac(k *sealer, row T) []byte { return k.seal(g.table, g.sealed(&row)...) }
+
 // args are the values of a new row: its columns and its seal.
-func (g gate[T]) args(k *sealer, row T) []any {
-	return append(g.fields(&row), k.seal(g.table, g.sealed(&row)...))
-}
+func (g gate[T]) args(k *sealer, row T) []any { return append(g.fields(&row), g.mac(k, row)) }
 
 // sealedRow is a row as it was read, with its seal.
 type sealedRow[T any] struct {
 	row T
 	mac []byte
-}
-
-// rowOf are the fields of a row and its seal.
-func rowOf[T any](fields func(*T) []any) func(*sealedRow[T]) []any {
-	return func(r *sealedRow[T]) []any { return append(fields(&r.row), &r.mac) }
 }
 
 func (g gate[T]) rowFields(r *sealedRow[T]) []any { return append(g.fields(&r.row), &r.mac) }
@@ -259,18 +255,15 @@ func (s *Store) countUnsealed() (n int) {
 }
 
 // put writes a row's suspension and its new seal.
-func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) error {
-	args := append([]any{instant{g.since(&row)}, k.seal(g.table, g.sealed(&row)...)}, g.key(&row)...)
-	return t.exec(ctx, g.set, args...)
+func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) {
+	t.exec(ctx, g.set, append([]any{instant{g.since(&row)}, g.mac(k, row)}, g.key(&row)...)...)
 }
 
 // reseal seals every open row with the store's key, and suspends it since a time unless that is zero. A row whose seal
 // does not hold is left as it is; without a key to check with, every row is accepted. It returns how many were sealed.
-func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.Time) (n int64, err error) {
+func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.Time) (n int64) {
 	found, err := collect(ctx, t, "", g.rowFields, g.open)
-	if err != nil {
-		return 0, err
-	}
+	t.fail(err)
 	for _, r := range found {
 		if s.from != nil && !g.holds(s.from, r) {
 			s.logUnsealed(g.name(r.row))
@@ -283,30 +276,24 @@ func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.T
 		if at.IsZero() {
 			*at = since
 		}
-		if err := g.put(ctx, t, s.seals, r.row); err != nil {
-			return n, err
-		}
+		g.put(ctx, t, s.seals, r.row)
 		n++
 	}
-	return n, nil
+	return n
 }
 
 // openRows counts the open rows of each gate.
 type openRows struct{ grants, tokens, pairings int64 }
 
 // resealGates is [reseal] for every gate. Its counts are also added to an entry's detail.
-func (s *Store) resealGates(ctx context.Context, t *tx, since time.Time, detail map[string]string) (n openRows, err error) {
-	if n.grants, err = reseal(ctx, s, t, grantGate, since); err != nil {
-		return n, err
-	}
-	if n.tokens, err = reseal(ctx, s, t, tokenGate, since); err != nil {
-		return n, err
-	}
-	n.pairings, err = reseal(ctx, s, t, pairingGate, since)
+func (s *Store) resealGates(ctx context.Context, t *tx, since time.Time, detail map[string]string) (n openRows) {
+	n.grants = reseal(ctx, s, t, grantGate, since)
+	n.tokens = reseal(ctx, s, t, tokenGate, since)
+	n.pairings = reseal(ctx, s, t, pairingGate, since)
 	for name, count := range map[string]int64{"grants": n.grants, "tokens": n.tokens, "pairings": n.pairings} {
 		detail[name] = strconv.FormatInt(count, 10)
 	}
-	return n, err
+	return n
 }
 
 const sealRequest = `UPDATE requests SET mac = $1 WHERE number = $2`
@@ -320,17 +307,18 @@ func sealedBy(version int64, r *permissions.Request) []any {
 }
 
 // resealRequests seals requests that have a seal of another key or version, or none, with the store's key.
-func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int64, err error) {
+func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int64) {
 	t.rows.dropAll()
-	err = eachSealed(ctx, t, version, func(r permissions.Request, mac []byte) error {
+	t.fail(eachSealed(ctx, t, version, func(r permissions.Request, mac []byte) error {
 		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, &r)...) {
 			s.logUnsealed("request " + string(r.ID))
 			return nil
 		}
 		n++
-		return t.exec(ctx, sealRequest, s.seals.request(&r), r.Number)
-	})
-	return n, err
+		t.exec(ctx, sealRequest, s.seals.request(&r), r.Number)
+		return nil
+	}))
+	return n
 }
 
 const (
@@ -414,7 +402,7 @@ func (s *Store) sealsBefore(ctx context.Context, t *tx, own identity) (int64, er
 // sealMore seals the sessions of our own agents, timetables and copies with the store's key. Those that nobody could seal before
 // are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal, unchecked
 // copies count as not sent, and no session holds any longer what was allowed it once. It adds counts to an entry's detail.
-func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) error {
+func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) {
 	accepted := func(name string, holds func(*sealer) bool) bool {
 		ok := version == 0 && !life || s.from != nil && holds(s.from)
 		if !ok && version != 0 {
@@ -423,9 +411,7 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 		return ok
 	}
 	sessions, err := collect(ctx, t, "", (*sealedSession).fields, readOpenSealed)
-	if err != nil {
-		return err
-	}
+	t.fail(err)
 	n := 0
 	for _, r := range sessions {
 		if !accepted("session "+string(r.row.ID), r.holds) {
@@ -437,47 +423,43 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 				continue
 			}
 			r.row.Step = step
-			err = t.exec(ctx, writeStep, raw{&r.row.Step}, r.row.ID)
+			t.exec(ctx, writeStep, raw{&r.row.Step}, r.row.ID)
 		}
 		if version == 0 {
 			r.audited = t.seq
 		}
-		if err := cmp.Or(err, t.exec(ctx, sealSession, r.audited, s.seals.session(r.row, r.audited), r.row.ID)); err != nil {
-			return err
-		}
+		t.exec(ctx, sealSession, r.audited, s.seals.session(r.row, r.audited), r.row.ID)
 		n++
 	}
-	timetables, err := collect(ctx, t, "", rowOf(timetableFields), readTimetables)
+	timetables, err := collect(ctx, t, "", timetableGate.rowFields, readTimetables)
+	t.fail(err)
 	for _, r := range timetables {
-		values := timetableFields(&r.row)
-		holds := func(k *sealer) bool { return k.holds(r.mac, "timetables", values...) }
-		if err == nil && accepted("timetable of "+r.row.Agent, holds) {
-			err = t.exec(ctx, writeTimetable, append(values, s.seals.seal("timetables", values...))...)
+		if accepted(timetableGate.name(r.row), func(k *sealer) bool { return timetableGate.holds(k, r) }) {
+			t.exec(ctx, writeTimetable, timetableGate.args(s.seals, r.row)...)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	copies, err := collectReadable(ctx, s, t, "a copy", rowOf(copyFields), readAllCopies)
+	copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readAllCopies)
+	t.fail(err)
 	for _, r := range copies {
-		if !accepted(copyName(r.row), func(k *sealer) bool { return k.holds(r.mac, "copies", copySealed(&r.row)...) }) {
+		if !accepted(copyGate.name(r.row), func(k *sealer) bool { return copyGate.holds(k, r) }) {
 			r.row.Ref, r.row.SentAt, r.row.Dated = "", time.Time{}, time.Time{}
 		}
-		err = cmp.Or(err, t.exec(ctx, upsertCopy, s.copyArgs(r.row)...))
+		t.exec(ctx, upsertCopy, copyGate.args(s.seals, r.row)...)
 	}
 	detail[sealsDetail], detail["sessions"] = strconv.Itoa(sealVersion), strconv.Itoa(n)
-	return cmp.Or(err, t.exec(ctx, writeSeals, sealVersion))
+	t.exec(ctx, writeSeals, sealVersion)
 }
 
 // sealWider seals the rows of a store from before migration 19 as they are, once. A request whose earlier seal does not hold gets
 // no other.
-func (s *Store) sealWider(ctx context.Context, t *tx) error {
+func (s *Store) sealWider(ctx context.Context, t *tx) {
 	detail := map[string]string{}
-	requests, err := s.resealRequests(ctx, t, 0)
-	if err := cmp.Or(err, s.sealMore(ctx, t, 0, false, detail), sealIdentity(ctx, t, s.seals)); err != nil {
-		return err
-	}
+	requests := s.resealRequests(ctx, t, 0)
+	s.sealMore(ctx, t, 0, false, detail)
+	t.fail(sealIdentity(ctx, t, s.seals))
 	detail["requests"] = strconv.FormatInt(requests, 10)
-	s.log.Info("rows sealed as they are, since more of them are from now on", "requests", requests, "sessions", detail["sessions"])
-	return s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
+	if t.err == nil {
+		s.log.Info("rows sealed as they are, since more of them are from now on", "requests", requests, "sessions", detail["sessions"])
+	}
+	s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }

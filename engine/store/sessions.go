@@ -241,11 +241,8 @@ func (s *Store) ArtifactsOf(
 func (s *Store) Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
 		r, err = s.one(ctx, from, readByKey, caller, key)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
 		found = err == nil
-		return err
+		return orNone(err)
 	})
 	return r, found, err
 }
@@ -266,30 +263,23 @@ const (
 
 // PendingOfSession implements [engine.Store].
 func (s *Store) PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error) {
-	field := func(id *permissions.ID) []any { return []any{id} }
 	if caller != "" {
-		return gather(ctx, s, "a request", field, readPendingOfCaller, caller, session)
+		return gather(ctx, s, "a request", value[permissions.ID], readPendingOfCaller, caller, session)
 	}
-	return gather(ctx, s, "a request", field, readPendingOfSession, session)
+	return gather(ctx, s, "a request", value[permissions.ID], readPendingOfSession, session)
 }
 
 // EndSessionGrants implements [engine.Store].
-func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) (ended []permissions.Grant, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if ended, err = collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOfSession, session); err != nil {
-			return err
-		}
+func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) ([]permissions.Grant, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) ([]permissions.Grant, error) {
+		ended, err := collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOfSession, session)
+		t.fail(err)
 		for _, g := range ended {
-			if err := s.noteEnd(ctx, t, g, now); err != nil {
-				return err
-			}
+			s.noteEnd(ctx, t, g, now)
 		}
-		return t.exec(ctx, endGrantsOfSession, micros(now), session)
+		t.exec(ctx, endGrantsOfSession, micros(now), session)
+		return ended, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return ended, nil
 }
 
 const (
@@ -299,16 +289,15 @@ const (
 )
 
 // Cursor is the last audit entry that the named follower has processed. A new one starts after the newest entry.
-func (s *Store) Cursor(ctx context.Context, name string) (seq int64, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		err := t.QueryRowContext(ctx, readCursor, name).Scan(&seq)
+func (s *Store) Cursor(ctx context.Context, name string) (int64, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (seq int64, err error) {
+		err = t.QueryRowContext(ctx, readCursor, name).Scan(&seq)
 		if errors.Is(err, sql.ErrNoRows) {
-			seq = t.seq
-			_, err = t.ExecContext(ctx, writeCursor, name, seq)
+			t.exec(ctx, writeCursor, name, t.seq)
+			return t.seq, nil
 		}
-		return err
+		return seq, err
 	})
-	return seq, err
 }
 
 // SetCursor stores the position of a follower.

@@ -66,29 +66,26 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 func (s *Store) commitStop(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		last = t.newest
-		return s.hold(ctx, t, by, via, at)
+		s.hold(ctx, t, by, via, at)
+		return nil
 	})
 	return last, err
 }
 
-func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) error {
+func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) {
 	if t.stopped != "" && (t.stopped == by || by != permissions.OperatorName) {
-		return nil
+		return
 	}
 	t.stopped = cmp.Or(by, stoppedByNobody)
-	if err := s.noteStopped(ctx, t, at); err != nil {
-		return err
-	}
-	return s.append(ctx, t, permissions.Record{
+	s.noteStopped(ctx, t, at)
+	s.append(ctx, t, permissions.Record{
 		Type: permissions.AllStopped, At: at, Actor: by, Via: via, Detail: map[string]string{"pending": strconv.Itoa(t.pending)},
 	})
 }
 
-func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) error {
-	if err := t.exec(ctx, writeStopped, t.stopped, micros(at)); err != nil {
-		return err
-	}
-	return sealIdentity(ctx, t, s.seals)
+func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) {
+	t.exec(ctx, writeStopped, t.stopped, micros(at))
+	t.fail(sealIdentity(ctx, t, s.seals))
 }
 
 // canceller cancels pending requests, oldest first.
@@ -122,12 +119,11 @@ func (c *canceller) page(ctx context.Context, last int64) error {
 				continue
 			}
 			change.After = asStored(change.After)
-			if err := c.commit(ctx, t, change); err != nil {
-				return err
-			}
+			c.commit(ctx, t, change)
 			ended = append(ended, change.After)
 		}
-		return tellStopped(ctx, t, ended, c.told, next.event)
+		tellStopped(ctx, t, ended, c.told, next.event)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -146,8 +142,7 @@ const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' 
 
 // pending reads the next requests and skips unusable ones.
 func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, error) {
-	field := func(n *int64) []any { return []any{n} }
-	numbers, err := collect(ctx, t, "a request", field, readPendingNumbers, c.number, stopPage)
+	numbers, err := collect(ctx, t, "a request", value[int64], readPendingNumbers, c.number, stopPage)
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
@@ -185,7 +180,7 @@ func withdraw(r permissions.Request, e permissions.Withdraw) (permissions.Change
 // tellStopped leaves a notice for each person who was asked and was not told yet.
 func tellStopped(
 	ctx context.Context, t *tx, cancelled []permissions.Request, told map[string]bool, e permissions.Withdraw,
-) error {
+) {
 	people := map[string]bool{}
 	for _, r := range cancelled {
 		for _, person := range r.Asked {
@@ -196,11 +191,8 @@ func tellStopped(
 	}
 	for _, person := range slices.Sorted(maps.Keys(people)) {
 		n := permissions.Notice{To: person, About: permissions.AboutStopped, By: e.By, CreatedAt: e.At}
-		if err := insertNotice(ctx, t, n); err != nil {
-			return err
-		}
+		insertNotice(ctx, t, n)
 	}
-	return nil
 }
 
 // Resume ends a stop; without one it does nothing. Only whoever stopped may, unless force.
@@ -213,9 +205,8 @@ func (s *Store) Resume(ctx context.Context, by, via string, force bool, at time.
 			return permissions.NotYours()
 		}
 		t.stopped = ""
-		if err := s.noteStopped(ctx, t, time.Time{}); err != nil {
-			return err
-		}
-		return s.append(ctx, t, permissions.Record{Type: permissions.AllResumed, At: at, Actor: by, Via: via})
+		s.noteStopped(ctx, t, time.Time{})
+		s.append(ctx, t, permissions.Record{Type: permissions.AllResumed, At: at, Actor: by, Via: via})
+		return nil
 	})
 }

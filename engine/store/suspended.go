@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -23,63 +24,44 @@ func (s *Store) Suspended(ctx context.Context) (permissions.Suspended, error) {
 }
 
 func (s *Store) suspended(ctx context.Context, from source) (all permissions.Suspended, err error) {
-	if all.Grants, err = sealed(ctx, s, from, grantGate, readSuspendedGrants); err != nil {
-		return all, err
-	}
-	if all.Tokens, err = sealed(ctx, s, from, tokenGate, readSuspendedTokens); err != nil {
-		return all, err
-	}
+	var noGrants, noTokens error
+	all.Grants, noGrants = sealed(ctx, s, from, grantGate, readSuspendedGrants)
+	all.Tokens, noTokens = sealed(ctx, s, from, tokenGate, readSuspendedTokens)
 	all.Pairings, err = sealed(ctx, s, from, pairingGate, readSuspendedPairings)
-	return all, err
+	return all, cmp.Or(noGrants, noTokens, err)
 }
 
 // Reinstate implements [engine.Store].
 func (s *Store) Reinstate(
 	ctx context.Context, names []string, by, via string, at time.Time,
-) (back permissions.Suspended, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if back, err = s.suspended(ctx, t); err != nil {
-			return err
+) (permissions.Suspended, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (back permissions.Suspended, err error) {
+		if back, err = s.suspended(ctx, t); err == nil {
+			back, err = named(back, names)
 		}
-		if back, err = named(back, names); err != nil {
-			return err
+		if err == nil {
+			s.reinstate(ctx, t, back, by, via, at)
 		}
-		return s.reinstate(ctx, t, back, by, via, at)
+		return back, err
 	})
-	if err != nil {
-		return permissions.Suspended{}, err
-	}
-	return back, nil
 }
 
-func (s *Store) reinstate(ctx context.Context, t *tx, all permissions.Suspended, by, via string, at time.Time) error {
+func (s *Store) reinstate(ctx context.Context, t *tx, all permissions.Suspended, by, via string, at time.Time) {
 	for _, g := range all.Grants {
-		record := grantRecord(permissions.GrantReinstated, g, by, via, at)
-		if err := reinstate(ctx, s, t, grantGate, g, record); err != nil {
-			return err
-		}
+		reinstate(ctx, s, t, grantGate, g, grantRecord(permissions.GrantReinstated, g, by, via, at))
 	}
 	for _, token := range all.Tokens {
-		record := tokenRecord(permissions.TokenReinstated, token, by, via, at)
-		if err := reinstate(ctx, s, t, tokenGate, token, record); err != nil {
-			return err
-		}
+		reinstate(ctx, s, t, tokenGate, token, tokenRecord(permissions.TokenReinstated, token, by, via, at))
 	}
 	for _, p := range all.Pairings {
-		record := pairingRecord(permissions.PairingReinstated, p, by, via, at)
-		if err := reinstate(ctx, s, t, pairingGate, p, record); err != nil {
-			return err
-		}
+		reinstate(ctx, s, t, pairingGate, p, pairingRecord(permissions.PairingReinstated, p, by, via, at))
 	}
-	return nil
 }
 
-func reinstate[T any](ctx context.Context, s *Store, t *tx, g gate[T], row T, record permissions.Record) error {
+func reinstate[T any](ctx context.Context, s *Store, t *tx, g gate[T], row T, record permissions.Record) {
 	*g.since(&row) = time.Time{}
-	if err := g.put(ctx, t, s.seals, row); err != nil {
-		return err
-	}
-	return s.append(ctx, t, record)
+	g.put(ctx, t, s.seals, row)
+	s.append(ctx, t, record)
 }
 
 // named selects the suspended items with these names; all without names.
@@ -124,17 +106,13 @@ func suspensionFields(a *permissions.Suspension) []any {
 // Suspend implements [engine.Store].
 func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		return s.changeShut(ctx, t, func() error {
-			result, err := t.ExecContext(ctx, addSuspension, via, address, micros(at))
-			if err != nil {
-				return err
+		s.changeShut(ctx, t, func() {
+			if t.exec(ctx, addSuspension, via, address, micros(at)) > 0 {
+				account := permissions.Pairing{Person: who, Via: via, Address: address}
+				s.append(ctx, t, pairingRecord(permissions.AccountSuspended, account, who, via, at))
 			}
-			if n, _ := result.RowsAffected(); n == 0 { // SQLite always reports it
-				return nil
-			}
-			account := permissions.Pairing{Person: who, Via: via, Address: address}
-			return s.append(ctx, t, pairingRecord(permissions.AccountSuspended, account, who, via, at))
 		})
+		return nil
 	})
 }
 
@@ -144,14 +122,7 @@ func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, erro
 }
 
 // lift ends the suspension of an account, and reports whether there was one.
-func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool, err error) {
-	err = s.changeShut(ctx, t, func() error {
-		result, err := t.ExecContext(ctx, deleteSuspension, via, address)
-		if err == nil {
-			n, _ := result.RowsAffected()
-			was = n > 0
-		}
-		return err
-	})
-	return was, err
+func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool) {
+	s.changeShut(ctx, t, func() { was = t.exec(ctx, deleteSuspension, via, address) > 0 })
+	return was
 }

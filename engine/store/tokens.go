@@ -44,10 +44,9 @@ func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via s
 					token.Name, last, last))
 			}
 		}
-		if err := t.exec(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
-			return err
-		}
-		return s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
+		t.exec(ctx, insertToken, tokenGate.args(s.seals, token)...)
+		s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
+		return nil
 	})
 }
 
@@ -107,11 +106,7 @@ func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now ti
 	}
 	token.UsedAt = minute
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		result, err := t.ExecContext(ctx, useToken, micros(minute), token.ID)
-		if err != nil {
-			return err
-		}
-		if n, _ := result.RowsAffected(); n != 1 {
+		if t.exec(ctx, useToken, micros(minute), token.ID) != 1 {
 			return permissions.UnknownToken() // revoked a moment ago
 		}
 		return nil
@@ -138,16 +133,12 @@ func (s *Store) endToken(ctx context.Context, token permissions.Token, now time.
 		return nil
 	}
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		result, err := t.ExecContext(ctx, revokeToken, micros(now), token.ID)
-		if err != nil {
-			return err
+		if t.exec(ctx, revokeToken, micros(now), token.ID) > 0 {
+			record := tokenRecord(permissions.TokenRevoked, token, "", "", now)
+			record.Detail["why"] = "expired"
+			s.append(ctx, t, record)
 		}
-		if n, _ := result.RowsAffected(); n == 0 {
-			return nil
-		}
-		record := tokenRecord(permissions.TokenRevoked, token, "", "", now)
-		record.Detail["why"] = "expired"
-		return s.append(ctx, t, record)
+		return nil
 	})
 }
 
@@ -160,36 +151,27 @@ const (
 // RevokeToken implements [engine.Store].
 func (s *Store) RevokeToken(
 	ctx context.Context, name, by, via string, at time.Time,
-) (revoked []permissions.Token, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+) ([]permissions.Token, error) {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (revoked []permissions.Token, err error) {
 		for _, text := range []string{readTokenByID, readTokensOf} {
-			revoked, err = collect(ctx, t, "", tokenFields, text, name)
-			if err != nil {
-				return err
-			}
-			if len(revoked) > 0 {
-				break
+			if len(revoked) == 0 && err == nil {
+				revoked, err = collect(ctx, t, "", tokenFields, text, name)
 			}
 		}
-		if len(revoked) == 0 {
-			return permissions.NoToken(name)
+		if len(revoked) == 0 && err == nil {
+			err = permissions.NoToken(name)
+		}
+		if err != nil {
+			return nil, err
 		}
 		for i := range revoked {
 			token := &revoked[i]
 			token.RevokedAt = moment(micros(at))
-			if err := t.change(ctx, revokeToken, micros(at), token.ID); err != nil {
-				return err
-			}
-			if err := s.append(ctx, t, tokenRecord(permissions.TokenRevoked, *token, by, via, at)); err != nil {
-				return err
-			}
+			t.change(ctx, revokeToken, micros(at), token.ID)
+			s.append(ctx, t, tokenRecord(permissions.TokenRevoked, *token, by, via, at))
 		}
-		return nil
+		return revoked, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return revoked, nil
 }
 
 const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state = 'pending' ` +
@@ -198,7 +180,7 @@ const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state =
 
 // Left implements [engine.Store].
 func (s *Store) Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error) {
-	return gather(ctx, s, "a request", func(id *permissions.ID) []any { return []any{id} }, readLeftOfCaller, caller, micros(since))
+	return gather(ctx, s, "a request", value[permissions.ID], readLeftOfCaller, caller, micros(since))
 }
 
 const readCallers = `SELECT caller FROM requests WHERE state = 'pending' ` +
@@ -206,7 +188,7 @@ const readCallers = `SELECT caller FROM requests WHERE state = 'pending' ` +
 
 // Callers implements [engine.Store].
 func (s *Store) Callers(ctx context.Context, now time.Time) ([]string, error) {
-	return gather(ctx, s, "a caller", func(name *string) []any { return []any{name} }, readCallers, micros(now))
+	return gather(ctx, s, "a caller", value[string], readCallers, micros(now))
 }
 
 func openTokens(columns string) string {
@@ -226,9 +208,7 @@ func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error 
 			!tokenGate.holds(s.from, sealedRow[permissions.Token]{before, r.mac}) {
 			continue
 		}
-		if err := tokenGate.put(ctx, t, s.from, r.row); err != nil {
-			return err
-		}
+		tokenGate.put(ctx, t, s.from, r.row)
 		s.log.Info("token sealed with its person", "token", r.row.ID, "person", r.row.Person)
 	}
 	return err

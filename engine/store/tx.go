@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -16,38 +17,46 @@ type tx struct {
 	conn *sql.Conn
 	ledger
 	rows  *rows
-	wrote bool // a rollback would undo something
-	marks bool // the mark has to cover it, for example because it revokes something
+	err   error // of the first statement that failed
+	wrote bool  // a rollback would undo something
+	marks bool  // the mark has to cover it, for example because it revokes something
 }
 
-// ExecContext is that of [sql.Conn] and notes that the transaction wrote.
-func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	t.wrote = true
-	return t.conn.ExecContext(ctx, text, args...)
+// ExecContext is that of [sql.Conn] and notes that the transaction wrote. Once a statement has failed, it runs no other one: SQLite
+// may have rolled back, and what followed would be committed alone.
+func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (result sql.Result, err error) {
+	if t.err == nil {
+		t.wrote = true
+		result, t.err = t.conn.ExecContext(ctx, text, args...)
+	}
+	return result, t.err
 }
 
-// exec is ExecContext for a statement whose result is not needed.
-func (t *tx) exec(ctx context.Context, text string, args ...any) error {
-	_, err := t.ExecContext(ctx, text, args...)
-	return err
+// exec is ExecContext that returns how many rows changed. Its error is t.err, with which the write fails, so that callers may go on.
+func (t *tx) exec(ctx context.Context, text string, args ...any) (changed int64) {
+	if result, err := t.ExecContext(ctx, text, args...); err == nil {
+		changed, t.err = result.RowsAffected()
+	}
+	return changed
 }
 
 // execute runs one statement in a write of its own.
 func (s *Store) execute(ctx context.Context, text string, args ...any) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error { return t.exec(ctx, text, args...) })
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		t.exec(ctx, text, args...)
+		return nil
+	})
 }
 
-// change is ExecContext for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
-func (t *tx) change(ctx context.Context, text string, args ...any) error {
-	result, err := t.ExecContext(ctx, text, args...)
-	if err != nil {
-		return err
+// change is exec for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
+func (t *tx) change(ctx context.Context, text string, args ...any) {
+	if n := t.exec(ctx, text, args...); n != 1 {
+		t.fail(damaged("the schema or a row", fmt.Errorf("a change of one row changed %d", n)))
 	}
-	if n, _ := result.RowsAffected(); n != 1 { // SQLite always reports it
-		return damaged("the schema or a row", fmt.Errorf("a change of one row changed %d", n))
-	}
-	return nil
 }
+
+// fail makes the write fail with err, unless that is nil or another error came first.
+func (t *tx) fail(err error) { t.err = cmp.Or(t.err, err) }
 
 // QueryContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
@@ -59,10 +68,12 @@ func (t *tx) QueryRowContext(ctx context.Context, text string, args ...any) *sql
 	return t.conn.QueryRowContext(ctx, text, args...)
 }
 
-// returning is QueryRowContext for a statement that writes.
-func (t *tx) returning(ctx context.Context, text string, args ...any) *sql.Row {
-	t.wrote = true
-	return t.conn.QueryRowContext(ctx, text, args...)
+// returning is exec for a statement that returns one value.
+func (t *tx) returning(ctx context.Context, value any, text string, args ...any) {
+	if t.err == nil {
+		t.wrote = true
+		t.err = t.conn.QueryRowContext(ctx, text, args...).Scan(value)
+	}
 }
 
 // ledger is what every write needs, kept in memory.
@@ -186,6 +197,18 @@ func reading[T any](ctx context.Context, s *Store, do func(source) (T, error)) (
 		return err
 	})
 	return v, err
+}
+
+// writing is [Store.write] of one value, which is zero after an error.
+func writing[T any](ctx context.Context, s *Store, do func(context.Context, *tx) (T, error)) (v T, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) (err error) {
+		v, err = do(ctx, t)
+		return err
+	})
+	if err != nil {
+		return *new(T), err
+	}
+	return v, nil
 }
 
 // readingAfter is reading of what comes after a request, by its number.

@@ -25,30 +25,27 @@ const (
 // AddUnknownSender implements [engine.Store].
 func (s *Store) AddUnknownSender(ctx context.Context, sender permissions.UnknownSender, owner string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := pruneUnknownSenders(ctx, t, sender.At.Add(-permissions.UnknownSendersEvery), 2*permissions.MaxUnknownSenders)
-		if err != nil {
-			return err
-		}
+		t.exec(ctx, deleteUnknownSenders, micros(sender.At.Add(-permissions.UnknownSendersEvery)), 2*permissions.MaxUnknownSenders)
 		known, untold := 0, 0
-		err = t.QueryRowContext(ctx, countUnknownSenders, sender.Via, sender.Account).Scan(&known, &untold)
+		err := t.QueryRowContext(ctx, countUnknownSenders, sender.Via, sender.Account).Scan(&known, &untold)
 		switch {
-		case err != nil || known > 0:
-		case untold < permissions.MaxUnknownSenders:
-			_, err = t.ExecContext(ctx, addUnknownSender, sender.Via, sender.Account, sender.Name, micros(sender.At))
-		default:
-			_, err = t.ExecContext(ctx, countMore, 1)
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case known > 0:
+		case untold < permissions.MaxUnknownSenders:
+			t.exec(ctx, addUnknownSender, sender.Via, sender.Account, sender.Name, micros(sender.At))
+		default:
+			t.exec(ctx, countMore, 1)
 		}
-		return noteUnknownSenders(ctx, t, owner, sender.At)
+		noteUnknownSenders(ctx, t, owner, sender.At)
+		return nil
 	})
 }
 
 // noteUnknownSenders leaves a notice to the owner if there are unknown senders to report.
-func noteUnknownSenders(ctx context.Context, t *tx, owner string, at time.Time) error {
+func noteUnknownSenders(ctx context.Context, t *tx, owner string, at time.Time) {
 	n := permissions.Notice{ID: permissions.NewID(at), To: owner, About: permissions.AboutUnknownSenders, CreatedAt: at}
-	return t.exec(ctx, addStrangers, noticeFields(&n)...)
+	t.exec(ctx, addStrangers, noticeFields(&n)...)
 }
 
 const (
@@ -75,31 +72,19 @@ const (
 	forgetUnknownSenders = `DELETE FROM strangers WHERE told_at = 0 AND n <= $1`
 
 	markUnknownSendersTold = `UPDATE strangers SET told_at = $1 WHERE told_at = 0 AND n <= $2`
-
-	deleteUnknownSenders = `DELETE FROM strangers WHERE n IN ` +
-		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT 0 + $2)`
 )
 
 // MarkUnknownSendersTold implements [engine.Store].
 func (s *Store) MarkUnknownSendersTold(ctx context.Context, n permissions.Notice, met permissions.UnknownSenders, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		told, args := markUnknownSendersTold, []any{micros(at), met.UpTo}
 		if at.IsZero() {
-			told, args = forgetUnknownSenders, args[1:]
+			t.exec(ctx, forgetUnknownSenders, met.UpTo)
+		} else {
+			t.exec(ctx, markUnknownSendersTold, micros(at), met.UpTo)
 		}
-		for _, step := range []struct {
-			text string
-			args []any
-		}{{told, args}, {countMore, []any{-met.More}}, {deleteNotice, []any{n.ID}}} {
-			if err := t.exec(ctx, step.text, step.args...); err != nil {
-				return err
-			}
-		}
-		return noteUnknownSenders(ctx, t, n.To, n.CreatedAt)
+		t.exec(ctx, countMore, -met.More)
+		t.exec(ctx, deleteNotice, n.ID)
+		noteUnknownSenders(ctx, t, n.To, n.CreatedAt)
+		return nil
 	})
-}
-
-// pruneUnknownSenders deletes those who were reported before a time.
-func pruneUnknownSenders(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-	return deleteOld(ctx, t, deleteUnknownSenders, before, limit)
 }

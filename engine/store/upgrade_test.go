@@ -55,10 +55,7 @@ func earlier(t *testing.T, steps fs.FS, rows string) (path string) {
 			t.Fatal(err)
 		}
 	}
-	db, err := connect(path, time.Second, 1, "_journal_mode=WAL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := connect(path, time.Second, 1, "_journal_mode=WAL")
 	provider, err := newProvider(db, steps)
 	if err == nil {
 		_, err = provider.Up(t.Context())
@@ -113,10 +110,7 @@ func TestUpgrade(t *testing.T) {
 		for version := first; version <= int(newest); version++ {
 			t.Run(fmt.Sprintf("%s, at %d", rows, version), func(t *testing.T) {
 				path := earlier(t, stepsUpTo(t, first), rows)
-				db, err := connect(path, time.Second, 1, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				db := connect(path, time.Second, 1, "")
 				provider, err := newProvider(db, stepsUpTo(t, version))
 				if err == nil {
 					_, err = provider.Up(t.Context())

@@ -76,10 +76,7 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err != nil {
 		return v, fmt.Errorf("read the mark beside the store: %w", err)
 	}
-	db, err := lookInto(path, readOnlySettings(path))
-	if err != nil {
-		return v, err
-	}
+	db := lookInto(path, readOnlySettings(path))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := isSound(ctx, db, path); err != nil {
 		return v, unusable(err)

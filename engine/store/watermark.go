@@ -303,11 +303,8 @@ const readOpens = `SELECT chain, opens FROM meta`
 // opensAlone returns how often the file at path was opened, by itself and without its log. While a log is being moved
 // or the schema is old, ok may be false.
 func opensAlone(path string) (chain string, opens int64, ok bool) {
-	db, err := lookInto(path, "immutable=1")
-	if err != nil {
-		return "", 0, false
-	}
+	db := lookInto(path, "immutable=1")
 	defer func() { _ = db.Close() }() // only read
-	err = db.QueryRowContext(context.Background(), readOpens).Scan(&chain, &opens)
+	err := db.QueryRowContext(context.Background(), readOpens).Scan(&chain, &opens)
 	return chain, opens, err == nil
 }

@@ -274,7 +274,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 // The returned error concerns the whole transaction.
 func (j *writeJob) within(t *tx, alone bool) error {
 	before, wrote := t.ledger, t.wrote
-	t.wrote, j.panic = false, nil
+	t.err, t.wrote, j.panic = nil, false, nil
 	j.err = j.run(t)
 	var failed sqlite3.Error
 	switch {
@@ -297,7 +297,8 @@ func (j *writeJob) run(t *tx) (err error) {
 			j.panic, err = fmt.Sprintf("%v\n%s", fault, debug.Stack()), errWriteAborted
 		}
 	}()
-	return j.do(j.ctx, t)
+	t.fail(j.do(j.ctx, t))
+	return t.err
 }
 
 // Passed is called, if set, before each commit ("group.before") and after it but before any caller returns
