@@ -120,7 +120,7 @@ func (c *Client) Leave(ctx context.Context, id permissions.ID, call string) (per
 // Recall withdraws the caller's requests that match m, and returns how many there were.
 func (c *Client) Recall(ctx context.Context, m permissions.Recall) (withdrawn int, err error) {
 	var out wire.Recalled
-	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, wire.MootOf(m), 0, &out)
+	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, wire.RecallOf(m), 0, &out)
 	return out.Withdrawn, err
 }
 

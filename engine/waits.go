@@ -18,13 +18,13 @@ type waits struct {
 	*services
 
 	mu              sync.Mutex
-	cancelAt        map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see Regret
+	cancelAt        map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see WithdrawLater
 	cancelScheduled timing.Signal                // cancelAt has a new entry
 }
 
-// Regret withdraws a request of this caller after a delay, because a call for it was cancelled, unless the same is asked
+// WithdrawLater withdraws a request of this caller after a delay, because a call for it was cancelled, unless the same is asked
 // again or somebody waits for it by then. It survives a restart.
-func (g *waits) Regret(
+func (g *waits) WithdrawLater(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration,
 ) (permissions.RequestView, error) {
 	r, err := g.own(ctx, caller, id)
@@ -146,7 +146,7 @@ func (g *waits) carryOut(ctx context.Context) error {
 				nap = min(nap, left)
 				continue
 			}
-			if err := g.withdrawRegretted(ctx, id); err != nil {
+			if err := g.withdrawCancelled(ctx, id); err != nil {
 				g.log.Warn("withdraw request of a cancelled call: retrying", "request", id, "err", err)
 			}
 		}
@@ -159,8 +159,8 @@ func (g *waits) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// withdrawRegretted withdraws the request of a cancelled call if nobody waits for it. Failures are retried.
-func (g *waits) withdrawRegretted(ctx context.Context, id permissions.ID) (err error) {
+// withdrawCancelled withdraws the request of a cancelled call if nobody waits for it. Failures are retried.
+func (g *waits) withdrawCancelled(ctx context.Context, id permissions.ID) (err error) {
 	work, done := context.WithTimeout(ctx, shared.StoreTime)
 	defer done()
 	if g.registry.Waiting(id) == 0 {

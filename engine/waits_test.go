@@ -41,11 +41,11 @@ func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, id := range ids {
-			if _, err := s.Regret(t.Context(), self, id, time.Minute); err != nil {
+			if _, err := s.WithdrawLater(t.Context(), self, id, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.Regret(t.Context(), permissions.CallerUID(7), ids["gone"], 0); permissions.CodeOf(err) != permissions.CodeUnknown {
+		if _, err := s.WithdrawLater(t.Context(), permissions.CallerUID(7), ids["gone"], 0); permissions.CodeOf(err) != permissions.CodeUnknown {
 			t.Errorf("another's: %v", err)
 		}
 		s.left(back)

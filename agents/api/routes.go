@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mostRegret is the longest allowed delay of a withdrawal.
-const mostRegret = time.Hour
+// longestDelay is the longest allowed delay of a withdrawal.
+const longestDelay = time.Hour
 
 // findWithin bounds the lookup of where a request was shown, so that it cannot delay an answer.
 const findWithin = 500 * time.Millisecond
@@ -176,15 +176,15 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
 		return r.standing(r.desk.LeaveOrCancel(ctx, caller, id, in.Call))
 	case in.After != "":
 		after, err := time.ParseDuration(in.After)
-		if err != nil || after < 0 || after > mostRegret {
-			return nil, r.door.Refuse(permissions.Invalid(fmt.Errorf("after must be a duration from 0s to %s, such as 60s", mostRegret)))
+		if err != nil || after < 0 || after > longestDelay {
+			return nil, r.door.Refuse(permissions.Invalid(fmt.Errorf("after must be a duration from 0s to %s, such as 60s", longestDelay)))
 		}
-		return r.standing(r.desk.Regret(ctx, caller, id, after))
+		return r.standing(r.desk.WithdrawLater(ctx, caller, id, after))
 	}
 	return r.standing(r.desk.Withdraw(ctx, caller, id))
 }
 
-type recallInput struct{ Body wire.Moot }
+type recallInput struct{ Body wire.Recall }
 
 type recalled struct{ Body wire.Recalled }
 

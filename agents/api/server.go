@@ -139,8 +139,8 @@ type Requests interface {
 	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
 	// Killed removes a call whose process was killed from a request of the caller, and cancels it if no other call waits.
 	Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error
-	// Regret withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
-	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
+	// WithdrawLater withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
+	WithdrawLater(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
 	// KeepProcess stores which local process waits for a request of the caller, so that it survives a restart; a process without
 	// an id deletes the entry. Processes returns the stored entries with their callers.
 	KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error

@@ -50,8 +50,8 @@ type Requests interface {
 	agents.Requests
 	// Begin is Ask without waiting: it returns the current state. An Ask with the same Call and id continues it.
 	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.RequestView, error)
-	// Regret withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
-	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
+	// WithdrawLater withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
+	WithdrawLater(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
 	// Hold marks a request of the caller as waited for, or ends that, while its client shows a dialog and will call again.
 	Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error
 }
@@ -67,9 +67,9 @@ type Options struct {
 	Cwd, Host string
 	// BehindProxy accepts calls for any host name, because a server in front has checked it.
 	BehindProxy bool
-	// Every is the interval between progress messages, and Regret the delay before a cancelled call's request is withdrawn; 0
+	// Every is the interval between progress messages, and WithdrawAfter the delay before a cancelled call's request is withdrawn; 0
 	// for the contract's ten seconds and one minute.
-	Every, Regret time.Duration
+	Every, WithdrawAfter time.Duration
 	Log           *slog.Logger
 }
 
@@ -87,7 +87,7 @@ func New(o Options) *Server {
 	if o.CallerOf == nil {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
-	o.Every, o.Regret = cmp.Or(o.Every, signsEvery), cmp.Or(o.Regret, cancelAfter)
+	o.Every, o.WithdrawAfter = cmp.Or(o.Every, signsEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
 	cancelled, _ := lru.New[[2]string, time.Time](mostLeft) // fails for a size of zero only
 	s := &Server{o: o, left: newMemory(), heard: cancelled, seal: newStateToken()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{

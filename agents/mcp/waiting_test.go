@@ -279,9 +279,9 @@ func (s *stage) settled(id permissions.ID, want permissions.State) {
 // A call ended by `cancelled` withdraws its request if the client does not return in time.
 func TestCancelledAndNobodyComesBack(t *testing.T) {
 	const soon = 200 * time.Millisecond
-	s := play(t, func(o *mcp.Options) { o.Regret = soon })
+	s := play(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
 	for name, c := range map[string]*sdk.ClientSession{
-		"stdio": s.over(func(o *mcp.Options) { o.Regret = soon }), legacy: s.client(legacy),
+		"stdio": s.over(func(o *mcp.Options) { o.WithdrawAfter = soon }), legacy: s.client(legacy),
 	} {
 		t.Log(name)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -302,9 +302,9 @@ func TestCancelledAndNobodyComesBack(t *testing.T) {
 
 func TestCancelledAndAskedAgain(t *testing.T) {
 	const soon = 200 * time.Millisecond
-	s := play(t, func(o *mcp.Options) { o.Regret = soon })
+	s := play(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
 	for name, c := range map[string]*sdk.ClientSession{
-		"stdio": s.over(func(o *mcp.Options) { o.Regret = soon }), legacy: s.client(legacy),
+		"stdio": s.over(func(o *mcp.Options) { o.WithdrawAfter = soon }), legacy: s.client(legacy),
 	} {
 		t.Run("D7/"+"cancelled over "+name, func(t *testing.T) {
 			before := s.asked()
@@ -332,7 +332,7 @@ func TestCancelledAndAskedAgain(t *testing.T) {
 // A lost connection or the end of standard input never cancels a request.
 func TestALostConnectionCancelsNothing(t *testing.T) {
 	const soon = 50 * time.Millisecond
-	s := play(t, func(o *mcp.Options) { o.Regret = soon })
+	s := play(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
 	for _, era := range []string{legacy, modern} {
 		drop, status := s.post(era, 7, `{"message":"`+era+`","mode":"confirm"}`)
 		if status != http.StatusOK {
@@ -353,7 +353,7 @@ func TestALostConnectionCancelsNothing(t *testing.T) {
 	served := make(chan error, 1)
 	go func() {
 		served <- mcp.New(mcp.Options{
-			Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Regret: soon, Log: wiretest.Quiet,
+			Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, WithdrawAfter: soon, Log: wiretest.Quiet,
 		}).Serve(context.Background(), in, out)
 	}()
 	go func() { _, _ = io.Copy(io.Discard, fromServer) }()
@@ -382,7 +382,7 @@ func TestAStopEndsTheCallsThatWait(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go func() {
 			served <- mcp.New(mcp.Options{
-				Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Regret: time.Millisecond, Log: wiretest.Quiet,
+				Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, WithdrawAfter: time.Millisecond, Log: wiretest.Quiet,
 			}).Serve(ctx, in, out)
 		}()
 		go func() { _, _ = io.Copy(io.Discard, fromServer) }()

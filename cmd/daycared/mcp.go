@@ -135,7 +135,7 @@ func (d remoteRequests) LeaveOrCancel(
 	return d.client.Leave(ctx, id, call)
 }
 
-func (d remoteRequests) Regret(
+func (d remoteRequests) WithdrawLater(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, after time.Duration,
 ) (permissions.RequestView, error) {
 	return d.client.CancelAfter(ctx, id, after)

@@ -64,8 +64,8 @@ type Reply struct {
 	Digest string             `json:"digest" doc:"of the request, as it was shown"`
 }
 
-// Moot describes requests that need no answer any more, and why.
-type Moot struct {
+// Recall describes requests that need no answer any more, and why.
+type Recall struct {
 	Session string           `json:"session" minLength:"1" maxLength:"200"`
 	Agent   string           `json:"agent" minLength:"1" maxLength:"200" doc:"who asked, by its own word"`
 	Kind    permissions.Kind `json:"kind,omitzero" doc:"only requests of this kind"`
@@ -105,13 +105,13 @@ type Recalled struct {
 	Withdrawn int `json:"withdrawn"`
 }
 
-// MootOf converts m.
-func MootOf(m permissions.Recall) Moot {
-	return Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: m.Input, Reason: m.Via}
+// RecallOf converts m.
+func RecallOf(m permissions.Recall) Recall {
+	return Recall{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: m.Input, Reason: m.Via}
 }
 
 // Permissions converts m.
-func (m Moot) Permissions() (permissions.Recall, error) {
+func (m Recall) Permissions() (permissions.Recall, error) {
 	input, err := permissions.CanonicalJSON(m.Input)
 	if err != nil {
 		return permissions.Recall{}, permissions.Invalid(err)
