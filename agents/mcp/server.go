@@ -70,7 +70,7 @@ type Options struct {
 	// Every is the interval between progress messages, and WithdrawAfter the delay before a cancelled call's request is withdrawn; 0
 	// for the contract's ten seconds and one minute.
 	Every, WithdrawAfter time.Duration
-	Log           *slog.Logger
+	Log                  *slog.Logger
 }
 
 // Server serves MCP clients.
