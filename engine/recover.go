@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -10,12 +11,8 @@ import (
 // restart makes nothing undeliverable. When the clock is behind the newest entry of the store, it was set back by an
 // unknown amount, and earlier grants are not used.
 func (e *Engine) Recover(ctx context.Context) error {
-	for _, read := range []func(context.Context) error{
-		e.ReadPeople, e.ReadGroups, e.readWaits,
-	} {
-		if err := read(ctx); err != nil {
-			return err
-		}
+	if err := cmp.Or(e.ReadPeople(ctx), e.ReadGroups(ctx), e.readWaits(ctx)); err != nil {
+		return err
 	}
 	by, at, err := e.store.StoppedBy(ctx)
 	if err != nil {

@@ -115,9 +115,7 @@ func (t Tag) Covers(u Tag) bool {
 }
 
 // Touches reports whether t reaches the given clean absolute path, something below it, or a folder that contains it.
-func (t Tag) Touches(p string) bool {
-	return t.path != "" && (within(t.path, p) || within(p, t.path))
-}
+func (t Tag) Touches(p string) bool { return t.path != "" && (within(t.path, p) || within(p, t.path)) }
 
 // overlaps reports whether holding t and holding u permit anything in common: one path contains the other, and both tags
 // allow at least reading.

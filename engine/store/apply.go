@@ -161,7 +161,9 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 		t.pending--
 		t.exec(ctx, dropWaits, c.Before.ID)
 	}
-	t.rows.keep(c.After)
+	if t.err == nil {
+		t.rows.keep(c.After)
+	}
 }
 
 const addVote = `INSERT INTO votes (request, n, ` + voteColumns + `) ` +

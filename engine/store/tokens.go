@@ -105,16 +105,12 @@ func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now ti
 		return token, nil
 	}
 	token.UsedAt = minute
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Token, error) {
 		if t.exec(ctx, useToken, micros(minute), token.ID) != 1 {
-			return permissions.UnknownToken() // revoked a moment ago
+			return token, permissions.UnknownToken() // revoked a moment ago
 		}
-		return nil
+		return token, nil
 	})
-	if err != nil {
-		return permissions.Token{}, err
-	}
-	return token, nil
 }
 
 // refusedToken is why a known token is refused, or nil.
