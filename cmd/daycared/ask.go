@@ -29,13 +29,10 @@ type question struct {
 	scope   string
 	timeout time.Duration
 	timed   func() bool // reports whether a flag set the timeout; nil if there is no such flag
-	asJSON  bool
-	began   time.Time // when it was submitted
+	began   time.Time   // when it was submitted
 }
 
-func (q *question) flags(c *CLI, cmd *cobra.Command) {
-	c.urlFlags(cmd)
-	cmd.Annotations = map[string]string{oneObject: "yes"}
+func (q *question) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.details, "details", "", "file that the person is shown whole (- for standard input)")
 	f.DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s or 15m (default: the daemon's)")
@@ -44,7 +41,6 @@ func (q *question) flags(c *CLI, cmd *cobra.Command) {
 		"name of this question: asking again with it finds the same request, and its answer for approvals.redeem_window (10m)")
 	f.StringVar(&q.request.Agent, "agent", "", "name to show; people see it as a claim")
 	f.StringVar(&q.request.Session, "session", "", "session that the answer may hold for")
-	f.BoolVar(&q.asJSON, "json", false, "print one JSON object instead of the sentence")
 }
 
 func (c *CLI) askCommand() *cobra.Command {
@@ -70,7 +66,7 @@ func (c *CLI) askCommand() *cobra.Command {
 			return c.ask(cmd.Context(), q)
 		},
 	}
-	q.flags(c, cmd)
+	q.flags(cmd)
 	cmd.Flags().StringVar(&q.request.Reason, "reason", "", "why, in a sentence that the person reads")
 	cmd.Flags().StringVar(&q.scope, "scope", "", "the widest scope to offer: once, session, 15m, always (default: every configured one)")
 	return cmd
@@ -93,7 +89,7 @@ func (c *CLI) confirmCommand() *cobra.Command {
 			return c.ask(cmd.Context(), q)
 		},
 	}
-	q.flags(c, cmd)
+	q.flags(cmd)
 	return cmd
 }
 
@@ -119,7 +115,7 @@ func (c *CLI) chooseCommand() *cobra.Command {
 			return c.ask(cmd.Context(), q)
 		},
 	}
-	q.flags(c, cmd)
+	q.flags(cmd)
 	cmd.Flags().StringArrayVar(&q.request.Choices, "option", nil, "one option; give it at least twice")
 	return cmd
 }
@@ -231,7 +227,7 @@ func (q *question) checkText() error {
 }
 
 func (c *CLI) tellCommand() *cobra.Command {
-	t, asJSON := permissions.Telling{}, false
+	t := permissions.Telling{}
 	cmd := &cobra.Command{
 		Use:   "tell NAME TEXT",
 		Short: "Tell a person something, which asks nothing",
@@ -257,18 +253,16 @@ func (c *CLI) tellCommand() *cobra.Command {
 			if err := t.Validate(permissions.AboutSays); err != nil {
 				return usage("%s", err)
 			}
-			return c.tell(cmd.Context(), args[0], t, asJSON)
+			return c.tell(cmd.Context(), args[0], t)
 		},
 	}
-	c.urlFlags(cmd)
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&t.Agent, "agent", "", "name to show; people see it as a claim")
 	cmd.Flags().StringVar(&t.Title, "title", "", "what it is about, in at most 100 characters")
 	cmd.Flags().BoolVar(&t.Silent, "silent", false, "without a sound, where the channel can do that")
 	return cmd
 }
 
-func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling, asJSON bool) error {
+func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling) error {
 	asks, err := c.agentClient()
 	if err != nil {
 		return err
@@ -278,7 +272,7 @@ func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling, asJS
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if c.asJSON {
 		return c.json(wire.Told{To: to})
 	}
 	fmt.Fprintf(c.Out, "Notice to %s taken.\n", spelled(to))
@@ -356,7 +350,7 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.RequestView
 	if at := s.Request.DecidedAt; q.request.Key != "" && at.Before(q.began) && !at.IsZero() {
 		c.say("answered at %s already, under this key", when(at, time.Local))
 	}
-	if q.asJSON {
+	if c.asJSON {
 		if err := c.json(wire.From(s, false)); err != nil {
 			return fmt.Errorf("print the request: %w", err)
 		}

@@ -53,7 +53,7 @@ func (c *CLI) auditCommand() *cobra.Command {
 			return c.audit(cmd.Context(), client, f)
 		}),
 	}
-	f.flags(cmd, "print one JSON object a line")
+	f.flags(cmd)
 	cmd.Flags().StringVar(&f.agent, "agent", "", "list what is about requests of this agent, by its name or the account's, as in uid:1000")
 	cmd.Flags().StringVar(&f.request, "request", "", "list what is about this request, by its id or its code")
 	cmd.AddCommand(c.verifyCommand(), c.newKeyCommand())
@@ -78,7 +78,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	l := auditList{CLI: c, client: client, asJSON: f.asJSON, headed: f.asJSON, zone: zone, told: told}
+	l := auditList{CLI: c, client: client, headed: c.asJSON, zone: zone, told: told}
 	var last []permissions.Entry // the last matching entries, with --limit
 	err = eachEntry(ctx, client, func(e permissions.Entry) error {
 		l.head()
@@ -120,11 +120,11 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 // auditList is the state of a listing: what is printed, and what could not be read.
 type auditList struct {
 	*CLI
-	client         *admin.Client
-	asJSON, headed bool
-	zone           *time.Location
-	told           *lru.Cache[permissions.ID, permissions.RequestView]
-	unread         []string
+	client *admin.Client
+	headed bool
+	zone   *time.Location
+	told   *lru.Cache[permissions.ID, permissions.RequestView]
+	unread []string
 }
 
 // head prints the column names, once the daemon has answered.
@@ -222,7 +222,7 @@ func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.
 
 // verifyCommand checks the chains; --head gives a remembered entry, so that a truncated chain is detected.
 func (c *CLI) verifyCommand() *cobra.Command {
-	head, key, asJSON := "", "", false
+	head, key := "", ""
 	cmd := &cobra.Command{
 		Use:   "verify [FILE]",
 		Short: "Check that nothing was changed in the audit, or in the rows that open something",
@@ -246,7 +246,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 						err = c.remembered(cmd, client, head)
 					}
 					if err == nil {
-						err = c.printHeads(heads, asJSON)
+						err = c.printHeads(heads)
 					}
 					return err
 				})(cmd, args)
@@ -267,21 +267,20 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("verify %s: %w", args[0], err)
 			}
-			return errors.Join(c.printHeads(v.Chains, asJSON), notChecked(v))
+			return errors.Join(c.printHeads(v.Chains), notChecked(v))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
 }
 
 // printHeads prints the heads of verified chains.
-func (c *CLI) printHeads(heads []permissions.Head, asJSON bool) error {
+func (c *CLI) printHeads(heads []permissions.Head) error {
 	sound := make([]soundChain, 0, len(heads))
 	for _, e := range heads {
 		sound = append(sound, chainOf(e))
-		if asJSON {
+		if c.asJSON {
 			continue
 		}
 		c.print("chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
@@ -289,7 +288,7 @@ func (c *CLI) printHeads(heads []permissions.Head, asJSON bool) error {
 			fmt.Fprintf(c.Out, "entries up to %d are as they were when the audit key sealed them, in the entry after it\n", e.Unkeyed)
 		}
 	}
-	if asJSON {
+	if c.asJSON {
 		return c.json(sound)
 	}
 	return nil

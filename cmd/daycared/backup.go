@@ -16,8 +16,7 @@ import (
 )
 
 func (c *CLI) backupCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Copy the store to a new file and verify the copy, while the daemon runs or not",
 		Example: "  daycared backup\n" +
@@ -39,11 +38,9 @@ func (c *CLI) backupCommand() *cobra.Command {
 					return err
 				}
 			}
-			return c.backup(cmd.Context(), paths, to, asJSON)
+			return c.backup(cmd.Context(), paths, to)
 		},
 	}
-	objectFlag(cmd, &asJSON)
-	return cmd
 }
 
 // storeCopy is a verified copy of a store in JSON.
@@ -66,7 +63,7 @@ func copyOf(s store.Summary) storeCopy {
 }
 
 // backup copies the store of a data directory to the given file, or one named after the time, and prints a summary of the copy.
-func (c *CLI) backup(ctx context.Context, paths config.Paths, to string, asJSON bool) error {
+func (c *CLI) backup(ctx context.Context, paths config.Paths, to string) error {
 	dataDir, from := paths.DataDir, filepath.Join(paths.DataDir, storeName)
 	if to == "" {
 		if _, err := os.Stat(from); err != nil { // do not create a folder for nothing
@@ -89,7 +86,7 @@ func (c *CLI) backup(ctx context.Context, paths config.Paths, to string, asJSON 
 	if len(sum.Unchecked) > 0 {
 		unchecked = fmt.Errorf("the copy is complete, but not checked: %s", strings.Join(sum.Unchecked, "; "))
 	}
-	if asJSON {
+	if c.asJSON {
 		return errors.Join(c.json(copyOf(sum)), unchecked)
 	}
 	c.print("%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,

@@ -31,8 +31,7 @@ func (c *CLI) configCommand() *cobra.Command {
 }
 
 func (c *CLI) configShowCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "show [KEY]",
 		Short: "Show what is in force, and for every line from where; with KEY, that value alone",
 		Long: "Show what is in force as a configuration, and for every line from where it came. With a KEY, such as approvals.timeout,\n" +
@@ -44,24 +43,22 @@ func (c *CLI) configShowCommand() *cobra.Command {
 		Args: arguments(cobra.MaximumNArgs(1), "one key at most"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return c.showKey(args[0], asJSON)
+				return c.showKey(args[0])
 			}
 			cfg, _, err := c.load()
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if c.asJSON {
 				return c.json(map[string]any{"file": wire.OrNull(absolute(cfg.File)), "settings": cfg.Settings()})
 			}
 			return cfg.Show(c.Out)
 		},
 	}
-	objectFlag(cmd, &asJSON)
-	return cmd
 }
 
 // showKey prints the effective value of one key.
-func (c *CLI) showKey(key string, asJSON bool) error {
+func (c *CLI) showKey(key string) error {
 	cfg, _, err := c.load()
 	if err != nil && !c.hidden(err) {
 		return err
@@ -82,7 +79,7 @@ func (c *CLI) showKey(key string, asJSON bool) error {
 			return usage("%s", err)
 		}
 	}
-	if !asJSON {
+	if !c.asJSON {
 		_, err = fmt.Fprintln(c.Out, text)
 		return err
 	}
@@ -119,7 +116,7 @@ func count(n int, one, more string) string {
 }
 
 func (c *CLI) checkCommand() *cobra.Command {
-	asJSON, as := false, ""
+	as := ""
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Say what is wrong in the configuration and on this machine, line by line, and what would be right",
@@ -135,10 +132,9 @@ func (c *CLI) checkCommand() *cobra.Command {
 			if len(args) == 1 {
 				c.configFlag = args[0]
 			}
-			return c.checkConfig(cmd.Context(), as, asJSON)
+			return c.checkConfig(cmd.Context(), as)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&as, "as", "", "the account that will serve (default: the one whose the data directory is, else this one)")
 	return cmd
 }
@@ -170,7 +166,7 @@ func (r *checkReport) add(severity string, all ...config.Problem) {
 }
 
 // checkConfig checks a configuration for the account that runs the daemon.
-func (c *CLI) checkConfig(ctx context.Context, as string, asJSON bool) error {
+func (c *CLI) checkConfig(ctx context.Context, as string) error {
 	r := checkReport{OK: true, Findings: []checked{}, Blind: []string{}}
 	r.File, _ = config.Find(c.configFlag, c.Environ, exists)
 	cfg, err := c.check()
@@ -191,7 +187,7 @@ func (c *CLI) checkConfig(ctx context.Context, as string, asJSON bool) error {
 		r.add("warning", in.doubts()...)
 	}
 	switch {
-	case asJSON:
+	case c.asJSON:
 		if err = c.json(r); !r.OK {
 			err = errors.Join(err, exitCode(permissions.ExitOther))
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 func (c *CLI) connectCommand() *cobra.Command {
-	var write, remove, asJSON bool
+	var write, remove bool
 	var gate string
 	cmd := &cobra.Command{
 		Use:   "connect AGENT [--write|--remove] [--gate all|risky]",
@@ -48,7 +48,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 			if err != nil && !remove {
 				return err
 			}
-			agent, err := c.toConnect(cmd, place, args[0], gate, write && !asJSON)
+			agent, err := c.toConnect(cmd, place, args[0], gate, write && !c.asJSON)
 			switch {
 			case err != nil:
 				return err
@@ -67,21 +67,19 @@ func (c *CLI) connectCommand() *cobra.Command {
 				Reads: append([]string{}, agent.Reads...), Notes: append([]string{}, agent.Notes...),
 			}
 			out := c.Out
-			if asJSON {
+			if c.asJSON {
 				c.Out = io.Discard
 			}
 			err = does(cmd.Context(), agent, &told)
-			if c.Out = out; asJSON && err == nil {
+			if c.Out = out; c.asJSON && err == nil {
 				err = c.json(told)
 			}
 			return err
 		},
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&write, "write", false, "write it into the agent's settings")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take it out of the agent's settings")
 	gateFlag(cmd, &gate)
-	c.urlFlags(cmd)
 	return cmd
 }
 

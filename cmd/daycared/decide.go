@@ -25,7 +25,7 @@ func scopeHelp() (lines string) {
 }
 
 func (c *CLI) approveCommand() *cobra.Command {
-	d, scope, asJSON := connectors.Decision{}, "once", false
+	d, scope := connectors.Decision{}, "once"
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow a request, by its id or its code",
@@ -43,10 +43,9 @@ func (c *CLI) approveCommand() *cobra.Command {
 				return usage("%s", err)
 			}
 			d.Answer = permissions.Allow(s)
-			return c.decide(cmd, args[0], d, asJSON)
+			return c.decide(cmd, args[0], d)
 		},
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: "+strings.Join(permissions.ScopeNames(), ", "))
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk needs")
@@ -54,7 +53,7 @@ func (c *CLI) approveCommand() *cobra.Command {
 }
 
 func (c *CLI) denyCommand() *cobra.Command {
-	d, asJSON := connectors.Decision{Answer: permissions.Deny}, false
+	d := connectors.Decision{Answer: permissions.Deny}
 	cmd := &cobra.Command{
 		Use:   "deny ID",
 		Short: "Deny a request, by its id or its code",
@@ -62,16 +61,15 @@ func (c *CLI) denyCommand() *cobra.Command {
 		Example: "  daycared deny K7F3Q\n" +
 			"  daycared deny K7F3Q --reason \"not on a Friday\"",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d, asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d) },
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&d.Comment, "reason", "", "why, for the agent to read")
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	return cmd
 }
 
 func (c *CLI) answerCommand() *cobra.Command {
-	words, asJSON := "", false
+	words := ""
 	cmd := &cobra.Command{
 		Use:   "answer ID OPTION",
 		Short: "Answer a question or a pause: the number or the words of an option, other, continue or interrupt",
@@ -89,10 +87,9 @@ func (c *CLI) answerCommand() *cobra.Command {
 			if own != (answer == permissions.Other) {
 				return usage("an answer in your own words is: daycared answer ID other --text 'WORDS'")
 			}
-			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words}, asJSON)
+			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words})
 		},
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&words, "text", "", "with other: the answer to a question in your own words")
 	return cmd
 }
@@ -113,8 +110,7 @@ func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer 
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a request that is pending, by its id or its code",
 		Example: "  daycared cancel K7F3Q\n" +
@@ -130,12 +126,9 @@ func (c *CLI) cancelCommand() *cobra.Command {
 			if err != nil {
 				return nearRequest(cmd.Context(), client, args[0], err)
 			}
-			return c.settled(cmd.Context(), client, r, asJSON)
+			return c.settled(cmd.Context(), client, r)
 		}),
 	}
-	objectFlag(cmd, &asJSON)
-	c.urlFlags(cmd)
-	return cmd
 }
 
 // mayBeOwn reports whether a request that the admin socket refused to cancel may be this account's own question, which its asker
@@ -163,7 +156,7 @@ func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (p
 }
 
 // decide sends a person's answer and prints the result.
-func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision, asJSON bool) error {
+func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) error {
 	client, err := c.adminClient()
 	if err != nil {
 		return err
@@ -174,13 +167,13 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision, asJ
 		d.Request, d.Code = "", strings.ToUpper(name)
 	}
 	s, err := client.Decide(cmd.Context(), d)
-	if err != nil && asJSON {
+	if err != nil && c.asJSON {
 		return nearRequest(cmd.Context(), client, name, err)
 	}
 	if err != nil {
 		return c.withOffer(nearRequest(cmd.Context(), client, name, err), s.Request, name)
 	}
-	return c.settled(cmd.Context(), client, s, asJSON)
+	return c.settled(cmd.Context(), client, s)
 }
 
 // withOffer adds the request's options, and how to give them, to the refusal of an answer.

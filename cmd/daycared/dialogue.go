@@ -129,8 +129,7 @@ var withOwnRows = []string{
 
 // fit wraps a command's terminal output at words; flush writes an incomplete last row. Output to files and pipes is not wrapped.
 func (c *CLI) fit(cmd *cobra.Command, args []string) (flush func()) {
-	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-	if slices.Contains(withOwnRows, path) || slices.Contains(args, "--json") {
+	if slices.Contains(withOwnRows, pathOf(cmd)) || slices.Contains(args, "--json") {
 		return func() {}
 	}
 	var rows []*fitted

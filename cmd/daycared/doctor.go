@@ -30,8 +30,7 @@ type finding struct {
 }
 
 func (c *CLI) doctorCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong, and how to mend it",
 		Long: "Say what is wrong, and how to mend it: the configuration, the files, folders, ports and programs that it names, the\n" +
@@ -54,7 +53,7 @@ func (c *CLI) doctorCommand() *cobra.Command {
 			for _, f := range report.Findings {
 				report.OK = report.OK && f.level != "wrong"
 			}
-			if asJSON {
+			if c.asJSON {
 				if err := c.json(report); err != nil {
 					return err
 				}
@@ -70,9 +69,6 @@ func (c *CLI) doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.urlFlags(cmd)
-	return cmd
 }
 
 func (c *CLI) printFindings(findings []finding) {

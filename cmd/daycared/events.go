@@ -49,7 +49,7 @@ func (c *CLI) eventsCommand() *cobra.Command {
 				if e.At.Before(since) {
 					return nil
 				}
-				if l.asJSON {
+				if c.asJSON {
 					err = c.json(e)
 				} else {
 					_, err = fmt.Fprintln(c.Out, eventLine(e, time.Local))
@@ -67,7 +67,7 @@ func (c *CLI) eventsCommand() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
 	cmd.Flags().Lookup("after").DefValue = "0" // hides the default in the help
-	l.flags(cmd, "print one JSON object a line")
+	l.flags(cmd)
 	cmd.Flags().Lookup("limit").Usage = "end after so many (default: go on until Ctrl-C)"
 	return cmd
 }

@@ -73,7 +73,6 @@ func (c *CLI) hookCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&keyboard, "keyboard", false, "let whoever is at the agent's keyboard answer, too (claude-code in a terminal)")
 	cmd.Flags().BoolVar(&notice, "notice", false, "have a person told what has happened; decide nothing")
 	gateFlag(cmd, &gate)
-	c.urlFlags(cmd)
 	return cmd
 }
 

@@ -55,7 +55,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 				return err
 			}
 			list = newest(list, since, l.limit, func(s permissions.RequestView) time.Time { return s.Request.CreatedAt })
-			if l.asJSON {
+			if c.asJSON {
 				return c.json(wire.Each(list, func(s permissions.RequestView) wire.Request { return wire.From(s, true) }))
 			}
 			if len(list) == 0 {
@@ -74,21 +74,19 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd, "print a JSON array")
+	l.flags(cmd)
 	return cmd
 }
 
 // listing holds the flags of the commands that list.
 type listing struct {
-	asJSON bool
 	limit  int
 	capped func() bool // reports whether --limit was given
 	since  string
 }
 
-func (l *listing) flags(cmd *cobra.Command, asJSON string) {
+func (l *listing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&l.asJSON, "json", false, asJSON)
 	f.IntVar(&l.limit, "limit", 0, "list at most so many, the newest (default: all)")
 	f.StringVar(&l.since, "since", "", "list what is not older: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
 	l.capped = func() bool { return f.Changed("limit") }
@@ -116,14 +114,8 @@ func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) [
 	return list
 }
 
-// objectFlag adds --json to a command that prints one object, including its errors.
-func objectFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON object")
-	cmd.Annotations = map[string]string{oneObject: "yes"}
-}
-
 func (c *CLI) showCommand() *cobra.Command {
-	asJSON, reveal := false, false
+	reveal := false
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one request whole, by its id or its code",
@@ -137,7 +129,7 @@ func (c *CLI) showCommand() *cobra.Command {
 			if err != nil {
 				return nearRequest(cmd.Context(), client, args[0], err)
 			}
-			if asJSON {
+			if c.asJSON {
 				return c.json(wire.From(s, true))
 			}
 			options := here(cmd.Context(), client)
@@ -149,7 +141,6 @@ func (c *CLI) showCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show what is masked because it looks like a secret")
 	return cmd
 }
@@ -234,8 +225,8 @@ func unknown(format string, args ...any) error {
 }
 
 // settled prints a request's current state on stdout.
-func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.RequestView, asJSON bool) error {
-	if asJSON {
+func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.RequestView) error {
+	if c.asJSON {
 		return c.json(wire.From(s, true))
 	}
 	_, err := fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, here(ctx, client))))
@@ -308,7 +299,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			if me.StoppedBy != nil && len(list) > 0 {
 				c.say("everything is stopped by %s: these grants are suspended until: daycared resume", spelled(*me.StoppedBy))
 			}
-			if l.asJSON {
+			if c.asJSON {
 				return c.json(wire.Each(list, wire.FromGrant))
 			}
 			if len(list) == 0 {
@@ -323,13 +314,12 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd, "print a JSON array")
+	l.flags(cmd)
 	return cmd
 }
 
 func (c *CLI) revokeCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Take back a grant, or an approval that was not used yet",
 		Example: "  daycared revoke 01JD3XKQ2N8Z5T7W9Y1B3C5D7F\n" +
@@ -342,7 +332,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 				took, err := client.Revoke(cmd.Context(), connectors.Identity{}, permissions.ID(args[0]))
 				if permissions.CodeOf(err) != permissions.CodeUnknown {
 					if err == nil {
-						err = c.tookBack(took, here(cmd.Context(), client), asJSON)
+						err = c.tookBack(took, here(cmd.Context(), client))
 					}
 					return err
 				}
@@ -351,17 +341,15 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			if permissions.CodeOf(err) == permissions.CodeUnknown {
 				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", spelled(args[0])))
 			}
-			if permissions.CodeOf(err) == permissions.CodeNoUse && !asJSON {
+			if permissions.CodeOf(err) == permissions.CodeNoUse && !c.asJSON {
 				return c.usedAlready(cmd.Context(), client, args[0], err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.settled(cmd.Context(), client, s, asJSON)
+			return c.settled(cmd.Context(), client, s)
 		}),
 	}
-	objectFlag(cmd, &asJSON)
-	return cmd
 }
 
 // usedAlready lists the grants of an approval that cannot be revoked as a whole, and how to revoke them.
@@ -385,8 +373,8 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 }
 
 // tookBack prints a revoked grant, and what ran under it.
-func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) error {
-	if asJSON {
+func (c *CLI) tookBack(took permissions.Revoked, o card.Options) error {
+	if c.asJSON {
 		ran := wire.Each(took.Ran, func(r permissions.Request) wire.Request {
 			return wire.From(permissions.RequestView{Request: r}, true)
 		})

@@ -13,7 +13,7 @@ import (
 )
 
 func (c *CLI) lockCommand() *cobra.Command {
-	since, asJSON := "", false
+	since := ""
 	cmd := &cobra.Command{
 		Use:   "lock [NAME]",
 		Short: "Lock a person, as when a phone is stolen: nothing that comes from their accounts counts",
@@ -30,7 +30,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 			}
 			if len(args) == 0 {
 				s, err := client.Status(cmd.Context())
-				if err == nil && asJSON {
+				if err == nil && c.asJSON {
 					return c.json(s.Locked)
 				}
 				for _, l := range s.Locked {
@@ -52,7 +52,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case asJSON:
+			case c.asJSON:
 				err = c.json(l)
 			default:
 				err = c.locked(l, from, card.Options{Now: time.Now(), Location: me.Location()})
@@ -64,7 +64,6 @@ func (c *CLI) lockCommand() *cobra.Command {
 			return err
 		}),
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&since, "since", "", "take back what the person gave since then: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
 	return cmd
 }
@@ -99,7 +98,7 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 		if err != nil {
 			return err
 		}
-		if err := c.tookBack(took, o, false); err != nil {
+		if err := c.tookBack(took, o); err != nil {
 			return err
 		}
 	}
@@ -122,8 +121,7 @@ func lockedSince(l admin.Lock) string {
 }
 
 func (c *CLI) unlockCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "unlock NAME",
 		Short: "End a lock; for the operator, or for two other people",
 		Long: "End a lock. The operator does so at once; else two people who are not locked have to say it, of whom this account is\n" +
@@ -138,7 +136,7 @@ func (c *CLI) unlockCommand() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case asJSON:
+			case c.asJSON:
 				return c.json(l)
 			case l.Locked:
 				c.say("noted; %s stays locked until one more person, or the operator, says the same", spelled(l.Person))
@@ -148,6 +146,4 @@ func (c *CLI) unlockCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	objectFlag(cmd, &asJSON)
-	return cmd
 }

@@ -46,6 +46,7 @@ type CLI struct {
 
 	configFlag, socketFlag, tokenFlag string // of the command being run
 	urlFlag, proxyFlag, caFlag        string
+	asJSON                            bool
 
 	whence        map[string]string // what determined a socket's path, by path; see places
 	warned        bool              // the error of the configuration was printed
@@ -63,7 +64,7 @@ func (c *CLI) Run(ctx context.Context, args []string) int {
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	cmd, err := root.ExecuteContextC(ctx)
-	return c.exit(err, printsObject(cmd, args))
+	return c.exit(err, c.printsErrors(cmd, args))
 }
 
 // exit prints an error, also as JSON with asJSON, and returns its exit code.

@@ -20,7 +20,7 @@ import (
 )
 
 func (c *CLI) mcpCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools that ask to an agent that speaks MCP, on standard input and output",
 		Example: "  daycared mcp\n" +
@@ -35,8 +35,6 @@ func (c *CLI) mcpCommand() *cobra.Command {
 			return c.mcp(cmd.Context())
 		},
 	}
-	c.urlFlags(cmd)
-	return cmd
 }
 
 // mcp serves one agent until it closes standard input, or a signal arrives. Pending requests stay open.

@@ -98,7 +98,7 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 }
 
 func (c *CLI) unpairCommand() *cobra.Command {
-	via, asJSON := connectors.Kinds[0].Name, false
+	via := connectors.Kinds[0].Name
 	cmd := &cobra.Command{
 		Use:   "unpair NAME",
 		Short: "Take the account away that somebody was paired with",
@@ -111,14 +111,13 @@ func (c *CLI) unpairCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if c.asJSON {
 				return c.json(p)
 			}
 			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", spelled(p.Person), p.Via, spelled(p.Address))
 			return nil
 		}),
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
 	return cmd
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func (c *CLI) restoreCommand() *cobra.Command {
-	key, asJSON := "", false
+	key := ""
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in place of the store, while the daemon does not run",
@@ -40,10 +40,9 @@ func (c *CLI) restoreCommand() *cobra.Command {
 				return usage("restore the store from %s: %s", args[0], err)
 			}
 			_ = from.Close() // before the store opens it: closing it later would release the store's locks
-			return c.restore(cmd.Context(), paths, args[0], key, asJSON)
+			return c.restore(cmd.Context(), paths, args[0], key)
 		},
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
 }
@@ -71,7 +70,7 @@ func restoredFrom(r store.Restored) restored {
 	return told
 }
 
-func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string, asJSON bool) error {
+func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string) error {
 	dir, err := openDataDir(paths.DataDir, c.UID, "")
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string,
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if c.asJSON {
 		return errors.Join(c.json(restoredFrom(r)), notChecked(r.Verified))
 	}
 	c.print("%s: %s, %s, verified and restored\n",
@@ -150,7 +149,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 				return err
 			}
 			list = newest(list, since, l.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
-			if l.asJSON {
+			if c.asJSON {
 				return c.json(append([]admin.Suspended{}, list...)) // [] if empty
 			}
 			if len(list) == 0 {
@@ -162,7 +161,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 			return c.printSuspended(list, zone)
 		}),
 	}
-	l.flags(cmd, "print a JSON array")
+	l.flags(cmd)
 	return cmd
 }
 
@@ -191,7 +190,7 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 }
 
 func (c *CLI) reinstateCommand() *cobra.Command {
-	all, asJSON := false, false
+	all := false
 	cmd := &cobra.Command{
 		Use:   "reinstate ID…|--all",
 		Short: "Confirm what a restore suspended, so that it opens again what it opened",
@@ -209,7 +208,7 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 			if len(list) == 0 {
 				c.say("nothing is suspended")
 			}
-			if asJSON {
+			if c.asJSON {
 				return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
 			}
 			for _, s := range list {
@@ -218,7 +217,6 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&all, "all", false, "everything that is suspended")
 	return cmd
 }

@@ -96,20 +96,43 @@ func commandsBelow(root *cobra.Command) iter.Seq[*cobra.Command] {
 	}
 }
 
-// The commands that do not accept a shared flag, and the commands that accept a token. A command rejects flags that it does not
-// use.
+// The commands that do not accept a shared flag, and the commands that accept one. A command rejects flags that it does not use.
 var (
 	withoutConfig = []string{"demo", "version", "completion", "reference"}
 	withoutSocket = []string{
 		"demo", "version", "completion", "reference", "serve", "setup", "link", "backup", "restore", "config check", "config show",
 	}
 	withToken = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "tell", "cancel", "connect", "doctor"}
+	withURL   = []string{"ask", "confirm", "choose", "mcp", "hook", "tell", "cancel", "connect", "doctor"}
 )
+
+// jsonOutputs are the commands with --json, by what they print.
+var jsonOutputs = []struct {
+	usage    string
+	errors   bool // they print errors as JSON, too
+	commands []string
+}{
+	{"print one JSON object", true, []string{
+		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "resume", "lock", "unlock", "unpair",
+		"token create", "connect", "status", "stop", "backup", "restore", "reinstate", "config show",
+	}},
+	{"print one JSON object instead of the sentence", true, []string{"ask", "confirm", "choose"}},
+	{"print one JSON object", false, []string{"config check", "doctor", "version"}},
+	{"print a JSON array", false, []string{
+		"pending", "grants", "agents", "token list", "token revoke", "audit verify", "suspended",
+	}},
+	{"print one JSON object a line", false, []string{"audit", "events"}},
+}
+
+// pathOf is a command's path below the root, as in token create.
+func pathOf(cmd *cobra.Command) string {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	return path
+}
 
 // sharedFlags adds the shared flags that cmd uses.
 func (c *CLI) sharedFlags(cmd *cobra.Command) {
-	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-	f := cmd.Flags()
+	path, f := pathOf(cmd), cmd.Flags()
 	if !slices.Contains(withoutConfig, path) {
 		f.StringVar(&c.configFlag, "config", "",
 			"configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
@@ -121,6 +144,18 @@ func (c *CLI) sharedFlags(cmd *cobra.Command) {
 	if slices.Contains(withToken, path) {
 		f.StringVar(&c.tokenFlag, "token-file", "",
 			"file with the token of the agent that asks (default: DAYCARED_TOKEN_FILE, else this account asks)")
+	}
+	if slices.Contains(withURL, path) {
+		f.StringVar(&c.urlFlag, "url", "",
+			"URL of a daemon on another machine, which only knows agents by their tokens (default: DAYCARED_URL, else the socket)")
+		f.StringVar(&c.proxyFlag, "proxy", "", "URL of the proxy on the way to --url (default: HTTPS_PROXY)")
+		f.StringVar(&c.caFlag, "ca-file", "",
+			"certificates that are trusted for --url instead of the machine's (default: SSL_CERT_FILE)")
+	}
+	for _, output := range jsonOutputs {
+		if slices.Contains(output.commands, path) {
+			f.BoolVar(&c.asJSON, "json", false, output.usage)
+		}
 	}
 	c.completeArguments(cmd, path)
 }
@@ -229,15 +264,6 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 	}
 	c.whence[path] = why
 	return path
-}
-
-// urlFlags adds the flags of the commands for remote agents.
-func (c *CLI) urlFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.urlFlag, "url", "",
-		"URL of a daemon on another machine, which only knows agents by their tokens (default: DAYCARED_URL, else the socket)")
-	cmd.Flags().StringVar(&c.proxyFlag, "proxy", "", "URL of the proxy on the way to --url (default: HTTPS_PROXY)")
-	cmd.Flags().StringVar(&c.caFlag, "ca-file", "",
-		"certificates that are trusted for --url instead of the machine's (default: SSL_CERT_FILE)")
 }
 
 // pin makes a command whose command line names the daemon ignore connection settings in the environment, which agents may have

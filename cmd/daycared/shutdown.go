@@ -24,7 +24,7 @@ import (
 )
 
 func (c *CLI) stopCommand() *cobra.Command {
-	within, asJSON := 30*time.Second, false
+	within := 30 * time.Second
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "End the daemon in order, and wait until it is gone",
@@ -37,16 +37,15 @@ func (c *CLI) stopCommand() *cobra.Command {
 			if within < 0 {
 				return usage("--timeout is how long to wait, 0s or more, not %s", within)
 			}
-			return c.stop(cmd.Context(), desk, within, asJSON)
+			return c.stop(cmd.Context(), desk, within)
 		}),
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end (0s: not at all)")
 	return cmd
 }
 
 // stop ends the daemon, or the process that holds the data directory and does not answer.
-func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration, asJSON bool) error {
+func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration) error {
 	ended, err := desk.Shutdown(ctx)
 	switch {
 	case permissions.CodeOf(err) == permissions.CodeNotYours, errors.Is(err, os.ErrPermission):
@@ -64,7 +63,7 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 		}
 	}
 	switch {
-	case asJSON:
+	case c.asJSON:
 		err = c.json(map[string]any{
 			"pid": ended.PID, "since": wire.OrNullTime(ended.Since), "ended": within > 0, "pending": ended.Pending, "manager": ended.Manager,
 		})
@@ -192,8 +191,7 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 }
 
 func (c *CLI) stopAllCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     "stop-all",
 		Short:   "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
 		Long:    "The kill switch: cancel everything that waits, suspend every grant, and refuse what is new until daycared resume.",
@@ -205,20 +203,17 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 				return err
 			}
 			c.say("nothing is asked and nothing granted holds until: daycared resume")
-			if asJSON {
+			if c.asJSON {
 				return c.json(map[string]any{"stopped": true, "cancelled": n})
 			}
 			_, err = fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
 			return err
 		}),
 	}
-	objectFlag(cmd, &asJSON)
-	return cmd
 }
 
 func (c *CLI) resumeCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     "resume",
 		Short:   "End what stop-all began; for the operator and for whoever stopped",
 		Long:    "End what stop-all began: grants hold again, and agents may ask. For the operator and for whoever stopped.",
@@ -236,7 +231,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 				c.say("nothing was stopped")
 			}
 			switch {
-			case asJSON:
+			case c.asJSON:
 				return c.json(map[string]bool{"resumed": me.StoppedBy != nil})
 			case me.StoppedBy != nil:
 				fmt.Fprintln(c.Out, "resumed")
@@ -244,8 +239,6 @@ func (c *CLI) resumeCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	objectFlag(cmd, &asJSON)
-	return cmd
 }
 
 // stopNote says that everything is stopped, and by whom; empty if nothing is.

@@ -77,20 +77,18 @@ func absolute(path string) string {
 const statusTime = 5 * time.Second
 
 func (c *CLI) statusCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether the daemon runs, on what, and whom it can reach",
 		Long: "Say whether the daemon of this configuration runs: its process, its files and sockets, how each channel stands, who can\n" +
 			"be reached just now, and what waits. An account that is no person's is told only whether the daemon is ready.\n" +
 			"Exit code 0: ready; 1: it runs, but is not ready, or can reach nobody; 7: it does not run here.",
-		Example:     "  daycared status\n  daycared status --json | jq .reachable\n  daycared --config /etc/daycared/config.yaml status",
-		Args:        arguments(cobra.NoArgs),
-		Annotations: map[string]string{oneObject: "yes"},
+		Example: "  daycared status\n  daycared status --json | jq .reachable\n  daycared --config /etc/daycared/config.yaml status",
+		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.status(cmd.Context())
 			if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
-				return c.statusOutside(cmd.Context(), err, asJSON)
+				return c.statusOutside(cmd.Context(), err)
 			}
 			if errors.Is(err, client.ErrUnreachable) { // a starting daemon tells agents what it waits for
 				if why := c.agentsDoor(cmd.Context()).err; isBroken(why) {
@@ -100,7 +98,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 			if err != nil {
 				return c.notRunning(err)
 			}
-			if asJSON {
+			if c.asJSON {
 				err = c.json(s)
 			} else {
 				err = c.printStatus(s)
@@ -111,8 +109,6 @@ func (c *CLI) statusCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
 }
 
 // status queries the daemon's process, files, channels, and whom it can reach. Without a daemon the error matches
@@ -133,7 +129,7 @@ func (c *CLI) status(ctx context.Context) (admin.Status, error) {
 }
 
 // statusOutside prints only whether the daemon is ready; refused is why this account may not see more.
-func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) error {
+func (c *CLI) statusOutside(ctx context.Context, refused error) error {
 	asks, err := c.agentClient()
 	if err != nil {
 		return err
@@ -149,7 +145,7 @@ func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) err
 	}
 	c.say("the daemon runs and takes questions; details are shown only to people in its configuration and to the account that runs it: %s",
 		explain(refused).Text)
-	if asJSON {
+	if c.asJSON {
 		return c.json(map[string]bool{"ready": true})
 	}
 	return nil
@@ -295,7 +291,7 @@ func (c *CLI) agentsCommand() *cobra.Command {
 				}
 				return *s.Changed
 			})
-			if l.asJSON {
+			if c.asJSON {
 				return c.json(append([]wire.Session{}, list...))
 			}
 			if len(list) == 0 {
@@ -311,7 +307,7 @@ func (c *CLI) agentsCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd, "print a JSON array")
+	l.flags(cmd)
 	return cmd
 }
 

@@ -35,7 +35,7 @@ func (c *CLI) tokenCommand() *cobra.Command {
 }
 
 func (c *CLI) tokenCreateCommand() *cobra.Command {
-	expires, file, person, asJSON := "", "", "", false
+	expires, file, person := "", "", ""
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print it, this once; routes know the agent by NAME",
@@ -58,10 +58,9 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			return c.createToken(cmd.Context(), client, newToken{args[0], person, span, file, asJSON})
+			return c.createToken(cmd.Context(), client, newToken{args[0], person, span, file})
 		},
 	}
-	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&file, "out", "", "new file that the token is written to, which only this account can read")
 	cmd.Flags().StringVar(&person, "person", "", "whose agent it is, of people in the configuration: a route may say ask: [owner]")
 	cmd.Flags().StringVar(&expires, "expires", "", "how long it is valid, such as 90d or 720h (default: until revoked)")
@@ -74,7 +73,6 @@ type newToken struct {
 	person string // the owner of the agent; empty: none
 	span   time.Duration
 	file   string // where it is written; empty: it is printed
-	asJSON bool
 }
 
 // createToken creates a token and says what to do with it.
@@ -119,7 +117,7 @@ func (c *CLI) printToken(n newToken, token admin.Token, secret permissions.Secre
 	}
 	var err error
 	switch {
-	case n.asJSON:
+	case c.asJSON:
 		err = c.json(told)
 	case n.file == "":
 		_, err = fmt.Fprintln(c.Out, string(secret))
@@ -201,7 +199,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 				return err
 			}
 			list = newest(list, since, l.limit, func(t admin.Token) time.Time { return t.CreatedAt })
-			if l.asJSON {
+			if c.asJSON {
 				return c.json(list)
 			}
 			if len(list) == 0 {
@@ -218,13 +216,12 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd, "print a JSON array")
+	l.flags(cmd)
 	return cmd
 }
 
 func (c *CLI) tokenRevokeCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "revoke NAME|ID",
 		Short: "Revoke all tokens of a name, or one by its id",
 		Long:  "Revoke all tokens of a name, or one by its id: whoever presents it proves nothing any more, at once.",
@@ -239,7 +236,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if c.asJSON {
 				return c.json(list)
 			}
 			for _, t := range list {
@@ -248,8 +245,6 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	return cmd
 }
 
 // nearToken adds the most similar token name to the refusal of a name.

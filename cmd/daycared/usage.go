@@ -130,16 +130,15 @@ func sortOf(f *pflag.Flag) string {
 	return "something else"
 }
 
-// oneObject marks the commands that always print one JSON object.
-const oneObject = "one-object"
-
-// printsObject reports whether a command line asks for one JSON object.
-func printsObject(cmd *cobra.Command, args []string) bool {
-	if cmd == nil || cmd.Annotations[oneObject] == "" {
-		return false
+// printsErrors reports whether a command line asks for errors as JSON.
+func (c *CLI) printsErrors(cmd *cobra.Command, args []string) bool {
+	asked := c.asJSON || slices.Contains(args, "--json") // arguments after an invalid flag are not parsed
+	for _, output := range jsonOutputs {
+		if output.errors && slices.Contains(output.commands, pathOf(cmd)) {
+			return asked
+		}
 	}
-	asked, err := cmd.Flags().GetBool("json")
-	return (err == nil && asked) || slices.Contains(args, "--json") // arguments after an invalid flag are not parsed
+	return false
 }
 
 func (c *CLI) completionCommand() *cobra.Command {

@@ -56,8 +56,7 @@ func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 }
 
 func (c *CLI) versionCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long:  "Print the version, the Go that built it, the SQLite in it, and the system it is for. --version prints the same.",
@@ -65,7 +64,7 @@ func (c *CLI) versionCommand() *cobra.Command {
 			"  daycared version --json",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
+			if c.asJSON {
 				return c.json(map[string]string{
 					"version": version, "go": runtime.Version(), "sqlite": store.LibraryVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
@@ -74,8 +73,6 @@ func (c *CLI) versionCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
 }
 
 // versionLine is the output of version and --version.
