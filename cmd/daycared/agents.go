@@ -329,12 +329,7 @@ func (all eventHandlers) HandleEvent(ctx context.Context, h permissions.Event, r
 
 func (c *CLI) runCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "run AGENT [PROMPT]",
-		Short:   "Have an agent of the configuration that speaks ACP do one thing, from this terminal",
-		Example: "  daycared run coder \"write the release notes\"",
-		Long: "Have an agent of the configuration that speaks ACP do one thing: it is started here, told PROMPT (or what standard input " +
-			"says), and ends with its turn. What it asks is put to people through the daemon.\n" +
-			"Exit code: 0 done, 1 not done, 5 interrupted, 7 no daemon, 2 wrong usage.",
+		Use:  "run AGENT [PROMPT]",
 		Args: arguments(cobra.RangeArgs(1, 2), "an agent of the configuration, and what it is to do, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt := "-"

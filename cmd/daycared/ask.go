@@ -46,13 +46,7 @@ func (q *question) flags(cmd *cobra.Command) {
 func (c *CLI) askCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindPermission}}
 	cmd := &cobra.Command{
-		Use:   "ask TAG… --reason TEXT",
-		Short: "Ask for permissions and wait for the answer",
-		Example: "  daycared ask @network --reason \"fetch the docs\"\n" +
-			"  daycared ask @write:/srv/www --reason \"deploy v42\" --scope 15m --timeout 30m\n" +
-			"  daycared ask @network --reason \"nightly report\" --key nightly-2026-11-22 --json",
-		Long: "Ask for permissions and wait for the answer: @network, @workspace, @events, @read:/path, @write:/path.\n" +
-			"Exit code: 0 granted, 3 denied, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
+		Use:  "ask TAG… --reason TEXT",
 		Args: arguments(cobra.MinimumNArgs(1), "at least one permission, such as @network"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if q.request.Tags, err = permissions.ParseTags(args); err != nil {
@@ -75,12 +69,7 @@ func (c *CLI) askCommand() *cobra.Command {
 func (c *CLI) confirmCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm}}
 	cmd := &cobra.Command{
-		Use:   "confirm QUESTION",
-		Short: "Ask a yes-or-no question; it never answers itself",
-		Long: "Ask a yes-or-no question and wait; without a person it is never a yes.\n" +
-			"Exit code: 0 yes, 3 no, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
-		Example: "  daycared confirm \"Drop the table orders?\"\n" +
-			"  daycared confirm \"Release v42?\" --details CHANGELOG.md --timeout 1h",
+		Use:  "confirm QUESTION",
 		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.request.Message = args[0]; strings.TrimSpace(args[0]) == "" {
@@ -96,13 +85,7 @@ func (c *CLI) confirmCommand() *cobra.Command {
 func (c *CLI) chooseCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindClarification}}
 	cmd := &cobra.Command{
-		Use:   "choose QUESTION --option A --option B",
-		Short: "Let a person choose; prints the option, or their own words",
-		Long: "Let a person choose one of the options, and print it, or their own words. When nobody answers in time, or nobody\n" +
-			"gives a valid answer in three tries, the first option is printed all the same, with exit code 4.\n" +
-			"Exit code: 0 chosen, 4 nobody in time or no valid answer, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
-		Example: "  daycared choose \"Announce where?\" --option blog --option mail\n" +
-			"  daycared choose \"Which branch?\" --option main --option next --timeout 2m --json",
+		Use:  "choose QUESTION --option A --option B",
 		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.request.Message = args[0]; strings.TrimSpace(args[0]) == "" {
@@ -229,15 +212,7 @@ func (q *question) checkText() error {
 func (c *CLI) tellCommand() *cobra.Command {
 	t := permissions.Telling{}
 	cmd := &cobra.Command{
-		Use:   "tell NAME TEXT",
-		Short: "Tell a person something, which asks nothing",
-		Example: "  daycared tell fay \"the nightly build is done\"\n" +
-			"  daycared tell fay - --title nightly --silent <build.log",
-		Long: "Tell a person something: NAME is whoever this account's or token's agents belong to, or somebody whom a route may\n" +
-			"ask for them. TEXT has at most 1000 characters; - is standard input. It is stored, and sent as soon as a channel of the\n" +
-			"person's takes it and their quiet hours are over; they see it as the caller's words. A caller has 10 a minute and 60 an\n" +
-			"hour, and 20 that are still to be sent.\n" +
-			"Exit code: 0 taken, 6 the person has no channel, 7 no daemon, 8 there is nobody of that name to tell, 1 too many, 2 wrong usage.",
+		Use:  "tell NAME TEXT",
 		Args: arguments(cobra.ExactArgs(2), "the name of a person, and a text"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "" {

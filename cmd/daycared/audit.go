@@ -39,15 +39,7 @@ const auditRow = "%-6v  %-24s  %-20s  %-5s  %-26s  %-16s  %s\n"
 func (c *CLI) auditCommand() *cobra.Command {
 	f := auditFilter{}
 	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "List what happened, oldest first; audit verify checks it",
-		Example: "  daycared audit --since 24h\n" +
-			"  daycared audit --request K7F3Q\n" +
-			"  daycared audit --agent deploy-1 --since 2026-11-01 --json",
-		Long: "List what happened, oldest first: the number of the entry in its chain, when, what, the code and the id of the\n" +
-			"request that it is about (- for none, or one that is no longer kept), or the person, token or grant, who did it, and\n" +
-			"through what.\n" +
-			"With --json one object a line, which has besides the details, the entry's hash and that of the entry before.",
+		Use:  "audit",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			return c.audit(cmd.Context(), client, f)
@@ -224,16 +216,7 @@ func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.
 func (c *CLI) verifyCommand() *cobra.Command {
 	head, key := "", ""
 	cmd := &cobra.Command{
-		Use:   "verify [FILE]",
-		Short: "Check that nothing was changed in the audit, or in the rows that open something",
-		Long: "Check every entry of the audit against the one before it and the audit key: that none was changed, and none taken out\n" +
-			"between two others. Then compare requests, votes, grants, tokens, pairings and locks with their entries and seals.\n" +
-			"The running daemon also misses what was cut off at the end, and whoever remembers a head names it with --head. With\n" +
-			"FILE, a backup or another store is checked instead, and the mark beside it, without changing it; what cannot be\n" +
-			"checked because the audit key is not here is said, and the exit code is 1.",
-		Example: "  daycared audit verify\n" +
-			"  daycared audit verify --head 17:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" +
-			"  daycared audit verify /mnt/backups/daycared-monday.db --audit-key /mnt/keys/audit.key",
+		Use:  "verify [FILE]",
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && key == "" {
@@ -297,14 +280,8 @@ func (c *CLI) printHeads(heads []permissions.Head) error {
 // newKeyCommand replaces a lost or exposed key.
 func (c *CLI) newKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "new-key",
-		Short: "Make a new audit key where the old one is lost or known to others, while the daemon does not run",
-		Long: "Make a new audit key where the old one is lost or known to others, while the daemon does not run. The audit says so, and\n" +
-			"seals what came before as it is. Since nobody knows what was changed meanwhile, the store begins a new life, as after\n" +
-			"daycared restore: codes on cards are others, and grants, tokens and pairings are suspended until daycared reinstate\n" +
-			"confirms them. A key that is replaced is kept beside the new one.",
-		Example: "  daycared stop\n  daycared audit new-key\n  daycared serve\n  daycared suspended",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "new-key",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, paths, err := c.load()
 			if err != nil {

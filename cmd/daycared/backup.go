@@ -17,14 +17,7 @@ import (
 
 func (c *CLI) backupCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "backup [FILE]",
-		Short: "Copy the store to a new file and verify the copy, while the daemon runs or not",
-		Example: "  daycared backup\n" +
-			"  daycared backup /mnt/backups/daycared-monday.db\n" +
-			"  daycared backup --json | jq -r .file",
-		Long: "Copy the store to a new file and verify the copy, while the daemon runs or not. Without FILE, the copy is named\n" +
-			"after the time and goes to the folder backups of the data directory. daycared restore puts it back. What cannot be checked without\n" +
-			"the audit key is said, and the exit code is 1: the copy is complete.",
+		Use:  "backup [FILE]",
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, paths, err := c.load()

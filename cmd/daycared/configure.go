@@ -17,12 +17,7 @@ import (
 
 func (c *CLI) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check the configuration, or show what is in force and from where",
-		Long: "Check the configuration, or show what is in force and from where. It is looked for in --config, DAYCARED_CONFIG,\n" +
-			"~/.config/daycared/config.yaml and /etc/daycared/config.yaml.",
-		Example: "  daycared config check\n" +
-			"  daycared config show",
+		Use:  "config",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return usage("say config check or config show") },
 	}
@@ -32,14 +27,7 @@ func (c *CLI) configCommand() *cobra.Command {
 
 func (c *CLI) configShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show [KEY]",
-		Short: "Show what is in force, and for every line from where; with KEY, that value alone",
-		Long: "Show what is in force as a configuration, and for every line from where it came. With a KEY, such as approvals.timeout,\n" +
-			"print its value alone. Of data_dir, api.agent_socket and api.admin_socket that is the path in use, whether it was\n" +
-			"configured or not: the sockets are those that the commands of this account connect to.",
-		Example: "  daycared config show\n" +
-			"  curl --unix-socket \"$(daycared config show api.agent_socket)\" http://localhost/healthz\n" +
-			"  daycared config show --json | jq '.settings[] | select(.from != \"default\")'",
+		Use:  "show [KEY]",
 		Args: arguments(cobra.MaximumNArgs(1), "one key at most"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -118,15 +106,7 @@ func count(n int, one, more string) string {
 func (c *CLI) checkCommand() *cobra.Command {
 	as := ""
 	cmd := &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Say what is wrong in the configuration and on this machine, line by line, and what would be right",
-		Long: "Say what is wrong in the configuration, line by line, and what would be right: what is written, and the files, folders,\n" +
-			"ports and programs that it names, for the account that will serve. That is the one whose the data directory is, else\n" +
-			"this one; --as names another. What only the unit of a service gives is named as not looked at. Nothing is changed,\n" +
-			"and nobody is called.\n" +
-			"Exit code 1: it would not be served. Of another account than this one, what was found on the machine only warns.",
-		Example: "  daycared config check\n  daycared config check ./config.yaml\n" +
-			"  daycared config check --as daycared /etc/daycared/config.yaml\n  daycared config check --json | jq .findings",
+		Use:  "check [FILE]",
 		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {

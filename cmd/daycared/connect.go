@@ -27,21 +27,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 	var write, remove bool
 	var gate string
 	cmd := &cobra.Command{
-		Use:   "connect AGENT [--write|--remove] [--gate all|risky]",
-		Short: "Have an agent that you already run ask here",
-		Example: "  daycared connect claude-code\n" +
-			"  daycared connect claude-code --write\n" +
-			"  daycared connect claude-code --write --gate risky\n" +
-			"  daycared connect codex --remove",
-		Long: "Have an agent that you already run ask here: print what belongs into its settings, write it with --write (a copy of each\n" +
-			"file as it was stays beside it), or take it out again with --remove. Your other settings and comments stay.\n" +
-			"AGENT is one of " + strings.Join(connect.Names(), ", ") +
-			". It asks where this command would, and the socket or URL, the token file, --proxy and --ca-file\n" +
-			"stand in what is written: what the agent's environment says later changes nothing. (What decides how programs start,\n" +
-			"such as LD_PRELOAD, still does.)\n" +
-			"With --gate risky, a call that was read completely and does nothing but read, edit, build and test in the agent's folder is\n" +
-			"left to the agent's own mode; without --gate, it asks which at a terminal, and everything is asked about elsewhere.\n" +
-			"Where " + strings.Join(connect.Movers(), ", ") + " are set, its settings are looked for there.",
+		Use:  "connect AGENT [--write|--remove] [--gate all|risky]",
 		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			place, err := c.here()

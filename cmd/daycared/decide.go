@@ -27,15 +27,7 @@ func scopeHelp() (lines string) {
 func (c *CLI) approveCommand() *cobra.Command {
 	d, scope := connectors.Decision{}, "once"
 	cmd := &cobra.Command{
-		Use:   "approve ID",
-		Short: "Allow a request, by its id or its code",
-		Long: "Allow a request, by its id or its code, in the scope that --scope says; the request's card says which ones it offers.\n" +
-			scopeHelp() +
-			"High risk is offered once alone, and takes --really.",
-		Example: "  daycared approve K7F3Q\n" +
-			"  daycared approve K7F3Q --scope 15m\n" +
-			"  daycared approve K7F3Q --call 2\n" +
-			"  daycared approve K7F3Q --really --json",
+		Use:  "approve ID",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := permissions.ParseScope(strings.ToLower(scope))
@@ -55,11 +47,7 @@ func (c *CLI) approveCommand() *cobra.Command {
 func (c *CLI) denyCommand() *cobra.Command {
 	d := connectors.Decision{Answer: permissions.Deny}
 	cmd := &cobra.Command{
-		Use:   "deny ID",
-		Short: "Deny a request, by its id or its code",
-		Long:  "Deny a request, by its id or its code. The agent reads the reason, and goes on without.",
-		Example: "  daycared deny K7F3Q\n" +
-			"  daycared deny K7F3Q --reason \"not on a Friday\"",
+		Use:  "deny ID",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d) },
 	}
@@ -71,13 +59,7 @@ func (c *CLI) denyCommand() *cobra.Command {
 func (c *CLI) answerCommand() *cobra.Command {
 	words := ""
 	cmd := &cobra.Command{
-		Use:   "answer ID OPTION",
-		Short: "Answer a question or a pause: the number or the words of an option, other, continue or interrupt",
-		Example: "  daycared answer K7F3Q 2\n" +
-			"  daycared answer K7F3Q continue\n" +
-			"  daycared answer K7F3Q other --text \"look at staging first\"",
-		Long: "Answer a question or a pause: the number, the words or the id of an option, continue or interrupt; or a question\n" +
-			"in your own words, which the asker gets as they are: daycared answer ID other --text 'look at staging first'",
+		Use:  "answer ID OPTION",
 		Args: arguments(cobra.ExactArgs(2), theRequest, "and one option"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer, own := permissions.Answer(args[1]), cmd.Flags().Changed("text")
@@ -111,12 +93,7 @@ func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer 
 
 func (c *CLI) cancelCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Cancel a request that is pending, by its id or its code",
-		Example: "  daycared cancel K7F3Q\n" +
-			"  daycared cancel 01JD3XKQ2N8Z5T7W9Y1B3C5D7F --token-file deploy.token",
-		Long: "Cancel a request that is pending: as a person by its id or its code, and as the account that asked it, or with its\n" +
-			"token, by its id.",
+		Use:  "cancel ID",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			r, err := client.Cancel(cmd.Context(), args[0])

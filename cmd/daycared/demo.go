@@ -32,12 +32,7 @@ const demoQuestions = 5
 func (c *CLI) demoCommand() *cobra.Command {
 	answers := ""
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "The whole loop in one terminal: no account, no network",
-		Long: "Play the whole loop in one terminal: an agent asks, you answer, the daemon is killed in between and started again. It\n" +
-			"needs no account and no network. With --answer it plays by itself.",
-		Example: "  daycared demo\n" +
-			"  daycared demo --answer \"allow,deny:keep old/,allow,2,continue\"",
+		Use:  "demo",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scripted := cmd.Flags().Changed("answer")

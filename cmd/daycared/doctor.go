@@ -31,15 +31,8 @@ type finding struct {
 
 func (c *CLI) doctorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "doctor",
-		Short: "Say what is wrong, and how to mend it",
-		Long: "Say what is wrong, and how to mend it: the configuration, the files, folders, ports and programs that it names, the\n" +
-			"daemon and whom it can reach now, Telegram and the models where they are asked, and the agents of this account: Claude Code\n" +
-			"and Codex are started, for ten seconds at most and without a prompt, to say whether they run the hook. A table at the end says\n" +
-			"what an answer of people is worth with each agent: nothing, advises, binds unless it edits its settings, or binds.\n" +
-			"What another account than this one will serve with only makes a note. Exit code 1 when something is wrong.",
-		Example: "  daycared doctor\n  daycared doctor --config /etc/daycared/config.yaml\n  daycared doctor --json | jq .findings",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "doctor",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, _, err := c.load(); errors.Is(err, errUsage) {
 				return err

@@ -18,13 +18,7 @@ import (
 func (c *CLI) eventsCommand() *cobra.Command {
 	after, l := admin.FromNow, listing{}
 	cmd := &cobra.Command{
-		Use:   "events",
-		Short: "Follow what happens, a line each, until Ctrl-C",
-		Long: "Follow what happens, a line each, until Ctrl-C: the number of the event, when, what, the request's id, by whom, and what\n" +
-			"else is told with it. Whoever remembers the last number goes on with --after.",
-		Example: "  daycared events\n" +
-			"  daycared events --since 1h --json\n" +
-			"  daycared events --after 17",
+		Use:  "events",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("after") && after < 0 {

@@ -23,30 +23,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// pinnedHelp describes [CLI.pin].
-const pinnedHelp = "With --socket or --url, where it asks and as whom stands on its command line alone: neither DAYCARED_ variables\n" +
-	"nor those of proxies and certificates are looked at."
-
 func (c *CLI) hookCommand() *cobra.Command {
 	var within time.Duration
 	var keyboard, notice bool
 	var gate string
 	cmd := &cobra.Command{
-		Use:   "hook DIALECT [--within D] [--keyboard] [--gate all|risky] [--notice]",
-		Short: "Answer an agent's own hook; agents run this",
-		Example: "  daycared hook claude-code\n" +
-			"  daycared hook codex --within 10m",
-		Long: "Answer an agent's own hook: read the call from standard input, ask, and print the verdict as the agent expects it.\n" +
-			"DIALECT is one of " + strings.Join(hooks.Names(), ", ") + "; daycared connect writes the agent's settings.\n" +
-			"Every hook call gets a verdict before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
-			"is denied. With --keyboard, where it is certain that the agent asks a person at its keyboard, too, the first answer\n" +
-			"counts, and what nobody could be asked is left to the agent's own dialog. Whoever ends the hook, as agents do when it\n" +
-			"was answered at their keyboard, cancels the question. With --gate risky, a call that was read completely and does nothing\n" +
-			"but read, edit, build and test in the agent's folder is left to the agent's own mode, unless the daemon's tools.gated,\n" +
-			"tools.forbidden or high_risk names it. A hook whose standard output is closed, or\n" +
-			"/dev/null, denies by exit code 2 and asks nobody.\n" +
-			"With --notice it decides nothing: it has the person whose agent it is told that the agent has finished, waits or has\n" +
-			"failed, prints nothing, and ends with exit code 0 within 2s whatever happens.\n" + pinnedHelp,
+		Use:  "hook DIALECT [--within D] [--keyboard] [--gate all|risky] [--notice]",
 		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, known := hooks.Find(args[0])

@@ -20,11 +20,7 @@ import (
 
 func (c *CLI) inboxCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "inbox",
-		Short:   "Answer here, in this terminal",
-		Example: "  daycared inbox",
-		Long: "Answer here, in this terminal, as the person that this account is. While the inbox is open, that person can be reached.\n" +
-			"Agents of theirs whose connector is admin are talked to here, too: /help says how.",
+		Use:  "inbox",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())

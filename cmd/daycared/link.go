@@ -23,14 +23,7 @@ import (
 func (c *CLI) linkCommand() *cobra.Command {
 	byCode := ""
 	cmd := &cobra.Command{
-		Use:   "link whatsapp",
-		Short: "Make daycared a linked device of a WhatsApp account",
-		Example: "  daycared link whatsapp\n" +
-			"  daycared link whatsapp --code +4915112345678",
-		Long: "Show a QR code; on the phone of the account: Settings, Linked devices, Link a device. With --code, show a code to be\n" +
-			"typed on that phone instead. Use a number of its own: this is no official client, its use is against WhatsApp's\n" +
-			"terms, and WhatsApp may ban the account. connectors.whatsapp.phone names the only account that may be linked.\n" +
-			"A daemon that runs finds the account by itself.",
+		Use:  "link whatsapp",
 		Args: arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), "what to link: whatsapp"), ValidArgs: []string{whatsapp.Name},
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.link(cmd.Context(), byCode) },
 	}

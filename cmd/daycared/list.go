@@ -28,13 +28,7 @@ import (
 func (c *CLI) pendingCommand() *cobra.Command {
 	l := listing{}
 	cmd := &cobra.Command{
-		Use:   "pending",
-		Short: "List what waits for an answer",
-		Long: "List what waits for an answer, oldest first: the code to answer by, who asks, what for, how long is left, how many calls\n" +
-			"wait for it, and whether it is high risk. What has … is cut here; daycared show shows all of it.",
-		Example: "  daycared pending\n" +
-			"  daycared pending --json\n" +
-			"  daycared pending --limit 10",
+		Use:  "pending",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
@@ -117,12 +111,7 @@ func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) [
 func (c *CLI) showCommand() *cobra.Command {
 	reveal := false
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one request whole, by its id or its code",
-		Long:  "Show one request whole, by its id or its code, as its card is, and how it ended.",
-		Example: "  daycared show K7F3Q\n" +
-			"  daycared show K7F3Q --json\n" +
-			"  daycared show K7F3Q --reveal",
+		Use:  "show ID",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			s, err := client.Show(cmd.Context(), args[0])
@@ -275,12 +264,7 @@ func harmlessJSON(text []byte) []byte {
 func (c *CLI) grantsCommand() *cobra.Command {
 	l := listing{}
 	cmd := &cobra.Command{
-		Use:   "grants",
-		Short: "List what is granted for longer than once",
-		Long: "List what is granted for longer than once, oldest first: the grant's id, the code of the request that it comes from,\n" +
-			"what it covers, for whom, until when, how often it was used, and who gave it. daycared revoke takes one back.",
-		Example: "  daycared grants\n" +
-			"  daycared grants --since 7d --json",
+		Use:  "grants",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
@@ -320,12 +304,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 
 func (c *CLI) revokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke ID",
-		Short: "Take back a grant, or an approval that was not used yet",
-		Example: "  daycared revoke 01JD3XKQ2N8Z5T7W9Y1B3C5D7F\n" +
-			"  daycared revoke K7F3Q --json",
-		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
-			"code of its request, and with it the grants that it left behind.",
+		Use:  "revoke ID",
 		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args[0]) != permissions.CodeLength { // a grant has no code

@@ -15,14 +15,7 @@ import (
 func (c *CLI) lockCommand() *cobra.Command {
 	since := ""
 	cmd := &cobra.Command{
-		Use:   "lock [NAME]",
-		Short: "Lock a person, as when a phone is stolen: nothing that comes from their accounts counts",
-		Long: "Lock a person: nothing counts that comes from their accounts, those of the configuration included: no answer, no\n" +
-			"command, no message, no login here. Their votes on what waits are dropped, and their cards lose their buttons. With\n" +
-			"--since, approvals that they gave since then and nobody used are taken back, and so are their grants; what was used\n" +
-			"and what ran is listed. Everybody who is not locked may do this. Without a name, list who is locked.",
-		Example: "  daycared lock fay --since 14:00\n" +
-			"  daycared lock",
+		Use:  "lock [NAME]",
 		Args: arguments(cobra.MaximumNArgs(1), "the name of a person"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args) == 1 && args[0] == "" {
@@ -122,12 +115,8 @@ func lockedSince(l admin.Lock) string {
 
 func (c *CLI) unlockCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "unlock NAME",
-		Short: "End a lock; for the operator, or for two other people",
-		Long: "End a lock. The operator does so at once; else two people who are not locked have to say it, of whom this account is\n" +
-			"one. Where there are fewer than two others, only the operator can.",
-		Example: "  daycared unlock fay",
-		Args:    arguments(cobra.ExactArgs(1), "the name of a person who is locked"),
+		Use:  "unlock NAME",
+		Args: arguments(cobra.ExactArgs(1), "the name of a person who is locked"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if args[0] == "" {
 				return usage("unlock needs the name of a person, not an empty one")

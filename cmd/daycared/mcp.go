@@ -21,14 +21,7 @@ import (
 
 func (c *CLI) mcpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "mcp",
-		Short: "Serve the tools that ask to an agent that speaks MCP, on standard input and output",
-		Example: "  daycared mcp\n" +
-			"  daycared mcp --url https://daycared.example --token-file deploy.token",
-		Long: "Serve the tools that ask to an agent that speaks MCP, on standard input and output. The agent starts it:\n" +
-			"request_permission, ask_user, pause, await_request, and approve_tool for Claude Code's --permission-prompt-tool.\n" +
-			"It asks the daemon at agent.sock, or at --url. While there is none, every call is an error, and nothing is granted.\n" +
-			pinnedHelp,
+		Use:  "mcp",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.pin()

@@ -17,13 +17,7 @@ import (
 func (c *CLI) pairCommand() *cobra.Command {
 	via, sure := connectors.Kinds[0].Name, ""
 	cmd := &cobra.Command{
-		Use:   "pair NAME",
-		Short: "Have somebody answer with an account of theirs: a link, their phone, your yes",
-		Example: "  daycared pair fay\n" +
-			"  daycared pair fay --yes-if-id 123456789",
-		Long: "Print a link that works once, for ten minutes, and what the person does with it. Whoever comes by it is shown\n" +
-			"here, and answers as NAME once you have said yes. NAME is a person of the configuration; an id that stands there\n" +
-			"wins. An account that was suspended, as doctor says, answers again once it is paired again.",
+		Use:  "pair NAME",
 		Args: arguments(cobra.ExactArgs(1), "the name of a person in the configuration"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sure == "" && !terminal.IsTerminal(c.In) {
@@ -100,11 +94,7 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 func (c *CLI) unpairCommand() *cobra.Command {
 	via := connectors.Kinds[0].Name
 	cmd := &cobra.Command{
-		Use:   "unpair NAME",
-		Short: "Take the account away that somebody was paired with",
-		Long:  "Take the account away that somebody was paired with: from now on it decides nothing. The account is told.",
-		Example: "  daycared unpair fay\n" +
-			"  daycared unpair fay --via telegram --json",
+		Use:  "unpair NAME",
 		Args: arguments(cobra.ExactArgs(1), "the name of a person"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			p, err := client.Unpair(cmd.Context(), args[0], via)

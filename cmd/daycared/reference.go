@@ -23,7 +23,6 @@ func (c *CLI) referenceCommand() *cobra.Command {
 	man := ""
 	cmd := &cobra.Command{
 		Use:    "reference",
-		Short:  "Write the reference of all commands, as man pages",
 		Hidden: true,
 		Args:   arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -21,15 +21,8 @@ import (
 func (c *CLI) restoreCommand() *cobra.Command {
 	key := ""
 	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Put a backup in place of the store, while the daemon does not run",
-		Long: "Put a backup in place of the store, while the daemon does not run. FILE is verified first: its pages, its schema\n" +
-			"and its audit. The store that is replaced is kept beside it, under a name with the time. Nothing old opens anything\n" +
-			"then: codes on cards are others, and grants, tokens and pairings are suspended until daycared reinstate confirms them.\n" +
-			"Its seals are checked with the audit key of this machine, or with that of --audit-key. Without the right one it is\n" +
-			"restored all the same, this says what was not checked, and the exit code is 1.",
-		Example: "  daycared stop\n  daycared restore /var/lib/daycared/backups/daycared-20261122T173000Z.db\n  daycared serve",
-		Args:    arguments(cobra.ExactArgs(1), "the backup to put in place of the store"),
+		Use:  "restore FILE",
+		Args: arguments(cobra.ExactArgs(1), "the backup to put in place of the store"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, paths, err := c.load()
 			if err != nil {
@@ -132,12 +125,8 @@ func notChecked(v store.Verified) error {
 func (c *CLI) suspendedCommand() *cobra.Command {
 	l := listing{}
 	cmd := &cobra.Command{
-		Use:   "suspended",
-		Short: "List the grants, tokens and pairings that a restore suspended",
-		Long: "List the grants, tokens and pairings that open nothing since the store was restored: some may have been taken back\n" +
-			"after the backup was made. Confirm the right ones with daycared reinstate, and revoke the others.",
-		Example: "  daycared suspended\n  daycared suspended --json --limit 20",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "suspended",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			zone := here(cmd.Context(), client).Location
 			since, err := l.begin(zone)
@@ -192,11 +181,7 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 func (c *CLI) reinstateCommand() *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
-		Use:   "reinstate ID…|--all",
-		Short: "Confirm what a restore suspended, so that it opens again what it opened",
-		Long: "Confirm what a restore suspended, so that it opens again what it opened: grants and tokens by their ids, pairings as\n" +
-			"NAME/CHANNEL, as daycared suspended lists them. Only the operator can, at this machine.",
-		Example: "  daycared reinstate fay/telegram 01JD2X3W8Q7F6T5R4E3W2Q1A0Z\n  daycared reinstate --all",
+		Use: "reinstate ID…|--all",
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if all == (len(args) > 0) {
 				return usage("name what to reinstate, as daycared suspended lists it, or say --all")

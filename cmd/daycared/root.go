@@ -27,14 +27,7 @@ var systemRun = "/run/daycared"
 // root builds the command tree.
 func (c *CLI) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "daycared",
-		Short: "daycared lets people answer for their AI agents",
-		Long: "daycared stands between AI agents and the people answerable for them: an agent asks and waits, a person answers.\n" +
-			"Exit codes: 0 yes or done, 1 refused or failed, 2 wrong usage, 3 no, 4 nobody in time, 5 cancelled, 6 nobody could be\n" +
-			"reached, 7 no daemon, 8 no request, grant, token or person of that name.",
-		Example: "  daycared demo\n" +
-			"  daycared ask @network --reason \"fetch the docs\"\n" +
-			"  daycared approve K7F3Q",
+		Use:  "daycared",
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if told, _ := cmd.Flags().GetBool("version"); told {
@@ -77,6 +70,7 @@ func (c *CLI) root() *cobra.Command {
 		c.sharedFlags(cmd)
 	}
 	root.InitDefaultHelpCmd()
+	setHelp(root)
 	return root
 }
 

@@ -25,15 +25,9 @@ import (
 
 func (c *CLI) serveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "serve",
-		Short: "Run the daemon",
-		Long: "Run the daemon. Without a configuration, the operator is asked in this terminal.\n" +
-			"Agents whose connector is terminal are talked to here, too: /help says how.\n" +
-			"SIGHUP reads the configuration again; daycared stop, SIGINT and SIGTERM end it: what is pending is asked again at\n" +
-			"the next start. When its terminal is closed it ends as well, unless people can be reached another way.",
-		Example: "  daycared serve\n  daycared serve --config /etc/daycared/config.yaml\n  daycared serve </dev/null 2>>daycared.log &",
-		Args:    arguments(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
+		Use:  "serve",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
 	}
 }
 

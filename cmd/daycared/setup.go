@@ -25,13 +25,8 @@ import (
 func (c *CLI) setupCommand() *cobra.Command {
 	address := ""
 	cmd := &cobra.Command{
-		Use:   "setup",
-		Short: "From nothing to the first approval, step by step: on Telegram, on WhatsApp, or in a terminal",
-		Long: "Ask who answers, for a Telegram bot's token and for a press of Start on a phone, write the configuration, and put a\n" +
-			"first question. Without a token it goes on with WhatsApp (link an account, pair a phone), or with the terminal alone.\n" +
-			"Nothing is written to the configuration before you have seen it. It can be run again: what is right already stays.",
-		Example: "  daycared setup",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "setup",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !terminal.IsTerminal(c.In) {
 				return usage("setup needs a terminal; without one, write the configuration (people, routes, connectors.telegram " +

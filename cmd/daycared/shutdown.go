@@ -26,13 +26,8 @@ import (
 func (c *CLI) stopCommand() *cobra.Command {
 	within := 30 * time.Second
 	cmd := &cobra.Command{
-		Use:   "stop",
-		Short: "End the daemon in order, and wait until it is gone",
-		Long: "End the daemon of this configuration in order, as SIGTERM does, and wait until it is gone. What is pending stays so, and\n" +
-			"is asked again at the next start; grants stay in force. For the daemon's own account and root.\n" +
-			"Exit code 0: it has ended; 1: it has not, or this account may not end it; 7: it does not run here.",
-		Example: "  daycared stop\n  daycared stop --timeout 5s\n  daycared --config /etc/daycared/config.yaml stop",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "stop",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, desk *admin.Client) error {
 			if within < 0 {
 				return usage("--timeout is how long to wait, 0s or more, not %s", within)
@@ -192,11 +187,8 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 
 func (c *CLI) stopAllCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "stop-all",
-		Short:   "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
-		Long:    "The kill switch: cancel everything that waits, suspend every grant, and refuse what is new until daycared resume.",
-		Example: "  daycared stop-all",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "stop-all",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			n, err := client.StopAll(cmd.Context(), connectors.Identity{})
 			if err != nil {
@@ -214,11 +206,8 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 
 func (c *CLI) resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "resume",
-		Short:   "End what stop-all began; for the operator and for whoever stopped",
-		Long:    "End what stop-all began: grants hold again, and agents may ask. For the operator and for whoever stopped.",
-		Example: "  daycared resume",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "resume",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {

@@ -78,13 +78,8 @@ const statusTime = 5 * time.Second
 
 func (c *CLI) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "Say whether the daemon runs, on what, and whom it can reach",
-		Long: "Say whether the daemon of this configuration runs: its process, its files and sockets, how each channel stands, who can\n" +
-			"be reached just now, and what waits. An account that is no person's is told only whether the daemon is ready.\n" +
-			"Exit code 0: ready; 1: it runs, but is not ready, or can reach nobody; 7: it does not run here.",
-		Example: "  daycared status\n  daycared status --json | jq .reachable\n  daycared --config /etc/daycared/config.yaml status",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "status",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.status(cmd.Context())
 			if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
@@ -266,12 +261,7 @@ func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
 func (c *CLI) agentsCommand() *cobra.Command {
 	l := listing{}
 	cmd := &cobra.Command{
-		Use:   "agents",
-		Short: "List the agents of our own that are at work, and what they wait for",
-		Long: "List the agents of our own that are at work: whose they are, how they stand, what they wait for, the tokens of their\n" +
-			"model and what those cost, and since when.",
-		Example: "  daycared agents\n" +
-			"  daycared agents --json",
+		Use:  "agents",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {

@@ -19,12 +19,7 @@ import (
 
 func (c *CLI) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Create, list and revoke the tokens that prove an agent's name",
-		Long:  "Say who an agent is, whatever account it runs as: whoever presents a token is the agent that it names.",
-		Example: "  daycared token create deploy-1 --out deploy.token\n" +
-			"  daycared token list\n" +
-			"  daycared token revoke deploy-1",
+		Use:  "token",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return usage("say token create, token list or token revoke")
@@ -37,13 +32,7 @@ func (c *CLI) tokenCommand() *cobra.Command {
 func (c *CLI) tokenCreateCommand() *cobra.Command {
 	expires, file, person := "", "", ""
 	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Make a token and print it, this once; routes know the agent by NAME",
-		Long: "Make a token, whose secret is told this once; routes know the agent by NAME. With --out it is written to a new file that\n" +
-			"only this account can read, and without it is printed. Its owner is the person of --person, else of the tokens made before\n" +
-			"under the name, else whoever the account is that it runs as. Tokens made before under the name stay valid, and are named.",
-		Example: "  daycared token create deploy-1 --out deploy.token\n" +
-			"  daycared token create deploy-1 --out deploy.token --person fay --expires 90d",
+		Use:  "create NAME",
 		Args: arguments(cobra.ExactArgs(1), "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := permissions.CheckTokenName(args[0]); err != nil {
@@ -182,12 +171,7 @@ func used(t admin.Token) string {
 func (c *CLI) tokenListCommand() *cobra.Command {
 	l := listing{}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the tokens that are not revoked",
-		Long: "List the tokens that are not revoked: id, name, how long each is valid, when it was used last, and whose agent it is. " +
-			"Secrets are not kept.",
-		Example: "  daycared token list\n" +
-			"  daycared token list --json",
+		Use:  "list",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			since, err := l.begin(time.Local)
@@ -222,11 +206,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 
 func (c *CLI) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke NAME|ID",
-		Short: "Revoke all tokens of a name, or one by its id",
-		Long:  "Revoke all tokens of a name, or one by its id: whoever presents it proves nothing any more, at once.",
-		Example: "  daycared token revoke deploy-1\n" +
-			"  daycared token revoke 01JD3XKQ2N8Z5T7W9Y1B3C5D7F",
+		Use:  "revoke NAME|ID",
 		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,14 +45,39 @@ func meant(word string, known []string, otherwise string) string {
 	return otherwise
 }
 
+// helpTexts has a section for each command: its path, what it does in a row, what it does in full (if that is more), and examples.
+//
+//go:embed help.txt
+var helpTexts string
+
+// setHelp gives the commands of a tree their texts.
+func setHelp(root *cobra.Command) {
+	text := strings.NewReplacer(
+		"{scopes}\n", scopeHelp(), "{dialects}", strings.Join(hooks.Names(), ", "), "{agents}", strings.Join(connect.Names(), ", "),
+		"{movers}", strings.Join(connect.Movers(), ", "),
+	).Replace(helpTexts)
+	texts := map[string][]string{}
+	for section := range strings.SplitSeq(strings.TrimPrefix(text, "== "), "\n== ") {
+		parts := strings.Split(strings.TrimRight(section, "\n"), "\n\n")
+		texts[parts[0]] = parts[1:]
+	}
+	for _, cmd := range append(slices.Collect(commandsBelow(root)), root) {
+		parts := texts[cmd.CommandPath()] // without any this panics, since every command has some
+		cmd.Short = parts[0]
+		for _, part := range parts[1:] {
+			if strings.HasPrefix(part, " ") {
+				cmd.Example = part
+			} else {
+				cmd.Long = part
+			}
+		}
+	}
+}
+
 // helpCommand is cobra's, except that an unknown command is wrong usage.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Show the help of a command",
-		Long:  "Show the help of a command, as the command itself does with --help.",
-		Example: "  daycared help ask\n" +
-			"  daycared help token create",
+		Use: "help [COMMAND]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err == nil && len(rest) > 0 && about.HasSubCommands() {
@@ -143,13 +169,7 @@ func (c *CLI) printsErrors(cmd *cobra.Command, args []string) bool {
 
 func (c *CLI) completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "completion SHELL",
-		Short: "Print what completes commands in bash, zsh or fish",
-		Long: "Print what completes commands, flags, and the codes and names that the daemon knows, in SHELL: bash, zsh or fish.\n" +
-			"Put it where the shell looks, as make install does, and start the shell anew.",
-		Example: "  daycared completion bash > ~/.local/share/bash-completion/completions/daycared\n" +
-			"  daycared completion zsh > ~/.zfunc/_daycared   # with fpath+=~/.zfunc before compinit\n" +
-			"  daycared completion fish > ~/.config/fish/completions/daycared.fish",
+		Use:       "completion SHELL",
 		Args:      arguments(cobra.ExactArgs(1), "a shell: bash, zsh or fish"),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -57,11 +57,7 @@ func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 
 func (c *CLI) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Long:  "Print the version, the Go that built it, the SQLite in it, and the system it is for. --version prints the same.",
-		Example: "  daycared version\n" +
-			"  daycared version --json",
+		Use:  "version",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if c.asJSON {
