@@ -90,38 +90,29 @@ const (
 )
 
 // Names returns the agents that can be connected.
-func Names() []string {
-	return []string{"claude-code", "codex", "gemini", "opencode", "copilot", "cursor", "vscode"}
+func Names() (names []string) {
+	for _, a := range (Target{Command: []string{ours}}).agents() {
+		names = append(names, a.Name)
+	}
+	return names
 }
 
 // Find returns the agent of that name.
 func (p Target) Find(name string) (a Agent, ok bool) {
-	a, ok = p.find(name)
-	a.Binding = p.bindings()[name]
+	all := p.agents()
+	i := slices.IndexFunc(all, func(a Agent) bool { return a.Name == name })
+	if i < 0 {
+		return a, false
+	}
+	a = all[i]
 	if p.Gate == GateRisky && a.Dialect != "" {
 		a.Notes, a.Reads = append(a.Notes, leaves), nil // what reads in the agent's folder is left
 	}
-	return a, ok
+	return a, true
 }
 
-func (p Target) find(name string) (a Agent, ok bool) {
-	switch name {
-	case "claude-code":
-		return p.claude(), true
-	case "codex":
-		return p.codex(), true
-	case "gemini":
-		return p.gemini(), true
-	case "opencode":
-		return p.opencode(), true
-	case "copilot":
-		return p.copilot(), true
-	case "cursor":
-		return p.cursor(), true
-	case "vscode":
-		return p.vscode(), true
-	}
-	return Agent{}, false
+func (p Target) agents() []Agent {
+	return []Agent{p.claude(), p.codex(), p.gemini(), p.opencode(), p.copilot(), p.cursor(), p.vscode()}
 }
 
 const advises = "the MCP tools request_permission and ask_user: the model is asked to use them, and nothing makes it"
@@ -131,12 +122,9 @@ func (p Target) claude() Agent {
 	if p.Keyboard {
 		command += " --keyboard"
 	}
-	waiting := []any{map[string]any{
-		"type": "command", "command": command, "timeout": int(waits.Seconds()), "onFailure": "block",
-		"statusMessage": "daycared asks",
-	}}
-	telling := []any{map[string]any{"type": "command", "command": p.hook("claude-code"), "timeout": tells}}
-	notices := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.notice("claude-code"), "timeout": tells}}}
+	waiting := []any{runs(command, int(waits.Seconds()), "onFailure", "block", "statusMessage", "daycared asks")}
+	telling := []any{runs(p.hook("claude-code"), tells)}
+	notices := map[string]any{"hooks": []any{runs(p.notice("claude-code"), tells)}}
 	every := func(hook []any, event string) entry {
 		return element(map[string]any{"matcher": "*", "hooks": hook}, "claude-code", "hooks", event)
 	}
@@ -163,6 +151,7 @@ func (p Target) claude() Agent {
 		Advises: advises,
 		Reads:   []string{"Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "ToolSearch"},
 		Notes:   []string{"Claude Code may hide MCP tools behind its search; name request_permission in CLAUDE.md where you want it used"},
+		Binding: p.claudeBinding(),
 	}
 }
 
@@ -183,19 +172,17 @@ func (p Target) codex() Agent {
 			"built not to",
 		Advises: advises,
 		Notes:   []string{"trust the hooks when Codex asks for it, and again after every change of them"},
+		Binding: p.codexBinding(),
 	}
 }
 
 func (p Target) gemini() Agent {
-	hook := map[string]any{
-		"type": "command", "name": ours, "command": p.hook("gemini"), "timeout": int(waits.Milliseconds()),
-	}
-	notices := map[string]any{"hooks": []any{
-		map[string]any{"type": "command", "name": ours, "command": p.notice("gemini"), "timeout": tells * 1000},
-	}}
+	hook := runs(p.hook("gemini"), int(waits.Milliseconds()), "name", ours)
+	notices := map[string]any{"hooks": []any{runs(p.notice("gemini"), tells*1000, "name", ours)}}
+	settings := filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json")
 	return Agent{
 		Name: "gemini", Dialect: "gemini",
-		Files: []File{file(filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"),
+		Files: []File{file(settings,
 			// Without trust, gemini -p offers no tool of the server; ours only ask.
 			member(p.server("timeout", int(waits.Milliseconds()), "trust", true), "mcpServers", ours),
 			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"),
@@ -204,6 +191,19 @@ func (p Target) gemini() Agent {
 			"once more at a terminal without --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook is built not to",
 		Advises: advises,
 		Reads:   []string{"read_file", "read_many_files", "list_directory", "glob", "search_file_content"},
+		Binding: Binding{
+			Modes: []Mode{
+				{"terminal", BindsUnless, "its own dialog asks once more after a yes; it runs the call when the hook fails or times out"},
+				{"--yolo", BindsUnless, "it runs the call when the hook fails or times out"},
+			},
+			Off: []Setting{
+				{settings, []string{"hooksConfig", "enabled"}, false}, {settings, []string{"hooksConfig", "disabled"}, ours},
+			},
+			Managed: Managed{
+				Path: filepath.Join(p.etc(), "gemini-cli", "settings.json"), Hooks: []string{"hooks", "BeforeTool"}, Verdict: BindsUnless,
+				Note: "root owns the hook, and GEMINI_CLI_SYSTEM_SETTINGS_PATH in its environment takes it away",
+			},
+		},
 	}
 }
 
@@ -229,6 +229,7 @@ func (p Target) opencode() Agent {
 			"starts, and 2.x does not load",
 		Advises: advises,
 		Reads:   []string{"read", "glob", "grep", "list"},
+		Binding: Binding{Modes: both("terminal", "run --auto", "a plugin that is loaded later can change a call that was allowed")},
 	}
 }
 
@@ -236,7 +237,7 @@ func (p Target) copilot() Agent {
 	hook := func(timeout int) map[string]any {
 		return map[string]any{"type": "command", "bash": p.hook("copilot"), "timeoutSec": timeout}
 	}
-	folder := p.folder(copilotHome, ".copilot")
+	folder, off := p.folder(copilotHome, ".copilot"), []string{"disableAllHooks"}
 	return Agent{
 		Name: "copilot", Dialect: "copilot",
 		Files: []File{
@@ -251,6 +252,17 @@ func (p Target) copilot() Agent {
 			"hook is built not to",
 		Advises: advises,
 		Reads:   []string{"view", "glob", "grep"},
+		Binding: Binding{
+			Modes: both("terminal", "--allow-all-tools", "it runs the call when the hook times out"),
+			Off: []Setting{
+				{filepath.Join(folder, "settings.json"), off, true}, {filepath.Join(folder, "config.json"), off, true},
+				{filepath.Join(folder, "hooks", "daycared.json"), off, true},
+			},
+			Managed: Managed{
+				Path: filepath.Join(p.etc(), "github-copilot", "policy.d", "*.json"), Hooks: []string{"hooks", "preToolUse"}, Verdict: Binds,
+				Note: "it runs the call when the hook times out",
+			},
+		},
 	}
 }
 
@@ -270,6 +282,10 @@ func (p Target) cursor() Agent {
 		Enforces: "commands, calls of MCP servers, and writing and deleting files, by Cursor's documentation; denied also when the hook " +
 			"fails. Not tried by us",
 		Advises: advises,
+		Binding: Binding{Modes: []Mode{
+			{"a no", BindsUnless, "to commands, tools of MCP servers, and writing and deleting files; by its documentation, not tried"},
+			{"a yes", Advises, "Cursor may ask once more; by its users, not tried"},
+		}},
 	}
 }
 
@@ -280,6 +296,10 @@ func (p Target) vscode() Agent {
 		Enforces: "nothing: no hook of VS Code's own agent is known to wait for others",
 		Advises:  advises,
 		Notes:    []string{"keep VS Code's own confirmation of tools and of terminal commands switched on"},
+		Binding: Binding{
+			Modes: []Mode{{"Local agent", Advises, "its model is told of the tools; not tried"}},
+			Off:   []Setting{{filepath.Join(p.codeUser(), "settings.json"), []string{"chat.useHooks"}, false}},
+		},
 	}
 }
 
@@ -307,6 +327,11 @@ func (p Target) server(more ...any) map[string]any {
 	return with(map[string]any{
 		"command": p.Command[0], "args": append(slices.Clone(p.Command[1:]), "mcp"),
 	}, more...)
+}
+
+// runs is an entry that runs a command.
+func runs(command string, timeout int, more ...any) map[string]any {
+	return with(map[string]any{"type": "command", "command": command, "timeout": timeout}, more...)
 }
 
 // with adds members, given as names and values.

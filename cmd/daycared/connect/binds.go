@@ -66,20 +66,31 @@ func valueAt(path, text string, key []string) (found any) {
 		if toml.Unmarshal([]byte(text), &table) != nil {
 			return nil
 		}
-		found = table
-	} else if plain, err := standard([]byte(text)); err != nil || json.Unmarshal(plain, &found) != nil {
-		return nil
+		found = below(table, key)
+	} else {
+		found, _ = jsonAt(text, key)
 	}
+	if _, object := found.(map[string]any); object {
+		return nil // not comparable
+	}
+	return found
+}
+
+// jsonAt returns the value at a key of JSON with or without comments; nil if there is none.
+func jsonAt(text string, key []string) (found any, err error) {
+	plain, err := standard([]byte(text))
+	if err == nil {
+		err = json.Unmarshal(plain, &found)
+	}
+	return below(found, key), err
+}
+
+func below(found any, key []string) any {
 	for _, name := range key {
 		object, _ := found.(map[string]any)
 		found = object[name]
 	}
-	switch found.(type) {
-	case map[string]any:
-		return nil // not comparable
-	default:
-		return found
-	}
+	return found
 }
 
 // Managed is a machine-wide settings file of an agent, which the agent's account cannot change.
@@ -97,22 +108,10 @@ type Managed struct {
 func (m Managed) Commands(text, dialect string) (commands, missing []string) {
 	list, _ := valueAt(m.Path, text, m.Hooks).([]any)
 	for _, one := range list {
-		var hook struct {
-			Matcher, Command, Bash string
-			Hooks                  []struct{ Command string }
-		}
-		packed, err := json.Marshal(one)
-		if err != nil || json.Unmarshal(packed, &hook) != nil || !slices.Contains([]string{"", "*", ".*"}, hook.Matcher) {
-			continue
-		}
-		all := []string{hook.Command, hook.Bash}
-		for _, h := range hook.Hooks {
-			all = append(all, h.Command)
-		}
-		for _, command := range all {
-			if decides(command, dialect) {
-				commands = append(commands, command)
-			}
+		packed, _ := json.Marshal(one) // it was decoded from JSON, or TOML
+		matcher, all := commandsOf(packed)
+		if slices.Contains([]string{"", "*", ".*"}, matcher) {
+			commands = append(commands, slices.DeleteFunc(all, func(c string) bool { return !decides(c, dialect) })...)
 		}
 	}
 	for _, name := range m.Pins {
@@ -307,50 +306,6 @@ func readCodex(line []byte) (h Hooks, done bool, err error) {
 		}
 	}
 	return h, true, nil
-}
-
-// bindings returns the bindings of all agents by name. docs/agents.md says what was verified.
-func (p Target) bindings() map[string]Binding {
-	copilot := p.folder(copilotHome, ".copilot")
-	return map[string]Binding{
-		"claude-code": p.claudeBinding(),
-		"codex":       p.codexBinding(),
-		"gemini": {
-			Modes: []Mode{
-				{"terminal", BindsUnless, "its own dialog asks once more after a yes; it runs the call when the hook fails or times out"},
-				{"--yolo", BindsUnless, "it runs the call when the hook fails or times out"},
-			},
-			Off: []Setting{
-				{filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"), []string{"hooksConfig", "enabled"}, false},
-				{filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"), []string{"hooksConfig", "disabled"}, ours},
-			},
-			Managed: Managed{
-				Path: filepath.Join(p.etc(), "gemini-cli", "settings.json"), Hooks: []string{"hooks", "BeforeTool"}, Verdict: BindsUnless,
-				Note: "root owns the hook, and GEMINI_CLI_SYSTEM_SETTINGS_PATH in its environment takes it away",
-			},
-		},
-		"opencode": {Modes: both("terminal", "run --auto", "a plugin that is loaded later can change a call that was allowed")},
-		"copilot": {
-			Modes: both("terminal", "--allow-all-tools", "it runs the call when the hook times out"),
-			Off: []Setting{
-				{filepath.Join(copilot, "settings.json"), []string{"disableAllHooks"}, true},
-				{filepath.Join(copilot, "config.json"), []string{"disableAllHooks"}, true},
-				{filepath.Join(copilot, "hooks", "daycared.json"), []string{"disableAllHooks"}, true},
-			},
-			Managed: Managed{
-				Path: filepath.Join(p.etc(), "github-copilot", "policy.d", "*.json"), Hooks: []string{"hooks", "preToolUse"}, Verdict: Binds,
-				Note: "it runs the call when the hook times out",
-			},
-		},
-		"cursor": {Modes: []Mode{
-			{"a no", BindsUnless, "to commands, tools of MCP servers, and writing and deleting files; by its documentation, not tried"},
-			{"a yes", Advises, "Cursor may ask once more; by its users, not tried"},
-		}},
-		"vscode": {
-			Modes: []Mode{{"Local agent", Advises, "its model is told of the tools; not tried"}},
-			Off:   []Setting{{filepath.Join(p.codeUser(), "settings.json"), []string{"chat.useHooks"}, false}},
-		},
-	}
 }
 
 func (p Target) claudeBinding() Binding {

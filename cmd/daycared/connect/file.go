@@ -131,13 +131,9 @@ func (f File) Pinned(text string) bool {
 		return strings.Contains(text, `"--socket"`) || strings.Contains(text, `"--url"`)
 	}
 	for _, entry := range f.entries {
-		var at any
-		if plain, err := standard([]byte(text)); err != nil || json.Unmarshal(plain, &at) != nil {
+		at, err := jsonAt(text, entry.path)
+		if err != nil {
 			return false
-		}
-		for _, name := range entry.path {
-			object, _ := at.(map[string]any)
-			at = object[name]
 		}
 		ours, list := []any{at}, entry.dialect != ""
 		if list {
@@ -215,19 +211,22 @@ func parse(text string) (hujson.Value, error) {
 // mine reports whether a list element is our hook.
 func mine(v *hujson.Value, dialect string) bool {
 	packed, err := standard(v.Pack())
-	if err != nil {
-		return false
-	}
+	_, commands := commandsOf(packed)
+	return err == nil && slices.ContainsFunc(commands, func(c string) bool { return strings.Contains(c, hookOf(dialect)) })
+}
+
+// commandsOf returns what a hook matches and the command lines that it runs; none if it is no hook.
+func commandsOf(packed []byte) (matcher string, commands []string) {
 	var hook struct {
-		Command, Bash string
-		Hooks         []struct{ Command string }
+		Matcher, Command, Bash string
+		Hooks                  []struct{ Command string }
 	}
 	if json.Unmarshal(packed, &hook) != nil {
-		return false
+		return "", nil
 	}
-	commands := []string{hook.Command, hook.Bash}
+	commands = []string{hook.Command, hook.Bash}
 	for _, h := range hook.Hooks {
 		commands = append(commands, h.Command)
 	}
-	return slices.ContainsFunc(commands, func(c string) bool { return strings.Contains(c, hookOf(dialect)) })
+	return hook.Matcher, commands
 }
