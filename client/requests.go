@@ -178,7 +178,7 @@ func (c *Client) present(h http.Header) (http.Header, error) {
 	}
 	secret, err := readToken(c.tokenFile)
 	if err != nil {
-		return nil, &tokenFileError{file: c.tokenFile, err: err}
+		return nil, &tokenFileError{fmt.Errorf("read the token file %s: %w", c.tokenFile, err)}
 	}
 	if h = h.Clone(); h == nil {
 		h = http.Header{}
@@ -188,17 +188,10 @@ func (c *Client) present(h http.Header) (http.Header, error) {
 }
 
 // tokenFileError says why no token could be read from a file.
-type tokenFileError struct {
-	file string
-	err  error
-}
-
-func (e *tokenFileError) Error() string {
-	return fmt.Sprintf("read the token file %s: %v", e.file, e.err)
-}
+type tokenFileError struct{ error }
 
 // Unwrap returns the cause.
-func (e *tokenFileError) Unwrap() error { return e.err }
+func (e *tokenFileError) Unwrap() error { return e.error }
 
 // readToken reads a file's only line. No error reveals the content.
 func readToken(file string) (permissions.Secret, error) {

@@ -40,21 +40,21 @@ func (r *routes) register() {
 		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}",
 		Summary: "Read a request of the caller's, which uses nothing",
 	}, r.read)
-	huma.Register(r.door.API, huma.Operation{
+	server.Register(r.door, huma.Operation{
 		OperationID: "cancel", Method: http.MethodPost, Path: "/v1/requests/{id}/cancel",
 		Summary: "Withdraw a pending request of the caller's",
 	}, r.cancel)
-	huma.Register(r.door.API, huma.Operation{
+	server.Register(r.door, huma.Operation{
 		OperationID: "recall", Method: http.MethodPost, Path: "/v1/recall",
 		Summary: "Withdraw what a session of the caller's asks, with the reason",
 	}, r.recall)
-	huma.Register(r.door.API, huma.Operation{
+	server.Register(r.door, huma.Operation{
 		OperationID: "tell", Method: http.MethodPost, Path: "/v1/tell",
 		Summary: "Have a person told something, which asks nothing",
 		Description: "The caller's owner, or somebody whom a route may ask for the caller. It is stored, and sent as soon as a channel of " +
 			"the person's takes it and their quiet hours are over.",
 	}, r.tell)
-	huma.Register(r.door.API, huma.Operation{
+	server.Register(r.door, huma.Operation{
 		OperationID: "answer", Method: http.MethodPost, Path: "/v1/requests/{id}/answer",
 		Summary: "Answer a clarification, or a pause that continues, of the caller's, from the dialog of its own editor",
 		Description: "Refused where connectors.editor is not switched on, and for whatever permits anything. " +
@@ -68,8 +68,6 @@ type askInput struct {
 	Stays   string `header:"Daycared-Stays" maxLength:"64" doc:"so long the process that asks, on this machine, is there unless it is ended"`
 	Body    wire.Ask
 }
-
-type row struct{ Body wire.Request }
 
 func (r *routes) ask(ctx context.Context, in *askInput) (server.Deferred[wire.Request], error) {
 	wait, err := wire.ParseWait(in.Body.Wait)
@@ -169,47 +167,37 @@ type cancelInput struct {
 	After string `query:"after" doc:"withdraw it after so long, such as 60s, unless somebody has asked the same by then, or waits for it"`
 }
 
-func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
+func (r *routes) cancel(ctx context.Context, in *cancelInput) (wire.Request, error) {
 	caller, id := CallerOf(ctx), permissions.ID(in.ID)
 	switch {
 	case in.Call != "":
-		return r.standing(r.desk.LeaveOrCancel(ctx, caller, id, in.Call))
+		return told(r.desk.LeaveOrCancel(ctx, caller, id, in.Call))
 	case in.After != "":
 		after, err := time.ParseDuration(in.After)
 		if err != nil || after < 0 || after > longestDelay {
-			return nil, r.door.Refuse(permissions.Invalid(fmt.Errorf("after must be a duration from 0s to %s, such as 60s", longestDelay)))
+			return wire.Request{}, permissions.Invalid(fmt.Errorf("after must be a duration from 0s to %s, such as 60s", longestDelay))
 		}
-		return r.standing(r.desk.WithdrawLater(ctx, caller, id, after))
+		return told(r.desk.WithdrawLater(ctx, caller, id, after))
 	}
-	return r.standing(r.desk.Withdraw(ctx, caller, id))
+	return told(r.desk.Withdraw(ctx, caller, id))
 }
 
 type recallInput struct{ Body wire.Recall }
 
-type recalled struct{ Body wire.Recalled }
-
-func (r *routes) recall(ctx context.Context, in *recallInput) (*recalled, error) {
+func (r *routes) recall(ctx context.Context, in *recallInput) (wire.Recalled, error) {
 	m, err := in.Body.Permissions()
 	if err != nil {
-		return nil, r.door.Refuse(err)
+		return wire.Recalled{}, err
 	}
 	n, err := r.desk.Recall(ctx, CallerOf(ctx), m)
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	return &recalled{wire.Recalled{Withdrawn: n}}, nil
+	return wire.Recalled{Withdrawn: n}, err
 }
 
 type tellInput struct{ Body wire.Tell }
 
-type toldRow struct{ Body wire.Told }
-
-func (r *routes) tell(ctx context.Context, in *tellInput) (*toldRow, error) {
+func (r *routes) tell(ctx context.Context, in *tellInput) (wire.Told, error) {
 	to, err := r.desk.Tell(ctx, CallerOf(ctx), in.Body.To, in.Body.About, in.Body.Telling())
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	return &toldRow{wire.Told{To: to}}, nil
+	return wire.Told{To: to}, err
 }
 
 type answerInput struct {
@@ -217,20 +205,12 @@ type answerInput struct {
 	Body wire.Reply
 }
 
-func (r *routes) answer(ctx context.Context, in *answerInput) (*row, error) {
+func (r *routes) answer(ctx context.Context, in *answerInput) (wire.Request, error) {
 	shown, err := permissions.ParseDigest(in.Body.Digest)
 	if err != nil {
-		return nil, r.door.Refuse(permissions.Invalid(err))
+		return wire.Request{}, permissions.Invalid(err)
 	}
-	return r.standing(r.desk.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
-}
-
-func (r *routes) standing(s permissions.RequestView, err error) (*row, error) {
-	w, err := told(s, err)
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	return &row{Body: w}, nil
+	return told(r.desk.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
 }
 
 // over reports whether an error only says that waiting ended.

@@ -22,13 +22,7 @@ type routes struct {
 
 // serve registers a route. handle returns the response's body; its error becomes a refusal.
 func serve[I, O any](r *routes, o huma.Operation, handle func(context.Context, *I) (O, error)) {
-	huma.Register(r.door.API, o, func(ctx context.Context, in *I) (*struct{ Body O }, error) {
-		out, err := handle(ctx, in)
-		if err != nil {
-			return nil, r.door.Refuse(err)
-		}
-		return &struct{ Body O }{out}, nil
-	})
+	server.Register(r.door, o, handle)
 }
 
 func get(id, path, summary string) huma.Operation {

@@ -174,6 +174,17 @@ func (d *Server) problem(err error) *wire.Problem {
 	return p
 }
 
+// Register registers an operation. handle returns the answer's body; its error is for [Server.Refuse].
+func Register[I, O any](d *Server, o huma.Operation, handle func(context.Context, *I) (O, error)) {
+	huma.Register(d.API, o, func(ctx context.Context, in *I) (*struct{ Body O }, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, d.Refuse(err)
+		}
+		return &struct{ Body O }{out}, nil
+	})
+}
+
 // WriteWithin sets the time limit for an operation's answer.
 func WriteWithin(limit time.Duration) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {

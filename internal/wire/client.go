@@ -48,12 +48,13 @@ type Client struct {
 // NewClient makes a client of the socket at that path, without connecting. A call's Authorization is sent only to a server of this
 // account, root, or one that knows accepts (nil: none), because another account may have put its own socket there.
 func NewClient(socket string, knows func(uid int) bool) *Client {
-	c := newClient(socket, "http://"+Host, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}))
+	}
+	c := newClient(socket, "http://"+Host, &http.Transport{DialContext: dial})
 	c.peer = connUID
-	c.secret = newClient(socket, c.base, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	c.secret = newClient(socket, c.base, &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +67,7 @@ func NewClient(socket string, knows func(uid int) bool) *Client {
 			return nil, err
 		}
 		return conn, nil
-	})).http
+	}}).http
 	return c
 }
 
@@ -85,10 +86,6 @@ func IsTrustedSocket(uid int, socket string) bool {
 	folder := filepath.Dir(socket)
 	info, err := os.Stat(folder)
 	return Owns(uid, folder) || Owns(0, folder) && err == nil && info.Mode().Perm()&0o022 == 0
-}
-
-func dialing(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
-	return &http.Transport{DialContext: dial}
 }
 
 func newClient(place, base string, t *http.Transport) *Client {
