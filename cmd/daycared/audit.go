@@ -28,10 +28,7 @@ import (
 )
 
 // auditFilter selects entries of the audit.
-type auditFilter struct {
-	listing
-	agent, request string
-}
+type auditFilter struct{ agent, request string }
 
 // auditRow formats an entry in columns of a fixed width, so that a long chain need not fit in memory.
 const auditRow = "%-6v  %-24s  %-20s  %-5s  %-26s  %-16s  %s\n"
@@ -45,7 +42,6 @@ func (c *CLI) auditCommand() *cobra.Command {
 			return c.audit(cmd.Context(), client, f)
 		}),
 	}
-	f.flags(cmd)
 	cmd.Flags().StringVar(&f.agent, "agent", "", "list what is about requests of this agent, by its name or the account's, as in uid:1000")
 	cmd.Flags().StringVar(&f.request, "request", "", "list what is about this request, by its id or its code")
 	cmd.AddCommand(c.verifyCommand(), c.newKeyCommand())
@@ -58,7 +54,7 @@ const mostTold = 4096
 // audit prints entries as they arrive, so that a long chain need not fit in memory.
 func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) error {
 	zone := here(ctx, client).Location
-	since, err := f.begin(zone)
+	since, err := c.listing.begin(zone)
 	if err != nil {
 		return err
 	}
@@ -86,11 +82,11 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 				return err
 			}
 		}
-		if f.limit == 0 {
+		if c.listing.limit == unlimited {
 			return l.list(ctx, e)
 		}
-		if last = append(last, e); len(last) == 2*f.limit {
-			last = append(last[:0], last[f.limit:]...)
+		if last = append(last, e); len(last) == 2*c.listing.limit {
+			last = append(last[:0], last[c.listing.limit:]...)
 		}
 		return nil
 	})
@@ -98,7 +94,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 		return err
 	}
 	l.head()
-	for _, e := range last[max(len(last)-f.limit, 0):] {
+	for _, e := range last[max(len(last)-c.listing.limit, 0):] {
 		if err := l.list(ctx, e); err != nil {
 			return err
 		}
@@ -260,19 +256,14 @@ func (c *CLI) verifyCommand() *cobra.Command {
 
 // printHeads prints the heads of verified chains.
 func (c *CLI) printHeads(heads []permissions.Head) error {
-	sound := make([]soundChain, 0, len(heads))
+	if c.asJSON {
+		return c.json(wire.Each(heads, chainOf))
+	}
 	for _, e := range heads {
-		sound = append(sound, chainOf(e))
-		if c.asJSON {
-			continue
-		}
 		c.print("chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 		if e.Unkeyed > 0 && e.Unkeyed < e.Seq {
 			fmt.Fprintf(c.Out, "entries up to %d are as they were when the audit key sealed them, in the entry after it\n", e.Unkeyed)
 		}
-	}
-	if c.asJSON {
-		return c.json(sound)
 	}
 	return nil
 }

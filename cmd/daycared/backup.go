@@ -48,11 +48,7 @@ type storeCopy struct {
 }
 
 func copyOf(s store.Summary) storeCopy {
-	all := storeCopy{s.Path, s.Bytes, s.Requests, s.Grants, []soundChain{}, append([]string{}, s.Unchecked...)}
-	for _, e := range s.Chains {
-		all.Chains = append(all.Chains, chainOf(e))
-	}
-	return all
+	return storeCopy{s.Path, s.Bytes, s.Requests, s.Grants, wire.Each(s.Chains, chainOf), append([]string{}, s.Unchecked...)}
 }
 
 // backup copies the store of a data directory to the given file, or one named after the time, and prints a summary of the copy.

@@ -16,7 +16,7 @@ import (
 )
 
 func (c *CLI) eventsCommand() *cobra.Command {
-	after, l := admin.FromNow, listing{}
+	after := admin.FromNow
 	cmd := &cobra.Command{
 		Use:  "events",
 		Args: arguments(cobra.NoArgs),
@@ -24,11 +24,11 @@ func (c *CLI) eventsCommand() *cobra.Command {
 			if cmd.Flags().Changed("after") && after < 0 {
 				return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)
 			}
-			since, err := l.begin(time.Local)
+			since, err := c.listing.begin(time.Local)
 			if err != nil {
 				return err
 			}
-			if l.since != "" && !cmd.Flags().Changed("after") {
+			if c.listing.since != "" && !cmd.Flags().Changed("after") {
 				after = 0
 			}
 			client, err := c.adminClient()
@@ -48,7 +48,7 @@ func (c *CLI) eventsCommand() *cobra.Command {
 				} else {
 					_, err = fmt.Fprintln(c.Out, eventLine(e, time.Local))
 				}
-				if told++; err == nil && told == l.limit {
+				if told++; err == nil && told == c.listing.limit {
 					err = errEnough
 				}
 				return err
@@ -61,8 +61,6 @@ func (c *CLI) eventsCommand() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
 	cmd.Flags().Lookup("after").DefValue = "0" // hides the default in the help
-	l.flags(cmd)
-	cmd.Flags().Lookup("limit").Usage = "end after so many (default: go on until Ctrl-C)"
 	return cmd
 }
 

@@ -26,8 +26,7 @@ import (
 )
 
 func (c *CLI) pendingCommand() *cobra.Command {
-	l := listing{}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:  "pending",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
@@ -38,7 +37,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if note := stopNote(me); note != "" {
 				c.say("%s; it goes on with: daycared resume", note)
 			}
-			since, err := l.begin(me.Location())
+			since, err := c.listing.begin(me.Location())
 			if err != nil {
 				return err
 			}
@@ -48,7 +47,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list = newest(list, since, l.limit, func(s permissions.RequestView) time.Time { return s.Request.CreatedAt })
+			list = newest(list, since, c.listing.limit, func(s permissions.RequestView) time.Time { return s.Request.CreatedAt })
 			if c.asJSON {
 				return c.json(wire.Each(list, func(s permissions.RequestView) wire.Request { return wire.From(s, true) }))
 			}
@@ -68,28 +67,20 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd)
-	return cmd
 }
 
 // listing holds the flags of the commands that list.
 type listing struct {
-	limit  int
-	capped func() bool // reports whether --limit was given
-	since  string
+	limit int
+	since string
 }
 
-func (l *listing) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.IntVar(&l.limit, "limit", 0, "list at most so many, the newest (default: all)")
-	f.StringVar(&l.since, "since", "", "list what is not older: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
-	l.capped = func() bool { return f.Changed("limit") }
-	f.Lookup("limit").DefValue = "0" // hides the default in the help
-}
+// unlimited is the default of --limit.
+const unlimited = math.MaxInt
 
 // begin parses --since; the zero time means no limit.
 func (l *listing) begin(zone *time.Location) (time.Time, error) {
-	if l.capped() && l.limit < 1 {
+	if l.limit < 1 {
 		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
 	}
 	if l.since == "" {
@@ -98,14 +89,10 @@ func (l *listing) begin(zone *time.Location) (time.Time, error) {
 	return parseSince(l.since, time.Now(), zone)
 }
 
-// newest returns the items that are not older than since, at most the limit newest ones (0: all), in the order of list, oldest
-// first.
+// newest returns the items that are not older than since, at most the limit newest ones, in the order of list, oldest first.
 func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) []T {
 	list = slices.DeleteFunc(list, func(v T) bool { return at(v).Before(since) })
-	if limit > 0 {
-		list = list[max(len(list)-limit, 0):]
-	}
-	return list
+	return list[max(len(list)-limit, 0):]
 }
 
 func (c *CLI) showCommand() *cobra.Command {
@@ -262,8 +249,7 @@ func harmlessJSON(text []byte) []byte {
 }
 
 func (c *CLI) grantsCommand() *cobra.Command {
-	l := listing{}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:  "grants",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
@@ -271,7 +257,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			since, err := l.begin(me.Location())
+			since, err := c.listing.begin(me.Location())
 			if err != nil {
 				return err
 			}
@@ -279,7 +265,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list = newest(list, since, l.limit, func(g permissions.Grant) time.Time { return g.CreatedAt })
+			list = newest(list, since, c.listing.limit, func(g permissions.Grant) time.Time { return g.CreatedAt })
 			if me.StoppedBy != nil && len(list) > 0 {
 				c.say("everything is stopped by %s: these grants are suspended until: daycared resume", spelled(*me.StoppedBy))
 			}
@@ -298,8 +284,6 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd)
-	return cmd
 }
 
 func (c *CLI) revokeCommand() *cobra.Command {

@@ -47,6 +47,7 @@ type CLI struct {
 	configFlag, socketFlag, tokenFlag string // of the command being run
 	urlFlag, proxyFlag, caFlag        string
 	asJSON                            bool
+	listing                           listing
 
 	whence        map[string]string // what determined a socket's path, by path; see places
 	warned        bool              // the error of the configuration was printed

@@ -123,13 +123,12 @@ func notChecked(v store.Verified) error {
 }
 
 func (c *CLI) suspendedCommand() *cobra.Command {
-	l := listing{}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:  "suspended",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			zone := here(cmd.Context(), client).Location
-			since, err := l.begin(zone)
+			since, err := c.listing.begin(zone)
 			if err != nil {
 				return err
 			}
@@ -137,7 +136,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list = newest(list, since, l.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
+			list = newest(list, since, c.listing.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
 			if c.asJSON {
 				return c.json(append([]admin.Suspended{}, list...)) // [] if empty
 			}
@@ -150,8 +149,6 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 			return c.printSuspended(list, zone)
 		}),
 	}
-	l.flags(cmd)
-	return cmd
 }
 
 func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error {

@@ -100,6 +100,14 @@ var (
 	withURL   = []string{"ask", "confirm", "choose", "mcp", "hook", "tell", "cancel", "connect", "doctor"}
 )
 
+// limitedBy are the commands with --since and --limit, by what the limit does.
+var limitedBy = map[string]string{
+	"pending": newestAlone, "grants": newestAlone, "agents": newestAlone, "suspended": newestAlone, "token list": newestAlone,
+	"audit": newestAlone, "events": "end after so many (default: go on until Ctrl-C)",
+}
+
+const newestAlone = "list at most so many, the newest (default: all)"
+
 // jsonOutputs are the commands with --json, by what they print.
 var jsonOutputs = []struct {
 	usage    string
@@ -150,6 +158,11 @@ func (c *CLI) sharedFlags(cmd *cobra.Command) {
 		if slices.Contains(output.commands, path) {
 			f.BoolVar(&c.asJSON, "json", false, output.usage)
 		}
+	}
+	if limit := limitedBy[path]; limit != "" {
+		f.IntVar(&c.listing.limit, "limit", unlimited, limit)
+		f.StringVar(&c.listing.since, "since", "", "list what is not older: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
+		f.Lookup("limit").DefValue = "0" // hides the default in the help
 	}
 	c.completeArguments(cmd, path)
 }

@@ -233,11 +233,10 @@ const plist = `<?xml version="1.0" encoding="UTF-8"?>
 // service offers to write a file that runs the daemon while its user is logged in. It starts nothing.
 func (s *steps) service(ctx context.Context) error {
 	file, text, start := s.serviceFile()
-	if file == "" {
-		s.talk.say("The daemon of this question ends now. To run it: daycared serve --config %s", s.short(s.file))
-		return nil
+	yes, err := false, error(nil)
+	if file != "" {
+		yes, err = s.talk.yes(ctx, "Write "+s.short(file)+", so that daycared runs whenever you are logged in?", false)
 	}
-	yes, err := s.talk.yes(ctx, "Write "+s.short(file)+", so that daycared runs whenever you are logged in?", false)
 	if err != nil {
 		return err
 	}

@@ -259,8 +259,7 @@ func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
 }
 
 func (c *CLI) agentsCommand() *cobra.Command {
-	l := listing{}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:  "agents",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
@@ -271,11 +270,11 @@ func (c *CLI) agentsCommand() *cobra.Command {
 				return err
 			}
 			zone := here(cmd.Context(), client).Location
-			from, err := l.begin(zone)
+			from, err := c.listing.begin(zone)
 			if err != nil {
 				return err
 			}
-			list = newest(list, from, l.limit, func(s wire.Session) time.Time {
+			list = newest(list, from, c.listing.limit, func(s wire.Session) time.Time {
 				if s.Changed == nil {
 					return time.Time{}
 				}
@@ -297,8 +296,6 @@ func (c *CLI) agentsCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd)
-	return cmd
 }
 
 // waitingOn describes what a session waits for.

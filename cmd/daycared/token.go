@@ -169,12 +169,11 @@ func used(t admin.Token) string {
 }
 
 func (c *CLI) tokenListCommand() *cobra.Command {
-	l := listing{}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:  "list",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			since, err := l.begin(time.Local)
+			since, err := c.listing.begin(time.Local)
 			if err != nil {
 				return err
 			}
@@ -182,7 +181,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list = newest(list, since, l.limit, func(t admin.Token) time.Time { return t.CreatedAt })
+			list = newest(list, since, c.listing.limit, func(t admin.Token) time.Time { return t.CreatedAt })
 			if c.asJSON {
 				return c.json(list)
 			}
@@ -200,8 +199,6 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	l.flags(cmd)
-	return cmd
 }
 
 func (c *CLI) tokenRevokeCommand() *cobra.Command {

@@ -161,7 +161,6 @@ func (c *Config) complete(r *report) {
 
 // fill copies what was not set from another agent.
 func (a *Agent) fill(from Agent, r *report, path string) {
-	given := func(key string) bool { _, ok := r.lines[path+"."+key]; return ok }
 	a.Person = cmp.Or(a.Person, from.Person)
 	a.Workspace = cmp.Or(a.Workspace, from.Workspace)
 	a.OnDenial = cmp.Or(a.OnDenial, from.OnDenial)
@@ -176,14 +175,10 @@ func (a *Agent) fill(from Agent, r *report, path string) {
 			a.Model.Window = anthropicWindow
 		}
 	}
-	if !given("tools.auto") {
-		a.Tools.Auto = from.Tools.Auto
-	}
-	if !given("tools.gated") {
-		a.Tools.Gated = from.Tools.Gated
-	}
-	if !given("tools.forbidden") {
-		a.Tools.Forbidden = from.Tools.Forbidden
+	for _, list := range toolLists {
+		if _, given := r.lines[path+".tools."+list]; !given {
+			*a.Tools.list(list) = *from.Tools.list(list)
+		}
 	}
 }
 
