@@ -13,6 +13,7 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 func (c *CLI) backupCommand() *cobra.Command {

@@ -346,7 +346,8 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
 		return
 	case err != nil:
-		if why = explain(c.notRunning(err)).Text; !c.hasConfig() {
+		why = explain(c.notRunning(err)).Text
+		if _, found := config.Find(c.configFlag, c.Environ, exists); !found {
 			why += "; to be asked on a phone: daycared setup"
 		}
 	case !s.Ready:
@@ -360,12 +361,6 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 	}
 	told.Denied = wire.OrNull(why)
 	c.say("as long as this is so, whatever %s asks is denied: %s", a.Name, why)
-}
-
-// hasConfig reports whether there is a configuration file.
-func (c *CLI) hasConfig() bool {
-	_, found := config.Find(c.configFlag, c.Environ, exists)
-	return found
 }
 
 func (c *CLI) install(s settingsFile, next string) (done connectedFile, err error) {

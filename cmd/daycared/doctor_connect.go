@@ -171,16 +171,11 @@ func loaded(a connect.Agent) bool {
 // tryHook runs the hook as the agent would, for a tool that needs no approval, so that nobody is asked.
 func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Target, a connect.Agent) finding {
 	d, known := hooks.Find(a.Dialect)
-	tool := ""
-	for _, t := range cfg.Tools.Auto {
-		if !strings.ContainsAny(t, `*?[\`) {
-			tool = t
-			break
-		}
-	}
-	if !known || tool == "" {
+	i := slices.IndexFunc(cfg.Tools.Auto, func(t string) bool { return !strings.ContainsAny(t, `*?[\`) })
+	if !known || i < 0 {
 		return saw("note", a.Name+" is connected; tools.auto names no tool to try its hook with", "")
 	}
+	tool := cfg.Tools.Auto[i]
 	limited, done := context.WithTimeout(ctx, 2*tryWithin)
 	defer done()
 	args := append(slices.Clone(place.Command[1:]), "hook", d.Name, "--within", tryWithin.String())

@@ -202,10 +202,17 @@ func TestTablesNameCommands(t *testing.T) {
 		}
 	}
 	walk(tree())
-	for _, path := range slices.Concat(withoutConfig, withoutSocket, withToken, withOwnRows,
-		slices.Collect(maps.Keys((&CLI{}).argumentWords()))) {
+	tables := slices.Concat(withoutConfig, withoutSocket, withToken, withURL, withOwnRows,
+		slices.Collect(maps.Keys((&CLI{}).argumentWords())), slices.Collect(maps.Keys(limitedBy)))
+	for _, output := range jsonOutputs {
+		tables = append(tables, output.commands...)
+	}
+	for _, path := range tables {
 		if !paths[path] {
 			t.Errorf("there is no command %q", path)
 		}
+	}
+	if sections := strings.Count("\n"+helpTexts, "\n== "); sections != len(paths) {
+		t.Errorf("help.txt has %d sections for %d commands", sections, len(paths))
 	}
 }

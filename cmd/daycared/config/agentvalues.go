@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -28,13 +29,18 @@ func parseAgent(s string) (any, error) {
 var chats = append(connectors.KindNames(), viaTerminal, viaAdmin)
 
 // oneOf parses one of several words.
-func oneOf(what string, words []string) func(string) (any, error) {
+func oneOf[T ~string](what string, words []T) func(string) (any, error) {
 	return func(s string) (any, error) {
-		if !slices.Contains(words, s) {
-			return nil, fmt.Errorf("unknown %s %s; %s", what, quote(s), suggest(s, words))
+		if !slices.Contains(words, T(s)) {
+			known := wire.Each(words, func(word T) string { return string(word) })
+			return nil, fmt.Errorf("unknown %s %s; %s", what, quote(s), suggest(s, known))
 		}
-		return s, nil
+		return T(s), nil
 	}
+}
+
+var kinds = []permissions.Kind{
+	permissions.KindPermission, permissions.KindTool, permissions.KindPause, permissions.KindClarification,
 }
 
 func formatSwitch(on bool) string {

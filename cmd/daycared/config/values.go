@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"path"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,7 +56,7 @@ var leaves = map[string]leaf{
 	"channel":           {is: "a channel", parse: oneOf("channel", channels), format: with(asIs)},
 	"permissions.Scope": {is: "a scope", parse: parseScope, format: with(permissions.Scope.String)},
 	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag, format: with(permissions.Tag.String)},
-	"permissions.Kind":  {is: "a kind", parse: parseKind, format: with(formatKind)},
+	"permissions.Kind":  {is: "a kind", parse: oneOf("kind", kinds), format: with(formatKind)},
 	"*time.Location":    {is: "a time zone", written: asText, parse: parseZone, format: with((*time.Location).String)},
 	"slog.Level":        {is: "a log level", parse: parseLevel, format: with(formatLevel)},
 	"format":            {is: "a log format", parse: parseFormat, format: with(asIs)},
@@ -161,17 +160,6 @@ func parseTag(s string) (any, error) {
 		return nil, fmt.Errorf(`%w; write an absolute, clean path, as in "@write:/srv/www"`, err)
 	}
 	return t, err
-}
-
-func parseKind(s string) (any, error) {
-	kinds := []string{
-		string(permissions.KindPermission), string(permissions.KindTool),
-		string(permissions.KindPause), string(permissions.KindClarification),
-	}
-	if slices.Contains(kinds, s) {
-		return permissions.Kind(s), nil
-	}
-	return nil, fmt.Errorf("unknown kind %s; %s", quote(s), suggest(s, kinds))
 }
 
 func parseLevel(s string) (any, error) {

@@ -92,7 +92,8 @@ func (w *warner) person(p Person, path string, c *Config) {
 		if lacks[0] != all[0] {
 			via = " --via " + lacks[0]
 		}
-		w.unpaired(p, path, anyOf(append([]string{"user"}, lacks...)...), via)
+		w.add(path, "%s has no %s: nothing can reach them before they are paired (daycared pair %s%s)", quote(p.Name),
+			anyOf(append([]string{"user"}, lacks...)...), p.Name, via)
 	case len(p.Addresses) == 0:
 		w.add(path, "%s has no %s: nothing can reach them", quote(p.Name), anyOf(append([]string{"user"}, all...)...))
 	default:
@@ -113,11 +114,6 @@ func list(last string, words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
-}
-
-// unpaired warns of a person whom nothing can reach yet.
-func (w *warner) unpaired(p Person, path, lacks, via string) {
-	w.add(path, "%s has no %s: nothing can reach them before they are paired (daycared pair %s%s)", quote(p.Name), lacks, p.Name, via)
 }
 
 // route warns of a route's settings without effect.
