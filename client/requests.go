@@ -110,11 +110,15 @@ func (c *Client) CancelAfter(ctx context.Context, id permissions.ID, after time.
 // Leave takes the named call from a pending request of the caller, and withdraws the request unless another call waits for it. If
 // the call proposed id and joined another request, before it was told so, it leaves that one, which is returned.
 func (c *Client) Leave(ctx context.Context, id permissions.ID, call string) (permissions.RequestView, error) {
-	s, err := c.row(ctx, http.MethodPost, id, "/cancel", http.Header{wire.HeaderCall: {call}}, nil, 0)
-	if errors.Is(err, ErrOtherRow) && call != "" {
-		err = nil
+	if call == "" {
+		return c.row(ctx, http.MethodPost, id, "/cancel", http.Header{wire.HeaderCall: {call}}, nil, 0)
 	}
-	return s, err
+	var w wire.Request
+	path := "/v1/requests/" + url.PathEscape(string(id)) + "/cancel"
+	if err := c.call(ctx, http.MethodPost, path, http.Header{wire.HeaderCall: {call}}, nil, 0, &w); err != nil {
+		return permissions.RequestView{}, err
+	}
+	return w.Standing()
 }
 
 // Recall withdraws the caller's requests that match m, and returns how many there were.
@@ -133,7 +137,7 @@ func (c *Client) Tell(
 	return out.To, err
 }
 
-// row makes a call that must be answered with the row of the given request. With [ErrOtherRow] it returns the other row.
+// row makes a call that must be answered with the row of the given request.
 func (c *Client) row(
 	ctx context.Context, method string, id permissions.ID, rest string, header http.Header, in any, wait time.Duration,
 ) (permissions.RequestView, error) {
@@ -141,11 +145,10 @@ func (c *Client) row(
 	if err := c.call(ctx, method, "/v1/requests/"+url.PathEscape(string(id))+rest, header, in, wait, &w); err != nil {
 		return permissions.RequestView{}, err
 	}
-	s, err := w.Standing()
-	if err == nil && w.ID != id {
-		err = fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
+	if w.ID != id {
+		return permissions.RequestView{}, fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
 	}
-	return s, err
+	return w.Standing()
 }
 
 // Ready returns nil while the daemon can store and answer questions; otherwise the error says what to do.

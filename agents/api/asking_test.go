@@ -352,7 +352,7 @@ func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
 			for call, ask := range map[string]func(permissions.ID) (permissions.RequestView, error){
 				"get":    func(id permissions.ID) (permissions.RequestView, error) { return asker.Get(t.Context(), id, 0) },
 				"cancel": func(id permissions.ID) (permissions.RequestView, error) { return asker.Cancel(t.Context(), id) },
-				"leave":  func(id permissions.ID) (permissions.RequestView, error) { return asker.Leave(t.Context(), id, "c") },
+				"leave":  func(id permissions.ID) (permissions.RequestView, error) { return asker.Leave(t.Context(), id, "") },
 				"reply": func(id permissions.ID) (permissions.RequestView, error) {
 					return asker.Reply(t.Context(), id, permissions.Choose(1), r.Digest)
 				},
