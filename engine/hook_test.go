@@ -688,6 +688,41 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 	}
 }
 
+// An approval that arrived while the call ran already, allowed at the keyboard, allows no second run of it. That of another
+// call stays.
+func TestWhatWasAllowedForACallThatHasRunIsOver(t *testing.T) {
+	for name, stage := range map[string]string{"the first hook": permissions.HookBefore, "the second hook": permissions.HookAgain} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := newEnv(t, usual(), m)
+			ran, other := again(`{"command":"ls"}`), again(`{"command":"pwd"}`)
+			ids := []permissions.ID{}
+			for i, q := range []*permissions.Request{&ran, &other} {
+				q.Agent, q.Claimed, q.HookStage = "claude-code", true, permissions.HookBefore
+				begun, err := st.Begin(t.Context(), self, *q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, begun.Request.ID)
+				st.decide(m, i+1, permissions.Allow(permissions.Once))
+				q.HookStage = stage
+			}
+			recall := permissions.Recall{
+				Session: ran.Session, Agent: ran.Agent, Kind: ran.Kind, Tool: ran.Tool, Input: ran.Input, Via: permissions.ViaKeyboard,
+			}
+			if n, err := st.Recall(t.Context(), self, recall); n != 0 || err != nil {
+				t.Errorf("%d were withdrawn, %v", n, err)
+			}
+			if r, _ := st.Ask(over(t), self, ran); r.ID == ids[0] || r.State == permissions.Approved {
+				t.Errorf("asked once more: %s of %s", r.State, r.ID)
+			}
+			if r := st.get(st.ask(t.Context(), other)); r.ID != ids[1] || r.State != permissions.Approved {
+				t.Errorf("the other call: %s of %s", r.State, r.ID)
+			}
+		})
+	}
+}
+
 // An answer that a second hook was given, that was dropped, or that a newer question about the call has superseded does not
 // come back when its own request is told to the first hook once more.
 func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {

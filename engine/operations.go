@@ -118,7 +118,8 @@ func (e *Engine) leaveOrCancel(
 	return r, err
 }
 
-// Recall withdraws the requests that a caller says need no answer any more, with its reason, and returns how many.
+// Recall withdraws the requests that a caller says need no answer any more, with its reason, and returns how many. It
+// ends approvals of them that nobody has collected, too.
 func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error) {
 	if caller.Name == permissions.Anonymous { // it could withdraw the request of another anonymous caller
 		return 0, permissions.TokenNeeded()
@@ -129,24 +130,32 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 		}
 	}
 	pending, err := e.store.PendingOfSession(ctx, caller.Name, m.Session)
-	for _, id := range pending {
-		r, unread := e.store.Read(ctx, id)
-		if errors.Is(unread, permissions.ErrRow) || unread == nil && !m.Matches(r) {
-			continue
-		}
-		if err = unread; err == nil {
-			_, err = e.registry.Cancel(ctx, id, "", m.Via)
-		}
+	kept, unread := e.store.KeptOfSession(ctx, caller.Name, m.Session)
+	if err = errors.Join(err, unread); err != nil {
+		return 0, shared.Broken(err)
+	}
+	for _, id := range append(pending, kept...) {
+		r, err := e.store.Read(ctx, id)
 		switch {
-		case errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrLate):
-			err = nil
+		case errors.Is(err, permissions.ErrRow) || err == nil && !m.Matches(r):
+			continue
 		case err != nil:
+		case r.State == permissions.Pending:
+			if _, err = e.registry.Cancel(ctx, id, "", m.Via); err == nil {
+				withdrawn++
+			}
+		default: // what was allowed meanwhile allows no other call, and is not told to one
+			_, err = e.registry.Resolve(ctx, id, permissions.Void{Via: m.Via, At: e.clock.Stamp()})
+			if err == nil {
+				_, err = e.registry.Resolve(ctx, id, permissions.Collect{At: e.clock.Stamp()})
+			}
+		}
+		settled := errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrNoUse)
+		if err != nil && !settled {
 			return withdrawn, shared.Broken(err)
-		default:
-			withdrawn++
 		}
 	}
-	return withdrawn, shared.Broken(err)
+	return withdrawn, nil
 }
 
 // nameOf qualifies a call's name with its caller: callers choose their own names.

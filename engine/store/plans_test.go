@@ -146,6 +146,7 @@ func TestPlans(t *testing.T) {
 		{"readTimetable", readTimetable, "PRIMARY KEY (agent=?)"},
 		{"readPendingOfSession", readPendingOfSession, "requests_equal"},
 		{"readPendingOfCaller", readPendingOfCaller, "requests_equal (caller=? AND session=?)"},
+		{"readKeptOfCaller", readKeptOfCaller, "requests_kept (caller=? AND session=?)"},
 		{"readGrantsOfSession", readGrantsOfSession, "grants_live"},
 		{"readCursor", readCursor, "PRIMARY KEY (name=?)"},
 		{"wordySessions", wordySessions, "sessions_ended (pruned=? AND ended_at>? AND ended_at<?)"},

@@ -253,6 +253,10 @@ const (
 
 	readPendingOfCaller = `SELECT id FROM requests WHERE state = 'pending' AND caller = $1 AND session = $2`
 
+	// Those that [readKept] would find.
+	readKeptOfCaller = `SELECT id FROM requests WHERE state <> 'pending' AND collected_at = 0 AND lapsed_at = 0 AND key = '' ` +
+		`AND caller = $1 AND session = $2 AND state = 'approved' AND used_at = 0 AND void_at = 0 ORDER BY number`
+
 	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
 
@@ -267,6 +271,11 @@ func (s *Store) PendingOfSession(ctx context.Context, caller, session string) ([
 		return gather(ctx, s, "a request", value[permissions.ID], readPendingOfCaller, caller, session)
 	}
 	return gather(ctx, s, "a request", value[permissions.ID], readPendingOfSession, session)
+}
+
+// KeptOfSession implements [engine.Store].
+func (s *Store) KeptOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error) {
+	return gather(ctx, s, "a request", value[permissions.ID], readKeptOfCaller, caller, session)
 }
 
 // EndSessionGrants implements [engine.Store].
