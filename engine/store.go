@@ -91,7 +91,7 @@ type Store interface {
 	// PendingOfSession lists the pending requests of a caller's session; without a caller, those of any of our own
 	// agents in that session.
 	PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
-	// KeptOfSession lists the approvals of a caller's session that nobody has collected or used, oldest first.
+	// KeptOfSession lists the approvals of a caller's session that nobody has collected or used.
 	KeptOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
 	// EndSessionGrants records that the grants of a session of one of our own agents are over, and returns those that
 	// were in force. It leaves no notices.

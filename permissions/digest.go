@@ -212,7 +212,7 @@ func ActionDigest(r Request) Digest {
 // act returns the input of c without the description that a shell tool's agent adds to its command.
 func (c Call) act() string {
 	var input map[string]json.RawMessage
-	if !runsCode(c.Tool) || json.Unmarshal(c.Input, &input) != nil || input["description"] == nil {
+	if !RunsCode(c.Tool) || json.Unmarshal(c.Input, &input) != nil || input["description"] == nil {
 		return string(c.Input)
 	}
 	delete(input, "description")

@@ -103,7 +103,7 @@ func (r Request) Exact(s Scope) bool {
 // callByCall reports whether each call of r needs its own approval: calls of shells and interpreters, and those of
 // programs that are not the daemon's own, which describe their calls themselves.
 func (r Request) callByCall() bool {
-	return r.Hook != "" || !r.Caller.Ours() || slices.ContainsFunc(r.ToolNames(), runsCode)
+	return r.Hook != "" || !r.Caller.Ours() || slices.ContainsFunc(r.ToolNames(), RunsCode)
 }
 
 // same reports whether two grants of one decision cover the same.

@@ -111,7 +111,7 @@ func offers(r Request, s Scope) bool {
 	case k.covers == allTools:
 		return !tool || !r.callByCall()
 	case k.covers == exactCall:
-		return !tool || !slices.ContainsFunc(r.ToolNames(), runsCode)
+		return !tool || !slices.ContainsFunc(r.ToolNames(), RunsCode)
 	}
 	return true
 }
@@ -134,9 +134,9 @@ func label(r Request, s Scope) string {
 	return what + " " + s.Lasts()
 }
 
-// runsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
+// RunsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
 // When in doubt it is.
-func runsCode(tool string) bool {
+func RunsCode(tool string) bool {
 	lower := strings.ToLower(tool)
 	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter", "notebook"} {
 		if strings.Contains(lower, part) {

@@ -166,7 +166,7 @@ func TestRunsCode(t *testing.T) {
 		"retrieval": false, "list_subscriptions": false, "crunch": false, "": false,
 	} {
 		t.Run("B6/"+tool, func(t *testing.T) {
-			if got := runsCode(tool); got != want {
+			if got := RunsCode(tool); got != want {
 				t.Errorf("%q runs code: %v, want %v", tool, got, want)
 			}
 		})

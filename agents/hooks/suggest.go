@@ -78,6 +78,10 @@ func readSuggestion(raw json.RawMessage) (s suggestion, ok bool) {
 // plainTool matches the name of one tool, not a pattern or a rule.
 var plainTool = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
+// runsAnything matches a rule that begins with a program that runs whatever follows it.
+var runsAnything = regexp.MustCompile(`^[:*?./~ ]*(\S*/)?(command|doas|env|eval|exec|nice|node|nohup|npx|osascript|perl|php|pwsh|ssh|sudo|` +
+	`time|timeout|uvx?|watch|xargs|(ba|c|da|fi|k|tc|z)?sh|(python|ruby)[0-9.]*)(\.exe)?([: *]|$)`)
+
 // adds is the choice's text after "Allow once, and"; empty if it is not offered.
 func (s suggestion) adds() string {
 	if s.Destination != "session" || s.Mode != "" {
@@ -87,7 +91,8 @@ func (s suggestion) adds() string {
 	case s.Type == "addRules" && s.Behavior == "allow" && len(s.Rules) > 0 && len(s.Directories) == 0:
 		for _, r := range s.Rules {
 			every := strings.Trim(r.RuleContent, ":*?./~ ") == ""
-			if !plainTool.MatchString(r.ToolName) || every && (r.RuleContent != "" || r.ToolName == "Bash") { // whatever it runs
+			if !plainTool.MatchString(r.ToolName) || every && (r.RuleContent != "" || permissions.RunsCode(r.ToolName)) ||
+				strings.Contains(r.RuleContent, "*") && runsAnything.MatchString(r.RuleContent) {
 				return ""
 			}
 		}

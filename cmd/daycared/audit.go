@@ -215,6 +215,9 @@ func (c *CLI) verifyCommand() *cobra.Command {
 		Use:  "verify [FILE]",
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("head") && head == "" {
+				return usage("--head is SEQ:HASH, as audit verify prints it, and is empty")
+			}
 			if len(args) == 0 && key == "" {
 				return c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 					heads, err := client.Verify(cmd.Context())

@@ -255,7 +255,7 @@ const (
 
 	// Those that [readKept] would find.
 	readKeptOfCaller = `SELECT id FROM requests WHERE state <> 'pending' AND collected_at = 0 AND lapsed_at = 0 AND key = '' ` +
-		`AND caller = $1 AND session = $2 AND state = 'approved' AND used_at = 0 AND void_at = 0 ORDER BY number`
+		`AND caller = $1 AND session = $2 AND state = 'approved' AND used_at = 0 AND void_at = 0`
 
 	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
