@@ -79,8 +79,8 @@ func readSuggestion(raw json.RawMessage) (s suggestion, ok bool) {
 var plainTool = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // runsAnything matches a rule that begins with a program that runs whatever follows it.
-var runsAnything = regexp.MustCompile(`^[:*?./~ ]*(\S*/)?(command|doas|env|eval|exec|nice|node|nohup|npx|osascript|perl|php|pwsh|ssh|sudo|` +
-	`time|timeout|uvx?|watch|xargs|(ba|c|da|fi|k|tc|z)?sh|(python|ruby)[0-9.]*)(\.exe)?([: *]|$)`)
+var runsAnything = regexp.MustCompile(`^[:*?./~ ]*(\S*/)?(command|doas|env|eval|exec|nice|node|nohup|npx|osascript|perl|php|pwsh|ssh|` +
+	`sudo|time|timeout|uvx?|watch|xargs|(ba|c|da|fi|k|tc|z)?sh|(python|ruby)[0-9.]*)(\.exe)?([: *]|$)`)
 
 // adds is the choice's text after "Allow once, and"; empty if it is not offered.
 func (s suggestion) adds() string {

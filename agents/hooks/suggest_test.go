@@ -74,7 +74,7 @@ func TestSuggestionsThatCanBeChosen(t *testing.T) {
 		"every command by a pattern": {rule("npm run:*", ":*"), 0, "Bash(:*)"},
 		"every command as a tool":    {rule(`"toolName":"Bash"`, `"toolName":"Bash(*)"`), 0, "Bash(*)"},
 		"every command, spaced":      {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"toolName":"Bash "`), 0, "allow Bash  (session)"},
-		"another shell":              {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"toolName":"PowerShell"`), 0, "allow PowerShell (session)"},
+		"another shell":              {rule(`"ruleContent":"npm run:*","toolName":"Bash"`, `"toolName":"PowerShell"`), 0, "allow PowerShell"},
 		"every command of a shell":   {rule("npm run:*", "sh -c:*"), 0, "Bash(sh -c:*)"},
 		"every script":               {rule("npm run:*", "/usr/bin/python3.12 *"), 0, "Bash(/usr/bin/python3.12 *)"},
 		"every command as root":      {rule("npm run:*", "sudo:*"), 0, "Bash(sudo:*)"},
