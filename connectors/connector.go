@@ -109,7 +109,7 @@ type Chat interface {
 // ErrResend is matched by errors of Edit about a message whose chat is no longer where its people are.
 var ErrResend = errors.New("the message has to be sent again")
 
-// GroupRenamedError is an error of Send, Edit and Tell: the group has another id from now on. Nothing was sent.
+// GroupRenamedError is an error of Send, Edit and Notify: the group has another id from now on. Nothing was sent.
 type GroupRenamedError struct{ Now string }
 
 func (e *GroupRenamedError) Error() string { return "the group has a new id: " + e.Now }
@@ -145,7 +145,7 @@ func (e *UnreachableError) Error() string { return e.Reason }
 // Is matches [ErrUnreachable].
 func (e *UnreachableError) Is(target error) bool { return target == ErrUnreachable }
 
-// RetryLater is an optional interface of the errors of Send, Edit and Tell: the channel said when a retry makes sense. The retry
+// RetryLater is an optional interface of the errors of Send, Edit and Notify: the channel said when a retry makes sense. The retry
 // comes soon after that time, never before. Without it, retries back off.
 type RetryLater interface {
 	error
@@ -161,7 +161,7 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// ReadySignaler is an optional interface of the errors of Talk: nothing is wrong, and the channel is closed as soon as a retry
+// ReadySignaler is an optional interface of the errors of SendMessage: nothing is wrong, and the channel is closed as soon as a retry
 // makes sense. The usual retries run meanwhile.
 type ReadySignaler interface {
 	error

@@ -109,7 +109,7 @@ func Halts(e Transition) bool {
 	return false
 }
 
-// via returns the channel of a person's event; empty for any other.
+// via returns the channel of a person's transition; empty for any other.
 func via(e Transition) string {
 	switch e := e.(type) {
 	case Cast:
@@ -124,12 +124,12 @@ func via(e Transition) string {
 	return ""
 }
 
-// Change is everything that one event does to a request, to be committed as a whole. When nothing changes (an equal
+// Change is everything that one transition does to a request, to be committed as a whole. When nothing changes (an equal
 // second vote, a late Leave), After equals Before and there is nothing to commit.
 type Change struct {
 	Before, After Request
-	Vote          *Vote   // cast by this event
-	Grants        []Grant // left behind by this event
+	Vote          *Vote   // cast by this transition
+	Grants        []Grant // created by it
 	Records       []Record
 	Notices       []Notice // for people, without ids
 }

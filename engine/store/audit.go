@@ -93,8 +93,8 @@ func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permiss
 	return s.chain, seq, hash, err
 }
 
-// The types come from permissions.Happenings: constants, not input. Entries of pruned requests have no session and no people.
-var readHappenings = func() string {
+// The types come from permissions.EventsOf: constants, not input. Entries of pruned requests have no session and no people.
+var readEvents = func() string {
 	var types []string
 	for _, t := range permissions.EventsOf() {
 		types = append(types, `'`+string(t)+`'`)
@@ -107,7 +107,7 @@ var readHappenings = func() string {
 
 const readFirst = `SELECT seq FROM audit WHERE chain = $1 ORDER BY seq LIMIT 1`
 
-func happeningFields(h *permissions.Event) []any {
+func eventFields(h *permissions.Event) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
 }
 
@@ -120,7 +120,7 @@ func (s *Store) Events(
 		if err != nil {
 			return err
 		}
-		found, err = collect(ctx, from, "", happeningFields, readHappenings, s.chain, after, limit)
+		found, err = collect(ctx, from, "", eventFields, readEvents, s.chain, after, limit)
 		for i, h := range found {
 			if found[i] = h.Locate(); h.Hash == (permissions.Digest{}) { // unreadable
 				found[i] = permissions.Event{Entry: permissions.Entry{Seq: h.Seq}}

@@ -114,7 +114,7 @@ func TestPlans(t *testing.T) {
 		{"deleteSaid", deleteSaid, "utterances_sent"},
 		{"deleteAuthors", deleteAuthors, "authors_sent"},
 		{"deleteAudit", deleteAudit, "PRIMARY KEY (chain=?"},
-		{"readHappenings", readHappenings, "PRIMARY KEY (chain=? AND seq>?)"},
+		{"readEvents", readEvents, "PRIMARY KEY (chain=? AND seq>?)"},
 		{"readFirst", readFirst, "PRIMARY KEY (chain=?)"},
 		{"readNewestTime", readNewestTime, "PRIMARY KEY (chain=?)"},
 		{"readCopies", readCopies, "PRIMARY KEY (request=?)"},

@@ -339,7 +339,7 @@ func TestBadAgents(t *testing.T) {
 			"1: fetch.allow_private: \"10.0.0.1\" is no network; write \"10.0.0.1/32\"\n" +
 				"1: fetch.allow_private: \"10.0.0.1/8\" names an address within a network; write \"10.0.0.0/8\"\n" +
 				"1: fetch.allow_private: \"lan\" is no network; write \"10.0.0.0/8\"\n" +
-				"1: fetch.allow_private: \"::ffff:10.0.0.0/104\" is an IPv4 address in IPv6's clothes; write it as in \"10.0.0.0/8\""},
+				"1: fetch.allow_private: \"::ffff:10.0.0.0/104\" is an IPv4 address written as IPv6; write it as in \"10.0.0.0/8\""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := lines(t, test.text); got != test.want {

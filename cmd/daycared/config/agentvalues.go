@@ -133,7 +133,7 @@ func parsePrefix(s string) (any, error) {
 	}
 	switch {
 	case p.Addr().Is4In6():
-		return nil, fmt.Errorf("%s is an IPv4 address in IPv6's clothes; write it as in %s", quote(s), quote(example))
+		return nil, fmt.Errorf("%s is an IPv4 address written as IPv6; write it as in %s", quote(s), quote(example))
 	case p != p.Masked():
 		return nil, fmt.Errorf("%s names an address within a network; write %s", quote(s), quote(p.Masked().String()))
 	}

@@ -60,7 +60,7 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 		return nil
 	}
 	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // our own agents ask their own person
-		return Problems{r.problem("people", "there are people but no routes: nothing is put to anybody; write who is asked, "+
+		return Problems{r.problem("people", "there are people but no routes: nobody is asked; write who is asked, "+
 			"as in - ask: [%s] under routes", scalar(c.People[0].Name))}
 	}
 	for i, p := range c.People {

@@ -41,7 +41,7 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			`5: connectors.whatsapp.phone: it is the number of "fay", and what the linked account sends decides nothing, ` +
 				`so they could never answer; link a number of its own`},
 		"40 people and no routes": {fay,
-			`1: there are people but no routes: nothing is put to anybody; write who is asked, as in - ask: [fay] under routes`},
+			`1: there are people but no routes: nobody is asked; write who is asked, as in - ask: [fay] under routes`},
 		"40 a person whom no route reaches": {both + "routes: [{ask: [fay]}]\n",
 			`1: people: "sam" is in no route's ask or escalate.to, so they are never asked; name them in a route, or take them out`},
 		"40 a person of an agent": {both + "routes: [{ask: [fay]}]\nagents: [{name: a, person: sam, " + agent + "}]\n", ""},
