@@ -111,7 +111,9 @@ func (c *call) begin(ctx context.Context) error {
 		c.supersede(r.ID)
 		return nil
 	}
-	c.waiter, err = c.engine.place(work, c.caller, q)
+	deadline, limited := ctx.Deadline()
+	goes := q.Call == "" && limited && !deadline.After(time.Now()) // it comes back under no name, so it must not be handed an approval
+	c.waiter, err = c.engine.place(work, c.caller, q, goes)
 	if err != nil {
 		c.supersede("")
 		return err
@@ -185,8 +187,8 @@ func (e *Engine) leave(ctx context.Context, w *registry.Waiter, name string, cau
 }
 
 // place returns the waiter of a call: its own parked one, one at the request whose id it named (which it was told, or
-// proposed without seeing the reply), or one at a new request.
-func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
+// proposed without seeing the reply), or one at a new request. With reads it takes no approval.
+func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request, reads bool) (*registry.Waiter, error) {
 	if w, parked := e.registry.Rejoin(q.Call); parked {
 		if r, err := e.store.Read(ctx, w.ID()); err == nil && asksTheSame(caller, q, r) {
 			return w, nil
@@ -194,12 +196,12 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		w.LeaveSoon(leaveGrace) // a different question under the same name is a different call
 	}
 	if q.ID == "" {
-		return e.open(ctx, caller, q)
+		return e.open(ctx, caller, q, reads)
 	}
 	r, err := e.store.Read(ctx, q.ID)
 	switch {
 	case permissions.CodeOf(err) == permissions.CodeUnknown:
-		return e.open(ctx, caller, q)
+		return e.open(ctx, caller, q, reads)
 	case err != nil:
 		return nil, shared.Broken(err)
 	case r.Caller.Name != caller.Name:
@@ -208,7 +210,11 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return nil, permissions.KeyTaken()
 	case e.past(r), r.Unasked(): // what policy let go then may have to be asked about now
 		q.ID = ""
-		return e.open(ctx, caller, q)
+		return e.open(ctx, caller, q, reads)
+	}
+	if reads {
+		w, _, err := e.registry.Attach(ctx, q.ID)
+		return w, shared.Broken(err)
 	}
 	w, _, err := e.registry.Join(ctx, q.ID, q.Call)
 	return w, shared.Broken(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -685,6 +686,38 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 				t.Errorf("%s, %v", r.State, err)
 			}
 		})
+	}
+}
+
+// An approval that comes in the moment in which the first hook of a call stops waiting is the second hook's: nobody is asked
+// twice.
+func TestAnAnswerAsTheFirstHookLeavesIsTheSecondOnes(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	type begins struct{}
+	var decides atomic.Bool
+	st.through = func(rows engine.Store) engine.Store {
+		return failing{Store: rows, read: func(ctx context.Context, id permissions.ID) {
+			if ctx.Value(begins{}) != nil && decides.CompareAndSwap(true, false) {
+				d := connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once), From: fayAt("memory")}
+				if _, err := st.OnPermission(t.Context(), d); err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	q := again(`{"command":"ls"}`)
+	q.Agent, q.Claimed, q.HookStage = "claude-code", true, permissions.HookBefore
+	decides.Store(true)
+	begun, err := st.Begin(context.WithValue(t.Context(), begins{}, true), self, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.HookStage = permissions.HookAgain
+	if r := st.get(st.ask(t.Context(), q)); r.ID != begun.Request.ID || r.State != permissions.Approved {
+		t.Errorf("%s of %s, not of %s", r.State, r.ID, begun.Request.ID)
 	}
 }
 

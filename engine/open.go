@@ -25,9 +25,9 @@ const mostUnrouted = 1000
 
 // open registers a waiter for a new question. When a grant that it was to run under is revoked at that very moment, it
 // is drafted again.
-func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
+func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request, reads bool) (*registry.Waiter, error) {
 	for range mostAnew {
-		w, err := e.tryOpen(ctx, caller, q)
+		w, err := e.tryOpen(ctx, caller, q, reads)
 		if !anew(err) {
 			return w, err
 		}
@@ -48,12 +48,12 @@ type opening struct {
 }
 
 // tryOpen drafts the row, registers the waiter and inserts the row.
-func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permissions.Request) (*registry.Waiter, error) {
+func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permissions.Request, reads bool) (*registry.Waiter, error) {
 	o, err := e.prepare(ctx, caller, q)
 	if err != nil {
 		return nil, err
 	}
-	w, stored, created, err := e.registry.Register(ctx, o.Opening)
+	w, stored, created, err := e.registry.Register(ctx, o.Opening, reads)
 	if err != nil {
 		return nil, e.notOpened(o, err)
 	}

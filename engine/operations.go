@@ -225,7 +225,7 @@ func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, ses
 		giveBack(o.room)
 		return permissions.NotHeld(permissions.Events)
 	}
-	w, r, _, err := e.registry.Register(ctx, o.Opening)
+	w, r, _, err := e.registry.Register(ctx, o.Opening, false)
 	if err != nil {
 		return e.notOpened(o, err)
 	}

@@ -98,7 +98,8 @@ func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
 type failing struct {
 	engine.Store
 	pending func() bool
-	copies  func(permissions.ID) // is called before they are read
+	copies  func(permissions.ID)                  // is called before they are read
+	read    func(context.Context, permissions.ID) // is called after it was read
 	apply   func(permissions.Transition) bool
 }
 
@@ -107,6 +108,14 @@ func (f failing) Pending(ctx context.Context, who string, after permissions.ID, 
 		return nil, errors.Join(permissions.ErrBroken, errors.New("it cannot be read"))
 	}
 	return f.Store.Pending(ctx, who, after, limit)
+}
+
+func (f failing) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+	r, err := f.Store.Read(ctx, id)
+	if f.read != nil {
+		f.read(ctx, id)
+	}
+	return r, err
 }
 
 func (f failing) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {

@@ -66,7 +66,7 @@ func BenchmarkWake(b *testing.B) {
 	var ours, bare []time.Duration
 	for b.Loop() {
 		r.ID = permissions.NewID(time.Now())
-		w, _, _, err := g.Register(b.Context(), permissions.Opening{Request: r})
+		w, _, _, err := g.Register(b.Context(), permissions.Opening{Request: r}, false)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func throng(b *testing.B, many int, waited bool) *Registry {
 		r.ID = permissions.NewID(time.Now())
 		if waited {
 			r.Call = r.Caller.Name + "/" + rand.Text()
-			_, _, _, err = g.Register(b.Context(), permissions.Opening{Request: r})
+			_, _, _, err = g.Register(b.Context(), permissions.Opening{Request: r}, false)
 		} else {
 			_, _, err = g.Open(b.Context(), permissions.Opening{Request: r})
 		}

@@ -101,7 +101,7 @@ func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
 		defer feed.Close()
 		r := m.fresh(nil)
 		m.lose(t, func() error {
-			_, _, _, err := m.Register(t.Context(), permissions.Opening{Request: r})
+			_, _, _, err := m.Register(t.Context(), permissions.Opening{Request: r}, false)
 			return err
 		})
 		m.store.breakDown(permissions.ErrBroken) // and keeps failing
@@ -125,7 +125,7 @@ func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
 		start()
 		r := m.fresh(nil)
 		m.lose(t, func() error {
-			_, _, _, err := m.Register(t.Context(), permissions.Opening{Request: r})
+			_, _, _, err := m.Register(t.Context(), permissions.Opening{Request: r}, false)
 			return err
 		})
 		m.store.breakDown(permissions.ErrBroken)

@@ -269,7 +269,7 @@ func (m *room) fresh(change func(*permissions.Request)) permissions.Request {
 // ask registers a call that must be accepted.
 func (m *room) ask(t testing.TB, r permissions.Request) (*Waiter, permissions.Request) {
 	t.Helper()
-	w, stored, _, err := m.Register(t.Context(), permissions.Opening{Request: r})
+	w, stored, _, err := m.Register(t.Context(), permissions.Opening{Request: r}, false)
 	if err != nil {
 		t.Fatalf("register: %v", err)
 	}

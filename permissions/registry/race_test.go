@@ -100,7 +100,7 @@ func TestManyComeAndGo(t *testing.T) {
 				return
 			}
 			q := m.fresh(func(q *permissions.Request) { q.Call = strconv.Itoa(i) })
-			w, row, _, err := m.Register(ctx, permissions.Opening{Request: q})
+			w, row, _, err := m.Register(ctx, permissions.Opening{Request: q}, false)
 			if err != nil {
 				t.Errorf("register: %v", err)
 				return

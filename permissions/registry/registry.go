@@ -109,9 +109,11 @@ func (g *Registry) SetRedeemWindow(d time.Duration) {
 
 // Register adds a waiter and inserts the request, or joins an equal pending one. A retry with the same Call finds this
 // waiter again ([Registry.Rejoin]). created says that the request is new and has to be shown. The waiter must be ended
-// with [Waiter.Leave] or [Waiter.Park].
-func (g *Registry) Register(ctx context.Context, o permissions.Opening) (w *Waiter, r permissions.Request, created bool, err error) {
-	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, wake: make(chan wakeup, 1)}
+// with [Waiter.Leave] or [Waiter.Park]. With reads it is a reader, see [Registry.Attach].
+func (g *Registry) Register(
+	ctx context.Context, o permissions.Opening, reads bool,
+) (w *Waiter, r permissions.Request, created bool, err error) {
+	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, reader: reads, wake: make(chan wakeup, 1)}
 	g.addWaiter(w)
 	if r, created, err = g.Open(ctx, o); err != nil {
 		g.dropWaiter(w)

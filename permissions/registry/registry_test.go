@@ -25,7 +25,7 @@ func TestAWaiterIsRegisteredBeforeTheRowIsThere(t *testing.T) {
 func TestOnlyANewRequestIsToBeShown(t *testing.T) {
 	m := newRoom()
 	for _, want := range []bool{true, false, false} {
-		w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: m.fresh(nil)})
+		w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: m.fresh(nil)}, false)
 		if err != nil || created != want {
 			t.Errorf("created %v, %v; want %v", created, err, want)
 		}
@@ -206,7 +206,7 @@ func TestNothingIsLeftOfWhatWasNotOpened(t *testing.T) {
 	m := newRoom()
 	_, _ = m.ask(t, m.fresh(func(r *permissions.Request) { r.Key = "k" }))
 	other := m.fresh(func(r *permissions.Request) { r.Key, r.Tool, r.Call = "k", "other", "c" })
-	w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: other})
+	w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: other}, false)
 	var refusal *permissions.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeKeyTaken || w != nil || created {
 		t.Errorf("got %v, %v", w, err)
@@ -222,7 +222,7 @@ func TestNothingIsLeftOfAJoinThatCannotRead(t *testing.T) {
 	first, r := m.ask(t, m.fresh(nil))
 	defer first.Leave(t.Context())
 	m.store.afterOpen = func(bool) { m.store.breakDown(permissions.ErrBroken) }
-	w, row, created, err := m.Register(t.Context(), permissions.Opening{Request: m.fresh(nil)})
+	w, row, created, err := m.Register(t.Context(), permissions.Opening{Request: m.fresh(nil)}, false)
 	if !errors.Is(err, permissions.ErrBroken) || w != nil || created || row.ID != "" {
 		t.Errorf("got %v, %s, %v, %v", w, row.ID, created, err)
 	}
