@@ -112,8 +112,8 @@ func (c *call) begin(ctx context.Context) error {
 		return nil
 	}
 	deadline, limited := ctx.Deadline()
-	goes := q.Call == "" && limited && !deadline.After(time.Now()) // it comes back under no name, so it must not be handed an approval
-	c.waiter, err = c.engine.place(work, c.caller, q, goes)
+	reads := q.Call == "" && limited && !deadline.After(time.Now()) // it does not wait, nor come back under a name
+	c.waiter, err = c.engine.place(work, c.caller, q, reads)
 	if err != nil {
 		c.supersede("")
 		return err

@@ -689,16 +689,17 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 	}
 }
 
-// An approval that comes in the moment in which the first hook of a call stops waiting is the second hook's: nobody is asked
-// twice.
-func TestAnAnswerAsTheFirstHookLeavesIsTheSecondOnes(t *testing.T) {
+// momentary opens an engine with a person who allows a request once in the moment after a call with the returned context has
+// read it, once that is armed.
+func momentary(t *testing.T) (st *env, ctx context.Context, armed *atomic.Bool) {
+	t.Helper()
 	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
-	type begins struct{}
-	var decides atomic.Bool
+	st = &env{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	type watched struct{}
+	armed = new(atomic.Bool)
 	st.through = func(rows engine.Store) engine.Store {
 		return failing{Store: rows, read: func(ctx context.Context, id permissions.ID) {
-			if ctx.Value(begins{}) != nil && decides.CompareAndSwap(true, false) {
+			if ctx.Value(watched{}) != nil && armed.CompareAndSwap(true, false) {
 				d := connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once), From: fayAt("memory")}
 				if _, err := st.OnPermission(t.Context(), d); err != nil {
 					t.Error(err)
@@ -708,16 +709,40 @@ func TestAnAnswerAsTheFirstHookLeavesIsTheSecondOnes(t *testing.T) {
 	}
 	st.open()
 	t.Cleanup(func() { st.stop() })
-	q := again(`{"command":"ls"}`)
-	q.Agent, q.Claimed, q.HookStage = "claude-code", true, permissions.HookBefore
-	decides.Store(true)
-	begun, err := st.Begin(context.WithValue(t.Context(), begins{}, true), self, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.HookStage = permissions.HookAgain
-	if r := st.get(st.ask(t.Context(), q)); r.ID != begun.Request.ID || r.State != permissions.Approved {
-		t.Errorf("%s of %s, not of %s", r.State, r.ID, begun.Request.ID)
+	return st, context.WithValue(t.Context(), watched{}, true), armed
+}
+
+// An approval that comes in the moment in which the first hook of a call stops waiting is the second hook's: nobody is asked
+// twice. One that comes in the moment in which the call is said to have run allows no second run.
+func TestAnAnswerInTheMomentOfAChange(t *testing.T) {
+	for name, runs := range map[string]bool{"the first hook leaves": false, "the call has run": true} {
+		t.Run(name, func(t *testing.T) {
+			st, watched, armed := momentary(t)
+			q := again(`{"command":"ls"}`)
+			q.Agent, q.Claimed, q.HookStage = "claude-code", true, permissions.HookBefore
+			armed.Store(!runs)
+			begun, err := st.Begin(watched, self, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			armed.Store(runs)
+			if runs {
+				recall := permissions.Recall{
+					Session: q.Session, Agent: q.Agent, Kind: q.Kind, Tool: q.Tool, Input: q.Input, Via: permissions.ViaKeyboard,
+				}
+				if n, err := st.Recall(watched, self, recall); n != 0 || err != nil {
+					t.Errorf("%d were withdrawn, %v", n, err)
+				}
+			}
+			q.HookStage = permissions.HookAgain
+			if runs {
+				if r, _ := st.Ask(over(t), self, q); r.State == permissions.Approved {
+					t.Errorf("allowed once more by %s", r.ID)
+				}
+			} else if r := st.get(st.ask(t.Context(), q)); r.ID != begun.Request.ID || r.State != permissions.Approved {
+				t.Errorf("%s of %s, not of %s", r.State, r.ID, begun.Request.ID)
+			}
+		})
 	}
 }
 

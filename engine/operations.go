@@ -129,30 +129,34 @@ func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permis
 			e.supersede(of, "")
 		}
 	}
-	pending, err := e.store.PendingOfSession(ctx, caller.Name, m.Session)
-	kept, unread := e.store.KeptOfSession(ctx, caller.Name, m.Session)
-	if err = errors.Join(err, unread); err != nil {
-		return 0, shared.Broken(err)
+	lists := []func(context.Context, string, string) ([]permissions.ID, error){
+		e.store.PendingOfSession, e.store.KeptOfSession, // in this order: what is allowed meanwhile is kept then
 	}
-	for _, id := range append(pending, kept...) {
-		r, err := e.store.Read(ctx, id)
-		switch {
-		case errors.Is(err, permissions.ErrRow) || err == nil && !m.Matches(r):
-			continue
-		case err != nil:
-		case r.State == permissions.Pending:
-			if _, err = e.registry.Cancel(ctx, id, "", m.Via); err == nil {
-				withdrawn++
-			}
-		default: // what was allowed meanwhile allows no other call, and is not told to one
-			_, err = e.registry.Resolve(ctx, id, permissions.Void{Via: m.Via, At: e.clock.Stamp()})
-			if err == nil {
-				_, err = e.registry.Resolve(ctx, id, permissions.Collect{At: e.clock.Stamp()})
-			}
-		}
-		settled := errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrNoUse)
-		if err != nil && !settled {
+	for _, list := range lists {
+		ids, err := list(ctx, caller.Name, m.Session)
+		if err != nil {
 			return withdrawn, shared.Broken(err)
+		}
+		for _, id := range ids {
+			r, err := e.store.Read(ctx, id)
+			switch {
+			case errors.Is(err, permissions.ErrRow) || err == nil && !m.Matches(r):
+				continue
+			case err != nil:
+			case r.State == permissions.Pending:
+				if _, err = e.registry.Cancel(ctx, id, "", m.Via); err == nil {
+					withdrawn++
+				}
+			default: // what was allowed meanwhile allows no other call, and is not told to one
+				_, err = e.registry.Resolve(ctx, id, permissions.Void{Via: m.Via, At: e.clock.Stamp()})
+				if err == nil {
+					_, err = e.registry.Resolve(ctx, id, permissions.Collect{At: e.clock.Stamp()})
+				}
+			}
+			settled := errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrNoUse)
+			if err != nil && !settled {
+				return withdrawn, shared.Broken(err)
+			}
 		}
 	}
 	return withdrawn, nil
