@@ -18,8 +18,8 @@ import (
 // flakyStore is a store some of whose calls fail, or run a hook afterwards.
 type flakyStore struct {
 	engine.Store
-	addCopies, lagging, suspend atomic.Int32 // how many calls fail
-	afterStop, beforeEnd        func()
+	addCopies, lagging, suspend, keepWait atomic.Int32 // how many calls fail
+	afterStop, beforeEnd                  func()
 }
 
 var errBusy = &store.Error{What: "another process holds the store locked", Advice: "let it finish", Err: errors.New("busy")}
@@ -43,6 +43,13 @@ func (f *flakyStore) Suspend(ctx context.Context, via, address, who string, at t
 		return errBusy
 	}
 	return f.Store.Suspend(ctx, via, address, who, at)
+}
+
+func (f *flakyStore) KeepWait(ctx context.Context, w permissions.Wait) error {
+	if f.keepWait.Add(-1) >= 0 {
+		return errBusy
+	}
+	return f.Store.KeepWait(ctx, w)
 }
 
 func (f *flakyStore) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {

@@ -53,6 +53,9 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 	if err != nil {
 		return nil, err
 	}
+	if reads && q.Hook != "" { // or a kill before the hook leaves would leave the request pending; see leave
+		o.Wait = permissions.Wait{Kind: permissions.WaitCancelled, Until: e.clock.Now().Add(unfollowedFor)}
+	}
 	w, stored, created, err := e.registry.Register(ctx, o.Opening, reads)
 	if err != nil {
 		return nil, e.notOpened(o, err)

@@ -105,6 +105,35 @@ func TestAHooksQuestionThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 	<-waits
 }
 
+// A hook's question that was stored right before the daemon was killed is withdrawn as well after the restart: the hook that asked it
+// has ended without it.
+func TestAHooksQuestionIsWithdrawnAfterAKillInItsMoment(t *testing.T) {
+	f := &flakyStore{}
+	f.keepWait.Store(1) // the kill comes before
+	s := newEnvOver(t, f, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+	alone, followed := hook("Bash", `{"command":"make a"}`), hook("Bash", `{"command":"make b"}`)
+	alone.HookStage, followed.HookStage = permissions.HookBefore, permissions.HookBefore
+	cut, err := s.Begin(t.Context(), self, alone)
+	if err == nil {
+		t.Fatal("the hook was told of its question")
+	}
+	left := s.left(followed)
+	s.stop()
+	s.open()
+	followed.HookStage = permissions.HookAgain
+	waits := s.ask(t.Context(), followed)
+	s.waiting(left, 1)
+	s.advance(time.Minute)
+	wiretest.Eventually(t, "the question is withdrawn", func() bool { return s.state(cut.Request.ID) == permissions.Cancelled })
+	if got := s.state(left); got != permissions.Pending {
+		t.Errorf("the question that another hook waits for is %s", got)
+	}
+	if _, err := s.Withdraw(t.Context(), self, left); err != nil {
+		t.Error(err)
+	}
+	<-waits
+}
+
 // The place of a client that shows a dialog is kept across a restart, until it returns or its request is settled.
 func TestTheDialogOfAClientIsWaitedForAfterARestart(t *testing.T) {
 	s := newEnv(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))

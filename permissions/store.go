@@ -19,6 +19,8 @@ type Opening struct {
 	Copies  []Copy // to be shown
 	// Told are further audit records about a request that is inserted as pending, in the same commit.
 	Told []Record
+	// Wait, if it has a kind, is kept with a request that is inserted as pending, in the same commit.
+	Wait Wait
 	// RedeemWindow is how long a key finds its settled request.
 	RedeemWindow time.Duration
 	// PerCaller and Total bound the pending requests; 0 for no limit.

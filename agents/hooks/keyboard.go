@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -112,17 +113,19 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 		err = errOther
 	}
 	switch {
-	case err != nil:
+	case err != nil && (c.event == "PreToolUse" || !wire.IsConnectionError(err)):
 		return Judge(r, err)
+	case err != nil: // while the dialog is shown, the daemon may start again
+		return questioner{ctx, limited, requests, caller, true}.askAll(plain, nil)
 	case r.State != permissions.Pending:
-		v = questioner{ctx, limited, requests, caller}.askAll(plain, &r)
+		v = questioner{ctx, limited, requests, caller, true}.askAll(plain, &r)
 	case s.Keyboard && c.event == "PreToolUse":
 		return Verdict{Open: true, Reason: cmp.Or(strings.Join(r.Asked, ", "), "somebody else") + " is asked on another way, too"}
 	default:
 		if more && !replaced(ctx, requests, caller, r.ID) {
 			c = plain
 		}
-		v = Decide(ctx, requests, caller, c, within)
+		v = questioner{ctx, limited, requests, caller, true}.askAll(c, nil)
 	}
 	v.Open = v.Open && s.Keyboard // the keyboard alone cannot decide if others must approve too
 	return v

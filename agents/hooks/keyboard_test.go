@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
@@ -170,6 +171,67 @@ func TestRaceBesideADecision(t *testing.T) {
 	}
 	if RacedVersions("codex") != nil || len(RacedVersions("claude-code")) == 0 || RacedVersions("nobody") != nil {
 		t.Error("people at the keyboard race in other agents")
+	}
+}
+
+// restarting is an engine that cannot be reached for a while.
+type restarting struct {
+	racing
+
+	began bool      // the first call reached it
+	until time.Time // when it can be reached again
+}
+
+func (r *restarting) Begin(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.RequestView, error) {
+	if r.err = nil; !r.began && time.Now().Before(r.until) {
+		r.err = wire.ErrUnreachable
+	}
+	return r.racing.Begin(ctx, c, q)
+}
+
+func (r *restarting) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	if time.Now().Before(r.until) {
+		return permissions.Request{}, wire.ErrUnreachable
+	}
+	return mixed{change: func(*permissions.Request) {}}.Ask(ctx, c, q)
+}
+
+// While Claude Code shows its dialog, the hook beside it waits for a daemon that starts again, but not for ever. The hook before the
+// dialog waits for none.
+func TestTheHookBesideADialogWaitsForADaemonThatStartsAgain(t *testing.T) {
+	d, _ := Find("claude-code")
+	for name, c := range map[string]struct {
+		event string
+		began bool
+		away  time.Duration
+		took  time.Duration // at most
+		want  string
+	}{
+		"away when it begins":     {event: "PermissionRequest", away: 20 * time.Second, took: 22 * time.Second, want: `"allow"`},
+		"killed when it has":      {event: "PermissionRequest", began: true, away: 20 * time.Second, took: 22 * time.Second, want: `"allow"`},
+		"away for ever":           {event: "PermissionRequest", away: time.Hour, took: 33 * time.Second},
+		"killed for ever":         {event: "PermissionRequest", began: true, away: time.Hour, took: 33 * time.Second},
+		"away before the dialog":  {event: "PreToolUse", away: 20 * time.Second, want: `"ask"`},
+		"asked before the dialog": {event: "PreToolUse", began: true, away: 20 * time.Second, want: `"ask"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				call, err := d.Read([]byte(`{"hook_event_name":"` + c.event + `","session_id":"s","cwd":"/","tool_name":"x","tool_input":{}}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				call.Keyboard = true
+				began := time.Now()
+				engine := &restarting{began: c.began, until: began.Add(c.away), racing: racing{view: permissions.RequestView{
+					Keyboard: true, Request: permissions.Request{State: permissions.Pending},
+				}}}
+				said := call.Reply(Race(t.Context(), engine, permissions.CallerUID(1), call, time.Hour))
+				if took := time.Since(began); took > c.took || said.Exit != 0 ||
+					!strings.Contains(string(said.Body), c.want) || c.want == "" && len(said.Body) > 0 {
+					t.Errorf("after %v: %d %s %s", took, said.Exit, said.Body, said.Complaint)
+				}
+			})
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // Verdict is a hook's decision on a call, with the text for the model. The zero Verdict denies.
@@ -145,7 +146,7 @@ func resolvePaths(r permissions.Request, caller permissions.Caller) permissions.
 func Decide(ctx context.Context, requests Requests, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
-	return questioner{ctx, limited, requests, caller}.askAll(c, nil)
+	return questioner{ctx, limited, requests, caller, false}.askAll(c, nil)
 }
 
 // questioner holds the parameters of one hook's questions.
@@ -153,6 +154,23 @@ type questioner struct {
 	ctx, limited context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
 	requests     Requests
 	caller       permissions.Caller
+	patient      bool // an unreachable daemon is one that starts again
+}
+
+// restartWithin is how long a daemon may take to start again. It is short, because Claude Code does not end a hook whose call was
+// allowed at the keyboard meanwhile, which would then ask about a call that has run.
+const restartWithin = 30 * time.Second
+
+// ask is [Requests.Ask] that waits for a daemon that starts again.
+func (h questioner) ask(q permissions.Request) (permissions.Request, error) {
+	tries, began := wire.NewTries(), time.Now()
+	for {
+		r, err := h.requests.Ask(h.limited, h.caller, q)
+		if !h.patient || !errors.Is(err, wire.ErrUnreachable) || time.Since(began) > restartWithin ||
+			timing.Pause(h.limited, tries.NextBackOff()) != nil {
+			return r, err
+		}
+	}
 }
 
 // askAll asks everything that a call needs; first, if not nil, is the first question already settled.
@@ -174,6 +192,7 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 			}
 			return v
 		}
+		h.patient = true
 		if first = nil; r.State != permissions.Answered || r.TimedOut || r.Defaulted {
 			if r.State == permissions.Answered {
 				v.Reason = "Not answered: nobody has answered in time, or not so that it could be understood."
@@ -196,7 +215,7 @@ func (h questioner) askOne(given permissions.Request, settled *permissions.Reque
 	if until, bounded := h.limited.Deadline(); bounded {
 		q.Stays = time.Until(until)
 	}
-	r, err := h.requests.Ask(h.limited, h.caller, q)
+	r, err := h.ask(q)
 	if err == nil && !r.Answers(asked) {
 		err = errOther
 	}

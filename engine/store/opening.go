@@ -70,6 +70,7 @@ type newRow struct {
 	request permissions.Request
 	copies  []permissions.Copy
 	told    []permissions.Record // if it waits for people
+	wait    permissions.Wait     // the same
 	args    []any                // of insertRequest
 }
 
@@ -85,7 +86,7 @@ func makeRow(o permissions.Opening) (newRow, error) {
 	action := permissions.ActionDigest(r)
 	args, err := driverArgs(append(append(fixedFields(&r), changingFields(&r)...),
 		micros(reminding(r)), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
-	return newRow{request: r, copies: o.Copies, told: o.Told, args: args}, err
+	return newRow{request: r, copies: o.Copies, told: o.Told, wait: o.Wait, args: args}, err
 }
 
 // after is the row for a request whose key found an answer that is over.
@@ -98,7 +99,7 @@ func (row newRow) after(found permissions.Request) newRow {
 	return row
 }
 
-// insert adds the row, its copies, its uses of grants and its audit records.
+// insert adds the row, its copies, its uses of grants, its audit records and who waits for it.
 func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Request, error) {
 	r, args := row.request, slices.Clone(row.args)
 	r.Number = max(t.newest, s.above) + 1
@@ -123,6 +124,10 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		for _, record := range row.told {
 			record.Request = r.ID
 			s.append(ctx, t, record)
+		}
+		if row.wait.Kind != "" {
+			row.wait.Request = r.ID
+			t.exec(ctx, keepWait, waitFields(&row.wait)...)
 		}
 	}
 	t.rows.keep(r)

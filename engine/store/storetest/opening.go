@@ -74,6 +74,17 @@ func testOpen(t *testing.T, b Backend) {
 	if second := read(t, s, fine.ID); second.Number != want.Number+1 {
 		t.Errorf("the next request has number %d, the one before %d", second.Number, want.Number)
 	}
+	later := noon.Add(10 * time.Second)
+	for _, state := range []permissions.State{permissions.Pending, permissions.Undeliverable} {
+		o := opening(ask(about("what is "+string(state)), func(r *permissions.Request) { r.State = state }))
+		o.Wait = permissions.Wait{Kind: permissions.WaitCancelled, Until: later}
+		if _, _, err := s.Open(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := s.Waits(t.Context()); err != nil || len(kept) != 1 || !kept[0].Until.Equal(later) {
+			t.Errorf("after %s is opened, there wait %+v, %v", state, kept, err)
+		}
+	}
 	_, err := s.Read(t.Context(), "01J0000000000000000000NONE")
 	refusedWith(t, err, permissions.CodeUnknown)
 }
