@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve serves a desk until the test ends or stop is called; url is where it listens besides.
-func serve(t *testing.T, desk *wiretest.Desk, socket, at string) (url string, stop func() time.Duration) {
+// serve serves an env until the test ends or stop is called; url is where it listens besides.
+func serve(t *testing.T, env *wiretest.Env, socket, at string) (url string, stop func() time.Duration) {
 	t.Helper()
-	s := api.New(api.Options{Desk: desk, Socket: socket, TCP: &api.TCP{Address: at}, Log: wiretest.Quiet})
+	s := api.New(api.Options{Requests: env, Socket: socket, TCP: &api.TCP{Address: at}, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +40,14 @@ func newClient(t *testing.T, o client.Options) *client.Client {
 }
 
 // decide is fay's answer to what comes next, which is handed over first.
-func decide(t *testing.T, desk *wiretest.Desk, a permissions.Answer) <-chan permissions.Request {
+func decide(t *testing.T, env *wiretest.Env, a permissions.Answer) <-chan permissions.Request {
 	t.Helper()
 	asked := make(chan permissions.Request, 1)
 	go func() {
-		wiretest.Eventually(t, "asked", func() bool { return len(desk.PendingIDs()) == 1 })
-		id := desk.PendingIDs()[0]
-		wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(id) > 0 })
-		r, err := desk.Decide(id, a, "")
+		wiretest.Eventually(t, "asked", func() bool { return len(env.PendingIDs()) == 1 })
+		id := env.PendingIDs()[0]
+		wiretest.Eventually(t, "somebody waits", func() bool { return env.Waiters(id) > 0 })
+		r, err := env.Decide(id, a, "")
 		if err != nil {
 			t.Errorf("decide: %v", err)
 		}
@@ -57,8 +57,8 @@ func decide(t *testing.T, desk *wiretest.Desk, a permissions.Answer) <-chan perm
 }
 
 func TestTheThreeWaysOfAsking(t *testing.T) {
-	desk, socket := wiretest.NewDesk(t), wiretest.Socket(t)
-	serve(t, desk, socket, "127.0.0.1:0")
+	env, socket := wiretest.NewEnv(t), wiretest.Socket(t)
+	serve(t, env, socket, "127.0.0.1:0")
 	c := newClient(t, client.Options{Socket: socket})
 	more := client.Question{
 		Key: "k", Timeout: time.Minute, Details: "whole", Agent: "deploy-1", Host: "vps", Cwd: "/srv", Session: "s", Scope: "once",
@@ -83,7 +83,7 @@ func TestTheThreeWaysOfAsking(t *testing.T) {
 			return c.Choose(t.Context(), "where?", []string{"blog", "mail"}, client.Question{})
 		}, permissions.Choose(2), true, "mail"},
 	} {
-		asked := decide(t, desk, try.answer)
+		asked := decide(t, env, try.answer)
 		got, err := try.ask()
 		if err != nil || got.Yes != try.yes || got.Text != try.text || got.Standing.Request.DecidedBy != "fay" {
 			t.Errorf("%+v, %v; want %v %q", got, err, try.yes, try.text)
@@ -121,9 +121,9 @@ func TestWhatIsNotAQuestionIsNotAsked(t *testing.T) {
 }
 
 func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	url, stop := serve(t, desk, wiretest.Socket(t), "127.0.0.1:0")
-	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
+	env := wiretest.NewEnv(t)
+	url, stop := serve(t, env, wiretest.Socket(t), "127.0.0.1:0")
+	secret, _, err := env.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +151,11 @@ func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
 	if err := <-lost; !errors.Is(err, client.ErrUnreachable) && err == nil {
 		t.Errorf("lost: %v", err)
 	}
-	serve(t, desk, wiretest.Socket(t), strings.TrimPrefix(url, "http://"))
+	serve(t, env, wiretest.Socket(t), strings.TrimPrefix(url, "http://"))
 	if again := <-told; again.Request.ID != first.Request.ID || again.Request.Caller.Name != "token:deploy" {
 		t.Errorf("after the restart it is %s of %s", again.Request.ID, again.Request.Caller.Name)
 	}
-	decide(t, desk, permissions.Allow(permissions.Once))
+	decide(t, env, permissions.Allow(permissions.Once))
 	if got := <-done; got.err != nil || !got.Yes || got.Standing.Request.ID != first.Request.ID {
 		t.Errorf("%+v", got)
 	}
@@ -173,8 +173,8 @@ func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
 
 // TestACallThatJoinedLeavesWithoutTheFirstReply: it knows only the id that it proposed.
 func TestACallThatJoinedLeavesWithoutTheFirstReply(t *testing.T) {
-	desk, socket := wiretest.NewDesk(t), wiretest.Socket(t)
-	serve(t, desk, socket, "127.0.0.1:0")
+	env, socket := wiretest.NewEnv(t), wiretest.Socket(t)
+	serve(t, env, socket, "127.0.0.1:0")
 	c := newClient(t, client.Options{Socket: socket})
 	begin := func(call string) (proposed permissions.ID, s permissions.RequestView) {
 		q := permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: "r"}
@@ -215,8 +215,8 @@ func TestOptionsThatLeadNowhereAreRefused(t *testing.T) {
 
 // What permits nothing may be answered where the agent runs, and a call that began without waiting goes on.
 func TestAnEditorAnswers(t *testing.T) {
-	desk, socket := wiretest.NewDesk(t), wiretest.Socket(t)
-	serve(t, desk, socket, "127.0.0.1:0")
+	env, socket := wiretest.NewEnv(t), wiretest.Socket(t)
+	serve(t, env, socket, "127.0.0.1:0")
 	c := newClient(t, client.Options{Socket: socket})
 	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look", Call: "call-1"}
 	began, err := c.Begin(t.Context(), q)

@@ -20,11 +20,11 @@ func daemon(answer permissions.Answer) (socket string, stop func()) {
 		panic(err)
 	}
 	socket = filepath.Join(folder, "agent.sock")
-	desk, err := wiretest.OpenDesk(folder)
+	env, err := wiretest.OpenEnv(folder)
 	if err != nil {
 		panic(err)
 	}
-	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet})
+	s := api.New(api.Options{Requests: env, Socket: socket, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		panic(err)
 	}
@@ -36,9 +36,9 @@ func daemon(answer permissions.Answer) (socket string, stop func()) {
 		look := time.NewTicker(time.Millisecond)
 		defer look.Stop()
 		for range look.C {
-			for _, id := range desk.PendingIDs() {
-				if desk.Waiters(id) > 0 {
-					_, _ = desk.Decide(id, answer, "")
+			for _, id := range env.PendingIDs() {
+				if env.Waiters(id) > 0 {
+					_, _ = env.Decide(id, answer, "")
 					return
 				}
 			}
@@ -48,7 +48,7 @@ func daemon(answer permissions.Answer) (socket string, stop func()) {
 		<-answered
 		cancel()
 		<-served
-		_ = desk.Store.Close()
+		_ = env.Store.Close()
 		_ = os.RemoveAll(folder)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -233,106 +232,4 @@ func (f *fields) text(texts ...string) {
 		f.number(len(t))
 		f.b = append(f.b, t...)
 	}
-}
-
-// Type is the type of an audit record or an event.
-type Type string
-
-// The types that this package writes. The audit and the event stream use these words.
-const (
-	RequestCreated   Type = "REQUEST_CREATED"
-	RequestShown     Type = "REQUEST_SHOWN"
-	RequestVoted     Type = "REQUEST_VOTED"
-	RequestSettled   Type = "REQUEST_SETTLED"
-	RequestUsed      Type = "REQUEST_USED"
-	RequestVoided    Type = "REQUEST_VOIDED"
-	RequestLapsed    Type = "REQUEST_LAPSED"
-	RequestRerouted  Type = "REQUEST_REROUTED"
-	RequestExtended  Type = "REQUEST_EXTENDED"
-	RequestEscalated Type = "REQUEST_ESCALATED"
-	GrantAdded       Type = "GRANT_ADDED"
-	GrantRevoked     Type = "GRANT_REVOKED"
-	GrantEnded       Type = "GRANT_ENDED"
-	DecisionRefused  Type = "DECISION_REFUSED"
-	AllStopped       Type = "ALL_STOPPED"
-	AllResumed       Type = "ALL_RESUMED"
-	TokenCreated     Type = "TOKEN_CREATED"
-	TokenRevoked     Type = "TOKEN_REVOKED"
-	Paired           Type = "PAIRED"
-	Unpaired         Type = "UNPAIRED"
-	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may belong to somebody else
-	PersonLocked     Type = "PERSON_LOCKED"
-	PersonUnlocked   Type = "PERSON_UNLOCKED"
-	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people needed
-	GroupRenamed     Type = "PLACE_MOVED"   // a group has another id
-	AuditPruned      Type = "AUDIT_PRUNED"  // signs off the deleted entries before it
-	RowsPruned       Type = "ROWS_PRUNED"   // old requests or tokens were deleted
-	RowSuspended     Type = "ROW_SUSPENDED" // again: it was restored by hand to before a restore
-	AuditKeyed       Type = "AUDIT_KEYED"   // entries are keyed from here on, and the earlier ones sealed as they were
-	// StoreRestored begins the life of a store that was restored from a copy. Its seq leaves a gap for the lost entries;
-	// its detail names the entry before the gap and why the store counts as restored.
-	StoreRestored     Type = "STORE_RESTORED"
-	GrantReinstated   Type = "GRANT_REINSTATED"
-	TokenReinstated   Type = "TOKEN_REINSTATED"
-	PairingReinstated Type = "PAIRING_REINSTATED"
-)
-
-// The types of events of our own agents' sessions. Their records name the session in the detail "session" and the person
-// who may see it in "person".
-const (
-	SessionStatus      Type = "SESSION_STATUS"
-	SessionEnded       Type = "SESSION_ENDED"
-	RunFinished        Type = "RUN_FINISHED"
-	WaitAckEnter       Type = "WAIT_ACK_ENTER"
-	AckApproved        Type = "ACK_APPROVED"
-	AckRejected        Type = "ACK_REJECTED"
-	ToolStarted        Type = "TOOL_STARTED"         // a call begins to run; no event
-	ToolFinished       Type = "TOOL_FINISHED"        // once for each call, even one that did not run
-	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for the allowed calls, and once for the denied ones
-)
-
-// Record is one audit entry before the store chains it.
-type Record struct {
-	Type    Type
-	At      time.Time
-	Request ID
-	Actor   string // a person, "operator", a caller, or empty for the daemon itself
-	Via     string
-	Detail  map[string]string
-}
-
-// Entry is a record in its audit chain. Each writing daemon has its own chain, so that none waits for another; each
-// entry contains the hash of the previous one, so that changes and removals are detected.
-type Entry struct {
-	Chain string
-	Seq   int64 // 1, 2, 3 … within the chain
-	Prev  Digest
-	Hash  Digest
-	Record
-}
-
-// Head is the last entry of a chain, with its extent.
-type Head struct {
-	Entry
-	First   int64 // the seq of the first entry that is kept
-	Entries int   // how many are kept; a restored store has gaps
-	// Unkeyed is the last entry that was not checked with the audit key: the next one seals the earlier ones as they
-	// were. 0: all were checked.
-	Unkeyed int64
-}
-
-// ComputeHash returns the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
-// microseconds.
-func (e Entry) ComputeHash() Digest {
-	w := &fields{}
-	w.text(e.Chain)
-	w.number(int(e.Seq))
-	w.text(string(e.Prev[:]), string(e.Type))
-	w.number(int(e.At.UnixMicro()))
-	w.text(string(e.Request), e.Actor, e.Via)
-	w.number(len(e.Detail))
-	for _, k := range slices.Sorted(maps.Keys(e.Detail)) {
-		w.text(k, e.Detail[k])
-	}
-	return sha256.Sum256(w.b)
 }

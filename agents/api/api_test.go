@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve serves a desk and returns how to stop it.
-func serve(t *testing.T, socket string, desk api.Requests) (stop func() time.Duration) {
+// serve serves an env and returns how to stop it.
+func serve(t *testing.T, socket string, env api.Requests) (stop func() time.Duration) {
 	t.Helper()
-	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet})
+	s := api.New(api.Options{Requests: env, Socket: socket, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +47,9 @@ func newClient(t *testing.T, socket string, tokenFile ...string) *client.Client 
 }
 
 // decide is fay's answer.
-func decide(t *testing.T, desk *wiretest.Desk, id permissions.ID, a permissions.Answer) {
+func decide(t *testing.T, env *wiretest.Env, id permissions.ID, a permissions.Answer) {
 	t.Helper()
-	if _, err := desk.Decide(id, a, ""); err != nil {
+	if _, err := env.Decide(id, a, ""); err != nil {
 		t.Errorf("decide: %v", err)
 	}
 }
@@ -67,15 +67,15 @@ func ask(t *testing.T, socket, body string) (int, wire.Request) {
 }
 
 func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket)
 
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs","agent":"deploy-1"}`)
 	if w.State != permissions.Pending || w.Caller == "" || !w.Claimed || *w.Agent != "deploy-1" || w.Code != "" {
 		t.Fatalf("opened as %+v", w)
 	}
-	desk.Deliver(t, w.ID)
+	env.Deliver(t, w.ID)
 	s, err := c.Get(t.Context(), w.ID, 0)
 	if err != nil || s.Request.ID != w.ID || len(s.Copies) != 1 || s.Copies[0].Connector != "telegram" {
 		t.Errorf("read as %+v, %v", s, err)
@@ -83,13 +83,13 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	me := permissions.CallerUID(os.Getuid())
 	reading, done := context.WithCancel(t.Context())
 	reader := make(chan error, 1) // a reader does not count as a waiting call
-	go func() { reader <- desk.WaitSettled(reading, me, w.ID) }()
+	go func() { reader <- env.WaitSettled(reading, me, w.ID) }()
 	q := wiretest.Question("docs")
 	q.Agent, q.Claimed, q.Call = "deploy-1", true, "other"
 	waiting, leave := context.WithCancel(t.Context())
 	joined := make(chan error, 1)
-	go func() { _, err := desk.Ask(waiting, me, q); joined <- err }()
-	wiretest.Eventually(t, "both wait", func() bool { return desk.Waiters(w.ID) == 2 }) // the first keeps its place for a while
+	go func() { _, err := env.Ask(waiting, me, q); joined <- err }()
+	wiretest.Eventually(t, "both wait", func() bool { return env.Waiters(w.ID) == 2 }) // the first keeps its place for a while
 	if s, err = c.Leave(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("forgone while another call waits: %v, %v", s.Request.State, err)
 	}
@@ -117,11 +117,11 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 }
 
 func TestAnotherAccountsRequestIsUnknown(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, _ := desk.Ask(ctx, permissions.CallerUID(4242), wiretest.Question("theirs"))
+	r, _ := env.Ask(ctx, permissions.CallerUID(4242), wiretest.Question("theirs"))
 	c := newClient(t, socket)
 	var refusal *permissions.Refusal
 	for what, try := range map[string]func() error{
@@ -136,8 +136,8 @@ func TestAnotherAccountsRequestIsUnknown(t *testing.T) {
 }
 
 func TestALongPollReturnsWithTheAnswer(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
 	type read struct {
 		s   permissions.RequestView
@@ -149,18 +149,18 @@ func TestALongPollReturnsWithTheAnswer(t *testing.T) {
 		s, err := c.Get(context.Background(), w.ID, wire.MaxWait)
 		answer <- read{s, err}
 	}()
-	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(w.ID) == 1 })
-	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	wiretest.Eventually(t, "somebody waits", func() bool { return env.Waiters(w.ID) == 1 })
+	decide(t, env, w.ID, permissions.Allow(permissions.Once))
 	if got := <-answer; got.err != nil || got.s.Request.DecidedBy != "fay" {
 		t.Errorf("read %+v, %v", got.s.Request, got.err)
 	}
 }
 
 func TestWhatIsWrongIsRefusedAsAProblem(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	asked := make(chan permissions.Request, 100)
-	desk.Asks = func(_ permissions.Caller, q permissions.Request) { asked <- q }
-	serve(t, socket, desk)
+	env.Asks = func(_ permissions.Caller, q permissions.Request) { asked <- q }
+	serve(t, socket, env)
 	c := wiretest.HTTP(t, socket)
 	const good = `{"kind":"permission","permissions":["@network"],"reason":"docs"`
 	for _, try := range []struct {
@@ -217,8 +217,8 @@ func TestWhatIsWrongIsRefusedAsAProblem(t *testing.T) {
 }
 
 func TestLargeDetailsAreTaken(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	details := strings.Repeat(`\n`, permissions.MaxDetails)
 	status, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs","details":"`+details+`"}`)
 	if status != 200 || len(*w.Details) != permissions.MaxDetails {
@@ -227,9 +227,9 @@ func TestLargeDetailsAreTaken(t *testing.T) {
 }
 
 func TestTheLimitSaysWhenToComeBack(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	desk.Configure(func(s *engine.Settings) { s.Limits.PendingPerCaller = 1 })
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	env.Configure(func(s *engine.Settings) { s.Limits.PendingPerCaller = 1 })
+	serve(t, socket, env)
 	ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"one"}`)
 	_, err := newClient(t, socket).Put(t.Context(), wiretest.Question("two"))
 	var refusal *permissions.Refusal
@@ -239,13 +239,13 @@ func TestTheLimitSaysWhenToComeBack(t *testing.T) {
 }
 
 func TestABrokenStoreIsNotReady(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket)
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	desk.Fail(permissions.Broken("make room"))
+	env.Fail(permissions.Broken("make room"))
 	var refusal *permissions.Refusal
 	if err := c.Ready(t.Context()); !errors.As(err, &refusal) || refusal.Code != permissions.CodeBroken {
 		t.Errorf("not ready: %v", err)
@@ -257,8 +257,8 @@ func TestABrokenStoreIsNotReady(t *testing.T) {
 
 func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk(t))
-	second := api.New(api.Options{Desk: wiretest.NewDesk(t), Socket: socket, Log: wiretest.Quiet})
+	serve(t, socket, wiretest.NewEnv(t))
+	second := api.New(api.Options{Requests: wiretest.NewEnv(t), Socket: socket, Log: wiretest.Quiet})
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another daemon serves here") {
 		t.Errorf("a second daemon: %v", err)
 	}
@@ -266,8 +266,8 @@ func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 
 // A cancelled call's request is withdrawn after the given delay. An invalid delay withdraws nothing.
 func TestACancelledCallIsWithdrawnLater(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket)
 	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
 	for _, after := range []time.Duration{-time.Second, 2 * time.Hour} {
@@ -278,7 +278,7 @@ func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 	if r, err := c.CancelAfter(t.Context(), w.ID, time.Minute); err != nil || r.Request.State != permissions.Pending {
 		t.Errorf("%s, %v", r.Request.State, err)
 	}
-	kept, err := desk.Store.Waits(t.Context())
+	kept, err := env.Store.Waits(t.Context())
 	if err != nil || len(kept) != 1 || kept[0].Request != w.ID || time.Until(kept[0].Until).Round(time.Minute) != time.Minute {
 		t.Errorf("it stands until %+v, %v", kept, err)
 	}

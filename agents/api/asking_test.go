@@ -37,10 +37,10 @@ func background(ctx context.Context, c *client.Client, q permissions.Request) (t
 }
 
 func TestAskWaitsForTheAnswer(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	var mu sync.Mutex
 	calls := map[string]bool{}
-	desk.Asks = func(c permissions.Caller, q permissions.Request) {
+	env.Asks = func(c permissions.Caller, q permissions.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		calls[q.Call] = true
@@ -48,14 +48,14 @@ func TestAskWaitsForTheAnswer(t *testing.T) {
 			t.Errorf("asked by %+v", c)
 		}
 	}
-	serve(t, socket, desk)
+	serve(t, socket, env)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("docs"))
 	w := <-told
-	desk.Deliver(t, w.ID)
+	env.Deliver(t, w.ID)
 	if shown := <-told; len(shown.Delivered) != 1 || shown.ID != w.ID {
 		t.Errorf("shown: %+v", shown)
 	}
-	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	decide(t, env, w.ID, permissions.Allow(permissions.Once))
 	got := <-done
 	if got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
@@ -71,8 +71,8 @@ func TestAskWaitsForTheAnswer(t *testing.T) {
 }
 
 func TestARefusalEndsAsking(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	_, err := newClient(t, socket).Put(t.Context(), permissions.Request{Kind: "wish"})
 	var refusal *permissions.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeInvalid {
@@ -89,40 +89,40 @@ func TestNoDaemonIsToldAtOnce(t *testing.T) {
 }
 
 func TestLeavingIsNotCancelling(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	asked := make(chan struct{}, 100)
-	desk.Asks = func(permissions.Caller, permissions.Request) { asked <- struct{}{} }
-	serve(t, socket, desk)
+	env.Asks = func(permissions.Caller, permissions.Request) { asked <- struct{}{} }
+	serve(t, socket, env)
 	ctx, cancel := context.WithCancel(t.Context())
 	c := newClient(t, socket)
 	told, done := background(ctx, c, wiretest.Question("x"))
 	w := <-told
 	<-asked
 	<-asked // between two calls the waiter is kept; the second call takes it over
-	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return env.Waiters(w.ID) == 1 })
 	cancel()
 	got := <-done
 	if !errors.Is(got.err, context.Canceled) || got.r.ID != w.ID || got.r.State != permissions.Pending {
 		t.Errorf("left with %v, %v", got.r.State, got.err)
 	}
-	wiretest.Eventually(t, "nobody waits", func() bool { return desk.Waiters(w.ID) == 0 })
+	wiretest.Eventually(t, "nobody waits", func() bool { return env.Waiters(w.ID) == 0 })
 	if s, err := c.Get(t.Context(), w.ID, 0); err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("the request is %v, %v", s.Request.State, err)
 	}
 }
 
 func TestARestartIsSurvived(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	stop := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	stop := serve(t, socket, env)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
 	w := <-told
-	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Waiters(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return env.Waiters(w.ID) == 1 })
 	if took := stop(); took > time.Second {
 		t.Errorf("stopping in the middle of a long poll took %s", took)
 	}
-	serve(t, socket, desk)
-	wiretest.Eventually(t, "it waits again", func() bool { return desk.Waiters(w.ID) == 1 })
-	decide(t, desk, w.ID, permissions.Deny)
+	serve(t, socket, env)
+	wiretest.Eventually(t, "it waits again", func() bool { return env.Waiters(w.ID) == 1 })
+	decide(t, env, w.ID, permissions.Deny)
 	if got := <-done; got.err != nil || got.r.State != permissions.Denied || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
 	}
@@ -130,13 +130,13 @@ func TestARestartIsSurvived(t *testing.T) {
 
 // TestAStoreThatFailsIsWaitedFor: the request stays pending, and people can answer it when the store is back.
 func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	asker, lost := newClient(t, socket), make(chan error, 100)
 	asker.Lost = func(err error) { lost <- err }
 	told, done := background(t.Context(), asker, wiretest.Question("x"))
 	w := <-told
-	desk.Fail(permissions.Broken("free some space"))
+	env.Fail(permissions.Broken("free some space"))
 	select {
 	case err := <-lost:
 		if !strings.Contains(err.Error(), "free some space") {
@@ -145,9 +145,9 @@ func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 	case got := <-done:
 		t.Fatalf("given up: %v", got.err)
 	}
-	desk.Fail(nil)
+	env.Fail(nil)
 	<-told // the store is back
-	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	decide(t, env, w.ID, permissions.Allow(permissions.Once))
 	if got := <-done; got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
 	}
@@ -157,21 +157,21 @@ func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 }
 
 func TestWhatWasDecidedDuringARestartIsTold(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	stop := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	stop := serve(t, socket, env)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
 	w := <-told
 	stop()
-	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
-	serve(t, socket, desk)
+	decide(t, env, w.ID, permissions.Allow(permissions.Once))
+	serve(t, socket, env)
 	if got := <-done; got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
 	}
 }
 
 func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	stop := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	stop := serve(t, socket, env)
 	q := wiretest.Question("x")
 	q.Patience = 1500 * time.Millisecond
 	told, done := background(t.Context(), newClient(t, socket), q)
@@ -187,8 +187,8 @@ func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
 }
 
 func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	stop := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	stop := serve(t, socket, env)
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := background(ctx, newClient(t, socket), wiretest.Question("x"))
 	<-told
@@ -202,7 +202,7 @@ func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
 // A daemon that dies before it answers may have stored the question, so the question is asked again.
 func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 	t.Run("D7/a lost first answer", func(t *testing.T) {
-		socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+		socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 		l, err := server.Listen(socket, "")
 		if err != nil {
 			t.Fatal(err)
@@ -216,18 +216,18 @@ func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var first sync.Once
-		desk.Asks = func(permissions.Caller, permissions.Request) {
+		env.Asks = func(permissions.Caller, permissions.Request) {
 			first.Do(func() {
 				go func() {
-					wiretest.Eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
-					decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
+					wiretest.Eventually(t, "opened", func() bool { return len(env.PendingIDs()) == 1 })
+					decide(t, env, env.PendingIDs()[0], permissions.Allow(permissions.Once))
 				}()
 			})
 		}
 		if err := errors.Join(l.Close(), c.(*net.UnixConn).Close()); err != nil {
 			t.Fatal(err)
 		}
-		serve(t, socket, desk)
+		serve(t, socket, env)
 		if got := <-done; got.err != nil || got.r.State != permissions.Approved {
 			t.Errorf("%v, %v", got.r.State, got.err)
 		}
@@ -236,8 +236,8 @@ func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 
 // An approval for once goes to one call; the other call's question becomes a new request, which its caller follows.
 func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	q := wiretest.Question("both")
 	first, firstDone := background(t.Context(), newClient(t, socket), q)
 	w := <-first
@@ -245,8 +245,8 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	if joined := <-second; joined.ID != w.ID {
 		t.Fatalf("the second did not join: %s, %s", joined.ID, w.ID)
 	}
-	wiretest.Eventually(t, "both wait", func() bool { return desk.Waiters(w.ID) == 2 })
-	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	wiretest.Eventually(t, "both wait", func() bool { return env.Waiters(w.ID) == 2 })
+	decide(t, env, w.ID, permissions.Allow(permissions.Once))
 	if got := <-firstDone; got.err != nil || got.r.ID != w.ID {
 		t.Errorf("the first: %v, %v", got.r.ID, got.err)
 	}
@@ -254,15 +254,15 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	if anew.ID == w.ID {
 		t.Fatal("the second was not asked anew")
 	}
-	decide(t, desk, anew.ID, permissions.Deny)
+	decide(t, env, anew.ID, permissions.Deny)
 	if got := <-secondDone; got.err != nil || got.r.ID != anew.ID || got.r.State != permissions.Denied {
 		t.Errorf("the second: %v %v, %v", got.r.ID, got.r.State, got.err)
 	}
 }
 
-// hasty is a desk whose first wait ends just as the answer arrives: the row is settled, but not given to the call.
+// hasty is an env whose first wait ends just as the answer arrives: the row is settled, but not given to the call.
 type hasty struct {
-	*wiretest.Desk
+	*wiretest.Env
 	asked, redeemed atomic.Bool
 }
 
@@ -270,7 +270,7 @@ func (h *hasty) AskDeferred(
 	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	if !h.asked.Swap(true) {
-		r, err := h.Desk.AskDeferred(ctx, c, question)
+		r, err := h.Env.AskDeferred(ctx, c, question)
 		_, decided := h.Decide(r.ID, permissions.Allow(permissions.Once), "")
 		return r, errors.Join(err, decided)
 	}
@@ -279,14 +279,14 @@ func (h *hasty) AskDeferred(
 		s, _ := h.Find(ctx, c, q.ID)
 		return &s.Request, errors.Join(context.DeadlineExceeded, err)
 	}
-	return h.Desk.AskDeferred(ctx, c, question)
+	return h.Env.AskDeferred(ctx, c, question)
 }
 
 func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &hasty{Desk: wiretest.NewDesk(t)}
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), &hasty{Env: wiretest.NewEnv(t)}
+	serve(t, socket, env)
 	s, err := newClient(t, socket).Put(t.Context(), wiretest.Question("x"))
-	if err != nil || s.Request.State != permissions.Approved || !desk.redeemed.Load() {
+	if err != nil || s.Request.State != permissions.Approved || !env.redeemed.Load() {
 		t.Errorf("%v, %v", s.Request.State, err)
 	}
 }

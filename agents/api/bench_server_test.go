@@ -163,7 +163,7 @@ func serveOurs(ctx context.Context, socket string, waiting *atomic.Int64) error 
 		return errors.Join(err, rows.Close())
 	}
 	door := api.New(api.Options{
-		Desk: e, Socket: socket, Connections: 2 * manyCalls, CallsPerSecond: 1 << 20, Log: wiretest.Quiet,
+		Requests: e, Socket: socket, Connections: 2 * manyCalls, CallsPerSecond: 1 << 20, Log: wiretest.Quiet,
 	})
 	var running sync.WaitGroup
 	running.Go(func() { _ = e.Run(ctx) })

@@ -15,14 +15,14 @@ import (
 // TestACallDeclaresNothingAboutItsCaller: only the socket and the token determine the caller, its rights and its role. Claims in
 // a body or query are refused, and those in headers ignored, except that an invalid token is refused too.
 func TestACallDeclaresNothingAboutItsCaller(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	type asking struct {
 		caller permissions.Caller
 		q      permissions.Request
 	}
 	asked := make(chan asking, 100)
-	desk.Asks = func(c permissions.Caller, q permissions.Request) { asked <- asking{c, q} }
-	serve(t, socket, desk)
+	env.Asks = func(c permissions.Caller, q permissions.Request) { asked <- asking{c, q} }
+	serve(t, socket, env)
 	c := wiretest.HTTP(t, socket)
 	call := func(t *testing.T, query, members string, header http.Header) int {
 		t.Helper()
@@ -85,7 +85,7 @@ func TestACallDeclaresNothingAboutItsCaller(t *testing.T) {
 			}
 		})
 	}
-	if ids := desk.PendingIDs(); len(ids) == 0 || slices.Contains(ids, "x") {
+	if ids := env.PendingIDs(); len(ids) == 0 || slices.Contains(ids, "x") {
 		t.Errorf("pending: %v", ids)
 	}
 }

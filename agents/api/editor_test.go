@@ -13,8 +13,8 @@ import (
 // A question is submitted without waiting and answered with the result of an editor's dialog; the continuing call gets that
 // answer.
 func TestAnEditorAnswersOverTheSocket(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket)
 	q := permissions.Request{Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"}, Call: "call-1"}
 	s, err := c.Begin(t.Context(), q)
@@ -23,7 +23,7 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 	}
 	q.ID = s.Request.ID
 	_, done := background(t.Context(), c, q)
-	wiretest.Eventually(t, "it waits", func() bool { return desk.Waiters(q.ID) == 1 })
+	wiretest.Eventually(t, "it waits", func() bool { return env.Waiters(q.ID) == 1 })
 
 	refused := func(err error, code permissions.Code) {
 		t.Helper()
@@ -60,8 +60,8 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 
 // Refusals are audited, so an invalid answer is rejected before that.
 func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	body := `{"answer":"` + strings.Repeat("a", 65) + `","digest":"` + permissions.Digest{1}.String() + `"}`
 	status, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, "/v1/requests/x/answer", "application/json", body)
 	if status != http.StatusUnprocessableEntity || !strings.Contains(text, `"code":"invalid"`) {

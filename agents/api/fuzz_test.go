@@ -21,14 +21,14 @@ func FuzzBearer(f *testing.F) {
 		f.Add(header, "", false, false)
 		f.Add(header, "Bearer $T", true, true)
 	}
-	desk := wiretest.NewDesk(f)
-	secret, _, err := desk.CreateToken(context.Background(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
+	env := wiretest.NewEnv(f)
+	secret, _, err := env.CreateToken(context.Background(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, header, second string, remote, anonymous bool) {
 		fill := func(header string) string { return strings.ReplaceAll(header, "$T", string(secret)) }
-		g := gate{desk: desk, remote: remote, anonymous: anonymous}
+		g := gate{requests: env, remote: remote, anonymous: anonymous}
 		for _, presented := range [][]string{{fill(header)}, {fill(header), fill(second)}, {fill(second), fill(header)}} {
 			caller, err := g.prove(context.Background(), presented, false)
 			one := len(presented) == 1 && len(header) >= len("Bearer ") && strings.EqualFold(header[:len("Bearer ")], "Bearer ") &&

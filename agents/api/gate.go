@@ -18,9 +18,9 @@ const (
 // gate authenticates callers: by the token, if the call presents one, otherwise by the peer account of the socket. A call with
 // an invalid token is rejected; it never falls back to the account.
 type gate struct {
-	desk Requests
-	door *server.Server
-	pace *pace
+	requests Requests
+	srv      *server.Server
+	pace     *pace
 	// remote marks the gate of the TCP listener, where only a token identifies a caller.
 	remote bool
 	// anonymous admits callers from this machine that present no token over TCP.
@@ -68,7 +68,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 			peers = g.pace.health
 		}
 		if err := peers.Take(server.PeerName(ctx)); err != nil {
-			g.door.Reject(w, err)
+			g.srv.Reject(w, err)
 			return
 		}
 		if alive {
@@ -78,7 +78,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 		presented := r.Header.Values(headerToken)
 		if len(presented) > 0 {
 			var done func()
-			ctx, done = g.desk.Bear(ctx, secretOf(presented))
+			ctx, done = g.requests.Bear(ctx, secretOf(presented))
 			defer done()
 		}
 		c, err := g.prove(ctx, presented, looks)
@@ -86,7 +86,7 @@ func (g gate) admit(next http.Handler) http.Handler {
 			err = g.pace.callers.Take(c.Name)
 		}
 		if err != nil {
-			g.door.Reject(w, err)
+			g.srv.Reject(w, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callerKey{}, c)))
@@ -104,7 +104,7 @@ func (g gate) prove(ctx context.Context, presented []string, looks bool) (permis
 	default:
 		return permissions.Caller{}, permissions.TokenNeeded()
 	}
-	return g.desk.Prove(ctx, secretOf(presented), uid)
+	return g.requests.Prove(ctx, secretOf(presented), uid)
 }
 
 // secretOf returns the secret of a header that presents a token; empty, which authenticates nobody, if it presents none.

@@ -61,7 +61,7 @@ var nowhere = map[string][principals]int{
 
 // doors is a server with all routes, at its socket and two TCP listeners.
 type doors struct {
-	desk              *wiretest.Desk
+	env               *wiretest.Env
 	server            *api.Server
 	socket            *http.Client
 	closed, anonymous string // URL prefixes of the TCP listeners
@@ -70,12 +70,12 @@ type doors struct {
 
 func openDoors(t *testing.T) doors {
 	t.Helper()
-	d := doors{desk: wiretest.NewDesk(t)}
-	d.owner, d.other = newToken(t, d.desk, "deploy", 0), newToken(t, d.desk, "other", 0)
+	d := doors{env: wiretest.NewEnv(t)}
+	d.owner, d.other = newToken(t, d.env, "deploy", 0), newToken(t, d.env, "other", 0)
 	open := func(anonymous bool) (string, string) {
 		socket := wiretest.Socket(t)
 		d.server = api.New(api.Options{
-			Desk: d.desk, Socket: socket, Metrics: echo, Log: wiretest.Quiet,
+			Requests: d.env, Socket: socket, Metrics: echo, Log: wiretest.Quiet,
 			Mounts: map[string]http.Handler{"/mcp": echo, "GET /v1/events": echo, "POST /hook/{dialect}": echo},
 			TCP:    &api.TCP{Address: "127.0.0.1:0", AllowAnonymous: anonymous},
 		})
@@ -96,7 +96,7 @@ func (d doors) call(t *testing.T, route string, who int) (int, string) {
 	t.Helper()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	asked, _ := d.desk.Ask(ended, permissions.Caller{Name: "token:deploy", UID: os.Getuid()}, wiretest.Question(rand.Text()))
+	asked, _ := d.env.Ask(ended, permissions.Caller{Name: "token:deploy", UID: os.Getuid()}, wiretest.Question(rand.Text()))
 	method, path, found := strings.Cut(route, " ")
 	if !found {
 		method, path = http.MethodPost, route
@@ -182,7 +182,7 @@ func TestALoopbackCallerMayBeAnyAccount(t *testing.T) {
 	d := openDoors(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	callers := make(chan permissions.Caller, 10)
-	d.desk.Asks = func(c permissions.Caller, _ permissions.Request) { callers <- c }
+	d.env.Asks = func(c permissions.Caller, _ permissions.Request) { callers <- c }
 	for who, want := range map[int]permissions.Caller{
 		remoteOwner: {Name: "token:deploy", UID: permissions.AnyUID}, anonymous: {Name: permissions.Anonymous, UID: permissions.AnyUID},
 		account: permissions.CallerUID(os.Getuid()),

@@ -20,8 +20,8 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 })
 
 func TestMountedHandlersUseTheSameAuthentication(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	s := api.New(api.Options{Desk: desk, Socket: socket, Log: wiretest.Quiet, Mounts: map[string]http.Handler{
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	s := api.New(api.Options{Requests: env, Socket: socket, Log: wiretest.Quiet, Mounts: map[string]http.Handler{
 		"/mcp": echo, "POST /hook/{dialect}": echo,
 	}})
 	if err := s.Listen(); err != nil {
@@ -29,7 +29,7 @@ func TestMountedHandlersUseTheSameAuthentication(t *testing.T) {
 	}
 	wiretest.Run(t, s.Run)
 	c := wiretest.HTTP(t, socket)
-	own, token := permissions.CallerUID(os.Getuid()).Name, "Bearer "+newToken(t, desk, "deploy", 0)
+	own, token := permissions.CallerUID(os.Getuid()).Name, "Bearer "+newToken(t, env, "deploy", 0)
 	for _, try := range []struct {
 		method, path, body, token string
 		status                    int

@@ -13,9 +13,9 @@ import (
 // An agent that calls too often is told to slow down; health checks and other agents are not affected.
 func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 	t.Run("F2/one caller takes all turns", func(t *testing.T) {
-		desk := wiretest.NewDesk(t)
-		greedy, modest := newToken(t, desk, "greedy", 0), newToken(t, desk, "modest", 0)
-		at := "http://" + serveTCP(t, desk, api.Options{CallsPerSecond: 5, TCP: &api.TCP{}})
+		env := wiretest.NewEnv(t)
+		greedy, modest := newToken(t, env, "greedy", 0), newToken(t, env, "modest", 0)
+		at := "http://" + serveTCP(t, env, api.Options{CallsPerSecond: 5, TCP: &api.TCP{}})
 		c := wiretest.Trusting(t, nil, "")
 		var last *http.Response
 		served := 0
@@ -55,8 +55,8 @@ func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 
 // A rate-limited client slows down, and its question still succeeds.
 func TestAClientSlowsDownAndGoesOnWaiting(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	s := api.New(api.Options{Desk: desk, Socket: socket, CallsPerSecond: 1, Log: wiretest.Quiet})
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	s := api.New(api.Options{Requests: env, Socket: socket, CallsPerSecond: 1, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAClientSlowsDownAndGoesOnWaiting(t *testing.T) {
 	}
 	told, done := background(t.Context(), c, wiretest.Question("x"))
 	w := <-told
-	decide(t, desk, w.ID, permissions.Deny)
+	decide(t, env, w.ID, permissions.Deny)
 	if got := <-done; got.err != nil || got.r.State != permissions.Denied {
 		t.Errorf("%v, %v", got.r.State, got.err)
 	}

@@ -66,8 +66,8 @@ func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Reques
 }
 
 // recall takes over the processes that waited when the daemon ended. A request is kept while any of its processes lives.
-func (p *presence) recall(ctx context.Context, desk Requests) error {
-	kept, callers, err := desk.Processes(ctx)
+func (p *presence) recall(ctx context.Context, requests Requests) error {
+	kept, callers, err := requests.Processes(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,18 +89,18 @@ func (p *presence) recall(ctx context.Context, desk Requests) error {
 }
 
 // watch withdraws the requests of processes that are gone, until ctx ends.
-func (p *presence) watch(ctx context.Context, desk Requests) error {
+func (p *presence) watch(ctx context.Context, requests Requests) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
 	for recalled := false; ; {
-		recalled = recalled || p.recall(ctx, desk) == nil
+		recalled = recalled || p.recall(ctx, requests) == nil
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
 		}
 		for _, gone := range p.gone() {
-			_ = desk.Killed(ctx, gone.caller, gone.id, gone.call) // on failure the request stays pending
+			_ = requests.Killed(ctx, gone.caller, gone.id, gone.call) // on failure the request stays pending
 		}
 	}
 }

@@ -23,38 +23,38 @@ const findWithin = 500 * time.Millisecond
 
 // routes are the calls available to agents. [gate.admit] has authenticated the caller.
 type routes struct {
-	desk    Requests
-	door    *server.Server
-	present *presence
-	log     *slog.Logger
+	requests Requests
+	srv      *server.Server
+	present  *presence
+	log      *slog.Logger
 }
 
 func (r *routes) register() {
-	server.RegisterDeferred(r.door, huma.Operation{
+	server.RegisterDeferred(r.srv, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests",
 		Summary:      "Put a question to people",
 		Description:  "Returns the request once it is settled, or as it stands when wait is over. Asking again joins it.",
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the server has read the body already
 	}, r.ask)
-	server.RegisterDeferred(r.door, huma.Operation{
+	server.RegisterDeferred(r.srv, huma.Operation{
 		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}",
 		Summary: "Read a request of the caller's, which uses nothing",
 	}, r.read)
-	server.Register(r.door, huma.Operation{
+	server.Register(r.srv, huma.Operation{
 		OperationID: "cancel", Method: http.MethodPost, Path: "/v1/requests/{id}/cancel",
 		Summary: "Withdraw a pending request of the caller's",
 	}, r.cancel)
-	server.Register(r.door, huma.Operation{
+	server.Register(r.srv, huma.Operation{
 		OperationID: "recall", Method: http.MethodPost, Path: "/v1/recall",
 		Summary: "Withdraw what a session of the caller's asks, with the reason",
 	}, r.recall)
-	server.Register(r.door, huma.Operation{
+	server.Register(r.srv, huma.Operation{
 		OperationID: "tell", Method: http.MethodPost, Path: "/v1/tell",
 		Summary: "Have a person told something, which asks nothing",
 		Description: "The caller's owner, or somebody whom a route may ask for the caller. It is stored, and sent as soon as a channel of " +
 			"the person's takes it and their quiet hours are over.",
 	}, r.tell)
-	server.Register(r.door, huma.Operation{
+	server.Register(r.srv, huma.Operation{
 		OperationID: "answer", Method: http.MethodPost, Path: "/v1/requests/{id}/answer",
 		Summary: "Answer a clarification, or a pause that continues, of the caller's, from the dialog of its own editor",
 		Description: "Refused where connectors.editor is not switched on, and for whatever permits anything. " +
@@ -76,7 +76,7 @@ func (r *routes) ask(ctx context.Context, in *askInput) (server.Deferred[wire.Re
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	return func() func() (wire.Request, error) {
-		q, err := r.desk.AskDeferred(limited, CallerOf(ctx), in.question)
+		q, err := r.requests.AskDeferred(limited, CallerOf(ctx), in.question)
 		cancel()
 		r.kept(ctx, in, q)
 		return func() (wire.Request, error) { return r.settled(ctx, q, err) }
@@ -91,7 +91,7 @@ func (r *routes) kept(ctx context.Context, in *askInput, q *permissions.Request)
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer done()
-	if err := r.desk.KeepProcess(work, CallerOf(ctx), w); err != nil {
+	if err := r.requests.KeepProcess(work, CallerOf(ctx), w); err != nil {
 		r.log.Warn("store waiting process: its request may outlive it across a restart", "request", q.ID, "err", err)
 	}
 }
@@ -118,7 +118,7 @@ func (r *routes) around(ctx context.Context, q permissions.Request) permissions.
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer cancel()
-	s, err := r.desk.Find(brief, CallerOf(ctx), q.ID)
+	s, err := r.requests.Find(brief, CallerOf(ctx), q.ID)
 	if err != nil {
 		s = permissions.RequestView{} // the answer counts even if the lookup fails
 	}
@@ -138,17 +138,17 @@ func (r *routes) read(ctx context.Context, in *readInput) (server.Deferred[wire.
 	}
 	id := permissions.ID(in.ID)
 	if wait == 0 {
-		return server.Resolved(told(r.desk.Find(ctx, CallerOf(ctx), id)))
+		return server.Resolved(told(r.requests.Find(ctx, CallerOf(ctx), id)))
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	return func() func() (wire.Request, error) {
-		err := r.desk.WaitSettled(limited, CallerOf(ctx), id)
+		err := r.requests.WaitSettled(limited, CallerOf(ctx), id)
 		return func() (wire.Request, error) {
 			defer cancel()
 			if err != nil {
 				return wire.Request{}, err
 			}
-			return told(r.desk.Await(limited, CallerOf(ctx), id)) // nothing to wait for any more
+			return told(r.requests.Await(limited, CallerOf(ctx), id)) // nothing to wait for any more
 		}
 	}, nil
 }
@@ -171,15 +171,15 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (wire.Request, err
 	caller, id := CallerOf(ctx), permissions.ID(in.ID)
 	switch {
 	case in.Call != "":
-		return told(r.desk.LeaveOrCancel(ctx, caller, id, in.Call))
+		return told(r.requests.LeaveOrCancel(ctx, caller, id, in.Call))
 	case in.After != "":
 		after, err := time.ParseDuration(in.After)
 		if err != nil || after < 0 || after > longestDelay {
 			return wire.Request{}, permissions.Invalid(fmt.Errorf("after must be a duration from 0s to %s, such as 60s", longestDelay))
 		}
-		return told(r.desk.WithdrawLater(ctx, caller, id, after))
+		return told(r.requests.WithdrawLater(ctx, caller, id, after))
 	}
-	return told(r.desk.Withdraw(ctx, caller, id))
+	return told(r.requests.Withdraw(ctx, caller, id))
 }
 
 type recallInput struct{ Body wire.Recall }
@@ -189,14 +189,14 @@ func (r *routes) recall(ctx context.Context, in *recallInput) (wire.Recalled, er
 	if err != nil {
 		return wire.Recalled{}, err
 	}
-	n, err := r.desk.Recall(ctx, CallerOf(ctx), m)
+	n, err := r.requests.Recall(ctx, CallerOf(ctx), m)
 	return wire.Recalled{Withdrawn: n}, err
 }
 
 type tellInput struct{ Body wire.Tell }
 
 func (r *routes) tell(ctx context.Context, in *tellInput) (wire.Told, error) {
-	to, err := r.desk.Tell(ctx, CallerOf(ctx), in.Body.To, in.Body.About, in.Body.Telling())
+	to, err := r.requests.Tell(ctx, CallerOf(ctx), in.Body.To, in.Body.About, in.Body.Telling())
 	return wire.Told{To: to}, err
 }
 
@@ -210,7 +210,7 @@ func (r *routes) answer(ctx context.Context, in *answerInput) (wire.Request, err
 	if err != nil {
 		return wire.Request{}, permissions.Invalid(err)
 	}
-	return told(r.desk.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
+	return told(r.requests.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
 }
 
 // over reports whether an error only says that waiting ended.

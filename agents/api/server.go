@@ -33,9 +33,9 @@ import (
 
 // Options configure a [Server].
 type Options struct {
-	Desk   Requests
-	Socket string // path of agent.sock
-	Group  string // whose members may ask too; empty: only this account and root
+	Requests Requests
+	Socket   string // path of agent.sock
+	Group    string // whose members may ask too; empty: only this account and root
 	// Connections is the maximum number of connections per account; 0 for the default of 1024.
 	Connections int
 	// CallsPerSecond limits the calls of one caller; 0 for the default of 500 with a burst of 2000.
@@ -87,7 +87,7 @@ func (s *Server) Address() net.Addr {
 }
 
 // Routes returns the patterns that agents can reach, sorted.
-func (s *Server) Routes() []string { return s.door().Routes() }
+func (s *Server) Routes() []string { return s.newServer().Routes() }
 
 // Run serves until ctx ends, calling [Server.Listen] if necessary. At the end it answers every waiting call within a second with
 // the current state of its request.
@@ -97,31 +97,31 @@ func (s *Server) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	door := s.door()
-	g := gate{desk: s.options.Desk, door: door, pace: newPace(s.options.CallsPerSecond)}
+	srv := s.newServer()
+	g := gate{requests: s.options.Requests, srv: srv, pace: newPace(s.options.CallsPerSecond)}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		h := door.Handler(server.Listener{Guard: g.admit})
+		h := srv.Handler(server.Listener{Guard: g.admit})
 		return server.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
 	})
-	group.Go(func() error { return s.present.watch(ctx, s.options.Desk) })
+	group.Go(func() error { return s.present.watch(ctx, s.options.Requests) })
 	if s.remote != nil {
-		group.Go(func() error { return s.remote.serve(ctx, door, g, s.options) })
+		group.Go(func() error { return s.remote.serve(ctx, srv, g, s.options) })
 	}
 	return group.Wait()
 }
 
-// door builds the HTTP server.
-func (s *Server) door() *server.Server {
-	door := server.New("daycared for agents", s.options.Desk.Ready, s.options.Log)
-	(&routes{desk: s.options.Desk, door: door, present: &s.present, log: s.options.Log}).register()
+// newServer builds the HTTP server.
+func (s *Server) newServer() *server.Server {
+	srv := server.New("daycared for agents", s.options.Requests.Ready, s.options.Log)
+	(&routes{requests: s.options.Requests, srv: srv, present: &s.present, log: s.options.Log}).register()
 	if s.options.Metrics != nil {
-		door.Metrics(s.options.Metrics)
+		srv.Metrics(s.options.Metrics)
 	}
 	for pattern, h := range s.options.Mounts {
-		door.Handle(pattern, server.Stream(h))
+		srv.Handle(pattern, server.Stream(h))
 	}
-	return door
+	return srv
 }
 
 // Requests is the part of the engine that this server uses. It cannot decide what an agent may do.
@@ -212,13 +212,13 @@ func (r *remote) hosts(name string) bool {
 	return r.certificate != nil && r.certificate.names(name)
 }
 
-func (r *remote) serve(ctx context.Context, door *server.Server, g gate, o Options) error {
+func (r *remote) serve(ctx context.Context, srv *server.Server, g gate, o Options) error {
 	g.remote, g.anonymous = true, r.AllowAnonymous && !r.BehindProxy
 	options := server.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
 	if r.certificate != nil {
 		options.TLS = r.certificate.config()
 	}
-	h := door.Handler(server.Listener{Hosts: r.hosts, Guard: g.admit})
+	h := srv.Handler(server.Listener{Hosts: r.hosts, Guard: g.admit})
 	return server.ServeTCP(ctx, r.listener, h, options, o.Log)
 }
 

@@ -17,13 +17,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// serveTCP serves a desk over TCP with these options, on a free port.
-func serveTCP(t *testing.T, desk *wiretest.Desk, o api.Options) string {
+// serveTCP serves an env over TCP with these options, on a free port.
+func serveTCP(t *testing.T, env *wiretest.Env, o api.Options) string {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = wiretest.Quiet
 	}
-	o.Desk, o.Socket, o.TCP.Address = desk, wiretest.Socket(t), "127.0.0.1:0"
+	o.Requests, o.Socket, o.TCP.Address = env, wiretest.Socket(t), "127.0.0.1:0"
 	s := api.New(o)
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -59,11 +59,11 @@ func get(t *testing.T, c *http.Client, url, host, token string, more ...string) 
 }
 
 func TestTheHostsOfAListenerAreThoseThatWereNamed(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	token := newToken(t, desk, "deploy", 0)
+	env := wiretest.NewEnv(t)
+	token := newToken(t, env, "deploy", 0)
 	certFile, keyFile, trust := wiretest.Certificate(t, t.TempDir(), "daycared.example", "*.agents.example", "192.0.2.7")
-	secure := serveTCP(t, desk, api.Options{TCP: &api.TCP{CertFile: certFile, KeyFile: keyFile}})
-	proxied := serveTCP(t, desk, api.Options{TCP: &api.TCP{BehindProxy: true, Hosts: []string{"public.example", "2001:db8::1"}}})
+	secure := serveTCP(t, env, api.Options{TCP: &api.TCP{CertFile: certFile, KeyFile: keyFile}})
+	proxied := serveTCP(t, env, api.Options{TCP: &api.TCP{BehindProxy: true, Hosts: []string{"public.example", "2001:db8::1"}}})
 	for _, try := range []struct {
 		client *http.Client
 		url    string
@@ -95,15 +95,15 @@ func TestTheHostsOfAListenerAreThoseThatWereNamed(t *testing.T) {
 
 // A proxy's claims about the client are ignored, and nobody is admitted through it without a token.
 func TestAProxysClaimsAreIgnored(t *testing.T) {
-	desk := wiretest.NewDesk(t)
+	env := wiretest.NewEnv(t)
 	callers := make(chan permissions.Caller, 1)
 	whoami := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { callers <- api.CallerOf(r.Context()) })
-	at := "http://" + serveTCP(t, desk, api.Options{
+	at := "http://" + serveTCP(t, env, api.Options{
 		Mounts: map[string]http.Handler{"/who": whoami}, TCP: &api.TCP{BehindProxy: true, AllowAnonymous: true},
 	})
 	c := wiretest.Trusting(t, nil, "")
 	claims := []string{"X-Forwarded-For", "203.0.113.9", "X-Forwarded-User", "root", "Forwarded", "for=203.0.113.9"}
-	if answer, _ := get(t, c, at+"/who", "localhost", newToken(t, desk, "deploy", 0), claims...); answer.StatusCode != 200 {
+	if answer, _ := get(t, c, at+"/who", "localhost", newToken(t, env, "deploy", 0), claims...); answer.StatusCode != 200 {
 		t.Fatalf("with a token: %d", answer.StatusCode)
 	}
 	if got := <-callers; got != (permissions.Caller{Name: "token:deploy", UID: permissions.AnyUID}) {
@@ -115,10 +115,10 @@ func TestAProxysClaimsAreIgnored(t *testing.T) {
 }
 
 func TestARenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
-	desk, folder := wiretest.NewDesk(t), t.TempDir()
+	env, folder := wiretest.NewEnv(t), t.TempDir()
 	certFile, keyFile, first := wiretest.Certificate(t, folder, "first.example")
 	log := lines{text: make(chan string, 100)}
-	at := "https://" + serveTCP(t, desk, api.Options{
+	at := "https://" + serveTCP(t, env, api.Options{
 		TCP: &api.TCP{CertFile: certFile, KeyFile: keyFile}, Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if answer, _ := get(t, wiretest.Trusting(t, first, "first.example"), at+"/healthz", "first.example", ""); answer.StatusCode != 200 {
@@ -161,7 +161,7 @@ func TestAListenerThatCannotBeOpenedIsAnError(t *testing.T) {
 		"listen for agents":    {Address: taken.Addr().String()},
 	} {
 		socket := wiretest.Socket(t)
-		s := api.New(api.Options{Desk: wiretest.NewDesk(t), Socket: socket, TCP: &o, Log: wiretest.Quiet})
+		s := api.New(api.Options{Requests: wiretest.NewEnv(t), Socket: socket, TCP: &o, Log: wiretest.Quiet})
 		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -174,7 +174,7 @@ func TestAListenerThatCannotBeOpenedIsAnError(t *testing.T) {
 // Connections are limited per address and in total.
 func TestConnectionsOverTCPAreCounted(t *testing.T) {
 	t.Run("F3/connections over TCP", func(t *testing.T) {
-		at := serveTCP(t, wiretest.NewDesk(t), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})
+		at := serveTCP(t, wiretest.NewEnv(t), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})
 		dial := func() net.Conn {
 			c, err := net.Dial("tcp", at)
 			if err != nil {

@@ -25,9 +25,9 @@ import (
 var operator = connectors.Identity{Operator: true}
 
 // newToken creates a token.
-func newToken(t *testing.T, desk *wiretest.Desk, name string, expires time.Duration) string {
+func newToken(t *testing.T, env *wiretest.Env, name string, expires time.Duration) string {
 	t.Helper()
-	secret, _, err := desk.CreateToken(t.Context(), operator, name, "fay", expires)
+	secret, _, err := env.CreateToken(t.Context(), operator, name, "fay", expires)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,17 +59,17 @@ func present(t *testing.T, c *http.Client, method, path, body string, authorizat
 
 // A presented token determines the caller on every route. An invalid one is refused and does not fall back to the account.
 func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	asked := make(chan permissions.Caller, 100)
-	desk.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
-	serve(t, socket, desk)
+	env.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
+	serve(t, socket, env)
 	c := wiretest.HTTP(t, socket)
 
-	valid, revoked := newToken(t, desk, "deploy", time.Hour), newToken(t, desk, "gone", 0)
-	if _, err := desk.RevokeToken(t.Context(), operator, "gone"); err != nil {
+	valid, revoked := newToken(t, env, "deploy", time.Hour), newToken(t, env, "gone", 0)
+	if _, err := env.RevokeToken(t.Context(), operator, "gone"); err != nil {
 		t.Fatal(err)
 	}
-	over := newToken(t, desk, "over", time.Nanosecond)
+	over := newToken(t, env, "over", time.Nanosecond)
 	own := permissions.CallerUID(os.Getuid())
 	body := `{"kind":"permission","permissions":["@network"],"reason":"docs"}`
 	_, w := ask(t, socket, body)
@@ -88,7 +88,7 @@ func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
 	}
 	<-asked
 
-	before := desk.PendingIDs()
+	before := env.PendingIDs()
 	for what, presented := range map[string][]string{
 		"revoked":          {"Bearer " + revoked},
 		"over":             {"Bearer " + over},
@@ -130,25 +130,25 @@ func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
 	if len(asked) != 0 {
 		t.Errorf("somebody asked without having proven anything: %+v", <-asked)
 	}
-	if after := desk.PendingIDs(); !slices.Equal(before, after) {
+	if after := env.PendingIDs(); !slices.Equal(before, after) {
 		t.Errorf("pending: %v, before %v", after, before)
 	}
 	// Another caller's request is unknown to this one.
 	if answer, _ := present(t, c, "GET", "/v1/requests/"+string(w.ID), "", "Bearer "+valid); answer.StatusCode != 404 {
 		t.Errorf("the token reads what the account asked: %d", answer.StatusCode)
 	}
-	desk.Fail(permissions.Broken("make room"))
+	env.Fail(permissions.Broken("make room"))
 	if answer, _ := present(t, c, "GET", "/v1/requests/"+string(w.ID), "", "Bearer "+valid); answer.StatusCode != 503 {
 		t.Errorf("a token that cannot be looked up: %d", answer.StatusCode)
 	}
 }
 
 func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	asked := make(chan permissions.Caller, 100)
-	desk.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
-	serve(t, socket, desk)
-	first, second := newToken(t, desk, "first", 0), newToken(t, desk, "second", 0)
+	env.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
+	serve(t, socket, env)
+	first, second := newToken(t, env, "first", 0), newToken(t, env, "second", 0)
 	file := filepath.Join(t.TempDir(), "token")
 	hold := func(text string) {
 		if err := errors.Join(os.WriteFile(file+".new", []byte(text), 0o600), os.Rename(file+".new", file)); err != nil {
@@ -179,11 +179,11 @@ func TestTheClientPresentsWhatItsFileHolds(t *testing.T) {
 // A token file may be empty for a moment while it is replaced; a waiting call goes on. Here the file is a pipe, whose writer
 // knows when it is read.
 func TestATokenFileThatIsBeingReplacedEndsNoWait(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	file := filepath.Join(t.TempDir(), "token")
 	good, pipe := file+".good", file+".pipe"
-	secret := []byte(newToken(t, desk, "deploy", 0))
+	secret := []byte(newToken(t, env, "deploy", 0))
 	if err := errors.Join(
 		os.WriteFile(file, secret, 0o600), os.WriteFile(good, secret, 0o600), unix.Mkfifo(pipe, 0o600),
 	); err != nil {
@@ -202,7 +202,7 @@ func TestATokenFileThatIsBeingReplacedEndsNoWait(t *testing.T) {
 	if err := errors.Join(os.Rename(good, file), empty.Close()); err != nil {
 		t.Fatal(err)
 	}
-	decide(t, desk, w.ID, permissions.Deny)
+	decide(t, env, w.ID, permissions.Deny)
 	if got := <-done; got.err != nil || got.r.State != permissions.Denied {
 		t.Errorf("%v, %v", got.r.State, got.err)
 	}
@@ -213,11 +213,11 @@ func isRefusal(err error, code permissions.Code) bool {
 }
 
 func TestATokenFileThatIsNoneIsAnError(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	asked := make(chan permissions.Caller, 10)
-	desk.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
-	serve(t, socket, desk)
-	secret := newToken(t, desk, "deploy", 0)
+	env.Asks = func(c permissions.Caller, _ permissions.Request) { asked <- c }
+	serve(t, socket, env)
+	secret := newToken(t, env, "deploy", 0)
 	folder := t.TempDir()
 	for name, held := range map[string]string{
 		"empty": "", "two": secret + "\n" + secret + "\n", "prose": "the token is " + secret, "other": "dcd_m_" + secret[6:],
@@ -254,9 +254,9 @@ func (l lines) Write(b []byte) (int, error) {
 
 func TestATokenIsNotLogged(t *testing.T) {
 	t.Run("G3/an agent's token", func(t *testing.T) {
-		socket, desk := wiretest.Socket(t), &leaky{Desk: wiretest.NewDesk(t)}
+		socket, env := wiretest.Socket(t), &leaky{Env: wiretest.NewEnv(t)}
 		log := lines{text: make(chan string, 100)}
-		s := api.New(api.Options{Desk: desk, Socket: socket, Log: slog.New(slog.NewTextHandler(log, nil))})
+		s := api.New(api.Options{Requests: env, Socket: socket, Log: slog.New(slog.NewTextHandler(log, nil))})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
@@ -272,8 +272,8 @@ func TestATokenIsNotLogged(t *testing.T) {
 	})
 }
 
-// leaky is a desk whose errors contain secrets.
-type leaky struct{ *wiretest.Desk }
+// leaky is an env whose errors contain secrets.
+type leaky struct{ *wiretest.Env }
 
 func (*leaky) Prove(_ context.Context, s permissions.Secret, _ int) (permissions.Caller, error) {
 	return permissions.Caller{}, &unfit{s}

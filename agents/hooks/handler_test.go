@@ -26,12 +26,12 @@ const bash = `{"session_id":"3f9c","cwd":"/srv","hook_event_name":"PreToolUse","
 
 var uid = permissions.CallerUID(1000)
 
-// serve serves a desk to hooks; stop does what the daemon does at its stop.
-func serve(t *testing.T, desk hooks.Requests) (address string, stop func()) {
+// serve serves an env to hooks; stop does what the daemon does at its stop.
+func serve(t *testing.T, env hooks.Requests) (address string, stop func()) {
 	t.Helper()
 	base, end := context.WithCancel(context.Background())
 	s := httptest.NewUnstartedServer(hooks.Handler(hooks.Options{
-		Requests: desk, CallerOf: func(context.Context) permissions.Caller { return uid }, Stopping: base.Done(),
+		Requests: env, CallerOf: func(context.Context) permissions.Caller { return uid }, Stopping: base.Done(),
 	}))
 	s.Config.BaseContext = func(net.Listener) context.Context { return base }
 	s.Start()
@@ -68,23 +68,23 @@ func post(ctx context.Context, address, body string) <-chan reply {
 	return done
 }
 
-func pending(t *testing.T, desk *wiretest.Desk) permissions.ID {
+func pending(t *testing.T, env *wiretest.Env) permissions.ID {
 	t.Helper()
 	var ids []permissions.ID
-	wiretest.Eventually(t, "one is pending", func() bool { ids = desk.PendingIDs(); return len(ids) == 1 })
+	wiretest.Eventually(t, "one is pending", func() bool { ids = env.PendingIDs(); return len(ids) == 1 })
 	return ids[0]
 }
 
-func decide(t *testing.T, desk *wiretest.Desk, id permissions.ID, a permissions.Answer, why string) {
+func decide(t *testing.T, env *wiretest.Env, id permissions.ID, a permissions.Answer, why string) {
 	t.Helper()
-	if _, err := desk.Decide(id, a, why); err != nil {
+	if _, err := env.Decide(id, a, why); err != nil {
 		t.Error(err)
 	}
 }
 
-func state(t *testing.T, desk *wiretest.Desk, id permissions.ID) permissions.State {
+func state(t *testing.T, env *wiretest.Env, id permissions.ID) permissions.State {
 	t.Helper()
-	s, err := desk.Find(t.Context(), uid, id)
+	s, err := env.Find(t.Context(), uid, id)
 	if err != nil {
 		t.Error(err)
 	}
@@ -92,13 +92,13 @@ func state(t *testing.T, desk *wiretest.Desk, id permissions.ID) permissions.Sta
 }
 
 func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	desk.Asks = func(c permissions.Caller, q permissions.Request) {
+	env := wiretest.NewEnv(t)
+	env.Asks = func(c permissions.Caller, q permissions.Request) {
 		if c != uid || q.Hook != "claude-code" || q.Tool != "Bash" || q.Session != "3f9c" || q.Host == "" {
 			t.Errorf("%+v asks %+v", c, q)
 		}
 	}
-	address, _ := serve(t, desk)
+	address, _ := serve(t, env)
 	for _, c := range []struct {
 		answer permissions.Answer
 		why    string
@@ -109,7 +109,7 @@ func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
 		{permissions.Deny, "use make", `denied by the user. fay: \"use make\""`},
 	} {
 		done := post(t.Context(), address+"/hook/claude-code", bash)
-		decide(t, desk, pending(t, desk), c.answer, c.why)
+		decide(t, env, pending(t, env), c.answer, c.why)
 		if got := <-done; got.status != 200 || !strings.Contains(got.text, c.want) {
 			t.Errorf("%+v, want %s", got, c.want)
 		}
@@ -142,9 +142,9 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 			if err := os.Symlink(c.leads, link); err != nil {
 				t.Fatal(err)
 			}
-			desk := wiretest.NewDesk(t)
+			env := wiretest.NewEnv(t)
 			want := filepath.Join(folder, c.want)
-			desk.Asks = func(_ permissions.Caller, q permissions.Request) {
+			env.Asks = func(_ permissions.Caller, q permissions.Request) {
 				if q.Cwd != want || q.AffectedPath != want+"/a" {
 					t.Errorf("it is asked about %s in %s, want %s", q.AffectedPath, q.Cwd, want)
 				}
@@ -156,8 +156,8 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := make(chan hooks.Verdict, 1)
-			go func() { done <- hooks.Decide(t.Context(), desk, c.caller, call, time.Minute) }()
-			decide(t, desk, pending(t, desk), permissions.Allow(permissions.Once), "")
+			go func() { done <- hooks.Decide(t.Context(), env, c.caller, call, time.Minute) }()
+			decide(t, env, pending(t, env), permissions.Allow(permissions.Once), "")
 			if v := <-done; !v.Allowed {
 				t.Errorf("%+v", v)
 			}
@@ -194,11 +194,11 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			desk, done := wiretest.NewDesk(t), make(chan hooks.Verdict, 1)
-			go func() { done <- hooks.Decide(t.Context(), desk, uid, call, time.Minute) }()
-			id := pending(t, desk)
+			env, done := wiretest.NewEnv(t), make(chan hooks.Verdict, 1)
+			go func() { done <- hooks.Decide(t.Context(), env, uid, call, time.Minute) }()
+			id := pending(t, env)
 			turn(c.then)
-			decide(t, desk, id, permissions.Allow(permissions.Once), "")
+			decide(t, env, id, permissions.Allow(permissions.Once), "")
 			if v := <-done; v.Allowed != (c.says == "") || !strings.Contains(v.Reason, c.says) {
 				t.Errorf("%+v", v)
 			}
@@ -208,17 +208,17 @@ func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
 
 // Without an answer in time the call is denied; the request stays pending, and the same call joins it.
 func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	address, _ := serve(t, desk)
+	env := wiretest.NewEnv(t)
+	address, _ := serve(t, env)
 	got := <-post(t.Context(), address+"/hook/claude-code?within=1s", bash)
 	if got.status != 200 || !strings.Contains(got.text, `"deny"`) ||
 		!strings.Contains(got.text, "still waiting for fay; try the same call again") {
 		t.Fatalf("%+v", got)
 	}
-	id := pending(t, desk)
+	id := pending(t, env)
 	done := post(t.Context(), address+"/hook/claude-code", bash)
-	wiretest.Eventually(t, "the next call waits", func() bool { return desk.Waiters(id) == 1 })
-	decide(t, desk, pending(t, desk), permissions.Allow(permissions.Once), "")
+	wiretest.Eventually(t, "the next call waits", func() bool { return env.Waiters(id) == 1 })
+	decide(t, env, pending(t, env), permissions.Allow(permissions.Once), "")
 	if got := <-done; !strings.Contains(got.text, `"allow"`) {
 		t.Errorf("%+v", got)
 	}
@@ -226,31 +226,31 @@ func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 
 // An agent that hangs up was answered at its keyboard.
 func TestAnAgentThatHangsUpCancels(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	address, _ := serve(t, desk)
+	env := wiretest.NewEnv(t)
+	address, _ := serve(t, env)
 	ctx, hangUp := context.WithCancel(t.Context())
 	done := post(ctx, address+"/hook/claude-code", bash)
-	id := pending(t, desk)
+	id := pending(t, env)
 	hangUp()
 	if got := <-done; got.err == nil {
 		t.Errorf("%+v", got)
 	}
-	wiretest.Eventually(t, "it is cancelled", func() bool { return state(t, desk, id) == permissions.Cancelled })
+	wiretest.Eventually(t, "it is cancelled", func() bool { return state(t, env, id) == permissions.Cancelled })
 }
 
 // Hanging up cancels nothing while another hook waits with the same call.
 func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	address, _ := serve(t, desk)
+	env := wiretest.NewEnv(t)
+	address, _ := serve(t, env)
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := post(ctx, address+"/hook/claude-code", bash)
-	id := pending(t, desk)
+	id := pending(t, env)
 	stays := post(t.Context(), address+"/hook/claude-code", bash)
-	wiretest.Eventually(t, "both wait", func() bool { return desk.Waiters(id) == 2 })
+	wiretest.Eventually(t, "both wait", func() bool { return env.Waiters(id) == 2 })
 	hangUp()
 	<-gone
-	wiretest.Eventually(t, "one waits", func() bool { return desk.Waiters(id) == 1 })
-	decide(t, desk, id, permissions.Allow(permissions.Once), "")
+	wiretest.Eventually(t, "one waits", func() bool { return env.Waiters(id) == 1 })
+	decide(t, env, id, permissions.Allow(permissions.Once), "")
 	if got := <-stays; !strings.Contains(got.text, `"permissionDecision":"allow"`) {
 		t.Errorf("%+v", got)
 	}
@@ -258,23 +258,23 @@ func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
 
 // A stopping daemon answers waiting hooks, and their requests stay pending.
 func TestADaemonThatStopsCancelsNothing(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	address, stop := serve(t, desk)
+	env := wiretest.NewEnv(t)
+	address, stop := serve(t, env)
 	done := post(t.Context(), address+"/hook/claude-code", bash)
-	id := pending(t, desk)
+	id := pending(t, env)
 	stop()
 	if got := <-done; got.status != 200 || !strings.Contains(got.text, "still waiting for fay") {
 		t.Errorf("%+v", got)
 	}
-	if s := state(t, desk, id); s != permissions.Pending {
+	if s := state(t, env, id); s != permissions.Pending {
 		t.Errorf("it is %s", s)
 	}
 }
 
 func TestWhatIsNoHookIsRefused(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	desk.Asks = func(_ permissions.Caller, q permissions.Request) { t.Errorf("asked %+v", q) }
-	address, _ := serve(t, desk)
+	env := wiretest.NewEnv(t)
+	env.Asks = func(_ permissions.Caller, q permissions.Request) { t.Errorf("asked %+v", q) }
+	address, _ := serve(t, env)
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -296,7 +296,7 @@ func TestWhatIsNoHookIsRefused(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hook/codex", strings.NewReader(bash))
 		r.Header.Set("Content-Type", kind)
-		hooks.Handler(hooks.Options{Requests: desk}).ServeHTTP(w, r)
+		hooks.Handler(hooks.Options{Requests: env}).ServeHTTP(w, r)
 		if w.Code != http.StatusUnsupportedMediaType {
 			t.Errorf("%q: %d", kind, w.Code)
 		}
@@ -304,7 +304,7 @@ func TestWhatIsNoHookIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hook/codex", broken{})
 	r.Header.Set("Content-Type", "application/json")
-	hooks.Handler(hooks.Options{Requests: desk}).ServeHTTP(w, r)
+	hooks.Handler(hooks.Options{Requests: env}).ServeHTTP(w, r)
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("a body that breaks off: %d", w.Code)
 	}
@@ -317,23 +317,23 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
 // A store failure is not a verdict, and a failed cancellation is reported.
 func TestAFailingEngineAllowsNothing(t *testing.T) {
 	t.Run("D9/a hook whose daemon fails", func(t *testing.T) {
-		desk := wiretest.NewDesk(t)
-		desk.Fail(permissions.Broken("make room"))
+		env := wiretest.NewEnv(t)
+		env.Fail(permissions.Broken("make room"))
 		d, _ := hooks.Find("codex")
 		c, err := d.Read([]byte(bash))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := hooks.Decide(t.Context(), desk, uid, c, time.Minute); v.Allowed || v.Reason == "" {
+		if v := hooks.Decide(t.Context(), env, uid, c, time.Minute); v.Allowed || v.Reason == "" {
 			t.Errorf("%+v", v)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "may stand") {
+		if v := hooks.Decide(ctx, env, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "may stand") {
 			t.Errorf("%+v", v)
 		}
-		desk.Fail(nil)
-		if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "was cancelled") {
+		env.Fail(nil)
+		if v := hooks.Decide(ctx, env, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "was cancelled") {
 			t.Errorf("%+v", v)
 		}
 	})
@@ -346,27 +346,27 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 		`{"question":"Which colour?","header":"c","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]},` +
 		`{"question":"Which name?","header":"n","options":[{"label":"A","description":""},{"label":"B","description":""}]}]}}`
 	for _, end := range []string{"answered", "denied"} {
-		desk := wiretest.NewDesk(t)
-		address, _ := serve(t, desk)
+		env := wiretest.NewEnv(t)
+		address, _ := serve(t, env)
 		done := post(t.Context(), address+"/hook/claude-code", asks)
-		id := pending(t, desk)
-		s, err := desk.Find(t.Context(), uid, id)
+		id := pending(t, env)
+		s, err := env.Find(t.Context(), uid, id)
 		if r := s.Request; err != nil || r.Kind != permissions.KindClarification || r.Hook != "claude-code" ||
 			r.Message != "Which colour?\n- Red: r\n- Blue: b" {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		decide(t, desk, id, permissions.Choose(2), "")
-		wiretest.Eventually(t, "the second is asked", func() bool { ids := desk.PendingIDs(); return len(ids) == 1 && ids[0] != id })
-		second := desk.PendingIDs()[0]
+		decide(t, env, id, permissions.Choose(2), "")
+		wiretest.Eventually(t, "the second is asked", func() bool { ids := env.PendingIDs(); return len(ids) == 1 && ids[0] != id })
+		second := env.PendingIDs()[0]
 		want := `"permissionDecision":"allow","permissionDecisionReason":"Answered.","updatedInput":{"answers":{"Which colour?":"Blue",` +
 			`"Which name?":"my own"},"questions":[`
 		if end == "denied" {
 			want = `"permissionDecision":"deny"`
-			if _, err := desk.Withdraw(t.Context(), uid, second); err != nil {
+			if _, err := env.Withdraw(t.Context(), uid, second); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			decide(t, desk, second, permissions.Other, "my own")
+			decide(t, env, second, permissions.Other, "my own")
 		}
 		if got := <-done; got.err != nil || got.status != http.StatusOK || !strings.Contains(got.text, want) {
 			t.Errorf("%s: %+v", end, got)
@@ -377,11 +377,11 @@ func TestQuestionsAreAskedOneByOne(t *testing.T) {
 // Requests that need no answer any more are withdrawn on their caller's word, without a decision; those of another session,
 // agent or call stay.
 func TestRequestsThatNeedNoAnswerAreWithdrawn(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	address, _ := serve(t, desk)
+	env := wiretest.NewEnv(t)
+	address, _ := serve(t, env)
 	other := strings.Replace(bash, "ls", "ls -l", 1)
 	first, second := post(t.Context(), address+"/hook/claude-code", bash), post(t.Context(), address+"/hook/claude-code", other)
-	wiretest.Eventually(t, "two are pending", func() bool { return len(desk.PendingIDs()) == 2 })
+	wiretest.Eventually(t, "two are pending", func() bool { return len(env.PendingIDs()) == 2 })
 	tell := func(event, text string) {
 		t.Helper()
 		said := <-post(t.Context(), address+"/hook/claude-code", strings.Replace(text, "PreToolUse", event, 1))
@@ -393,7 +393,7 @@ func TestRequestsThatNeedNoAnswerAreWithdrawn(t *testing.T) {
 	tell("PostToolUse", strings.Replace(bash, `"ls"`, `"pwd"`, 1))
 	tell("SessionEnd", strings.Replace(bash, "3f9c", "another", 1))
 	tell("PostToolUse", `{"hook_event_name":"PostToolUse"}`)
-	if n := len(desk.PendingIDs()); n != 2 {
+	if n := len(env.PendingIDs()); n != 2 {
 		t.Fatalf("%d are pending", n)
 	}
 	tell("PostToolUseFailure", strings.Replace(bash, `"tool_name"`, `"error":"x","duration_ms":1,"tool_name"`, 1))

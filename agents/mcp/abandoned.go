@@ -122,7 +122,7 @@ func (s *Server) leave(about question, l abandonedCall, cancelled func() bool) {
 func (s *Server) scheduleCancel(l abandonedCall) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()
-	if _, err := s.o.Desk.WithdrawLater(ctx, l.caller, l.id, s.o.WithdrawAfter); err != nil {
+	if _, err := s.o.Requests.WithdrawLater(ctx, l.caller, l.id, s.o.WithdrawAfter); err != nil {
 		s.o.Log.Warn("cancel abandoned request", "request", l.id, "err", err)
 	}
 }

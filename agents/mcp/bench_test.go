@@ -64,18 +64,18 @@ func median(all []time.Duration) time.Duration {
 
 // decider decides pending requests over HTTP at once, with as many workers as there are clients.
 type decider struct {
-	*stage
+	*env
 	bare   *store.Store
 	socket *http.Client
 }
 
-// lateDoor is the admin server of an engine that is made after it.
-type lateDoor struct {
+// lateChannel is the admin server of an engine that is made after it.
+type lateChannel struct {
 	*admin.Connector
 	in struct{ *engine.Engine }
 }
 
-func (d *lateDoor) Bind(in connectors.Services) { d.in.Engine, _ = in.(*engine.Engine) }
+func (d *lateChannel) Bind(in connectors.Services) { d.in.Engine, _ = in.(*engine.Engine) }
 
 func newDecider(b *testing.B, atOnce int) *decider {
 	b.Helper()
@@ -88,15 +88,15 @@ func newDecider(b *testing.B, atOnce int) *decider {
 	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	door := &lateDoor{}
-	door.Connector = admin.New(admin.Options{
+	channel := &lateChannel{}
+	channel.Connector = admin.New(admin.Options{
 		Socket: socket, Key: admin.Key(key), AdminReachable: true, Log: wiretest.Quiet,
 		Zone: func(string) *time.Location { return time.UTC },
-	}, &door.in)
-	if err := door.Listen(); err != nil {
+	}, &channel.in)
+	if err := channel.Listen(); err != nil {
 		b.Fatal(err)
 	}
-	d := &decider{stage: playAt(b, nil, door), socket: wiretest.HTTP(b, socket)}
+	d := &decider{env: newEnvOn(b, nil, channel), socket: wiretest.HTTP(b, socket)}
 	var err error
 	d.bare, err = store.Open(b.Context(), store.Options{
 		Path: filepath.Join(b.TempDir(), "bare.db"), Now: time.Now, Log: wiretest.Quiet,

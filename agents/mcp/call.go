@@ -61,7 +61,7 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 	ctx, done := s.attend(ctx, v, r, "")
 	defer done()
 	caller := s.o.CallerOf(ctx)
-	standing, err := s.o.Desk.Await(ctx, caller, in.ID)
+	standing, err := s.o.Requests.Await(ctx, caller, in.ID)
 	if err != nil {
 		return refused(err)
 	}
@@ -87,7 +87,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	d := s.dialog(r, v, caller, about, q)
 	began, note := time.Now(), ""
 	if q.Patience > 0 && d.back == "" { // the first progress message says how long people have
-		if begun, err := s.o.Desk.Begin(ctx, caller, q); err == nil { // on failure, Ask retries or reports the error
+		if begun, err := s.o.Requests.Begin(ctx, caller, q); err == nil { // on failure, Ask retries or reports the error
 			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.Patience)
 		}
 	}

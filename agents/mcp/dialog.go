@@ -66,25 +66,25 @@ func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permission
 // ask implements [agents.Asker] with the dialog beside it. If the result of the call must ask the client, it returns the pending
 // request.
 func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Request, error) {
-	desk := d.server.o.Desk
+	requests := d.server.o.Requests
 	if d.shows == never {
-		return desk.Ask(ctx, d.caller, q)
+		return requests.Ask(ctx, d.caller, q)
 	}
 	if d.back != "" {
 		return d.comeBack(ctx, q)
 	}
-	s, err := desk.Begin(ctx, d.caller, q)
+	s, err := requests.Begin(ctx, d.caller, q)
 	q.ID = cmp.Or(s.Request.ID, q.ID)
 	switch {
 	case err != nil: // Ask retries, or reports the error
-		return desk.Ask(ctx, d.caller, q)
+		return requests.Ask(ctx, d.caller, q)
 	case s.Request.State != permissions.Pending:
 		return s.Request, nil
 	}
 	form, whole := formOf(s.Request, d.request.ProtocolVersion())
 	switch {
 	case !s.Editor || !whole:
-		return desk.Ask(ctx, d.caller, q)
+		return requests.Ask(ctx, d.caller, q)
 	case d.shows == byResult:
 		d.form = form
 		return s.Request, nil
@@ -94,7 +94,7 @@ func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Re
 	works.Go(func() { d.show(showing, s.Request, form) })
 	defer works.Wait()
 	defer withdraw()
-	return desk.Ask(ctx, d.caller, q)
+	return requests.Ask(ctx, d.caller, q)
 }
 
 // show sends the dialog to the client, and withdraws it when ctx ends.
@@ -124,7 +124,7 @@ func (w withdrawal) Err() error {
 // comeBack handles the call after a dialog. An answer in time counts, and is never applied to another question. Without an
 // answer the call waits for the other people; no second dialog is shown.
 func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissions.Request, error) {
-	s, err := d.server.o.Desk.Find(ctx, d.caller, d.back)
+	s, err := d.server.o.Requests.Find(ctx, d.caller, d.back)
 	if err != nil {
 		return permissions.Request{ID: d.back}, err
 	}
@@ -136,7 +136,7 @@ func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissio
 	}
 	q.ID = d.back
 	d.server.hold(d.caller, d.back, false) // this call takes over the place
-	return d.server.o.Desk.Ask(ctx, d.caller, q)
+	return d.server.o.Requests.Ask(ctx, d.caller, q)
 }
 
 // hold marks the request of a client that shows a dialog as waited for, or ends that. On failure, people are only told that
@@ -144,7 +144,7 @@ func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissio
 func (s *Server) hold(caller permissions.Caller, id permissions.ID, held bool) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()
-	if err := s.o.Desk.Hold(ctx, caller, id, held); err != nil {
+	if err := s.o.Requests.Hold(ctx, caller, id, held); err != nil {
 		s.o.Log.Debug("hold request for client dialog", "request", id, "err", err)
 	}
 }
@@ -157,7 +157,7 @@ func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.Elic
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	_, err := d.server.o.Desk.Reply(ctx, d.caller, r.ID, a, r.Digest)
+	_, err := d.server.o.Requests.Reply(ctx, d.caller, r.ID, a, r.Digest)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.note = "In the editor: " + refusal.Text
 	} else if err != nil {

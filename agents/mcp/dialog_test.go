@@ -58,10 +58,10 @@ func accept(option string) *sdk.ElicitResult {
 	return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": option}}
 }
 
-// playDialogs returns a stage where editors may answer.
-func playDialogs(t testing.TB) *stage {
+// newDialogEnv returns an env in which editors may answer.
+func newDialogEnv(t testing.TB) *env {
 	t.Helper()
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	on := settings()
 	on.Editor = true
 	s.Configure(on)
@@ -76,16 +76,16 @@ const (
 	both      = "stdio, " + modern
 )
 
-func (s *stage) editors(e *editor) map[string]*sdk.ClientSession {
+func (s *env) editors(e *editor) map[string]*sdk.ClientSession {
 	s.t.Helper()
 	return map[string]*sdk.ClientSession{
-		byCalling: s.overWith(legacy, nil, e.options()), older: s.overWith("2025-06-18", nil, e.options()),
-		byResult: s.clientWith(modern, e.options()), both: s.overWith(modern, nil, e.options()),
+		byCalling: s.stdioWith(legacy, nil, e.options()), older: s.stdioWith("2025-06-18", nil, e.options()),
+		byResult: s.clientWith(modern, e.options()), both: s.stdioWith(modern, nil, e.options()),
 	}
 }
 
 // row returns a stored request.
-func (s *stage) row(id permissions.ID) permissions.Request {
+func (s *env) row(id permissions.ID) permissions.Request {
 	s.t.Helper()
 	r, err := s.rows.Read(s.t.Context(), id)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *stage) row(id permissions.ID) permissions.Request {
 
 // A request that grants nothing is also shown in the editor; an answer there is anonymous and not a vote.
 func TestTheEditorAnswers(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	for name, c := range s.editors(e) {
 		for _, try := range []struct {
@@ -119,7 +119,7 @@ func TestTheEditorAnswers(t *testing.T) {
 			}
 			r := s.pending(1)[0]
 			s.waits(r.ID, 1)
-			s.carded(r.ID)
+			s.shown(r.ID)
 			e.says <- accept(try.choose)
 			got := s.get(waits)
 			if textOf(t, got) != try.text || got.IsError || beside(t, got)["decided_by"] != nil || beside(t, got)["answer"] != try.choose {
@@ -143,7 +143,7 @@ func TestTheEditorAnswers(t *testing.T) {
 
 // Options have labels if the client's revision supports them.
 func TestOptionsHaveTheirWords(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	for name, want := range map[string]string{
 		older: `{"enum":["option_1","option_2"],"enumNames":["blog","\\u{202E}mail"],"title":"Answer","type":"string"}`,
@@ -171,7 +171,7 @@ func TestOptionsHaveTheirWords(t *testing.T) {
 
 // The first answer wins. A dialog that called the client is withdrawn; one that a result asked for learns it at its next call.
 func TestAPersonAnswersFirst(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	for name, c := range s.editors(e) {
 		waits := call(t.Context(), c, "ask_user", choose)
@@ -200,7 +200,7 @@ func TestAPersonAnswersFirst(t *testing.T) {
 
 // An answer after the deadline is reported as late, and never applied to another question.
 func TestTheEditorAnswersLate(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	for name, c := range s.editors(e) {
 		for _, try := range []struct {
@@ -218,7 +218,7 @@ func TestTheEditorAnswersLate(t *testing.T) {
 			waits := call(t.Context(), c, try.tool, try.with)
 			wait(t, "a dialog", e.shown)
 			r := s.pending(1)[0]
-			s.carded(r.ID)
+			s.shown(r.ID)
 			before := s.asked()
 			s.pass(r.Deadline.Sub(r.CreatedAt))
 			s.settled(r.ID, try.state)
@@ -242,7 +242,7 @@ func TestTheEditorAnswersLate(t *testing.T) {
 
 // Declining, closing or breaking the dialog answers nothing: people can still answer, and the dialog is not shown again.
 func TestTheEditorDoesNotAnswer(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	for name, c := range s.editors(e) {
 		for _, said := range []*sdk.ElicitResult{
@@ -270,7 +270,7 @@ func TestTheEditorDoesNotAnswer(t *testing.T) {
 
 // A request that grants something is never shown there.
 func TestNoDialogPermitsAnything(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	for name, c := range s.editors(e) {
 		for tool, with := range map[string]arguments{"request_permission": network, "pause": confirm, "approve_tool": shell} {
@@ -288,7 +288,7 @@ func TestNoDialogPermitsAnything(t *testing.T) {
 
 // Nor is any dialog shown if the configuration forbids it, the client has none or cannot be called, or the text does not fit.
 func TestWhereThereIsNoDialog(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	quiet := e.options()
 	quiet.Capabilities = &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
@@ -302,7 +302,7 @@ func TestWhereThereIsNoDialog(t *testing.T) {
 			t.Errorf("%s: %q, and %d dialogs", name, textOf(t, got), len(e.shown))
 		}
 	}
-	ask("pages only", s.overWith(legacy, nil, quiet), choose)
+	ask("pages only", s.stdioWith(legacy, nil, quiet), choose)
 	ask("pages only, asked by results", s.clientWith(modern, quiet), choose)
 	ask("a client that cannot be called", s.clientWith(legacy, e.options()), choose)
 	ask("a client without dialogs", s.client(modern), choose)
@@ -318,7 +318,7 @@ func TestWhereThereIsNoDialog(t *testing.T) {
 // Anonymous callers could answer for one another.
 func TestWhoIsAnonymousHasNoDialog(t *testing.T) {
 	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
-	s := play(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
+	s := newEnv(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
 	on := settings()
 	on.Editor = true
 	s.Configure(on)

@@ -22,14 +22,14 @@ type wireTap struct {
 	said chan map[string]any // the server's messages, without progress
 }
 
-func (s *stage) tap(t *testing.T) *wireTap {
+func (s *env) tap(t *testing.T) *wireTap {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
 		served <- mcp.New(mcp.Options{
-			Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
+			Requests: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
 		}).Serve(context.Background(), in, out)
 	}()
 	tap := &wireTap{t: t, to: toServer, said: make(chan map[string]any, 99)}
@@ -81,7 +81,7 @@ const whereTo = `{"question":"where?","options":["blog","mail"]}`
 
 // A stdio client's responses that were not asked for, are repeated or invalid settle nothing.
 func TestAHostileEditor(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	w := s.tap(t)
 	stands := func(r permissions.Request) {
 		t.Helper()
@@ -135,7 +135,7 @@ func TestAHostileEditor(t *testing.T) {
 
 // A dialog that lost is withdrawn by a notification, and a later response is ignored.
 func TestADialogIsWithdrawn(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	w := s.tap(t)
 	w.call(2, "ask_user", whereTo)
 	dialog := wait(t, "a dialog", w.said)
@@ -164,7 +164,7 @@ func TestADialogIsWithdrawn(t *testing.T) {
 }
 
 // bring is a call of the latest revision with the result of a dialog.
-func (s *stage) bring(tool, with, state, said string) string {
+func (s *env) bring(tool, with, state, said string) string {
 	s.t.Helper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + with + `,` +
 		`"inputResponses":{"answer":` + said + `},"requestState":"` + state + `",` +
@@ -207,7 +207,7 @@ func stateOf(t *testing.T, text string) string {
 // Over HTTP, a dialog's result counts once, for that dialog only.
 func TestAHostileEditorOverHTTP(t *testing.T) {
 	const mail, blog = `{"action":"accept","content":{"answer":"option_2"}}`, `{"action":"accept","content":{"answer":"option_1"}}`
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	first := stateOf(t, s.bring("ask_user", whereTo, "", mail)) // not asked yet: it is asked now
 	r := s.pending(1)[0]
 	other := stateOf(t, s.bring("ask_user", `{"question":"which?","options":["a","b"]}`, first, mail)) // for another question
@@ -249,7 +249,7 @@ func TestAHostileEditorOverHTTP(t *testing.T) {
 
 // An ambiguous message asks nobody, over HTTP and stdio.
 func TestAnAmbiguousEnvelopeAsksNobody(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	w := s.tap(t)
 	call := `"params":{"name":"request_permission","arguments":{"permission":"@network","reason":"x"}}`
 	for name, body := range map[string]string{

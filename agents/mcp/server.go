@@ -58,8 +58,8 @@ type Requests interface {
 
 // Options configure a [Server].
 type Options struct {
-	Desk Requests
-	// CallerOf returns the authenticated caller of a call; nil if Desk identifies the caller itself.
+	Requests Requests
+	// CallerOf returns the authenticated caller of a call; nil if Requests identifies the caller itself.
 	CallerOf func(context.Context) permissions.Caller
 	// Version is the daemon's version, as reported to clients.
 	Version string

@@ -33,9 +33,9 @@ var (
 
 // Every tool and every outcome by a person, in both eras and on stdio, word for word.
 func TestOutcomes(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	for name, session := range map[string]*sdk.ClientSession{
-		legacy: s.client(legacy), modern: s.client(modern), "stdio": s.over(nil),
+		legacy: s.client(legacy), modern: s.client(modern), "stdio": s.stdio(nil),
 	} {
 		at := strings.ReplaceAll(name, " ", "-") // distinct, since three denials end the asking
 		t.Run(name, func(t *testing.T) {
@@ -85,14 +85,14 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestWhoAsksAndFromWhere(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	for i, try := range []struct {
 		session         *sdk.ClientSession
 		own             arguments
 		agent, cwd, key string
 		claimed         bool
 	}{
-		{s.over(nil), arguments{"key": "k1"}, "tester", "/srv/ci", "k1", true},
+		{s.stdio(nil), arguments{"key": "k1"}, "tester", "/srv/ci", "k1", true},
 		{s.client(modern), arguments{"agentId": "child"}, "child", "", "", true},
 		{s.client(legacy), arguments{}, "bot", "", "", false},
 	} {
@@ -110,7 +110,7 @@ func TestWhoAsksAndFromWhere(t *testing.T) {
 }
 
 func TestTimeIsOver(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	c := s.client(legacy)
 	for _, try := range []struct {
 		tool  string
@@ -136,7 +136,7 @@ func TestTimeIsOver(t *testing.T) {
 
 // approve_tool always answers with a verdict in the format of Claude Code.
 func TestApproveTool(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	c := s.client(modern)
 	for _, try := range []struct {
 		answer  permissions.Answer
@@ -175,7 +175,7 @@ func TestApproveTool(t *testing.T) {
 }
 
 func TestMalformedInputAsksNobody(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	c := s.client(legacy)
 	for _, try := range []struct{ tool, with, want string }{
 		{"request_permission", `{}`, `"reason" is missing`},
@@ -216,7 +216,7 @@ func TestMalformedInputAsksNobody(t *testing.T) {
 }
 
 func TestARefusalIsAnErrorResult(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	c := s.client(legacy)
 	waits := call(t.Context(), c, "request_permission", arguments{"permission": "@network", "reason": "x", "key": "k"})
 	r := s.pending(1)[0]
@@ -240,7 +240,7 @@ func TestARefusalIsAnErrorResult(t *testing.T) {
 }
 
 func TestAwaitRequest(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	c := s.client(modern)
 	first := call(t.Context(), c, "request_permission", network)
 	r := s.pending(1)[0]
@@ -263,7 +263,7 @@ func TestAnApprovalThatWasTakenBackIsToldAsNone(t *testing.T) {
 		} {
 			t.Run("D5/"+era+" "+tool, func(t *testing.T) {
 				t.Parallel()
-				s := play(t, nil)
+				s := newEnv(t, nil)
 				c := s.impatient(era)
 				if r := <-c.call(t.Context(), "request_permission", network, nil); !errors.Is(r.err, errImpatient) {
 					t.Fatalf("it did not give up: %v", r.err)
@@ -287,8 +287,8 @@ func TestAnApprovalThatWasTakenBackIsToldAsNone(t *testing.T) {
 }
 
 func TestAHundredCallsAtOnce(t *testing.T) {
-	s := play(t, nil)
-	for name, c := range map[string]*sdk.ClientSession{"http": s.client(modern), "stdio": s.over(nil)} {
+	s := newEnv(t, nil)
+	for name, c := range map[string]*sdk.ClientSession{"http": s.client(modern), "stdio": s.stdio(nil)} {
 		t.Run(name, func(t *testing.T) {
 			var all []<-chan result
 			for i := range 100 {
@@ -321,7 +321,7 @@ func TestAHundredCallsAtOnce(t *testing.T) {
 
 // A tool's two schemas and its parser agree.
 func TestToolsAreDescribed(t *testing.T) {
-	s := play(t, nil)
+	s := newEnv(t, nil)
 	for _, era := range []string{legacy, modern} {
 		list, err := s.client(era).ListTools(t.Context(), nil)
 		if err != nil {
@@ -355,9 +355,9 @@ func TestAQuestionIsAskedByANameThatTheClientDoesNotHide(t *testing.T) {
 		"gemini-cli-mcp-client": {"ask_person", "ask_user"}, "gemini-cli-mcp-client-daycared": {"ask_person", "ask_user"},
 		"claude-code": {"ask_user", "ask_person"},
 	} {
-		s := play(t, nil)
+		s := newEnv(t, nil)
 		s.name = name
-		c := s.over(nil)
+		c := s.stdio(nil)
 		list, err := c.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -383,8 +383,8 @@ func TestAQuestionIsAskedByANameThatTheClientDoesNotHide(t *testing.T) {
 }
 
 func TestOtherSitesAndOddCallsAreRefused(t *testing.T) {
-	s := play(t, nil)
-	behind := play(t, func(o *mcp.Options) { o.BehindProxy = true })
+	s := newEnv(t, nil)
+	behind := newEnv(t, func(o *mcp.Options) { o.BehindProxy = true })
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	for _, try := range []struct {
 		name, method, url, host, header, value, body string
@@ -431,9 +431,9 @@ func TestOtherSitesAndOddCallsAreRefused(t *testing.T) {
 // With a broken store nothing is granted, and the model is told why.
 func TestABrokenEngineGrantsNothing(t *testing.T) {
 	t.Run("D9/MCP with a daemon that fails", func(t *testing.T) {
-		desk := wiretest.NewDesk(t)
-		s := play(t, func(o *mcp.Options) { o.Desk = desk })
-		desk.Fail(context.DeadlineExceeded)
+		env := wiretest.NewEnv(t)
+		s := newEnv(t, func(o *mcp.Options) { o.Requests = env })
+		env.Fail(context.DeadlineExceeded)
 		got := s.get(call(t.Context(), s.client(legacy), "request_permission", network))
 		if !got.IsError || got.StructuredContent != nil {
 			t.Errorf("%q", textOf(t, got))

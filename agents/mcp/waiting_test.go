@@ -27,20 +27,20 @@ const impatience = 300 * time.Millisecond
 // impatient calls like clients that give up after a period without progress.
 type impatient struct {
 	*sdk.ClientSession
-	mu    sync.Mutex
-	timer *time.Timer
-	signs []float64
-	first string // the first progress message
+	mu       sync.Mutex
+	timer    *time.Timer
+	progress []float64
+	first    string // the first progress message
 }
 
-func (s *stage) impatient(era string) *impatient {
+func (s *env) impatient(era string) *impatient {
 	s.t.Helper()
 	i := &impatient{}
 	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.signs = append(i.signs, r.Params.Progress)
+			i.progress = append(i.progress, r.Params.Progress)
 			i.first = cmp.Or(i.first, r.Params.Message)
 			i.timer.Reset(impatience)
 		},
@@ -83,7 +83,7 @@ func (i *impatient) call(ctx context.Context, name string, with any, token any) 
 // Progress holds a call for twenty client timeouts.
 func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
+	s := newEnv(t, func(o *mcp.Options) { o.Every = impatience / 10 })
 	for _, era := range []string{legacy, modern} {
 		t.Run("D7/"+era, func(t *testing.T) {
 			t.Parallel()
@@ -104,13 +104,13 @@ func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			for i, n := range c.signs {
+			for i, n := range c.progress {
 				if n != float64(i+1) {
-					t.Fatalf("progress %v", c.signs)
+					t.Fatalf("progress %v", c.progress)
 				}
 			}
-			if len(c.signs) < 20 {
-				t.Errorf("only %d signs of life", len(c.signs))
+			if len(c.progress) < 20 {
+				t.Errorf("only %d progress messages", len(c.progress))
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func TestAShortenedTimeoutIsTold(t *testing.T) {
 			{10, "Waiting for an answer.", "Permission granted for workspace write access."},
 		} {
 			t.Run(fmt.Sprint(era, " ", c.minutes), func(t *testing.T) {
-				s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
+				s := newEnv(t, func(o *mcp.Options) { o.Every = impatience / 10 })
 				i := s.impatient(era)
 				waits := i.call(t.Context(), "request_permission", arguments{
 					"permission": "@workspace", "reason": "x", "timeout_minutes": c.minutes,
@@ -144,7 +144,7 @@ func TestAShortenedTimeoutIsTold(t *testing.T) {
 				i.mu.Lock()
 				defer i.mu.Unlock()
 				if i.first != c.first {
-					t.Errorf("the first sign says %q", i.first)
+					t.Errorf("the first progress message says %q", i.first)
 				}
 			})
 		}
@@ -168,7 +168,7 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 		} {
 			t.Run("D3/"+era+" "+try.name, func(t *testing.T) {
 				t.Parallel()
-				s := play(t, nil)
+				s := newEnv(t, nil)
 				c := s.impatient(era)
 				if r := <-c.call(t.Context(), try.tool, try.with, nil); !errors.Is(r.err, errImpatient) {
 					t.Fatalf("it did not give up: %v", r.err)
@@ -201,8 +201,8 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 
 // A retry joins a request that is still pending.
 func TestWhoAsksAgainJoins(t *testing.T) {
-	s := play(t, nil)
-	stdio := s.over(nil)
+	s := newEnv(t, nil)
+	stdio := s.stdio(nil)
 	for name, c := range map[string]*sdk.ClientSession{legacy: s.client(legacy), modern: s.client(modern), "stdio": stdio} {
 		t.Run("D7/"+name, func(t *testing.T) {
 			before := s.asked()
@@ -227,7 +227,7 @@ func TestWhoAsksAgainJoins(t *testing.T) {
 // Anonymous callers cannot be told apart: none gets an answer that another abandoned.
 func TestWhoIsAnonymousFindsNothingAgain(t *testing.T) {
 	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
-	s := play(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
+	s := newEnv(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
 	c := s.client(legacy)
 	ctx, drop := context.WithCancel(t.Context())
 	first := call(ctx, c, "pause", confirm)
@@ -247,7 +247,7 @@ func TestWhoIsAnonymousFindsNothingAgain(t *testing.T) {
 // An expired request does not answer a later question.
 func TestWhatExpiredIsAskedAnew(t *testing.T) {
 	t.Run("D3/what expired", func(t *testing.T) {
-		s := play(t, nil)
+		s := newEnv(t, nil)
 		c := s.client(legacy)
 		ctx, drop := context.WithCancel(t.Context())
 		first := call(ctx, c, "pause", confirm)
@@ -268,7 +268,7 @@ func TestWhatExpiredIsAskedAnew(t *testing.T) {
 }
 
 // cancelled waits until a request is.
-func (s *stage) settled(id permissions.ID, want permissions.State) {
+func (s *env) settled(id permissions.ID, want permissions.State) {
 	s.t.Helper()
 	wiretest.Eventually(s.t, "the request is "+string(want), func() bool {
 		r, err := s.rows.Read(s.t.Context(), id)
@@ -279,9 +279,9 @@ func (s *stage) settled(id permissions.ID, want permissions.State) {
 // A call ended by `cancelled` withdraws its request if the client does not return in time.
 func TestCancelledAndNobodyComesBack(t *testing.T) {
 	const soon = 200 * time.Millisecond
-	s := play(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
+	s := newEnv(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
 	for name, c := range map[string]*sdk.ClientSession{
-		"stdio": s.over(func(o *mcp.Options) { o.WithdrawAfter = soon }), legacy: s.client(legacy),
+		"stdio": s.stdio(func(o *mcp.Options) { o.WithdrawAfter = soon }), legacy: s.client(legacy),
 	} {
 		t.Log(name)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -302,9 +302,9 @@ func TestCancelledAndNobodyComesBack(t *testing.T) {
 
 func TestCancelledAndAskedAgain(t *testing.T) {
 	const soon = 200 * time.Millisecond
-	s := play(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
+	s := newEnv(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
 	for name, c := range map[string]*sdk.ClientSession{
-		"stdio": s.over(func(o *mcp.Options) { o.WithdrawAfter = soon }), legacy: s.client(legacy),
+		"stdio": s.stdio(func(o *mcp.Options) { o.WithdrawAfter = soon }), legacy: s.client(legacy),
 	} {
 		t.Run("D7/"+"cancelled over "+name, func(t *testing.T) {
 			before := s.asked()
@@ -332,7 +332,7 @@ func TestCancelledAndAskedAgain(t *testing.T) {
 // A lost connection or the end of standard input never cancels a request.
 func TestALostConnectionCancelsNothing(t *testing.T) {
 	const soon = 50 * time.Millisecond
-	s := play(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
+	s := newEnv(t, func(o *mcp.Options) { o.WithdrawAfter = soon })
 	for _, era := range []string{legacy, modern} {
 		drop, status := s.post(era, 7, `{"message":"`+era+`","mode":"confirm"}`)
 		if status != http.StatusOK {
@@ -353,7 +353,7 @@ func TestALostConnectionCancelsNothing(t *testing.T) {
 	served := make(chan error, 1)
 	go func() {
 		served <- mcp.New(mcp.Options{
-			Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, WithdrawAfter: soon, Log: wiretest.Quiet,
+			Requests: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, WithdrawAfter: soon, Log: wiretest.Quiet,
 		}).Serve(context.Background(), in, out)
 	}()
 	go func() { _, _ = io.Copy(io.Discard, fromServer) }()
@@ -375,14 +375,15 @@ func TestALostConnectionCancelsNothing(t *testing.T) {
 // TestAStopEndsTheCallsThatWait, whatever they wait for, while the client still listens. Their requests stay pending.
 func TestAStopEndsTheCallsThatWait(t *testing.T) {
 	t.Run("D7/over stdio", func(t *testing.T) {
-		s := play(t, nil)
+		s := newEnv(t, nil)
 		in, toServer := io.Pipe()
 		fromServer, out := io.Pipe()
 		served := make(chan error, 1)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() {
 			served <- mcp.New(mcp.Options{
-				Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, WithdrawAfter: time.Millisecond, Log: wiretest.Quiet,
+				Requests: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot },
+				WithdrawAfter: time.Millisecond, Log: wiretest.Quiet,
 			}).Serve(ctx, in, out)
 		}()
 		go func() { _, _ = io.Copy(io.Discard, fromServer) }()
@@ -410,7 +411,7 @@ func TestAStopEndsTheCallsThatWait(t *testing.T) {
 }
 
 // post makes a call on a new connection and does not read the answer; drop closes the connection.
-func (s *stage) post(era string, id int, with string) (drop func(), status int) {
+func (s *env) post(era string, id int, with string) (drop func(), status int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	meta := `{"progressToken":"p"}`
@@ -443,7 +444,7 @@ func (s *stage) post(era string, id int, with string) (drop func(), status int) 
 // When the daemon stops, waiting calls are told that the request is pending, and how to continue.
 func TestAStopTellsWhoWaits(t *testing.T) {
 	for _, era := range []string{legacy, modern} {
-		s := play(t, nil)
+		s := newEnv(t, nil)
 		c := s.client(era)
 		waits := call(t.Context(), c, "pause", confirm)
 		r := s.pending(1)[0]
@@ -466,8 +467,8 @@ func TestAStopTellsWhoWaits(t *testing.T) {
 // fetched or while it was written.
 func TestAnAnswerThatNobodyReadIsKept(t *testing.T) {
 	t.Run("fetched", func(t *testing.T) {
-		late := &lateDesk{}
-		s := play(t, func(o *mcp.Options) { late.Requests, o.Desk = o.Desk, late })
+		late := &lateEnv{}
+		s := newEnv(t, func(o *mcp.Options) { late.Requests, o.Requests = o.Requests, late })
 		late.slow.Store(true)
 		drop, _ := s.post(legacy, 1, `{"message":"send it?","mode":"confirm"}`)
 		r := s.pending(1)[0]
@@ -485,7 +486,7 @@ func TestAnAnswerThatNobodyReadIsKept(t *testing.T) {
 		}
 	})
 	t.Run("written", func(t *testing.T) {
-		s := play(t, nil)
+		s := newEnv(t, nil)
 		request := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pause","arguments":{"message":"send it?","mode":"confirm"}}}`))
 		request.Header.Set("Content-Type", "application/json")
@@ -509,14 +510,14 @@ type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// lateDesk, while slow, returns an answer only after its call has ended.
-type lateDesk struct {
+// lateEnv, while slow, returns an answer only after its call has ended.
+type lateEnv struct {
 	mcp.Requests
 	slow  atomic.Bool
 	under atomic.Int64
 }
 
-func (d *lateDesk) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (d *lateEnv) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	d.under.Add(1)
 	defer d.under.Add(-1)
 	slow := d.slow.Load()
@@ -528,7 +529,7 @@ func (d *lateDesk) Ask(ctx context.Context, c permissions.Caller, q permissions.
 }
 
 // atLeast waits until n requests are pending.
-func (s *stage) atLeast(n int) []permissions.Request {
+func (s *env) atLeast(n int) []permissions.Request {
 	s.t.Helper()
 	var rows []permissions.Request
 	wiretest.Eventually(s.t, "some are pending", func() bool {

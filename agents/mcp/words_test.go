@@ -16,9 +16,9 @@ import (
 
 // TestNoToolSpeaksOfGo sends every tool every kind of wrong input, and checks the error texts.
 func TestNoToolSpeaksOfGo(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	desk.Fail(permissions.NoRoute("bot")) // so that valid input fails as well
-	s := play(t, func(o *mcp.Options) { o.Desk = desk })
+	env := wiretest.NewEnv(t)
+	env.Fail(permissions.NoRoute("bot")) // so that valid input fails as well
+	s := newEnv(t, func(o *mcp.Options) { o.Requests = env })
 	c := s.client(legacy)
 	list, err := c.ListTools(t.Context(), nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestNoToolSpeaksOfGo(t *testing.T) {
 		}
 	}
 	for _, failure := range []error{context.DeadlineExceeded, context.Canceled} {
-		desk.Fail(failure)
+		env.Fail(failure)
 		speaks("request_permission", network)
 		speaks("await_request", arguments{"id": "01J"})
 		speaks("approve_tool", shell)
@@ -63,10 +63,10 @@ func TestNoToolSpeaksOfGo(t *testing.T) {
 
 // TestAnEditorIsToldWhyItsDialogIsWithdrawn in words.
 func TestAnEditorIsToldWhyItsDialogIsWithdrawn(t *testing.T) {
-	s := playDialogs(t)
+	s := newDialogEnv(t)
 	e := newEditor(t)
 	reasons := make(chan string, 1)
-	c := s.overAs(legacy, nil, e.options(), func(next sdk.MethodHandler) sdk.MethodHandler {
+	c := s.stdioAs(legacy, nil, e.options(), func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			if p, is := r.GetParams().(*sdk.CancelledParams); is {
 				reasons <- p.Reason

@@ -38,7 +38,7 @@ func (c *CLI) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "audit",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			return c.audit(cmd.Context(), client, f)
 		}),
 	}
@@ -219,7 +219,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 				return usage("--head is SEQ:HASH, as audit verify prints it, and is empty")
 			}
 			if len(args) == 0 && key == "" {
-				return c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+				return c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 					heads, err := client.Verify(cmd.Context())
 					if errors.Is(err, wire.ErrUnreachable) {
 						c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")

@@ -321,7 +321,7 @@ func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection
 	h := c.runsHook(ctx, a, c.managed(a).verdict != "")
 	if h.why != "" {
 		told.Skips = wire.OrNull(h.why)
-		c.say("as long as this is so, %s does not ask: %s; %s", a.Name, h.why, h.mend)
+		c.say("as long as this is so, %s does not ask: %s; %s", a.Name, h.why, h.remedy)
 	}
 	if h.unasked != "" {
 		c.print("note      %s was not asked whether it runs the hook: %s.\n", a.Name, h.unasked)

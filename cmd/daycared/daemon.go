@@ -130,7 +130,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	}
 	d.engine = engine.New(options)
 	bind(d.engine.Approvals())
-	door, err := d.connect(c)
+	people, err := d.connect(c)
 	if err != nil {
 		return err
 	}
@@ -140,17 +140,17 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	}
 	d.agents = d.forAgents()
 	d.excused() // the server needs the socket
-	return errors.Join(door.Listen(), d.agents.Listen())
+	return errors.Join(people.Listen(), d.agents.Listen())
 }
 
 // connect makes the channels, which hand what people do to the engine, and connects them with it.
 func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
-	door := admin.New(admin.Options{
+	people := admin.New(admin.Options{
 		Socket: d.paths.AdminSocket, Group: d.cfg.API.AdminGroup, Key: admin.Key(d.key),
 		AdminReachable: d.cfg.API.AdminReachable, Zone: d.zones.of, Log: d.log,
 		Metrics: http.HandlerFunc(d.measure), Daemon: d.describe, Stop: d.end,
 	}, d.engine)
-	d.parts = []connectors.Connector{hookAdmin(door)}
+	d.parts = []connectors.Connector{hookAdmin(people)}
 	if d.cfg.Connectors.Terminal.Enabled {
 		d.console = c.console(d)
 		d.parts = append(d.parts, hookTerminal(d.console))
@@ -167,7 +167,7 @@ func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
 		d.parts = append(d.parts, hookWhatsApp(account))
 	}
 	d.engine.Connect(d.parts...)
-	return door, nil
+	return people, nil
 }
 
 // identify writes the lock's owner, if there was no disk space for that before, and reads the operator's key.
@@ -195,10 +195,10 @@ func storeOptions(paths config.Paths, log *slog.Logger) store.Options {
 // forAgents builds the server for agents.
 func (d *daemon) forAgents() *api.Server {
 	tools := mcp.New(mcp.Options{
-		Desk: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,
+		Requests: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,
 	})
 	return api.New(api.Options{
-		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
+		Requests: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
 		Metrics: d.gauges, Mounts: map[string]http.Handler{
 			"/mcp":                 tools.Handler(),
 			"GET /v1/events":       admin.Events(d.follow, func() <-chan struct{} { return d.engine.Changed() }),
@@ -245,10 +245,10 @@ func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind fun
 	if len(d.cfg.Agents) > 0 { // without agents, handling every event is wasted work
 		o.EventHandler = told
 	}
-	return func(desk agents.Approvals) {
-		d.own.Bind(desk)
+	return func(approvals agents.Approvals) {
+		d.own.Bind(approvals)
 		for _, a := range others {
-			a.Bind(desk)
+			a.Bind(approvals)
 		}
 	}, nil
 }
@@ -403,13 +403,13 @@ func (d *daemon) excuse(why error) (end func()) {
 	if err != nil {
 		return func() {} // it is logged
 	}
-	door := server.New("daycared, not ready", func(context.Context) error { return why }, d.log)
-	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { door.Reject(w, permissions.Broken(why.Error())) })
+	srv := server.New("daycared, not ready", func(context.Context) error { return why }, d.log)
+	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { srv.Reject(w, permissions.Broken(why.Error())) })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h := door.Handler(server.Listener{Guard: func(http.Handler) http.Handler { return turned }})
+		h := srv.Handler(server.Listener{Guard: func(http.Handler) http.Handler { return turned }})
 		_ = server.Serve(ctx, l, h, 0, d.log) // it is logged already
 	}()
 	return func() {

@@ -95,7 +95,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "cancel ID",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			r, err := client.Cancel(cmd.Context(), args[0])
 			if mayBeOwn(args[0], err) {
 				r, err = c.cancelAsked(cmd.Context(), permissions.ID(args[0]), err)

@@ -23,10 +23,10 @@ import (
 
 // finding is one result of doctor.
 type finding struct {
-	level string // ok, note, wrong
-	what  string
-	mend  string // how to fix it; empty if nothing is to be done
-	at    config.Problem
+	level  string // ok, note, wrong
+	what   string
+	remedy string // how to fix it; empty if nothing is to be done
+	at     config.Problem
 }
 
 func (c *CLI) doctorCommand() *cobra.Command {
@@ -67,8 +67,8 @@ func (c *CLI) doctorCommand() *cobra.Command {
 func (c *CLI) printFindings(findings []finding) {
 	for _, f := range findings {
 		c.print("%-5s  %s\n", f.level, f.what)
-		if f.mend != "" {
-			c.print("       → %s\n", f.mend)
+		if f.remedy != "" {
+			c.print("       → %s\n", f.remedy)
 		}
 	}
 }
@@ -82,20 +82,22 @@ func (f finding) MarshalJSON() ([]byte, error) {
 		Key    string `json:"key"`
 		Where  string `json:"where"`
 		Line   int    `json:"line"`
-	}{f.level, f.what, f.mend, f.at.Key, f.at.Where, f.at.Line})
+	}{f.level, f.what, f.remedy, f.at.Key, f.at.Where, f.at.Line})
 }
 
 // saw returns a finding without a configuration key.
-func saw(level, what, mend string) finding { return finding{level: level, what: what, mend: mend} }
+func newFinding(level, what, remedy string) finding {
+	return finding{level: level, what: what, remedy: remedy}
+}
 
 // examine checks everything that can prevent a question from being answered, innermost first, and adds the agents of this
 // account and of the configuration to the table.
 func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
-	findings := []finding{saw("ok", "daycared "+version+", SQLite "+store.LibraryVersion(), "")}
+	findings := []finding{newFinding("ok", "daycared "+version+", SQLite "+store.LibraryVersion(), "")}
 	cfg, paths, err := c.load()
 	if c.hidden(err) { // as for every client
 		daemon, _, _, _ := c.examineDaemon(ctx)
-		findings = append(findings, saw("note", "the configuration cannot be looked at from this account", ""))
+		findings = append(findings, newFinding("note", "the configuration cannot be looked at from this account", ""))
 		return append(findings, daemon...)
 	}
 	if err == nil {
@@ -109,9 +111,9 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 		return append(findings, refused(err)...)
 	}
 	if cfg.File == "" {
-		findings = append(findings, saw("ok", "no configuration file; the defaults are in force and the operator is asked", ""))
+		findings = append(findings, newFinding("ok", "no configuration file; the defaults are in force and the operator is asked", ""))
 	} else {
-		findings = append(findings, saw("ok", "configuration "+cfg.File, ""))
+		findings = append(findings, newFinding("ok", "configuration "+cfg.File, ""))
 	}
 	for _, w := range cfg.Warnings {
 		findings = append(findings, found("note", w))
@@ -141,7 +143,7 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 func refused(err error) (findings []finding) {
 	var all config.Problems
 	if !errors.As(err, &all) {
-		return []finding{saw("wrong", err.Error(), "mend what is named, then run: daycared config check")}
+		return []finding{newFinding("wrong", err.Error(), "fix what is named, then run: daycared config check")}
 	}
 	for _, p := range all {
 		findings = append(findings, found("wrong", p))
@@ -156,8 +158,8 @@ func found(level string, p config.Problem) finding {
 	return finding{level, p.String(), remedy, p}
 }
 
-// door is the result of connecting to one of the two sockets.
-type door struct {
+// access is the result of connecting to one of the two sockets.
+type access struct {
 	err  error    // nil: this account has access
 	shut bool     // the daemon runs but refuses this account
 	me   admin.Me // of a person
@@ -172,25 +174,25 @@ type door struct {
 func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []admin.Person, up, both bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
-	asks, decides := c.agentsDoor(ctx), c.peoplesDoor(ctx)
+	asks, decides := c.askSocket(ctx), c.decideSocket(ctx)
 	both = (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
-	return atDoors(asks, decides, c.UID), decides.people, asks.err == nil, both
+	return describeAccess(asks, decides, c.UID), decides.people, asks.err == nil, both
 }
 
-func (c *CLI) agentsDoor(ctx context.Context) (d door) {
+func (c *CLI) askSocket(ctx context.Context) (d access) {
 	client, err := c.agentClient()
 	if err != nil {
-		return door{err: err}
+		return access{err: err}
 	}
 	defer client.Close()
 	err = client.Ready(ctx)
-	return door{err: err, shut: errors.Is(err, fs.ErrPermission)}
+	return access{err: err, shut: errors.Is(err, fs.ErrPermission)}
 }
 
-func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
+func (c *CLI) decideSocket(ctx context.Context) (d access) {
 	client, err := c.adminClient()
 	if err != nil {
-		return door{err: err}
+		return access{err: err}
 	}
 	defer client.Close()
 	if d.me, d.err = client.WhoAmI(ctx); d.err == nil {
@@ -205,7 +207,7 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 }
 
 // lacksAccess says what a person's account lacks at a socket that is shut to it.
-func lacksAccess(d door) string {
+func lacksAccess(d access) string {
 	if errors.Is(d.err, fs.ErrPermission) { // it may be named already, and cannot be told
 		return "if a person uses it, name it as user of one of people, and write api.admin_group, a group that it is in: without one " +
 			"admin.sock opens to the daemon's own account alone"
@@ -213,46 +215,46 @@ func lacksAccess(d door) string {
 	return "name it as user of one of people if a person uses it"
 }
 
-// atDoors describes the account's access to the sockets. Access to only one of them is normal.
-func atDoors(asks, decides door, uid int) (findings []finding) {
+// describeAccess describes the account's access to the sockets. Access to only one of them is normal.
+func describeAccess(asks, decides access, uid int) (findings []finding) {
 	var other *wire.Problem // not a refusal
 	switch {
 	case asks.shut && decides.shut:
-		return []finding{saw("wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
+		return []finding{newFinding("wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
 			lacksAccess(decides)+"; put it into the group of api.agent_group if agents run as it")}
 	case asks.shut && decides.err == nil:
-		findings = append(findings, saw("note",
+		findings = append(findings, newFinding("note",
 			"this account answers as "+decides.me.Name+"; it cannot ask here, which is as it should be", ""))
 	case asks.err != nil:
-		mend := "start it with: daycared serve"
+		remedy := "start it with: daycared serve"
 		if isBroken(asks.err) {
-			mend = "" // it runs, and says what to do
+			remedy = "" // it runs, and says what to do
 		}
-		findings = append(findings, saw("wrong", "the daemon cannot take questions: "+asks.err.Error(), mend))
+		findings = append(findings, newFinding("wrong", "the daemon cannot take questions: "+asks.err.Error(), remedy))
 	default:
-		findings = append(findings, saw("ok", "the daemon takes questions", ""))
+		findings = append(findings, newFinding("ok", "the daemon takes questions", ""))
 	}
 	switch {
 	case decides.shut && asks.err == nil:
-		findings = append(findings, saw("note",
+		findings = append(findings, newFinding("note",
 			"this account asks; it cannot answer here, which is as it should be for agents",
 			lacksAccess(decides)))
 	case errors.As(decides.err, &other) && asks.err == nil:
-		findings = append(findings, saw("note", "this is not the socket of people: "+decides.err.Error(), ""))
+		findings = append(findings, newFinding("note", "this is not the socket of people: "+decides.err.Error(), ""))
 	case decides.err != nil && asks.err == nil:
-		findings = append(findings, saw("wrong", "people cannot answer here: "+decides.err.Error(), ""))
+		findings = append(findings, newFinding("wrong", "people cannot answer here: "+decides.err.Error(), ""))
 	case decides.err == nil:
 		if note := stopNote(decides.me); note != "" {
-			findings = append(findings, saw("note", note, "go on with: daycared resume"))
+			findings = append(findings, newFinding("note", note, "go on with: daycared resume"))
 		}
-		findings = append(findings, saw("ok",
+		findings = append(findings, newFinding("ok",
 			fmt.Sprintf("this account answers as %s; %d waiting", decides.me.Name, decides.open), ""))
 	}
 	for _, c := range decides.channels {
 		if c.OK {
-			findings = append(findings, saw("ok", c.Name+" is connected", ""))
+			findings = append(findings, newFinding("ok", c.Name+" is connected", ""))
 		} else {
-			findings = append(findings, saw("wrong", c.Name+": "+c.Text, ""))
+			findings = append(findings, newFinding("wrong", c.Name+": "+c.Text, ""))
 		}
 	}
 	return findings
@@ -263,7 +265,7 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.Person) []finding {
 	var findings []finding
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
-		findings = append(findings, saw("note", "this shell has no console; a daemon started here could not prompt in it", ""))
+		findings = append(findings, newFinding("note", "this shell has no console; a daemon started here could not prompt in it", ""))
 	}
 	kinds := connectors.KindNames()
 	for _, p := range s.People {
@@ -278,7 +280,7 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 		if first := slices.IndexFunc(kinds, cfg.On); first > 0 {
 			via = " --via " + kinds[first]
 		}
-		findings = append(findings, saw("wrong", p.Name+" can be reached by no channel that is switched on",
+		findings = append(findings, newFinding("wrong", p.Name+" can be reached by no channel that is switched on",
 			"pair a phone with: daycared pair "+p.Name+via+"; or give "+p.Name+" a user, who opens daycared inbox"))
 	}
 	return findings
@@ -286,7 +288,7 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 
 // examineAccount says what the machine cannot enforce if this account decides.
 func (c *CLI) examineAccount() finding {
-	return saw("note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
+	return newFinding("note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
 		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
 		"run agents under another account; only then is the approver's finger independent")
 }

@@ -32,11 +32,11 @@ type agentRow struct {
 
 // hookStatus is what is known about whether an agent runs daycared's hook.
 type hookStatus struct {
-	asked     bool   // the agent itself said so
-	unasked   string // why it could not be asked; also empty if its kind cannot be asked
-	why, mend string // the problem and its remedy; empty: none
-	runs      bool   // it runs the hook that decides
-	note      string
+	asked       bool   // the agent itself said so
+	unasked     string // why it could not be asked; also empty if its kind cannot be asked
+	why, remedy string // the problem and its remedy; empty: none
+	runs        bool   // it runs the hook that decides
+	note        string
 }
 
 // rowsOf returns the rows of a connected agent.
@@ -95,12 +95,12 @@ func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hoo
 		case a.Dialect == "": // its hooks are another agent's
 			h.note = fmt.Sprintf("it runs no hooks: %s in %s", off, s.path)
 		default:
-			h.why, h.mend = fmt.Sprintf("it runs no hooks: %s in %s", off, s.path), "take that out of "+s.path+", and start "+a.Name+" anew"
+			h.why, h.remedy = fmt.Sprintf("it runs no hooks: %s in %s", off, s.path), "take that out of "+s.path+", and start "+a.Name+" anew"
 		}
 	}
 	for _, name := range a.Unset {
 		if c.env(name) != "" && !byRoot {
-			h.why, h.mend = "it runs no hooks where "+name+" is set, as it is here", "unset "+name
+			h.why, h.remedy = "it runs no hooks where "+name+" is set, as it is here", "unset "+name
 		}
 	}
 	h.runs = h.why == ""
@@ -113,7 +113,7 @@ func (c *CLI) runsHook(ctx context.Context, a connect.Agent, byRoot bool) (h hoo
 		return h
 	}
 	h.asked = true
-	h.why, h.mend, h.runs = a.Skipped(told, byRoot)
+	h.why, h.remedy, h.runs = a.Skipped(told, byRoot)
 	return h
 }
 

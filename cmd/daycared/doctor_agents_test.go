@@ -100,8 +100,8 @@ func TestWhatAnAgentSaysOfItsHooksDecidesWhatTheDoctorSays(t *testing.T) {
 			if !h.asked || h.unasked != "" || h.runs != want.runs || want.why == "" && h.why != "" || !strings.HasPrefix(h.why, want.why) {
 				t.Errorf("%+v, want %+v", h, want)
 			}
-			if (h.mend == "") != (h.why == "") {
-				t.Errorf("%q is mended by %q", h.why, h.mend)
+			if (h.remedy == "") != (h.why == "") {
+				t.Errorf("%q is fixed by %q", h.why, h.remedy)
 			}
 			for _, row := range rowsOf(a, h, managed{}) {
 				if (row.Verdict == connect.BindsUnless) != want.runs || !row.Asked {

@@ -26,7 +26,7 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 	if c.env("HOME") != "" { // without a home there are no agents
 		place, err := c.here()
 		if err != nil {
-			findings = append(findings, saw("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it"))
+			findings = append(findings, newFinding("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it"))
 		}
 		for _, name := range connect.Names() {
 			if err == nil {
@@ -74,12 +74,12 @@ func (c *CLI) examineConnection(
 	if has == 0 && err == nil && root.verdict == "" {
 		return nil, []agentRow{{Agent: name, Mode: "any", Verdict: connect.Nothing, Note: "not connected"}}
 	}
-	wrong := func(what, mend string) ([]finding, []agentRow) {
-		return []finding{saw("wrong", name+what, mend)}, rowsOf(a, hookStatus{why: "see above"}, managed{})
+	wrong := func(what, remedy string) ([]finding, []agentRow) {
+		return []finding{newFinding("wrong", name+what, remedy)}, rowsOf(a, hookStatus{why: "see above"}, managed{})
 	}
 	switch {
 	case err != nil:
-		return wrong(": "+err.Error(), "mend that file by hand")
+		return wrong(": "+err.Error(), "fix that file by hand")
 	case loose:
 		return wrong(" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again)
 	case has == 0: // only root's files have it
@@ -97,16 +97,16 @@ func (c *CLI) examineConnection(
 	rows = rowsOf(a, h, root)
 	switch {
 	case h.why != "":
-		findings = append(findings, saw("wrong", name+" is connected, and "+h.why, h.mend))
+		findings = append(findings, newFinding("wrong", name+" is connected, and "+h.why, h.remedy))
 	case !up: // reported already
-		findings = append(findings, saw("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
+		findings = append(findings, newFinding("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
 	case a.Dialect == "":
 		findings = append(findings, c.tryTools(ctx, place, a))
 	default:
 		findings = append(findings, c.tryHook(ctx, cfg, place, a))
 	}
 	if h.unasked != "" {
-		findings = append(findings, saw("note", name+" was not asked whether it runs the hook: "+h.unasked, ""))
+		findings = append(findings, newFinding("note", name+" was not asked whether it runs the hook: "+h.unasked, ""))
 	}
 	return findings, rows
 }
@@ -173,7 +173,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Tar
 	d, known := hooks.Find(a.Dialect)
 	i := slices.IndexFunc(cfg.Tools.Auto, func(t string) bool { return !strings.ContainsAny(t, `*?[\`) })
 	if !known || i < 0 {
-		return saw("note", a.Name+" is connected; tools.auto names no tool to try its hook with", "")
+		return newFinding("note", a.Name+" is connected; tools.auto names no tool to try its hook with", "")
 	}
 	tool := cfg.Tools.Auto[i]
 	limited, done := context.WithTimeout(ctx, 2*tryWithin)
@@ -185,14 +185,14 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Tar
 	began := time.Now()
 	out, err := cmd.Output()
 	if err != nil || !d.Allows(out) {
-		return saw("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself",
+		return newFinding("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself",
 			a.Name, tool), "see what it says with: daycared hook "+d.Name)
 	}
 	gate := ""
 	if place.Gate == connect.GateRisky {
 		gate = "; it asks about what is risky (--gate risky), and leaves what is harmless in its folder to " + a.Name
 	}
-	return saw("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms%s",
+	return newFinding("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms%s",
 		a.Name, time.Since(began).Milliseconds(), gate), "")
 }
 
@@ -200,10 +200,10 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Tar
 func (c *CLI) tryTools(ctx context.Context, place connect.Target, a connect.Agent) finding {
 	name, err := c.greet(ctx, place)
 	if err != nil || name != "daycared" {
-		return saw("wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
+		return newFinding("wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
 			"see what it says with: daycared mcp")
 	}
-	return saw("ok", a.Name+" is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", "")
+	return newFinding("ok", a.Name+" is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", "")
 }
 
 // greet returns the MCP server's name.

@@ -32,9 +32,9 @@ func (in *inspection) findings() (all []finding) {
 		all = append(all, found(level, o.Problem))
 	}
 	if !in.as.self() {
-		all = append(all, saw("note", "files, ports and programs were "+in.scope(), "run doctor as that account"))
+		all = append(all, newFinding("note", "files, ports and programs were "+in.scope(), "run doctor as that account"))
 	} else if len(in.blind) > 0 {
-		all = append(all, saw("note", "files, ports and programs were "+in.scope(), ""))
+		all = append(all, newFinding("note", "files, ports and programs were "+in.scope(), ""))
 	}
 	return all
 }
@@ -48,9 +48,9 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	_, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []finding{saw("note", "the data directory "+dir+" does not exist yet", "daycared serve makes it")}
+		return []finding{newFinding("note", "the data directory "+dir+" does not exist yet", "daycared serve makes it")}
 	case errors.Is(err, fs.ErrPermission):
-		return []finding{saw("note", "the data directory "+dir+" cannot be looked at from this account", "")}
+		return []finding{newFinding("note", "the data directory "+dir+" cannot be looked at from this account", "")}
 	case err != nil, in.badData():
 		return nil // reported already
 	}
@@ -60,16 +60,16 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 		ctx, done := context.WithTimeout(ctx, storeTime)
 		defer done()
 		if err := store.Inspect(ctx, file); errors.As(err, &unwell) {
-			return []finding{saw("wrong", unwell.What, "put a backup in its place with: daycared restore FILE (those that daycared backup made "+
-				"lie in "+filepath.Join(dir, "backups")+")")}
+			return []finding{newFinding("wrong", unwell.What, "put a backup in its place with: daycared restore FILE (those that daycared backup "+
+				"made lie in "+filepath.Join(dir, "backups")+")")}
 		} else if err != nil && ctx.Err() == nil {
-			return []finding{saw("note", "the store "+file+" cannot be looked at: "+err.Error(), "")}
+			return []finding{newFinding("note", "the store "+file+" cannot be looked at: "+err.Error(), "")}
 		}
 	}
 	if err := store.CheckKey(ctx, storeOptions(in.paths, nil)); errors.As(err, &unwell) {
-		return []finding{saw("wrong", unwell.What, unwell.Advice)}
+		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
 	}
-	return []finding{saw("ok", "data directory "+dir, "")}
+	return []finding{newFinding("ok", "data directory "+dir, "")}
 }
 
 // examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the
@@ -79,7 +79,7 @@ func (in *inspection) examineAdminKey() []finding {
 	if err != nil || isAdminKey(text) {
 		return nil
 	}
-	return []finding{saw("wrong", in.paths.AdminKey+" holds no admin key, so the daemon does not know its operator",
+	return []finding{newFinding("wrong", in.paths.AdminKey+" holds no admin key, so the daemon does not know its operator",
 		"start the daemon again; it replaces the key and logs that")}
 }
 
@@ -95,15 +95,15 @@ func (in *inspection) examineListener() []finding {
 	case listen == "":
 		return nil
 	case in.running == nil:
-		return []finding{saw("note", "no daemon was found at api.listen, "+listen, "start it with: daycared serve")}
+		return []finding{newFinding("note", "no daemon was found at api.listen, "+listen, "start it with: daycared serve")}
 	case wire.Value(in.running.Listen) != listen:
-		return []finding{saw("note", "the daemon does not listen at "+listen+" yet", "start it again")}
+		return []finding{newFinding("note", "the daemon does not listen at "+listen+" yet", "start it again")}
 	}
 	scheme := "http://"
 	if in.cfg.API.TLSCertFile != "" {
 		scheme = "https://"
 	}
-	return []finding{saw("ok", "agents elsewhere are answered at "+scheme+listen, "")}
+	return []finding{newFinding("ok", "agents elsewhere are answered at "+scheme+listen, "")}
 }
 
 // examineReach says whom the running daemon can reach now. An unreachable person is reported by examinePeople.
@@ -122,7 +122,7 @@ func examineReach(running *admin.Status) []finding {
 	if len(why) == 0 {
 		why = []string{"no channel has anybody to ask"}
 	}
-	return []finding{saw("wrong", "nobody can be reached: "+strings.Join(why, "; "),
+	return []finding{newFinding("wrong", "nobody can be reached: "+strings.Join(why, "; "),
 		"open daycared inbox, or pair a phone with: daycared pair NAME, or let requests wait for somebody with api.admin_reachable")}
 }
 
@@ -132,7 +132,8 @@ func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
 		return nil
 	}
 	for _, l := range running.Locked {
-		all = append(all, saw("note", l.Person+" is locked "+lockedSince(l)+": nothing from their accounts counts", "daycared unlock "+l.Person))
+		all = append(all, newFinding("note", l.Person+" is locked "+lockedSince(l)+": nothing from their accounts counts",
+			"daycared unlock "+l.Person))
 		names := append(slices.Clone(l.Holds), l.Person)
 		s.People = slices.DeleteFunc(slices.Clone(s.People), func(p connectors.Person) bool { return slices.Contains(names, p.Name) })
 	}
@@ -154,7 +155,7 @@ func (in *inspection) examineServices(ctx context.Context) (all []finding) {
 			all = append(all, found("wrong", in.cfg.Problem("connectors.telegram.api_url", "connectors.telegram: at %s, %v; look at the network, "+
 				"the address and the token", on.APIURL, err)))
 		} else {
-			all = append(all, saw("ok", "@"+bot.Username+" answers at "+on.APIURL, ""))
+			all = append(all, newFinding("ok", "@"+bot.Username+" answers at "+on.APIURL, ""))
 		}
 	}
 	tried := map[string]bool{}
@@ -176,7 +177,7 @@ func (in *inspection) examineModel(ctx context.Context, key, address string) fin
 		var response *http.Response
 		if response, err = http.DefaultClient.Do(request); err == nil {
 			_ = response.Body.Close()
-			return saw("ok", "something answers at "+address+", where a model is said to be", "")
+			return newFinding("ok", "something answers at "+address+", where a model is said to be", "")
 		}
 	}
 	return found("wrong", in.cfg.Problem(key, "%s: nothing answers at %s (%v); start what serves the model, or write where it is",
@@ -195,7 +196,7 @@ func examineSandbox(cfg *config.Config, own []string) []finding {
 	}
 	findings := promised(sandbox.Check(), level)
 	if err := sandbox.New(sandbox.Options{Own: own}).Ready(); errors.Is(err, sandbox.ErrOwn) {
-		findings = append(findings, saw(level, "no command of agents can run: "+err.Error(), "move it elsewhere"))
+		findings = append(findings, newFinding(level, "no command of agents can run: "+err.Error(), "move it elsewhere"))
 	}
 	return findings
 }
@@ -209,11 +210,11 @@ func promised(promises []sandbox.Promise, level string) (findings []finding) {
 		}
 	}
 	if len(held) > 0 {
-		findings = append(findings, saw("ok", "the kernel can hold commands of agents: "+strings.Join(held, ", "), ""))
+		findings = append(findings, newFinding("ok", "the kernel can hold commands of agents: "+strings.Join(held, ", "), ""))
 	}
 	for _, p := range promises {
 		if !p.Holds {
-			findings = append(findings, saw(level, "the kernel cannot hold commands of agents: "+p.Name+": "+p.Why+
+			findings = append(findings, newFinding(level, "the kernel cannot hold commands of agents: "+p.Name+": "+p.Why+
 				"; files and commands are refused to agents", "take Linux 6.12 or newer with Landlock; sandbox: off does without all of it"))
 		}
 	}

@@ -15,46 +15,46 @@ import (
 
 // Access to one socket is normal for an account. Only an account without access is told how to get it.
 func TestWhatSocketAccessMeansForAnAccount(t *testing.T) {
-	shut, away := door{err: fs.ErrPermission, shut: true}, door{err: errors.New("no such file")}
-	fay := door{me: admin.Me{Name: "fay"}, open: 2}
+	shut, away := access{err: fs.ErrPermission, shut: true}, access{err: errors.New("no such file")}
+	fay := access{me: admin.Me{Name: "fay"}, open: 2}
 	stopped := fay
 	by := "sam"
 	stopped.me.StoppedBy = &by
-	nobody := door{err: permissions.NotConfigured(7), shut: true}
+	nobody := access{err: permissions.NotConfigured(7), shut: true}
 	for _, c := range []struct {
 		name          string
-		asks, decides door
+		asks, decides access
 		want          []string
 	}{
 		{"an approver", shut, fay, []string{
 			"note this account answers as fay; it cannot ask here, which is as it should be", "ok this account answers as fay; 2 waiting",
 		}},
-		{"an agent", door{}, shut, []string{
+		{"an agent", access{}, shut, []string{
 			"ok the daemon takes questions", "note this account asks; it cannot answer here, which is as it should be for agents",
 		}},
-		{"an agent that people's door knows", door{}, nobody, []string{
+		{"an agent that people's access knows", access{}, nobody, []string{
 			"ok the daemon takes questions", "note this account asks; it cannot answer here, which is as it should be for agents",
 		}},
 		{"a stranger", shut, shut, []string{"wrong this account, uid 7, neither asks nor answers here: permission denied"}},
 		{"nobody", shut, nobody, []string{"wrong this account, uid 7, neither asks nor answers here: permission denied"}},
-		{"both", door{}, stopped, []string{
+		{"both", access{}, stopped, []string{
 			"ok the daemon takes questions", "note everything is stopped by sam, and nothing is asked",
 			"ok this account answers as fay; 2 waiting",
 		}},
 		{"no daemon", away, away, []string{"wrong the daemon cannot take questions: no such file"}},
-		{"half a daemon", door{}, away, []string{"ok the daemon takes questions", "wrong people cannot answer here: no such file"}},
+		{"half a daemon", access{}, away, []string{"ok the daemon takes questions", "wrong people cannot answer here: no such file"}},
 	} {
 		var got []string
-		for _, f := range atDoors(c.asks, c.decides, 7) {
+		for _, f := range describeAccess(c.asks, c.decides, 7) {
 			got = append(got, f.level+" "+f.what)
-			if c.decides.err == nil && strings.Contains(f.mend, "group") {
-				t.Errorf("%s is told to %s", c.name, f.mend)
+			if c.decides.err == nil && strings.Contains(f.remedy, "group") {
+				t.Errorf("%s is told to %s", c.name, f.remedy)
 			}
-			if shut := errors.Is(c.decides.err, fs.ErrPermission); shut && f.level != "ok" && !strings.Contains(f.mend, "api.admin_group") {
-				t.Errorf("%s, whom the socket itself shuts out, is told to %q", c.name, f.mend)
+			if shut := errors.Is(c.decides.err, fs.ErrPermission); shut && f.level != "ok" && !strings.Contains(f.remedy, "api.admin_group") {
+				t.Errorf("%s, whom the socket itself shuts out, is told to %q", c.name, f.remedy)
 			}
-			if c.asks.shut && c.decides.shut && !strings.Contains(f.mend, "people") {
-				t.Errorf("%s is told to %q", c.name, f.mend)
+			if c.asks.shut && c.decides.shut && !strings.Contains(f.remedy, "people") {
+				t.Errorf("%s is told to %q", c.name, f.remedy)
 			}
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
@@ -68,7 +68,7 @@ func TestWhatTheSandboxHolds(t *testing.T) {
 	some := []sandbox.Promise{{Name: "no file outside", Holds: true}, {Name: "no signal to others", Why: "too old"}}
 	got := promised(some, "wrong")
 	if len(got) != 2 || got[0].level != "ok" || !strings.HasSuffix(got[0].what, "no file outside") || got[1].level != "wrong" ||
-		!strings.Contains(got[1].what, "no signal to others: too old") || !strings.Contains(got[1].mend, "sandbox: off") {
+		!strings.Contains(got[1].what, "no signal to others: too old") || !strings.Contains(got[1].remedy, "sandbox: off") {
 		t.Errorf("told is %+v", got)
 	}
 	if got := promised(some[1:], "note"); len(got) != 1 || got[0].level != "note" {

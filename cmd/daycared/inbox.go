@@ -22,7 +22,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "inbox",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err

@@ -29,7 +29,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "pending",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -100,7 +100,7 @@ func (c *CLI) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "show ID",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			s, err := client.Show(cmd.Context(), args[0])
 			if err != nil {
 				return nearRequest(cmd.Context(), client, args[0], err)
@@ -252,7 +252,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "grants",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -290,7 +290,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "revoke ID",
 		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args[0]) != permissions.CodeLength { // a grant has no code
 				took, err := client.Revoke(cmd.Context(), connectors.Identity{}, permissions.ID(args[0]))
 				if permissions.CodeOf(err) != permissions.CodeUnknown {

@@ -17,7 +17,7 @@ func (c *CLI) lockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "lock [NAME]",
 		Args: arguments(cobra.MaximumNArgs(1), "the name of a person"),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args) == 1 && args[0] == "" {
 				return usage("lock needs the name of a person, not an empty one")
 			}
@@ -117,7 +117,7 @@ func (c *CLI) unlockCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "unlock NAME",
 		Args: arguments(cobra.ExactArgs(1), "the name of a person who is locked"),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if args[0] == "" {
 				return usage("unlock needs the name of a person, not an empty one")
 			}

@@ -46,7 +46,7 @@ func (c *CLI) mcp(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // empty if it fails
 	server := mcp.New(mcp.Options{
-		Desk: remoteRequests{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
+		Requests: remoteRequests{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})

@@ -96,7 +96,7 @@ func (c *CLI) unpairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "unpair NAME",
 		Args: arguments(cobra.ExactArgs(1), "the name of a person"),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			p, err := client.Unpair(cmd.Context(), args[0], via)
 			if err != nil {
 				return err

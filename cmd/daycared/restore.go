@@ -126,7 +126,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "suspended",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			zone := here(cmd.Context(), client).Location
 			since, err := c.listing.begin(zone)
 			if err != nil {
@@ -179,7 +179,7 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use: "reinstate ID…|--all",
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if all == (len(args) > 0) {
 				return usage("name what to reinstate, as daycared suspended lists it, or say --all")
 			}

@@ -349,8 +349,8 @@ func (c *CLI) adminClient() (*admin.Client, error) {
 	return admin.NewClient(paths.AdminSocket, paths.AdminKey), nil
 }
 
-// atDesk wraps a command that needs a client of the admin socket, and closes the client when it ends.
-func (c *CLI) atDesk(run func(*cobra.Command, []string, *admin.Client) error) func(*cobra.Command, []string) error {
+// withAdmin wraps a command that needs a client of the admin socket, and closes the client when it ends.
+func (c *CLI) withAdmin(run func(*cobra.Command, []string, *admin.Client) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client, err := c.adminClient()
 		if err != nil {

@@ -147,10 +147,10 @@ func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	desk := admin.NewClient(paths.AdminSocket, paths.AdminKey)
-	defer desk.Close()
+	daemon := admin.NewClient(paths.AdminSocket, paths.AdminKey)
+	defer daemon.Close()
 	last := admin.Daemon{PID: os.Getpid() + 1, DataDir: paths.DataDir}
-	if err := c.waitForEnd(t.Context(), desk, last, time.Second); err != nil {
+	if err := c.waitForEnd(t.Context(), daemon, last, time.Second); err != nil {
 		t.Error(err)
 	}
 	if want := fmt.Sprintf("a new one, pid %d, runs already", os.Getpid()); !strings.Contains(stderr.text.String(), want) {
@@ -160,13 +160,13 @@ func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
 
 // A failing daemon is not mistaken for a request that is no longer kept.
 func TestAuditSaysThatTheDaemonFails(t *testing.T) {
-	desk := admin.NewClient(filepath.Join(t.TempDir(), "admin"), "")
-	defer desk.Close()
+	daemon := admin.NewClient(filepath.Join(t.TempDir(), "admin"), "")
+	defer daemon.Close()
 	told, err := lru.New[permissions.ID, permissions.RequestView](1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lookUp(t.Context(), desk, told, "K7F3Q"); !errors.Is(err, client.ErrUnreachable) || told.Len() > 0 {
+	if _, err := lookUp(t.Context(), daemon, told, "K7F3Q"); !errors.Is(err, client.ErrUnreachable) || told.Len() > 0 {
 		t.Errorf("%d are remembered, %v", told.Len(), err)
 	}
 }

@@ -86,7 +86,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 				return c.statusOutside(cmd.Context(), err)
 			}
 			if errors.Is(err, client.ErrUnreachable) { // a starting daemon tells agents what it waits for
-				if why := c.agentsDoor(cmd.Context()).err; isBroken(why) {
+				if why := c.askSocket(cmd.Context()).err; isBroken(why) {
 					return &problem{"daycared runs, and is not ready: " + explain(why).Text, string(permissions.CodeBroken), permissions.ExitOther}
 				}
 			}
@@ -109,14 +109,14 @@ func (c *CLI) statusCommand() *cobra.Command {
 // status queries the daemon's process, files, channels, and whom it can reach. Without a daemon the error matches
 // [client.ErrUnreachable]; an account that is not configured gets a refusal.
 func (c *CLI) status(ctx context.Context) (admin.Status, error) {
-	desk, err := c.adminClient()
+	daemon, err := c.adminClient()
 	if err != nil {
 		return admin.Status{}, err
 	}
-	defer desk.Close()
+	defer daemon.Close()
 	ctx, done := context.WithTimeout(ctx, statusTime)
 	defer done()
-	s, err := desk.Status(ctx)
+	s, err := daemon.Status(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("the daemon does not answer within %s; its log may say why", statusTime)
 	}
@@ -262,7 +262,7 @@ func (c *CLI) agentsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "agents",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
 				return client.Sessions(cmd.Context(), false, after, 0)
 			}, func(s wire.Session) permissions.ID { return s.ID })

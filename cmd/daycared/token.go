@@ -172,7 +172,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "list",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			since, err := c.listing.begin(time.Local)
 			if err != nil {
 				return err
@@ -205,7 +205,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "revoke NAME|ID",
 		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
-		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])
 			if permissions.CodeOf(err) == permissions.CodeUnknown {
 				return c.nearToken(cmd.Context(), client, args[0], err)

@@ -24,7 +24,7 @@ import (
 
 const key = "a key"
 
-// serve serves a desk on an admin server.
+// serve serves an env on an admin server.
 func serve(t *testing.T, socket string, engine admin.Operations) (c *admin.Connector, stop func() time.Duration) {
 	t.Helper()
 	c = admin.New(admin.Options{Socket: socket, Key: key, Log: wiretest.Quiet}, engine)
@@ -49,17 +49,17 @@ func newClient(t *testing.T, socket, keyText string) *admin.Client {
 }
 
 // put submits a question and leaves it pending.
-func put(t *testing.T, desk *wiretest.Desk, q permissions.Request) permissions.Request {
+func put(t *testing.T, env *wiretest.Env, q permissions.Request) permissions.Request {
 	t.Helper()
-	return putAs(t, desk, 4242, q)
+	return putAs(t, env, 4242, q)
 }
 
 // putAs is put by that account.
-func putAs(t *testing.T, desk *wiretest.Desk, uid int, q permissions.Request) permissions.Request {
+func putAs(t *testing.T, env *wiretest.Env, uid int, q permissions.Request) permissions.Request {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := desk.Ask(ctx, permissions.CallerUID(uid), q)
+	r, err := env.Ask(ctx, permissions.CallerUID(uid), q)
 	if r.State != permissions.Pending {
 		t.Fatalf("put: %v, %v", r.State, err)
 	}
@@ -72,10 +72,10 @@ func isRefusal(err error, code permissions.Code) bool {
 }
 
 func TestPeopleListShowAndDecide(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket, "")
-	one, two := put(t, desk, wiretest.Question("one")), put(t, desk, wiretest.Question("two"))
+	one, two := put(t, env, wiretest.Question("one")), put(t, env, wiretest.Question("two"))
 
 	list, err := c.List(t.Context(), "", 0)
 	if err != nil || len(list) != 2 || list[0].Request.ID != one.ID || list[1].Code == "" {
@@ -104,10 +104,10 @@ func TestPeopleListShowAndDecide(t *testing.T) {
 }
 
 func TestARefusedDecisionTellsHowThingsStand(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket, "")
-	r := put(t, desk, wiretest.Question("one"))
+	r := put(t, env, wiretest.Question("one"))
 	d := connectors.Decision{Request: r.ID, Answer: permissions.Deny}
 	if _, err := c.OnPermission(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -130,8 +130,8 @@ func TestARefusedDecisionTellsHowThingsStand(t *testing.T) {
 }
 
 func TestEveryWordOfADecisionArrives(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &recorder{Desk: wiretest.NewDesk(t), got: make(chan connectors.Decision, 1)}
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), &recorder{Env: wiretest.NewEnv(t), got: make(chan connectors.Decision, 1)}
+	serve(t, socket, env)
 	sum := permissions.ComputeDigest(wiretest.Question("x"))
 	for _, d := range []connectors.Decision{
 		{Request: "01J0000000000000000000000X", Answer: "allow_once", Call: 2, Comment: "c", Really: true, Shown: sum},
@@ -141,14 +141,14 @@ func TestEveryWordOfADecisionArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.From = connectors.Identity{Via: "cli", UID: os.Getuid(), Operator: true}
-		if diff := cmp.Diff(d, <-desk.got); diff != "" {
+		if diff := cmp.Diff(d, <-env.got); diff != "" {
 			t.Errorf("(-sent +got):\n%s", diff)
 		}
 	}
 }
 
 type recorder struct {
-	*wiretest.Desk
+	*wiretest.Env
 	got chan connectors.Decision
 }
 
@@ -158,9 +158,9 @@ func (r *recorder) OnPermission(_ context.Context, d connectors.Decision) (permi
 }
 
 func TestTheKeyMakesTheOperator(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	r := put(t, desk, wiretest.Question("one"))
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	r := put(t, env, wiretest.Question("one"))
 	if _, err := newClient(t, socket, "").Cancel(t.Context(), string(r.ID)); err != nil {
 		t.Errorf("a person withdraws: %v", err)
 	}
@@ -191,10 +191,10 @@ func TestTheKeyMakesTheOperator(t *testing.T) {
 }
 
 func TestUnknownCallersSeeNothing(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	desk.GiveAccount("")
-	serve(t, socket, desk)
-	r := put(t, desk, wiretest.Question("one"))
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	env.GiveAccount("")
+	serve(t, socket, env)
+	r := put(t, env, wiretest.Question("one"))
 	c := newClient(t, socket, "")
 	for what, try := range map[string]func() error{
 		"list":   func() error { _, err := c.List(t.Context(), "", 0); return err },
@@ -226,9 +226,9 @@ func decisionOn(id permissions.ID) connectors.Decision {
 	return connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once)}
 }
 
-// unsound is a desk whose audit does not verify.
+// unsound is an env whose audit does not verify.
 type unsound struct {
-	*wiretest.Desk
+	*wiretest.Env
 	err error
 }
 
@@ -237,11 +237,11 @@ func (u *unsound) Verify(context.Context, connectors.Identity) ([]permissions.He
 }
 
 func TestABrokenChainIsToldInItsWords(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &unsound{Desk: wiretest.NewDesk(t)}
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), &unsound{Env: wiretest.NewEnv(t)}
+	serve(t, socket, env)
 	c := newClient(t, socket, key)
 	for _, err := range []error{errors.New("chain a: entry 7 does not follow"), permissions.Broken("make room")} {
-		desk.err = err
+		env.err = err
 		if _, got := c.Verify(t.Context()); got == nil || got.Error() != err.Error() {
 			t.Errorf("%v came as %v", err, got)
 		}
@@ -250,9 +250,9 @@ func TestABrokenChainIsToldInItsWords(t *testing.T) {
 
 // What is refused is audited, so what is no answer at all does not come as far as that.
 func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	path := "/v1/requests/" + string(put(t, desk, wiretest.Question("one")).ID) + "/decision"
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	path := "/v1/requests/" + string(put(t, env, wiretest.Question("one")).ID) + "/decision"
 	body := `{"answer":"` + strings.Repeat("a", 65) + `"}`
 	status, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, path, "application/json", body)
 	if status != http.StatusUnprocessableEntity || !strings.Contains(text, `"code":"invalid"`) {
@@ -261,9 +261,9 @@ func TestAnInvalidAnswerIsRefusedBeforeItIsAudited(t *testing.T) {
 }
 
 func TestWhatIsWrongIsRefused(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	r := put(t, desk, wiretest.Question("one"))
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	r := put(t, env, wiretest.Question("one"))
 	c := wiretest.HTTP(t, socket)
 	path := "/v1/requests/" + string(r.ID) + "/decision"
 	for _, try := range []struct {
@@ -302,14 +302,14 @@ func TestWhatIsWrongIsRefused(t *testing.T) {
 }
 
 func TestABrokenStoreIsToldEverywhere(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := newClient(t, socket, key)
-	r := put(t, desk, wiretest.Question("one"))
+	r := put(t, env, wiretest.Question("one"))
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	desk.Fail(permissions.Broken("make room"))
+	env.Fail(permissions.Broken("make room"))
 	for what, try := range map[string]func() error{
 		"ready":  func() error { return c.Ready(t.Context()) },
 		"list":   func() error { _, err := c.List(t.Context(), "", 0); return err },
@@ -334,8 +334,8 @@ func TestABrokenStoreIsToldEverywhere(t *testing.T) {
 }
 
 func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	c, _ := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	c, _ := serve(t, socket, env)
 	fay := connectors.Person{Name: "fay"}
 	prompt := connectors.Prompt{To: fay}
 	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(c.Reach(fay), connectors.ErrUnreachable) })
@@ -381,11 +381,11 @@ func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
 
 func TestRunNeedsASocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	c, _ := serve(t, socket, wiretest.NewDesk(t))
+	c, _ := serve(t, socket, wiretest.NewEnv(t))
 	if c.Name() != "admin" {
 		t.Errorf("name %q", c.Name())
 	}
-	second := admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, wiretest.NewDesk(t))
+	second := admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, wiretest.NewEnv(t))
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another daemon") {
 		t.Errorf("a second daemon: %v", err)
 	}
@@ -397,7 +397,7 @@ func TestRunNeedsASocket(t *testing.T) {
 // TestTheDescriptionHasEveryEventAndView: with its payload, and each view with its columns.
 func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk(t))
+	serve(t, socket, wiretest.NewEnv(t))
 	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
 	type schema struct {
 		Title       string
@@ -439,7 +439,7 @@ func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 
 func TestTheDescriptionNamesEveryRoute(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk(t))
+	serve(t, socket, wiretest.NewEnv(t))
 	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
 	var spec struct{ Paths map[string]map[string]any }
 	if err := unmarshal(text, &spec); err != nil {

@@ -59,7 +59,7 @@ func (r *routes) registerChat() {
 func (r *routes) talker(ctx context.Context) (id connectors.Identity, prefix string, err error) {
 	id = who(ctx)
 	id.Via = Name
-	name, err := r.desk.Who(id)
+	name, err := r.engine.Who(id)
 	return id, Name + ":" + name + ":", err
 }
 
@@ -73,7 +73,7 @@ func (r *routes) write(ctx context.Context, in *writingInput) (none nothingBody,
 	case strings.TrimSpace(in.Body.Text) == "":
 		return none, permissions.Invalid(errBlank)
 	}
-	return none, r.desk.OnMessage(ctx, connectors.Message{
+	return none, r.engine.OnMessage(ctx, connectors.Message{
 		From: id, Text: in.Body.Text, ReplyTo: in.Body.ReplyTo, Key: prefix + in.Body.Key,
 	})
 }
@@ -83,7 +83,7 @@ func (r *routes) order(ctx context.Context, in *orderingInput) (obeying, error) 
 	if err != nil {
 		return obeying{}, err
 	}
-	agent, err := r.desk.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
+	agent, err := r.engine.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
 	return obeying{Agent: agent}, err
 }
 
@@ -92,7 +92,7 @@ func (r *routes) use(ctx context.Context, in *useInput) (obeying, error) {
 	if err != nil {
 		return obeying{}, err
 	}
-	agent, err := r.desk.Use(ctx, id, in.Name)
+	agent, err := r.engine.Use(ctx, id, in.Name)
 	return obeying{Agent: agent}, err
 }
 
@@ -101,7 +101,7 @@ func (r *routes) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.desk.Agents(ctx, id)
+	found, err := r.engine.Agents(ctx, id)
 	return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
 }
 

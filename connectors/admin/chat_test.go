@@ -16,9 +16,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// talked is a desk at which fay has agents.
+// talked is an env at which fay has agents.
 type talked struct {
-	*wiretest.Desk
+	*wiretest.Env
 
 	mu     sync.Mutex
 	heard  []connectors.Message
@@ -64,14 +64,14 @@ func (d *talked) Order(ctx context.Context, id connectors.Identity, o permission
 }
 
 func TestPeopleTalkToTheirAgents(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk(t)}
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), &talked{Env: wiretest.NewEnv(t)}
+	serve(t, socket, env)
 	c := newClient(t, socket, "")
-	want, _ := desk.Agents(t.Context(), connectors.Identity{Via: admin.Name, UID: os.Getuid()})
+	want, _ := env.Agents(t.Context(), connectors.Identity{Via: admin.Name, UID: os.Getuid()})
 	if all, err := c.Agents(t.Context(), connectors.Identity{}); err != nil || !slices.Equal(all, want) {
 		t.Errorf("agents: %+v, %v", all, err)
 	}
-	if name, err := c.Use(t.Context(), connectors.Identity{}, "coder"); err != nil || name != "coder" || desk.front != "coder" {
+	if name, err := c.Use(t.Context(), connectors.Identity{}, "coder"); err != nil || name != "coder" || env.front != "coder" {
 		t.Errorf("use: %q, %v", name, err)
 	}
 	_, err := c.Use(t.Context(), connectors.Identity{}, "a/b c")
@@ -79,8 +79,8 @@ func TestPeopleTalkToTheirAgents(t *testing.T) {
 		t.Errorf("use of no agent: %v", err)
 	}
 	if name, err := c.Order(t.Context(), connectors.Identity{}, permissions.OrderStop, "1"); err != nil || name != "helper" ||
-		!slices.Equal(desk.orders, []string{"stop admin:fay:1"}) {
-		t.Errorf("order: %q, %v, %q", name, err, desk.orders)
+		!slices.Equal(env.orders, []string{"stop admin:fay:1"}) {
+		t.Errorf("order: %q, %v, %q", name, err, env.orders)
 	}
 	m := connectors.Message{Text: "how is it\ngoing?", ReplyTo: "said-1", Key: "terminal:X"}
 	if err := c.OnMessage(t.Context(), m); err != nil {
@@ -88,19 +88,19 @@ func TestPeopleTalkToTheirAgents(t *testing.T) {
 	}
 	m.Key = "admin:fay:" + m.Key
 	m.From = connectors.Identity{Via: admin.Name, UID: os.Getuid()}
-	if diff := cmp.Diff([]connectors.Message{m}, desk.heard); diff != "" {
+	if diff := cmp.Diff([]connectors.Message{m}, env.heard); diff != "" {
 		t.Errorf("(-sent +got):\n%s", diff)
 	}
-	desk.fail = permissions.InboxFull("helper")
-	if err := c.OnMessage(t.Context(), m); !isRefusal(err, permissions.CodeLimit) || err.Error() != desk.fail.Error() {
+	env.fail = permissions.InboxFull("helper")
+	if err := c.OnMessage(t.Context(), m); !isRefusal(err, permissions.CodeLimit) || err.Error() != env.fail.Error() {
 		t.Errorf("a refusal comes as %v", err)
 	}
 }
 
 // What a message may be is checked before anybody hears it.
 func TestMessagesThatAreNone(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk(t)}
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), &talked{Env: wiretest.NewEnv(t)}
+	serve(t, socket, env)
 	c := newClient(t, socket, "")
 	for what, m := range map[string]connectors.Message{
 		"nothing": {Key: "1"}, "blanks": {Text: " \n", Key: "1"}, "no key": {Text: "x"},
@@ -116,8 +116,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 	if _, err := c.Order(t.Context(), connectors.Identity{}, permissions.OrderNew, ""); err == nil {
 		t.Error("an order without a key is taken")
 	}
-	if len(desk.heard)+len(desk.orders) > 0 {
-		t.Errorf("%+v, %q", desk.heard, desk.orders)
+	if len(env.heard)+len(env.orders) > 0 {
+		t.Errorf("%+v, %q", env.heard, env.orders)
 	}
 }
 
@@ -127,9 +127,9 @@ func TestAPersonWithoutAgents(t *testing.T) {
 		person string
 		code   permissions.Code
 	}{"somebody else": {"sam", permissions.CodeNoAgent}, "nobody": {"", permissions.CodeNotYours}} {
-		socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk(t)}
-		desk.GiveAccount(c.person)
-		serve(t, socket, desk)
+		socket, env := wiretest.Socket(t), &talked{Env: wiretest.NewEnv(t)}
+		env.GiveAccount(c.person)
+		serve(t, socket, env)
 		client := newClient(t, socket, "")
 		_, agents := client.Agents(t.Context(), connectors.Identity{})
 		_, use := client.Use(t.Context(), connectors.Identity{}, "helper")
@@ -140,8 +140,8 @@ func TestAPersonWithoutAgents(t *testing.T) {
 			}
 		}
 		err := client.OnMessage(t.Context(), connectors.Message{Text: "x", Key: "1"})
-		if c.person == "" && (!isRefusal(err, c.code) || len(desk.heard) > 0) {
-			t.Errorf("%s writes: %v, %+v", what, err, desk.heard)
+		if c.person == "" && (!isRefusal(err, c.code) || len(env.heard) > 0) {
+			t.Errorf("%s writes: %v, %+v", what, err, env.heard)
 		}
 	}
 }

@@ -70,7 +70,7 @@ type Options struct {
 // Connector is the admin server.
 type Connector struct {
 	options  Options
-	desk     Operations
+	engine   Operations
 	inboxes  inboxes
 	began    atomic.Pointer[time.Time] // when Run began
 	listener net.Listener
@@ -84,7 +84,7 @@ var (
 )
 
 // New makes a connector for the operations of that engine. It performs no I/O.
-func New(o Options, engine Operations) *Connector { return &Connector{options: o, desk: engine} }
+func New(o Options, engine Operations) *Connector { return &Connector{options: o, engine: engine} }
 
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
@@ -115,18 +115,18 @@ func (c *Connector) Run(ctx context.Context) error {
 	l := c.listener
 	c.listener = nil // closed when Run returns
 	paced := server.RateLimited(server.NewRateLimiter(callsPerSecond, callsAtOnce), server.NewRateLimiter(looksPerSecond, looksAtOnce))
-	guarded := c.door().Handler(server.Listener{Guard: paced})
+	guarded := c.newServer().Handler(server.Listener{Guard: paced})
 	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
-// door makes the server with all its routes.
-func (c *Connector) door() *server.Server {
-	door := server.New("daycared for deciders", c.desk.Ready, c.options.Log)
-	(&routes{c, door}).register()
+// newServer makes the server with all its routes.
+func (c *Connector) newServer() *server.Server {
+	srv := server.New("daycared for deciders", c.engine.Ready, c.options.Log)
+	(&routes{c, srv}).register()
 	if c.options.Metrics != nil {
-		door.Metrics(c.options.Metrics)
+		srv.Metrics(c.options.Metrics)
 	}
-	return door
+	return srv
 }
 
 // Rate limits of one account: calls per second and burst. They are separate from those of agents.

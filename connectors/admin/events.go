@@ -36,8 +36,8 @@ func (r *routes) registerEvents() {
 	events.Responses = map[string]*huma.Response{"200": {
 		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: server.Events.Schema()}},
 	}}
-	r.door.API.OpenAPI().Extensions = map[string]any{"x-views": server.Events.Views}
-	huma.Register(r.door.API, events, r.events)
+	r.srv.API.OpenAPI().Extensions = map[string]any{"x-views": server.Events.Views}
+	huma.Register(r.srv.API, events, r.events)
 }
 
 // events answers with the stream, or with a refusal if that cannot begin.
@@ -48,11 +48,11 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	}
 	id := who(ctx)
 	look := func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {
-		return r.desk.Events(ctx, id, after, limit)
+		return r.engine.Events(ctx, id, after, limit)
 	}
-	s := &eventStream{changed: r.desk.Changed, look: look}
+	s := &eventStream{changed: r.engine.Changed, look: look}
 	if err := s.begin(ctx, at); err != nil {
-		return nil, r.door.Refuse(err)
+		return nil, r.srv.Refuse(err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		s.sink = newSink(streamTo(c))

@@ -44,13 +44,13 @@ func until(heard *[]wire.Event, id permissions.ID, what permissions.Type) func(w
 }
 
 func TestEventsTellWhatHappensInOrder(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	q := wiretest.Question("x")
 	q.Session = "s1"
-	r := put(t, desk, q)
-	desk.Deliver(t, r.ID)
-	deny(t, desk, r.ID)
+	r := put(t, env, q)
+	env.Deliver(t, r.ID)
+	deny(t, env, r.ID)
 	var heard []wire.Event
 	hear(t, newClient(t, socket, ""), 0, until(&heard, r.ID, permissions.RequestSettled))
 	if len(heard) != 3 || heard[0].Type != permissions.RequestCreated || heard[1].Type != permissions.RequestShown ||
@@ -65,10 +65,10 @@ func TestEventsTellWhatHappensInOrder(t *testing.T) {
 }
 
 func TestEventsAreThePersons(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	theirs := putAs(t, desk, wiretest.OfSam, wiretest.Question("sam's"))
-	mine := put(t, desk, wiretest.Question("fay's"))
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	theirs := putAs(t, env, wiretest.OfSam, wiretest.Question("sam's"))
+	mine := put(t, env, wiretest.Question("fay's"))
 	if _, err := newClient(t, socket, "").StopAll(t.Context(), connectors.Identity{}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,24 +118,24 @@ func begin(t *testing.T, socket, query, last string) (read func(upTo string) str
 
 // A reader that resumes from a future event would miss everything up to it.
 func TestAGroupThatNothingHasReachedIsRefused(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c, handle := newClient(t, socket, ""), func(wire.Event) error { return errEnough }
-	put(t, desk, wiretest.Question("one")) // seq 1
+	put(t, env, wiretest.Question("one")) // seq 1
 	err := c.Events(t.Context(), 99, handle)
 	if !isRefusal(err, permissions.CodeInvalid) || !strings.Contains(err.Error(), "the newest is seq 1;") {
 		t.Errorf("after 99: %v", err)
 	}
-	desk.Prune(t, 1)
-	put(t, desk, wiretest.Question("two"))
+	env.Prune(t, 1)
+	put(t, env, wiretest.Question("two"))
 	hear(t, c, 1, handle)
 }
 
 func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	for n := range 20 {
-		put(t, desk, wiretest.Question(fmt.Sprint("before ", n))) // seq 1 to 20
+		put(t, env, wiretest.Question(fmt.Sprint("before ", n))) // seq 1 to 20
 	}
 	for _, c := range []struct{ query, last, first string }{
 		{"", "", "id: 20\n\n"}, // from now on, and where that is
@@ -157,7 +157,7 @@ func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
 			t.Errorf("%s: %.100s", query, text)
 		}
 	}
-	desk.Prune(t, 7)
+	env.Prune(t, 7)
 	for query, status := range map[string]int{"?after=6": 410, "?after=7": 200, "?after=0": 200, "": 200} {
 		if _, got := begin(t, socket, query, ""); got != status {
 			t.Errorf("%s after pruning: %d, want %d", query, got, status)
@@ -174,14 +174,14 @@ func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
 
 // While requests are opened and settled, the daemon is started again and again: the reader hears everything once.
 func TestEventsSurviveRestartsWithoutLossOrDoubles(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	_, stop := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	_, stop := serve(t, socket, env)
 	const restarts, each = 8, 40
 	c := newClient(t, socket, "")
 	back := make(chan struct{}, 100)
 	c.Back = func() { back <- struct{}{} }
 	heard, begun, done := []wire.Event{}, make(chan struct{}), make(chan error, 1)
-	first := put(t, desk, wiretest.Question("first"))
+	first := put(t, env, wiretest.Question("first"))
 	go func() {
 		done <- c.Events(t.Context(), 0, func(e wire.Event) error {
 			if len(heard) == 0 {
@@ -200,17 +200,17 @@ func TestEventsSurviveRestartsWithoutLossOrDoubles(t *testing.T) {
 		var restarted sync.WaitGroup
 		restarted.Go(func() {
 			stop()
-			_, stop = serve(t, socket, desk)
+			_, stop = serve(t, socket, env)
 		})
 		for n := range each {
-			r := putAs(t, desk, 10_000+round*each+n, wiretest.Question("x")) // one caller would soon be denied twice
-			deny(t, desk, r.ID)
+			r := putAs(t, env, 10_000+round*each+n, wiretest.Question("x")) // one caller would soon be denied twice
+			deny(t, env, r.ID)
 			ids = append(ids, r.ID)
 		}
 		restarted.Wait()
 		<-back
 	}
-	deny(t, desk, first.ID)
+	deny(t, env, first.ID)
 	if err := <-done; !errors.Is(err, errEnough) {
 		t.Errorf("events: %v", err)
 	}
@@ -231,9 +231,9 @@ func TestEventsSurviveRestartsWithoutLossOrDoubles(t *testing.T) {
 }
 
 func TestANewEventReaderHearsOnlyWhatIsNew(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	old := put(t, desk, wiretest.Question("old"))
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	old := put(t, env, wiretest.Question("old"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	heard, done := make(chan wire.Event, 10000), make(chan error, 1)
@@ -245,7 +245,7 @@ func TestANewEventReaderHearsOnlyWhatIsNew(t *testing.T) {
 		})
 	}()
 	wiretest.Eventually(t, "something new is heard", func() bool {
-		put(t, desk, wiretest.Question(rand.Text()))
+		put(t, env, wiretest.Question(rand.Text()))
 		return len(heard) > 0
 	})
 	cancel()
@@ -260,29 +260,29 @@ func TestANewEventReaderHearsOnlyWhatIsNew(t *testing.T) {
 }
 
 func TestEventsThatCannotBeFollowedEnd(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	c := newClient(t, socket, "")
 	if err := c.Events(t.Context(), 0, nil); !errors.Is(err, admin.ErrUnreachable) {
 		t.Errorf("no daemon: %v", err)
 	}
-	serve(t, socket, desk)
-	put(t, desk, wiretest.Question("x"))
+	serve(t, socket, env)
+	put(t, env, wiretest.Question("x"))
 	hear(t, c, 0, func(wire.Event) error { return errEnough })
 }
 
 // TestAnEventStreamEndsAtTheFirstRefusal: what a look finds is streamed, and the first refusal ends it.
 func TestAnEventStreamEndsAtTheFirstRefusal(t *testing.T) {
-	desk, held := wiretest.NewDesk(t), make(chan struct{})
+	env, held := wiretest.NewEnv(t), make(chan struct{})
 	server := httptest.NewServer(admin.Events(func(*http.Request) admin.Look {
 		return func(ctx context.Context, after int64, limit int) ([]permissions.Event, int64, error) {
 			select {
 			case <-held:
 				return nil, after, permissions.NotHeld(permissions.Events)
 			default:
-				return desk.Events(ctx, connectors.Identity{Operator: true}, after, limit)
+				return env.Events(ctx, connectors.Identity{Operator: true}, after, limit)
 			}
 		}
-	}, desk.Changed))
+	}, env.Changed))
 	defer server.Close()
 	get := func(after string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"?after="+after, nil)
@@ -296,7 +296,7 @@ func TestAnEventStreamEndsAtTheFirstRefusal(t *testing.T) {
 		t.Cleanup(func() { answer.Body.Close() })
 		return answer
 	}
-	put(t, desk, wiretest.Question("one"))
+	put(t, env, wiretest.Question("one"))
 	stream := get("0")
 	first := make([]byte, len("id: 1\nevent: REQUEST_CREATED\n"))
 	if _, err := io.ReadFull(stream.Body, first); err != nil || string(first) != "id: 1\nevent: REQUEST_CREATED\n" ||
@@ -304,7 +304,7 @@ func TestAnEventStreamEndsAtTheFirstRefusal(t *testing.T) {
 		t.Errorf("it begins %q, %v", first, err)
 	}
 	close(held)
-	put(t, desk, wiretest.Question("two"))
+	put(t, env, wiretest.Question("two"))
 	if rest, err := io.ReadAll(stream.Body); err != nil || strings.Contains(string(rest), "two") {
 		t.Errorf("it goes on: %q, %v", rest, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// settledMeanwhile is a desk at which everything was settled while the connection was away.
-type settledMeanwhile struct{ *wiretest.Desk }
+// settledMeanwhile is an env at which everything was settled while the connection was away.
+type settledMeanwhile struct{ *wiretest.Env }
 
 func (settledMeanwhile) Show(_ context.Context, _ connectors.Identity, name string) (permissions.RequestView, error) {
 	return standingOf(permissions.ID(name), permissions.Denied), nil
@@ -29,7 +29,7 @@ func standingOf(id permissions.ID, state permissions.State) permissions.RequestV
 // What was read as settled after the connection came back is not pending again because the stream is a little behind.
 func TestAStreamThatIsBehind(t *testing.T) {
 	socket := wiretest.Socket(t)
-	door := New(Options{Socket: socket, Log: wiretest.Quiet}, settledMeanwhile{wiretest.NewDesk(t)})
+	door := New(Options{Socket: socket, Log: wiretest.Quiet}, settledMeanwhile{wiretest.NewEnv(t)})
 	if err := door.Listen(); err != nil {
 		t.Fatal(err)
 	}

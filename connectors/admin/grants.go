@@ -19,22 +19,22 @@ type revoked struct {
 func (r *routes) registerGrants() {
 	list := get("grants", "/v1/grants", "List the grants in force that the caller may see")
 	serve(r, list, func(ctx context.Context, _ *struct{}) ([]wire.Grant, error) {
-		found, err := r.desk.Grants(ctx, who(ctx))
+		found, err := r.engine.Grants(ctx, who(ctx))
 		return wire.Each(found, wire.FromGrant), err
 	})
 	revoke := remove("revoke", "/v1/grants/{id}", "Take back a grant, and tell what ran under it")
 	serve(r, revoke, func(ctx context.Context, in *idInput) (revoked, error) {
-		took, err := r.desk.Revoke(ctx, who(ctx), in.ID)
+		took, err := r.engine.Revoke(ctx, who(ctx), in.ID)
 		return revokedOf(took), err
 	})
 	stop := long(post("stop", "/v1/stop-all", "Cancel all that is pending, and refuse what is new"))
 	serve(r, stop, func(ctx context.Context, _ *struct{}) (stopped, error) {
-		n, err := r.desk.StopAll(ctx, who(ctx))
+		n, err := r.engine.StopAll(ctx, who(ctx))
 		return stopped{Cancelled: n}, err
 	})
 	resume := post("resume", "/v1/resume", "End what stop-all began")
 	serve(r, resume, func(ctx context.Context, _ *struct{}) (struct{}, error) {
-		return struct{}{}, r.desk.Resume(ctx, who(ctx))
+		return struct{}{}, r.engine.Resume(ctx, who(ctx))
 	})
 }
 

@@ -33,8 +33,8 @@ func (channel) Reach(connectors.Person) error { return connectors.ErrUnreachable
 
 func TestHowTheChannelsAre(t *testing.T) {
 	why := "the token is refused; put the right one into its file"
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t, channel{"letters", errors.New(why)}, channel{"whatsapp", nil})
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t, channel{"letters", errors.New(why)}, channel{"whatsapp", nil})
+	serve(t, socket, env)
 	c := newClient(t, socket, "")
 	want := []admin.Channel{{Name: "letters", Text: why}, {Name: "whatsapp", OK: true}} // telegram does not know
 	if all, err := c.Health(t.Context()); err != nil || !slices.Equal(all, want) {
@@ -43,8 +43,8 @@ func TestHowTheChannelsAre(t *testing.T) {
 }
 
 func TestByWhichChannelsPeopleAreReached(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	if all, err := newClient(t, socket, "").People(t.Context()); err == nil {
 		t.Errorf("somebody who is not the operator sees %v", all)
 	}

@@ -146,14 +146,14 @@ func (i *inboxes) enter(name string) (sent <-chan delivery, before missed, leave
 
 func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	id := who(ctx)
-	name, err := r.desk.Who(id)
+	name, err := r.engine.Who(id)
 	if err != nil {
-		return nil, r.door.Refuse(err)
+		return nil, r.srv.Refuse(err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		sent, before, leave := r.inboxes.enter(name)
 		defer leave()
-		s := newStream(r.desk, id, name, streamTo(c))
+		s := newStream(r.engine, id, name, streamTo(c))
 		s.sent, s.before = sent, before
 		_ = s.run(c.Context()) // it ends with the connection, so nobody needs the error
 	}}, nil
@@ -162,7 +162,7 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 // stream is one open inbox.
 type stream struct {
 	sink
-	desk   Operations
+	engine Operations
 	id     connectors.Identity
 	name   string
 	sent   <-chan delivery // to send now
@@ -170,8 +170,8 @@ type stream struct {
 	seen   map[permissions.ID]seen
 }
 
-func newStream(desk Operations, id connectors.Identity, name string, w http.ResponseWriter) *stream {
-	return &stream{sink: newSink(w), desk: desk, id: id, name: name, seen: map[permissions.ID]seen{}}
+func newStream(engine Operations, id connectors.Identity, name string, w http.ResponseWriter) *stream {
+	return &stream{sink: newSink(w), engine: engine, id: id, name: name, seen: map[permissions.ID]seen{}}
 }
 
 // seen is what the client knows of a request.
@@ -185,7 +185,7 @@ var errLagged = errors.New("the reader fell behind")
 
 // run subscribes to the changes before it lists what is pending, so that nothing is missed.
 func (s *stream) run(ctx context.Context) error {
-	feed := s.desk.Subscribe(feedBuffer)
+	feed := s.engine.Subscribe(feedBuffer)
 	defer feed.Close()
 	if err := s.snapshot(ctx); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *stream) run(ctx context.Context) error {
 
 func (s *stream) snapshot(ctx context.Context) error {
 	for after := permissions.ID(""); ; {
-		pending, err := s.desk.Pending(ctx, s.id, after, listStep)
+		pending, err := s.engine.Pending(ctx, s.id, after, listStep)
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (s *stream) deliver(ctx context.Context, p delivery) error {
 	case p.request == "":
 		return s.pass(eventNotice, notice{Lines: p.lines})
 	}
-	standing, err := s.desk.Show(ctx, s.id, string(p.request))
+	standing, err := s.engine.Show(ctx, s.id, string(p.request))
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (s *stream) pass(kind string, data any) error {
 // changed sends a change that concerns this person: of a request to them, or the change that takes it away from them. A
 // pending request that was not sent to them yet follows as a parcel.
 func (s *stream) changed(ctx context.Context, q permissions.Request) error {
-	if name, err := s.desk.Who(s.id); name != s.name { // perhaps locked meanwhile
+	if name, err := s.engine.Who(s.id); name != s.name { // perhaps locked meanwhile
 		return cmp.Or(err, errLagged)
 	}
 	before, known := s.seen[q.ID]
@@ -271,7 +271,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	if (!asked && !known) || (known && q.Revision <= before.revision) {
 		return nil
 	}
-	standing, err := s.desk.View(ctx, q)
+	standing, err := s.engine.View(ctx, q)
 	if err != nil {
 		return err
 	}

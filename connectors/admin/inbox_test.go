@@ -78,19 +78,19 @@ func (o *opened) next(t *testing.T) permissions.RequestView {
 }
 
 // deny is fay's answer.
-func deny(t *testing.T, desk *wiretest.Desk, id permissions.ID) {
+func deny(t *testing.T, env *wiretest.Env, id permissions.ID) {
 	t.Helper()
-	if _, err := desk.Decide(id, permissions.Deny, ""); err != nil {
+	if _, err := env.Decide(id, permissions.Deny, ""); err != nil {
 		t.Errorf("deny: %v", err)
 	}
 }
 
 func TestAnInboxTellsWhatIsPendingThenWhatChanges(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	before := make([]permissions.Request, 250) // more than two pages
 	for i := range before {
-		before[i] = put(t, desk, wiretest.Question(fmt.Sprint("before ", i)))
+		before[i] = put(t, env, wiretest.Question(fmt.Sprint("before ", i)))
 	}
 	o := open(t, newClient(t, socket, ""))
 	for _, r := range before {
@@ -98,45 +98,45 @@ func TestAnInboxTellsWhatIsPendingThenWhatChanges(t *testing.T) {
 			t.Fatalf("told %+v, want %s", s, r.ID)
 		}
 	}
-	after := put(t, desk, wiretest.Question("after"))
+	after := put(t, env, wiretest.Question("after"))
 	if s := o.next(t); s.Request.ID != after.ID {
 		t.Errorf("told %s, want %s", s.Request.Reason, after.ID)
 	}
-	deny(t, desk, after.ID)
+	deny(t, env, after.ID)
 	if s := o.next(t); s.Request.ID != after.ID || s.Request.State != permissions.Denied || s.Request.DecidedBy != "fay" {
 		t.Errorf("told %+v", s.Request)
 	}
 }
 
 func TestAnInboxIsItsPersons(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	o := open(t, newClient(t, socket, ""))
 	operator := open(t, newClient(t, socket, key))
 
-	theirs := putAs(t, desk, wiretest.OfSam, wiretest.Question("sam's"))
-	both := putAs(t, desk, wiretest.OfBoth, wiretest.Question("both's"))
+	theirs := putAs(t, env, wiretest.OfSam, wiretest.Question("sam's"))
+	both := putAs(t, env, wiretest.OfBoth, wiretest.Question("both's"))
 	if s := operator.next(t); s.Request.ID != theirs.ID {
 		t.Errorf("the operator is told %s", s.Request.Reason)
 	}
 	if s := o.next(t); s.Request.ID != both.ID {
 		t.Errorf("fay is told %s", s.Request.Reason)
 	}
-	if _, err := desk.Cancel(t.Context(), connectors.Identity{Operator: true}, string(theirs.ID)); err != nil {
+	if _, err := env.Cancel(t.Context(), connectors.Identity{Operator: true}, string(theirs.ID)); err != nil {
 		t.Fatal(err)
 	}
-	last := put(t, desk, wiretest.Question("fay's"))
+	last := put(t, env, wiretest.Question("fay's"))
 	if s := o.next(t); s.Request.ID != last.ID {
 		t.Errorf("fay is told of what is sam's: %s is %s", s.Request.Reason, s.Request.State)
 	}
 }
 
 func TestAnInboxComesBackAfterARestart(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	_, stop := serve(t, socket, desk)
-	settled, stays := put(t, desk, wiretest.Question("settled")), put(t, desk, wiretest.Question("stays"))
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	_, stop := serve(t, socket, env)
+	settled, stays := put(t, env, wiretest.Question("settled")), put(t, env, wiretest.Question("stays"))
 	wiretest.Eventually(t, "their asker has left", func() bool {
-		r, err := desk.Store.Read(t.Context(), stays.ID)
+		r, err := env.Store.Read(t.Context(), stays.ID)
 		return err == nil && !r.LeftAt.IsZero()
 	})
 	o := open(t, newClient(t, socket, ""))
@@ -146,9 +146,9 @@ func TestAnInboxComesBackAfterARestart(t *testing.T) {
 		t.Errorf("stopping with an inbox open took %s", took)
 	}
 	<-o.lost
-	deny(t, desk, settled.ID)
-	fresh := put(t, desk, wiretest.Question("fresh"))
-	serve(t, socket, desk)
+	deny(t, env, settled.ID)
+	fresh := put(t, env, wiretest.Question("fresh"))
+	serve(t, socket, env)
 	<-o.back
 	states := map[permissions.ID]permissions.State{}
 	for len(o.told) > 0 {
@@ -168,11 +168,11 @@ func TestAnInboxComesBackAfterARestart(t *testing.T) {
 
 // A reader that falls behind is cut off, comes back, and ends with the newest state of everything.
 func TestAnInboxThatLagsStartsAgain(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	q := wiretest.Question("x")
 	q.Details = strings.Repeat("d", permissions.MaxDetails) // fills the socket soon
-	r := put(t, desk, q)
+	r := put(t, env, q)
 
 	c := newClient(t, socket, "")
 	reading, told := make(chan struct{}), make(chan permissions.RequestView, 1000)
@@ -190,19 +190,19 @@ func TestAnInboxThatLagsStartsAgain(t *testing.T) {
 			return nil
 		})
 	}()
-	wiretest.Eventually(t, "the inbox follows", func() bool { return len(desk.Feeds()) == 1 })
-	feed := desk.Feeds()[0]
+	wiretest.Eventually(t, "the inbox follows", func() bool { return len(env.Feeds()) == 1 })
+	feed := env.Feeds()[0]
 	for n := 0; !feed.Overflowed() && n < 1000; n++ { // until the stream, which nobody reads, is cut off
 		more := wiretest.Question(fmt.Sprint(n))
 		more.Details = strings.Repeat("d", 64<<10)
-		put(t, desk, more)
+		put(t, env, more)
 	}
 	if !feed.Overflowed() {
 		t.Fatal("a reader that does not read still follows")
 	}
 	close(reading)
 	<-lost
-	deny(t, desk, r.ID)
+	deny(t, env, r.ID)
 	if err := <-done; !errors.Is(err, settled) {
 		t.Errorf("inbox: %v", err)
 	}
@@ -216,13 +216,13 @@ func TestAnInboxThatLagsStartsAgain(t *testing.T) {
 }
 
 func TestAnInboxThatCannotFollowEnds(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
 	err := newClient(t, socket, "").Inbox(t.Context(), func(permissions.RequestView) error { return nil })
 	if !errors.Is(err, admin.ErrUnreachable) {
 		t.Errorf("no daemon: %v", err)
 	}
-	serve(t, socket, desk)
-	put(t, desk, wiretest.Question("x"))
+	serve(t, socket, env)
+	put(t, env, wiretest.Question("x"))
 	enough := errors.New("enough")
 	err = newClient(t, socket, "").Inbox(t.Context(), func(permissions.RequestView) error { return enough })
 	if !errors.Is(err, enough) {

@@ -14,7 +14,7 @@ import (
 // TestLocksGoOverTheSocket: what a lock did, and who is locked, is told as it is.
 func TestLocksGoOverTheSocket(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, &wholeDesk{&pairingDesk{Desk: wiretest.NewDesk(t)}})
+	serve(t, socket, &wholeEnv{&pairingEnv{Env: wiretest.NewEnv(t)}})
 	c := newClient(t, socket, "")
 	l, err := c.Lock(t.Context(), "sam", noonThen)
 	if err != nil || l.Person != "sam" || !l.Locked || l.LockedBy != "fay" || !l.LockedAt.Equal(noonThen) ||
@@ -35,9 +35,9 @@ func TestLocksGoOverTheSocket(t *testing.T) {
 	}
 }
 
-// shutting is a desk at which fay is locked after a while.
+// shutting is an env at which fay is locked after a while.
 type shutting struct {
-	*wiretest.Desk
+	*wiretest.Env
 	locked atomic.Bool
 }
 
@@ -45,15 +45,15 @@ func (s *shutting) Who(id connectors.Identity) (string, error) {
 	if s.locked.Load() {
 		return "", permissions.LockedOut("fay")
 	}
-	return s.Desk.Who(id)
+	return s.Env.Who(id)
 }
 
 // TestAnOpenInboxOfSomebodyWhoIsLocked ends with the next change, without sending it.
 func TestAnOpenInboxOfSomebodyWhoIsLocked(t *testing.T) {
 	t.Run("A8/an open inbox", func(t *testing.T) {
-		socket, desk := wiretest.Socket(t), &shutting{Desk: wiretest.NewDesk(t)}
-		serve(t, socket, desk)
-		put(t, desk.Desk, wiretest.Question("before"))
+		socket, env := wiretest.Socket(t), &shutting{Env: wiretest.NewEnv(t)}
+		serve(t, socket, env)
+		put(t, env.Env, wiretest.Question("before"))
 		told, ended := make(chan permissions.RequestView, 10), make(chan error, 1)
 		go func() {
 			ended <- newClient(t, socket, "").Inbox(context.Background(), func(s permissions.RequestView) error {
@@ -62,8 +62,8 @@ func TestAnOpenInboxOfSomebodyWhoIsLocked(t *testing.T) {
 			})
 		}()
 		<-told
-		desk.locked.Store(true)
-		put(t, desk.Desk, wiretest.Question("after"))
+		env.locked.Store(true)
+		put(t, env.Env, wiretest.Question("after"))
 		select {
 		case err := <-ended:
 			if !isRefusal(err, permissions.CodeLocked) {

@@ -88,10 +88,10 @@ var bodies = map[string]string{
 	"POST /v1/people/{name}/lock":     `{"since":"2026-11-21T14:00:00Z"}`,
 }
 
-// TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
+// TestEveryRouteHasARowAndKeepsToIt gives each call an env of its own, with one request that fay is asked.
 func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &wholeDesk{&pairingDesk{Desk: wiretest.NewDesk(t)}}).Routes()
+	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}, &wholeEnv{&pairingEnv{Env: wiretest.NewEnv(t)}}).Routes()
 	for route := range matrix {
 		if !slices.Contains(routes, route) {
 			t.Errorf("%s has a row and is not there", route)
@@ -114,17 +114,17 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 
 func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	t.Helper()
-	socket, desk := wiretest.Socket(t), &wholeDesk{&pairingDesk{Desk: wiretest.NewDesk(t)}}
+	socket, env := wiretest.Socket(t), &wholeEnv{&pairingEnv{Env: wiretest.NewEnv(t)}}
 	switch who {
 	case stranger, pretender, agent:
-		desk.GiveAccount("")
+		env.GiveAccount("")
 	case person:
-		desk.GiveAccount("kim")
+		env.GiveAccount("kim")
 	}
-	r := put(t, desk.Desk, wiretest.Question(rand.Text()))
+	r := put(t, env.Env, wiretest.Question(rand.Text()))
 	c := admin.New(admin.Options{
 		Socket: socket, Key: key, Metrics: metrics, Stop: func(string) {}, Log: wiretest.Quiet,
-	}, desk)
+	}, env)
 	if err := c.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +159,8 @@ func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	return answer.StatusCode // what follows may go on for ever
 }
 
-// wholeDesk pairs only for the operator, as the engine does.
-type wholeDesk struct{ *pairingDesk }
+// wholeEnv pairs only for the operator, as the engine does.
+type wholeEnv struct{ *pairingEnv }
 
 func only(id connectors.Identity) error {
 	if !id.Operator {
@@ -169,42 +169,42 @@ func only(id connectors.Identity) error {
 	return nil
 }
 
-func (o *wholeDesk) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
+func (o *wholeEnv) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	if err := only(id); err != nil {
 		return connectors.PairingCandidate{}, err
 	}
-	return o.pairingDesk.Guest(ctx, id, code)
+	return o.pairingEnv.Guest(ctx, id, code)
 }
 
-func (o *wholeDesk) Pair(
+func (o *wholeEnv) Pair(
 	ctx context.Context, id connectors.Identity, code, address string,
 ) (now, was permissions.Pairing, err error) {
 	if err := only(id); err != nil {
 		return now, was, err
 	}
-	return o.pairingDesk.Pair(ctx, id, code, address)
+	return o.pairingEnv.Pair(ctx, id, code, address)
 }
 
-func (o *wholeDesk) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
+func (o *wholeEnv) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
 	return only(id)
 }
 
-func (o *wholeDesk) Suspended(_ context.Context, id connectors.Identity) (permissions.Suspended, error) {
+func (o *wholeEnv) Suspended(_ context.Context, id connectors.Identity) (permissions.Suspended, error) {
 	return permissions.Suspended{}, only(id)
 }
 
-func (o *wholeDesk) Reinstate(_ context.Context, id connectors.Identity, _ []string) (permissions.Suspended, error) {
+func (o *wholeEnv) Reinstate(_ context.Context, id connectors.Identity, _ []string) (permissions.Suspended, error) {
 	return permissions.Suspended{}, only(id)
 }
 
-func (o *wholeDesk) Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error) {
+func (o *wholeEnv) Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error) {
 	if err := only(id); err != nil {
 		return permissions.Pairing{}, err
 	}
-	return o.pairingDesk.Unpair(ctx, id, name, via)
+	return o.pairingEnv.Unpair(ctx, id, name, via)
 }
 
-func (o *wholeDesk) Lock(_ context.Context, id connectors.Identity, name string, since time.Time) (permissions.Locked, error) {
+func (o *wholeEnv) Lock(_ context.Context, id connectors.Identity, name string, since time.Time) (permissions.Locked, error) {
 	by, err := o.Who(id)
 	if err != nil {
 		return permissions.Locked{}, err
@@ -216,9 +216,9 @@ func (o *wholeDesk) Lock(_ context.Context, id connectors.Identity, name string,
 	}, nil
 }
 
-func (o *wholeDesk) Unlock(_ context.Context, id connectors.Identity, name string) (permissions.Lock, bool, error) {
+func (o *wholeEnv) Unlock(_ context.Context, id connectors.Identity, name string) (permissions.Lock, bool, error) {
 	by, err := o.Who(id)
 	return permissions.Lock{Person: name, Unlocking: []string{by}}, id.Operator, err
 }
 
-func (o *wholeDesk) Locks() []permissions.Lock { return []permissions.Lock{{Person: "sam", By: "fay"}} }
+func (o *wholeEnv) Locks() []permissions.Lock { return []permissions.Lock{{Person: "sam", By: "fay"}} }

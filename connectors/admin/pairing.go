@@ -69,22 +69,22 @@ type (
 func (r *routes) registerPairing() {
 	invite := post("invite", "/v1/pairings", "Make a link that enrols somebody")
 	serve(r, invite, func(ctx context.Context, in *inviteInput) (Invitation, error) {
-		i, err := r.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
+		i, err := r.engine.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
 		return Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}, err
 	})
 	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), r.guest)
 	pair := post("pair", "/v1/pairings/{code}", "Say that it is the right one")
 	serve(r, pair, func(ctx context.Context, in *pairInput) (Pairing, error) {
-		now, was, err := r.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
+		now, was, err := r.engine.Pair(ctx, who(ctx), in.Code, in.Body.Address)
 		return fromPairing(now, was), err
 	})
 	dismiss := remove("dismiss", "/v1/pairings/{code}", "End an invitation")
 	serve(r, dismiss, func(ctx context.Context, in *codeInput) (struct{}, error) {
-		return struct{}{}, r.desk.Dismiss(ctx, who(ctx), in.Code)
+		return struct{}{}, r.engine.Dismiss(ctx, who(ctx), in.Code)
 	})
 	unpair := remove("unpair", "/v1/people/{name}/pairing", "Take the account away that somebody was paired with")
 	serve(r, unpair, func(ctx context.Context, in *unpairInput) (Pairing, error) {
-		was, err := r.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
+		was, err := r.engine.Unpair(ctx, who(ctx), in.Name, in.Via)
 		return fromPairing(was, permissions.Pairing{}), err
 	})
 }
@@ -96,7 +96,7 @@ func (r *routes) guest(ctx context.Context, in *guestInput) (*Guest, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	g, err := r.desk.Guest(limited, who(ctx), in.Code)
+	g, err := r.engine.Guest(limited, who(ctx), in.Code)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, nil // nobody has come yet
@@ -188,12 +188,12 @@ type lockInput struct {
 func (r *routes) registerLocks() {
 	lock := post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts")
 	serve(r, lock, func(ctx context.Context, in *lockInput) (Lock, error) {
-		l, err := r.desk.Lock(ctx, who(ctx), in.Name, in.Body.Since)
+		l, err := r.engine.Lock(ctx, who(ctx), in.Name, in.Body.Since)
 		return fromLock(l, false), err
 	})
 	unlock := remove("unlock", "/v1/people/{name}/lock", "End a lock: the operator at once, else two people")
 	serve(r, unlock, func(ctx context.Context, in *personInput) (Lock, error) {
-		l, over, err := r.desk.Unlock(ctx, who(ctx), in.Name)
+		l, over, err := r.engine.Unlock(ctx, who(ctx), in.Name)
 		return fromLock(permissions.Locked{Lock: l}, over), err
 	})
 }
@@ -268,7 +268,7 @@ var errReinstate = errors.New("say which: names, or all")
 func (r *routes) registerSuspended() {
 	suspended := get("suspended", "/v1/suspended", "List what a restore suspended; for the operator")
 	serve(r, suspended, func(ctx context.Context, _ *struct{}) ([]Suspended, error) {
-		all, err := r.desk.Suspended(ctx, who(ctx))
+		all, err := r.engine.Suspended(ctx, who(ctx))
 		return fromSuspended(all), err
 	})
 	reinstate := post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator")
@@ -276,7 +276,7 @@ func (r *routes) registerSuspended() {
 		if in.Body.All == (len(in.Body.Names) > 0) {
 			return nil, permissions.Invalid(errReinstate)
 		}
-		all, err := r.desk.Reinstate(ctx, who(ctx), in.Body.Names)
+		all, err := r.engine.Reinstate(ctx, who(ctx), in.Body.Names)
 		return fromSuspended(all), err
 	})
 }

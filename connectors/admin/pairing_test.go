@@ -13,23 +13,23 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// pairingDesk is a desk with one open link; the candidate sent to came uses it.
-type pairingDesk struct {
-	*wiretest.Desk
+// pairingEnv is an env with one open link; the candidate sent to came uses it.
+type pairingEnv struct {
+	*wiretest.Env
 	came chan connectors.PairingCandidate
 	ids  []connectors.Identity
 }
 
 var noonThen = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func (h *pairingDesk) Invite(_ context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error) {
+func (h *pairingEnv) Invite(_ context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error) {
 	if h.ids = append(h.ids, id); !id.Operator {
 		return connectors.Invitation{}, permissions.OperatorOnly()
 	}
 	return connectors.Invitation{Code: "code", Link: name + " at " + via, How: "writes it down", Until: noonThen}, nil
 }
 
-func (h *pairingDesk) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.PairingCandidate, error) {
+func (h *pairingEnv) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	if code != "code" {
 		return connectors.PairingCandidate{}, &permissions.Refusal{Code: permissions.CodeGone, Text: "over", Exit: permissions.ExitNobody}
 	}
@@ -41,19 +41,19 @@ func (h *pairingDesk) Guest(ctx context.Context, _ connectors.Identity, code str
 	}
 }
 
-func (h *pairingDesk) Pair(
+func (h *pairingEnv) Pair(
 	_ context.Context, _ connectors.Identity, code, address string,
 ) (now, was permissions.Pairing, err error) {
 	now = permissions.Pairing{Person: code, Via: "telegram", Address: address, PairedAt: noonThen}
 	return now, permissions.Pairing{Address: "1"}, nil
 }
 
-func (h *pairingDesk) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
+func (h *pairingEnv) Dismiss(_ context.Context, id connectors.Identity, _ string) error {
 	h.ids = append(h.ids, id)
 	return nil
 }
 
-func (h *pairingDesk) Unpair(_ context.Context, _ connectors.Identity, name, via string) (permissions.Pairing, error) {
+func (h *pairingEnv) Unpair(_ context.Context, _ connectors.Identity, name, via string) (permissions.Pairing, error) {
 	if name == "nobody" {
 		return permissions.Pairing{}, permissions.NoPairing(name, via)
 	}
@@ -61,8 +61,8 @@ func (h *pairingDesk) Unpair(_ context.Context, _ connectors.Identity, name, via
 }
 
 func TestPairingOverTheSocket(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &pairingDesk{Desk: wiretest.NewDesk(t), came: make(chan connectors.PairingCandidate, 1)}
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), &pairingEnv{Env: wiretest.NewEnv(t), came: make(chan connectors.PairingCandidate, 1)}
+	serve(t, socket, env)
 	c, ctx := newClient(t, socket, key), t.Context()
 	check := func(what string, got, want any, err error) {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestPairingOverTheSocket(t *testing.T) {
 	}
 	i, err := c.Invite(ctx, "fay", "telegram")
 	check("invited", i, admin.Invitation{Code: "code", Link: "fay at telegram", How: "writes it down", Until: noonThen}, err)
-	desk.came <- connectors.PairingCandidate{Address: "4242", Name: "Fay", Language: "de"}
+	env.came <- connectors.PairingCandidate{Address: "4242", Name: "Fay", Language: "de"}
 	g, err := c.Guest(ctx, "code")
 	check("the guest", g, admin.Guest{Address: "4242", Name: "Fay", Language: "de"}, err)
 	one := "1"
@@ -83,7 +83,7 @@ func TestPairingOverTheSocket(t *testing.T) {
 	if err := c.Dismiss(ctx, "code"); err != nil {
 		t.Error(err)
 	}
-	for _, id := range desk.ids {
+	for _, id := range env.ids {
 		if !id.Operator {
 			t.Errorf("the operator is %+v", id)
 		}

@@ -17,12 +17,12 @@ import (
 // routes are the server's routes. [authenticator.admit] authenticates the caller before each of them.
 type routes struct {
 	*Connector
-	door *server.Server
+	srv *server.Server
 }
 
 // serve registers a route. handle returns the response's body; its error becomes a refusal.
 func serve[I, O any](r *routes, o huma.Operation, handle func(context.Context, *I) (O, error)) {
-	server.Register(r.door, o, handle)
+	server.Register(r.srv, o, handle)
 }
 
 func get(id, path, summary string) huma.Operation {
@@ -47,7 +47,7 @@ func long(o huma.Operation) huma.Operation {
 }
 
 func (r *routes) register() {
-	r.door.API.UseMiddleware(newGate(r.options.Key).admit)
+	r.srv.API.UseMiddleware(newGate(r.options.Key).admit)
 	r.registerRequests()
 	r.registerGrants()
 	r.registerTokens()
@@ -69,18 +69,18 @@ func (r *routes) registerRequests() {
 	serve(r, get("list", "/v1/requests", "List what is pending for the caller, oldest first, without what is long"), r.list)
 	show := get("show", "/v1/requests/{id}", "Show one request by its id or its code")
 	serve(r, show, func(ctx context.Context, in *named) (wire.Request, error) {
-		return told(r.desk.Show(ctx, who(ctx), in.ID))
+		return told(r.engine.Show(ctx, who(ctx), in.ID))
 	})
-	huma.Register(r.door.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
+	huma.Register(r.srv.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
 	cancel := post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request")
 	serve(r, cancel, func(ctx context.Context, in *named) (wire.Request, error) {
-		return told(r.desk.Cancel(ctx, who(ctx), in.ID))
+		return told(r.engine.Cancel(ctx, who(ctx), in.ID))
 	})
 	void := post("void", "/v1/requests/{id}/void", "Take back an approval that was not used")
 	serve(r, void, func(ctx context.Context, in *named) (wire.Request, error) {
-		return told(r.desk.Void(ctx, who(ctx), in.ID))
+		return told(r.engine.Void(ctx, who(ctx), in.ID))
 	})
-	huma.Register(r.door.API, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
+	huma.Register(r.srv.API, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
 }
 
 type listInput struct {
@@ -96,7 +96,7 @@ func (r *routes) list(ctx context.Context, in *listInput) ([]wire.Request, error
 	all := []wire.Request{}
 	for after := in.After; len(all) < in.Limit; {
 		step := min(listStep, in.Limit-len(all))
-		found, err := r.desk.Pending(ctx, who(ctx), after, step)
+		found, err := r.engine.Pending(ctx, who(ctx), after, step)
 		if err != nil {
 			return nil, err
 		}
@@ -126,14 +126,14 @@ type decideInput struct {
 func (r *routes) decide(ctx context.Context, in *decideInput) (*struct{ Body wire.Request }, error) {
 	d, err := in.Body.of(in.ID)
 	if err != nil {
-		return nil, r.door.Refuse(permissions.Invalid(err))
+		return nil, r.srv.Refuse(permissions.Invalid(err))
 	}
 	d.From = who(ctx)
-	after, err := r.desk.OnPermission(ctx, d)
+	after, err := r.engine.OnPermission(ctx, d)
 	if err == nil {
 		return &struct{ Body wire.Request }{r.around(ctx, after)}, nil
 	}
-	refused := r.door.Refuse(err)
+	refused := r.srv.Refuse(err)
 	var p *wire.Problem
 	if after.ID != "" && errors.As(refused, &p) {
 		w := r.around(ctx, after)
@@ -144,7 +144,7 @@ func (r *routes) decide(ctx context.Context, in *decideInput) (*struct{ Body wir
 
 // around adds the copies and waiters to q. The decision is returned even if they cannot be read.
 func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request {
-	s, err := r.desk.View(ctx, q)
+	s, err := r.engine.View(ctx, q)
 	if err != nil {
 		s = permissions.RequestView{Request: q}
 	}
@@ -159,14 +159,14 @@ type auditInput struct {
 func (r *routes) registerAudit() {
 	audit := long(get("audit", "/v1/audit", "List the audit; for the operator"))
 	serve(r, audit, func(ctx context.Context, in *auditInput) ([]Entry, error) {
-		found, err := r.desk.Audit(ctx, who(ctx), in.After, in.Limit)
+		found, err := r.engine.Audit(ctx, who(ctx), in.After, in.Limit)
 		return wire.Each(found, FromEntry), err
 	})
 	serve(r, long(get("verify", "/v1/audit/verify", "Check every audit chain, tell their heads")), r.verify)
 }
 
 func (r *routes) verify(ctx context.Context, _ *struct{}) ([]Head, error) {
-	heads, err := r.desk.Verify(ctx, who(ctx))
+	heads, err := r.engine.Verify(ctx, who(ctx))
 	switch {
 	case err == nil:
 		return wire.Each(heads, func(h permissions.Head) Head {
@@ -180,11 +180,11 @@ func (r *routes) verify(ctx context.Context, _ *struct{}) ([]Head, error) {
 
 func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 	id := who(ctx)
-	name, err := r.desk.Who(id)
+	name, err := r.engine.Who(id)
 	if err != nil {
 		return Me{}, err
 	}
-	me := Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: wire.OrNull(r.desk.StoppedBy())}
+	me := Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: wire.OrNull(r.engine.StoppedBy())}
 	if r.options.Zone != nil {
 		me.Timezone = zoneName(r.options.Zone(name))
 	}

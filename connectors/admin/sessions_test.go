@@ -26,20 +26,20 @@ func begun(id permissions.ID, person string, ended bool) permissions.AgentSessio
 	return s
 }
 
-// withSessions is a desk with those sessions.
-func withSessions(t *testing.T, all ...permissions.AgentSession) *wiretest.Desk {
+// withSessions is an env with those sessions.
+func withSessions(t *testing.T, all ...permissions.AgentSession) *wiretest.Env {
 	t.Helper()
-	desk := wiretest.NewDesk(t)
+	env := wiretest.NewEnv(t)
 	for _, s := range all {
-		desk.Commit(t, agents.Commit{Session: s})
+		env.Commit(t, agents.Commit{Session: s})
 	}
-	return desk
+	return env
 }
 
 // TestDebugOfASessionIsSwitched by the session's person, and is part of its state.
 func TestDebugOfASessionIsSwitched(t *testing.T) {
-	socket, desk := wiretest.Socket(t), withSessions(t, begun("1", "fay", false), begun("2", "sam", false))
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), withSessions(t, begun("1", "fay", false), begun("2", "sam", false))
+	serve(t, socket, env)
 	for _, c := range []struct{ id, body, want string }{
 		{"1", `{"debug":true}`, `"debug":true`}, {"1", `{"debug":false}`, `"debug":false`}, {"2", `{"debug":true}`, "no session 2"},
 	} {
@@ -52,8 +52,8 @@ func TestDebugOfASessionIsSwitched(t *testing.T) {
 
 // What a session's calls did is told to whose session it is, a page at a time.
 func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
-	socket, desk, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)
-	serve(t, socket, desk)
+	socket, env, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)
+	serve(t, socket, env)
 	exit := 4
 	var calls []agents.Execution
 	for i, tool := range []string{"write_file", "run_command", "fetch_url"} {
@@ -61,7 +61,7 @@ func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	}
 	calls[0].AffectedPath, calls[0].Ended, calls[0].Success = "/srv/a", one.CreatedAt.Add(time.Second), true
 	calls[1].Exit, calls[1].Ended, calls[1].Error = &exit, one.CreatedAt.Add(time.Second), "exit status 4"
-	desk.Commit(t, agents.Commit{Session: one, Executions: calls})
+	env.Commit(t, agents.Commit{Session: one, Executions: calls})
 	fays := wiretest.HTTP(t, socket)
 	get := func(path string) (int, string) {
 		status, body := wiretest.Do(t, fays, http.MethodGet, path, "", "")
@@ -86,9 +86,9 @@ func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 
 // What came of a session, or of one of its calls, is told to whose session it is, a page at a time.
 func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
-	socket, desk, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)
-	serve(t, socket, desk)
-	desk.Commit(t, agents.Commit{
+	socket, env, one := wiretest.Socket(t), withSessions(t, begun("2", "sam", false)), begun("1", "fay", true)
+	serve(t, socket, env)
+	env.Commit(t, agents.Commit{
 		Session: one, Executions: []agents.Execution{{Step: 1, Call: 1, Tool: "run_command", Arguments: []byte(`{}`), Began: one.CreatedAt}},
 		Artifacts: []agents.Artifact{
 			{Step: 1, Type: "prompt", Content: []byte(`{"text":"<b>"}`)},

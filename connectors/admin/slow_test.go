@@ -18,24 +18,24 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// operators is a desk at which everybody is the operator: the peer of a pipe is unknown.
-type operators struct{ *wiretest.Desk }
+// operators is an env at which everybody is the operator: the peer of a pipe is unknown.
+type operators struct{ *wiretest.Env }
 
 func (o operators) Who(connectors.Identity) (string, error) { return "fay", nil }
 
 func (o operators) Events(
 	ctx context.Context, _ connectors.Identity, after int64, limit int,
 ) ([]permissions.Event, int64, error) {
-	return o.Desk.Events(ctx, connectors.Identity{Operator: true}, after, limit)
+	return o.Env.Events(ctx, connectors.Identity{Operator: true}, after, limit)
 }
 
 // A reader that does not read is cut off by the write deadline; it comes back with the last seq that it has, and misses
 // nothing.
 func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk := operators{wiretest.NewIdleDesk(t)}
-		door := server.New("test", desk.Ready, wiretest.Quiet)
-		(&routes{New(Options{}, desk), door}).register()
+		env := operators{wiretest.NewIdleEnv(t)}
+		door := server.New("test", env.Ready, wiretest.Quiet)
+		(&routes{New(Options{}, env), door}).register()
 		l := wiretest.NewPipes()
 		server := &http.Server{Handler: door.Handler(server.Listener{}), ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(l) }()
@@ -44,7 +44,7 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 		end()
 		const events = 200
 		for n := range events {
-			_, _ = desk.Ask(ended, permissions.CallerUID(1), wiretest.Question(fmt.Sprint(n)))
+			_, _ = env.Ask(ended, permissions.CallerUID(1), wiretest.Question(fmt.Sprint(n)))
 		}
 		last, told := "0", 0
 		for connections := 0; told < events; connections++ {

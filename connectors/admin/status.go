@@ -103,20 +103,20 @@ func (r *routes) registerStatus() {
 
 func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	id := who(ctx)
-	self, err := r.desk.Who(id)
+	self, err := r.engine.Who(id)
 	if err != nil {
 		return Status{}, err
 	}
 	s := Status{
-		Daemon: r.self(), StoppedBy: wire.OrNull(r.desk.StoppedBy()),
+		Daemon: r.self(), StoppedBy: wire.OrNull(r.engine.StoppedBy()),
 		Channels: []ChannelStatus{}, People: []PersonStatus{}, Suspended: []SuspendedState{},
 		Locked: []Lock{},
 	}
-	if err := r.desk.Ready(ctx); err != nil {
+	if err := r.engine.Ready(ctx); err != nil {
 		s.NotReady = wire.OrNull(err.Error())
 	}
 	s.Ready = s.NotReady == nil
-	count, since, err := r.desk.Waiting(ctx, id)
+	count, since, err := r.engine.Waiting(ctx, id)
 	switch {
 	case err != nil && s.Ready:
 		return Status{}, err
@@ -124,7 +124,7 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 		s.Waiting = WaitingStatus{Count: count, Oldest: &since}
 	}
 	if id.Operator {
-		all, err := r.desk.Suspended(ctx, id)
+		all, err := r.engine.Suspended(ctx, id)
 		switch {
 		case err != nil && s.Ready:
 			return Status{}, err
@@ -132,10 +132,10 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 			s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
 		}
 	}
-	for _, l := range r.desk.Locks() {
+	for _, l := range r.engine.Locks() {
 		s.Locked = append(s.Locked, fromLock(permissions.Locked{Lock: l}, false))
 	}
-	s.reach(r.desk.Contacts(), func(name string) bool { return id.Operator || name == self })
+	s.reach(r.engine.Contacts(), func(name string) bool { return id.Operator || name == self })
 	return s, nil
 }
 
@@ -151,7 +151,7 @@ func (r *routes) shutdown(ctx context.Context, _ *struct{}) (Ended, error) {
 	if !id.Operator || r.options.Stop == nil {
 		return Ended{}, permissions.OperatorOnly()
 	}
-	count, _, err := r.desk.Waiting(ctx, id)
+	count, _, err := r.engine.Waiting(ctx, id)
 	if err != nil {
 		count = 0 // an unhealthy daemon can be stopped, too
 	}
@@ -252,7 +252,7 @@ func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
 		return nil, permissions.OperatorOnly()
 	}
 	all := []Person{}
-	for name, via := range r.desk.ReachableVia() {
+	for name, via := range r.engine.ReachableVia() {
 		all = append(all, Person{Name: name, Via: via})
 	}
 	slices.SortFunc(all, func(a, b Person) int { return strings.Compare(a.Name, b.Name) })
@@ -265,11 +265,11 @@ func (c *Client) People(ctx context.Context) ([]Person, error) {
 }
 
 func (r *routes) health(ctx context.Context, _ *struct{}) ([]Channel, error) {
-	if _, err := r.desk.Who(who(ctx)); err != nil {
+	if _, err := r.engine.Who(who(ctx)); err != nil {
 		return nil, err
 	}
 	all := []Channel{}
-	for name, err := range r.desk.Health() {
+	for name, err := range r.engine.Health() {
 		all = append(all, channelOf(name, err))
 	}
 	slices.SortFunc(all, func(a, b Channel) int { return strings.Compare(a.Name, b.Name) })

@@ -15,10 +15,10 @@ import (
 )
 
 // allow puts a question of that account, and has it allowed by a person.
-func allow(t *testing.T, desk *wiretest.Desk, uid int, reason string, s permissions.Scope, by string) permissions.Request {
+func allow(t *testing.T, env *wiretest.Env, uid int, reason string, s permissions.Scope, by string) permissions.Request {
 	t.Helper()
-	r := putAs(t, desk, uid, wiretest.Question(reason))
-	_, err := desk.OnPermission(t.Context(), connectors.Decision{From: desk.As(by), Request: r.ID, Answer: permissions.Allow(s)})
+	r := putAs(t, env, uid, wiretest.Question(reason))
+	_, err := env.OnPermission(t.Context(), connectors.Decision{From: env.As(by), Request: r.ID, Answer: permissions.Allow(s)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +26,10 @@ func allow(t *testing.T, desk *wiretest.Desk, uid int, reason string, s permissi
 }
 
 func TestGrantsAreListedAndTakenBack(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	mine := allow(t, desk, wiretest.OfBoth, "mine", permissions.For(15*time.Minute), "fay")
-	theirs := allow(t, desk, wiretest.OfSam, "theirs", permissions.For(15*time.Minute), "sam")
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	mine := allow(t, env, wiretest.OfBoth, "mine", permissions.For(15*time.Minute), "fay")
+	theirs := allow(t, env, wiretest.OfSam, "theirs", permissions.For(15*time.Minute), "sam")
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 
 	list, err := fay.Grants(t.Context(), connectors.Identity{})
@@ -47,7 +47,7 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 	if _, err := fay.Revoke(t.Context(), connectors.Identity{}, other); !isRefusal(err, permissions.CodeUnknown) {
 		t.Errorf("fay takes back what was not put to her: %v", err)
 	}
-	ran, err := desk.Ask(t.Context(), permissions.CallerUID(wiretest.OfBoth), wiretest.Question("under the grant"))
+	ran, err := env.Ask(t.Context(), permissions.CallerUID(wiretest.OfBoth), wiretest.Question("under the grant"))
 	if err != nil || ran.State != permissions.Approved {
 		t.Fatalf("under the grant: %v, %v", ran.State, err)
 	}
@@ -68,12 +68,12 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 }
 
 func TestAnApprovalIsTakenBack(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
-	used, unused := allow(t, desk, 1, "used", permissions.Once, "fay"), allow(t, desk, 1, "unused", permissions.Once, "fay")
-	wide := allow(t, desk, 2, "wide", permissions.For(15*time.Minute), "fay")
-	theirs := allow(t, desk, wiretest.OfSam, "theirs", permissions.Once, "sam")
-	if r, err := desk.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("used")); err != nil || r.UsedAt.IsZero() {
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	used, unused := allow(t, env, 1, "used", permissions.Once, "fay"), allow(t, env, 1, "unused", permissions.Once, "fay")
+	wide := allow(t, env, 2, "wide", permissions.For(15*time.Minute), "fay")
+	theirs := allow(t, env, wiretest.OfSam, "theirs", permissions.Once, "sam")
+	if r, err := env.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("used")); err != nil || r.UsedAt.IsZero() {
 		t.Fatalf("used: %+v, %v", r, err)
 	}
 	fay := newClient(t, socket, "")
@@ -102,11 +102,11 @@ func TestAnApprovalIsTakenBack(t *testing.T) {
 }
 
 func TestStopEndsEverythingUntilResume(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
-	one := put(t, desk, wiretest.Question("one"))
-	put(t, desk, wiretest.Question("two"))
+	one := put(t, env, wiretest.Question("one"))
+	put(t, env, wiretest.Question("two"))
 	if err := fay.Resume(t.Context(), connectors.Identity{}); err != nil {
 		t.Errorf("resume where nothing is stopped: %v", err)
 	}
@@ -120,10 +120,10 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 	if err != nil || me.StoppedBy == nil || *me.StoppedBy != "fay" {
 		t.Errorf("stopped by %v, %v", me.StoppedBy, err)
 	}
-	if _, err := desk.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("x")); !isRefusal(err, permissions.CodeStopped) {
+	if _, err := env.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("x")); !isRefusal(err, permissions.CodeStopped) {
 		t.Errorf("asked: %v", err)
 	}
-	desk.GiveAccount("sam")
+	env.GiveAccount("sam")
 	if err := newClient(t, socket, "").Resume(t.Context(), connectors.Identity{}); !isRefusal(err, permissions.CodeNotYours) {
 		t.Errorf("another person resumes: %v", err)
 	}
@@ -140,8 +140,8 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 }
 
 func TestTokensAreTheOperators(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 	_, _, err := fay.CreateToken(t.Context(), "deploy", "", 0)
 	_, listErr := fay.Tokens(t.Context())
@@ -155,7 +155,7 @@ func TestTokensAreTheOperators(t *testing.T) {
 	if err != nil || token.Name != "deploy" || token.ExpiresAt.Sub(token.CreatedAt) != time.Hour {
 		t.Fatalf("created %+v, %v", token, err)
 	}
-	if c, err := desk.Prove(t.Context(), secret, 7); err != nil || c.Name != "token:deploy" {
+	if c, err := env.Prove(t.Context(), secret, 7); err != nil || c.Name != "token:deploy" {
 		t.Errorf("the secret proves %+v, %v", c, err)
 	}
 	_, second, err := operator.CreateToken(t.Context(), "deploy", "", 0)
@@ -169,7 +169,7 @@ func TestTokensAreTheOperators(t *testing.T) {
 	if gone, err := operator.RevokeToken(t.Context(), string(token.ID)); err != nil || len(gone) != 1 || gone[0].RevokedAt == nil {
 		t.Errorf("revoked by id: %+v, %v", gone, err)
 	}
-	if _, err := desk.Prove(t.Context(), secret, 7); !isRefusal(err, permissions.CodeToken) {
+	if _, err := env.Prove(t.Context(), secret, 7); !isRefusal(err, permissions.CodeToken) {
 		t.Errorf("a revoked secret: %v", err)
 	}
 	if gone, err := operator.RevokeToken(t.Context(), "deploy"); err != nil || len(gone) != 1 || gone[0].ID != second.ID {
@@ -182,7 +182,7 @@ func TestTokensAreTheOperators(t *testing.T) {
 
 func TestATokenIsAskedForInWords(t *testing.T) {
 	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk(t))
+	serve(t, socket, wiretest.NewEnv(t))
 	c := wiretest.HTTP(t, socket)
 	for body, status := range map[string]int{
 		`{"name":"deploy","expires":"-1h"}`: 422, `{"name":"deploy","expires":"1ms"}`: 422,
@@ -198,8 +198,8 @@ func TestATokenIsAskedForInWords(t *testing.T) {
 
 // What asks nothing goes to every inbox of its person, and to nobody else's.
 func TestNoticesComeToOpenInboxes(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	door, _ := serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	door, _ := serve(t, socket, env)
 	fay := connectors.Person{Name: "fay"}
 	n := connectors.Notice{To: fay, About: permissions.AboutStopped, By: "sam"}
 	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(door.Reach(fay), connectors.ErrUnreachable) })
@@ -214,7 +214,7 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 		c.Noticed = func(lines []string) { heard <- lines }
 		opens = append(opens, open(t, c))
 	}
-	r := put(t, desk, wiretest.Question("first"))
+	r := put(t, env, wiretest.Question("first"))
 	for _, o := range opens {
 		o.next(t)
 	}
@@ -230,7 +230,7 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 	if err := door.Notify(t.Context(), n); !errors.Is(err, connectors.ErrUnreachable) {
 		t.Errorf("to sam: %v", err)
 	}
-	deny(t, desk, r.ID)
+	deny(t, env, r.ID)
 	for _, o := range opens { // what comes after a notice comes
 		for s := o.next(t); s.Request.State != permissions.Denied; s = o.next(t) {
 			continue

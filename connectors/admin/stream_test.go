@@ -23,7 +23,7 @@ func TestAQuietInboxHasAHeartbeat(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*heartbeat+time.Second)
 		defer cancel()
 		w := httptest.NewRecorder()
-		s := newStream(wiretest.NewIdleDesk(t), connectors.Identity{Operator: true}, "fay", w)
+		s := newStream(wiretest.NewIdleEnv(t), connectors.Identity{Operator: true}, "fay", w)
 		if err := s.run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended with %v", err)
 		}
@@ -48,26 +48,26 @@ func (f *full) Write(b []byte) (int, error) {
 }
 
 func TestAStreamEndsWithItsReaderOrItsRows(t *testing.T) {
-	desk := wiretest.NewIdleDesk(t)
+	env := wiretest.NewIdleEnv(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	r, _ := desk.Ask(ended, permissions.CallerUID(1), wiretest.Question("x"))
+	r, _ := env.Ask(ended, permissions.CallerUID(1), wiretest.Question("x"))
 	for room := range 3 {
 		w := &full{ResponseRecorder: httptest.ResponseRecorder{Body: new(bytes.Buffer)}, room: room}
-		s := newStream(desk, connectors.Identity{Operator: true}, "fay", http.ResponseWriter(w))
+		s := newStream(env, connectors.Identity{Operator: true}, "fay", http.ResponseWriter(w))
 		done := make(chan error, 1)
 		go func() { done <- s.run(t.Context()) }()
 		if room == 2 { // the row, the end of the rows, and no more
-			wiretest.Eventually(t, "followed", func() bool { return len(desk.Feeds()) == 3 })
-			_, _ = desk.Ask(ended, permissions.CallerUID(1), wiretest.Question("x")) // its caller comes back
+			wiretest.Eventually(t, "followed", func() bool { return len(env.Feeds()) == 3 })
+			_, _ = env.Ask(ended, permissions.CallerUID(1), wiretest.Question("x")) // its caller comes back
 		}
 		if err := <-done; err == nil || err.Error() != "the reader has gone" {
 			t.Errorf("room for %d: %v", room, err)
 		}
 	}
 	broken := permissions.Broken("make room")
-	desk.Fail(broken)
-	s := newStream(desk, connectors.Identity{Operator: true}, "fay", httptest.NewRecorder())
+	env.Fail(broken)
+	s := newStream(env, connectors.Identity{Operator: true}, "fay", httptest.NewRecorder())
 	if err := s.run(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("without a store: %v", err)
 	}
@@ -78,11 +78,11 @@ func TestAStreamEndsWithItsReaderOrItsRows(t *testing.T) {
 
 // TestWhatWasTakenFromAPersonIsToldOnce: that they are not asked any more, and nothing that happens to it afterwards.
 func TestWhatWasTakenFromAPersonIsToldOnce(t *testing.T) {
-	desk, w := wiretest.NewIdleDesk(t), httptest.NewRecorder()
+	env, w := wiretest.NewIdleEnv(t), httptest.NewRecorder()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	r, _ := desk.Ask(ended, permissions.CallerUID(wiretest.OfBoth), wiretest.Question("x"))
-	s := newStream(desk, connectors.Identity{UID: os.Getuid()}, "fay", w)
+	r, _ := env.Ask(ended, permissions.CallerUID(wiretest.OfBoth), wiretest.Question("x"))
+	s := newStream(env, connectors.Identity{UID: os.Getuid()}, "fay", w)
 	told := func() int {
 		if err := s.changed(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestWhatWasTakenFromAPersonIsToldOnce(t *testing.T) {
 }
 
 func TestAStreamForgetsWhatIsSettledWhenThereIsMuch(t *testing.T) {
-	s := newStream(wiretest.NewIdleDesk(t), connectors.Identity{}, "fay", httptest.NewRecorder())
+	s := newStream(wiretest.NewIdleEnv(t), connectors.Identity{}, "fay", httptest.NewRecorder())
 	s.remember(permissions.Request{ID: "pending", State: permissions.Pending, Revision: 7})
 	for n := range maxSeen {
 		s.remember(permissions.Request{ID: permissions.ID(fmt.Sprint(n)), State: permissions.Denied})
@@ -118,14 +118,14 @@ func TestAnInboxThatOpensWhileARequestIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		desk, c := wiretest.NewIdleDesk(t), New(Options{AdminReachable: true}, nil)
+		env, c := wiretest.NewIdleEnv(t), New(Options{AdminReachable: true}, nil)
 		waits := func(reason string) permissions.Request {
 			r := wiretest.Question(reason)
 			r.ID, r.Revision, r.State = permissions.NewID(time.Now()), 1, permissions.Pending
 			r.CreatedAt, r.Deadline = time.Now(), time.Now().Add(time.Hour)
 			r.Caller, r.Session, r.Asked, r.Quorum = permissions.CallerUID(1), string(r.ID), []string{"fay"}, 1
 			r.Digest = permissions.ComputeDigest(r)
-			r, _, err := desk.Store.Open(ctx, permissions.Opening{
+			r, _, err := env.Store.Open(ctx, permissions.Opening{
 				Request: r, Copies: []permissions.Copy{{Request: r.ID, Person: "fay", Connector: Name}},
 			})
 			if err != nil {
@@ -138,7 +138,7 @@ func TestAnInboxThatOpensWhileARequestIsSent(t *testing.T) {
 			t.Fatalf("sent as %q, %v", ref, err)
 		}
 		w := httptest.NewRecorder()
-		s := newStream(desk, connectors.Identity{Operator: true}, "fay", w)
+		s := newStream(env, connectors.Identity{Operator: true}, "fay", w)
 		var leave func()
 		s.sent, s.before, leave = c.inboxes.enter("fay")
 		defer leave()

@@ -19,7 +19,7 @@ func TestPassesTheSuiteOfTalk(t *testing.T) {
 	connectortest.RunTalk(t, func(t *testing.T, in connectors.Services) connectortest.Harness {
 		socket := wiretest.Socket(t)
 		s := &shown{opened: make(chan struct{})}
-		s.Connector = admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, cards{wiretest.NewDesk(t), in, s})
+		s.Connector = admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet}, cards{wiretest.NewEnv(t), in, s})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
@@ -87,9 +87,9 @@ func (s *shown) seen() string {
 	return strings.Join(s.texts, "\n")
 }
 
-// cards is a desk that shows what was sent.
+// cards is an env that shows what was sent.
 type cards struct {
-	*wiretest.Desk
+	*wiretest.Env
 	suite connectors.Inbound
 	at    *shown
 }

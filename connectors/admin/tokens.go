@@ -58,13 +58,13 @@ var errExpires = errors.New("expires must be a duration of at least 1s, such as 
 func (r *routes) registerTokens() {
 	list := get("tokens", "/v1/tokens", "List the tokens; for the operator")
 	serve(r, list, func(ctx context.Context, _ *struct{}) ([]Token, error) {
-		list, err := r.desk.Tokens(ctx, who(ctx))
+		list, err := r.engine.Tokens(ctx, who(ctx))
 		return wire.Each(list, FromToken), err
 	})
 	serve(r, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
 	revoke := remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name")
 	serve(r, revoke, func(ctx context.Context, in *tokenInput) ([]Token, error) {
-		list, err := r.desk.RevokeToken(ctx, who(ctx), in.ID)
+		list, err := r.engine.RevokeToken(ctx, who(ctx), in.ID)
 		return wire.Each(list, FromToken), err
 	})
 }
@@ -77,7 +77,7 @@ func (r *routes) createToken(ctx context.Context, in *wishInput) (created, error
 			return created{}, permissions.Invalid(errExpires)
 		}
 	}
-	secret, t, err := r.desk.CreateToken(ctx, who(ctx), in.Body.Name, in.Body.Person, expires)
+	secret, t, err := r.engine.CreateToken(ctx, who(ctx), in.Body.Name, in.Body.Person, expires)
 	return created{Token: FromToken(t), Secret: string(secret)}, err
 }
 
@@ -141,27 +141,27 @@ type (
 func (r *routes) registerSessions() {
 	sessions := get("sessions", "/v1/sessions", "List the sessions of the caller's agents")
 	serve(r, sessions, func(ctx context.Context, in *sessionsInput) ([]wire.Session, error) {
-		found, err := r.desk.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
+		found, err := r.engine.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
 		return wire.Each(found, wire.ListedSitting), err
 	})
 	session := get("session", "/v1/sessions/{id}", "Show one session, and what it waits for")
 	serve(r, session, func(ctx context.Context, in *idInput) (wire.Session, error) {
-		found, err := r.desk.Session(ctx, who(ctx), in.ID)
+		found, err := r.engine.Session(ctx, who(ctx), in.ID)
 		return wire.FromSitting(found), err
 	})
 	debug := post("debug", "/v1/sessions/{id}/debug", "Switch whether each state of a session's run is logged")
 	serve(r, debug, func(ctx context.Context, in *debugInput) (wire.Session, error) {
-		found, err := r.desk.Debug(ctx, who(ctx), in.ID, in.Body.Debug)
+		found, err := r.engine.Debug(ctx, who(ctx), in.ID, in.Body.Debug)
 		return wire.FromSitting(found), err
 	})
 	executions := get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first")
 	serve(r, executions, func(ctx context.Context, in *executionsInput) ([]wire.Execution, error) {
-		found, err := r.desk.Executions(ctx, who(ctx), in.ID, in.After, in.Limit)
+		found, err := r.engine.Executions(ctx, who(ctx), in.ID, in.After, in.Limit)
 		return wire.Each(found, wire.FromExecution), err
 	})
 	artifacts := get("artifacts", "/v1/sessions/{id}/artifacts", "List what came of a session or of one of its calls, oldest first")
 	serve(r, artifacts, func(ctx context.Context, in *artifactsInput) ([]wire.Artifact, error) {
-		found, err := r.desk.Artifacts(ctx, who(ctx), in.ID, in.Execution, in.After, in.Limit)
+		found, err := r.engine.Artifacts(ctx, who(ctx), in.ID, in.Execution, in.After, in.Limit)
 		return wire.Each(found, wire.FromArtifact), err
 	})
 }

@@ -38,26 +38,26 @@ type poller struct {
 	elapsed func() time.Duration // monotonic
 	log     *slog.Logger
 
-	offset int64                   // the next poll confirms all updates below it
-	before time.Duration           // downtime before run
-	heard  moment                  // when a poll was last answered
-	outage time.Duration           // length of the outage that gap has not handled yet
-	seen   *lru.Cache[int64, bool] // the last handled updates
-	tries  *wire.Backoff           // for temporary errors
-	cut    *wire.Backoff           // for calls without a response
-	slow   *wire.Backoff           // for errors that somebody has to fix
-	stale  *wire.Backoff           // for polls without anything new
-	hasty  *wire.Backoff           // for polls that return empty long before their timeout
+	offset        int64                   // the next poll confirms all updates below it
+	before        time.Duration           // downtime before run
+	heard         moment                  // when a poll was last answered
+	outage        time.Duration           // length of the outage that gap has not handled yet
+	seen          *lru.Cache[int64, bool] // the last handled updates
+	transient     *wire.Backoff           // for temporary errors
+	unanswered    *wire.Backoff           // for calls without a response
+	misconfigured *wire.Backoff           // for errors that somebody has to fix
+	nothingNew    *wire.Backoff           // for polls without anything new
+	emptyEarly    *wire.Backoff           // for polls that return empty long before their timeout
 }
 
 func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller {
 	began := time.Now()
 	return &poller{
 		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
-		seen:  connectors.NewLRU[int64, bool](remembered),
-		tries: wire.Tries(time.Second, 30*time.Second), cut: wire.Tries(time.Second, cutMost),
-		slow: wire.Tries(10*time.Second, 2*time.Minute), stale: wire.Tries(50*time.Millisecond, 30*time.Second),
-		hasty: wire.Tries(50*time.Millisecond, 5*time.Second),
+		seen:      connectors.NewLRU[int64, bool](remembered),
+		transient: wire.Tries(time.Second, 30*time.Second), unanswered: wire.Tries(time.Second, cutMost),
+		misconfigured: wire.Tries(10*time.Second, 2*time.Minute), nothingNew: wire.Tries(50*time.Millisecond, 30*time.Second),
+		emptyEarly: wire.Tries(50*time.Millisecond, 5*time.Second),
 	}
 }
 
@@ -85,7 +85,7 @@ func (p *poller) run(
 		if ctx.Err() != nil {
 			break
 		}
-		hasty := len(batch) == 0 && p.elapsed()-began < timeout/2
+		early := len(batch) == 0 && p.elapsed()-began < timeout/2
 		timeout = pollFor
 		if err != nil {
 			timeout = 0
@@ -107,14 +107,14 @@ func (p *poller) run(
 		}
 		switch {
 		case !news: // confirmed updates came again, perhaps forever
-			_ = timing.Pause(ctx, p.stale.NextBackOff())
+			_ = timing.Pause(ctx, p.nothingNew.NextBackOff())
 		case p.outage > 0 && last:
-			_ = timing.Pause(ctx, p.tries.NextBackOff())
-		case hasty:
-			_ = timing.Pause(ctx, p.hasty.NextBackOff())
+			_ = timing.Pause(ctx, p.transient.NextBackOff())
+		case early:
+			_ = timing.Pause(ctx, p.emptyEarly.NextBackOff())
 		default:
-			p.stale.Reset()
-			p.hasty.Reset()
+			p.nothingNew.Reset()
+			p.emptyEarly.Reset()
 		}
 	}
 	return nil
@@ -133,10 +133,10 @@ func (p *poller) poll(ctx context.Context, timeout time.Duration) ([]jsontext.Va
 func (p *poller) answered() {
 	was := p.heard
 	p.heard = p.moment()
-	p.slow.Reset()
-	p.cut.Reset()
+	p.misconfigured.Reset()
+	p.unanswered.Reset()
 	if p.state.turn(isPolling, p.heard.wall, "", "") {
-		p.tries.Reset()
+		p.transient.Reset()
 		p.log.Info("telegram connected")
 	}
 	if away := p.heard.since(was); away > tapLife {
@@ -155,12 +155,12 @@ func (p *poller) handleOutage(ctx context.Context, gap func(context.Context, tim
 		return
 	}
 	p.outage = 0
-	p.tries.Reset()
+	p.transient.Reset()
 }
 
 // failed records why a poll failed and returns the delay before the next one.
 func (p *poller) failed(ctx context.Context, err error) time.Duration {
-	to, tries := isAway, p.slow
+	to, backoff := isAway, p.misconfigured
 	switch m, _ := meaningOf(err); m {
 	case meansDenied:
 		to = isUnauthorized
@@ -169,8 +169,8 @@ func (p *poller) failed(ctx context.Context, err error) time.Duration {
 	case meansPolled:
 		to = isConflict
 	default:
-		if tries = p.tries; errors.As(err, new(*lostError)) {
-			tries = p.cut
+		if backoff = p.transient; errors.As(err, new(*lostError)) {
+			backoff = p.unanswered
 		}
 	}
 	level := slog.LevelDebug
@@ -179,7 +179,7 @@ func (p *poller) failed(ctx context.Context, err error) time.Duration {
 	}
 	wait := retryAfter(err)
 	if wait == 0 {
-		wait = tries.NextBackOff()
+		wait = backoff.NextBackOff()
 	}
 	p.log.Log(ctx, level, "poll telegram: retrying", "delay", wait, "err", err)
 	return wait

@@ -103,7 +103,7 @@ func newDispatcher(e *Dispatch, c connectors.Connector) *dispatcher {
 func (c *dispatcher) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return c.workQueue.run(ctx, func(ctx context.Context, id permissions.ID) error { return c.sort(ctx, id, group) })
+		return c.workQueue.run(ctx, func(ctx context.Context, id permissions.ID) error { return c.assign(ctx, id, group) })
 	})
 	group.Go(func() error { return c.watch(ctx) })
 	return group.Wait()
@@ -120,11 +120,11 @@ func (d *Dispatch) read(ctx context.Context, id permissions.ID) (r permissions.R
 	return r, copies, err == nil, err
 }
 
-// sort puts a request into the lanes of its outdated copies, and starts new lanes.
-func (c *dispatcher) sort(ctx context.Context, id permissions.ID, group *errgroup.Group) error {
+// assign puts a request into the lanes of its outdated copies, and starts new lanes.
+func (c *dispatcher) assign(ctx context.Context, id permissions.ID, group *errgroup.Group) error {
 	r, copies, _, err := c.service.read(ctx, id)
 	for _, cp := range copies {
-		if !c.lags(r, cp) {
+		if !c.isStale(r, cp) {
 			continue
 		}
 		c.mu.Lock()
@@ -138,18 +138,18 @@ func (c *dispatcher) sort(ctx context.Context, id permissions.ID, group *errgrou
 			group.Go(func() error { return l.workQueue.run(ctx, l.deliver) })
 		}
 		c.mu.Unlock()
-		l.take(r, eldest(cp, copies))
+		l.enqueue(r, eldest(cp, copies))
 	}
 	return err
 }
 
-// lags reports whether a copy belongs to this connector and is outdated.
-func (c *dispatcher) lags(r permissions.Request, cp permissions.Copy) bool {
+// isStale reports whether a copy belongs to this connector and is outdated.
+func (c *dispatcher) isStale(r permissions.Request, cp permissions.Copy) bool {
 	return cp.Connector == c.connector.Name() && cp.Failed == "" && cp.Shown < r.Revision
 }
 
-// take enqueues a request in this lane.
-func (l *lane) take(r permissions.Request, cp permissions.Copy) {
+// enqueue enqueues a request in this lane.
+func (l *lane) enqueue(r permissions.Request, cp permissions.Copy) {
 	as := pendingEdit
 	l.mu.Lock()
 	switch was, edited := l.seen[r.ID]; {
@@ -160,7 +160,7 @@ func (l *lane) take(r permissions.Request, cp permissions.Copy) {
 	case cp.SentAt.IsZero():
 		as = firstCard
 		if l.unshown[r.ID] == nil {
-			l.unshown[r.ID] = &attempt{since: l.elapsed() + l.early(r, cp)}
+			l.unshown[r.ID] = &attempt{since: l.elapsed() + l.heldBackFor(r, cp)}
 		}
 	case edited && was.same(r):
 		as = presenceEdit
@@ -198,11 +198,11 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(copies, func(cp permissions.Copy) bool { return l.lags(r, cp) && chatOf(cp) == l.chat })
+	at := slices.IndexFunc(copies, func(cp permissions.Copy) bool { return l.isStale(r, cp) && chatOf(cp) == l.chat })
 	if at >= 0 {
 		cp := eldest(copies[at], copies)
-		if after := max(l.early(r, cp), l.background(r, cp)); after > 0 {
-			return &unfinished{errEarly, after}
+		if after := max(l.heldBackFor(r, cp), l.background(r, cp)); after > 0 {
+			return &unfinished{errHeldBack, after}
 		}
 		if err := l.bringUpToDate(ctx, r, cp, copies); err != nil {
 			return err
@@ -217,12 +217,12 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	return nil
 }
 
-// errEarly is the error of a copy that is held back (see hold).
-var errEarly = errors.New("prompt held back")
+// errHeldBack is the error of a copy that is held back (see hold).
+var errHeldBack = errors.New("prompt held back")
 
-// early returns how long a copy is still held back (see hold). A copy that is due later than hold allows was planned
+// heldBackFor returns how long a copy is still held back (see hold). A copy that is due later than hold allows was planned
 // before the clock was set back, and is sent.
-func (c *dispatcher) early(r permissions.Request, cp permissions.Copy) time.Duration {
+func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy) time.Duration {
 	ahead := cp.Since.Sub(c.service.clock.Now())
 	person, _ := c.service.dir.Settings().Person(cp.Person)
 	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > max(aheadFor, hold(c.connector, person, r)) {
@@ -310,7 +310,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 		return err
 	}
 	for _, cp := range copies {
-		if l.lags(r, cp) && chatOf(cp) == l.chat && eldest(cp, copies).SentAt.IsZero() && r.State == permissions.Pending {
+		if l.isStale(r, cp) && chatOf(cp) == l.chat && eldest(cp, copies).SentAt.IsZero() && r.State == permissions.Pending {
 			if err := l.fail(ctx, r, cp, why); err != nil {
 				return err
 			}
@@ -363,7 +363,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
 	prompt := e.Prompt(r, cp, person, copies)
-	since := l.went(cp)
+	since := l.mayBeSentSince(cp)
 	namer, names := l.connector.(connectors.MessageIDAllocator)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
 		cp.Ref = namer.AllocateID(prompt)
@@ -555,8 +555,8 @@ func (l *lane) attempted(cp permissions.Copy, note func(*attempt)) {
 	}
 }
 
-// went returns since when a prompt with an allocated id may have arrived; zero if it cannot have.
-func (l *lane) went(cp permissions.Copy) (at time.Time) {
+// mayBeSentSince returns since when a prompt with an allocated id may have arrived; zero if it cannot have.
+func (l *lane) mayBeSentSince(cp permissions.Copy) (at time.Time) {
 	if cp.Ref == "" {
 		return at
 	}

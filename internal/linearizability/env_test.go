@@ -120,7 +120,7 @@ func newEnv(t *testing.T, through func(engine.Store) engine.Store) *env {
 	}
 	wiretest.Run(t, e.Run)
 	socket := wiretest.Socket(t)
-	forAgents := api.New(api.Options{Desk: e, Socket: socket, CallsPerSecond: 1e6, Log: wiretest.Quiet})
+	forAgents := api.New(api.Options{Requests: e, Socket: socket, CallsPerSecond: 1e6, Log: wiretest.Quiet})
 	s.agents = newCaller(t, socket, s.clock)
 	if err := forAgents.Listen(); err != nil {
 		t.Fatal(err)

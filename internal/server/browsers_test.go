@@ -37,15 +37,15 @@ type listener struct {
 }
 
 func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
-	desk := wiretest.NewDesk(t)
-	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
+	env := wiretest.NewEnv(t)
+	secret, _, err := env.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	certFile, keyFile, trust := wiretest.Certificate(t, t.TempDir(), "daycared.example")
 	agents := func(o *api.TCP) (*api.Server, string) {
 		socket := wiretest.Socket(t)
-		s := api.New(api.Options{Desk: desk, Socket: socket, TCP: o, Log: wiretest.Quiet})
+		s := api.New(api.Options{Requests: env, Socket: socket, TCP: o, Log: wiretest.Quiet})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
 	plain, socket := agents(&api.TCP{Address: "127.0.0.1:0"})
 	secure, _ := agents(&api.TCP{Address: "127.0.0.1:0", CertFile: certFile, KeyFile: keyFile})
 	deciders := wiretest.Socket(t)
-	door := admin.New(admin.Options{Socket: deciders, Key: "k", Log: wiretest.Quiet}, desk)
+	door := admin.New(admin.Options{Socket: deciders, Key: "k", Log: wiretest.Quiet}, env)
 	if err := door.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func everyCombination(t *testing.T, l listener) {
 // A call with its own target as origin is no browser's, unless it says that it is one.
 func TestACallFromItsOwnOrigin(t *testing.T) {
 	socket := wiretest.Socket(t)
-	s := api.New(api.Options{Desk: wiretest.NewDesk(t), Socket: socket, Log: wiretest.Quiet})
+	s := api.New(api.Options{Requests: wiretest.NewEnv(t), Socket: socket, Log: wiretest.Quiet})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,10 @@ func routesOf(t *testing.T, socket string) (routes []string) {
 // Every route of one server is tried at the other. The three paths that both have are separate: at the agents' socket
 // they reach the caller's own requests only.
 func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
-	desk := wiretest.NewDesk(t)
+	env := wiretest.NewEnv(t)
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
-	wiretest.Run(t, api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet}).Run)
-	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
+	wiretest.Run(t, api.New(api.Options{Requests: env, Socket: forAgents, Log: wiretest.Quiet}).Run)
+	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, env)
 	wiretest.Run(t, connector.Run)
 	for _, socket := range []string{forAgents, forDeciders} {
 		c, err := client.New(client.Options{Socket: socket})
@@ -65,7 +65,7 @@ func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	r, _ := desk.Ask(ended, permissions.CallerUID(4242), wiretest.Question("another's"))
+	r, _ := env.Ask(ended, permissions.CallerUID(4242), wiretest.Question("another's"))
 	for socket, foreign := range map[string][]string{forAgents: deciders, forDeciders: agents} {
 		for _, route := range foreign {
 			if slices.Contains(both, route) && socket == forDeciders {
@@ -83,7 +83,7 @@ func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
 			}
 		}
 	}
-	if ids := desk.PendingIDs(); len(ids) != 1 || ids[0] != r.ID {
+	if ids := env.PendingIDs(); len(ids) != 1 || ids[0] != r.ID {
 		t.Errorf("pending: %v", ids)
 	}
 }
@@ -91,11 +91,11 @@ func TestNeitherServerHasTheOthersRoutes(t *testing.T) {
 // TestNothingListensForAWebhook: Telegram is polled and WhatsApp is an outgoing connection, so no server has a route
 // through which a channel, or a forged call, could bring an answer.
 func TestNothingListensForAWebhook(t *testing.T) {
-	desk := wiretest.NewDesk(t)
+	env := wiretest.NewEnv(t)
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	doors := map[string]string{"agent.sock": forAgents, "admin.sock": forDeciders}
-	server := api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet})
-	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
+	server := api.New(api.Options{Requests: env, Socket: forAgents, Log: wiretest.Quiet})
+	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, env)
 	for _, listen := range []func() error{server.Listen, connector.Listen} {
 		if err := listen(); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestNothingListensForAWebhook(t *testing.T) {
 	wiretest.Run(t, connector.Run)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	r, _ := desk.Ask(ended, permissions.CallerUID(4242), wiretest.Question("x"))
+	r, _ := env.Ask(ended, permissions.CallerUID(4242), wiretest.Question("x"))
 	update := `{"update_id":1,"callback_query":{"id":"1","from":{"id":4242},"data":"` + string(r.ID) + `.allow_once"},
 		"entry":[{"changes":[{"value":{"messages":[{"from":"491700000001","text":{"body":"yes"}}]}}]}]}`
 	for door, socket := range doors {
@@ -128,7 +128,7 @@ func TestNothingListensForAWebhook(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer answer.Body.Close()
-				if ids := desk.PendingIDs(); answer.StatusCode != http.StatusNotFound || !slices.Equal(ids, []permissions.ID{r.ID}) {
+				if ids := env.PendingIDs(); answer.StatusCode != http.StatusNotFound || !slices.Equal(ids, []permissions.ID{r.ID}) {
 					t.Errorf("%d, and pending are %v", answer.StatusCode, ids)
 				}
 			})

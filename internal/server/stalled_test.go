@@ -34,13 +34,13 @@ func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("STALLED")); err == nil {
 		many, lasts = n, 12*time.Second // so that each is closed, and opened again, twice
 	}
-	desk := wiretest.NewDesk(t)
+	env := wiretest.NewEnv(t)
 	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
 	agents := api.New(api.Options{
-		Desk: desk, Socket: forAgents, Connections: many, Log: wiretest.Quiet,
+		Requests: env, Socket: forAgents, Connections: many, Log: wiretest.Quiet,
 		TCP: &api.TCP{Address: "127.0.0.1:0", PerAddress: many, Total: many},
 	})
-	door := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, desk)
+	door := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet}, env)
 	for _, err := range []error{agents.Listen(), door.Listen()} {
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
 		<-next.C
 		ended, done := context.WithCancel(t.Context())
 		done()
-		r, err := desk.Ask(ended, permissions.CallerUID(4242+len(took)), wiretest.Question(strconv.Itoa(len(took))))
+		r, err := env.Ask(ended, permissions.CallerUID(4242+len(took)), wiretest.Question(strconv.Itoa(len(took))))
 		if r.State != permissions.Pending {
 			t.Fatal(err)
 		}

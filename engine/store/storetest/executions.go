@@ -102,7 +102,7 @@ func testToolFinished(t *testing.T, b Backend) {
 	same(t, "what came of a call", artifacts(a.ID, both[1].ID, 0, 9), []agents.ArtifactType{agents.ArtifactStdout})
 	same(t, "what came of another call", artifacts(a.ID, both[0].ID, 0, 9), []agents.ArtifactType(nil))
 	same(t, "what came of another session", artifacts("another", 0, 0, 9), []agents.ArtifactType(nil))
-	told, _ := happenings(t, s, 0, 9)
+	told, _ := eventsAfter(t, s, 0, 9)
 	same(t, "events", len(told), 2)
 	for i, h := range told {
 		same(t, "the type", h.Type, permissions.ToolFinished)
@@ -124,7 +124,7 @@ func testSessionEnded(t *testing.T, b Backend) {
 	a.EndedAt, a.Request = noon.Add(time.Minute), "01J"
 	a = commit(t, s, agents.Commit{Session: a, Records: []permissions.Record{agents.StatusOf(a)}})
 	commit(t, s, agents.Commit{Session: moved(a)})
-	told, _ := happenings(t, s, 0, 9)
+	told, _ := eventsAfter(t, s, 0, 9)
 	same(t, "events", len(told), 2)
 	same(t, "the type", told[1].Type, permissions.SessionEnded)
 	same(t, "the time", told[1].At, a.EndedAt)

@@ -158,7 +158,7 @@ func testPruneRequests(t *testing.T, b Backend) {
 		t.Error("what was the newest is still there, or what waits is not")
 	}
 	var left []permissions.Type
-	for _, h := range must(happenings(t, s, 0, 99)) {
+	for _, h := range must(eventsAfter(t, s, 0, 99)) {
 		if h.Request == old.ID {
 			left = append(left, h.Type)
 			if h.Asked != nil || h.Session != "" || h.VisibleTo("fay") {
@@ -258,7 +258,7 @@ func testPruneAudit(t *testing.T, b Backend) {
 		Detail: map[string]string{"up_to": "3", "hash": all[2].Hash.String(), "entries": "1"},
 	})
 	same(t, "the head", verified(t, s), []permissions.Head{{Entry: left[len(left)-1], First: left[0].Seq, Entries: len(left)}})
-	if list, first := happenings(t, s, 0, 9); first != 4 || len(list) != 3 || list[0].Seq != 4 {
+	if list, first := eventsAfter(t, s, 0, 9); first != 4 || len(list) != 3 || list[0].Seq != 4 {
 		t.Errorf("events from %d: %v", first, list)
 	}
 	s = b.Reopen(t, s)

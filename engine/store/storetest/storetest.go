@@ -102,7 +102,7 @@ var everythingElse = []part{
 	{"places", testPlaces},
 	{"notices in a place", testPlaceNotices},
 	{"tampering", testTampering},
-	{"happenings", testHappenings},
+	{"events", testEvents},
 	{"changed", testChanged},
 	{"prune payloads", testPrunePayloads},
 	{"prune requests", testPruneRequests},

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func happenings(t *testing.T, s engine.Store, after int64, limit int) (list []permissions.Event, first int64) {
+func eventsAfter(t *testing.T, s engine.Store, after int64, limit int) (list []permissions.Event, first int64) {
 	t.Helper()
 	list, first, err := s.Events(t.Context(), after, limit)
 	if err != nil {
@@ -19,9 +19,9 @@ func happenings(t *testing.T, s engine.Store, after int64, limit int) (list []pe
 	return list, first
 }
 
-func testHappenings(t *testing.T, b Backend) {
+func testEvents(t *testing.T, b Backend) {
 	s := b.Open(t)
-	if list, first := happenings(t, s, 0, 9); len(list) != 0 || first > 1 {
+	if list, first := eventsAfter(t, s, 0, 9); len(list) != 0 || first > 1 {
 		t.Errorf("an empty store: %v from %d", list, first)
 	}
 	r := open(t, s, ask(two))
@@ -49,14 +49,14 @@ func testHappenings(t *testing.T, b Backend) {
 	all := entries(t, s)
 	want = append(want, permissions.Event{Entry: all[len(all)-2], Session: "s-9"},
 		permissions.Event{Entry: all[len(all)-1], Session: "s-9", Asked: []string{"fay", "sam"}})
-	list, first := happenings(t, s, 0, 9)
+	list, first := eventsAfter(t, s, 0, 9)
 	same(t, "the events", list, want)
 	if len(want) != 6 || first != 1 {
 		t.Errorf("%d events, from %d", len(want), first)
 	}
-	page, _ := happenings(t, s, want[1].Seq, 1)
+	page, _ := eventsAfter(t, s, want[1].Seq, 1)
 	same(t, "a page", page, want[2:3])
-	if last, _ := happenings(t, s, want[5].Seq, 9); len(last) != 0 {
+	if last, _ := eventsAfter(t, s, want[5].Seq, 9); len(last) != 0 {
 		t.Errorf("after the last: %v", last)
 	}
 }

@@ -1,4 +1,4 @@
-// Package wiretest is shared by the tests of the servers: a [Desk], which is the real engine over the real store, and paths for
+// Package wiretest is shared by the tests of the servers: a [Env], which is the real engine over the real store, and paths for
 // sockets.
 package wiretest
 
@@ -33,9 +33,9 @@ const (
 	kimUID = 6003
 )
 
-// Desk is an engine over a store in a folder of its test. Fay is asked, whose account is that of the tests; there are sam and kim
+// Env is an engine over a store in a folder of its test. Fay is asked, whose account is that of the tests; there are sam and kim
 // as well. Everybody is reached over telegram, which shows a request when the test says so.
-type Desk struct {
+type Env struct {
 	*engine.Engine
 	Store *store.Store // without the faults of Fail
 	// Asks, if set, is called at the start of every Ask.
@@ -49,10 +49,10 @@ type Desk struct {
 	feeds []*registry.Feed
 }
 
-// NewDesk makes a desk, which runs until the end of the test, with more channels than telegram.
-func NewDesk(t testing.TB, more ...connectors.Connector) *Desk {
+// NewEnv makes an env, which runs until the end of the test, with more channels than telegram.
+func NewEnv(t testing.TB, more ...connectors.Connector) *Env {
 	t.Helper()
-	d := NewIdleDesk(t, more...)
+	d := NewIdleEnv(t, more...)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = d.Run(ctx) })
@@ -63,11 +63,11 @@ func NewDesk(t testing.TB, more ...connectors.Connector) *Desk {
 	return d
 }
 
-// NewIdleDesk is NewDesk of an engine that takes questions and answers, and delivers nothing and keeps no deadline: in a bubble of
+// NewIdleEnv is NewEnv of an engine that takes questions and answers, and delivers nothing and keeps no deadline: in a bubble of
 // virtual time, its clocks would take most of the time.
-func NewIdleDesk(t testing.TB, more ...connectors.Connector) *Desk {
+func NewIdleEnv(t testing.TB, more ...connectors.Connector) *Env {
 	t.Helper()
-	d, err := OpenDesk(t.TempDir(), more...)
+	d, err := OpenEnv(t.TempDir(), more...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +79,15 @@ func NewIdleDesk(t testing.TB, more ...connectors.Connector) *Desk {
 	return d
 }
 
-// OpenDesk is NewIdleDesk for what is no test: its store is in that folder, and the caller closes it.
-func OpenDesk(folder string, more ...connectors.Connector) (*Desk, error) {
+// OpenEnv is NewIdleEnv for what is no test: its store is in that folder, and the caller closes it.
+func OpenEnv(folder string, more ...connectors.Connector) (*Env, error) {
 	path := filepath.Join(folder, "store.db")
 	rows, err := store.Open(context.Background(), store.Options{Path: path, Now: time.Now, Log: Quiet})
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	d := &Desk{Store: rows, settings: usual(), faults: &faults{Store: rows}, phone: newPhone()}
+	d := &Env{Store: rows, settings: usual(), faults: &faults{Store: rows}, phone: newPhone()}
 	d.Engine = engine.New(engine.Options{
 		Store: d.faults, Settings: d.settings, Now: time.Now, Log: Quiet,
 		Elapsed: func() time.Duration { return time.Since(began) },
@@ -122,14 +122,14 @@ func usual() engine.Settings {
 }
 
 // Configure changes the settings.
-func (d *Desk) Configure(change func(*engine.Settings)) {
+func (d *Env) Configure(change func(*engine.Settings)) {
 	d.settings.People, d.settings.Routes = slices.Clone(d.settings.People), slices.Clone(d.settings.Routes)
 	change(&d.settings)
 	d.Engine.Configure(d.settings)
 }
 
 // GiveAccount makes the account of the tests that of another person; empty: of nobody.
-func (d *Desk) GiveAccount(name string) {
+func (d *Env) GiveAccount(name string) {
 	d.Configure(func(s *engine.Settings) {
 		for i, uid := range []int{fayUID, samUID, kimUID} {
 			if s.People[i].UID = uid; s.People[i].Name == name {
@@ -140,27 +140,27 @@ func (d *Desk) GiveAccount(name string) {
 }
 
 // As is how a person answers over telegram.
-func (d *Desk) As(name string) connectors.Identity {
+func (d *Env) As(name string) connectors.Identity {
 	i := slices.IndexFunc(d.settings.People, func(p connectors.Person) bool { return p.Name == name })
 	return connectors.Identity{Via: d.phone.Name(), UID: d.settings.People[i].UID}
 }
 
 // Decide is an answer of fay's over telegram.
-func (d *Desk) Decide(id permissions.ID, a permissions.Answer, comment string) (permissions.Request, error) {
+func (d *Env) Decide(id permissions.ID, a permissions.Answer, comment string) (permissions.Request, error) {
 	return d.OnPermission(context.Background(), connectors.Decision{From: d.As("fay"), Request: id, Answer: a, Comment: comment})
 }
 
 // Fail makes every call of the store fail with err; nil ends that.
-func (d *Desk) Fail(err error) { d.faults.set(err) }
+func (d *Env) Fail(err error) { d.faults.set(err) }
 
 // Ask is that of the engine.
-func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (d *Env) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	d.noteAsk(c, q)
 	return d.Engine.Ask(ctx, c, q)
 }
 
 // AskDeferred is that of the engine.
-func (d *Desk) AskDeferred(
+func (d *Env) AskDeferred(
 	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	return d.Engine.AskDeferred(ctx, c, func() (permissions.Request, error) {
@@ -172,14 +172,14 @@ func (d *Desk) AskDeferred(
 	})
 }
 
-func (d *Desk) noteAsk(c permissions.Caller, q permissions.Request) {
+func (d *Env) noteAsk(c permissions.Caller, q permissions.Request) {
 	if d.Asks != nil {
 		d.Asks(c, q)
 	}
 }
 
 // Subscribe is that of the engine.
-func (d *Desk) Subscribe(buffer int) *registry.Feed {
+func (d *Env) Subscribe(buffer int) *registry.Feed {
 	f := d.Engine.Subscribe(buffer)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,14 +188,14 @@ func (d *Desk) Subscribe(buffer int) *registry.Feed {
 }
 
 // Feeds are all feeds ever subscribed to, in order.
-func (d *Desk) Feeds() []*registry.Feed {
+func (d *Env) Feeds() []*registry.Feed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.feeds)
 }
 
 // Deliver lets telegram show a request, and returns when the store has it that it was shown.
-func (d *Desk) Deliver(t testing.TB, id permissions.ID) {
+func (d *Env) Deliver(t testing.TB, id permissions.ID) {
 	t.Helper()
 	d.phone.show(id)
 	Eventually(t, "it is shown", func() bool {
@@ -205,13 +205,13 @@ func (d *Desk) Deliver(t testing.TB, id permissions.ID) {
 }
 
 // Waiters is how many calls wait for a request.
-func (d *Desk) Waiters(id permissions.ID) int {
+func (d *Env) Waiters(id permissions.ID) int {
 	s, _ := d.View(context.Background(), permissions.Request{ID: id, State: permissions.Pending})
 	return s.Waiting
 }
 
 // PendingIDs are the ids of pending requests, oldest first.
-func (d *Desk) PendingIDs() (ids []permissions.ID) {
+func (d *Env) PendingIDs() (ids []permissions.ID) {
 	rows, _ := d.Store.Pending(context.Background(), "", "", 1000)
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -220,7 +220,7 @@ func (d *Desk) PendingIDs() (ids []permissions.ID) {
 }
 
 // Prune deletes the oldest entries of the audit, which writes one that says so.
-func (d *Desk) Prune(t testing.TB, entries int) {
+func (d *Env) Prune(t testing.TB, entries int) {
 	t.Helper()
 	if _, err := d.Store.Prune(t.Context(), permissions.Keep{Audit: 1}, time.Now().Add(time.Second), entries); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func (d *Desk) Prune(t testing.TB, entries int) {
 }
 
 // Commit stores a step of a session of one of the daemon's agents.
-func (d *Desk) Commit(t testing.TB, c agents.Commit) {
+func (d *Env) Commit(t testing.TB, c agents.Commit) {
 	t.Helper()
 	if err := d.Store.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)

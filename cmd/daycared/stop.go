@@ -28,11 +28,11 @@ func (c *CLI) stopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "stop",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, desk *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, daemon *admin.Client) error {
 			if within < 0 {
 				return usage("--timeout is how long to wait, 0s or more, not %s", within)
 			}
-			return c.stop(cmd.Context(), desk, within)
+			return c.stop(cmd.Context(), daemon, within)
 		}),
 	}
 	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end (0s: not at all)")
@@ -40,8 +40,8 @@ func (c *CLI) stopCommand() *cobra.Command {
 }
 
 // stop ends the daemon, or the process that holds the data directory and does not answer.
-func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration) error {
-	ended, err := desk.Shutdown(ctx)
+func (c *CLI) stop(ctx context.Context, daemon *admin.Client, within time.Duration) error {
+	ended, err := daemon.Shutdown(ctx)
 	switch {
 	case permissions.CodeOf(err) == permissions.CodeNotYours, errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("uid %d may not end this daemon: only its own account and root may, with its admin.key in reach", c.UID)
@@ -53,7 +53,7 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 		return err
 	}
 	if within > 0 {
-		if err := c.waitForEnd(ctx, desk, ended.Daemon, within); err != nil {
+		if err := c.waitForEnd(ctx, daemon, ended.Daemon, within); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ const (
 
 // waitForEnd waits until a stopped daemon is gone: its socket does not answer, and its data directory is free or held by a
 // successor.
-func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon, within time.Duration) error {
+func (c *CLI) waitForEnd(ctx context.Context, daemon *admin.Client, d admin.Daemon, within time.Duration) error {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
 	said := time.AfterFunc(sayAfter, func() { c.say("waiting for pid %d, which finishes its current work", d.PID) })
@@ -168,7 +168,7 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 		case held && by.PID != 0 && by.PID != d.PID:
 			c.say("a new one, pid %d, runs already", by.PID)
 			return nil
-		case !held && errors.Is(desk.Ready(limited), client.ErrUnreachable):
+		case !held && errors.Is(daemon.Ready(limited), client.ErrUnreachable):
 			return nil
 		}
 		_ = timing.Pause(limited, lookAfter) // both contexts are checked below
@@ -189,7 +189,7 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "stop-all",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			n, err := client.StopAll(cmd.Context(), connectors.Identity{})
 			if err != nil {
 				return err
@@ -208,7 +208,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "resume",
 		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err

@@ -40,8 +40,8 @@ var (
 	bot = permissions.Caller{Name: "token:bot", UID: permissions.NoUID}
 )
 
-// stage is a real engine and store behind the MCP server on a real HTTP server, and fay with her phone.
-type stage struct {
+// env is a real engine and store behind the MCP server on a real HTTP server, and fay with her phone.
+type env struct {
 	name string // of its stdio clients; empty: tester
 	*engine.Engine
 	t    testing.TB
@@ -54,18 +54,18 @@ type stage struct {
 	stop func()       // ends waiting calls as a stop of the daemon does
 }
 
-func play(t testing.TB, change func(*mcp.Options)) *stage {
+func newEnv(t testing.TB, change func(*mcp.Options)) *env {
 	t.Helper()
 	phone := connectortest.NewMemory(connectors.Identity{Via: "telegram", UID: fay.UID}, nil)
-	s := playAt(t, change, phone)
+	s := newEnvOn(t, change, phone)
 	s.fay = phone
 	return s
 }
 
-// playAt is play with fay on another channel.
-func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) *stage {
+// newEnvOn is newEnv with fay on another channel.
+func newEnvOn(t testing.TB, change func(*mcp.Options), channel connectors.Connector) *env {
 	t.Helper()
-	s := &stage{t: t}
+	s := &env{t: t}
 	rows, err := store.Open(t.Context(), store.Options{
 		Path: filepath.Join(t.TempDir(), "store.db"), Now: s.now, Log: wiretest.Quiet,
 	})
@@ -77,9 +77,9 @@ func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) 
 		Store: rows, Settings: settings(), Now: s.now, Log: wiretest.Quiet,
 		Elapsed: func() time.Duration { return time.Since(began) + time.Duration(s.aged.Load()) },
 	})
-	connectortest.Connect(s.Engine, door)
+	connectortest.Connect(s.Engine, channel)
 	o := mcp.Options{
-		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Version: "1", Log: wiretest.Quiet,
+		Requests: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Version: "1", Log: wiretest.Quiet,
 	}
 	if change != nil {
 		change(&o)
@@ -93,7 +93,7 @@ func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) 
 	running, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(running) })
-	group.Go(func() { _ = door.Run(running) })
+	group.Go(func() { _ = channel.Run(running) })
 	s.stop = end
 	t.Cleanup(func() {
 		end()
@@ -109,10 +109,10 @@ func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) 
 
 var began = time.Now()
 
-func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.aged.Load())) }
+func (s *env) now() time.Time { return time.Now().Add(time.Duration(s.aged.Load())) }
 
 // pass advances the clock.
-func (s *stage) pass(d time.Duration) { s.aged.Add(int64(d)) }
+func (s *env) pass(d time.Duration) { s.aged.Add(int64(d)) }
 
 func settings() engine.Settings {
 	return engine.Settings{
@@ -131,9 +131,9 @@ func settings() engine.Settings {
 }
 
 // client returns an HTTP client of that era.
-func (s *stage) client(era string) *sdk.ClientSession { return s.clientWith(era, nil) }
+func (s *env) client(era string) *sdk.ClientSession { return s.clientWith(era, nil) }
 
-func (s *stage) clientWith(era string, o *sdk.ClientOptions) *sdk.ClientSession {
+func (s *env) clientWith(era string, o *sdk.ClientOptions) *sdk.ClientSession {
 	s.t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, o)
 	session, err := c.Connect(s.t.Context(), &sdk.StreamableClientTransport{
@@ -146,22 +146,22 @@ func (s *stage) clientWith(era string, o *sdk.ClientOptions) *sdk.ClientSession 
 	return session
 }
 
-// over returns a stdio client, connected by pipes in this process.
-func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
-	return s.overWith(legacy, change, nil)
+// stdio returns a stdio client, connected by pipes in this process.
+func (s *env) stdio(change func(*mcp.Options)) *sdk.ClientSession {
+	return s.stdioWith(legacy, change, nil)
 }
 
-func (s *stage) overWith(era string, change func(*mcp.Options), options *sdk.ClientOptions) *sdk.ClientSession {
+func (s *env) stdioWith(era string, change func(*mcp.Options), options *sdk.ClientOptions) *sdk.ClientSession {
 	s.t.Helper()
-	return s.overAs(era, change, options)
+	return s.stdioAs(era, change, options)
 }
 
-func (s *stage) overAs(
+func (s *env) stdioAs(
 	era string, change func(*mcp.Options), options *sdk.ClientOptions, hears ...sdk.Middleware,
 ) *sdk.ClientSession {
 	s.t.Helper()
 	o := mcp.Options{
-		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
+		Requests: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
 		Cwd: "/srv/ci", Host: "vps",
 	}
 	if change != nil {
@@ -202,7 +202,7 @@ func call(ctx context.Context, c *sdk.ClientSession, name string, arguments any)
 	return done
 }
 
-func (s *stage) get(from <-chan result) *sdk.CallToolResult {
+func (s *env) get(from <-chan result) *sdk.CallToolResult {
 	s.t.Helper()
 	select {
 	case r := <-from:
@@ -242,7 +242,7 @@ func beside(t testing.TB, r *sdk.CallToolResult) (m map[string]any) {
 }
 
 // pending waits until n requests are.
-func (s *stage) pending(n int) []permissions.Request {
+func (s *env) pending(n int) []permissions.Request {
 	s.t.Helper()
 	var rows []permissions.Request
 	wiretest.Eventually(s.t, "so many are pending", func() (is bool) {
@@ -254,7 +254,7 @@ func (s *stage) pending(n int) []permissions.Request {
 }
 
 // waits waits until n calls wait for a request.
-func (s *stage) waits(id permissions.ID, n int) {
+func (s *env) waits(id permissions.ID, n int) {
 	s.t.Helper()
 	wiretest.Eventually(s.t, "so many wait", func() bool {
 		r, err := s.rows.Read(s.t.Context(), id)
@@ -266,8 +266,8 @@ func (s *stage) waits(id permissions.ID, n int) {
 	})
 }
 
-// carded waits until fay has the card.
-func (s *stage) carded(id permissions.ID) {
+// shown waits until fay has the card.
+func (s *env) shown(id permissions.ID) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), time.Minute)
 	defer done()
@@ -285,9 +285,9 @@ func (s *stage) carded(id permissions.ID) {
 }
 
 // decide answers as fay, once she has the card.
-func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) {
+func (s *env) decide(id permissions.ID, a permissions.Answer, comment string) {
 	s.t.Helper()
-	s.carded(id)
+	s.shown(id)
 	_, err := s.OnPermission(s.t.Context(), connectors.Decision{
 		From: connectors.Identity{Via: "telegram", UID: fay.UID}, Request: id, Answer: a, Comment: comment,
 	})
@@ -297,7 +297,7 @@ func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) 
 }
 
 // asked counts how often fay was asked.
-func (s *stage) asked() int {
+func (s *env) asked() int {
 	s.t.Helper()
 	return len(s.fay.Copies())
 }

@@ -1,0 +1,91 @@
+package permissions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// About is the subject of a notice.
+type About string
+
+// Subjects of notices from the daemon.
+const (
+	AboutWaiting About = "waiting" // a reminder of everything that awaits them; Subject is the request that caused it
+	AboutEnded   About = "ended"   // a grant is over; Subject is the grant
+	AboutRevoked About = "revoked" // a grant was revoked; Subject is the grant
+	AboutStopped About = "stopped" // everything was stopped
+
+	AboutUnknownSenders About = "strangers" // unknown accounts wrote; at most one such notice is pending
+
+	// Subjects of notices from callers; see [Telling].
+	AboutFinished About = "finished" // an agent has finished a turn
+	AboutWaits    About = "waits"    // an agent waits for its person, outside daycared
+	AboutFailed   About = "failed"   // an agent has given up
+	AboutSays     About = "says"     // free text of a script
+)
+
+// Tellings returns the subjects that callers may use.
+func Tellings() []About { return []About{AboutFinished, AboutWaits, AboutFailed, AboutSays} }
+
+const (
+	// MaxTitle bounds the title of a session in a [Telling], in characters.
+	MaxTitle = 100
+	// MaxTelling bounds the text of a [Telling], in characters.
+	MaxTelling = 1000
+)
+
+// Telling is a caller's message to a person. It asks nothing and decides nothing, and its words are the caller's own.
+type Telling struct {
+	Agent   string // claimed by the caller; empty: the caller itself
+	Session string // claimed by the caller; empty: none in particular
+	Title   string // of the session
+	Text    string
+	Silent  bool // without a sound, if the channel supports that
+}
+
+// Validate returns what is wrong with a telling with that subject, or nil.
+func (t Telling) Validate(about About) error {
+	if !slices.Contains(Tellings(), about) {
+		return fmt.Errorf("what is told is about one of %v, not %q", Tellings(), about)
+	}
+	for _, one := range []struct {
+		name, text string
+		most       int
+	}{{"agent", t.Agent, MaxName}, {"session", t.Session, MaxName}, {"title", t.Title, MaxTitle}, {"text", t.Text, MaxTelling}} {
+		switch {
+		case !utf8.ValidString(one.text):
+			return fmt.Errorf("the %s is not UTF-8", one.name)
+		case utf8.RuneCountInString(one.text) > one.most:
+			return fmt.Errorf("the %s has more than %d characters", one.name, one.most)
+		}
+	}
+	if about == AboutSays && strings.TrimSpace(t.Text) == "" {
+		return errors.New("there is no text to tell")
+	}
+	return nil
+}
+
+// Notice is a message to one person, or to all in a group, that asks nothing. It is stored in the commit that causes it,
+// without text unless it is a caller's: the text is built from the rows when it is sent. Unsent reminders to one person,
+// or one group, are merged.
+type Notice struct {
+	ID        ID     // the store's
+	To        string // a person; empty: all in Group
+	Group     string // see [Request]
+	About     About
+	Subject   ID
+	By        string // who caused it; empty for the daemon itself
+	Urgent    bool   // also in quiet hours
+	CreatedAt time.Time
+	Told      Telling // if About is one of [Tellings]; By is then the name of the caller
+}
+
+// GroupRename says that a group has another id since a time, as when it becomes a supergroup.
+type GroupRename struct {
+	Was, Now string
+	At       time.Time
+}
