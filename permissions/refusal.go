@@ -19,9 +19,13 @@ type Refusal struct {
 	Text  string
 	Exit  int
 	After time.Duration // when to try again, 0 if that would not help
+	row   bool          // because of one row of the store
 }
 
 func (r *Refusal) Error() string { return r.Text }
+
+// Is matches [ErrRow] if one row cannot be read; the rest of the store can.
+func (r *Refusal) Is(target error) bool { return r.row && target == ErrRow }
 
 // Code identifies a refusal for programs.
 type Code string
@@ -339,9 +343,12 @@ func Broken(advice string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
 }
 
-// Unreadable refuses because a row of the store, or all of it, cannot be read; why says what to do.
-func Unreadable(why string) *Refusal {
-	return refuse(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
+// Unreadable refuses because a row of the store, or all of it, cannot be read; the text of why says what to do. The refusal matches
+// [ErrRow] if why does.
+func Unreadable(why error) *Refusal {
+	r := refuse(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
+	r.row = errors.Is(why, ErrRow)
+	return r
 }
 
 // Refused turns an error of [Step] into a refusal for programs. Any other error is returned unchanged.

@@ -37,7 +37,7 @@ func TestRefusals(t *testing.T) {
 		{Unknown("number 17"), CodeUnknown, ExitUnknown, `There is no request "number 17".`},
 		{Unknown(""), CodeUnknown, ExitUnknown, `There is no request "".`},
 		{NoRoute("uid 1000"), CodeNoRoute, ExitUndeliverable, "No route asks anybody for uid 1000."},
-		{Unreadable("the row is damaged"), CodeBroken, ExitOther, "daycared cannot read this: the row is damaged."},
+		{Unreadable(errors.New("the row is damaged")), CodeBroken, ExitOther, "daycared cannot read this: the row is damaged."},
 		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,
 			"daycared cannot store anything just now, so nothing is granted: the disk is full; free some space."},
 		{Rest(10 * time.Minute), CodeRest, ExitNo,

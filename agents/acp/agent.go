@@ -16,6 +16,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -175,7 +176,8 @@ func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permission
 	for _, id := range was.Asks {
 		r, err := a.approvals.Read(ctx, a.caller(), id)
 		switch {
-		case permissions.CodeOf(err) == permissions.CodeUnknown: // the daemon ended before it asked
+		case permissions.CodeOf(err) == permissions.CodeUnknown, // the daemon ended before it asked
+			errors.Is(err, permissions.ErrRow): // somebody changed its row, which allows nothing
 		case err != nil:
 			return nil, err
 		case r.DecidedVia != permissions.ViaGrant:

@@ -244,8 +244,13 @@ func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
 const changedRow = "I stop here and begin anew: what I had noted of my work was changed behind daycared's back. " +
 	"`daycared audit verify` says more."
 
-// distrust ends a session whose row was changed, or put back to an older state, without the daemon. Nothing that it says is done.
+// changedRun is the run of a session whose row is not trusted.
+var changedRun = Run{Outcome: Failed, Reason: ReasonChanged}
+
+// distrust ends a session whose row, or that of a request of it, was changed or put back to an older state without the daemon.
+// Nothing that it says is done.
 func (sh *turn) distrust(ctx context.Context, why error) error {
+	sh.run = changedRun
 	sh.runtime.log.Error("session stopped", "session", sh.session.ID, "agent", sh.agent.Name, "err", why)
 	if sh.run.Words = changedRow; sh.agent.Via == "" {
 		if err := sh.notice(ctx); err != nil {

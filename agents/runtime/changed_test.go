@@ -248,6 +248,55 @@ func TestASessionThatWasPutBackRunsNothingAgain(t *testing.T) {
 	})
 }
 
+// TestASessionWhoseRequestSomebodyChangedEnds: H1/a request whose seal does not hold opens nothing, so the session that waits for it ends
+// and obeys orders.
+func TestASessionWhoseRequestSomebodyChangedEnds(t *testing.T) {
+	const unseal = `UPDATE requests SET mac = ''`
+	for name, change := range map[string]func(s *env, r permissions.Request){
+		"H1/found at the start": func(s *env, _ permissions.Request) {
+			s.stop()
+			s.meddle(unseal)
+			s.open()
+		},
+		"H1/found by an order": func(s *env, _ permissions.Request) {
+			s.meddle(unseal)
+			s.order(permissions.OrderStop)
+		},
+		"A7/put back with its session": func(s *env, r permissions.Request) {
+			kept := s.keep()
+			s.answer(r, permissions.Deny)
+			s.card(2)
+			s.stop()
+			s.putBack(kept, "sessions", "requests", "votes")
+			s.open()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, reader())
+			s.write("go")
+			r := s.card(1)
+			s.waitAsking("helper")
+			change(s, r)
+			s.waitMessage(changedRow)
+			s.waitOver(r.Session)
+			if s.file("a") != "" {
+				t.Errorf("it wrote %q", s.file("a"))
+			}
+		})
+	}
+	t.Run("H1/a question", func(t *testing.T) {
+		s := newEnv(t, helper(firstCalls("ask_user", `{"question":"which?","options":["x","y"]}`)))
+		s.write("go")
+		r := s.card(1)
+		s.waitAsking("helper")
+		s.stop()
+		s.meddle(unseal)
+		s.open()
+		s.waitMessage(changedRow)
+		s.waitOver(r.Session)
+	})
+}
+
 // TestACallThatHadBegunIsNotBegunAgain: A7/the daemon ended while a call ran, and somebody puts back the session's row of before it.
 func TestACallThatHadBegunIsNotBegunAgain(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -397,6 +446,22 @@ func TestATimetableThatSomebodyChanged(t *testing.T) {
 			s.open()
 			<-time.After(time.Minute)
 			if r := s.card(1); r.Tool != "look" || s.file("a") != "one\n" {
+				t.Errorf("it asks %+v, and wrote %q", r, s.file("a"))
+			}
+		})
+	})
+	t.Run("H1/the request for a run", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			noon()
+			s := newEnv(t, helper(hearer), nightly(true))
+			<-time.After(9 * time.Hour)
+			r := s.card(1)
+			<-time.After(time.Hour)
+			s.answer(r, once)
+			synctest.Wait()
+			s.meddle(`UPDATE requests SET mac = ''`)
+			<-time.After(5 * time.Hour)
+			if r := s.card(2); r.Tool != "look" || s.file("a") != "" {
 				t.Errorf("it asks %+v, and wrote %q", r, s.file("a"))
 			}
 		})

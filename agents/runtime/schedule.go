@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -152,7 +153,7 @@ func (rt *Runtime) allowedAhead(
 
 // nonFatal returns nil for errors that a retry would not fix; then nothing counts as allowed.
 func nonFatal(err error) error {
-	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken || errors.Is(err, permissions.ErrRow) {
 		return nil
 	}
 	return err

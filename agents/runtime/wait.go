@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -122,8 +123,16 @@ func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) erro
 	return nil
 }
 
-// halt ends the run and withdraws its pending request.
+// halt ends the run and withdraws its pending request. If the row of that was changed, the session ends.
 func (sh *turn) halt(ctx context.Context, by string) error {
+	err := sh.haltRun(ctx, by)
+	if errors.Is(err, permissions.ErrRow) {
+		return sh.distrust(ctx, err)
+	}
+	return err
+}
+
+func (sh *turn) haltRun(ctx context.Context, by string) error {
 	c := agents.Commit{}
 	if err := sh.recall(ctx); err != nil {
 		return err

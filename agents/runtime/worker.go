@@ -65,7 +65,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		return true, nil
 	}
 	if changed {
-		sh.run = Run{Outcome: Failed, Reason: ReasonChanged}
+		sh.run = changedRun
 	} else if sh.run, err = runOf(sh.session); err != nil {
 		return true, err
 	}
@@ -95,6 +95,9 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	rests, err = sh.step(ctx)
 	if rests {
 		sh.busy(false)
+	}
+	if errors.Is(err, permissions.ErrRow) { // the row of a request, or of its own, was changed
+		return false, sh.distrust(ctx, err)
 	}
 	if isStopped(err) { // the kill switch
 		rt.command(w.session, permissions.OrderStop)

@@ -45,7 +45,7 @@ func Broken(err error) error {
 // Unread is Broken for read operations.
 func Unread(err error) error {
 	if errors.Is(err, permissions.ErrBroken) {
-		return permissions.Unreadable(err.Error())
+		return permissions.Unreadable(err)
 	}
 	return err
 }
