@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -281,5 +282,32 @@ func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 	kept, err := env.Store.Waits(t.Context())
 	if err != nil || len(kept) != 1 || kept[0].Request != w.ID || time.Until(kept[0].Until).Round(time.Minute) != time.Minute {
 		t.Errorf("it stands until %+v, %v", kept, err)
+	}
+}
+
+// TestTheProcessesOfOneCallerAreBounded: F3/a process that asks the same under ever new names fills neither the store nor the list of
+// processes that are checked.
+func TestTheProcessesOfOneCallerAreBounded(t *testing.T) {
+	const most, more = 1000, 10
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
+	serve(t, socket, desk)
+	c := wiretest.HTTP(t, socket)
+	for i := range most + more {
+		body := strings.NewReader(`{"kind":"permission","permissions":["@network"],"reason":"docs","wait":"0s"}`)
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/requests", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header = http.Header{"Content-Type": {"application/json"}, "Daycared-Call": {fmt.Sprintf("c%d", i)}, "Daycared-Stays": {"10h"}}
+		answer, err := c.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+			t.Fatalf("call %d: %s", i, answer.Status)
+		}
+	}
+	if kept, err := desk.Store.Waits(t.Context()); err != nil || len(kept) != most {
+		t.Errorf("%d are stored, %v", len(kept), err)
 	}
 }

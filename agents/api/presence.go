@@ -19,7 +19,7 @@ import (
 // processes that were waiting.
 type presence struct {
 	mu sync.Mutex
-	of map[string]process // by the caller and the call's name
+	of map[string]map[string]process // by the caller's and the call's name
 }
 
 // process is one waiting process.
@@ -37,6 +37,8 @@ const (
 	lookEvery = 2 * time.Second
 	// early is the tolerance for processes that exit by themselves before their declared time.
 	early = 2 * time.Second
+	// mostProcesses is the maximum number of processes of one caller. What further ones ask waits until its time is over.
+	mostProcesses = 1000
 )
 
 // note records how a call ended, with q as the request's state. It reports in changed whether w must be stored (or deleted, if
@@ -47,22 +49,38 @@ func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Reques
 		return w, false
 	}
 	caller := CallerOf(ctx)
-	key := caller.Name + "/" + in.Call
 	stays, err := time.ParseDuration(in.Stays)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was, known := p.of[key]
+	was, known := p.of[caller.Name][in.Call]
 	if err != nil || stays <= early || q.State != permissions.Pending {
-		delete(p.of, key)
+		p.drop(caller.Name, in.Call)
 		return permissions.Wait{Request: q.ID, Call: in.Call}, known && q.State == permissions.Pending
+	}
+	if !known && len(p.of[caller.Name]) >= mostProcesses {
+		return w, false
 	}
 	changed = !known || was.pid != pid || was.id != q.ID
 	if !known || was.pid != pid {
 		was = process{pid: pid, start: began(pid)}
 	}
 	was.caller, was.id, was.call, was.until = caller, q.ID, in.Call, time.Now().Add(stays-early)
-	p.of[key] = was
+	p.put(was)
 	return permissions.Wait{Request: q.ID, Call: was.call, PID: pid, Began: was.start, Until: was.until}, changed
+}
+
+// put adds or replaces a process. The caller holds the lock, as for drop.
+func (p *presence) put(w process) {
+	if p.of[w.caller.Name] == nil {
+		p.of[w.caller.Name] = map[string]process{}
+	}
+	p.of[w.caller.Name][w.call] = w
+}
+
+func (p *presence) drop(caller, call string) {
+	if delete(p.of[caller], call); len(p.of[caller]) == 0 {
+		delete(p.of, caller)
+	}
 }
 
 // recall takes over the processes that waited when the daemon ended. A request is kept while any of its processes lives.
@@ -80,9 +98,8 @@ func (p *presence) recall(ctx context.Context, requests Requests) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range all {
-		key := w.caller.Name + "/" + w.call
-		if _, back := p.of[key]; !back && (!w.over() || !there[w.id]) {
-			p.of[key] = w
+		if _, back := p.of[w.caller.Name][w.call]; !back && (!w.over() || !there[w.id]) {
+			p.put(w)
 		}
 	}
 	return nil
@@ -109,13 +126,15 @@ func (p *presence) watch(ctx context.Context, requests Requests) error {
 func (p *presence) gone() (all []process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, w := range p.of {
-		switch {
-		case time.Now().After(w.until):
-			delete(p.of, key)
-		case w.over():
-			delete(p.of, key)
-			all = append(all, w)
+	for caller, calls := range p.of {
+		for call, w := range calls {
+			switch {
+			case time.Now().After(w.until):
+				p.drop(caller, call)
+			case w.over():
+				p.drop(caller, call)
+				all = append(all, w)
+			}
 		}
 	}
 	return all

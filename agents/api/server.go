@@ -60,7 +60,9 @@ type Server struct {
 }
 
 // New returns a server. It does no I/O.
-func New(o Options) *Server { return &Server{options: o, present: presence{of: map[string]process{}}} }
+func New(o Options) *Server {
+	return &Server{options: o, present: presence{of: map[string]map[string]process{}}}
+}
 
 // Listen opens the socket and the TCP listener, if configured, so that their problems surface before anything else starts.
 // Connections queue until [Server.Run].
