@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	mostLeft = 10_000        // the maximum number of remembered calls
-	keepLeft = 2 * time.Hour // longer than a request can wait and its answer is kept
+	mostLeft  = 1000          // the maximum number of remembered calls of a caller
+	mostHeard = 10_000        // the maximum number of remembered cancellations
+	keepLeft  = 2 * time.Hour // longer than a request can wait and its answer is kept
 )
 
 // question identifies what a caller asks, to recognize a repetition.
@@ -38,10 +39,12 @@ type abandonedCall struct {
 type memory struct {
 	mu    sync.Mutex
 	all   map[question][]abandonedCall
-	order []question // one entry per added call whose age was not checked yet, oldest first
+	order map[string][]question // by caller, one entry per added call, oldest first
 }
 
-func newMemory() *memory { return &memory{all: map[question][]abandonedCall{}} }
+func newMemory() *memory {
+	return &memory{all: map[question][]abandonedCall{}, order: map[string][]question{}}
+}
 
 // add remembers a call.
 func (m *memory) add(about question, l abandonedCall) {
@@ -49,10 +52,10 @@ func (m *memory) add(about question, l abandonedCall) {
 	defer m.mu.Unlock()
 	l.at = time.Now()
 	m.all[about] = append(m.all[about], l)
-	m.order = append(m.order, about)
-	for len(m.order) > mostLeft {
-		m.drop(m.order[0])
-		m.order = m.order[1:]
+	m.order[about.caller] = append(m.order[about.caller], about)
+	if order := m.order[about.caller]; len(order) > mostLeft {
+		m.drop(order[0])
+		m.order[about.caller] = order[1:]
 	}
 }
 

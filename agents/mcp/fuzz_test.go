@@ -120,3 +120,19 @@ func inSchema(t *testing.T, name string, arguments []byte) (given map[string]jso
 	}
 	return given
 }
+
+// TestTheAbandonedCallsOfOneCallerPushOutNoOthers: F1/many.
+func TestTheAbandonedCallsOfOneCallerPushOutNoOthers(t *testing.T) {
+	m := newMemory()
+	one, many := question{caller: "uid:1"}, question{caller: "uid:2"}
+	m.add(one, abandonedCall{id: "a"})
+	for range 20 * mostLeft {
+		m.add(many, abandonedCall{id: "b"})
+	}
+	if n := len(m.all[many]); n != mostLeft {
+		t.Errorf("%d calls of one caller are remembered", n)
+	}
+	if l, found := m.take(one); !found || l.id != "a" {
+		t.Errorf("the call of another is %+v, %t", l, found)
+	}
+}

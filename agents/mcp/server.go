@@ -88,7 +88,7 @@ func New(o Options) *Server {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
 	o.Every, o.WithdrawAfter = cmp.Or(o.Every, signsEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
-	cancelled, _ := lru.New[[2]string, time.Time](mostLeft) // fails for a size of zero only
+	cancelled, _ := lru.New[[2]string, time.Time](mostHeard) // fails for a size of zero only
 	s := &Server{o: o, left: newMemory(), heard: cancelled, seal: newStateToken()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
