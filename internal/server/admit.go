@@ -3,10 +3,14 @@ package server
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +85,11 @@ func ownSite(site string) bool { return site == "" || site == "none" }
 // net/http would end a waiting call.
 func readWhole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := ambiguous(r); p != nil {
+			w.Header().Set("Connection", "close") // the body was not read
+			p.Write(w)
+			return
+		}
 		if r.ContentLength != 0 {
 			body, p := readBody(w, r)
 			if p != nil {
@@ -95,26 +104,52 @@ func readWhole(next http.Handler) http.Handler {
 	})
 }
 
+// ambiguous returns what is wrong with a call of which a part would be ignored: the second of two values, or a query that cannot be
+// read; nil if nothing is.
+func ambiguous(r *http.Request) *wire.Problem {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return invalid(http.StatusBadRequest, "The query cannot be read: "+err.Error()+".")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if len(query[name]) > 1 {
+			return invalid(http.StatusBadRequest, fmt.Sprintf("The query has %q twice; give it once.", name))
+		}
+	}
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Last-Event-ID", wire.HeaderCall, wire.HeaderRequest, wire.HeaderStays} {
+		if len(r.Header.Values(name)) > 1 {
+			return invalid(http.StatusBadRequest, "The header "+name+" is given twice; give it once.")
+		}
+	}
+	return nil
+}
+
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *wire.Problem) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		return nil, badBody(http.StatusUnsupportedMediaType, "The Content-Type of a body is application/json.")
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, named := parameters["charset"]
+	switch coding := r.Header.Get("Content-Encoding"); {
+	case err != nil || kind != "application/json":
+		return nil, invalid(http.StatusUnsupportedMediaType, "The Content-Type of a body is application/json.")
+	case named && !strings.EqualFold(charset, "utf-8"):
+		return nil, invalid(http.StatusUnsupportedMediaType, "The charset of a body is utf-8.")
+	case coding != "" && !strings.EqualFold(coding, "identity"):
+		return nil, invalid(http.StatusUnsupportedMediaType, "A body has no Content-Encoding.")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRead))
 	var tooBig *http.MaxBytesError
 	var network net.Error
 	switch {
 	case errors.As(err, &tooBig):
-		return nil, badBody(http.StatusRequestEntityTooLarge, "The body is too large: 64 KiB, and details of 1 MiB.")
+		return nil, invalid(http.StatusRequestEntityTooLarge, "The body is too large: 64 KiB, and details of 1 MiB.")
 	case errors.As(err, &network) && network.Timeout():
-		return nil, badBody(http.StatusRequestTimeout, "The body did not come in time.")
+		return nil, invalid(http.StatusRequestTimeout, "The body did not come in time.")
 	case err != nil:
-		return nil, badBody(http.StatusBadRequest, "The body could not be read.")
+		return nil, invalid(http.StatusBadRequest, "The body could not be read.")
 	}
 	return body, nil
 }
 
-func badBody(status int, detail string) *wire.Problem {
+func invalid(status int, detail string) *wire.Problem {
 	p := wire.NewProblem(status, string(permissions.CodeInvalid), detail)
 	p.Exit = permissions.ExitUsage
 	return p

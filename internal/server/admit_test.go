@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -76,6 +77,10 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 		{"application/problem+json", 2, 415},
 		{"application/json, text/plain", 2, 415},
 		{";", 2, 415},
+		{"application/json; charset=UTF-8", 2, 200},
+		{"application/json; charset=utf-16", 2, 415},
+		{"application/json; charset=", 2, 415},
+		{"application/json; charset=utf-8; charset=utf-16", 2, 415},
 	} {
 		t.Run(fmt.Sprintf("F3/%s, %d bytes", c.kind, c.size), func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", c.size)))
@@ -85,6 +90,42 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 			middleware(readWhole(took), SocketHosts).ServeHTTP(w, r)
 			if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
 				t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
+			}
+		})
+	}
+}
+
+// TestNoPartOfACallIsIgnored: a call that gives a value twice, a query that cannot be read or an encoded body is refused, and says why.
+func TestNoPartOfACallIsIgnored(t *testing.T) {
+	for name, c := range map[string]struct {
+		query  string
+		header http.Header
+		status int
+		says   string
+	}{
+		"once":                  {"?after=60s&limit=1", nil, 200, ""},
+		"a query twice":         {"?after=60s&after=0s", nil, 400, `The query has "after" twice; give it once.`},
+		"a query, escaped":      {"?after=60s&%61fter=0s", nil, 400, `The query has "after" twice; give it once.`},
+		"a query with a ;":      {"?after=60s;limit=1", nil, 400, "The query cannot be read: "},
+		"a query with a lone %": {"?after=%6", nil, 400, "The query cannot be read: "},
+		"two calls": {
+			"", http.Header{"Daycared-Call": {"a", "b"}}, 400, "The header Daycared-Call is given twice; give it once.",
+		},
+		"two kinds of a body": {
+			"", http.Header{"Content-Type": {"application/json", "text/plain"}}, 400, "The header Content-Type is given twice; give it once.",
+		},
+		"a packed body": {"", http.Header{"Content-Encoding": {"gzip"}}, 415, "A body has no Content-Encoding."},
+		"a plain body":  {"", http.Header{"Content-Encoding": {"identity"}}, 200, ""},
+	} {
+		t.Run("F3/"+name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/"+c.query, strings.NewReader("{}"))
+			r.Host = wire.Host
+			r.Header.Set("Content-Type", "application/json")
+			maps.Copy(r.Header, c.header)
+			w := httptest.NewRecorder()
+			middleware(readWhole(took), SocketHosts).ServeHTTP(w, r)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), strings.ReplaceAll(c.says, `"`, `\"`)) {
+				t.Errorf("%d %s, want %d and %q", w.Code, w.Body, c.status, c.says)
 			}
 		})
 	}
