@@ -100,7 +100,7 @@ func (c *call) begin(ctx context.Context) error {
 		c.before = decisionKeyOf(c.caller, q)
 	case permissions.HookDenied:
 		if c.before = decisionKeyOf(c.caller, q); !c.anew {
-			err = c.engine.refusedByAgent(c.before, cmp.Or(q.Call, string(q.ID)))
+			err = c.engine.mayAskRefused(c.before, cmp.Or(q.Call, string(q.ID)))
 		}
 	}
 	if err != nil {
@@ -117,6 +117,9 @@ func (c *call) begin(ctx context.Context) error {
 	if err != nil {
 		c.supersede("")
 		return err
+	}
+	if q.HookStage == permissions.HookDenied && !c.anew {
+		c.engine.askedRefused(*c.before, cmp.Or(q.Call, string(q.ID)))
 	}
 	c.supersede(c.waiter.ID())
 	c.engine.rejoined(work, c.waiter.ID())

@@ -849,6 +849,26 @@ func TestAnAnswerThatIsToldAgainIsNotKeptAgain(t *testing.T) {
 	}
 }
 
+// TestARefusedCallThatNobodyWasAskedAbout: F2/a limit that kept people from being asked does not count as having asked them.
+func TestARefusedCallThatNobodyWasAskedAbout(t *testing.T) {
+	settings := usual()
+	settings.Limits.PromptsPerMinute, settings.Approvals.AskRefused = 1, true
+	s := newEnv(t, settings, connectortest.NewMemory(fayAt("telegram"), nil))
+	q := again(`{"command":"ls"}`)
+	q.HookStage, q.Reason = permissions.HookDenied, "refused"
+	s.ask(t.Context(), network("x"))
+	s.pending(1)
+	if got := <-s.ask(t.Context(), q); permissions.CodeOf(got.err) != permissions.CodeLimit {
+		t.Fatalf("it is not limited: %+v", got)
+	}
+	s.advance(time.Minute)
+	s.ask(t.Context(), q)
+	s.pending(2)
+	if got := <-s.ask(t.Context(), q); permissions.CodeOf(got.err) != permissions.CodeInvalid {
+		t.Errorf("it is asked about twice: %+v", got)
+	}
+}
+
 // What an agent's own judgement has refused is asked about once, if the settings say so; a yes counts once for the same
 // call, and a no leaves it refused.
 func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {

@@ -98,8 +98,8 @@ func executedCall(q permissions.Request) permissions.Call {
 	return c
 }
 
-// refusedByAgent returns an error if people must not be asked about a call that the agent has refused, or were asked already.
-func (e *Engine) refusedByAgent(of *decisionKey, call string) error {
+// mayAskRefused returns an error if people must not be asked about a call that the agent has refused, or were asked already.
+func (e *Engine) mayAskRefused(of *decisionKey, call string) error {
 	switch {
 	case of == nil: // cannot tell whether people were asked
 		return permissions.TokenNeeded()
@@ -113,8 +113,14 @@ func (e *Engine) refusedByAgent(of *decisionKey, call string) error {
 	if was, asked := e.recent.refused[*of]; asked && (call == "" || was.call != call) {
 		return permissions.Invalid(errors.New("people were asked about this call, which the agent has refused again"))
 	}
-	e.recent.refused[*of] = refusedOnce{call, now.Add(refusedFor)}
 	return nil
+}
+
+// askedRefused remembers that people are asked about a call that the agent has refused.
+func (e *Engine) askedRefused(of decisionKey, call string) {
+	e.recent.mu.Lock()
+	defer e.recent.mu.Unlock()
+	e.recent.refused[of] = refusedOnce{call, e.clock.Now().Add(refusedFor)}
 }
 
 // rememberDecision keeps a person's answer that a hook has received.
