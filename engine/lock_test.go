@@ -213,6 +213,28 @@ func TestWhatOnlyALockedPersonIsAsked(t *testing.T) {
 	st.get(call)
 }
 
+// TestAPressAfterALockThatEndedARequest: E3/whoever was asked alone, and is locked no more, is told how the request ended, not that it was
+// never theirs.
+func TestAPressAfterALockThatEndedARequest(t *testing.T) {
+	f, _, _ := phones()
+	st := newEnv(t, usual(), f)
+	call := st.ask(t.Context(), network("x"))
+	st.shown(f.Memory, 1)
+	card := f.Copies()[0]
+	press := func(from connectors.Identity) error {
+		_, err := st.OnPermission(t.Context(), connectors.Decision{From: from, Button: card.First.Button, Ref: card.Ref, Answer: allow()})
+		return err
+	}
+	st.lock(operator, "fay")
+	if r := st.get(call); r.State != permissions.Undeliverable {
+		t.Fatalf("it is %s", r.State)
+	}
+	refused(t, press(fayAt("fays-phone")), permissions.CodeLocked)
+	unlocked(t, st, operator, true)
+	refused(t, press(fayAt("fays-phone")), permissions.CodeSettled)
+	refused(t, press(connectors.Identity{Via: "fays-phone", UID: samAt.UID}), permissions.CodeNotYours)
+}
+
 // TestACardComesBackWithItsPerson: an unlocked person is asked about all pending requests, including those that were
 // asked meanwhile.
 func TestACardComesBackWithItsPerson(t *testing.T) {

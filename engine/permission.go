@@ -111,8 +111,9 @@ func (e *Engine) entitled(
 	if person.Locked != "" {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
 	}
-	others := d.Button != "" && pressed.Group == "" && pressed.Person != person.Name // in a group the buttons are for all recipients
-	if !known || !slices.Contains(r.Asked, person.Name) || others {
+	others := d.Button != "" && pressed.Group == "" && pressed.Person != person.Name  // in a group the buttons are for all recipients
+	wasAsked := r.State == permissions.Undeliverable && pressed.Person == person.Name // as after a lock; they are told how it ended
+	if !known || !slices.Contains(r.Asked, person.Name) && !wasAsked || others {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
 	}
 	moved := d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" // empty: it was sent a moment ago
