@@ -3,7 +3,11 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -34,6 +38,25 @@ func TestAnExactCallIsSaid(t *testing.T) {
 		g := permissions.Grant{Tool: call.Tool, Call: permissions.CallDigest(asked, call), Request: "01J"}
 		if got := covers(g, c.from); got != c.want {
 			t.Errorf("covers %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestALockListsWhatARunStillHolds: what one of daycared's own agents was allowed until its run ends is not listed as used only.
+func TestALockListsWhatARunStillHolds(t *testing.T) {
+	for who, want := range map[permissions.Caller]string{
+		permissions.AgentCaller("helper"): "used since, and held until its run ends: helper wants network access\n",
+		permissions.CallerUID(1000):       "used since: helper wants network access\n",
+	} {
+		r := permissions.Request{
+			Kind: permissions.KindPermission, Caller: who, Agent: "helper", Tags: []permissions.Tag{permissions.Network},
+			State: permissions.Approved, Scope: permissions.Once,
+		}
+		var out strings.Builder
+		c := &CLI{Out: &out}
+		l := admin.Lock{Person: "fay", Used: []wire.Request{wire.From(permissions.RequestView{Request: r}, true)}}
+		if err := c.locked(l, time.Time{}, card.Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %q, %v; want %q", who.Name, out.String(), err, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) lockCommand() *cobra.Command {
@@ -81,8 +82,11 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 			return err
 		}
 		what := "used since"
-		if i < len(l.Voided) {
+		switch {
+		case i < len(l.Voided):
 			what = "taken back"
+		case r.Kind == permissions.KindPermission && r.Scope == permissions.Once && r.Caller.Ours():
+			what = "used since, and held until its run ends"
 		}
 		fmt.Fprintf(c.Out, "%s: %s wants %s\n", what, spelled(r.Who()), oneRow(card.Wants(r)))
 	}
