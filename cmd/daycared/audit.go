@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -208,14 +209,15 @@ func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.
 	}
 }
 
-// verifyCommand checks the chains; --head gives a remembered entry, so that a truncated chain is detected.
+// verifyCommand checks the chains; each --head gives a remembered entry, so that a truncated chain is detected.
 func (c *CLI) verifyCommand() *cobra.Command {
-	head, key := "", ""
+	var remembered []string
+	key := ""
 	cmd := &cobra.Command{
 		Use:  "verify [FILE]",
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("head") && head == "" {
+			if slices.Contains(remembered, "") {
 				return usage("--head is SEQ:HASH, as audit verify prints it, and is empty")
 			}
 			if len(args) == 0 && key == "" {
@@ -224,8 +226,10 @@ func (c *CLI) verifyCommand() *cobra.Command {
 					if errors.Is(err, wire.ErrUnreachable) {
 						c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")
 					}
-					if err == nil {
-						err = c.remembered(cmd, client, head)
+					for _, head := range remembered {
+						if err == nil {
+							err = c.remembered(cmd, client, head)
+						}
 					}
 					if err == nil {
 						err = c.printHeads(heads)
@@ -233,7 +237,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 					return err
 				})(cmd, args)
 			}
-			if len(args) == 0 || head != "" {
+			if len(args) == 0 || len(remembered) > 0 {
 				return usage("--audit-key is for a FILE, and --head for the audit of the running daemon")
 			}
 			_, paths, err := c.load()
@@ -252,7 +256,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			return errors.Join(c.printHeads(v.Chains), notChecked(v))
 		},
 	}
-	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
+	cmd.Flags().StringArrayVar(&remembered, "head", nil, "SEQ:HASH of an entry seen earlier, which must still be there; may be given several times")
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
 }
@@ -331,9 +335,6 @@ func entries(first, last int64, count int) string {
 
 // remembered reports what happened to a remembered entry of a verified chain.
 func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) error {
-	if head == "" {
-		return nil
-	}
 	number, hash, _ := strings.Cut(head, ":")
 	seq, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || seq < 1 {
