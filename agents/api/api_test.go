@@ -289,8 +289,8 @@ func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 // processes that are checked.
 func TestTheProcessesOfOneCallerAreBounded(t *testing.T) {
 	const most, more = 1000, 10
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk(t)
-	serve(t, socket, desk)
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
 	c := wiretest.HTTP(t, socket)
 	for i := range most + more {
 		body := strings.NewReader(`{"kind":"permission","permissions":["@network"],"reason":"docs","wait":"0s"}`)
@@ -307,7 +307,7 @@ func TestTheProcessesOfOneCallerAreBounded(t *testing.T) {
 			t.Fatalf("call %d: %s", i, answer.Status)
 		}
 	}
-	if kept, err := desk.Store.Waits(t.Context()); err != nil || len(kept) != most {
+	if kept, err := env.Store.Waits(t.Context()); err != nil || len(kept) != most {
 		t.Errorf("%d are stored, %v", len(kept), err)
 	}
 }
