@@ -19,13 +19,13 @@ type Refusal struct {
 	Text  string
 	Exit  int
 	After time.Duration // when to try again, 0 if that would not help
-	row   bool          // because of one row of the store
+	Row   bool          // one row of the store cannot be read; the others can
 }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Is matches [ErrRow] if one row cannot be read; the rest of the store can.
-func (r *Refusal) Is(target error) bool { return r.row && target == ErrRow }
+// Is matches [ErrRow] if Row is set.
+func (r *Refusal) Is(target error) bool { return r.Row && target == ErrRow }
 
 // Code identifies a refusal for programs.
 type Code string
@@ -347,7 +347,7 @@ func Broken(advice string) *Refusal {
 // [ErrRow] if why does.
 func Unreadable(why error) *Refusal {
 	r := refuse(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
-	r.row = errors.Is(why, ErrRow)
+	r.Row = errors.Is(why, ErrRow)
 	return r
 }
 
