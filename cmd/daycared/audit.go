@@ -256,7 +256,8 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			return errors.Join(c.printHeads(v.Chains), notChecked(v))
 		},
 	}
-	cmd.Flags().StringArrayVar(&remembered, "head", nil, "SEQ:HASH of an entry seen earlier, which must still be there; may be given several times")
+	cmd.Flags().StringArrayVar(&remembered, "head", nil,
+		"SEQ:HASH of an entry seen earlier, which must still be there; may be given several times")
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
 }
