@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daycared/daycared/engine/store/storetest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -140,6 +141,39 @@ func TestRestart(t *testing.T) {
 	s.waitMessage("prompt 3 of")
 	if n := strings.Count(s.phone.Seen(), "I was interrupted"); n != 0 {
 		t.Errorf("without a turn it says %d times that it was interrupted", n)
+	}
+}
+
+// TestARestartAfterARequestWasChanged: H1/a request whose seal does not hold keeps no agent from going on.
+func TestARestartAfterARequestWasChanged(t *testing.T) {
+	for name, change := range map[string]func(path, kept string) error{
+		"H1/after a crash": func(path, kept string) error {
+			if err := os.Rename(kept, path); err != nil {
+				return err
+			}
+			return storetest.Change(t.Context(), path, `UPDATE requests SET mac = ''`)
+		},
+		"A7/put back with its session": func(path, kept string) error {
+			return storetest.PutBack(t.Context(), path, kept, "sessions", "requests", "votes")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t)
+			s.write("remember", ask("execute", `{"command":"make"}`))
+			s.card(1)
+			s.waitActivity("coder", permissions.AwaitingUser)
+			path, kept := filepath.Join(s.dir, "store.db"), filepath.Join(t.TempDir(), "kept.db")
+			if err := storetest.Change(t.Context(), path, "VACUUM INTO '"+kept+"'"); err != nil {
+				t.Fatal(err)
+			}
+			s.stop()
+			if err := change(path, kept); err != nil {
+				t.Fatal(err)
+			}
+			s.open()
+			s.write("say I go on.")
+			s.waitMessage("I go on.")
+		})
 	}
 }
 
