@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (e *Engine) draft(
 		return r, err
 	}
 	policy := s.PolicyOf(caller)
-	if slices.Contains(s.Asking[r.Hook], r.Tool) { // a prompt about asking would tell people nothing; docs/hooks.md has the reasons
+	if onlyAsks(s, r) { // a prompt about asking would tell people nothing; docs/hooks.md has the reasons
 		policy.Auto = append(slices.Clone(policy.Auto), r.Tool)
 	}
 	verdict := policy.Evaluate(r, grants, now)
@@ -68,6 +69,23 @@ func (e *Engine) draft(
 		return r, nil
 	}
 	return r, s.Direct(&r)
+}
+
+// ourScopes are where Claude Code reads the servers that daycared connect, or root, has configured. A project, a plugin or a
+// command line may call another server daycared.
+var ourScopes = []string{"user", "enterprise", "managed"}
+
+// onlyAsks reports whether a hook's call is of a tool that only asks. Where the agent says whose tool it is, the server must be
+// ours; a hook leaves out a server that daycared connect has written.
+func onlyAsks(s *directory.Settings, r permissions.Request) bool {
+	var input, server map[string]json.RawMessage
+	if !slices.Contains(s.Asking[r.Hook], r.Tool) || json.Unmarshal(r.Input, &input) != nil ||
+		input["hook.mcp_context"] != nil || input["input_sha256"] != nil { // too large to be shown, its server included
+		return false
+	}
+	_ = json.Unmarshal(input["hook.mcp_server"], &server)
+	var scope string
+	return input["hook.mcp_server"] == nil || json.Unmarshal(server["source"], &scope) == nil && slices.Contains(ourScopes, scope)
 }
 
 // unshown returns what is stored of details that nobody is shown: just enough to recognize them.

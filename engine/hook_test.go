@@ -431,9 +431,7 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	named := `{"hook.mcp_context":{"args":["--socket","/run/daycared/agent","mcp"]}}` // how Gemini CLI names the start of our server
-	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", named))); !r.Unasked() {
-		t.Errorf("started at our own socket: %+v", r)
-	}
+	st.ask(t.Context(), hook("mcp__daycared__ask_user", named))                       // asked about, and not refused: see hooks.Call.ForgetServer
 	if _, err := st.Ask(t.Context(), self, hook("Bash", named)); permissions.CodeOf(err) != permissions.CodeOwnFiles {
 		t.Errorf("another tool with that input: %v", err)
 	}
@@ -444,7 +442,53 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	other.Hook = "gemini"
 	st.ask(t.Context(), other)
 	st.ask(t.Context(), tool("mcp__daycared__ask_user", `{"asked":"by no hook"}`))
-	st.shown(m, 2)
+	st.shown(m, 3)
+}
+
+// Another server may be called daycared: where the agent says where it comes from, its tools are asked about.
+func TestAnotherServerCalledDaycaredIsAskedAbout(t *testing.T) {
+	s := usual()
+	s.Asking = map[string][]string{"claude-code": {"mcp__daycared__ask_user"}, "gemini": {"mcp_daycared_ask_user"}}
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, s, m)
+	for _, scope := range []string{"user", "enterprise", "managed"} {
+		q := hook("mcp__daycared__ask_user", `{"hook.mcp_server":{"name":"daycared","source":"`+scope+`"}}`)
+		if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
+			t.Errorf("%s: %+v", scope, r)
+		}
+	}
+	shown := 0
+	for _, input := range []string{
+		`{"hook.mcp_server":{"name":"daycared","source":"project"}}`, `{"hook.mcp_server":{"name":"daycared","source":"dynamic"}}`,
+		`{"hook.mcp_server":{"name":"daycared"}}`, `{"hook.mcp_server":"user"}`, `{"hook.mcp_server":{"Source":"user"}}`,
+		`{"input_bytes":100000,"input_sha256":"00"}`,
+		`{"hook.mcp_context":{"args":["mcp"],"command":"/tmp/daycared","server_name":"daycared"}}`,
+	} {
+		q := hook("mcp__daycared__ask_user", input)
+		if strings.Contains(input, "context") {
+			q.Hook, q.Tool = "gemini", "mcp_daycared_ask_user"
+		}
+		st.ask(t.Context(), q)
+		shown++
+		if p := st.shown(m, shown); !strings.Contains(string(p.Request.Input), input[1:len(input)-1]) {
+			t.Errorf("%s: %s", input, p.Request.Input)
+		}
+	}
+}
+
+// Where nobody can be reached, the dialog of the agent's own program may still answer.
+func TestTheKeyboardAnswersWhereNobodyCanBeReached(t *testing.T) {
+	unreachable := connectortest.NewMemory(fayAt("memory"), nil)
+	unreachable.FailReach(blocked)
+	for _, keyboard := range []bool{true, false} {
+		s := usual()
+		s.Routes = []engine.Route{{Ask: []string{"fay"}, NoKeyboard: !keyboard}}
+		st := newEnv(t, s, unreachable)
+		got, err := st.Begin(t.Context(), self, hook("Bash", `{"command":"ls"}`))
+		if err != nil || got.Request.State != permissions.Undeliverable || got.Keyboard != keyboard {
+			t.Errorf("%s, keyboard %v: %v", got.Request.State, got.Keyboard, err)
+		}
+	}
 }
 
 // What a hook leaves to its agent's own mode is allowed for that call only, within the limit of unasked calls.

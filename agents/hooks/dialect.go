@@ -62,7 +62,7 @@ var dialects = []Dialect{
 // settings.
 func (d Dialect) detect(m members) Dialect {
 	name := d.Name
-	alike := name == "claude-code" || name == "codex"
+	alike := name == "claude-code" || name == "codex" || name == "copilot" && m["hook_event_name"] != nil
 	switch {
 	case m["hookEventName"] != nil && m["hook_event_name"] == nil:
 		name = "vscode"
@@ -76,7 +76,7 @@ func (d Dialect) detect(m members) Dialect {
 		name = "copilot"
 	case alike && m["turn_id"] != nil:
 		name = "codex"
-	case alike && m["prompt_id"] != nil:
+	case alike && (m["prompt_id"] != nil || name == "copilot" && m["permission_mode"] != nil):
 		name = "claude-code"
 	}
 	found, _ := Find(name)

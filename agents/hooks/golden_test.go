@@ -76,6 +76,8 @@ func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 		{"claude-code", "opencode/bash.json", "opencode"}, {"claude-code", "copilot/spelt.json", "copilot"},
 		{"claude-code", "copilot/ended.json", "copilot"},
 		{"claude-code", "codex/exec.json", "codex"}, {"codex", "claude-code/bash.json", "claude-code"},
+		{"copilot", "codex/exec.json", "codex"}, {"copilot", "claude-code/bash.json", "claude-code"},
+		{"copilot", "claude-code/plan.json", "claude-code"},
 	} {
 		input, err := os.ReadFile(filepath.Join("testdata", c.file))
 		if err != nil {

@@ -256,3 +256,33 @@ func TestTheApprovalOfAnotherCallAllowsNothing(t *testing.T) {
 		})
 	}
 }
+
+// Gemini CLI says how the server of a tool was started. That is left out where it is daycared itself, as this hook's settings start it.
+func TestHowOurOwnServerWasStartedIsLeftOut(t *testing.T) {
+	d, _ := Find("gemini")
+	read := func(server string) Call {
+		t.Helper()
+		c, err := d.Read([]byte(`{"hook_event_name":"BeforeTool","session_id":"s","cwd":"/","tool_name":"mcp_daycared_ask_user",` +
+			`"tool_input":{"question":"x"}` + server + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ForgetServer([]string{"/d", "--socket", "/s", "mcp"})
+		return c
+	}
+	plain := read("")
+	for rest, left := range map[string]bool{
+		`"command":"/d","args":["--socket","/s","mcp"]`:                        true,
+		`"command":"/d","args":["mcp"]`:                                        false,
+		`"command":"/e","args":["--socket","/s","mcp"]`:                        false,
+		`"command":"/d","args":["--socket","/s","mcp"],"url":"https://x.test"`: false,
+		`"command":"/d","args":["--socket","/s","mcp"],"tcp":"x.test:1"`:       false,
+		`"url":"https://x.test"`:                                               false,
+		`"command":7`:                                                          false,
+	} {
+		c := read(`,"mcp_context":{"server_name":"daycared","tool_name":"ask_user",` + rest + `}`)
+		if got := string(c.Request.Input) == string(plain.Request.Input); got != left {
+			t.Errorf("%s: %s", rest, c.Request.Input)
+		}
+	}
+}

@@ -142,6 +142,23 @@ func (c *Call) addHookMembers(left members) error {
 	return nil
 }
 
+// ForgetServer leaves out of the question how the server of the called tool was started, if by that command: it is daycared's own.
+func (c *Call) ForgetServer(command []string) {
+	const context = hookPrefix + "mcp_context"
+	var all members
+	var server struct {
+		Command, URL, TCP string
+		Args              []string
+	}
+	if json.Unmarshal(c.Request.Input, &all) != nil || json.Unmarshal(all[context], &server) != nil {
+		return
+	}
+	if server.URL+server.TCP == "" && slices.Equal(append([]string{server.Command}, server.Args...), command) {
+		delete(all, context)
+		c.Request.Input = all.encode()
+	}
+}
+
 // complete fills in and validates the question.
 func (c *Call) complete(dialect string) error {
 	r := &c.Request

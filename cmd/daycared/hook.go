@@ -116,6 +116,11 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 		deadline = own
 	}
 	call.Request.Host, _ = os.Hostname() // empty if it fails
+	if binary, err := os.Executable(); err == nil {
+		if own, err := c.pinned(binary); err == nil {
+			call.ForgetServer(append(own, "mcp"))
+		}
+	}
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()

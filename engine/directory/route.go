@@ -284,10 +284,11 @@ func (s *Settings) tellable(c permissions.Caller, owner string) (people []string
 	return people
 }
 
-// Keyboard reports whether the dialog of the asker's own program may answer r before people do: an open call that its
-// hook asks about, or an open question.
+// Keyboard reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks
+// about, or a question, that is pending or reached nobody.
 func (s *Settings) Keyboard(r permissions.Request) bool {
-	if r.State != permissions.Pending || r.Hook == "" && r.Kind != permissions.KindClarification {
+	open := r.State == permissions.Pending || r.State == permissions.Undeliverable
+	if !open || r.Hook == "" && r.Kind != permissions.KindClarification {
 		return false
 	}
 	t, found := s.RouteOf(r)

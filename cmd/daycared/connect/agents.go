@@ -138,14 +138,14 @@ func (p Target) claude() Agent {
 		refused = every(waiting, "PermissionDenied")
 	}
 	settings.entries = append(settings.entries, refused)
-	settings.strict = "Claude Code"
+	servers := file(filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
+		member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours))
+	for _, f := range []*File{&settings, &servers} {
+		f.strict, f.refuses = "Claude Code", []string{comments, commas}
+	}
 	return Agent{
 		Name: "claude-code", Dialect: "claude-code",
-		Files: []File{
-			file(filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
-				member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
-			settings,
-		},
+		Files: []File{servers, settings},
 		Enforces: "every call of a tool, in every mode, also under claude -p and --dangerously-skip-permissions; denied also when the hook " +
 			"fails (2.1.295 and later; before, it runs). What tools.auto lets go is left to Claude Code's own rules. " + p.keyboard(),
 		Advises: advises,
@@ -180,13 +180,15 @@ func (p Target) gemini() Agent {
 	hook := runs(p.hook("gemini"), int(waits.Milliseconds()), "name", ours)
 	notices := map[string]any{"hooks": []any{runs(p.notice("gemini"), tells*1000, "name", ours)}}
 	settings := filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json")
+	all := file(settings,
+		// Without trust, gemini -p offers no tool of the server; ours only ask.
+		member(p.server("timeout", int(waits.Milliseconds()), "trust", true), "mcpServers", ours),
+		element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"),
+		element(notices, "gemini", "hooks", "AfterAgent"), element(notices, "gemini", "hooks", "Notification"))
+	all.strict, all.refuses = "Gemini CLI", []string{commas, marks}
 	return Agent{
 		Name: "gemini", Dialect: "gemini",
-		Files: []File{file(settings,
-			// Without trust, gemini -p offers no tool of the server; ours only ask.
-			member(p.server("timeout", int(waits.Milliseconds()), "trust", true), "mcpServers", ours),
-			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"),
-			element(notices, "gemini", "hooks", "AfterAgent"), element(notices, "gemini", "hooks", "Notification"))},
+		Files: []File{all},
 		Enforces: "every call of a tool, also with --yolo. What is allowed goes on under Gemini CLI's own approval mode, whose dialog asks " +
 			"once more at a terminal without --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook is built not to",
 		Advises: advises,

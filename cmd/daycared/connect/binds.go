@@ -63,7 +63,7 @@ func (s Setting) String() string { return fmt.Sprintf("%s = %v", strings.Join(s.
 func valueAt(path, text string, key []string) (found any) {
 	if filepath.Ext(path) == ".toml" {
 		var table map[string]any
-		if toml.Unmarshal([]byte(text), &table) != nil {
+		if toml.Unmarshal([]byte(strings.TrimPrefix(text, mark)), &table) != nil {
 			return nil
 		}
 		found = below(table, key)

@@ -20,8 +20,16 @@ type File struct {
 	entries []entry // in JSON, with or without comments
 	block   string  // in TOML
 	whole   string  // the whole file, recognized as ours by its beginning
-	strict  string  // an agent that reads plain JSON here and ignores a file with comments or trailing commas; empty: none
+	strict  string  // an agent that does not read a file with any of refuses; empty: none
+	refuses []string
 }
+
+// What an agent may refuse in JSON.
+const (
+	comments = "a comment"
+	commas   = "a comma too many"
+	marks    = "a byte order mark"
+)
 
 // mark is a byte order mark, which may start a file.
 const mark = "\ufeff"
@@ -49,7 +57,9 @@ func (f File) Install(text string) (string, error) {
 		return f.whole, nil
 	}
 	if f.block != "" {
-		return installBlock(text, f.block)
+		text, marked := strings.CutPrefix(text, mark)
+		next, err := installBlock(text, f.block)
+		return withMark(next, marked && err == nil), err
 	}
 	if err := f.ignored(text); err != nil {
 		return "", err
@@ -66,7 +76,9 @@ func (f File) Remove(text string) (string, error) {
 		return text, nil
 	}
 	if f.block != "" {
-		return removeBlock(text)
+		text, marked := strings.CutPrefix(text, mark)
+		next, err := removeBlock(text)
+		return withMark(next, marked && err == nil), err
 	}
 	return f.edit(text, (*editor).take)
 }
@@ -95,29 +107,49 @@ func (f File) edit(text string, change func(*editor, entry) error) (string, erro
 			return "", err
 		}
 	}
-	if marked {
-		return mark + e.text(text), nil
-	}
-	return e.text(text), nil
+	return withMark(e.text(text), marked), nil
 }
 
-// ignored returns why the agent ignores a file with this text, nil if it reads it.
+// withMark puts a byte order mark before text, if it had one.
+func withMark(text string, marked bool) string {
+	if marked {
+		return mark + text
+	}
+	return text
+}
+
+// ignored returns why the agent does not read a file with this text, nil if it does.
 func (f File) ignored(text string) error {
-	text = strings.TrimPrefix(text, mark)
+	refused := func(at int, what string) error {
+		return fmt.Errorf("%s reads none of it, since line %d has %s; take that out first", f.strict, 1+strings.Count(text[:at], "\n"), what)
+	}
+	text, marked := strings.CutPrefix(text, mark)
+	if marked && slices.Contains(f.refuses, marks) {
+		return refused(0, marks)
+	}
 	plain, err := hujson.Parse([]byte(text))
-	if f.strict == "" || err != nil || plain.IsStandard() {
+	if err != nil || plain.IsStandard() {
 		return nil //nolint:nilerr // what is no JSON at all is said by parse
 	}
 	plain.Standardize() // replaces comments and trailing commas by spaces
-	at := 0
-	for standard := plain.Pack(); at < len(text) && at < len(standard) && text[at] == standard[at]; {
-		at++
+	standard := plain.Pack()
+	for at := 0; at < min(len(text), len(standard)); at++ {
+		switch comment := text[at] == '/'; {
+		case text[at] == standard[at]:
+		case !comment && slices.Contains(f.refuses, commas):
+			return refused(at, commas)
+		case comment && slices.Contains(f.refuses, comments):
+			return refused(at, comments)
+		case comment:
+			end := map[bool]string{false: "\n", true: "*/"}[text[at+1] == '*']
+			length := strings.Index(text[at+2:], end)
+			if length < 0 {
+				return nil
+			}
+			at += 1 + length + len(end)
+		}
 	}
-	what := "a comma too many"
-	if text[at] == '/' {
-		what = "a comment"
-	}
-	return fmt.Errorf("%s ignores all of it, since line %d has %s; take that out first", f.strict, 1+strings.Count(text[:at], "\n"), what)
+	return nil
 }
 
 // Pinned reports whether every command of ours in text names its daemon, so that the environment cannot.
