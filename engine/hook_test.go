@@ -431,7 +431,8 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	named := `{"hook.mcp_context":{"args":["--socket","/run/daycared/agent","mcp"]}}` // how Gemini CLI names the start of our server
-	st.ask(t.Context(), hook("mcp__daycared__ask_user", named))                       // asked about, and not refused: see hooks.Call.ForgetServer
+	// Asked about, and not refused; see hooks.Call.ForgetServer.
+	st.ask(t.Context(), hook("mcp__daycared__ask_user", named))
 	if _, err := st.Ask(t.Context(), self, hook("Bash", named)); permissions.CodeOf(err) != permissions.CodeOwnFiles {
 		t.Errorf("another tool with that input: %v", err)
 	}
