@@ -341,7 +341,8 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 	}
 	why := ""
 	switch {
-	case errors.Is(err, fs.ErrPermission), permissions.CodeOf(err) == permissions.CodeNotYours, c.socketFlag != "", c.urlFlag != "":
+	case errors.Is(err, fs.ErrPermission), permissions.CodeOf(err) == permissions.CodeNotYours, c.socketFlag != "", c.urlFlag != "",
+		err != nil && c.agentsReach(ctx):
 		// this account may not read it
 		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
 		return
@@ -361,6 +362,16 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 	}
 	told.Denied = wire.OrNull(why)
 	c.say("as long as this is so, whatever %s asks is denied: %s", a.Name, why)
+}
+
+// agentsReach reports whether a daemon answers where agents ask.
+func (c *CLI) agentsReach(ctx context.Context) bool {
+	asks, err := c.agentClient()
+	if err != nil {
+		return false
+	}
+	defer asks.Close()
+	return asks.Ready(ctx) == nil
 }
 
 func (c *CLI) install(s settingsFile, next string) (done connectedFile, err error) {
