@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -368,7 +369,7 @@ func (w Workspace) harmlessInput(verb string, names []string, given json.RawMess
 		return w.Harmless(Command(what, folder)) == ""
 	case "lists":
 		pattern := text("pattern")
-		return w.Reads(at) && !filepath.IsAbs(pattern) && !strings.Contains(pattern, "..") && !strings.HasPrefix(pattern, "~")
+		return w.Reads(at) && !filepath.IsAbs(pattern) && !leaves.MatchString(pattern) && !strings.HasPrefix(pattern, "~")
 	case "reads":
 		return w.Reads(at) && !strings.HasPrefix(what, "~")
 	case "writes":
@@ -378,6 +379,10 @@ func (w Workspace) harmlessInput(verb string, names []string, given json.RawMess
 	}
 	return verb == "notes"
 }
+
+// leaves matches glob patterns that may lead out of the folder: by "..", also one that is escaped or put together by braces, or by an
+// alternative that is absolute.
+var leaves = regexp.MustCompile(`\.\.|[\\(]|[{,][./,}]|\.[,}]`)
 
 // patches reports whether a patch in Codex's format only adds and updates files that may be written.
 func (w Workspace) patches(folder, patch string) bool {
