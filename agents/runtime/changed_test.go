@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,6 +226,10 @@ func TestASessionThatWasPutBackRunsNothingAgain(t *testing.T) {
 			s.waitOver(r.Session)
 			if s.file("a") != "one\n" {
 				t.Errorf("restarted: %t; it wrote %q", restarted, s.file("a"))
+			}
+			s.stop()
+			if why := "session stopped.* err=.*session " + r.Session; !regexp.MustCompile(why).MatchString(s.log.String()) {
+				t.Errorf("restarted: %t; the log does not say why:\n%s", restarted, s.log.String())
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,6 +94,7 @@ type env struct {
 	*engine.Engine
 	t      *testing.T
 	dir    string
+	log    bytes.Buffer // read it after stop
 	agents []runtime.Agent
 	others []string // agents of other parts
 	phone  *connectortest.Memory
@@ -165,7 +167,7 @@ func (s *env) advance(d time.Duration) {
 
 func (s *env) open() {
 	s.t.Helper()
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
 	if err != nil {
 		s.t.Fatal(err)

@@ -56,6 +56,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		rt.obeyed(w.session, o, told)
 		return true, nil
 	}
+	unread := err
 	changed := errors.Is(err, permissions.ErrRow) && sh.session.ID != ""
 	if err != nil && !changed {
 		return false, err
@@ -84,7 +85,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		return true, nil
 	}
 	if changed {
-		return false, sh.distrust(ctx, err)
+		return false, sh.distrust(ctx, unread)
 	}
 	if first {
 		if orphan, err := sh.resume(ctx); orphan || err != nil {
