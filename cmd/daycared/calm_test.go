@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -61,6 +62,21 @@ func TestTheLogSaysOnceThatTheStoreCannotBeUsed(t *testing.T) {
 		stop()
 		<-over
 	})
+}
+
+// One row that cannot be read is no outage: it hides no other line, and nothing says that the store is available again.
+func TestARowThatCannotBeReadIsNoOutage(t *testing.T) {
+	row := &store.Error{What: "request x is damaged", Row: true}
+	for _, err := range []error{row, permissions.Unreadable(row)} {
+		var text bytes.Buffer
+		o := &outage{}
+		log := slog.New(calm{slog.NewTextHandler(&text, nil), o})
+		log.Error("first", "err", err)
+		log.Error("second", "err", err)
+		if got := text.String(); !strings.Contains(got, "second") || !o.since.IsZero() {
+			t.Errorf("%v, an outage since %s: %q", err, o.since, got)
+		}
+	}
 }
 
 // An operation that ends because the daemon stops, or because its caller left, is not logged as an error.

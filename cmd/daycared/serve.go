@@ -296,8 +296,10 @@ func errorIn(r slog.Record) (found error) {
 	return found
 }
 
+// isBroken reports whether the store, and not only one of its rows, cannot be used.
 func isBroken(err error) bool {
-	return errors.Is(err, permissions.ErrBroken) || permissions.CodeOf(err) == permissions.CodeBroken
+	broken := errors.Is(err, permissions.ErrBroken) || permissions.CodeOf(err) == permissions.CodeBroken
+	return broken && !errors.Is(err, permissions.ErrRow)
 }
 
 // outage is a period in which the store is unavailable. It is safe for concurrent use.
