@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
@@ -130,7 +131,7 @@ func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	case !told.Request.Answers(a.asked):
 		return fmt.Errorf("%w, %s", ErrOtherRow, told.Request.ID)
 	}
-	news := a.lost || row.ID != a.row.ID || len(row.Delivered) > len(a.row.Delivered)
+	news := a.lost || row.ID != a.row.ID || len(row.Delivered) > len(a.row.Delivered) || !slices.Equal(row.Delayed, a.row.Delayed)
 	a.row, a.lost = row, false
 	if deadline := row.Until(); !deadline.IsZero() {
 		a.until = deadline

@@ -270,7 +270,8 @@ type RequestView struct {
 	Editor  bool // it may also be answered in the asker's own editor, see [Reply]
 	// Keyboard says that the dialog of the asker's own program may answer it before people do.
 	Keyboard bool
-	Brief    bool // long texts were left out of Request, as in lists
+	Delayed  []string // channels that do not deliver it although it is due; it is tried again
+	Brief    bool     // long texts were left out of Request, as in lists
 }
 
 // Vote is one person's answer to a request. The connector sets who and through what; everything else is read from the

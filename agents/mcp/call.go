@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,7 +59,7 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 		return refused(permissions.Invalid(err))
 	}
 	v := connectionOf(ctx)
-	ctx, done := s.attend(ctx, v, r, "")
+	ctx, done := s.attend(ctx, v, r, "", in.ID)
 	defer done()
 	caller := s.o.CallerOf(ctx)
 	standing, err := s.o.Requests.Await(ctx, caller, in.ID)
@@ -91,7 +92,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.Patience)
 		}
 	}
-	ctx, done := s.attend(ctx, v, r, note)
+	ctx, done := s.attend(ctx, v, r, note, q.ID)
 	defer done()
 	settled, err := d.ask(ctx, q)
 	if again && err == nil && d.back == "" && stale(settled, began) {
@@ -145,9 +146,11 @@ func stale(r permissions.Request, began time.Time) bool {
 // left reports whether an error only says that the call ended before its answer.
 func left(err error) bool { return errors.Is(err, context.Canceled) }
 
-// attend returns a context that ends when the client is gone, and starts progress messages, beginning with the note. None is
-// sent after done was called.
-func (s *Server) attend(ctx context.Context, v *connection, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
+// attend returns a context that ends when the client is gone, and starts progress messages about a request (empty: not known yet),
+// beginning with the note. None is sent after done was called.
+func (s *Server) attend(
+	ctx context.Context, v *connection, r *mcp.CallToolRequest, note string, id permissions.ID,
+) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var works sync.WaitGroup
 	stop := func() bool { return true }
@@ -155,7 +158,7 @@ func (s *Server) attend(ctx context.Context, v *connection, r *mcp.CallToolReque
 		stop = context.AfterFunc(v.gone(), cancel)
 	}
 	if token := r.Params.GetProgressToken(); token != nil {
-		works.Go(func() { s.signs(ctx, r, token, note, cancel) })
+		works.Go(func() { s.signs(ctx, r, token, note, id, cancel) })
 	}
 	return ctx, func() {
 		stop()
@@ -165,7 +168,7 @@ func (s *Server) attend(ctx context.Context, v *connection, r *mcp.CallToolReque
 }
 
 // signs sends progress messages until ctx ends. A client that does not receive one has gone.
-func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, note string, lost func()) {
+func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, note string, id permissions.ID, lost func()) {
 	began := time.Now()
 	every := time.NewTicker(s.o.Every)
 	defer every.Stop()
@@ -176,6 +179,7 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, n
 			says = "Waiting for an answer; " + note + "."
 		case n > 1:
 			says = fmt.Sprintf("Still waiting for an answer, after %s.", permissions.SayDuration(time.Since(began).Round(time.Second)))
+			says += s.delayed(ctx, id)
 		}
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: says})
 		if err != nil && ctx.Err() == nil {
@@ -188,6 +192,18 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, n
 			return
 		}
 	}
+}
+
+// delayed says which channels do not deliver a request; empty if none, or if that is not known.
+func (s *Server) delayed(ctx context.Context, id permissions.ID) string {
+	if id == "" {
+		return ""
+	}
+	v, err := s.o.Requests.Find(ctx, s.o.CallerOf(ctx), id)
+	if err != nil || len(v.Delayed) == 0 {
+		return ""
+	}
+	return " Not delivered yet by " + strings.Join(v.Delayed, ", ") + "."
 }
 
 // outcomeOf is the structured content beside the sentence.

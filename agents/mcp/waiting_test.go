@@ -31,6 +31,7 @@ type impatient struct {
 	timer    *time.Timer
 	progress []float64
 	first    string // the first progress message
+	last     string
 }
 
 func (s *env) impatient(era string) *impatient {
@@ -41,7 +42,7 @@ func (s *env) impatient(era string) *impatient {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.progress = append(i.progress, r.Params.Progress)
-			i.first = cmp.Or(i.first, r.Params.Message)
+			i.first, i.last = cmp.Or(i.first, r.Params.Message), r.Params.Message
 			i.timer.Reset(impatience)
 		},
 	})
@@ -114,6 +115,27 @@ func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Progress names a channel that does not deliver the question, until it does.
+func TestProgressNamesAChannelThatDoesNotDeliver(t *testing.T) {
+	s := newEnv(t, func(o *mcp.Options) { o.Every = impatience / 10 })
+	s.fay.FailSend(1<<30, errors.New("the network is down"))
+	c := s.impatient(modern)
+	says := func(want bool) func() bool {
+		return func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return len(c.progress) > 1 && strings.HasSuffix(c.last, " Not delivered yet by telegram.") == want
+		}
+	}
+	arguments := arguments{"permissions": []string{"@network"}, "reason": "docs", "timeout_minutes": 5}
+	waits := c.call(t.Context(), "request_permission", arguments, "p")
+	wiretest.Eventually(t, "it says who does not deliver", says(true))
+	s.fay.FailSend(0, nil)
+	wiretest.Eventually(t, "it is delivered", says(false))
+	s.decide(s.atLeast(1)[0].ID, permissions.Allow(permissions.Once), "")
+	s.get(waits)
 }
 
 // If the caller wants more time than people have, the first progress message and the result say so.

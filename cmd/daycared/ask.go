@@ -368,6 +368,10 @@ func (p *progress) tell(s permissions.RequestView) {
 			line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
 		}
 	}
+	if len(s.Delayed) > 0 {
+		told += " delayed " + strings.Join(s.Delayed, " ")
+		line = append(line, "not delivered yet by "+strings.Join(s.Delayed, ", "))
+	}
 	if r.State != permissions.Pending || p.told == told {
 		return
 	}

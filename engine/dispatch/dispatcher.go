@@ -303,6 +303,23 @@ func (l *lane) overdue() map[permissions.ID]string {
 	return over
 }
 
+// delayedAfter is how long a due prompt may be on its way before it counts as delayed.
+const delayedAfter = 3 * time.Second
+
+// delays reports whether a copy that was never shown is due, and its channel has failed to take it or has not answered.
+func (c *dispatcher) delays(cp permissions.Copy) bool {
+	c.mu.Lock()
+	l := c.lanes[chatOf(cp)]
+	c.mu.Unlock()
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.unshown[cp.Request]
+	return a != nil && (a.why != "" || l.elapsed()-a.since > delayedAfter)
+}
+
 // giveUp fails the copy of an overdue prompt, unless it was shown meanwhile.
 func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error {
 	r, copies, _, err := l.service.read(ctx, id)

@@ -46,8 +46,21 @@ func (d *Dispatch) View(ctx context.Context, r permissions.Request) (permissions
 	return permissions.RequestView{
 		Request: r, Code: d.store.Coder().Encode(r.Number), Copies: copies, Waiting: d.waits(r),
 		Editor:   d.dir.Settings().Editable(r) == nil && r.State == permissions.Pending,
-		Keyboard: d.dir.Settings().Keyboard(r),
+		Keyboard: d.dir.Settings().Keyboard(r), Delayed: d.delayed(r, copies),
 	}, nil
+}
+
+// delayed returns the channels that do not deliver a pending request although it is due.
+func (d *Dispatch) delayed(r permissions.Request, copies []permissions.Copy) (channels []string) {
+	for _, c := range d.dispatchers {
+		name := c.connector.Name()
+		if r.State == permissions.Pending && slices.ContainsFunc(copies, func(cp permissions.Copy) bool {
+			return cp.Connector == name && cp.Failed == "" && cp.SentAt.IsZero() && c.delays(cp)
+		}) {
+			channels = append(channels, name)
+		}
+	}
+	return channels
 }
 
 // waits returns how many callers wait for r. A session of ours always counts, even while it rests.

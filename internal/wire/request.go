@@ -83,6 +83,8 @@ type Request struct {
 	Editor bool `json:"editor,omitzero"`
 	// Keyboard reports whether the agent's own dialog may answer before people do: a hook's call, or a question. Agents only.
 	Keyboard bool `json:"keyboard,omitzero"`
+	// Delayed are the channels that do not deliver it although it is due; they are tried again. Agents only.
+	Delayed []string `json:"delayed,omitzero"`
 }
 
 // Call is one call of a step.
@@ -141,7 +143,7 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 	if forDeciders {
 		w.Code = s.Code
 	} else {
-		w.Editor, w.Keyboard = s.Editor, s.Keyboard
+		w.Editor, w.Keyboard, w.Delayed = s.Editor, s.Keyboard, s.Delayed
 	}
 	return w
 }
@@ -287,7 +289,8 @@ func (w Request) Standing() (permissions.RequestView, error) {
 		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
 	})
 	return permissions.RequestView{
-		Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Keyboard: w.Keyboard, Brief: w.Brief,
+		Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Keyboard: w.Keyboard, Delayed: w.Delayed,
+		Brief: w.Brief,
 	}, nil
 }
 
