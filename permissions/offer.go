@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Answer is the id of an option, as in allow_once, deny, continue or option_2.
@@ -132,29 +131,4 @@ func label(r Request, s Scope) string {
 		what = "Allow " + strings.Join(r.ToolNames(), " and ")
 	}
 	return what + " " + s.Lasts()
-}
-
-// RunsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
-// When in doubt it is.
-func RunsCode(tool string) bool {
-	lower := strings.ToLower(tool)
-	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter", "notebook"} {
-		if strings.Contains(lower, part) {
-			return true
-		}
-	}
-	var apart strings.Builder // runScript becomes run Script
-	for i, c := range tool {
-		if i > 0 && unicode.IsUpper(c) && !unicode.IsUpper(rune(tool[i-1])) {
-			apart.WriteByte(' ')
-		}
-		apart.WriteRune(c)
-	}
-	words := strings.FieldsFunc(strings.ToLower(apart.String()), func(c rune) bool { return !unicode.IsLetter(c) })
-	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(codeWords, w) })
-}
-
-var codeWords = []string{
-	"run", "sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script", "ssh", "sudo", "npm", "npx", "awk",
-	"node", "deno", "bun", "ruby", "perl", "php", "lua", "javascript", "typescript",
 }

@@ -12,7 +12,26 @@ type Policy struct {
 	Auto, Gated, Forbidden []string
 	HighRiskTools          []string
 	HighRiskTags           []Tag // a tag that overlaps one of these is high risk
+	HighRiskEffects        []Effect
+	HighRiskPatterns       []string // over a command, or the path of a file
+	Ordinary               Ordinary
+	OnceEnough             bool  // nothing is high risk
 	Held                   []Tag // given to the caller by the configuration, so not by a grant that can be revoked
+	// Reads says what a call of a request does (acts.Reads); nil: nothing is known of any.
+	Reads func(Request, Call) Doing
+}
+
+// Doing is what a call does.
+type Doing struct {
+	Texts []string // its command, or the files that it names
+	Risks []string // why it is high risk, in the words that people read; empty: it is not
+}
+
+// Ordinary are the calls that are no high risk because of what they do. What Policy names is high risk all the same.
+type Ordinary struct {
+	Tools    []string
+	Effects  []Effect
+	Patterns []string
 }
 
 // Verdict is the policy's decision about a request.
@@ -58,10 +77,10 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		switch {
 		case matchesTool(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
-		case auto < 0 && r.leftToAgentMode() && !p.riskyTool(c.Tool) && !matches(p.Gated, c.Tool, true):
+		case auto < 0 && r.leftToAgentMode() && !p.risky(r, c) && !matches(p.Gated, c.Tool, true):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
-			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
+			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.risky(r, c)) })
 			if opened < 0 {
 				v.Ask = true
 			} else {
@@ -86,12 +105,51 @@ func (r Request) leftToAgentMode() bool {
 
 // HighRisk reports whether r needs a second confirmation.
 func (p Policy) HighRisk(r Request) bool {
-	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), p.riskyTag)
+	return slices.ContainsFunc(r.Missing(), p.riskyTag) ||
+		slices.ContainsFunc(r.ToolCalls(), func(c Call) bool { return p.risky(r, c) })
 }
 
-func (p Policy) riskyTag(t Tag) bool { return slices.ContainsFunc(p.HighRiskTags, t.overlaps) }
+func (p Policy) riskyTag(t Tag) bool {
+	return !p.OnceEnough && slices.ContainsFunc(p.HighRiskTags, t.overlaps)
+}
 
-func (p Policy) riskyTool(tool string) bool { return matchesTool(p.HighRiskTools, tool) }
+// risky reports whether a call of r is high risk: by its tool's name, kind or text, or by what it does.
+func (p Policy) risky(r Request, c Call) bool {
+	if p.OnceEnough {
+		return false
+	}
+	var does Doing
+	if p.Reads != nil {
+		does = p.Reads(r, c)
+	}
+	effect := EffectOf(c.Tool)
+	fits := func(text string) bool { return matches(p.HighRiskPatterns, text, true) }
+	return matchesTool(p.HighRiskTools, c.Tool) || slices.Contains(p.HighRiskEffects, effect) ||
+		slices.ContainsFunc(does.Texts, fits) || !p.Ordinary.has(c.Tool, does) && len(does.Risks) > 0
+}
+
+// has reports whether a call is one of these. A pattern fits a command word by word, and none that a shell would change.
+func (o Ordinary) has(tool string, does Doing) bool {
+	texts := does.Texts
+	unfit := func(text string) bool {
+		return strings.Contains(text, "..") || strings.ContainsAny(text, "\n") ||
+			!slices.ContainsFunc(o.Patterns, func(p string) bool {
+				if EffectOf(tool) != DoesExecute {
+					return matches([]string{p}, text, false)
+				}
+				want, words := strings.Fields(p), strings.Fields(text)
+				for i := range words {
+					if len(words) != len(want) || !matches(want[i:i+1], words[i], false) {
+						return false
+					}
+				}
+				return !strings.ContainsAny(text, ";&|<>$`(){}[]\\'\"*?~!#^=")
+			})
+	}
+	return slices.ContainsFunc(o.Tools, func(p string) bool { return matches([]string{p}, tool, false) }) ||
+		slices.Contains(o.Effects, EffectOf(tool)) ||
+		len(o.Patterns) > 0 && len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
+}
 
 // matchesTool reports whether a pattern matches a tool's name, or its server's name for it, as in github__delete_repository.
 func matchesTool(patterns []string, tool string) bool {

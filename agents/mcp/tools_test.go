@@ -28,7 +28,7 @@ var (
 	choose  = arguments{"question": "announce where?", "options": []string{"blog", "mail"}}
 	look    = arguments{"message": "look at it", "mode": "continue"}
 	confirm = arguments{"message": "send it?", "mode": "confirm"}
-	shell   = arguments{"tool_name": "Bash", "input": arguments{"command": "rm -rf site", "n": json.Number("1e2")}, "tool_use_id": "toolu_1"}
+	shell   = arguments{"tool_name": "Bash", "input": arguments{"command": "rm -rf build", "n": json.Number("1e2")}, "tool_use_id": "toolu_1"}
 )
 
 // Every tool and every outcome by a person, in both eras and on stdio, word for word.
@@ -143,7 +143,7 @@ func TestApproveTool(t *testing.T) {
 		comment string
 		want    string
 	}{
-		{permissions.Allow(permissions.Once), "", `{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
+		{permissions.Allow(permissions.Once), "", `{"behavior":"allow","updatedInput":{"command":"rm -rf build","n":1e2}}`},
 		{permissions.Deny, "keep old/", `{"behavior":"deny","message":"Tool Bash denied by the user. fay: \"keep old/\""}`},
 		{"", "", `{"behavior":"deny","message":"Tool approval cancelled."}`},
 	} {

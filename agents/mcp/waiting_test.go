@@ -186,7 +186,7 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 			{"denied", "request_permission", network, permissions.Deny, "Permission denied for network access."},
 			{"chosen", "ask_user", choose, permissions.Choose(2), "mail"},
 			{"a tool", "approve_tool", shell, permissions.Allow(permissions.Once),
-				`{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
+				`{"behavior":"allow","updatedInput":{"command":"rm -rf build","n":1e2}}`},
 		} {
 			t.Run("D3/"+era+" "+try.name, func(t *testing.T) {
 				t.Parallel()

@@ -146,7 +146,7 @@ const (
 	// is asked for once, not per file. The person's timeout is long enough for the restart after kill -9.
 	demoConfig = `connectors: {terminal: {enabled: false}}
 api: {agent_socket: %q, admin_socket: %q, admin_reachable: true}
-high_risk: {tools: []}
+high_risk: off
 tools:
   auto: [read_file, list_files, search_files, write_file]
   gated: [edit_file, run_command, fetch_url]

@@ -45,6 +45,10 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Policy: permissions.Policy{
 			Auto: cfg.Tools.Auto, Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
 			HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
+			HighRiskEffects: cfg.HighRisk.Kinds, HighRiskPatterns: cfg.HighRisk.Patterns, OnceEnough: !cfg.HighRisk.Enabled,
+			Ordinary: permissions.Ordinary{
+				Tools: cfg.HighRisk.Except.Tools, Effects: cfg.HighRisk.Except.Kinds, Patterns: cfg.HighRisk.Except.Patterns,
+			},
 		},
 		Limits: engine.Limits{
 			PendingPerCaller: cfg.Limits.PendingPerCaller, PromptsPerMinute: cfg.Limits.PromptsPerMinute,

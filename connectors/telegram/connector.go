@@ -74,9 +74,9 @@ type Connector struct {
 	files   *lru.Cache[string, bool] // documents sent whose card is not sent yet
 	whole   card.Whole
 	rooms   groupChecks
-	firsts  *lru.Cache[first, bool] // first steps of two taken on cards of a group
-	olds    *lru.Cache[old, ref]    // cards that are about to be sent again
-	gaps    sync.Mutex              // held until olds has the cards of a gap
+	firsts  *lru.Cache[first, time.Time] // when the first steps of two were taken
+	olds    *lru.Cache[old, ref]         // cards that are about to be sent again
+	gaps    sync.Mutex                   // held until olds has the cards of a gap
 }
 
 var (
@@ -94,7 +94,7 @@ func New(o Options, in connectors.Services) *Connector {
 		},
 		files: connectors.NewLRU[string, bool](mostFiles),
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
-		rooms: newRooms(), firsts: connectors.NewLRU[first, bool](mostFirsts), olds: connectors.NewLRU[old, ref](mostOlds),
+		rooms: newRooms(), firsts: connectors.NewLRU[first, time.Time](mostFirsts), olds: connectors.NewLRU[old, ref](mostOlds),
 	}
 	c.bot = botOf(o.Token)
 	return c

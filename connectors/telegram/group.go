@@ -295,11 +295,14 @@ type first struct {
 	call   int
 }
 
-// begins records a first step and reports whether it was already taken: on a card of a group, the same person must take
-// both steps, for the same answer.
-func (c *Connector) begins(at ref, person int64, p press) (again bool) {
-	again, _ = c.firsts.ContainsOrAdd(first{at, person, p.Answer, p.Call}, true)
-	return again
+// secondStep is how long the second step counts for nothing after the first: a double tap is one answer.
+const secondStep = time.Second
+
+// begins records a first step, unless it was taken, and reports whether the second may follow: the same person must take both, for the
+// same answer, and not in one movement.
+func (c *Connector) begins(at ref, person int64, p press, now time.Time) (again bool) {
+	since, taken, _ := c.firsts.PeekOrAdd(first{at, person, p.Answer, p.Call}, now)
+	return taken && now.Sub(since) >= secondStep
 }
 
 // goesBack forgets a person's first steps on a card.

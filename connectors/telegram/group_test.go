@@ -170,6 +170,7 @@ func TestHighRiskInAGroupTakesTwoStepsOfOnePerson(t *testing.T) {
 	})
 	s.taps("sam@ops", again, "Yes", "nothing is allowed yet")
 	s.waits(call)
+	s.server.Advance(secondStep)
 	s.taps("sam@ops", again, "Yes", "✅")
 	if r := s.get(call, permissions.Approved); r.DecidedBy != "sam" {
 		t.Errorf("approved by %s", r.DecidedBy)

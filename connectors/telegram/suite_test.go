@@ -108,6 +108,14 @@ func (s *suite) do(t testing.TB, p connectors.Prompt, d connectors.Decision) {
 	default:
 		if d.Really {
 			s.pressed(t, p.Code, func(b press) bool { return b.Answer == d.Answer && b.Step == stepReally })
+			code := p.Code
+			s.shown(t, "the second step", func(m telegramtest.Message) bool {
+				return slices.ContainsFunc(slices.Concat(m.Keyboard...), func(b telegramtest.Button) bool {
+					p, ok := parseData(b.Data)
+					return ok && strings.Contains(m.Text, code) && p.Answer == d.Answer && p.Call == d.Call && p.Step == ""
+				})
+			})
+			s.server.Advance(secondStep)
 		}
 		s.pressed(t, p.Code, func(b press) bool { return b.Answer == d.Answer && b.Call == d.Call && b.Step == "" })
 	}

@@ -240,12 +240,14 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	if p.Step != "" {
 		return d.step(ctx, tap, p, decision)
 	}
-	if _, allows := p.Answer.Scope(); allows && chatOf(tap).chat < 0 {
+	if _, allows := p.Answer.Scope(); allows {
 		prompt, err := d.in.Preview(ctx, decision)
 		switch refusal := permissions.AsRefusal(err); {
-		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p):
-			d.toast(ctx, tap, toastReally, true) // they pressed the second step of another person
+		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p, d.now()):
+			d.toast(ctx, tap, toastReally, true) // it came too soon, or they pressed the second step of another person
 			return nil
+		case chatOf(tap).chat >= 0: // the decision says it
+			decision.Really = err == nil
 		case refusal != nil && refusal.Code != permissions.CodeSettled: // it may be settled by this very tap
 			d.refuse(ctx, tap, decision, refusal)
 			return nil
@@ -360,8 +362,8 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	switch p.Step {
 	case stepReally:
-		d.begins(at, tap.From.ID, p)
-		d.toast(ctx, tap, toastReally, false)
+		d.begins(at, tap.From.ID, p, d.now())
+		d.toast(ctx, tap, toastReally, true)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepBack:
 		d.goesBack(at, tap.From.ID)

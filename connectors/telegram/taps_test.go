@@ -1,10 +1,12 @@
 package telegram
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
@@ -102,10 +104,54 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 		s.taps("fay", asked, "Back", "")
 		back := s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
 		s.taps("fay", back, "Allow once", "nothing is allowed yet")
+		s.server.Advance(secondStep)
 		s.taps("fay", second(), "Yes, allow once", "✅ Allowed once")
 		s.get(call, permissions.Approved)
 		s.becomes("fay", first.ID, "✅ Allowed once by fay")
 	})
+}
+
+// The second yes counts only after a first one of the same person, which an alert has answered, and a second later.
+func TestADoubleTapIsNotTwoYeses(t *testing.T) {
+	s := newEnv(t)
+	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
+	m := s.card("fay", "high risk")
+	s.until("the card is noted", s.upToDate)
+	first, err := s.phones["fay"].Taps(m.ID, "Allow once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, done := context.WithTimeout(t.Context(), longEnough)
+	defer done()
+	if toast, err := first.Toast(ctx); err != nil || !toast.Alert || toast.Text != toastReally {
+		t.Errorf("the first tap is answered by %+v, %v", toast, err)
+	}
+	s.waits(call)
+
+	at, p, now := ref{1, 2}, press{Answer: permissions.Allow(permissions.Once)}, s.server.Now()
+	for _, step := range []struct {
+		person int64
+		after  time.Duration
+		want   bool
+	}{{7, 0, false}, {7, 0, false}, {7, secondStep - 1, false}, {8, 2 * secondStep, false}, {7, secondStep, true}} {
+		if got := s.bot.begins(at, step.person, p, now.Add(step.after)); got != step.want {
+			t.Errorf("%d after %v may take the second step: %v", step.person, step.after, got)
+		}
+	}
+	if s.bot.goesBack(at, 7); s.bot.begins(at, 7, p, now.Add(time.Hour)) {
+		t.Error("after the way back there is a first step still")
+	}
+}
+
+// A second step that follows no first, as after a restart, only begins.
+func TestASecondYesWithoutAFirstAllowsNothing(t *testing.T) {
+	s := newEnv(t)
+	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
+	m := s.card("fay", "high risk")
+	s.until("the card is noted", s.upToDate)
+	yes := strings.Replace(data(t, m, "Allow once"), stepReally, "", 1)
+	s.toast(s.phones["fay"].TapsData(m.ID, yes), "nothing is allowed yet")
+	s.waits(call)
 }
 
 // A decision arrives while the buttons of the second step are being sent: the card still ends correctly.

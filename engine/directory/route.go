@@ -11,6 +11,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // OperatorName is the person who runs the daemon when the configuration names nobody with that account.
@@ -48,6 +49,7 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 	if c.Ours() {
 		p.Held = s.Holdings[c.Name]
 	}
+	p.Reads = acts.Reads
 	return p
 }
 

@@ -56,7 +56,21 @@ func widerPolicy(of string, old, next permissions.Policy) []string {
 		fewer(of+"tools.forbidden", old.Forbidden, next.Forbidden),
 		fewer(of+"high_risk.tools", old.HighRiskTools, next.HighRiskTools),
 		fewer(of+"high_risk.tags", old.HighRiskTags, next.HighRiskTags),
+		fewer(of+"high_risk.kinds", old.HighRiskEffects, next.HighRiskEffects),
+		fewer(of+"high_risk.patterns", old.HighRiskPatterns, next.HighRiskPatterns),
+		more(of+"high_risk.except.tools", old.Ordinary.Tools, next.Ordinary.Tools),
+		more(of+"high_risk.except.kinds", old.Ordinary.Effects, next.Ordinary.Effects),
+		more(of+"high_risk.except.patterns", old.Ordinary.Patterns, next.Ordinary.Patterns),
+		fewer(of+"high_risk.enabled", switchedOn(old), switchedOn(next)),
 	)
+}
+
+// switchedOn is on, unless nothing is high risk.
+func switchedOn(p permissions.Policy) []string {
+	if p.OnceEnough {
+		return nil
+	}
+	return []string{"on"}
 }
 
 // widerPeople names the people who can decide now and could not before, and their accounts.

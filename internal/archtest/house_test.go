@@ -33,11 +33,11 @@ var rooms = []struct {
 	may  []string
 }{
 	{"permissions", nil},
-	{"permissions/acts", nil},
+	{"permissions/acts", []string{"permissions"}},
 	{"permissions/timing", nil},
 	{"permissions/registry", []string{"permissions", "permissions/timing"}},
 	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},
-	{"connectors/...", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "connectors/..."}},
+	{"connectors/...", []string{"permissions", "permissions/acts", "permissions/registry", "permissions/timing", "internal/wire", "connectors/..."}},
 	{"connectors/admin", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "internal/server",
 		"connectors/..."}},
 	{"agents/...", []string{"permissions", "permissions/acts", "permissions/timing", "internal/wire", "internal/own", "agents/..."}},
@@ -46,7 +46,7 @@ var rooms = []struct {
 	{"engine", []string{"permissions/...", "connectors", "agents", "internal/aside", "internal/own", "engine/directory", "engine/agenthost",
 		"engine/dispatch", "engine/shared"}},
 	{"engine/shared", []string{"permissions"}},
-	{"engine/directory", []string{"permissions", "permissions/timing", "connectors", "engine/shared"}},
+	{"engine/directory", []string{"permissions", "permissions/acts", "permissions/timing", "connectors", "engine/shared"}},
 	{"engine/agenthost", []string{"permissions", "permissions/timing", "connectors", "agents", "engine/directory", "engine/shared"}},
 	{"engine/dispatch", []string{"permissions", "permissions/registry", "permissions/timing",
 		"connectors", "engine/directory", "engine/shared"}},

@@ -8,11 +8,13 @@ package acts
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -32,13 +34,25 @@ type Act struct {
 	Kind  Kind
 	Words []string // of Run: the program and its arguments; else one name
 	In    []string // the folders in which it may happen
+	Stdin string   // of Run: the text of a here-document
+	Piped bool     // of Run: it reads the output of another command
+
+	at []string // the folders in which it may happen if a cd before && takes place
 }
 
-// Reading is the result of reading a command. Without doubts, the command does these acts and nothing else.
+// Reading is the result of reading a command. Without doubts, the command does these acts and nothing else. With doubts, these are
+// the acts that were found, also in loops, functions and substitutions; in their words, [Computed] stands for what is only known when
+// the command runs.
 type Reading struct {
 	Acts   []Act
 	Doubts []string
+	Unread bool // a part exceeds the limits, or is no shell syntax
+
+	values []string // of variables that are set
 }
+
+// Computed stands for the part of a word that is computed when the command runs. No text that is read has this character.
+const Computed = "\x00"
 
 // Limits of one command. The parser itself has none: deep nesting would end the process.
 const (
@@ -47,13 +61,15 @@ const (
 	maxActs    = 50
 	maxDepth   = 4 // of sh -c within sh -c
 	maxFolders = 8
+	maxValue   = 256 // of a variable: values of values grow exponentially
 )
 
 // Command reads the text of a command that a shell (sh, bash or zsh) runs in folder.
 func Command(text, folder string) Reading {
-	c := command{folders: []string{folder}}
+	c := command{folders: []string{folder}, at: []string{folder}}
 	c.read(text, 0)
 	if len(c.Acts) == 0 || len(c.Acts) > maxActs {
+		c.Unread = c.Unread || len(c.Acts) > maxActs
 		c.doubt("it runs nothing, or more than %d commands", maxActs)
 	}
 	return c.Reading
@@ -61,7 +77,12 @@ func Command(text, folder string) Reading {
 
 type command struct {
 	Reading
-	folders []string // in which the next part may run: a cd may fail, or be in a subshell
+	folders []string          // in which the next part may run: a cd may fail, or be in a subshell
+	at      []string          // the same, without those from which a cd before && leads away
+	entered []string          // where the last cd leads to
+	vars    map[string]string // the variables of the text and their values, which may contain Computed
+	stdin   string            // the here-document of the next program
+	piped   bool
 }
 
 func (c *command) doubt(format string, values ...any) {
@@ -70,15 +91,55 @@ func (c *command) doubt(format string, values ...any) {
 
 func (c *command) read(text string, depth int) {
 	if why := unfit(text); why != "" || depth > maxDepth {
+		c.Unread = true
 		c.doubt("%s", cmp.Or(why, "it has shells in shells"))
 		return
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
+		c.Unread = true
 		c.doubt("it cannot be read: %v", err)
 		return
 	}
+	outer := c.vars
+	c.vars = variables(f)
 	c.all(f.Stmts, depth)
+	c.vars = outer
+}
+
+// variables returns what the variables that a text sets hold. A variable that may hold more than one value is computed.
+func variables(f *syntax.File) map[string]string {
+	all := map[string]string{}
+	set := func(name, value string) {
+		if old, twice := all[name]; twice && old != value || len(value) > maxValue {
+			value = Computed
+		}
+		all[name] = value
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Assign:
+			if n.Name != nil && (n.Append || n.Index != nil || n.Array != nil || n.Naked) {
+				set(n.Name.Value, Computed)
+			} else if n.Name != nil {
+				set(n.Name.Value, approximate(n.Value, all))
+			}
+		case *syntax.WordIter:
+			set(n.Name.Value, anyOf(n.Items))
+		case *syntax.ParamExp:
+			if n.Param != nil && n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+				set(n.Param.Value, Computed)
+			}
+		case *syntax.CallExpr:
+			if len(n.Args) > 1 && slices.Contains([]string{"read", "readarray", "mapfile", "printf", "getopts", "unset"}, n.Args[0].Lit()) {
+				for _, w := range n.Args[1:] {
+					set(approximate(w, nil), Computed)
+				}
+			}
+		}
+		return true
+	})
+	return all
 }
 
 // unfit returns why a text is not even parsed.
@@ -102,6 +163,34 @@ func unfit(text string) string {
 	return ""
 }
 
+// endsInCD reports whether a command succeeds only after a cd, in the same shell, that is its last part.
+func endsInCD(s *syntax.Stmt) bool {
+	if s.Negated || s.Background || s.Coprocess {
+		return false
+	}
+	switch n := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return len(n.Args) > 0 && n.Args[0].Lit() == "cd"
+	case *syntax.BinaryCmd:
+		return n.Op == syntax.AndStmt && endsInCD(n.Y)
+	}
+	return false
+}
+
+// inner reads the commands within a node, as in the body of a loop or in a substitution.
+func (c *command) inner(n syntax.Node, depth int) {
+	piped := c.piped
+	syntax.Walk(n, func(at syntax.Node) bool {
+		s, is := at.(*syntax.Stmt)
+		if is {
+			c.piped = piped
+			c.stmt(s, depth)
+		}
+		return !is
+	})
+	c.piped = piped
+}
+
 func (c *command) all(stmts []*syntax.Stmt, depth int) {
 	for _, s := range stmts {
 		c.stmt(s, depth)
@@ -112,6 +201,12 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 	if s.Background || s.Coprocess || s.Disown {
 		c.doubt("it goes on in the background")
 	}
+	before := c.stdin
+	for _, r := range s.Redirs {
+		if text := cmp.Or(r.Hdoc, r.Word); r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc {
+			c.stdin = approximate(text, c.vars)
+		}
+	}
 	switch n := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		c.call(n, depth)
@@ -120,7 +215,18 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 			c.doubt("commands are joined by %s", n.Op)
 		}
 		c.stmt(n.X, depth)
+		piped, at := c.piped, c.at
+		c.piped = piped || n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+		if n.Op == syntax.AndStmt && endsInCD(n.X) && len(c.entered) > 0 {
+			c.at = c.entered
+		}
 		c.stmt(n.Y, depth)
+		c.piped = piped
+		for _, folder := range at {
+			if !slices.Contains(c.at, folder) {
+				c.at = append(slices.Clip(c.at), folder)
+			}
+		}
 	case *syntax.Subshell:
 		c.all(n.Stmts, depth)
 	case *syntax.Block:
@@ -128,28 +234,40 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 	case *syntax.TimeClause:
 		if n.Stmt == nil || n.PosixFormat {
 			c.doubt("time has nothing to run, or options")
-			return
 		}
-		c.stmt(n.Stmt, depth)
+		if n.Stmt != nil {
+			c.stmt(n.Stmt, depth)
+		}
 	default:
 		c.doubt("it has a %T", n)
+		if n != nil {
+			c.inner(n, depth)
+		}
 	}
+	c.stdin = before
 	for _, r := range s.Redirs {
-		c.redirect(r)
+		c.redirect(r, depth)
 	}
 }
 
-func (c *command) redirect(r *syntax.Redirect) {
+func (c *command) redirect(r *syntax.Redirect, depth int) {
 	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
 		c.doubt("a redirection keeps a descriptor")
 	}
 	name, known := literal(r.Word)
+	if !known {
+		name = approximate(r.Word, c.vars)
+		c.inner(r, depth)
+	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
-		known = known && (r.Hdoc == nil || !slices.ContainsFunc(r.Hdoc.Parts, func(p syntax.WordPart) bool {
+		if r.Hdoc != nil && slices.ContainsFunc(r.Hdoc.Parts, func(p syntax.WordPart) bool {
 			_, plain := p.(*syntax.Lit)
 			return !plain
-		}))
+		}) {
+			known = false
+			c.inner(r.Hdoc, depth)
+		}
 	case syntax.WordHdoc:
 	case syntax.DplOut, syntax.DplIn:
 		known = known && len(name) == 1 && name[0] >= '0' && name[0] <= '9'
@@ -159,6 +277,7 @@ func (c *command) redirect(r *syntax.Redirect) {
 		c.act(Write, name)
 	default:
 		c.doubt("it redirects by %s", r.Op)
+		c.act(Write, name)
 	}
 	if !known {
 		c.doubt("a redirection is computed when it runs")
@@ -166,24 +285,48 @@ func (c *command) redirect(r *syntax.Redirect) {
 }
 
 func (c *command) act(k Kind, words ...string) {
-	c.Acts = append(c.Acts, Act{k, words, slices.Clone(c.folders)})
+	a := Act{Kind: k, Words: words, In: slices.Clone(c.folders), at: slices.Clone(c.at)}
+	if k == Run {
+		a.Stdin, a.Piped = c.stdin, c.piped
+	}
+	c.Acts = append(c.Acts, a)
 }
 
 func (c *command) call(n *syntax.CallExpr, depth int) {
 	if len(n.Assigns) > 0 || len(n.Args) == 0 {
 		c.doubt("it sets a variable")
-		return
+		for _, a := range n.Assigns {
+			c.values = append(c.values, approximate(a.Value, c.vars))
+			c.inner(a, depth)
+		}
 	}
 	var words []string
 	for _, w := range n.Args {
 		word, known := literal(w)
-		if !known {
-			c.doubt("a word is computed when it runs")
-			return
+		if known {
+			words = append(words, word)
+			continue
 		}
-		words = append(words, word)
+		c.doubt("a word is computed when it runs")
+		c.inner(w, depth)
+		for _, w := range alternatives(w) {
+			words = append(words, approximate(w, c.vars))
+		}
 	}
-	c.simple(words, depth)
+	if len(words) > 0 {
+		c.simple(words, depth)
+	}
+}
+
+// alternatives expands the braces of a word, if that makes few words.
+func alternatives(w *syntax.Word) []*syntax.Word {
+	text := w.Lit()
+	if strings.Count(text, "{") == 0 || strings.Count(text, "{") > 4 || strings.Count(text, ",") > 8 || strings.Contains(text, "..") {
+		return []*syntax.Word{w}
+	}
+	split := &syntax.Word{Parts: slices.Clone(w.Parts)}
+	syntax.SplitBraces(split)
+	return expand.Braces(split)
 }
 
 // shells are those whose command is read recursively, if nothing follows it.
@@ -200,9 +343,11 @@ func (c *command) simple(words []string, depth int) {
 	case words[0] == "cd":
 		if len(words) != 2 || strings.HasPrefix(words[1], "-") || words[1] == "" {
 			c.doubt("cd goes to a folder that is not named")
+			c.enter(Computed)
 			return
 		}
 		c.act(Enter, words[1])
+		c.enter(words[1])
 		for _, f := range slices.Clone(c.folders) {
 			if to := under(f, words[1]); !slices.Contains(c.folders, to) {
 				c.folders = append(c.folders, to)
@@ -215,6 +360,44 @@ func (c *command) simple(words []string, depth int) {
 	default:
 		c.act(Run, words...)
 	}
+}
+
+// anyOf returns what holds one of these words: a name in the folder where the command runs, if each is one.
+func anyOf(words []*syntax.Word) string {
+	for _, w := range words {
+		text := approximate(w, nil)
+		if unplaced(text) || !filepath.IsLocal(strings.ReplaceAll(text, Computed, "x")) {
+			return Computed
+		}
+	}
+	if len(words) == 0 { // the arguments
+		return Computed
+	}
+	return "./" + Computed
+}
+
+// enter notes where a cd leads to.
+func (c *command) enter(name string) {
+	c.entered = nil
+	for _, f := range c.at {
+		if !unplaced(name) {
+			f = under(f, name)
+		} else {
+			f = Computed
+		}
+		if !slices.Contains(c.entered, f) {
+			c.entered = append(c.entered, f)
+		}
+	}
+	c.at = slices.Concat(c.at, c.entered)
+	if len(c.at) > 2*maxFolders {
+		c.Unread, c.at = true, []string{Computed}
+	}
+}
+
+// unplaced reports whether nobody knows where a file of that name is: at home, or in a folder that is computed.
+func unplaced(name string) bool {
+	return strings.HasPrefix(name, "~") || strings.HasPrefix(name, Computed)
 }
 
 // literal returns the text of a word without its quotes; known is false if a shell would expand it.
@@ -244,6 +427,91 @@ func literal(w *syntax.Word) (text string, known bool) {
 		}
 	}
 	return b.String(), true
+}
+
+// approximate returns the text of a word as a shell expands it, with the values of these variables, ~ for the home folder, patterns
+// of file names as they are, and [Computed] for what is not known.
+func approximate(w *syntax.Word, vars map[string]string) string {
+	if w == nil {
+		return ""
+	}
+	var b strings.Builder
+	var parts func(all []syntax.WordPart, quoted bool)
+	parts = func(all []syntax.WordPart, quoted bool) {
+		for _, p := range all {
+			switch p := p.(type) {
+			case *syntax.Lit:
+				if quoted {
+					escaped(&b, p.Value, "$`\"\\\n")
+				} else {
+					unescape(&b, p.Value)
+				}
+			case *syntax.SglQuoted:
+				text := p.Value
+				if p.Dollar && strings.Contains(text, "\\") {
+					text = Computed
+				}
+				b.WriteString(text)
+			case *syntax.DblQuoted:
+				parts(p.Parts, true)
+			case *syntax.ParamExp:
+				b.WriteString(valueOf(p, vars))
+			case *syntax.CmdSubst:
+				b.WriteString(outputOf(p))
+			default:
+				b.WriteString(Computed)
+			}
+		}
+	}
+	parts(w.Parts, false)
+	return b.String()
+}
+
+// valueOf returns the value of a variable. Folders that every machine has get a name that says where they are.
+func valueOf(p *syntax.ParamExp, vars map[string]string) string {
+	if p.Param == nil || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Index != nil || p.Excl || p.Length || p.Names != 0 {
+		return Computed
+	}
+	name := p.Param.Value
+	if value, set := vars[name]; set {
+		return value
+	}
+	switch name {
+	case "HOME":
+		return "~"
+	case "PWD":
+		return "."
+	case "TMPDIR":
+		return "/tmp"
+	}
+	return Computed
+}
+
+// outputOf returns what a substitution prints, if that is the name of a new temporary file.
+func outputOf(s *syntax.CmdSubst) string {
+	if len(s.Stmts) == 1 {
+		if call, is := s.Stmts[0].Cmd.(*syntax.CallExpr); is && len(call.Args) > 0 && call.Args[0].Lit() == "mktemp" {
+			for _, w := range call.Args[1:] {
+				if text := w.Lit(); text != "-d" && text != "-t" && text != "-q" && !strings.HasPrefix(text, "/tmp/") {
+					return Computed
+				}
+			}
+			return "/tmp/new"
+		}
+	}
+	return Computed
+}
+
+// unescape writes text without the backslashes that quote one character each.
+func unescape(b *strings.Builder, text string) {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			if i++; text[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
 }
 
 // bare writes what a shell makes of unquoted text, and reports whether it is literal.

@@ -23,6 +23,13 @@ func (w walk) section(n *yaml.Node, s *section, path string) map[string]any {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return values
 	}
+	if k, has := s.find("enabled"); has && n.Kind == yaml.ScalarNode && k.leaf.is == leaves["switch"].is { // as in high_risk: off
+		if v, ok := w.plain(n, k, path); ok {
+			w.lines[join(path, k.name)] = n.Line
+			values[k.name] = v
+		}
+		return values
+	}
 	if n.Kind != yaml.MappingNode {
 		w.line(n.Line, path, "%s is %s, where keys belong; write them as in %s: …",
 			cmp.Or(s.path, "the file"), shape(n), s.keys[0].name)

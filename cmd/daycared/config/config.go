@@ -127,10 +127,21 @@ type Tools struct {
 	Forbidden []string `yaml:"forbidden" is:"glob"`
 }
 
-// HighRisk says what needs a second confirmation.
+// HighRisk says what needs a second confirmation, besides what is high risk by what it does.
 type HighRisk struct {
-	Tools []string          `yaml:"tools" is:"glob"`
-	Tags  []permissions.Tag `yaml:"tags"`
+	Enabled  bool                 `yaml:"enabled" is:"switch"` // high_risk: off sets it as well
+	Kinds    []permissions.Effect `yaml:"kinds" is:"effect"`
+	Patterns []string             `yaml:"patterns" is:"glob"`
+	Tools    []string             `yaml:"tools" is:"glob"`
+	Tags     []permissions.Tag    `yaml:"tags"`
+	Except   Ordinary             `yaml:"except"`
+}
+
+// Ordinary takes calls out of those that are high risk by what they do.
+type Ordinary struct {
+	Kinds    []permissions.Effect `yaml:"kinds" is:"effect"`
+	Patterns []string             `yaml:"patterns" is:"glob"`
+	Tools    []string             `yaml:"tools" is:"glob"`
 }
 
 // Connectors are the channels to people.
@@ -257,7 +268,7 @@ func Default() *Config {
 			Gated:     []string{"write_file", "edit_file", "run_command", "fetch_url", "web_search"},
 			Forbidden: []string{"delete_repository"},
 		},
-		HighRisk: HighRisk{Tools: []string{"run_command"}},
+		HighRisk: HighRisk{Enabled: true},
 		Connectors: Connectors{
 			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
 			WhatsApp: WhatsApp{AutoVersion: true},

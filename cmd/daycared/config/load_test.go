@@ -81,7 +81,8 @@ routes:
 approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver_within: 1m, redeem_window: 20m,
   scopes: [once, always, 30m], remind: [80%, 10m]}
 tools: {auto: [read_file, "mcp__*"], gated: ["*"], forbidden: [rm_*]}
-high_risk: {tools: [bash], tags: ["@network"]}
+high_risk:
+  {enabled: off, kinds: [edit], patterns: ["x *"], tools: [bash], tags: ["@network"], except: {kinds: [read], patterns: [y], tools: [z]}}
 connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"},
   whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}, editor: {enabled: true}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
@@ -118,8 +119,12 @@ log: {level: debug, format: json}
 			Scopes: []permissions.Scope{permissions.Once, permissions.Always, permissions.For(30 * time.Minute)},
 			Remind: []When{{Percent: 80}, {After: 10 * time.Minute}},
 		},
-		Tools:    Tools{Auto: []string{"read_file", "mcp__*"}, Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
-		HighRisk: HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
+		Tools: Tools{Auto: []string{"read_file", "mcp__*"}, Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
+		HighRisk: HighRisk{
+			Kinds: []permissions.Effect{permissions.DoesEdit}, Patterns: []string{"x *"}, Tools: []string{"bash"},
+			Tags:   []permissions.Tag{permissions.Network},
+			Except: Ordinary{Kinds: []permissions.Effect{permissions.DoesRead}, Patterns: []string{"y"}, Tools: []string{"z"}},
+		},
 		Connectors: Connectors{
 			Telegram: Telegram{Enabled: true, TokenFile: "/run/t", APIURL: "http://127.0.0.1:1"},
 			WhatsApp: WhatsApp{Enabled: true, Phone: "+4915112345679"},
@@ -142,7 +147,7 @@ log: {level: debug, format: json}
 	}
 	warnings := []string{
 		`config.yaml:4: terminal is passed over, since connectors.terminal.enabled is false`,
-		`config.yaml:30: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked ` +
+		`config.yaml:31: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked ` +
 			`itself; switch it off, except for trying daycared out`,
 	}
 	if !reflect.DeepEqual(got.Warnings.lines(), warnings) {
@@ -397,6 +402,23 @@ func TestListsInSentences(t *testing.T) {
 	for want, words := range map[string][]string{"": nil, "a": {"a"}, "a or b": {"a", "b"}, "a, b or c": {"a", "b", "c"}} {
 		if got := anyOf(words...); got != want {
 			t.Errorf("%q are listed as %q; want %q", words, got, want)
+		}
+	}
+}
+
+func TestHighRiskMayBeOff(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "high_risk: off\n": false, "high_risk: on\n": true, "high_risk: {enabled: off}\n": false} {
+		cfg, err := parse("config.yaml", []byte(text), nil)
+		if err != nil || cfg.HighRisk.Enabled != want {
+			t.Errorf("%q: %v, %v", text, cfg, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"high_risk: never\n":            "write on or off",
+		"high_risk: {kinds: [shell]}\n": `unknown kind "shell"`,
+	} {
+		if _, err := parse("config.yaml", []byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -78,8 +78,15 @@ tools:
   gated: [write_file, edit_file, run_command, fetch_url, web_search]  # default
   forbidden: [delete_repository]                                      # default
 high_risk:
-  tools: [run_command]  # default
-  tags: []              # default
+  enabled: on   # default
+  kinds: []     # default
+  patterns: []  # default
+  tools: []     # default
+  tags: []      # default
+  except:
+    kinds: []     # default
+    patterns: []  # default
+    tools: []     # default
 connectors:
   terminal:
     enabled: true  # default

@@ -57,6 +57,7 @@ var leaves = map[string]leaf{
 	"permissions.Scope": {is: "a scope", parse: parseScope, format: with(permissions.Scope.String)},
 	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag, format: with(permissions.Tag.String)},
 	"permissions.Kind":  {is: "a kind", parse: oneOf("kind", kinds), format: with(formatKind)},
+	"effect":            {is: "a kind of calls", parse: oneOf("kind", permissions.Effects), format: with(formatEffect)},
 	"*time.Location":    {is: "a time zone", written: asText, parse: parseZone, format: with((*time.Location).String)},
 	"slog.Level":        {is: "a log level", parse: parseLevel, format: with(formatLevel)},
 	"format":            {is: "a log format", parse: parseFormat, format: with(asIs)},
@@ -94,11 +95,12 @@ func with[T any](f func(T) string) func(any) string {
 	}
 }
 
-func asIs(s string) string                 { return s }
-func formatInt64(n int64) string           { return strconv.FormatInt(n, 10) }
-func formatRefusal(no bool) string         { return strconv.FormatBool(!no) }
-func formatKind(k permissions.Kind) string { return string(k) }
-func formatLevel(l slog.Level) string      { return strings.ToLower(l.String()) }
+func asIs(s string) string                     { return s }
+func formatInt64(n int64) string               { return strconv.FormatInt(n, 10) }
+func formatRefusal(no bool) string             { return strconv.FormatBool(!no) }
+func formatEffect(e permissions.Effect) string { return string(e) }
+func formatKind(k permissions.Kind) string     { return string(k) }
+func formatLevel(l slog.Level) string          { return strings.ToLower(l.String()) }
 
 // either parses one of two words for yes and no.
 func either(yes, no string) func(string) (any, error) {

@@ -1,0 +1,94 @@
+package permissions
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Effect is the kind of a tool call.
+type Effect string
+
+// The kinds of tool calls.
+const (
+	DoesExecute Effect = "execute" // a shell or an interpreter
+	DoesEdit    Effect = "edit"
+	DoesRead    Effect = "read"
+	DoesNetwork Effect = "network"
+	DoesOther   Effect = "other"
+)
+
+// Effects lists them.
+var Effects = []Effect{DoesExecute, DoesEdit, DoesRead, DoesNetwork, DoesOther}
+
+// effects are the tools of all dialects, of ACP, and our own, by their names in lower-case letters.
+var effects = func() map[string]Effect {
+	all := map[string]Effect{}
+	for effect, names := range map[Effect]string{
+		DoesExecute: "bash sh zsh fish shell terminal cmd powershell pwsh runshellcommand runcommand execcommand executecommand execute exec " +
+			"acpexecute localshell containerexec shellcommand runterminalcmd runterminalcommand runinterminal bashtool unifiedexec",
+		DoesEdit: "write edit multiedit notebookedit create applypatch patch multiedit writefile editfile replace strreplaceeditor " +
+			"strreplacebasededittool strreplace insert searchreplace deletefile delete acpedit acpdelete acpmove",
+		DoesRead: "read notebookread glob grep ls view readfile readmanyfiles listdirectory listfiles searchfiles searchfilecontent " +
+			"grepsearch list acpread acpsearch",
+		DoesNetwork: "webfetch websearch webfetch googlewebsearch fetchurl fetch acpfetch",
+	} {
+		for _, name := range strings.Fields(names) {
+			all[name] = effect
+		}
+	}
+	return all
+}()
+
+// EffectOf returns the kind of a tool's calls, by its name or its server's name for it, as in ops__run_command. When in doubt, a tool
+// executes: one call of a shell or an interpreter says nothing about the next.
+func EffectOf(tool string) Effect {
+	if effect, known := KnownEffect(tool); known {
+		return effect
+	}
+	if RunsCode(tool) {
+		return DoesExecute
+	}
+	return DoesOther
+}
+
+// KnownEffect is [EffectOf] for tools that are known by name.
+func KnownEffect(tool string) (effect Effect, known bool) {
+	parts := strings.Split(tool, "__")
+	effect, known = effects[letters(parts[len(parts)-1])]
+	return effect, known
+}
+
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 'a' || r > 'z' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+}
+
+// RunsCode reports, by name, whether a tool is a shell or an interpreter: one call of it says nothing about the next.
+// When in doubt it is.
+func RunsCode(tool string) bool {
+	lower := strings.ToLower(tool)
+	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter", "notebook"} {
+		if strings.Contains(lower, part) {
+			return true
+		}
+	}
+	var apart strings.Builder // runScript becomes run Script
+	for i, c := range tool {
+		if i > 0 && unicode.IsUpper(c) && !unicode.IsUpper(rune(tool[i-1])) {
+			apart.WriteByte(' ')
+		}
+		apart.WriteRune(c)
+	}
+	words := strings.FieldsFunc(strings.ToLower(apart.String()), func(c rune) bool { return !unicode.IsLetter(c) })
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(codeWords, w) })
+}
+
+var codeWords = []string{
+	"run", "sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script", "ssh", "sudo", "npm", "npx", "awk",
+	"node", "deno", "bun", "ruby", "perl", "php", "lua", "javascript", "typescript",
+}
