@@ -132,6 +132,34 @@ func TestDecideHighRiskTwice(t *testing.T) {
 	})
 }
 
+// What was stored as high risk by an earlier version, by its tool's name, is not less now that nothing is by its name alone.
+func TestWhatWaitsKeepsItsRiskThroughAnUpgrade(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, usual(), m)
+	st.ask(t.Context(), tool("run_command", `{"command":"npm test"}`))
+	id := st.shown(m, 1).Request.ID
+	m = connectortest.NewMemory(fayAt("memory"), nil)
+	st.settings.Policy.HighRiskTools = nil
+	st.restart(m)
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); permissions.CodeOf(err) != permissions.CodeReally {
+		t.Errorf("one yes: %v", err)
+	}
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Session), Really: true}); err == nil {
+		t.Error("it is allowed for the session")
+	}
+	if got, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Really: true}); err != nil ||
+		got.State != permissions.Approved {
+		t.Errorf("%s, %v", got.State, err)
+	}
+	fresh := st.ask(t.Context(), tool("run_command", `{"command":"npm run lint"}`))
+	if r := st.shown(m, 1).Request; r.HighRisk {
+		t.Error("a plain command is high risk")
+	} else if _, err := m.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow()}); err != nil {
+		t.Error(err)
+	}
+	st.get(fresh)
+}
+
 // TestDecideRedelivered: a chat event that is delivered twice decides once.
 func TestDecideRedelivered(t *testing.T) {
 	t.Run("D5/an answer three times", func(t *testing.T) {

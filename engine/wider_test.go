@@ -64,6 +64,7 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 // Exactly what a reload widens is named.
 func TestWider(t *testing.T) {
 	old := usual()
+	old.Policy.HighRiskEffects, old.Policy.HighRiskPatterns = []permissions.Effect{permissions.DoesNetwork}, []string{"*prod*"}
 	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, map[string]int{"read_*": 10, "*": 600}
 	if all := directory.Wider(old, old); len(all) != 0 {
 		t.Errorf("the same is wider: %q", all)
@@ -77,6 +78,18 @@ func TestWider(t *testing.T) {
 		"A3/auto":      {func(s *engine.Settings) { s.Policy.Auto = []string{"read_file", "*"} }, []string{"tools.auto has *"}},
 		"A3/high risk": {
 			func(s *engine.Settings) { s.Policy.HighRiskTools = nil }, []string{"high_risk.tools no longer has run_command"},
+		},
+		"A3/high risk by what is done": {
+			func(s *engine.Settings) {
+				s.Policy.HighRiskEffects, s.Policy.HighRiskPatterns, s.Policy.OnceEnough = nil, nil, true
+				s.Policy.Ordinary = permissions.Ordinary{
+					Tools: []string{"x"}, Effects: []permissions.Effect{permissions.DoesEdit}, Patterns: []string{"rm -rf x"},
+				}
+			}, []string{
+				"high_risk.kinds no longer has network", "high_risk.patterns no longer has *prod*",
+				"high_risk.except.tools has x", "high_risk.except.kinds has edit", "high_risk.except.patterns has rm -rf x",
+				"high_risk.enabled no longer has on",
+			},
 		},
 		"A3/scope": {
 			func(s *engine.Settings) {
@@ -116,8 +129,9 @@ func TestWider(t *testing.T) {
 		},
 		"A3/an agent of ours": {
 			func(s *engine.Settings) {
-				s.Policies = map[string]permissions.Policy{"agent:a": {Auto: []string{"read_file", "x"}, Gated: s.Policy.Gated,
-					Forbidden: s.Policy.Forbidden, HighRiskTools: s.Policy.HighRiskTools}}
+				p := s.Policy
+				p.Auto = []string{"read_file", "x"}
+				s.Policies = map[string]permissions.Policy{"agent:a": p}
 			}, []string{"agent:a: tools.auto has x"},
 		},
 		"narrower": {func(s *engine.Settings) {

@@ -27,11 +27,14 @@ var effects = func() map[string]Effect {
 	for effect, names := range map[Effect]string{
 		DoesExecute: "bash sh zsh fish shell terminal cmd powershell pwsh runshellcommand runcommand execcommand executecommand execute exec " +
 			"acpexecute localshell containerexec shellcommand runterminalcmd runterminalcommand runinterminal bashtool unifiedexec",
-		DoesEdit: "write edit multiedit notebookedit create applypatch patch multiedit writefile editfile replace strreplaceeditor " +
-			"strreplacebasededittool strreplace insert searchreplace deletefile delete acpedit acpdelete acpmove",
+		DoesEdit: "write edit multiedit notebookedit editnotebook create applypatch patch writefile editfile replace strreplaceeditor " +
+			"strreplacebasededittool strreplace insert searchreplace createfile createdirectory replacestringinfile " +
+			"multireplacestringinfile inserteditintofile editnotebookfile movefile copyfile deletefile removefile " +
+			"delete deletedirectory removedirectory remove " +
+			"acpedit acpdelete acpmove",
 		DoesRead: "read notebookread glob grep ls view readfile readmanyfiles listdirectory listfiles searchfiles searchfilecontent " +
 			"grepsearch list acpread acpsearch",
-		DoesNetwork: "webfetch websearch webfetch googlewebsearch fetchurl fetch acpfetch",
+		DoesNetwork: "webfetch websearch googlewebsearch fetchurl fetch acpfetch",
 	} {
 		for _, name := range strings.Fields(names) {
 			all[name] = effect

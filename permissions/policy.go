@@ -73,14 +73,14 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
-		auto := match(p.Auto, c.Tool, false)
+		auto, risky := match(p.Auto, c.Tool, false), p.risky(r, c)
 		switch {
 		case matchesTool(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
-		case auto < 0 && r.leftToAgentMode() && !p.risky(r, c) && !matches(p.Gated, c.Tool, true):
+		case auto < 0 && r.leftToAgentMode() && !risky && !matches(p.Gated, c.Tool, true):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
-			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.risky(r, c)) })
+			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, risky) })
 			if opened < 0 {
 				v.Ask = true
 			} else {

@@ -168,7 +168,31 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 		// A longer permission than the program's lifetime, or one by the clock, would exceed the agent's own options.
 		Widest: permissions.SessionTool,
 	}
+	if !call.hasInput() {
+		q.AffectedPath = call.file()
+	}
 	return q, nil
+}
+
+// file is the only file that a call changes, as far as the agent says; empty if there are several.
+func (c toolCall) file() (name string) {
+	if !slices.Contains([]sdk.ToolKind{sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove}, c.Kind) {
+		return ""
+	}
+	var all []string
+	for _, at := range c.Locations {
+		all = append(all, at.Path)
+	}
+	for _, part := range c.Content {
+		if part.Diff != nil {
+			all = append(all, part.Diff.Path)
+		}
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) != 1 || len(all[0]) > permissions.MaxTagPath {
+		return ""
+	}
+	return strings.ToValidUTF8(all[0], "\uFFFD")
 }
 
 // offers tells people the agent's options, and what they mean here.

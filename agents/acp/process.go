@@ -20,6 +20,7 @@ import (
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // Program is how an agent's program is started. See [Options].
@@ -368,7 +369,7 @@ func offers(methods []sdk.AuthMethod) (all []string) {
 			all = append(all, offer(m.EnvVar.Id, m.EnvVar.Name, m.EnvVar.Description)+
 				"; set "+oneLine(short(strings.Join(names, ", "), mostTold))+" for the daemon, and name it under env")
 		case m.Terminal != nil:
-			line := strings.Join(wire.Each(m.Terminal.Args, quote), " ")
+			line := strings.Join(wire.Each(m.Terminal.Args, acts.Quote), " ")
 			all = append(all, offer(m.Terminal.Id, m.Terminal.Name, m.Terminal.Description)+
 				"; run its program in a terminal with: "+oneLine(short(line, mostTold)))
 		}

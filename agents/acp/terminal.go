@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 // terminal is a command that runs for the agent. Its output is available once it has ended.
@@ -86,14 +87,14 @@ func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) 
 		return nil, errors.New("there is no command")
 	}
 	if len(in.Args) > 0 {
-		line = strings.Join(wire.Each(append([]string{in.Command}, in.Args...), quote), " ")
+		line = strings.Join(wire.Each(append([]string{in.Command}, in.Args...), acts.Quote), " ")
 	}
 	var sets []string
 	for _, v := range in.Env {
 		if !variable.MatchString(v.Name) {
 			return nil, fmt.Errorf("%q is no name of a variable", v.Name)
 		}
-		sets = append(sets, "export "+v.Name+"="+quote(v.Value))
+		sets = append(sets, "export "+v.Name+"="+acts.Quote(v.Value))
 	}
 	if len(sets) > 0 {
 		line = strings.Join(sets, "\n") + "\n" + line
@@ -106,17 +107,6 @@ func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) 
 		input["network"] = true
 	}
 	return marshal(input)
-}
-
-// quote quotes a word for a shell.
-func quote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:@_", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // take keeps the end of a command's output, of at most so many bytes.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 func nothing(string) string { return "" }
@@ -175,7 +177,7 @@ func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "a-b_c.d/e": "a-b_c.d/e", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "é": "'é'", "a\nb": "'a\nb'", "~": "'~'",
 	} {
-		if got := quote(word); got != want {
+		if got := acts.Quote(word); got != want {
 			t.Errorf("%q is %s, want %s", word, got, want)
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -350,5 +352,62 @@ func TestProbe(t *testing.T) {
 	}
 	if d, _ := Find("gemini"); d.Allows(nil) || d.Allows([]byte(`{"decision":"allow","permission":"deny"}`)) {
 		t.Error("what is none allows")
+	}
+}
+
+// An agent's hook says in words of its own what it does; what that is, and where, makes the risk.
+func TestOneActionHasOneRiskInEveryDialect(t *testing.T) {
+	of := func(dialect, event string, words ...string) []acts.Risk {
+		d, _ := Find(dialect)
+		c, err := d.Read([]byte(strings.NewReplacer(words...).Replace(event)))
+		if err != nil {
+			t.Fatal(dialect, err)
+		}
+		return acts.RisksOf(c.Request)
+	}
+	shells := map[string]string{
+		"claude-code": `{"session_id":"s","cwd":"/srv/code","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"CMD"}}`,
+		"codex": `{"session_id":"s","turn_id":"t","cwd":"/srv/code","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":` +
+			`{"command":"CMD"}}`,
+		"copilot": `{"sessionId":"s","cwd":"/srv/code","toolName":"bash","toolArgs":"{\"command\":\"CMD\"}"}`,
+		"cursor": `{"hook_event_name":"beforeShellExecution","conversation_id":"s","workspace_roots":["/srv/code"],"command":"CMD",` +
+			`"cwd":""}`,
+		"gemini":   `{"session_id":"s","cwd":"/srv/code","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"CMD"}}`,
+		"opencode": `{"tool":"bash","sessionID":"s","args":{"command":"CMD"},"cwd":"/srv/code"}`,
+		"vscode": `{"cwd":"/srv/code","sessionId":"s","hookEventName":"PreToolUse","tool_name":"run_in_terminal","tool_input":` +
+			`{"command":"CMD"}}`,
+	}
+	for command, want := range map[string][]acts.Risk{
+		"rm -rf /": {acts.Destroys, acts.Outside}, "git push --force": {acts.Rewrites}, "sudo ls": {acts.Rights}, "cat .env": {acts.Secrets},
+		"touch ../x": {acts.Outside}, "curl x | sh": {acts.Unread}, "npm test": nil, "rm -rf build": nil,
+	} {
+		for _, name := range Names() {
+			if got := of(name, shells[name], "CMD", command); !slices.Equal(got, want) {
+				t.Errorf("%s by %s: %q; want %q", command, name, got, want)
+			}
+		}
+	}
+	writers := map[string]string{
+		"claude-code": `{"session_id":"s","cwd":"/srv/code","hook_event_name":"PreToolUse","tool_name":"Write","tool_input":` +
+			`{"file_path":"FILE","content":"x"}}`,
+		"codex": `{"session_id":"s","turn_id":"t","cwd":"/srv/code","hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_input":` +
+			`{"command":"*** Begin Patch\n*** Add File: FILE\n+x\n*** End Patch"}}`,
+		"copilot": `{"sessionId":"s","cwd":"/srv/code","toolName":"create","toolArgs":"{\"path\":\"FILE\",\"file_text\":\"x\"}"}`,
+		"cursor": `{"hook_event_name":"preToolUse","conversation_id":"s","cwd":"/srv/code","tool_name":"Write","tool_input":` +
+			`{"file_path":"FILE","contents":"x"}}`,
+		"gemini": `{"session_id":"s","cwd":"/srv/code","hook_event_name":"BeforeTool","tool_name":"write_file","tool_input":` +
+			`{"file_path":"FILE","content":"x"}}`,
+		"opencode": `{"tool":"write","sessionID":"s","args":{"filePath":"FILE","content":"x"},"cwd":"/srv/code"}`,
+		"vscode": `{"cwd":"/srv/code","sessionId":"s","hookEventName":"PreToolUse","tool_name":"create_file","tool_input":` +
+			`{"filePath":"FILE","content":"x"}}`,
+	}
+	for file, want := range map[string][]acts.Risk{
+		"/etc/hosts": {acts.Outside}, "../x": {acts.Outside}, ".env": {acts.Secrets}, "/srv/code/.git/hooks/x": {acts.Rights}, "a/b.go": nil,
+	} {
+		for _, name := range Names() {
+			if got := of(name, writers[name], "FILE", file); !slices.Equal(got, want) {
+				t.Errorf("writing %s by %s: %q; want %q", file, name, got, want)
+			}
+		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	risk "github.com/daycared/daycared/permissions/acts"
 )
 
 // ruled is the width of the rule above a card in characters.
@@ -150,7 +151,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	s.in = inTerms
 	s.facts("careful", warnings(r))
 	if r.HighRisk {
-		s.fact("high risk", "it takes a second yes")
+		s.fact("high risk", strings.Join(append(risk.RisksOf(r), "it takes a second yes"), "; "))
 	}
 	if r.Beyond > 0 {
 		s.fact("asked since", "it is beyond the "+plural(r.Beyond, "call")+" a minute that may run unasked")

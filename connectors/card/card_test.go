@@ -89,7 +89,7 @@ until          15:15 CET, in 15 min · sha256 4f3a…91`},
 ────────────────────────────────────────────── K7F3Q ──
 scribe wants to run   rm -rf site/old && ./publish.sh
 it needs     ┃ network access
-high risk      it takes a second yes
+high risk      destroys data; it takes a second yes
 until          14:01 UTC, in 1 min 30 s · sha256 4f3a…91`},
 		{"command of several lines, too long", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "bash", input(`{"command":"cd x\necho one two three four five six seven"}`)

@@ -61,7 +61,7 @@ it says      │ because
 summary        a command of 99 rows
 all of it      is in the file above: daycared-K7F3Q.txt, SIZE bytes, sha256 DIGEST
 not here       the whole of what it wants; read that before you answer
-high risk      it takes a second yes
+high risk      cannot be read whole; it takes a second yes
 until          14:15 UTC · sha256 4f3a…91`, false},
 		{"no documents", command(99), card.Limits{Text: 500, Document: -1}, `
 ────────────────────────────────────────────── K7F3Q ──
@@ -72,9 +72,9 @@ scribe wants to run with bash
 on host        vps
 it says      │ because
 summary        a command of 99 rows
-too big        to be shown here whole (2882 bytes): it cannot be allowed here
+too big        to be shown here whole (2904 bytes): it cannot be allowed here
 not here       the whole of what it wants; read that before you answer
-high risk      it takes a second yes
+high risk      cannot be read whole; it takes a second yes
 until          14:15 UTC · sha256 4f3a…91`, true},
 		{"no room at all", command(99), card.Limits{Text: 100}, `
 A request is too big to be shown here; it cannot be allowed here. Its code: K7F3Q`, true},

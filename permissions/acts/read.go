@@ -340,7 +340,13 @@ func (c *command) simple(words []string, depth int) {
 		c.simple(words[2:], depth)
 	case len(words) == 3 && slices.Contains(shells, words[0]+" "+words[1]):
 		c.read(words[2], depth+1)
-	case words[0] == "cd":
+	case words[0] == "popd":
+		c.doubt("popd goes to a folder that is not named")
+		c.enter(Computed)
+	case words[0] == "cd" || words[0] == "pushd":
+		if words[0] == "pushd" {
+			c.doubt("pushd changes the folder")
+		}
 		if len(words) != 2 || strings.HasPrefix(words[1], "-") || words[1] == "" {
 			c.doubt("cd goes to a folder that is not named")
 			c.enter(Computed)

@@ -3,6 +3,7 @@ package acts
 import (
 	_ "embed"
 	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -12,9 +13,9 @@ import (
 )
 
 // Risk is why a call is high risk by what it does, as people read it.
-type Risk string
+type Risk = string
 
-// The risks, in the order in which people read them.
+// The risks.
 const (
 	Destroys Risk = "destroys data"
 	Rewrites Risk = "rewrites history"
@@ -24,132 +25,209 @@ const (
 	Unread   Risk = "cannot be read whole"
 )
 
+// risks are in the order in which people read them.
 var risks = []Risk{Destroys, Rewrites, Rights, Secrets, Outside, Unread}
 
-// Reads returns what call c of r does, for [permissions.Policy].
-func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
-	call := Call{Tool: c.Tool, Input: c.Input, Path: c.AffectedPath, Folder: r.Cwd}
-	return permissions.Doing{Texts: call.Texts(), Risks: wordsOf(call.Risks())}
-}
-
-func wordsOf(all []Risk) (words []string) {
-	for _, r := range all {
-		words = append(words, string(r))
-	}
-	return words
-}
-
-// RisksOf returns why calls of r are high risk by what they do, each once, in the words that people read, as in "destroys data". It is
-// empty for what only the configuration names.
-func RisksOf(r permissions.Request) (all []string) {
+// RisksOf returns why calls of r are high risk by what they do, each once. It is empty for what only the configuration names.
+func RisksOf(r permissions.Request) []Risk {
+	found := map[Risk]bool{}
 	for _, c := range r.ToolCalls() {
 		for _, risk := range Reads(r, c).Risks {
-			if !slices.Contains(all, risk) {
-				all = append(all, risk)
+			found[risk] = true
+		}
+	}
+	return listed(found)
+}
+
+func listed(found map[Risk]bool) []Risk {
+	return slices.DeleteFunc(slices.Clone(risks), func(r Risk) bool { return !found[r] })
+}
+
+// Reads returns what call c of r does, for [permissions.Policy]. Of a tool that neither edits nor runs code as far as its name says, only
+// what its command certainly does counts.
+func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
+	in := readInput(c.Input)
+	f := &finder{root: r.Cwd, found: map[Risk]bool{}}
+	folder := in.folder
+	if r.Cwd != "" && !unplaced(folder) {
+		folder = under(r.Cwd, folder)
+	}
+	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
+	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
+	switch _, known := permissions.KnownEffect(c.Tool); {
+	case effect == permissions.DoesEdit, effect == permissions.DoesRead:
+		folder, compared = r.Cwd, in.paths
+		if c.AffectedPath != "" {
+			compared = append(compared, c.AffectedPath)
+		}
+		f.found[Unread] = effect == permissions.DoesEdit && len(compared) == 0 && in.titled
+		for _, name := range compared {
+			f.touches(Act{at: []string{folder}}, name, effect == permissions.DoesEdit)
+			if tool := strings.ToLower(c.Tool); (strings.Contains(tool, "delete") || strings.Contains(tool, "remove")) && !strings.Contains(tool, "file") {
+				f.run(Act{Kind: Run, Words: []string{"rm", "-r", "--", name}, at: []string{folder}}, 0)
 			}
 		}
+	case known && strict:
+		f.found[Unread] = len(compared) == 0
+		for _, name := range in.writes {
+			f.touches(Act{at: []string{folder}}, name, true)
+		}
 	}
-	return all
+	for _, text := range in.commands {
+		if interprets(c.Tool) {
+			f.code(text)
+		}
+		switch find := func(f *finder) { f.command(text, folder, 0) }; {
+		case effect == permissions.DoesEdit && isPatch(text):
+		case strict:
+			find(f)
+		default:
+			f.certain(find)
+		}
+	}
+	for _, text := range in.code {
+		f.code(text)
+	}
+	if effect == permissions.DoesOther || effect == permissions.DoesExecute {
+		f.found[Destroys] = f.found[Destroys] || slices.ContainsFunc(in.queries, dropsData.MatchString)
+	}
+	if in.folder != "" {
+		compared = append(compared, in.folder)
+	}
+	return permissions.Doing{Texts: compared, Risks: listed(f.found)}
 }
 
-// Call is a tool call as its asker describes it.
-type Call struct {
-	Tool   string
-	Input  json.RawMessage
-	Path   string // the affected path; empty: only the input names it
-	Folder string // where it runs; empty: unknown
+// interprets reports whether a tool runs code of a language that is no shell's.
+func interprets(tool string) bool {
+	return slices.ContainsFunc([]string{"python", "node", "javascript", "typescript", "ruby", "perl", "php", "interpret", "notebook", "repl"},
+		func(part string) bool { return strings.Contains(strings.ToLower(tool), part) })
 }
 
-// Text returns the command of a call; ok is false if the call has none. Words is set instead if the command is a list of words.
-func (c Call) Text() (text string, words []string, ok bool) {
-	var input map[string]json.RawMessage
-	if json.Unmarshal(c.Input, &input) != nil {
-		return "", nil, false
+// input is what the members of a call's input are by their names, at any depth.
+type input struct {
+	commands, code, queries, paths []string
+	writes                         []string // folders that our run_command may write to
+	folder                         string   // where the command runs
+	titled                         bool     // it is only a title: the agent says nothing else of its call
+}
+
+var (
+	commandNames = strings.Fields("command cmd script commands commandline cmdline shellcommand chars")
+	folderNames  = strings.Fields("cwd workdir workingdirectory directory dirpath")
+	pathNames    = strings.Fields("path paths file files filepath filepaths filename absolutepath notebookpath dirpath directory targetfile " +
+		"targetdirectory source destination src dst from to oldpath newpath include uri")
+	patchNames = strings.Fields("patch input patchtext")
+	elsewhere  = regexp.MustCompile(`^(/|~|\.\./)[^\n]*$`) // a path, whatever its member is called
+	queryNames = strings.Fields("sql query queries statement statements")
+)
+
+func readInput(text json.RawMessage) (in input) {
+	var value any
+	_ = json.Unmarshal(text, &value) // other inputs say nothing
+	in.read("", value)
+	all, _ := value.(map[string]any)
+	if title, is := all["title"].(string); is && len(all) == 1 { // as ACP agents do
+		in.titled, in.commands = true, append(in.commands, strings.Trim(title, "` \n"))
 	}
-	names := []string{"command", "cmd", "script", "commands", "code"}
-	if len(input) == 1 { // an ACP agent that only names its call
-		names = append(names, "title")
-	}
-	for _, name := range names {
-		if json.Unmarshal(input[name], &text) == nil && text != "" {
-			if name == "title" {
-				text = strings.Trim(text, "` \n")
+	return in
+}
+
+func (in *input) read(name string, value any) {
+	name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range slices.Sorted(maps.Keys(v)) {
+			if in.read(member, v[member]); name == "changes" { // of Codex, by file
+				in.paths = append(in.paths, member)
 			}
-			return text, nil, true
 		}
-		if json.Unmarshal(input[name], &words) == nil && len(words) > 0 {
-			return "", words, true
+		if args, are := words(v["args"]); are {
+			for _, member := range commandNames {
+				if program, is := v[member].(string); is {
+					in.commands = append(in.commands, program+" "+args)
+				}
+			}
 		}
+	case []any:
+		if text, are := words(v); are && slices.Contains(commandNames, name) {
+			in.commands = append(in.commands, text)
+			return
+		}
+		for _, item := range v {
+			in.read(name, item)
+		}
+	case string:
+		in.text(name, v)
 	}
-	return "", nil, false
 }
 
-// Texts returns what patterns of commands and files are compared with.
-func (c Call) Texts() []string {
-	text, words, has := c.Text()
-	switch effect, _ := permissions.KnownEffect(c.Tool); {
-	case effect == permissions.DoesEdit || effect == permissions.DoesRead:
-		return c.paths()
-	case words != nil:
-		return []string{strings.Join(words, " ")}
-	case has:
-		return []string{text}
+func (in *input) text(name, text string) {
+	if text == "" {
+		return
 	}
-	return nil
-}
-
-// Risks returns why the call is high risk by what it does; none if it is not. Of a tool that is none of a known shell, only what its
-// command certainly does counts.
-func (c Call) Risks() []Risk {
-	found := &finder{root: c.Folder, found: map[Risk]bool{}}
-	effect, known := permissions.KnownEffect(c.Tool)
-	text, words, has := c.Text()
+	isCommand := slices.Contains(commandNames, name)
+	if isCommand {
+		in.commands = append(in.commands, text)
+	}
+	if isCommand || slices.Contains(patchNames, name) {
+		in.paths = append(in.paths, patched(text)...)
+	}
+	isOther := func(part string) bool { return strings.Contains(name, part) }
+	if slices.Contains(pathNames, name) || elsewhere.MatchString(text) && !slices.ContainsFunc([]string{"content", "str", "text"}, isOther) {
+		in.paths = append(in.paths, strings.TrimPrefix(text, "file://"))
+	}
 	switch {
-	case effect == permissions.DoesEdit || effect == permissions.DoesRead:
-		for _, name := range c.paths() {
-			found.touches(Act{at: []string{c.Folder}}, name, effect == permissions.DoesEdit)
-		}
-	case effect == permissions.DoesExecute && !has:
-		found.found[Unread] = true
-	case words != nil:
-		found.run(Act{Kind: Run, Words: words, at: []string{c.Folder}}, 0)
-	case has:
-		found.command(text, c.Folder, 0)
+	case name == "code":
+		in.code = append(in.code, text)
+	case slices.Contains(queryNames, name):
+		in.queries = append(in.queries, text)
+	case name == "write":
+		in.writes = append(in.writes, text)
+	case in.folder == "" && slices.Contains(folderNames, name):
+		in.folder = text
 	}
-	if !known || effect == permissions.DoesNetwork || effect == permissions.DoesOther {
-		delete(found.found, Unread)
-	}
-	return slices.DeleteFunc(slices.Clone(risks), func(r Risk) bool { return !found.found[r] })
 }
 
-// paths returns the files that a call of an editing or reading tool names.
-func (c Call) paths() (all []string) {
-	if c.Path != "" {
-		all = append(all, c.Path)
+// words returns a list of words as a shell's text.
+func words(list any) (text string, are bool) {
+	all, _ := list.([]any)
+	for i, item := range all {
+		word, is := item.(string)
+		if !is {
+			return "", false
+		}
+		if i > 0 {
+			text += " "
+		}
+		text += Quote(word)
 	}
-	var input map[string]json.RawMessage
-	_ = json.Unmarshal(c.Input, &input) // other inputs name none
-	text := func(name string) (value string) {
-		_ = json.Unmarshal(input[name], &value) // other values name none
-		return value
+	return text, len(all) > 0
+}
+
+// Quote quotes a word for a shell.
+func Quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:@_", r)
 	}
-	for _, name := range []string{
-		"file_path", "notebook_path", "filePath", "absolute_path", "path", "dir_path", "filename", "file", "source", "destination", "new_path",
-		"target_file", "old_path",
-	} {
-		if value := text(name); value != "" {
-			all = append(all, value)
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func isPatch(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") }
+
+// patched returns the files that a patch for apply_patch names.
+func patched(text string) (files []string) {
+	if !strings.Contains(text, "*** Begin Patch") {
+		return nil
+	}
+	for line := range strings.Lines(text) {
+		if head, file, is := strings.Cut(strings.TrimSpace(line), ": "); is && strings.HasPrefix(head, "*** ") {
+			files = append(files, file)
 		}
 	}
-	for _, name := range []string{"command", "patch", "input", "patchText", "patch_text"} {
-		for line := range strings.Lines(text(name)) {
-			head, file, is := strings.Cut(strings.TrimSpace(line), ": ")
-			if is && strings.HasPrefix(head, "*** ") {
-				all = append(all, file)
-			}
-		}
-	}
-	return all
+	return files
 }
 
 // finder collects the risks of a call.
@@ -258,9 +336,13 @@ func (f *finder) run(a Act, depth int) {
 	case slices.Contains(shellNames, name):
 		f.shell(a, depth)
 	case slices.Contains(interpreters, name):
-		code := a.Stdin + "\n" + strings.Join(args, "\n")
-		f.found[Destroys] = f.found[Destroys] || destroying.MatchString(code)
-		f.found[Unread] = f.found[Unread] || running.MatchString(code) || a.Piped && len(args) == 0
+		f.code(a.Stdin + "\n" + strings.Join(args, "\n"))
+		isText := func(w string) bool { return !strings.HasPrefix(w, "-") }
+		f.found[Unread] = f.found[Unread] || a.Piped && (slices.Contains(args, "-") || !slices.ContainsFunc(args, isText))
+	case name == "apply_patch" || name == "applypatch":
+		for _, file := range patched(a.Stdin + "\n" + strings.Join(args, "\n")) {
+			f.touches(a, file, true)
+		}
 	case name == "source" || name == ".":
 		f.found[Unread] = f.found[Unread] || len(args) > 0 && strings.HasPrefix(args[0], Computed)
 	case wraps && depth < maxDepth:
@@ -268,6 +350,15 @@ func (f *finder) run(a Act, depth int) {
 		if name == "eval" {
 			f.command(strings.Join(args, " "), f.folder(a), depth+1)
 			return
+		}
+		if name == "env" && valueOfOption(args, "-C", "--chdir") != "" || slices.Contains(args, "-execdir") {
+			a.at = []string{Computed}
+		}
+		if name == "xargs" || name == "parallel" { // what they read becomes a part of the text
+			a.Piped = true
+			f.found[Unread] = f.found[Unread] || slices.ContainsFunc(args, func(w string) bool {
+				return slices.Contains(shellNames, path.Base(w)) || w == "eval"
+			})
 		}
 		for i, word := range args {
 			if strings.ContainsAny(word, " \t\n") {
@@ -308,23 +399,33 @@ func (f *finder) certain(find func(*finder)) {
 	f.found[Unread] = before || f.spent > mostWork
 }
 
+// code adds the risks of code in a language that is no shell's.
+func (f *finder) code(text string) {
+	f.found[Destroys] = f.found[Destroys] || destroying.MatchString(text)
+	f.found[Unread] = f.found[Unread] || running.MatchString(text)
+}
+
 // shell adds the risks of a shell: those of the command that it is given, or that it is given one that nobody sees.
 func (f *finder) shell(a Act, depth int) {
-	script := ""
-	for i, word := range a.Words[1:] {
-		switch {
-		case strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "c") && len(a.Words) > i+2:
-			f.command(a.Words[i+2], f.folder(a), depth+1)
+	given, stdin, value := false, false, false
+	for _, word := range a.Words[1:] {
+		switch isOption := strings.HasPrefix(word, "-") || strings.HasPrefix(word, "+"); {
+		case value:
+			value = false
+		case strings.HasPrefix(word, "--"), word == "-":
+			value = word == "--rcfile" || word == "--init-file"
+		case isOption:
+			given, stdin = given || strings.Contains(word, "c"), stdin || strings.Contains(word, "s")
+			value = strings.HasSuffix(strings.ToLower(word), "o")
+		case given:
+			f.command(word, f.folder(a), depth+1)
 			return
-		case !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "+") && script == "":
-			script = word
+		case !stdin: // a file
+			f.found[Unread] = f.found[Unread] || strings.HasPrefix(word, Computed)
+			return
 		}
 	}
-	switch {
-	case script != "":
-		f.found[Unread] = f.found[Unread] || strings.HasPrefix(script, Computed)
-		return
-	case a.Stdin != "":
+	if a.Stdin != "" {
 		f.command(a.Stdin, f.folder(a), depth+1)
 		return
 	}
@@ -394,8 +495,11 @@ func (f *finder) files(name string, a Act) {
 	case "unzip":
 		writes(nonEmpty(valueOfOption(args, "-d", "")))
 	}
-	if slices.Contains([]string{"echo", "printf", "git", "gh", "grep", "rg", "go", "test", "[", "find", "ls"}, name) {
+	if slices.Contains([]string{"echo", "printf", "git", "gh", "go", "test", "[", "find", "ls"}, name) {
 		return
+	}
+	if slices.Contains([]string{"grep", "egrep", "fgrep", "rg"}, name) { // the pattern
+		operands = operands[min(1, len(operands)):]
 	}
 	for _, word := range operands {
 		if !strings.ContainsAny(word, " \n") {
@@ -452,7 +556,7 @@ func (f *finder) touches(a Act, name string, writes bool) {
 	if strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/dev/shm/") {
 		f.found[Destroys] = true
 	}
-	if f.root != "" && f.isOutside(a, name) { // else there is no workspace to leave
+	if f.isOutside(a, name) {
 		f.found[Outside] = true
 	}
 	if isSetting(name) {
@@ -490,13 +594,17 @@ func (f *finder) workspace() string {
 	return path.Clean(f.root)
 }
 
-// isOutside reports whether a name may be outside the workspace and the folders of temporary files.
+// isOutside reports whether a name may be outside the workspace and the folders of temporary files. An unknown workspace may be anywhere
+// but in the system's folders.
 func (f *finder) isOutside(a Act, name string) bool {
 	places, known := f.places(a, name)
-	return !known || slices.ContainsFunc(places, func(at string) bool {
-		return at != f.workspace() && !strings.HasPrefix(at, f.workspace()+"/") && !isTemporary(at)
+	return !known || f.root == "" && strings.HasPrefix(path.Clean(name), "..") || slices.ContainsFunc(places, func(at string) bool {
+		inside := at == f.workspace() || strings.HasPrefix(at, f.workspace()+"/")
+		return !inside && !isTemporary(at+"/x") && (f.root != "" || at == "/" || slices.Contains(systemFolders, strings.Split(at, "/")[1]))
 	})
 }
+
+var systemFolders = strings.Fields("etc usr bin sbin lib lib64 boot dev proc sys System Library")
 
 func isTemporary(at string) bool {
 	return slices.ContainsFunc([]string{"/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/dev/shm/"}, func(in string) bool {
@@ -532,7 +640,8 @@ func (f *finder) scratchOnly(row riskRow, name string, a Act) bool {
 	args := a.Words[1:]
 	switch name {
 	case "git":
-		return slices.Contains(args, "clean") && slices.ContainsFunc(args, func(w string) bool { return optionFits("-n", w) || w == "--dry-run" })
+		return slices.Contains(args, "clean") && slices.ContainsFunc(args, func(w string) bool { return optionFits("-n", w) || w == "--dry-run" }) ||
+			(slices.Contains(args, "--cached") || slices.Contains(args, "--staged")) && !slices.Contains(args, "-W") && !slices.Contains(args, "--worktree")
 	case "dd", "truncate": // files touches their files
 		return true
 	}
