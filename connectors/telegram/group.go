@@ -298,10 +298,14 @@ type first struct {
 // secondStep is how long the second step counts for nothing after the first: a double tap is one answer.
 const secondStep = time.Second
 
-// begins records a first step, unless it was taken, and reports whether the second may follow: the same person must take both, for the
-// same answer, and not in one movement.
-func (c *Connector) begins(at ref, person int64, p press, now time.Time) (again bool) {
-	since, taken, _ := c.firsts.PeekOrAdd(first{at, person, p.Answer, p.Call}, now)
+// begins records a first step, unless it was taken.
+func (c *Connector) begins(at ref, person int64, p press, now time.Time) {
+	c.firsts.ContainsOrAdd(first{at, person, p.Answer, p.Call}, now)
+}
+
+// begun reports whether the second step may follow: the same person must take both, for the same answer, and not in one movement.
+func (c *Connector) begun(at ref, person int64, p press, now time.Time) bool {
+	since, taken := c.firsts.Peek(first{at, person, p.Answer, p.Call})
 	return taken && now.Sub(since) >= secondStep
 }
 

@@ -426,6 +426,7 @@ func TestAFirstStepInAGroupIsOfOnePerson(t *testing.T) {
 	s.taps("fay@ops", with("Allow once"), "Allow once", "nothing is allowed yet")
 	s.taps("sam@ops", with("Yes"), "Yes", "nothing is allowed yet")
 	s.waits(call)
+	s.server.Advance(secondStep)
 	s.taps("sam@ops", with("Yes"), "Yes", "✅")
 	s.get(call, permissions.Approved)
 }
@@ -439,34 +440,32 @@ func labelled(m telegramtest.Message) string {
 	return strings.Join(words, " · ")
 }
 
-// What cannot be looked at is not allowed by one tap.
-func TestATapInAGroupThatCannotBeLookedAt(t *testing.T) {
-	blind := errors.New("the disk does not answer")
-	d := &handler{Connector: New(Options{APIURL: "http://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}, blindDesk{t: t, why: blind})}
+// A tap that no first step of the same person precedes is not the second yes, and is tried again if it cannot be stored.
+func TestATapWithoutAFirstStepIsNoSecondYes(t *testing.T) {
+	o, broken := Options{APIURL: "http://127.0.0.1:1", Now: time.Now, Log: slog.New(slog.DiscardHandler)}, errors.New("the disk does not answer")
+	d := &handler{Connector: New(o, brokenEngine{t: t, why: broken})}
 	u := update{ID: 1, Callback: &callback{
 		ID: "a", From: user{ID: 3}, Message: &message{ID: 2, Chat: chat{ID: -5}},
 		Data: press{Button: "1-a", Answer: permissions.Allow(permissions.Once)}.data(),
 	}}
-	if err := d.tap(t.Context(), u); !errors.Is(err, blind) {
+	if err := d.tap(t.Context(), u); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	d.work.Wait()
 }
 
-// blindDesk can look at nothing.
-type blindDesk struct {
+// brokenEngine stores nothing.
+type brokenEngine struct {
 	connectortest.Nobody
 	t   *testing.T
 	why error
 }
 
-func (d blindDesk) Preview(context.Context, connectors.Decision) (connectors.Prompt, error) {
-	return connectors.Prompt{}, d.why
-}
-
-func (d blindDesk) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
-	d.t.Error("it was decided all the same")
-	return permissions.Request{}, nil
+func (e brokenEngine) OnPermission(_ context.Context, d connectors.Decision) (permissions.Request, error) {
+	if d.Really {
+		e.t.Error("it is a second yes")
+	}
+	return permissions.Request{}, e.why
 }
 
 // Words of one's own stay as they were written, around the bot's name.

@@ -234,32 +234,21 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		from.Address = ""
 	}
 	decision := connectors.Decision{
-		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // a button without a step confirms
+		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true,
 		From: from, Key: d.eventKey(u),
 	}
 	if p.Step != "" {
 		return d.step(ctx, tap, p, decision)
 	}
-	if _, allows := p.Answer.Scope(); allows {
-		prompt, err := d.in.Preview(ctx, decision)
-		switch refusal := permissions.AsRefusal(err); {
-		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p, d.now()):
-			d.toast(ctx, tap, toastReally, true) // it came too soon, or they pressed the second step of another person
-			return nil
-		case chatOf(tap).chat >= 0: // the decision says it
-			decision.Really = err == nil
-		case refusal != nil && refusal.Code != permissions.CodeSettled: // it may be settled by this very tap
-			d.refuse(ctx, tap, decision, refusal)
-			return nil
-		case err != nil && refusal == nil:
-			return err
-		}
-	}
+	decision.Really = d.begun(chatOf(tap), tap.From.ID, p, d.now())
 	r, err := d.in.OnPermission(ctx, decision)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		d.toast(ctx, tap, toastDone(r), false)
 		d.conclude(ctx, decision)
+	case refusal != nil && refusal.Code == permissions.CodeReally: // it came too soon, or they pressed the second step of another person
+		d.begins(chatOf(tap), tap.From.ID, p, d.now())
+		d.toast(ctx, tap, toastReally, true)
 	case refusal != nil && d.gave(r, p, from):
 		d.toast(ctx, tap, toastGiven(p.Answer), false)
 		d.redraw(ctx, decision, refusal) // an older card of the request may still have buttons
