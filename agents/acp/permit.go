@@ -168,9 +168,7 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 		// A longer permission than the program's lifetime, or one by the clock, would exceed the agent's own options.
 		Widest: permissions.SessionTool,
 	}
-	if !call.hasInput() {
-		q.AffectedPath = call.file()
-	}
+	q.AffectedPath = call.file()
 	return q, nil
 }
 

@@ -54,6 +54,29 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// An edit is judged by the file that the agent shows, and takes a second yes if it shows none or several.
+func TestAnEditIsJudgedByTheFileThatItShows(t *testing.T) {
+	for call, want := range map[string]bool{
+		`"kind":"edit","locations":[{"path":"$WS/a.go"}]`:                             false,
+		`"kind":"edit","locations":[{"path":"/etc/hosts"}]`:                           true,
+		`"kind":"edit","content":[{"type":"diff","path":"/etc/hosts","newText":"x"}]`: true,
+		`"kind":"edit","rawInput":{"x":1},"locations":[{"path":"/etc/hosts"}]`:        true,
+		`"kind":"edit","locations":[{"path":"$WS/a.go"},{"path":"/etc/hosts"}]`:       true,
+		`"kind":"edit"`: true,
+		`"kind":"execute","rawInput":{"command":"rm -rf /"}`: true,
+		`"kind":"execute","rawInput":{"command":"make"}`:     false,
+	} {
+		s := newEnv(t)
+		s.write(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":"Do it",` +
+			strings.ReplaceAll(call, "$WS/", s.at("")+"/") + `},"options":` + options + `}`)
+		r := s.card(1)
+		if r.HighRisk != want || want && len(r.Options) != 2 {
+			t.Errorf("%s: high risk %v, offered %v", call, r.HighRisk, r.Options)
+		}
+		s.answer(r, permissions.Deny)
+	}
+}
+
 // A permission for the session is kept here: the agent gets allow_once, and next time nobody is asked.
 func TestPermissionForTheSession(t *testing.T) {
 	s := newEnv(t)
