@@ -144,7 +144,8 @@ func TestWhatWaitsKeepsItsRiskThroughAnUpgrade(t *testing.T) {
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); permissions.CodeOf(err) != permissions.CodeReally {
 		t.Errorf("one yes: %v", err)
 	}
-	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Session), Really: true}); err == nil {
+	wider := connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Session), Really: true}
+	if _, err := m.Do(t.Context(), wider); err == nil {
 		t.Error("it is allowed for the session")
 	}
 	if got, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Really: true}); err != nil ||

@@ -372,7 +372,8 @@ func TestOneActionHasOneRiskInEveryDialect(t *testing.T) {
 		"copilot": `{"sessionId":"s","cwd":"/srv/code","toolName":"bash","toolArgs":"{\"command\":\"CMD\"}"}`,
 		"cursor": `{"hook_event_name":"beforeShellExecution","conversation_id":"s","workspace_roots":["/srv/code"],"command":"CMD",` +
 			`"cwd":""}`,
-		"gemini":   `{"session_id":"s","cwd":"/srv/code","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"CMD"}}`,
+		"gemini": `{"session_id":"s","cwd":"/srv/code","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":` +
+			`{"command":"CMD"}}`,
 		"opencode": `{"tool":"bash","sessionID":"s","args":{"command":"CMD"},"cwd":"/srv/code"}`,
 		"vscode": `{"cwd":"/srv/code","sessionId":"s","hookEventName":"PreToolUse","tool_name":"run_in_terminal","tool_input":` +
 			`{"command":"CMD"}}`,

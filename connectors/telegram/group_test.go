@@ -442,7 +442,8 @@ func labelled(m telegramtest.Message) string {
 
 // A tap that no first step of the same person precedes is not the second yes, and is tried again if it cannot be stored.
 func TestATapWithoutAFirstStepIsNoSecondYes(t *testing.T) {
-	o, broken := Options{APIURL: "http://127.0.0.1:1", Now: time.Now, Log: slog.New(slog.DiscardHandler)}, errors.New("the disk does not answer")
+	o := Options{APIURL: "http://127.0.0.1:1", Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	broken := errors.New("the disk does not answer")
 	d := &handler{Connector: New(o, brokenEngine{t: t, why: broken})}
 	u := update{ID: 1, Callback: &callback{
 		ID: "a", From: user{ID: 3}, Message: &message{ID: 2, Chat: chat{ID: -5}},

@@ -326,7 +326,14 @@ func alternatives(w *syntax.Word) []*syntax.Word {
 	}
 	split := &syntax.Word{Parts: slices.Clone(w.Parts)}
 	syntax.SplitBraces(split)
-	return expand.Braces(split)
+	var all []*syntax.Word
+	for word, err := range expand.BracesSeq(nil, split) {
+		if err != nil {
+			return []*syntax.Word{w}
+		}
+		all = append(all, word)
+	}
+	return all
 }
 
 // shells are those whose command is read recursively, if nothing follows it.

@@ -63,7 +63,7 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 		f.found[Unread] = effect == permissions.DoesEdit && len(compared) == 0 && in.titled
 		for _, name := range compared {
 			f.touches(Act{at: []string{folder}}, name, effect == permissions.DoesEdit)
-			if tool := strings.ToLower(c.Tool); (strings.Contains(tool, "delete") || strings.Contains(tool, "remove")) && !strings.Contains(tool, "file") {
+			if removesFolders(c.Tool) {
 				f.run(Act{Kind: Run, Words: []string{"rm", "-r", "--", name}, at: []string{folder}}, 0)
 			}
 		}
@@ -95,6 +95,12 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 		compared = append(compared, in.folder)
 	}
 	return permissions.Doing{Texts: compared, Risks: listed(f.found)}
+}
+
+// removesFolders reports whether a tool removes more than single files, as far as its name says.
+func removesFolders(tool string) bool {
+	tool = strings.ToLower(tool)
+	return (strings.Contains(tool, "delete") || strings.Contains(tool, "remove")) && !strings.Contains(tool, "file")
 }
 
 // interprets reports whether a tool runs code of a language that is no shell's.
@@ -346,36 +352,42 @@ func (f *finder) run(a Act, depth int) {
 	case name == "source" || name == ".":
 		f.found[Unread] = f.found[Unread] || len(args) > 0 && strings.HasPrefix(args[0], Computed)
 	case wraps && depth < maxDepth:
-		f.found[Unread] = f.found[Unread] || a.Piped && slices.Contains([]string{"at", "batch", "crontab"}, name)
-		if name == "eval" {
-			f.command(strings.Join(args, " "), f.folder(a), depth+1)
-			return
-		}
-		if name == "env" && valueOfOption(args, "-C", "--chdir") != "" || slices.Contains(args, "-execdir") {
-			a.at = []string{Computed}
-		}
-		if name == "xargs" || name == "parallel" { // what they read becomes a part of the text
-			a.Piped = true
-			f.found[Unread] = f.found[Unread] || slices.ContainsFunc(args, func(w string) bool {
-				return slices.Contains(shellNames, path.Base(w)) || w == "eval"
-			})
-		}
-		for i, word := range args {
-			if strings.ContainsAny(word, " \t\n") {
-				if _, value, is := strings.Cut(word, "="); is && name == "alias" {
-					word = value
-				}
-				f.certain(func(f *finder) { f.command(word, f.folder(a), depth+1) })
-			}
-			if i < 40 && !strings.HasPrefix(word, "-") && slices.Contains(programNames, strings.ToLower(path.Base(word))) {
-				f.run(Act{Kind: Run, Words: args[i:], at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth+1)
-			}
-		}
+		f.wrapped(name, a, depth)
 	case name == "git":
 		for _, word := range args { // an alias that is a command
 			if _, text, is := strings.Cut(word, "=!"); is {
 				f.command(text, f.folder(a), depth+1)
 			}
+		}
+	}
+}
+
+// wrapped adds the risks of the program that a wrapper runs.
+func (f *finder) wrapped(name string, a Act, depth int) {
+	args := a.Words[1:]
+	f.found[Unread] = f.found[Unread] || a.Piped && slices.Contains([]string{"at", "batch", "crontab"}, name)
+	if name == "eval" {
+		f.command(strings.Join(args, " "), f.folder(a), depth+1)
+		return
+	}
+	if name == "env" && valueOfOption(args, "-C", "--chdir") != "" || slices.Contains(args, "-execdir") {
+		a.at = []string{Computed}
+	}
+	if name == "xargs" || name == "parallel" { // what they read becomes a part of the text
+		a.Piped = true
+		f.found[Unread] = f.found[Unread] || slices.ContainsFunc(args, func(w string) bool {
+			return slices.Contains(shellNames, path.Base(w)) || w == "eval"
+		})
+	}
+	for i, word := range args {
+		if strings.ContainsAny(word, " \t\n") {
+			if _, value, is := strings.Cut(word, "="); is && name == "alias" {
+				word = value
+			}
+			f.certain(func(f *finder) { f.command(word, f.folder(a), depth+1) })
+		}
+		if !strings.HasPrefix(word, "-") && slices.Contains(programNames, strings.ToLower(path.Base(word))) {
+			f.run(Act{Kind: Run, Words: args[i:], at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth+1)
 		}
 	}
 }
@@ -435,65 +447,12 @@ func (f *finder) shell(a Act, depth int) {
 // files adds the risks of the files that a program writes or removes, and of those whose names say that they hold credentials.
 func (f *finder) files(name string, a Act) {
 	args := a.Words[1:]
-	var operands []string
-	recursive := false
-	for i, word := range args {
-		switch {
-		case word == "--":
-			operands = append(operands, args[i+1:]...)
-		case strings.HasPrefix(word, "-") && len(word) > 1:
-			recursive = recursive || optionFits("-r", word) || optionFits("-R", word) || optionFits("--recursive", word)
-			continue
-		default:
-			operands = append(operands, word)
-			continue
-		}
-		break
+	operands, recursive := operandsOf(args)
+	for _, word := range written(name, args, operands) {
+		f.touches(a, word, true)
 	}
-	writes := func(words []string) {
-		for _, word := range words {
-			f.touches(a, word, true)
-		}
-	}
-	switch name {
-	case "rm", "srm", "trash":
-		writes(operands)
-		for _, word := range operands {
-			if recursive && !f.isScratch(a, word) {
-				f.found[Destroys] = true
-			}
-		}
-	case "rmdir", "unlink", "touch", "mkdir", "truncate", "tee", "mv", "shred", "mkfifo":
-		writes(operands)
-	case "chmod", "chown", "chgrp":
-		writes(operands[min(1, len(operands)):])
-	case "cp", "ln", "install", "rsync", "scp":
-		writes(operands[max(0, len(operands)-1):])
-		if value := valueOfOption(args, "-t", "--target-directory"); value != "" {
-			writes([]string{value})
-		}
-	case "sed", "perl":
-		if slices.ContainsFunc(args, func(w string) bool {
-			return strings.HasPrefix(w, "-i") || strings.HasPrefix(w, "--in-place") || name == "perl" && optionFits("-i", w)
-		}) {
-			writes(edited(args))
-		}
-	case "dd":
-		for _, word := range args {
-			if file, is := strings.CutPrefix(word, "of="); is {
-				writes([]string{file})
-			}
-		}
-	case "curl":
-		writes(nonEmpty(valueOfOption(args, "-o", "--output"), valueOfOption(args, "", "--output-dir")))
-	case "wget":
-		writes(nonEmpty(valueOfOption(args, "-O", "--output-document"), valueOfOption(args, "-P", "--directory-prefix")))
-	case "go", "gcc", "cc", "g++", "clang", "clang++", "rustc", "sort":
-		writes(nonEmpty(valueOfOption(args, "-o", "--output")))
-	case "tar":
-		writes(nonEmpty(valueOfOption(args, "-C", "--directory")))
-	case "unzip":
-		writes(nonEmpty(valueOfOption(args, "-d", "")))
+	if recursive && slices.Contains([]string{"rm", "srm", "trash"}, name) {
+		f.found[Destroys] = f.found[Destroys] || slices.ContainsFunc(operands, func(word string) bool { return !f.isScratch(a, word) })
 	}
 	if slices.Contains([]string{"echo", "printf", "git", "gh", "go", "test", "[", "find", "ls"}, name) {
 		return
@@ -506,6 +465,56 @@ func (f *finder) files(name string, a Act) {
 			f.touches(a, word, false)
 		}
 	}
+}
+
+// operandsOf returns the words that are no options, and whether an option says that folders are meant with all that is in them.
+func operandsOf(args []string) (operands []string, recursive bool) {
+	for i, word := range args {
+		switch {
+		case word == "--":
+			return append(operands, args[i+1:]...), recursive
+		case strings.HasPrefix(word, "-") && len(word) > 1:
+			recursive = recursive || optionFits("-r", word) || optionFits("-R", word) || optionFits("--recursive", word)
+		default:
+			operands = append(operands, word)
+		}
+	}
+	return operands, recursive
+}
+
+// written returns the files that a program writes or removes.
+func written(name string, args, operands []string) (files []string) {
+	switch name {
+	case "rm", "srm", "trash", "rmdir", "unlink", "touch", "mkdir", "truncate", "tee", "mv", "shred", "mkfifo":
+		return operands
+	case "chmod", "chown", "chgrp":
+		return operands[min(1, len(operands)):]
+	case "cp", "ln", "install", "rsync", "scp":
+		return append(nonEmpty(valueOfOption(args, "-t", "--target-directory")), operands[max(0, len(operands)-1):]...)
+	case "sed", "perl":
+		if slices.ContainsFunc(args, func(w string) bool {
+			return strings.HasPrefix(w, "-i") || strings.HasPrefix(w, "--in-place") || name == "perl" && optionFits("-i", w)
+		}) {
+			return edited(args)
+		}
+	case "dd":
+		for _, word := range args {
+			if file, is := strings.CutPrefix(word, "of="); is {
+				files = append(files, file)
+			}
+		}
+	case "curl":
+		return nonEmpty(valueOfOption(args, "-o", "--output"), valueOfOption(args, "", "--output-dir"))
+	case "wget":
+		return nonEmpty(valueOfOption(args, "-O", "--output-document"), valueOfOption(args, "-P", "--directory-prefix"))
+	case "go", "gcc", "cc", "g++", "clang", "clang++", "rustc", "sort":
+		return nonEmpty(valueOfOption(args, "-o", "--output"))
+	case "tar":
+		return nonEmpty(valueOfOption(args, "-C", "--directory"))
+	case "unzip":
+		return nonEmpty(valueOfOption(args, "-d", ""))
+	}
+	return files
 }
 
 // edited returns the files that sed or perl edits in place: the operands, except the script and the values of -e and -f.
@@ -640,8 +649,13 @@ func (f *finder) scratchOnly(row riskRow, name string, a Act) bool {
 	args := a.Words[1:]
 	switch name {
 	case "git":
-		return slices.Contains(args, "clean") && slices.ContainsFunc(args, func(w string) bool { return optionFits("-n", w) || w == "--dry-run" }) ||
-			(slices.Contains(args, "--cached") || slices.Contains(args, "--staged")) && !slices.Contains(args, "-W") && !slices.Contains(args, "--worktree")
+		has := func(patterns ...string) bool {
+			return slices.ContainsFunc(args, func(w string) bool {
+				return slices.ContainsFunc(patterns, func(p string) bool { return optionFits(p, w) })
+			})
+		}
+		return slices.Contains(args, "clean") && has("-n", "--dry-run") ||
+			(slices.Contains(args, "--cached") || slices.Contains(args, "--staged")) && !has("-W", "--worktree")
 	case "dd", "truncate": // files touches their files
 		return true
 	}

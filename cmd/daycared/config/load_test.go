@@ -407,7 +407,9 @@ func TestListsInSentences(t *testing.T) {
 }
 
 func TestHighRiskMayBeOff(t *testing.T) {
-	for text, want := range map[string]bool{"": true, "high_risk: off\n": false, "high_risk: on\n": true, "high_risk: {enabled: off}\n": false} {
+	for text, want := range map[string]bool{
+		"": true, "high_risk: off\n": false, "high_risk: on\n": true, "high_risk: {enabled: off}\n": false,
+	} {
 		cfg, err := parse("config.yaml", []byte(text), nil)
 		if err != nil || cfg.HighRisk.Enabled != want {
 			t.Errorf("%q: %v, %v", text, cfg, err)
