@@ -285,11 +285,11 @@ func TestRule08NothingIsApprovedThatWasNotShownWhole(t *testing.T) {
 	p := st.shown(m, 1)
 	text := card.Card(p, card.Options{})
 	for i := range 300 {
-		if !strings.Contains(text, fmt.Sprintf("┃ echo step %d\n", i)) {
+		if !strings.Contains(text, fmt.Sprintf("\n  echo step %d\n", i)) {
 			t.Fatalf("step %d is not on the card", i)
 		}
 	}
-	if !strings.Contains(text, `rm -rf /srv/\u{202E}gnp.exe`) || strings.Contains(text, "\n✅") {
+	if !strings.Contains(text, `rm -rf /srv/\u{202E}gnp.exe`) || !strings.Contains(text, "\n│ tidy up\n│ ✅ Allowed once by fay\n") {
 		t.Errorf("the card says\n%s", text[len(text)-400:])
 	}
 	_, err := m.Do(t.Context(), connectors.Decision{Request: p.Request.ID, Answer: allow(), Really: true, Shown: permissions.Digest{7}})

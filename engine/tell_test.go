@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +95,7 @@ func TestWithoutPeopleTheOperatorIsTold(t *testing.T) {
 		err != nil {
 		t.Fatal(to, err)
 	}
-	if _, said := st.waitNotices(m, 1); !strings.HasPrefix(said, "💬 uid 1000, says it is codex has finished · ") {
+	if _, said := st.waitNotices(m, 1); !regexp.MustCompile(`^💬 codex has finished · .* · unproven name, from uid 1000$`).MatchString(said) {
 		t.Error(said)
 	}
 }
@@ -188,7 +189,7 @@ func TestANoticeOutlivesARestartAndWaitsForTheMorning(t *testing.T) {
 	}
 	at(t, st, "2027-03-11 07:01")
 	n, text := st.waitNotices(morning, 1)
-	const want = "💬 uid 2000, says it is codex has finished · 10 Mar 22:00\nit calls it  │ nightly\n"
+	const want = "💬 codex has finished · 10 Mar 22:00 · unproven name, from uid 2000\n│ nightly\n"
 	if n.Told != said || !n.Silent || !strings.HasPrefix(text, want) {
 		t.Errorf("told is %+v: %s", n, text)
 	}

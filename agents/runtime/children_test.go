@@ -278,7 +278,7 @@ func TestAPersonIsToldOfARunThatNoAgentIsToldOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			said := strings.Join(card.Notice(s.phone.Told()[0], card.Options{}), "\n")
-			if !strings.HasPrefix(said, c.says) || !strings.Contains(said, "it says      │ "+c.reply) {
+			if !strings.HasPrefix(said, c.says) || !strings.Contains(said, "│ "+c.reply) {
 				t.Error(said)
 			}
 		})

@@ -102,11 +102,11 @@ func (h *tapping) inWords(words string) (did, card, sees string, err error) {
 		card = strconv.Itoa(m.ID)
 		if last := all[len(all)-1]; last.ForceReply != nil {
 			h.fay.Replies(last.ID, words)
-			return "replies: " + words, card, "by you", nil
+			return "replies: " + words, card, `^\S+ You [^\n]*$`, nil
 		}
 		words = strings.ReplaceAll(words, "CODE", codeIn(m.Text))
 		h.fay.Writes(words)
-		return "writes: " + words, card, "by you", nil
+		return "writes: " + words, card, `^\S+ You [^\n]*$`, nil
 	}
 	return "", "", "", fmt.Errorf("there is nothing to say %q to", words)
 }

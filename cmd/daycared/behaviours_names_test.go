@@ -67,7 +67,7 @@ func (n naming) learn(h happening) {
 var (
 	anyID     = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`)
 	anyDigest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
-	anyCode   = regexp.MustCompile(`(?m)(── |^\*|"code":")([2-9A-HJKMNP-Z]{5})( ──|\*|")`)
+	anyCode   = regexp.MustCompile("(?m)(^`?|\"code\":\")([2-9A-HJKMNP-Z]{5})(`? · until |$|\")")
 	someTimes = []struct {
 		is   *regexp.Regexp
 		text string
@@ -78,7 +78,6 @@ var (
 		{regexp.MustCompile(`after \d+ (s|min|h)\b( \d+ (s|min)\b)?`), "after <duration>"},
 		{regexp.MustCompile(`"waiting":\d+`), `"waiting":"<number>"`},
 		{regexp.MustCompile(`\buid([: ])\d+`), "uid${1}<uid>"},
-		{regexp.MustCompile(`(uid <uid>.* wants) +`), "$1 "}, // the padding depends on the column's width
 	}
 )
 

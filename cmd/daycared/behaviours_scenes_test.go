@@ -20,28 +20,28 @@ func waitsForAck(b *behaviour) {
 	b.until(waits, "write_file")
 	b.looks()
 	b.decides("Allow once", "yes CODE")
-	b.until(idles, "Allowed once", "It is written")
+	b.until(idles, "You allowed this once", "It is written")
 
 	b.scene("A call is denied with a reason, and the agent goes on")
 	b.next("helper", calling("write_file", write(2)), saying("Then I leave it."))
 	b.says("write more")
 	b.until(waits, "write_file")
 	b.because("Deny with reason", "one file is enough")
-	b.until(idles, "Denied", "Then I leave it")
+	b.until(idles, "You denied", "Then I leave it")
 
 	b.scene("The agent's run is stopped while it waits")
 	b.next("helper", calling("write_file", write(3)))
 	b.says("write even more")
 	b.until(waits, "write_file")
 	b.says("/stop")
-	b.until(breaks, "Cancelled", "stops what it works on")
+	b.until(breaks, "ancelled", "stops what it works on")
 
 	b.scene("The operator cancels what is asked")
 	b.next("helper", calling("write_file", write(4)), saying("It was cancelled."))
 	b.says("once more")
 	b.until(waits, "write_file")
 	b.asks("admin", "POST", "/v1/requests/"+b.newest+"/cancel", "")
-	b.until(idles+" got", "Cancelled", "It was cancelled")
+	b.until(idles+" got", "ancelled", "It was cancelled")
 
 	b.scene("A denial ends the run of an agent with on_denial: terminate")
 	b.use("strict")
@@ -49,7 +49,7 @@ func waitsForAck(b *behaviour) {
 	b.says("write it")
 	b.until(waits, "write_file")
 	b.decides("Deny", "no CODE")
-	b.until(breaks, "Denied", "I stop here")
+	b.until(breaks, "You denied", "I stop here")
 
 	b.scene("Nobody answers in time")
 	b.use("hasty")
@@ -79,26 +79,26 @@ func requestsPermission(b *behaviour) {
 	b.says("fetch the docs")
 	b.until("SESSION_STATUS=awaiting_user REQUEST_SHOWN", "I need the docs")
 	b.decides("Allow once", "yes CODE")
-	b.until(idles, "Allowed", "I have it")
+	b.until(idles, "You allowed", "I have it")
 
 	b.scene("It is denied")
 	b.next("helper", calling("request_permission", permission("@read:/srv/docs", "I need these as well.")), saying("Then not."))
 	b.says("and the others")
 	b.until("SESSION_STATUS=awaiting_user REQUEST_SHOWN", "I need these")
 	b.because("Deny with reason", "they are private")
-	b.until(idles, "Denied", "Then not")
+	b.until(idles, "You denied", "Then not")
 
 	b.scene("A program asks over HTTP, and is allowed it")
 	b.asks("agent", "POST", "/v1/requests", ask("fetch the packages", ""))
 	b.until(stands, "fetch the packages")
 	b.decides("Allow once", "yes CODE")
-	b.until("REQUEST_SETTLED REQUEST_USED PERMISSION_APPLIED got", "Allowed")
+	b.until("REQUEST_SETTLED REQUEST_USED PERMISSION_APPLIED got", "You allowed")
 
 	b.scene("It is denied with a reason")
 	b.asks("agent", "POST", "/v1/requests", ask("fetch them again", ""))
 	b.until(stands, "fetch them again")
 	b.because("Deny with reason", "use the mirror")
-	b.until("REQUEST_SETTLED got", "Denied")
+	b.until("REQUEST_SETTLED got", "You denied")
 
 	b.scene("Nobody answers in time")
 	b.asks("agent", "POST", "/v1/requests", ask("fetch the mirror", `,"timeout":"7s"`))
@@ -110,7 +110,7 @@ func requestsPermission(b *behaviour) {
 	overMCP("@write:/srv/www", "deploy the site")
 	b.until(stands, "deploy the site")
 	b.decides("15 minutes", "yes CODE 15m")
-	b.until("REQUEST_SETTLED GRANT_ADDED REQUEST_USED PERMISSION_APPLIED got", "Allowed")
+	b.until("REQUEST_SETTLED GRANT_ADDED REQUEST_USED PERMISSION_APPLIED got", "You allowed")
 
 	b.scene("It asks for what it has")
 	overMCP("@write:/srv/www", "deploy the site")
@@ -120,13 +120,13 @@ func requestsPermission(b *behaviour) {
 	overMCP("@write:/srv/db", "deploy the database")
 	b.until(stands, "deploy the database")
 	b.because("Deny with reason", "not on a Friday")
-	b.until("REQUEST_SETTLED got", "Denied")
+	b.until("REQUEST_SETTLED got", "You denied")
 
 	b.scene("Its caller withdraws what it asked")
 	b.asks("agent", "POST", "/v1/requests", ask("fetch nothing", ""))
 	b.until(stands, "fetch nothing")
 	b.asks("agent", "POST", "/v1/requests/"+b.newest+"/cancel", "")
-	b.until("REQUEST_SETTLED got got", "Cancelled")
+	b.until("REQUEST_SETTLED got got", "ancelled")
 }
 
 func pauses(b *behaviour) {
@@ -138,7 +138,7 @@ func pauses(b *behaviour) {
 	b.until(stands, "Look at notes")
 	b.looks()
 	b.decides("Continue", "CONTINUE CODE")
-	b.until(idles, "✅|Continued", "It is published")
+	b.until(idles, "✅|You continued", "It is published")
 
 	b.scene("A pause that takes a yes")
 	b.next("helper", calling("pause", `{"message":"Publish it now?","mode":"confirm"}`), saying("Now it is."))
@@ -169,7 +169,7 @@ func pauses(b *behaviour) {
 	b.says("count the pages")
 	b.until(waits, "run_command")
 	b.decides("Allow once", "yes CODE")
-	b.until("ACK_DECISION_HANDLED "+stands, "Allowed once", "run_command is done")
+	b.until("ACK_DECISION_HANDLED "+stands, "You allowed this once", `run_\x{2060}?command is done`)
 	b.decides("Continue", "CONTINUE CODE")
 	b.until(idles, "I have read it")
 
@@ -178,7 +178,7 @@ func pauses(b *behaviour) {
 	b.says("and then?")
 	b.until(stands, "One more look")
 	b.says("/stop")
-	b.until(breaks, "Cancelled", "stops what it works on")
+	b.until(breaks, "ancelled", "stops what it works on")
 
 	b.scene("Nobody looks, and it goes on by itself")
 	b.use("hasty")
@@ -207,14 +207,14 @@ func gatesTools(b *behaviour) {
 	b.decides("#1 ⛔", "no CODE #1")
 	b.until("REQUEST_VOTED", "#1 .*denied")
 	b.decides("#2 ✅", "yes CODE #2")
-	b.until(idles, "#1.*#2", "One of two")
+	b.until(idles, "#1.*#2|#2.*#1", "One of two")
 
 	b.scene("All gated tools are allowed for the session")
 	b.next("helper", calling("write_file", write("c.md")), saying("Written."))
 	b.says("write another one")
 	b.until(waits, "c.md")
 	b.decides("all gated tools", "yes CODE session")
-	b.until("GRANT_ADDED "+idles, "Allowed", "Written")
+	b.until("GRANT_ADDED "+idles, "You allowed", "Written")
 	b.asks("admin", "GET", "/v1/sessions/"+b.session+"/executions", "")
 	b.until(got)
 	b.next("helper", calling("write_file", write("d.md")), saying("Written as well."))
@@ -233,7 +233,7 @@ func gatesTools(b *behaviour) {
 	b.decides("#1 ⛔", "no CODE #1")
 	b.until("REQUEST_VOTED", "#1 .*denied")
 	b.decides("#2 ✅", "yes CODE #2")
-	b.until(breaks, "#1.*#2", "I stop here")
+	b.until(breaks, "#1.*#2|#2.*#1", "I stop here")
 }
 
 func clarifies(b *behaviour) {
@@ -279,7 +279,7 @@ func clarifies(b *behaviour) {
 	b.scene("The agent is stopped while it asks")
 	pose("helper", "never mind")
 	b.says("/stop")
-	b.until(breaks, "Cancelled", "stops what it works on")
+	b.until(breaks, "ancelled", "stops what it works on")
 
 	b.scene("Nobody answers in time")
 	b.use("hasty")

@@ -205,7 +205,7 @@ func (m *mobiles) person(ts *testscript.TestScript, name string) *whatsapptest.P
 
 // tokensIn match the words of a message that may be written back.
 var tokensIn = map[string]*regexp.Regexp{
-	"CODE":  regexp.MustCompile(`^\*([0-9A-Z]{5})\* ·`),
+	"CODE":  regexp.MustCompile("(?m)^`?([2-9A-HJKMNP-Z]{5})`?(?: · until [^\n]*)?\\z"),
 	"GRANT": regexp.MustCompile(`/revoke ([0-9A-Z]{26})`),
 }
 

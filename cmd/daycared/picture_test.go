@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -37,16 +38,24 @@ var everyTime = []struct {
 	what *regexp.Regexp
 	is   string
 }{
-	{regexp.MustCompile(`── \w{5} ──`), "── K7F3Q ──"},
-	{regexp.MustCompile(`(?m)^claimed host   .*`), "claimed host   vps"},
-	{regexp.MustCompile(`(?m)^claimed folder .*`), "claimed folder /home/fay/site"},
-	{regexp.MustCompile(`(?m)^(until          )\d+ \w+ \d\d:\d\d CES?T · sha256 .*`), "${1}21 Nov 15:18 CET · sha256 4f3a…91"},
+	{regexp.MustCompile(`(?m)^\w{5} · until [\w :]+$`), "K7F3Q · until 15:18"},
+	{regexp.MustCompile(`(?m)^\S+ · /.*`), "vps · /home/fay/site"},
 	{regexp.MustCompile(`uid \d+ wants`), "uid 1000 wants"},
 }
 
 // drawCard draws a message of the bot as an SVG.
 func drawCard(m telegramtest.Message) []byte {
 	const width, left, right, line = 560, 24, 536, 26
+	formats := map[int]string{} // of rows
+	at, units := 0, utf16.Encode([]rune(m.Text))
+	for i, row := range strings.Split(m.Text, "\n") {
+		for _, e := range m.Entities {
+			if e.Offset <= at && at < e.Offset+e.Length && at < len(units) {
+				formats[i] = e.Type
+			}
+		}
+		at += len(utf16.Encode([]rune(row))) + 1
+	}
 	text := m.Text
 	for _, e := range everyTime {
 		text = e.what.ReplaceAllString(text, e.is)
@@ -62,19 +71,24 @@ func drawCard(m telegramtest.Message) []byte {
 		return out.String()
 	}
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
-		`font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" role="img" aria-label="%[3]s">`+"\n",
+		`font-family="sans-serif" font-size="15" role="img" aria-label="%[3]s">`+"\n",
 		width, height, escaped(label))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#c9d8c5"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect x="%d" y="24" width="%d" height="%d" rx="12" fill="#ffffff"/>`+"\n", left, right-left, bubble)
 	for i, row := range rows {
-		color := "#1a1a1a"
-		switch {
-		case i == 0:
-			color = "#2a6fb0"
-		case strings.HasPrefix(row, "┃"): // the exact action
-			color = "#1c3d14"
+		x, style := 42, ""
+		switch formats[i] {
+		case "bold":
+			style = ` font-weight="bold"`
+		case "pre", "blockquote", "expandable_blockquote":
+			x = 54
+			fmt.Fprintf(&b, `<rect x="42" y="%d" width="476" height="%d" fill="#eaf1f8"/>`+
+				`<rect x="42" y="%[1]d" width="4" height="%[2]d" fill="#2a6fb0"/>`+"\n", 36+line*i, line)
+			if formats[i] == "pre" {
+				style = ` font-family="ui-monospace, Menlo, Consolas, monospace"`
+			}
 		}
-		fmt.Fprintf(&b, `<text x="42" y="%d" fill="%s" xml:space="preserve">%s</text>`+"\n", 54+line*i, color, escaped(row))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#1a1a1a" xml:space="preserve"%s>%s</text>`+"\n", x, 54+line*i, style, escaped(row))
 	}
 	for i, row := range m.Keyboard {
 		wide := (right - left - 8*(len(row)-1)) / len(row)

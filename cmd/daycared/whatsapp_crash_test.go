@@ -113,7 +113,7 @@ func (s scanner) Compare(context.Context, string) (bool, error) { return false, 
 
 func (s scanner) Say(text string) { s.t.Log(text) }
 
-var codeOfCard = regexp.MustCompile(`^\*([0-9A-Z]{5})\* · a permission is asked`)
+var codeOfCard = regexp.MustCompile("\n`([0-9A-Z]{5})` · until ")
 
 // answered runs one question to its answer and its effects, across deaths of the daemon.
 func (l *mobileLoop) answered(number int, died <-chan struct{}) {

@@ -30,7 +30,7 @@ func TestRightToLeft(t *testing.T) {
 		Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"mv /srv/א/1 /srv/ב/2"}`), Reason: "שלום",
 	}
 	p := connectors.Prompt{Request: r, Code: "K7F3Q"}
-	if c := Card(p, Options{}); !strings.Contains(c, `careful        runs from right to left: "א", "ב"`) {
+	if c := Card(p, Options{}); !strings.Contains(c, `⚠ runs from right to left: "א", "ב"`) {
 		t.Errorf("nothing is said of it:\n%s", c)
 	}
 	c := Card(p, Options{Width: 80})
@@ -40,7 +40,7 @@ func TestRightToLeft(t *testing.T) {
 	for row := range strings.Lines(Card(connectors.Prompt{Request: permissions.Request{
 		Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"` + strings.Repeat("א", 90) + `✅ Allowed"}`),
 	}}, Options{Width: 40})) {
-		if !strings.HasPrefix(row, "─") && Cells(strings.TrimSuffix(row, "\n")) > 40 {
+		if Cells(strings.TrimSuffix(row, "\n")) > 40 {
 			t.Errorf("a row of %d cells: %q", Cells(row), row)
 		}
 	}

@@ -5,10 +5,14 @@
 // that is sent first and a text with our [Summary]. [Wants] is the action alone and [Settled] one line about a request's
 // state. [Reminder], [Ended] and [Revoked] are the rows of notices.
 //
+// Line 1 says who wants what. Below it are the exact action, what it means in our words, what the agent says, and last where
+// it runs, the code and the deadline.
+//
 // Two rules hold everywhere here. Whatever an agent, a caller or a person wrote goes through [Visible] (or [Lines], which
 // is Visible line by line, or [Prose] if it is only read), so nothing on a card can be hidden, reordered or erased, and
-// different words never look the same. And an agent's words never start a row without a sign, even where a long line is
-// wrapped, so they cannot pass for a card, a button or a person's decision. The card warns of words that mix letters of
+// different words never look the same. And every row that an agent wrote is in a [Part] of the role [Action] or [Words],
+// which a channel shows as a block of code or a quote, or starts with a sign in plain text, even where a long line is
+// wrapped. So it cannot pass for a card, a button or a person's decision. The card warns of words that mix letters of
 // different scripts or look like Latin ones.
 //
 // Only secrets are left out of what an agent wrote: tokens of a known shape, in a word without anything that a shell would
@@ -20,27 +24,25 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 	risk "github.com/daycared/daycared/permissions/acts"
 )
 
-// ruled is the width of the rule above a card in characters.
-const ruled = 55
-
 // Options are what a card depends on besides its request. The zero Options are valid.
 type Options struct {
-	Heading  string         // at the left of the rule, as in 1/5
+	Heading  string         // before the title, as in 1/5
 	Who      string         // replaces the request's words for the asking agent
 	Self     string         // the person whose decisions read "you"
 	Now      time.Time      // zero: nothing is said relative to it
 	Location *time.Location // for times of day; nil: UTC
+	Zone     bool           // name the deadline's zone, for readers in several
 	Width    int            // cells per row, at least 24; 0: rows are not wrapped
 	Notes    []string       // added to the line about the outcome
 	Reveal   bool           // show secrets
@@ -55,80 +57,117 @@ func Card(p connectors.Prompt, o Options) string {
 
 // fill adds the rows of a card.
 func (s *sheet) fill(p connectors.Prompt, o Options) {
-	s.head(p, o)
-	s.context(p.Request, o)
-	s.terms(p.Request, o)
+	r := p.Request
+	s.ask(r, o)
+	s.context(r, o)
+	s.terms(r, o)
+	s.place(r)
+	s.in = inCode
+	s.row(coded(Visible(s.brief(p.Code))) + " · until " + Until(r, o))
 }
 
-// head adds the code, and who wants what.
-func (s *sheet) head(p connectors.Prompt, o Options) {
-	s.in = inRule
-	s.rule(Visible(s.name(o.Heading)), Visible(s.name(p.Code)))
-	s.in = inWho
-	s.ask(p.Request, o)
-}
-
-// context adds where (a claim unless the agent is ours), with what, and what the agent says about it.
-func (s *sheet) context(r permissions.Request, o Options) {
-	s.in = inPlace
-	host, folder := "claimed host", "claimed folder"
-	if r.Caller.Ours() {
-		host, folder = "on host", "in folder"
+// Until is r's deadline as a time of day in the person's zone, with the day and the year if they differ from those of its
+// creation.
+func Until(r permissions.Request, o Options) string {
+	at, created := r.Deadline.In(zone(o)), r.CreatedAt.In(zone(o))
+	layout := "15:04"
+	switch {
+	case !r.CreatedAt.IsZero() && at.Year() != created.Year():
+		layout = "2 Jan 2006 15:04"
+	case r.CreatedAt.IsZero() || at.YearDay() != created.YearDay():
+		layout = "2 Jan 15:04"
 	}
-	for _, f := range []struct{ label, text string }{{host, r.Host}, {folder, r.Cwd}} {
-		if f.text != "" {
-			s.fact(f.label, Visible(f.text))
-		}
+	if o.Location == nil || o.Zone {
+		layout += " MST"
 	}
-	s.in = inNeeds
-	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
-		s.marked("it needs", Action, tags(r.Missing()))
-	}
-	s.in = inEnvironment
-	s.environment(r)
-	s.in = inReason
-	s.marked("it says", Words, words(r.Reason, o.source(prose)))
-	s.in = inMessage
-	if r.Kind == permissions.KindPermission || r.Kind == permissions.KindTool {
-		s.marked("message", Words, words(r.Message, o.source(prose)))
-	}
-	s.in = inDetails
-	s.marked("details", Words, words(r.Details, o.source(prose)))
+	return at.Format(layout)
 }
 
 // ask adds who wants what.
 func (s *sheet) ask(r permissions.Request, o Options) {
-	all, verb, who := acts(r, o), " wants", s.who(r, o)
-	first := all[0]
-	switch {
-	case r.Kind == permissions.KindClarification:
-		s.row("⚠ AGENT CLARIFICATION NEEDED")
-		verb = " asks:"
-	case r.Kind == permissions.KindPause && r.Mode == permissions.ModeContinue:
-		verb = " paused:"
-	case r.Kind == permissions.KindPause:
-		verb = " asks:"
-	case len(r.Calls) > 0:
-		s.row(fmt.Sprintf("%s wants %d calls", who, len(r.Calls)))
-		s.in = inAction
-		for _, a := range all {
-			s.lead("  "+a.lead, a.gap, a.role, a.body)
+	all := acts(r, o)
+	s.in = inTitle
+	s.add(s.title(r, all, o), Title, "")
+	s.in = inAction
+	for _, a := range all {
+		if len(r.Calls) > 0 {
+			s.row(a.number + capital(strings.TrimPrefix(s.verb(a), "to ")))
+		} else if a.label != "" {
+			s.row(a.label)
 		}
+		s.block(a.role, a.lang, a.body)
+		for _, row := range a.notes {
+			s.row(row)
+		}
+	}
+}
+
+// title is who wants what, on one line.
+func (s *sheet) title(r permissions.Request, all []act, o Options) string {
+	title := s.who(r, o)
+	switch {
+	case r.Kind == permissions.KindPause && r.Mode == permissions.ModeContinue:
+		title += " paused"
+	case r.Kind == permissions.KindPause, r.Kind == permissions.KindClarification:
+		title += " asks"
+	case len(r.Calls) > 0:
+		title += " wants " + plural(len(r.Calls), "thing")
+	default:
+		title += " wants " + s.verb(all[0])
+	}
+	if r.HighRisk {
+		title = "⚠ High risk: " + title
+	}
+	if o.Heading != "" {
+		title = Visible(s.brief(o.Heading)) + " · " + title
+	}
+	return title
+}
+
+// verb is what an act wants, in our words.
+func (s *sheet) verb(a act) string {
+	if s.short && a.brief != "" {
+		s.cut = s.cut || a.brief != a.verb
+		return a.brief
+	}
+	return a.verb
+}
+
+// context adds with what a call runs, and what the agent says about it.
+func (s *sheet) context(r permissions.Request, o Options) {
+	s.in = inNeeds
+	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
+		s.row("It also needs:")
+		s.block(Action, "", tags(r.Missing()))
+	}
+	s.in = inEnvironment
+	s.environment(r)
+	s.in = inWarnings
+	if risks := risk.RisksOf(r); r.HighRisk && len(risks) > 0 {
+		s.row(capital(strings.Join(risks, "; ")) + ".")
+	}
+	for _, warning := range warnings(r) {
+		s.row("⚠ " + warning)
+	}
+	s.in = inReason
+	s.said("It says:", r.Reason, o)
+	s.in = inMessage
+	if r.Kind == permissions.KindPermission || r.Kind == permissions.KindTool {
+		s.said("Message:", r.Message, o)
+	}
+	s.in = inDetails
+	s.said("Details:", r.Details, o)
+}
+
+// said adds an agent's words. The reason needs no label, except below other words.
+func (s *sheet) said(label, text string, o Options) {
+	if text == "" {
 		return
-	case s.short && first.brief != first.lead:
-		s.cut = true
-		verb += " " + first.brief
-	case first.lead != "":
-		verb += " " + first.lead
 	}
-	between := " "
-	if first.role == Action {
-		between = strings.Repeat(" ", max(s.column()-Cells(who+verb), 3))
+	if s.in != inReason || slices.ContainsFunc(s.rows, func(r row) bool { return r.role == Words }) {
+		s.row(label)
 	}
-	s.lead(who+verb, between, first.role, first.body)
-	for _, a := range all[1:] {
-		s.after(a.lead+a.gap, a.body[0], a.role)
-	}
+	s.block(Words, "", words(text, o.source(prose)))
 }
 
 // environment adds the names of a call's variables and the hash of their values.
@@ -138,46 +177,63 @@ func (s *sheet) environment(r permissions.Request) {
 	}
 	names := ""
 	for _, name := range r.EnvNames {
-		names += named(name) + " "
+		names += coded(named(name)) + " "
 	}
 	if names != "" {
 		names += "· "
 	}
-	s.fact("environment", names+"values "+named(r.EnvHash))
+	s.row("Environment: " + names + "values " + coded(named(r.EnvHash)))
 }
 
-// terms adds how and until when the request is decided.
+// terms adds how the request is decided.
 func (s *sheet) terms(r permissions.Request, o Options) {
 	s.in = inTerms
-	s.facts("careful", warnings(r))
-	if r.HighRisk {
-		s.fact("high risk", strings.Join(append(risk.RisksOf(r), "it takes a second yes"), "; "))
-	}
 	if r.Beyond > 0 {
-		s.fact("asked since", "it is beyond the "+plural(r.Beyond, "call")+" a minute that may run unasked")
+		s.row("Asked because it is beyond the " + plural(r.Beyond, "call") + " a minute that may run unasked.")
 	}
 	if r.Ends() {
-		s.fact("a denial", "of one call ends the run; then none of them is run")
+		s.row("Denying one call ends the run; then none of them is run.")
 	}
 	if r.Quorum > 1 {
-		s.fact("it takes", fmt.Sprintf("%d people: %s", r.Quorum, s.votes(r, o)))
+		s.row(fmt.Sprintf("It takes %d people: %s.", r.Quorum, s.votes(r, o)))
 	}
 	if !r.LeftAt.IsZero() {
-		s.fact("nobody waits", "for it just now; an answer is kept for the agent")
+		s.row("Nobody waits for it just now; an answer is kept for the agent.")
 	}
-	when := deadline(r, o)
-	if left := r.Deadline.Sub(o.Now); !o.Now.IsZero() && left > 0 {
-		when += ", in " + about(left)
-	}
+	silence := "If nobody answers by " + Until(r, o)
 	switch {
 	case r.DeniesSilence():
-		when += ", then it is not answered"
-	case r.Kind == permissions.KindClarification:
-		when += ", then the first is taken"
+		s.row(silence + ", it is not answered.")
+	case r.Kind == permissions.KindClarification && len(r.Choices) > 0:
+		s.row(silence + ": " + coded(quote(line(brief(r.Choices[0], mostName), o.source(prose)))))
 	case r.Mode == permissions.ModeContinue:
-		when += ", then it continues"
+		s.row(silence + ", it continues.")
 	}
-	s.fact("until", when+" · sha256 "+strings.TrimPrefix(r.Digest.Short(), "sha256:"))
+}
+
+// place adds where the call runs (a claim unless the agent is ours), by which tool, and who vouches for the name.
+func (s *sheet) place(r permissions.Request) {
+	s.in = inPlace
+	var facts []string
+	for _, text := range []string{r.Host, r.Cwd} {
+		if text != "" {
+			facts = append(facts, coded(named(text)))
+		}
+	}
+	if len(facts) > 0 && r.Host == "" {
+		facts[0] = "in " + facts[0]
+	}
+	switch {
+	case r.Claimed && r.Agent != "":
+		facts = append(facts, "unproven name, from "+s.caller(r))
+	case r.Caller.Ours():
+		facts = append(facts, "an agent of daycared")
+	case r.Agent != "":
+		facts = append(facts, "proven name")
+	}
+	if len(facts) > 0 {
+		s.row(strings.Join(facts, " · "))
+	}
 }
 
 // votes lists who has approved so far.
@@ -203,51 +259,28 @@ func Others(p connectors.Prompt) string {
 	return strings.Join(told, " ")
 }
 
-// deadline is r's deadline as a time of day, with the day and the year if they could be different ones.
-func deadline(r permissions.Request, o Options) string {
-	at := r.Deadline.In(zone(o))
-	if created := r.CreatedAt.In(zone(o)); !r.CreatedAt.IsZero() && at.Year() != created.Year() {
-		return at.Format("2 Jan 2006 15:04 MST")
-	}
-	if o.Now.IsZero() || r.Deadline.Sub(o.Now) > 12*time.Hour {
-		return at.Format("2 Jan 15:04 MST")
-	}
-	return at.Format("15:04 MST")
-}
+// capital is text with a capital at its start.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-func (s *sheet) rule(heading, code string) {
-	if heading != "" {
-		heading += " "
-	}
-	end := " ──"
-	if code != "" {
-		end = " " + code + end
-	}
-	most := ruled
-	if s.width > 0 {
-		most = min(most, s.width)
-	}
-	if utf8.RuneCountInString(heading+end) > most-2 { // the code is never cut
-		s.row(strings.TrimSuffix(heading, " "))
-		heading = ""
-	}
-	s.add(heading+strings.Repeat("─", max(most-utf8.RuneCountInString(heading+end), 2))+end, Ours, 0)
-}
-
-// who is the asking agent; a claimed name is shown as a claim.
+// who is the asking agent. Whether its name is proven is said in [sheet.place].
 func (s *sheet) who(r permissions.Request, o Options) string {
-	if o.Who != "" {
-		return Visible(s.name(o.Who))
+	switch {
+	case o.Who != "":
+		return Visible(s.brief(o.Who))
+	case r.Agent != "":
+		return inTitleName(s.brief(r.Agent))
 	}
-	if r.Agent != "" {
-		r.Agent = named(s.name(r.Agent))
-	}
-	r.Caller.Name = Visible(s.name(r.Caller.Name))
-	return r.Who()
+	return s.caller(r)
 }
 
-// name is a person's or agent's name, shortened on a short card.
-func (s *sheet) name(text string) string {
+// caller is who calls, as it is proven.
+func (s *sheet) caller(r permissions.Request) string {
+	kind, name, _ := strings.Cut(s.brief(r.Caller.Name), ":")
+	return strings.TrimSpace(Visible(kind) + " " + Visible(name))
+}
+
+// brief is a person's or agent's name, shortened on a short card.
+func (s *sheet) brief(text string) string {
 	if s.short {
 		return brief(text, mostName)
 	}
@@ -287,28 +320,21 @@ func span(d time.Duration) string {
 	}
 }
 
-// about is a future time span, in whole minutes from two minutes on.
-func about(d time.Duration) string {
-	if d >= 2*time.Minute {
-		d = d.Round(time.Minute)
-	}
-	return span(d)
-}
-
 // Message is a card for a channel with limits. The Document, if any, is sent first and has the complete card; nothing may
 // be approved before it was delivered.
 type Message struct {
 	Document *Document
-	Text     string
-	Marks    []Mark // of Text
+	Text     string // in plain text, with a sign before each row of somebody else's
+	Parts    []Part // the same, for channels that have blocks and quotes
 	TooBig   bool   // the channel cannot show everything: it may be denied there, never approved
 }
 
 // Document is a card as a plain text file.
 type Document struct {
-	Name   string
-	Body   []byte
-	Digest permissions.Digest // of Body
+	Name    string
+	Body    []byte
+	Digest  permissions.Digest // of Body
+	Caption string             // says what it is, with the request's digest
 }
 
 // Fit renders p's card for a channel with limits. If the card does not fit, the complete card becomes a document. The text
@@ -318,51 +344,51 @@ type Document struct {
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	whole := newSheet(o.Width)
 	whole.fill(p, o)
-	m := Message{Text: whole.String(), Marks: marks(whole.rows)}
-	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows) {
+	m := Message{Text: whole.String(), Parts: parts(whole.rows)}
+	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows+1) {
 		return m
 	}
-	d := document(p.Code, m.Text)
+	d := document(p, m.Text)
 	m = Message{Document: &d}
 	if l.Document != 0 && len(d.Body) > l.Document {
 		m = Message{TooBig: true}
 	}
 	short := &sheet{width: whole.width, short: true}
-	short.head(p, o)
-	for in := inPlace; in <= inDetails; in++ {
-		short.rows = append(short.rows, whole.of(in)...)
-	}
-	short.terms(p.Request, o)
-	short.note(d, m.TooBig, Summary(p.Request))
+	short.fill(p, o)
+	short.note(d, m.TooBig, summary(p.Request))
 	rows, ok := l.choose(short)
 	if !ok {
 		m.TooBig = true
-		rows = []row{{text: l.cut("A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.name(p.Code)))}}
+		rows = []row{{text: l.cut("A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.brief(p.Code)))}}
 	}
-	m.Text, m.Marks = text(rows), marks(rows)
+	m.Text, m.Parts = text(rows), parts(rows)
 	return m
 }
 
-func document(code, text string) Document {
+func document(p connectors.Prompt, text string) Document {
 	name := "daycared"
-	if code != "" && !strings.ContainsFunc(code, func(c rune) bool { return c >= 0x80 || !unicode.In(c, unicode.L, unicode.N) }) {
-		name += "-" + code
+	if p.Code != "" && !strings.ContainsFunc(p.Code, func(c rune) bool { return c >= 0x80 || !unicode.In(c, unicode.L, unicode.N) }) {
+		name += "-" + p.Code
 	}
 	body := []byte(text + "\n")
-	return Document{Name: name + ".txt", Body: body, Digest: sha256.Sum256(body)}
+	return Document{
+		Name: name + ".txt", Body: body, Digest: sha256.Sum256(body),
+		Caption: Visible(p.Code) + " · the whole request · " + p.Request.Digest.String(),
+	}
 }
 
 // note adds our summary and where the complete card is.
 func (s *sheet) note(d Document, big bool, summary []string) {
 	s.in = inSummary
-	s.facts("summary", summary)
+	for _, row := range summary {
+		s.row(row)
+	}
 	s.in = inNotes
 	if big {
-		s.fact("too big", fmt.Sprintf("to be shown here whole (%d bytes): it cannot be allowed here", len(d.Body)))
+		s.row(fmt.Sprintf("Too big to be shown here whole (%d bytes): it cannot be allowed here.", len(d.Body)))
 		return
 	}
-	s.fact("all of it", fmt.Sprintf("is in the file above: %s, %d bytes, sha256 %s",
-		d.Name, len(d.Body), strings.TrimPrefix(d.Digest.Short(), "sha256:")))
+	s.row("All of it is in the file above: " + d.Name)
 }
 
 // mostWhole is how many requests a [Whole] remembers.

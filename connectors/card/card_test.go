@@ -55,10 +55,10 @@ func TestCard(t *testing.T) {
 		{"permission", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Tags, r.Reason = []permissions.Tag{tag("@write:/srv/site")}, "I need to save the notes there."
 		}), card.Options{Heading: "1/5", Now: now, Width: 80}, `
-1/5 ────────────────────────────────────────── K7F3Q ──
-scribe wants   write access to /srv/site
-it says      │ I need to save the notes there.
-until          14:15 UTC, in 15 min · sha256 4f3a…91`},
+1/5 · scribe wants write access to /srv/site
+│ I need to save the notes there.
+an agent of daycared
+K7F3Q · until 14:15 UTC`},
 		{"claimed, from afar, of two people", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Caller.Name, r.Agent, r.Claimed, r.Host, r.Cwd = "uid:1000", "deploy-1", true, "vps", "/srv/ci"
 			r.Tags = []permissions.Tag{tag("@network"), tag("@events"), tag("@read:/srv")}
@@ -67,67 +67,71 @@ until          14:15 UTC, in 15 min · sha256 4f3a…91`},
 			r.Quorum, r.Votes = 2, []permissions.Vote{{By: "sam", Answer: permissions.Allow(permissions.Once)}}
 			r.LeftAt, r.EnvNames, r.EnvHash = now, []string{"PATH", "MY VAR"}, "sha256:00"
 		}), card.Options{Now: now, Width: 80, Location: berlin}, `
-────────────────────────────────────────────── K7F3Q ──
-uid 1000, says it is deploy-1 wants
-             ┃ network access
-             ┃ read access to /srv
-claimed host   vps
-claimed folder /srv/ci
-environment    PATH "MY VAR" · values sha256:00
-it says      │ deploy
-             │ v42
-message      │ soon
-details      │ long
-             │ list
-it takes       2 people: 1 of 2, allowed by sam
-nobody waits   for it just now; an answer is kept for the agent
-until          15:15 CET, in 15 min · sha256 4f3a…91`},
+deploy-1 wants 2 permissions
+  network access
+  read access to /srv
+Environment: PATH "MY VAR" · values sha256:00
+│ deploy
+│ v42
+Message:
+│ soon
+Details:
+│ long
+│ list
+It takes 2 people: 1 of 2, allowed by sam.
+Nobody waits for it just now; an answer is kept for the agent.
+vps · /srv/ci · unproven name, from uid 1000
+K7F3Q · until 15:15`},
 		{"command", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input, r.HighRisk = "run_command", input(`{"command":"rm -rf site/old && ./publish.sh"}`), true
 			r.Tags, r.Deadline = []permissions.Tag{tag("@network")}, now.Add(90*time.Second)
 		}), card.Options{Now: now, Width: 80}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe wants to run   rm -rf site/old && ./publish.sh
-it needs     ┃ network access
-high risk      destroys data; it takes a second yes
-until          14:01 UTC, in 1 min 30 s · sha256 4f3a…91`},
+⚠ High risk: scribe wants to run a command
+  rm -rf site/old && ./publish.sh
+It also needs:
+  network access
+Destroys data.
+an agent of daycared
+K7F3Q · until 14:01 UTC`},
 		{"command of several lines, too long", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "bash", input(`{"command":"cd x\necho one two three four five six seven"}`)
 			r.Deadline = now.Add(36 * time.Hour)
-		}), card.Options{Now: now, Width: 40}, `
-─────────────────────────────── K7F3Q ──
-scribe wants to run with bash
-             ┃ cd x
-             ┃ echo one two three four
-             ┊  five six seven
-until          23 Nov 02:00 UTC, in 36 h
-             ┊  · sha256 4f3a…91`},
+		}), card.Options{Now: now, Width: 28}, `
+scribe wants to run a
+┊  command
+  cd x
+  echo one two three four
+┊  five six seven
+Runs with bash
+an agent of daycared
+K7F3Q · until 23 Nov 02:00
+┊  UTC`},
 		{"one call too many", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 600
 		}), card.Options{Now: now, Width: 80}, `
-────────────────────────────────────────────── K7F3Q ──
 scribe wants to use read_file
-             ┃ {
-             ┃   "path": "a"
-             ┃ }
-asked since    it is beyond the 600 calls a minute that may run unasked
-until          14:15 UTC, in 15 min · sha256 4f3a…91`},
+  {
+    "path": "a"
+  }
+Asked because it is beyond the 600 calls a minute that may run unasked.
+an agent of daycared
+K7F3Q · until 14:15 UTC`},
 		{"one call too many of one", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 1
 		}), card.Options{Now: now, Width: 80}, `
-────────────────────────────────────────────── K7F3Q ──
 scribe wants to use read_file
-             ┃ {
-             ┃   "path": "a"
-             ┃ }
-asked since    it is beyond the 1 call a minute that may run unasked
-until          14:15 UTC, in 15 min · sha256 4f3a…91`},
+  {
+    "path": "a"
+  }
+Asked because it is beyond the 1 call a minute that may run unasked.
+an agent of daycared
+K7F3Q · until 14:15 UTC`},
 		{"a deadline in another year", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Deadline = now.Add(365 * 24 * time.Hour)
 		}), card.Options{Now: now, Width: 80}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe wants
-until          21 Nov 2027 14:00 UTC, in 8760 h · sha256 4f3a…91`},
+scribe wants 0 permissions
+an agent of daycared
+K7F3Q · until 21 Nov 2027 14:00 UTC`},
 		{"step", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Calls = []permissions.Call{
 				{N: 1, Tool: "write_file", Input: input(`{"content":"a\nb","path":"n.md"}`), AffectedPath: "/srv/n.md"},
@@ -135,52 +139,61 @@ until          21 Nov 2027 14:00 UTC, in 8760 h · sha256 4f3a…91`},
 				{N: 3, Tool: "list files", Input: input(`null`)},
 			}
 		}), card.Options{}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe wants 3 calls
-  #1 to use write_file, affecting /srv/n.md
-             ┃ {
-             ┃   "content": "a\nb",
-             ┃   "path": "n.md"
-             ┃ }
-  #2 to run   ls
-  #3 to use "list files"
-until          21 Nov 14:15 UTC · sha256 4f3a…91`},
+scribe wants 3 things
+#1 Use write_file
+  {
+    "content": "a\nb",
+    "path": "n.md"
+  }
+Affects /srv/n.md
+#2 Run a command
+  ls
+#3 Use "list files"
+an agent of daycared
+K7F3Q · until 14:15 UTC`},
 		{"pause", request(permissions.KindPause, func(r *permissions.Request) {
 			r.Mode, r.Message = permissions.ModeContinue, "look at site/notes.md before it goes out."
 		}), card.Options{Now: now, Who: "the scribe"}, `
-────────────────────────────────────────────── K7F3Q ──
-the scribe paused: look at site/notes.md before it goes out.
-until          14:15 UTC, in 15 min, then it continues · sha256 4f3a…91`},
+the scribe paused
+│ look at site/notes.md before it goes out.
+If nobody answers by 14:15 UTC, it continues.
+an agent of daycared
+K7F3Q · until 14:15 UTC`},
 		{"confirm", request(permissions.KindPause, func(r *permissions.Request) {
 			r.Mode, r.Message, r.Reason = permissions.ModeConfirm, "publish?\nnow?", "it is ready"
 		}), card.Options{Now: now.Add(time.Hour)}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe asks:
-             │ publish?
-             │ now?
-it says      │ it is ready
-until          14:15 UTC · sha256 4f3a…91`},
+scribe asks
+│ publish?
+│ now?
+It says:
+│ it is ready
+an agent of daycared
+K7F3Q · until 14:15 UTC`},
 		{"clarification", request(permissions.KindClarification, func(r *permissions.Request) {
 			r.Message, r.Choices = "announce where?", []string{"blog", "mail", "nowhere"}
 			r.Deadline = now.Add(5 * time.Minute)
 		}), card.Options{Now: now}, `
-────────────────────────────────────────────── K7F3Q ──
-⚠ AGENT CLARIFICATION NEEDED
-scribe asks: announce where?
-   1  blog
-   2  mail
-   3  nowhere
-until          14:05 UTC, in 5 min, then the first is taken · sha256 4f3a…91`},
+scribe asks
+│ announce where?
+The answers:
+│ 1  blog
+│ 2  mail
+│ 3  nowhere
+If nobody answers by 14:05 UTC: "blog"
+an agent of daycared
+K7F3Q · until 14:05 UTC`},
 		{"clarification of a hook, which denies without an answer", request(permissions.KindClarification, func(r *permissions.Request) {
 			r.Hook, r.Message, r.Choices = "claude-code", "announce where?", []string{"blog", "mail"}
 			r.Deadline = now.Add(5 * time.Minute)
 		}), card.Options{Now: now}, `
-────────────────────────────────────────────── K7F3Q ──
-⚠ AGENT CLARIFICATION NEEDED
-scribe asks: announce where?
-   1  blog
-   2  mail
-until          14:05 UTC, in 5 min, then it is not answered · sha256 4f3a…91`},
+scribe asks
+│ announce where?
+The answers:
+│ 1  blog
+│ 2  mail
+If nobody answers by 14:05 UTC, it is not answered.
+an agent of daycared
+K7F3Q · until 14:05 UTC`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := "\n" + card.Card(connectors.Prompt{Request: c.r, Code: "K7F3Q"}, c.o)
@@ -203,35 +216,35 @@ func TestCardInput(t *testing.T) {
 		}), "write access to /srv/www"},
 		{"command", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "run_command", input(`{"command":"rm -rf x"}`)
-		}), "to run   rm -rf x"},
+		}), "to run rm -rf x"},
 		{"command with more", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "run_command", input(`{"command":"ls","cwd":"/"}`)
-		}), "to use run_command\n" + `             ┃ {
-             ┃   "command": "ls",
-             ┃   "cwd": "/"
-             ┃ }`},
+		}), "to use run_command\n" + `{
+  "command": "ls",
+  "cwd": "/"
+}`},
 		{"another tool's command", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "launch", input(`["ls"]`)
-		}), "to use launch\n" + `             ┃ [
-             ┃   "ls"
-             ┃ ]`},
+		}), "to use launch\n" + `[
+  "ls"
+]`},
 		{"empty command", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "sh", input(`{"command":""}`)
-		}), "to use sh\n" + `             ┃ {
-             ┃   "command": ""
-             ┃ }`},
+		}), "to use sh\n" + `{
+  "command": ""
+}`},
 		{"nested beyond measure", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "x", input(deep)
-		}), "to use x   " + deep},
+		}), "to use x " + deep},
 		{"brackets in text", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "x", input(`"[[[[[[[[[[[[[[[\"[{"`)
-		}), `to use x   "[[[[[[[[[[[[[[[\"[{"`},
+		}), `to use x "[[[[[[[[[[[[[[[\"[{"`},
 		{"not JSON", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "x", input("{\x1b")
-		}), `to use x   {\u{1B}`},
+		}), `to use x {\u{1B}`},
 		{"clarification", request(permissions.KindClarification, func(r *permissions.Request) {
 			r.Message, r.Choices = "where?", []string{"a", "b\n  9  c"}
-		}), "where?\n   1  a\n   2  b" + `\u{A}  9  c`},
+		}), "where?\n1  a\n2  b" + `\u{A}  9  c`},
 	} {
 		t.Run("B4/"+c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, card.Wants(c.r)); diff != "" {
@@ -311,6 +324,7 @@ func TestNothingIsHidden(t *testing.T) {
 						t.Fatalf("Settled of %s %s is more than a line:\n%s", r.Kind, r.State, text)
 					}
 				}
+				p.Code = "K7F3Q"
 				rows(t, card.Card(p, card.Options{Width: 80}))
 			}
 		})
@@ -321,15 +335,15 @@ func TestNothingIsHidden(t *testing.T) {
 // the input's is warned of.
 func TestWhatIsOnlySaidIsMarked(t *testing.T) {
 	for _, c := range []struct{ name, caller, cwd, input, affected, want, careful string }{
-		{"ours", "agent:scribe", "/srv", `{"path":"a"}`, "/real/a", ", affecting /real/a", ""},
-		{"as the input says", "uid:0", "", `{"path":"/srv/a","content":"x"}`, "/srv/a", ", affecting /srv/a", ""},
-		{"in its folder", "uid:0", "/srv", `{"file_path":"x/../a"}`, "/srv/a", ", affecting /srv/a", ""},
-		{"another", "uid:0", "", `{"path":"/etc/cron.d/x"}`, "/srv/a", "; it says it affects /srv/a",
+		{"ours", "agent:scribe", "/srv", `{"path":"a"}`, "/real/a", "Affects /real/a", ""},
+		{"as the input says", "uid:0", "", `{"path":"/srv/a","content":"x"}`, "/srv/a", "Affects /srv/a", ""},
+		{"in its folder", "uid:0", "/srv", `{"file_path":"x/../a"}`, "/srv/a", "Affects /srv/a", ""},
+		{"another", "uid:0", "", `{"path":"/etc/cron.d/x"}`, "/srv/a", "It says it affects /srv/a",
 			`it says it affects "/srv/a"; the input names "/etc/cron.d/x"`},
-		{"one of two", "uid:0", "", `{"path":"/srv/a","file":"/etc/passwd"}`, "/srv/a", "; it says it affects /srv/a",
+		{"one of two", "uid:0", "", `{"path":"/srv/a","file":"/etc/passwd"}`, "/srv/a", "It says it affects /srv/a",
 			`it says it affects "/srv/a"; the input names "/etc/passwd"`},
-		{"none", "uid:0", "", `{"x":"/srv/a"}`, "/srv/a", "; it says it affects /srv/a", ""},
-		{"no object", "uid:0", "", `["/srv/a"]`, "/srv/a", "; it says it affects /srv/a", ""},
+		{"none", "uid:0", "", `{"x":"/srv/a"}`, "/srv/a", "It says it affects /srv/a", ""},
+		{"no object", "uid:0", "", `["/srv/a"]`, "/srv/a", "It says it affects /srv/a", ""},
 	} {
 		r := request(permissions.KindTool, func(r *permissions.Request) {
 			r.Caller.Name, r.Agent, r.Tool, r.Input = c.caller, "", "write_file", input(c.input)
@@ -340,10 +354,10 @@ func TestWhatIsOnlySaidIsMarked(t *testing.T) {
 		step.Calls = []permissions.Call{{N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath}}
 		for _, r := range []permissions.Request{r, step} {
 			shown := card.Card(connectors.Prompt{Request: r}, card.Options{})
-			if !strings.Contains(shown, "write_file"+c.want+"\n") {
+			if !strings.Contains(shown, "\n"+c.want+"\n") {
 				t.Errorf("%s: want %q in\n%s", c.name, c.want, shown)
 			}
-			if _, got, _ := strings.Cut(shown, "careful        "); !strings.HasPrefix(got, c.careful) || (got == "") != (c.careful == "") {
+			if _, got, _ := strings.Cut(shown, "⚠ "); !strings.HasPrefix(got, c.careful) || (got == "") != (c.careful == "") {
 				t.Errorf("%s: want careful %q in\n%s", c.name, c.careful, shown)
 			}
 		}
@@ -358,11 +372,10 @@ func hiddenOnScreen(c rune) bool {
 func rows(t *testing.T, text string) {
 	t.Helper()
 	for i, row := range strings.Split(text, "\n")[1:] {
-		start := strings.TrimLeft(row, " ")
+		start := row
 		for _, ours := range []string{
-			"┃", "│", "┊", "on host ", "in folder ", "claimed host ", "claimed folder ",
-			"environment ", "it says ", "message ", "details ", "it needs ", "until ",
-			"⚠ AGENT", "#1 ", "#2 ", "1  ", "2  ", "\"", "\\",
+			"  ", "│", "┊", "Environment:", "It says", "Message:", "Details:", "It also needs:", "The answers:", "⚠ ", "#1 ", "#2 ",
+			"Affects", "Runs with", "If nobody", "\"", "in \"", "unproven name", "proven name", "K7F3Q · until ",
 		} {
 			if strings.HasPrefix(start, ours) {
 				start = ""
@@ -374,23 +387,22 @@ func rows(t *testing.T, text string) {
 	}
 }
 
-// On a terminal narrower than 40 columns the rule is shorter and the code stays whole; labels are above marked lines.
+// On a narrow terminal every continued row has a sign, and none is narrower than 20 cells.
 func TestNarrowCard(t *testing.T) {
 	r := request(permissions.KindPermission, func(r *permissions.Request) {
 		r.Tags, r.Cwd, r.Reason = []permissions.Tag{permissions.Network}, "/home/fay/site", "fetch the docs before the build"
 	})
 	p := connectors.Prompt{Request: r, Code: "GKT39"}
-	want := `1/5 ─────────── GKT39 ──
-scribe wants
-┃ network access
-in folder /home/fay/site
-it says
-│ fetch the docs before
-┊  the build
-until 14:15 UTC, in 15
-┊  min · sha256
-┊  4f3a…91`
-	for _, width := range []int{1, 24} {
+	want := `1/5 · scribe wants
+┊  network access
+│ fetch the docs
+┊  before the build
+in /home/fay/site ·
+┊  an agent of
+┊  daycared
+GKT39 · until 14:15
+┊  UTC`
+	for _, width := range []int{1, 20} {
 		if got := card.Card(p, card.Options{Heading: "1/5", Now: now, Width: width}); got != want {
 			t.Errorf("at %d:\n%s\nwant\n%s", width, got, want)
 		}
@@ -407,16 +419,15 @@ func TestWrappedRowsAreWhole(t *testing.T) {
 		width := rapid.IntRange(0, 120).Draw(t, "width")
 		got := ""
 		for _, row := range strings.Split(card.Card(connectors.Prompt{Request: r}, card.Options{Width: width}), "\n") {
-			if most := max(width, 24); width > 0 && len([]rune(row)) > most {
+			if most := max(width, 20); width > 0 && len([]rune(row)) > most {
 				t.Fatalf("a row of %d characters, more than %d: %q", len([]rune(row)), most, row)
 			}
-			for _, mark := range []string{"it says      │ ", "             ┊ ", "│ ", "┊ "} {
-				if rest, found := strings.CutPrefix(row, mark); found {
-					got += rest
-				}
+			if rest, begins := strings.CutPrefix(row, "│ "); begins {
+				got = rest
+			} else if rest, goes := strings.CutPrefix(row, "┊ "); goes && got != "" {
+				got += rest
 			}
 		}
-		got = strings.TrimSuffix(got, "sha256 4f3a…91")
 		if want := card.Visible(reason); !strings.HasPrefix(got, want) {
 			t.Fatalf("the reason %q is shown as %q", want, got)
 		}

@@ -38,56 +38,72 @@ func TestFit(t *testing.T) {
 		{"details", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Tags, r.Reason, r.Details = []permissions.Tag{permissions.Network}, "because", strings.Repeat("row\n", 19)+"end"
 		}), card.Limits{Text: 600, Rows: 2}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe wants
-             ┃ network access
-it says      │ because
-details      │ row
-             │ row
-               … 18 more rows
-summary        details of 20 rows, 79 bytes
-all of it      is in the file above: daycared-K7F3Q.txt, SIZE bytes, sha256 DIGEST
-until          14:15 UTC · sha256 4f3a…91`, false},
+scribe wants network access
+│ because
+Details:
+│ row
+│ row
+… 18 more rows
+details of 20 rows, 79 bytes
+All of it is in the file above: daycared-K7F3Q.txt
+an agent of daycared
+K7F3Q · until 14:15 UTC`, false},
 		{"the action", command(99), card.Limits{Text: 600}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe wants to run with bash
-             ┃ echo one
-             ┃ echo one
-             ┃ echo one
-             ┃ echo one
-               … 95 more rows
-on host        vps
-it says      │ because
-summary        a command of 99 rows
-all of it      is in the file above: daycared-K7F3Q.txt, SIZE bytes, sha256 DIGEST
-not here       the whole of what it wants; read that before you answer
-high risk      cannot be read whole; it takes a second yes
-until          14:15 UTC · sha256 4f3a…91`, false},
+⚠ High risk: scribe wants to run a command
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+… 85 more rows
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+Runs with bash
+Cannot be read whole.
+│ because
+a command of 99 rows
+All of it is in the file above: daycared-K7F3Q.txt
+Not all of what it wants is shown here: read the whole before you answer.
+vps · an agent of daycared
+K7F3Q · until 14:15 UTC`, false},
 		{"no documents", command(99), card.Limits{Text: 500, Document: -1}, `
-────────────────────────────────────────────── K7F3Q ──
-scribe wants to run with bash
-             ┃ echo one
-             ┃ echo one
-               … 97 more rows
-on host        vps
-it says      │ because
-summary        a command of 99 rows
-too big        to be shown here whole (2904 bytes): it cannot be allowed here
-not here       the whole of what it wants; read that before you answer
-high risk      cannot be read whole; it takes a second yes
-until          14:15 UTC · sha256 4f3a…91`, true},
+⚠ High risk: scribe wants to run a command
+  echo one
+  echo one
+  echo one
+  echo one
+  echo one
+… 91 more rows
+  echo one
+  echo one
+  echo one
+Runs with bash
+Cannot be read whole.
+│ because
+a command of 99 rows
+Too big to be shown here whole (1236 bytes): it cannot be allowed here.
+Not all of what it wants is shown here: read the whole before you answer.
+vps · an agent of daycared
+K7F3Q · until 14:15 UTC`, true},
 		{"no room at all", command(99), card.Limits{Text: 100}, `
 A request is too big to be shown here; it cannot be allowed here. Its code: K7F3Q`, true},
 		{"a long name", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Agent, r.Claimed, r.Tool, r.AffectedPath = strings.Repeat("a", 200), true, strings.Repeat("t", 200), "/"+strings.Repeat("p", 4000)
 			r.Caller.Name = "uid:1000"
 		}), card.Limits{Text: 800}, `
-────────────────────────────────────────────── K7F3Q ──
-uid 1000, says it is "` + strings.Repeat("a", 39) + `…" wants to use "` + strings.Repeat("t", 39) + `…"; it says it affects "/` +
-			strings.Repeat("p", 38) + `…"
-all of it      is in the file above: daycared-K7F3Q.txt, SIZE bytes, sha256 DIGEST
-not here       the whole of what it wants; read that before you answer
-until          14:15 UTC · sha256 4f3a…91`, false},
+"` + strings.Repeat("a", 39) + `…" wants to use "` + strings.Repeat("t", 39) + `…"
+The action: 1 row
+All of it is in the file above: daycared-K7F3Q.txt
+Not all of what it wants is shown here: read the whole before you answer.
+unproven name, from uid 1000
+K7F3Q · until 14:15 UTC`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, o := connectors.Prompt{Request: c.r, Code: "K7F3Q"}, card.Options{Now: c.r.Deadline} // nothing is said relative to it
@@ -154,15 +170,17 @@ func fitted(t interface {
 	case m.Document != nil && strings.ContainsFunc(m.Document.Name, func(c rune) bool { return c <= ' ' || c > '~' || c == '/' }):
 		t.Fatalf("the document is called %q", m.Document.Name)
 	}
-	at := 0
-	for i, mark := range m.Marks {
-		if mark.Start != at || mark.End <= at || i > 0 && m.Marks[i-1].Role == mark.Role || !utf8.ValidString(m.Text[mark.Start:mark.End]) {
-			t.Fatalf("the marks %v do not cover the text:\n%s", m.Marks, m.Text)
+	var shown []string
+	for _, part := range m.Parts {
+		text := ""
+		for piece := range part.Spans {
+			text += piece
 		}
-		at = mark.End
+		sign := map[card.Role]string{card.Action: "  ", card.Words: "│ "}[part.Role]
+		shown = append(shown, sign+strings.ReplaceAll(text, "\n", "\n"+sign))
 	}
-	if at != len(m.Text) {
-		t.Fatalf("the marks end at %d of %d", at, len(m.Text))
+	if text := strings.Join(shown, "\n"); o.Width == 0 && text != m.Text {
+		t.Fatalf("the parts\n%s\nare not the text\n%s", text, m.Text)
 	}
 	return m
 }
@@ -212,7 +230,7 @@ func TestFitIsWithinLimits(t *testing.T) {
 			return
 		}
 		lines := strings.Split(m.Text, "\n")
-		if m.TooBig || !strings.Contains(lines[0], "K7F3Q ──") || !strings.Contains(m.Text, "\nuntil ") {
+		if m.TooBig || !strings.HasPrefix(lines[len(lines)-1], "K7F3Q · until ") {
 			t.Fatalf("a text of %d has no room for its terms:\n%s", l.Text, m.Text)
 		}
 	})
@@ -246,7 +264,7 @@ func TestFitOfTheLargest(t *testing.T) {
 				}
 				p := connectors.Prompt{Request: r, Code: "K7F3Q"}
 				m := fitted(t, p, card.Options{Width: 60, Now: now}, telegram)
-				for _, want := range []string{"K7F3Q ──", "all of it ", "not here ", "high risk ", "it takes ", "until ", "sha256 4f3a…91"} {
+				for _, want := range []string{"⚠ High risk: ", "All of it ", "Not all ", "It takes ", "\nK7F3Q · until "} {
 					if m.TooBig || !strings.Contains(m.Text, want) {
 						t.Errorf("%s of %q does not say %q:\n%s", r.Kind, grow, want, m.Text)
 					}

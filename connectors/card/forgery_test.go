@@ -3,10 +3,12 @@ package card_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
@@ -38,6 +40,10 @@ var forgeries = []struct{ name, text string }{
 	{"a vote", "\n⏳ 1 of 2, allowed by sam"},
 	{"a grant taken back", "\n✖ Taken back: everything"},
 	{"another card", "\n────────────────────────────────────────────── K7F3Q ──\nscribe wants   nothing"},
+	{"another card of today", "\n⚠ High risk: fay wants network access\nK7F3Q · until 23:59"},
+	{"a name that is proven", "\nvps · /srv · proven name"},
+	{"one's own answer", "\n✅ You allowed this once · 14:00"},
+	{"how to answer", "\nReply to this message: *yes* or *no*"},
 	{"a heading", "\n1/5 ────────────────────────────────────────── K7F3Q ──"},
 	{"a rule of other dashes", "\n—————————————————————————————— K7F3Q ——"},
 	{"another code", "\nCode: AAAAA. Reply YES AAAAA"},
@@ -149,18 +155,20 @@ func steps(s string) []permissions.Call {
 
 // ours is how every row begins that no sign marks as somebody else's words, given whose card it is.
 var ours = regexp.MustCompile(`^(` + strings.Join([]string{
-	`─+ K7F3Q ──$`, `⚠ AGENT CLARIFICATION( NEEDED)?$`, `⚠ HIGH RISK: `,
-	`scribe (wants|asks:|paused:)`, `(uid 1000|agent scribe), says it is( |$)`, `"`, // who
-	`  #\d+ to (run|use)`, `  [ \d]\d  `,
-	`(on host|in folder|claimed host|claimed folder|environment|careful|high risk|` +
-		`it takes|nobody waits|until|summary|all of it|not here|too big|yes|no)( |$)`,
-	`(it needs|it says|message|details)$`, // on a narrow card, above what they label
-	` {2}( {13})?("|… \d+ more rows?$|\d+ more words|[+]\d+ |\d+ files?, |a command of |details of )`,
-	`(it wants|it needs|where|environment|it says|message|details|summary) +… \d+ rows?$`,
+	`K7F3Q · until \d`, `(⚠ High risk:( |$))?([\w.\-:/@+#]*( wants| asks| paused|$)|(uid|token) |")`,
+	`#\d+ (Run a command|Use)( |$)`, `(Runs with|Affects|It says it)( |$)`, `It is described as( |$)`,
+	`(It says|Message|Details|It also needs|The answers|Allow once, and as it suggests):$`, `Environment:( |$)`, `⚠ `,
+	`(Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read)`,
+	`(Asked because|Denying one call|It takes \d|Nobody waits|If nobody)( |$)`,
+	`… \d+ more rows?$`,
+	`(The action|What else it needs|The summary|Where it runs|The environment|What it says|The message|The details):( |$)`,
+	`[+]\d+ |\d+ files?, `, `(\d+ calls:|\d+ commands of|a command of|details of)( |$)`,
+	`(All of it is in|Not all of what it|Too big to be)( |$)`,
+	`(in )?("|[\w.\-:/@+#]+( ·|$))`, `(unproven name, from|an agent of|proven name)( |$)`,
 }, "|") + `)`)
 
 // signed is how a row begins that somebody else's words fill.
-var signed = regexp.MustCompile(`^(it needs     |it says      |message      |details      | {13}|)[┃│┊] `)
+var signed = regexp.MustCompile(`^(  |│ |┊ )`)
 
 // unsigned are the rows of a card that no sign marks, each of which has to begin as ours do.
 func unsigned(t *testing.T, text string) (rows []string) {
@@ -186,7 +194,7 @@ func TestForgeries(t *testing.T) {
 	for _, f := range forgeries {
 		t.Run("B3/"+f.name, func(t *testing.T) {
 			for place, put := range places {
-				for _, width := range []int{0, 24, 39, 80} {
+				for _, width := range []int{0, 20, 39, 60, 80} {
 					forged, harmless := unsigned(t, forgedCard(put, f.text, width)), unsigned(t, forgedCard(put, "x", width))
 					forged = withoutWarnings(forged)
 					if len(forged) != len(harmless) {
@@ -232,7 +240,7 @@ func forgedCard(put func(*permissions.Request, string), text string, width int) 
 	return card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: width, Now: now})
 }
 
-var warning = regexp.MustCompile(`^(careful | {15}| {2}"|  a command of |  details of )`)
+var warning = regexp.MustCompile(`^(Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read|⚠ "|⚠ runs|⚠ \d|⚠ it says|a command of |details of )`)
 
 // withoutWarnings leaves out the rows about words of mixed scripts, which harmless words do not have.
 func withoutWarnings(rows []string) (rest []string) {
@@ -251,12 +259,62 @@ func TestForgedNotices(t *testing.T) {
 			g := permissions.Grant{Caller: "token:" + f.text, Tool: f.text, By: f.text, CreatedAt: now}
 			rows := card.Revoked(g, []permissions.Request{forgedRequest(places["command"], f.text)}, card.Options{Now: now})
 			rows = append(rows, card.Ended(g, card.Options{Now: now})...)
-			for i, start := range []string{"✖ Taken back: the tool ", "What ran under it:", "14:00  scribe wants to run", "⌛ Ended: the tool "} {
+			for i, start := range []string{
+				"✖ Taken back: the tool ", "What ran under it:", "14:00  ⚠ High risk: scribe wants to run", "⌛ Ended: the tool ",
+			} {
 				if len(rows) != 4 || !strings.HasPrefix(rows[i], start) || strings.ContainsFunc(rows[i], hiddenOnScreen) ||
 					strings.Contains(rows[i], "\n") {
 					t.Errorf("%s: %s", f.name, fmt.Sprintf("%q", rows))
 				}
 			}
 		})
+	}
+}
+
+// TestNoRowOfATerminalIsAnAgents wraps cards, their ends and notices at 20 to 60 columns: every row with an agent's words
+// begins with a sign, or has them in the quotes that a row of ours opened.
+func TestNoRowOfATerminalIsAnAgents(t *testing.T) {
+	const theirs = "漢ж"
+	draw := rand.New(rand.NewPCG(1, 2)) // the same texts each time
+	bits := []string{"漢", "ж", " ", "\n", "\t", "\u202e", "א", `"`, "\\", "│ ", "┊ ", "  ", "漢 ж ", strings.Repeat("ж", 30), "ж.ж/ж"}
+	text := func() (s string) {
+		for range 1 + draw.IntN(25) {
+			s += bits[draw.IntN(len(bits))]
+		}
+		return s + "ж"
+	}
+	quotes := regexp.MustCompile(`"[^"]*("|$)`)
+	check := func(shown string, width int) {
+		t.Helper()
+		for row := range strings.SplitSeq(shown, "\n") {
+			if width > 0 && card.Cells(row) > width {
+				t.Fatalf("a row of %d cells at %d: %q", card.Cells(row), width, row)
+			}
+			if !signed.MatchString(row) && strings.ContainsAny(quotes.ReplaceAllString(row, ""), theirs) {
+				t.Fatalf("an agent's words begin the row %q in\n%s", row, shown)
+			}
+		}
+	}
+	for range 40 {
+		for name, put := range places {
+			r := forgedRequest(put, text())
+			for width := 20; width <= 60; width += 5 {
+				o := card.Options{Width: width, Now: now, Location: time.UTC}
+				check(card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, o), width)
+				ended := r
+				ended.State, ended.Answer, ended.DecidedBy, ended.Comment = permissions.Denied, permissions.Deny, "fay", text()
+				if len(r.Choices) > 0 {
+					ended.State, ended.Answer, ended.Comment = permissions.Answered, permissions.Choose(1), ""
+				}
+				check(card.Continued(card.Settled(ended, o), width), width)
+				told := connectors.Notice{
+					About: permissions.AboutSays, By: "uid:1000", At: now, Told: permissions.Telling{Agent: text(), Title: text(), Text: text()},
+				}
+				check(strings.Join(card.Notice(told, o), "\n"), width)
+			}
+			if t.Failed() {
+				t.Fatal(name)
+			}
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (l Limits) cut(text string) string {
 // cost is the length of rows with their newlines.
 func (l Limits) cost(rows []row) (n int) {
 	for _, r := range rows {
-		n += l.Unit.Of(r.text) + 1
+		n += l.Unit.Of(r.sign+r.text) + 1
 	}
 	return n
 }
@@ -64,10 +64,10 @@ var byImportance = []section{
 	inAction, inNeeds, inSummary, inPlace, inEnvironment, inReason, inMessage, inDetails,
 }
 
-// labels begin the rows that say that a section is left out completely.
+// labels name the sections in the rows that say that one is left out completely.
 var labels = map[section]string{
-	inAction: "it wants", inNeeds: "it needs", inSummary: "summary", inPlace: "where", inEnvironment: "environment",
-	inReason: "it says", inMessage: "message", inDetails: "details",
+	inAction: "The action", inNeeds: "What else it needs", inSummary: "The summary", inPlace: "Where it runs",
+	inEnvironment: "The environment", inReason: "What it says", inMessage: "The message", inDetails: "The details",
 }
 
 // choose returns the rows of a short card that fit, in order. Some rows always stay; ok is false if they do not fit.
@@ -77,13 +77,13 @@ func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 		left = l.Text + 1 // the last row has no newline
 	}
 	exact := l.cost(s.of(inAction)) + l.cost(s.of(inNeeds))
-	for _, in := range []section{inRule, inWho, inNotes, inTerms} {
+	for _, in := range []section{inTitle, inWarnings, inTerms, inNotes, inCode} {
 		left -= l.cost(s.of(in))
 	}
 	var warning []row
 	if whole := exact <= left && !s.cut; !whole {
 		w := &sheet{width: s.width, in: inNotes}
-		w.fact("not here", "the whole of what it wants; read that before you answer")
+		w.row("Not all of what it wants is shown here: read the whole before you answer.")
 		warning = w.rows
 		left -= l.cost(warning)
 	}
@@ -91,7 +91,7 @@ func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 	for _, in := range byImportance {
 		most, spend := math.MaxInt, left
 		if in == inDetails && l.Rows > 0 {
-			most = l.Rows
+			most = l.Rows + 1 // the label
 		}
 		if in == inAction && exact > left {
 			spend /= 2
@@ -99,7 +99,7 @@ func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 		kept[in] = l.first(s.of(in), most, spend, labels[in])
 		left -= l.cost(kept[in])
 	}
-	for in := inRule; in <= inTerms; in++ {
+	for in := inTitle; in <= inCode; in++ {
 		if slices.Contains(byImportance, in) {
 			rows = append(rows, kept[in]...)
 			continue
@@ -112,27 +112,36 @@ func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 	return rows, left >= 0
 }
 
-// first returns as many rows as there is room for, and a row about the rest.
+// first returns as many rows as there is room for, and a row about the rest. Of an action they are the first and the last.
 func (l Limits) first(rows []row, most, room int, label string) []row {
-	if len(rows) <= most && l.cost(rows) <= room {
+	if len(rows) == 0 || len(rows) <= most && l.cost(rows) <= room {
 		return rows
 	}
 	more := func(n int) []row {
-		if n > 0 {
-			return []row{{text: pad("", column) + "… " + plural(len(rows)-n, "more row")}}
+		r := row{text: "… " + plural(len(rows)-n, "more row"), in: rows[0].in}
+		if n == 0 {
+			r.text = label + ": " + plural(len(rows), "row")
 		}
-		return []row{{text: pad(label, column) + "… " + plural(len(rows), "row")}}
+		return []row{r}
 	}
 	room -= max(l.cost(more(0)), l.cost(more(1)))
 	if room < 0 {
 		return nil
 	}
-	n := 0
-	for n < min(len(rows), most) {
-		if room -= l.cost(rows[n : n+1]); room < 0 {
+	n, end := 0, len(rows) // rows[n:end] are left out
+	for n+len(rows)-end < min(len(rows), most) {
+		next := n
+		if rows[0].in == inAction && n > len(rows)-end {
+			next = end - 1
+		}
+		if room -= l.cost(rows[next : next+1]); room < 0 {
 			break
 		}
-		n++
+		if next == n {
+			n++
+		} else {
+			end--
+		}
 	}
-	return append(slices.Clone(rows[:n]), more(n)...)
+	return slices.Concat(rows[:n], more(n+len(rows)-end), rows[end:])
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -25,26 +26,32 @@ const (
 // Reminder lists everything that waits for one person, in rows: each request's code, who asks, what and until when. The
 // action is shortened, because nothing is decided by a reminder.
 func Reminder(waiting []connectors.Prompt, o Options) []string {
+	return wire.Each(reminder(waiting, o), bare)
+}
+
+func reminder(waiting []connectors.Prompt, o Options) []string {
 	rows := []string{plural(len(waiting), "request") + " wait for your answer:"}
 	if len(waiting) == 1 {
 		rows[0] = "1 request waits for your answer:"
 	}
 	for _, p := range waiting[:min(len(waiting), mostListed)] {
-		row := Visible(brief(p.Code, mostName)) + "  " + glance(p.Request, o) + " · until " + deadline(p.Request, o)
-		if p.Request.HighRisk {
-			row += " · high risk"
-		}
-		rows = append(rows, row)
+		rows = append(rows, coded(Visible(brief(p.Code, mostName)))+"  "+glance(p.Request, o)+" · until "+Until(p.Request, o))
 	}
 	return append(rows, more(len(waiting)-mostListed)...)
 }
 
 // Ended describes a grant that expired or whose session ended.
-func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + InForce(g, o)} }
+func Ended(g permissions.Grant, o Options) []string { return wire.Each(ended(g, o), bare) }
+
+func ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + inForce(g, o)} }
 
 // Revoked describes a revoked grant and what ran under it.
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
-	rows := []string{"✖ Taken back: " + InForce(g, o)}
+	return wire.Each(revoked(g, ran, o), bare)
+}
+
+func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
+	rows := []string{"✖ Taken back: " + inForce(g, o)}
 	if len(ran) == 0 {
 		return append(rows, "Nothing ran under it.")
 	}
@@ -55,8 +62,8 @@ func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 	return append(rows, more(len(ran)-mostListed)...)
 }
 
-// Strangers lists unknown senders, the first few by name. Their names are only claims.
-func Strangers(s permissions.UnknownSenders, o Options) []string {
+// strangers lists unknown senders, the first few by name. Their names are only claims.
+func strangers(s permissions.UnknownSenders, o Options) []string {
 	if len(s.List) == 0 {
 		return nil
 	}
@@ -64,7 +71,7 @@ func Strangers(s permissions.UnknownSenders, o Options) []string {
 	for _, one := range s.List[:min(len(s.List), mostStrangers)] {
 		name := "without a name"
 		if one.Name != "" {
-			name = "calls itself " + quoted(brief(one.Name, mostName))
+			name = "calls itself " + coded(quoted(brief(one.Name, mostName)))
 		}
 		rows = append(rows, "   "+Visible(brief(one.Account, mostName))+" · "+via(one.Via)+" · "+name)
 	}
@@ -81,16 +88,16 @@ func more(n int) []string {
 
 // glance is who asks for what, shortened to one row.
 func glance(r permissions.Request, o Options) string {
-	s := &sheet{short: true, in: inWho}
+	s := &sheet{short: true}
 	if len(r.Calls) > 0 {
 		return s.who(r, o) + " wants " + countCalls(r.Calls)
 	}
-	s.ask(r, o)
-	lead := s.of(inWho)
-	row := lead[len(lead)-1].text
-	if body := s.of(inAction); len(body) > 0 {
-		row += " " + brief(strings.TrimPrefix(body[0].text[body[0].from:], body[0].role.sign()+" "), mostWhat)
-		if len(body) > 1 && !strings.HasSuffix(row, "…") {
+	all := acts(r, o)
+	row := s.title(r, all[:1], Options{Who: o.Who})
+	if body := all[0].body; len(body) > 0 {
+		first := brief(body[0], mostWhat)
+		row += ": " + coded(first)
+		if len(body) > 1 && !strings.HasSuffix(first, "…") {
 			row += " …"
 		}
 	}
@@ -98,7 +105,9 @@ func glance(r permissions.Request, o Options) string {
 }
 
 // InForce says what a grant allows whom, by whom, since when, how long, and how often it was used.
-func InForce(g permissions.Grant, o Options) string {
+func InForce(g permissions.Grant, o Options) string { return bare(inForce(g, o)) }
+
+func inForce(g permissions.Grant, o Options) string {
 	caller := strings.Replace(g.Caller, ":", " ", 1)
 	if _, name, found := strings.Cut(g.Caller, ":"); found && !strings.HasPrefix(g.Caller, "uid:") {
 		caller = name
@@ -114,7 +123,7 @@ func InForce(g permissions.Grant, o Options) string {
 		used += ", suspended since the store was restored"
 	}
 	return fmt.Sprintf("%s for %s, allowed by %s at %s %s, %s",
-		covers(g), Visible(brief(caller, mostName)), person(brief(g.By, mostName), o), moment(g.CreatedAt, o), lasts(g), used)
+		covers(g), coded(Visible(brief(caller, mostName))), person(brief(g.By, mostName), o), moment(g.CreatedAt, o), lasts(g), used)
 }
 
 // covers says what a grant allows.
@@ -123,13 +132,13 @@ func covers(g permissions.Grant) string {
 	case g.Tool == permissions.AllTools:
 		return "all gated tools, except high risk, shells and interpreters,"
 	case g.Call != permissions.Digest{}:
-		return "one exact call of " + named(brief(g.Tool, mostName))
+		return "one exact call of " + coded(named(brief(g.Tool, mostName)))
 	case g.Tool != "":
-		return "the tool " + named(brief(g.Tool, mostName))
+		return "the tool " + coded(named(brief(g.Tool, mostName)))
 	}
 	words := make([]string, 0, mostTags)
 	for _, t := range g.Tags[:min(len(g.Tags), mostTags)] {
-		words = append(words, Visible(brief(t.Describe(), mostWhat)))
+		words = append(words, tagged(Visible(brief(t.Describe(), mostWhat))))
 	}
 	if n := len(g.Tags) - mostTags; n > 0 {
 		words = append(words, fmt.Sprintf("%d more", n))
@@ -157,26 +166,31 @@ func moment(at time.Time, o Options) string {
 	return at.Format("15:04")
 }
 
-// Notice renders a notice in rows; none if there is nothing to say.
-func Notice(n connectors.Notice, o Options) []string {
+// Notice renders a notice in rows of plain text; none if there is nothing to say.
+func Notice(n connectors.Notice, o Options) []string { return texts(notice(n, o)) }
+
+// NoticeParts is [Notice] for channels that have blocks and quotes. What a caller says has the role [Words].
+func NoticeParts(n connectors.Notice, o Options) []Part { return parts(notice(n, o)) }
+
+func notice(n connectors.Notice, o Options) []row {
+	var rows []string
 	switch n.About {
 	case permissions.AboutWaiting:
-		if len(n.Waiting) == 0 {
-			return nil
+		if len(n.Waiting) > 0 {
+			rows = reminder(n.Waiting, o)
 		}
-		return Reminder(n.Waiting, o)
 	case permissions.AboutEnded:
-		return Ended(n.Grant, o)
+		rows = ended(n.Grant, o)
 	case permissions.AboutRevoked:
-		return Revoked(n.Grant, n.Ran, o)
+		rows = revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
-		return []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
+		rows = []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
 	case permissions.AboutUnknownSenders:
-		return Strangers(n.Strangers, o)
+		rows = strangers(n.Strangers, o)
 	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
 		return told(n, o)
 	}
-	return nil
+	return wire.Each(rows, func(text string) row { return row{text: text} })
 }
 
 // ends are what the first row of a notice of a caller's says of whom it is about.
@@ -185,20 +199,22 @@ var ends = map[permissions.About]string{
 	permissions.AboutSays: "says",
 }
 
-// told is what a caller has a person told. The first row is ours; every other one is the caller's, behind a sign.
-func told(n connectors.Notice, o Options) []string {
+// told is what a caller has a person told. The first row is ours; every other one is the caller's.
+func told(n connectors.Notice, o Options) []row {
 	s := newSheet(o.Width)
 	s.short = true // names are
-	who := s.who(permissions.Request{Caller: permissions.Caller{Name: n.By}, Agent: n.Told.Agent, Claimed: true}, o)
-	s.row("💬 " + who + " " + ends[n.About] + " · " + moment(n.At, o))
-	quote := func(label, text string) {
+	r := permissions.Request{Caller: permissions.Caller{Name: n.By}, Agent: n.Told.Agent, Claimed: true}
+	from := ""
+	if n.Told.Agent != "" {
+		from = " · unproven name, from " + s.caller(r)
+	}
+	s.row("💬 " + s.who(r, o) + " " + ends[n.About] + " · " + moment(n.At, o) + from)
+	for _, text := range []string{n.Told.Title, strings.TrimSpace(n.Told.Text)} {
 		lines := words(Uncoded(text, n.Codes), prose)
 		if more := len(lines) - mostTold; more > 0 {
 			lines = append(lines[:mostTold:mostTold], fmt.Sprintf("… and %s", plural(more, "more row")))
 		}
-		s.marked(label, Words, lines)
+		s.block(Words, "", lines)
 	}
-	quote("it calls it", n.Told.Title)
-	quote("it says", strings.TrimSpace(n.Told.Text))
-	return texts(s.rows)
+	return s.rows
 }

@@ -36,9 +36,9 @@ func TestReminder(t *testing.T) {
 	want := []string{
 		"5 requests wait for your answer:",
 		"K7F3Q  scribe wants write access to /srv/www · until 14:15 UTC",
-		"AAAAA  scribe wants to run ls … · until 14:15 UTC · high risk",
+		"AAAAA  ⚠ High risk: scribe wants to run a command: ls … · until 14:15 UTC",
 		"BBBBB  scribe wants 3 calls: rm ×2 ls ×1 · until 22 Nov 14:00 UTC",
-		"CCCCC  agent scribe, says it is " + `"` + long[:39] + `…" asks: where ` + long[:73] + "… · until 14:15 UTC",
+		"CCCCC  " + `"` + long[:39] + `…" asks: where ` + long[:73] + "… · until 14:15 UTC",
 		"DDDDD  scribe wants to use deploy · until 14:15 UTC",
 	}
 	if diff := cmp.Diff(want, card.Reminder(waiting, card.Options{Now: now})); diff != "" {
@@ -117,7 +117,7 @@ func TestRevoked(t *testing.T) {
 	}
 	taken := "✖ Taken back: the tool run_command for uid 1000, allowed by fay at 14:00 for 60 minutes, used 2 times"
 	want := []string{
-		taken, "What ran under it:", "14:01  scribe wants to run ls", `14:00  scribe wants to use "evil\u{A}tool" { …`,
+		taken, "What ran under it:", "14:01  scribe wants to run a command: ls", `14:00  scribe wants to use "evil\u{A}tool": { …`,
 	}
 	if diff := cmp.Diff(want, card.Revoked(g, ran, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
@@ -164,7 +164,7 @@ func TestUnknownSenders(t *testing.T) {
 	if diff := cmp.Diff(want, card.Notice(n, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
-	if rows := card.Notice(connectors.Notice{About: permissions.AboutUnknownSenders}, card.Options{}); rows != nil {
+	if rows := card.Notice(connectors.Notice{About: permissions.AboutUnknownSenders}, card.Options{}); len(rows) > 0 {
 		t.Errorf("of nobody: %q", rows)
 	}
 }
@@ -183,8 +183,8 @@ func TestNoticesOfAgents(t *testing.T) {
 		n := told(permissions.Telling{Agent: "codex", Title: "fix\u202e it", Text: "\ndone: k-7-f-3-q " + secret + "\n\n"})
 		n.About = about
 		want := []string{
-			"💬 token ci, says it is codex " + says + " · 14:00", `it calls it  │ fix\u{202E} it`,
-			"it says      │ done: •-•-•-•-• ‹secret, 40 characters, sha256 ",
+			"💬 codex " + says + " · 14:00 · unproven name, from token ci", `│ fix\u{202E} it`,
+			"│ done: •-•-•-•-• ‹secret, 40 characters, sha256 ",
 		}
 		rows := card.Notice(n, card.Options{Now: now})
 		if len(rows) == len(want) {
@@ -204,14 +204,14 @@ func TestNoticesOfAgents(t *testing.T) {
 
 // Whatever a caller says of itself, of its session or besides stands behind a sign, or between quotes in our one row.
 func TestAToldNoticeIsNoCard(t *testing.T) {
-	marked := regexp.MustCompile(`^(it calls it  |it says      |             )│ `)
+	marked := regexp.MustCompile(`^│ `)
 	for _, f := range forgeries {
 		for _, told := range []connectors.Notice{
 			told(permissions.Telling{Text: f.text}), told(permissions.Telling{Title: f.text}),
 			told(permissions.Telling{Agent: f.text}), told(permissions.Telling{Agent: f.text, Title: f.text, Text: f.text}),
 		} {
 			rows := card.Notice(told, card.Options{Now: now})
-			quoted := regexp.MustCompile(`^💬 token ci(, says it is ([\w.\-:/@+#]+|"[^"\n]*"…?))? says · 14:00$`)
+			quoted := regexp.MustCompile(`^💬 (token ci|[\w.\-:/@+#]+|"[^"\n]*"…?) says · 14:00( · unproven name, from token ci)?$`)
 			if !quoted.MatchString(rows[0]) {
 				t.Errorf("%s: the first row is %q", f.name, rows[0])
 			}

@@ -58,19 +58,19 @@ func warnings(r permissions.Request) (rows []string) {
 			more++
 		default:
 			seen = append(seen, word)
-			rows = append(rows, quoted(brief(word, widestWord))+" "+why)
+			rows = append(rows, coded(quoted(brief(word, widestWord)))+" "+why)
 		}
 	}
 	for _, c := range r.ToolCalls() {
 		if _, other := affects(r, c); other != "" {
 			rows = append(rows, fmt.Sprintf("it says it affects %s; the input names %s",
-				quoted(brief(c.AffectedPath, widestWord)), quoted(brief(other, widestWord))))
+				coded(quoted(brief(c.AffectedPath, widestWord))), coded(quoted(brief(other, widestWord)))))
 		}
 	}
 	for _, text := range lookalike(r) {
 		for _, host := range encodedHost.FindAllString(text, mostWords) {
 			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
-				name(host, "is the host "+quoted(brief(plain, widestWord)))
+				name(host, "is the host "+coded(quoted(brief(plain, widestWord))))
 			}
 		}
 		if !ascii(text) {
@@ -112,7 +112,7 @@ func eachOdd(text string, known map[rune]string, name func(word, why string)) {
 func oddHost(user, host string) (why string) {
 	if !ascii(host) {
 		plain, _ := idna.Lookup.ToASCII(host) // the closest approximation
-		why = "is the host " + quoted(brief(plain, widestWord))
+		why = "is the host " + coded(quoted(brief(plain, widestWord)))
 	}
 	login, _, _ := strings.Cut(user, ":")
 	if !ascii(user) || strings.ContainsAny(login, ".%") || strings.Contains(user, "@") || login == "localhost" {
@@ -167,7 +167,7 @@ func backward(r permissions.Request) (words []string) {
 			continue
 		}
 		for word := range strings.FieldsFuncSeq(text, notInWord) {
-			if w := quoted(brief(word, widestWord)); len(words) < mostWords && isBackward(word) && !slices.Contains(words, w) {
+			if w := coded(quoted(brief(word, widestWord))); len(words) < mostWords && isBackward(word) && !slices.Contains(words, w) {
 				words = append(words, w)
 			}
 		}
@@ -210,7 +210,7 @@ func odd(word string, part, sure bool, known map[rune]string) string {
 }
 
 func looksLike(twin string) string {
-	return "looks like " + quoted(brief(twin, widestWord)) + " and is another word"
+	return "looks like " + coded(quoted(brief(twin, widestWord))) + " and is another word"
 }
 
 // unlike are letters in Unicode's list of confusables (UTS #39) that are frequent in ordinary words and rarely mistaken for

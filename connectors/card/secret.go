@@ -25,11 +25,11 @@ type piece struct{ from, to int }
 type source int
 
 const (
-	prose   source = 1 << iota // only read, never run
-	shell                      // a command: each line may be a command of its own, so no line is masked completely
-	coded                      // JSON, with \n for newlines
-	located                    // a host or a path, in which secrets are only masked where a URL has them
-	opened                     // secrets are shown
+	prose    source = 1 << iota // only read, never run
+	shell                       // a command: each line may be a command of its own, so no line is masked completely
+	jsonText                    // JSON, with \n for newlines
+	located                     // a host or a path, in which secrets are only masked where a URL has them
+	opened                      // secrets are shown
 )
 
 // words returns the lines of an agent's text, rendered by [Lines] with secrets masked.
@@ -129,7 +129,7 @@ func delimiter(rest string, src source) (size int, delimits bool) {
 	case ' ', '\t', '\r', '\n', '"', '\'':
 		return 1, true
 	case '\\':
-		if src&coded != 0 && len(rest) > 1 {
+		if src&jsonText != 0 && len(rest) > 1 {
 			return 2, strings.IndexByte(`ntr"`, rest[1]) >= 0
 		}
 	}
@@ -233,7 +233,7 @@ func rowOf(before string, src source) string {
 	if len(before) > most || src&prose == 0 && strings.Contains(before, " -- ") {
 		return ""
 	}
-	if src&coded != 0 {
+	if src&jsonText != 0 {
 		return written.Replace(opening.ReplaceAllString(before, ""))
 	}
 	return before
@@ -242,7 +242,7 @@ func rowOf(before string, src source) string {
 // entrusted reports whether the text before a token says that it is a secret.
 func entrusted(before string, src source) bool {
 	row := rowOf(before, src)
-	return entrusts.MatchString(row) || commands(row, assigns) || src&coded != 0 && entrusts.MatchString(rowOf(before, 0))
+	return entrusts.MatchString(row) || commands(row, assigns) || src&jsonText != 0 && entrusts.MatchString(rowOf(before, 0))
 }
 
 // logsIn reports whether a token is a credential of a URL or of curl.
@@ -359,7 +359,7 @@ func keyLines(text string, src source) (found []piece) {
 		return nil
 	}
 	block := keyProse
-	if src&coded != 0 {
+	if src&jsonText != 0 {
 		block = keyCoded
 	}
 	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {
@@ -379,7 +379,7 @@ func keyLines(text string, src source) (found []piece) {
 // bodyLines returns the lines of a body without their separators.
 func bodyLines(body string, src source) (lines []piece) {
 	newline := "\n"
-	if src&coded != 0 {
+	if src&jsonText != 0 {
 		newline = `\n`
 	}
 	at := 0

@@ -35,8 +35,8 @@ func said(text string, o card.Options) string {
 		r.Tags, r.Reason = []permissions.Tag{permissions.Network}, text
 	})
 	shown := card.Card(connectors.Prompt{Request: r}, o)
-	_, shown, _ = strings.Cut(shown, "it says      │ ")
-	shown, _, _ = strings.Cut(shown, "\nuntil")
+	_, shown, _ = strings.Cut(shown, "│ ")
+	shown, _, _ = strings.Cut(shown, "\nan agent of daycared\n")
 	return shown
 }
 
@@ -91,7 +91,7 @@ func TestSecretsAreMasked(t *testing.T) {
 					t.Errorf("%q is shown as %q", text, shown)
 				}
 				if rest, want := strings.ReplaceAll(shown, mask(secret), "%s"), card.Lines(strings.ReplaceAll(text, secret, "%s")); rest !=
-					strings.Join(want, "\n             │ ") {
+					strings.Join(want, "\n│ ") {
 					t.Errorf("around the secret %q is shown instead of %q", rest, want)
 				}
 				if shown := said(text, card.Options{Reveal: true}); !strings.Contains(shown, secret) || strings.Contains(shown, "‹") {

@@ -4,20 +4,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
-// Settled is one line about r's state: its outcome, by whom, through what, when and after how long; for a pending request,
-// the progress so far.
+// Settled is one line about r's state: its outcome, by whom and when; for a pending request, the progress so far.
 func Settled(r permissions.Request, o Options) string {
-	words := outcome(r, o)
+	text := bare(Outcome(r, o).Text)
+	if o.Width > 0 {
+		return Spell(text)
+	}
+	return text
+}
+
+// Outcome is [Settled] with somebody's reason or the agent's option marked, see [Part.Spans].
+func Outcome(r permissions.Request, o Options) Part {
+	words := slices.DeleteFunc(outcome(r, o), func(word string) bool { return word == "" })
 	switch {
 	case !r.VoidAt.IsZero():
-		back := "taken back " + r.VoidAt.In(zone(o)).Format("15:04:05")
+		back := "taken back " + r.VoidAt.In(zone(o)).Format("15:04")
 		if r.VoidedBy != "" {
 			back += " by " + person(r.VoidedBy, o)
 		}
@@ -28,27 +35,25 @@ func Settled(r permissions.Request, o Options) string {
 	for _, note := range o.Notes {
 		words = append(words, Visible(note))
 	}
-	if o.Width > 0 {
-		return Spell(strings.Join(words, " · "))
-	}
-	return strings.Join(words, " · ")
+	return Part{Role: Title, Text: strings.Join(words, " · ")}
 }
 
 func outcome(r permissions.Request, o Options) []string {
 	if r.State != permissions.Approved && (!r.VoidAt.IsZero() || !r.LapsedAt.IsZero()) { // see [permissions.Request.Outcome]
-		return append([]string{"✖ Allowed by " + allowedBy(r, o)}, details(r, o)...)
+		return []string{"✖ Allowed by " + allowedBy(r, o), at(r, o)}
 	}
 	switch r.State {
 	case permissions.Approved:
 		if r.DecidedVia == permissions.ViaGrant {
 			return []string{"✅ Allowed already: it was held"}
 		}
-		return append([]string{"✅ " + allowed(r) + " by " + allowedBy(r, o)}, append(details(r, o), each(r, o)...)...)
-	case permissions.Denied:
-		words := []string{"⛔ Denied by " + person(r.DecidedBy, o)}
-		if !mine(r, o) {
-			words = append(words, details(r, o)...)
+		by := "✅ " + allowed(r) + " by " + allowedBy(r, o)
+		if mine(r, o) && len(Allowing(r)) < 2 {
+			by = "✅ You " + this(allowed(r))
 		}
+		return append([]string{by, at(r, o)}, each(r, o)...)
+	case permissions.Denied:
+		words := []string{did("⛔", "Denied", "denied this", r, o), at(r, o)}
 		if len(r.Calls) > 0 {
 			return append(words, each(r, o)...)
 		}
@@ -65,7 +70,7 @@ func outcome(r permissions.Request, o Options) []string {
 		return []string{"⌛ Expired: nobody answered within " + span(r.Timeout())}
 	case permissions.Cancelled:
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
-			return append([]string{"✖ Cancelled by " + person(by, o)}, details(r, o)...)
+			return []string{did("✖", "Cancelled", "cancelled this", r, o), at(r, o)}
 		}
 		if why := withdrawnWhy[r.DecidedVia]; why != "" {
 			return []string{"✖ Cancelled: " + why}
@@ -78,6 +83,25 @@ func outcome(r permissions.Request, o Options) []string {
 		return []string{"⚠ Could not be delivered: " + Visible(r.Failure)}
 	}
 	return pending(r, o)
+}
+
+// did says who did something, to whoever did it as "You".
+func did(sign, done, you string, r permissions.Request, o Options) string {
+	if mine(r, o) {
+		return sign + " You " + you
+	}
+	return sign + " " + done + " " + decider(r, o)
+}
+
+// this is what a person did, after "You": allowed this once.
+func this(done string) string {
+	verb, rest, _ := strings.Cut(strings.ToLower(done[:1])+done[1:], " ")
+	for _, object := range []string{"this ", "these ", "all ", "#"} {
+		if strings.HasPrefix(rest, object) {
+			return verb + " " + rest
+		}
+	}
+	return strings.TrimSpace(verb + " this " + rest)
 }
 
 // withdrawnWhy says why an asker withdrew a request, if it gave a reason.
@@ -134,7 +158,7 @@ func each(r permissions.Request, o Options) (words []string) {
 			told += " by " + person(c.By, o)
 		}
 		if !c.At.IsZero() && !c.At.Equal(r.DecidedAt) {
-			told += " " + c.At.In(zone(o)).Format("15:04:05")
+			told += " " + c.At.In(zone(o)).Format("15:04")
 		}
 		words = append(append(words, told+end), comment(c.Comment)...)
 	}
@@ -157,7 +181,7 @@ func allowedCalls(r permissions.Request) (words string) {
 func answered(r permissions.Request, o Options) []string {
 	choice := ""
 	if k := slices.Index(r.Choices, r.Choice()); k >= 0 && r.Choice() != "" {
-		choice = fmt.Sprintf("%d %s", k+1, quote(Prose(r.Choice())))
+		choice = fmt.Sprintf("%d %s", k+1, coded(quote(Prose(r.Choice()))))
 	}
 	switch {
 	case r.TimedOut && r.DeniesSilence():
@@ -169,15 +193,13 @@ func answered(r permissions.Request, o Options) []string {
 	case r.Defaulted:
 		return []string{"⚠ No valid answer in three tries; first option taken", choice}
 	case r.Answer == permissions.Continue:
-		return append([]string{"✅ Continued " + decider(r, o)}, details(r, o)...)
+		return []string{did("✅", "Continued", "continued this", r, o), at(r, o)}
 	case r.Answer == permissions.Interrupt:
-		return append([]string{"⛔ Interrupted " + decider(r, o)}, details(r, o)...)
-	case r.DecidedVia == permissions.ViaEditor:
-		return append(append([]string{"✅ Answered " + decider(r, o)}, details(r, o)...), choice)
-	case r.Answer == permissions.Other: // the words follow
-		return append([]string{"✅ Answered by " + person(r.DecidedBy, o)}, details(r, o)...)
+		return []string{did("⛔", "Interrupted", "interrupted this", r, o), at(r, o)}
+	case r.DecidedVia == permissions.ViaEditor, r.Answer == permissions.Other: // the words follow
+		return []string{did("✅", "Answered", "answered", r, o), at(r, o), choice}
 	}
-	return append(append([]string{"✅ Chosen by " + person(r.DecidedBy, o)}, details(r, o)...), choice)
+	return []string{did("✅", "Chosen", "chose", r, o), at(r, o), choice}
 }
 
 // pending is the progress of a request that is not settled.
@@ -250,16 +272,12 @@ func person(name string, o Options) string {
 	return Visible(name)
 }
 
-// details says through what, when and after how long r was decided, without the time for the person who just decided it.
-func details(r permissions.Request, o Options) []string {
-	var words []string
-	if r.DecidedVia != "" && r.DecidedVia != permissions.ViaEditor { // a session's end has none; an editor is already named
-		words = append(words, via(r.DecidedVia))
+// at is when r was decided, as a time of day; empty for whoever just decided it, if their zone is not known.
+func at(r permissions.Request, o Options) string {
+	if mine(r, o) && o.Location == nil {
+		return ""
 	}
-	if !mine(r, o) {
-		words = append(words, r.DecidedAt.In(zone(o)).Format("15:04:05"))
-	}
-	return append(words, "after "+span(r.DecidedAt.Sub(r.CreatedAt).Truncate(time.Second)))
+	return r.DecidedAt.In(zone(o)).Format("15:04")
 }
 
 func mine(r permissions.Request, o Options) bool { return o.Self != "" && r.DecidedBy == o.Self }
@@ -281,5 +299,5 @@ func comment(text string) []string {
 	if text == "" {
 		return nil
 	}
-	return []string{quote(Prose(text))}
+	return []string{coded(quote(Prose(text)))}
 }

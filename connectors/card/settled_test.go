@@ -35,46 +35,46 @@ func TestSettled(t *testing.T) {
 		want string
 	}{
 		{settled(permission, approved, "fay", "terminal", 4*time.Second, nil),
-			"✅ Allowed once by you · terminal · after 4 s"},
+			"✅ You allowed this once"},
 		{settled(permission, approved, "sam", "telegram", 202*time.Second, scope(quarter)),
-			"✅ Allowed for 15 minutes by sam · Telegram · 14:03:22 · after 3 min 22 s"},
+			"✅ Allowed for 15 minutes by sam · 14:03"},
 		{settled(permission, approved, "sam", "whatsapp", time.Hour, scope(permissions.Session)),
-			"✅ Allowed for this session by sam · WhatsApp · 15:00:00 · after 1 h"},
+			"✅ Allowed for this session by sam · 15:00"},
 		{settled(permission, approved, "sam", "cli", 65*time.Minute, scope(permissions.Always)),
-			"✅ Allowed until revoked by sam · command line · 15:05:00 · after 1 h 5 min"},
+			"✅ Allowed until revoked by sam · 15:05"},
 		{settled(tool, approved, "fay", "terminal", time.Minute, scope(permissions.SessionTool)),
-			"✅ Allowed this tool for this session by you · terminal · after 1 min"},
+			"✅ You allowed this tool for this session"},
 		{settled(tool, approved, "fay", "terminal", 0, func(r *row) { r.Scope, r.Hook = permissions.SessionTool, "codex" }),
-			"✅ Allowed this exact call for this session by you · terminal · after 0 s"},
+			"✅ You allowed this exact call for this session"},
 		{settled(tool, cancelled, "", "", 0, func(r *row) { r.Hook, r.Caller = "codex", permissions.CallerUID(1000) }),
 			"✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped"},
 		{settled(tool, approved, "fay", "terminal", 0, scope(permissions.Session)),
-			"✅ Allowed all gated tools for this session, except high risk, shells and interpreters by you · terminal · after 0 s"},
+			"✅ You allowed all gated tools for this session, except high risk, shells and interpreters"},
 		{settled(tool, approved, "fay", "terminal", 0, scope(permissions.Always)),
-			"✅ Allowed this exact call always by you · terminal · after 0 s"},
+			"✅ You allowed this exact call always"},
 		{settled(permission, approved, "", permissions.ViaGrant, 0, nil), "✅ Allowed already: it was held"},
 		{settled(permission, approved, "sam", "web", time.Second, func(r *row) {
 			r.Quorum = 2
 			for _, by := range []string{"fay", "sam"} {
 				r.Votes = append(r.Votes, permissions.Vote{By: by, Answer: permissions.Allow(permissions.Once)})
 			}
-		}), "✅ Allowed once by you and sam · HTTP · 14:00:01 · after 1 s"},
+		}), "✅ Allowed once by you and sam · 14:00"},
 		{settled(tool, approved, "fay", "terminal", time.Second, func(r *row) {
 			r.Calls = []permissions.Call{
 				{N: 1, Answer: permissions.Allow(permissions.Once)}, {N: 2, Answer: permissions.Deny, Comment: "no"},
 				{N: 3, Answer: permissions.Allow(permissions.Once)},
 			}
-		}), `✅ Allowed #1 #3 once by you · terminal · after 1 s · #2 denied · "no"`},
+		}), `✅ You allowed #1 #3 once · #2 denied · "no"`},
 		{settled(tool, approved, "fay", "terminal", time.Minute, func(r *row) {
 			r.Scope = permissions.SessionTool
 			r.Calls = []permissions.Call{{N: 1, Answer: permissions.Allow(r.Scope)}, {N: 2, Answer: permissions.Allow(r.Scope)}}
-		}), "✅ Allowed #1 #2 for this session by you · terminal · after 1 min"},
+		}), "✅ You allowed #1 #2 for this session"},
 		{settled(tool, approved, "fay", "terminal", time.Minute, func(r *row) {
 			r.Calls = []permissions.Call{
 				{N: 1, Answer: permissions.Allow(permissions.Once), By: "sam", At: now.Add(2 * time.Second)},
 				{N: 2, Answer: permissions.Allow(permissions.SessionTool), By: "fay", At: r.DecidedAt},
 			}
-		}), "✅ Allowed by you · terminal · after 1 min · #1 allowed once by sam 14:00:02 · #2 allowed for this session"},
+		}), "✅ You allowed this · #1 allowed once by sam 14:00 · #2 allowed for this session"},
 		{settled(tool, denied, "fay", "terminal", time.Minute, func(r *row) {
 			r.Comment = "r2"
 			r.Calls = []permissions.Call{
@@ -82,37 +82,37 @@ func TestSettled(t *testing.T) {
 				{N: 2, Answer: permissions.Deny, Comment: "r2", By: "fay", At: r.DecidedAt},
 				{N: 3, Answer: permissions.Allow(permissions.Once), By: "fay", At: r.DecidedAt},
 			}
-		}), `⛔ Denied by you · #1 denied by sam 14:00:02 · "r1" · #2 denied · "r2" · #3 allowed, but not run · the denial ends the run`},
+		}), `⛔ You denied this · #1 denied by sam 14:00 · "r1" · #2 denied · "r2" · #3 allowed, but not run · the denial ends the run`},
 		{settled(tool, denied, "fay", "terminal", time.Second, func(r *row) { r.Comment = "keep old/" }),
-			`⛔ Denied by you · "keep old/"`},
+			`⛔ You denied this · "keep old/"`},
 		{settled(tool, denied, "sam", "telegram", time.Second, func(r *row) { r.Comment = `a"b` }),
-			`⛔ Denied by sam · Telegram · 14:00:01 · after 1 s · "a\u{22}b"`},
+			`⛔ Denied by sam · 14:00 · "a\u{22}b"`},
 		{settled(permission, expired, "", timeout, 0, nil),
 			"⌛ Expired: nobody answered within 15 min"},
 		{settled(tool, expired, "", timeout, 0, func(r *row) {
 			r.Calls = []permissions.Call{
 				{N: 1, Answer: permissions.Allow(permissions.Once), By: "sam", At: now.Add(2 * time.Second)}, {N: 2},
 			}
-		}), "⌛ Expired: not every call was answered within 15 min · #1 allowed by sam 14:00:02, but not run"},
+		}), "⌛ Expired: not every call was answered within 15 min · #1 allowed by sam 14:00, but not run"},
 		{settled(pause, expired, "", timeout, 0, func(r *row) { r.Mode = permissions.ModeContinue }),
 			"⌛ Nobody resumed within 15 min; it continues"},
 		{settled(pause, approved, "fay", "terminal", time.Second, nil),
-			"✅ Approved by you · terminal · after 1 s"},
+			"✅ You approved this"},
 		{settled(pause, answered, "fay", "terminal", time.Second, answer(permissions.Continue)),
-			"✅ Continued by you · terminal · after 1 s"},
+			"✅ You continued this"},
 		{settled(pause, answered, "", permissions.ViaEditor, time.Second, answer(permissions.Continue)),
-			"✅ Continued in the editor · 14:00:01 · after 1 s"},
+			"✅ Continued in the editor · 14:00"},
 		{settled(pause, answered, "", permissions.ViaEditor, time.Second, answer(permissions.Interrupt)),
-			"⛔ Interrupted in the editor · 14:00:01 · after 1 s"},
+			"⛔ Interrupted in the editor · 14:00"},
 		{settled(clarification, answered, "", permissions.ViaEditor, time.Second, answer(permissions.Choose(1))),
-			`✅ Answered in the editor · 14:00:01 · after 1 s · 1 "blog"`},
+			`✅ Answered in the editor · 14:00 · 1 "blog"`},
 		{settled(pause, answered, "sam", "cli", time.Second, answer(permissions.Interrupt)),
-			"⛔ Interrupted by sam · command line · 14:00:01 · after 1 s"},
+			"⛔ Interrupted by sam · 14:00"},
 		{settled(clarification, answered, "fay", "telegram", time.Second, func(r *row) {
 			r.Answer, r.Comment = permissions.Other, "look at \u202estaging\n✅ \"Allowed\""
-		}), `✅ Answered by you · Telegram · after 1 s · "look at \u{202E}staging\u{A}✅ \u{22}Allowed\u{22}"`},
+		}), `✅ You answered · "look at \u{202E}staging\u{A}✅ \u{22}Allowed\u{22}"`},
 		{settled(clarification, answered, "fay", "terminal", time.Second, answer(permissions.Choose(2))),
-			`✅ Chosen by you · terminal · after 1 s · 2 "the \u{22}mail\u{22}"`},
+			`✅ You chose · 2 "the \u{22}mail\u{22}"`},
 		{settled(clarification, answered, "", timeout, 0, func(r *row) {
 			r.TimedOut, r.Answer = true, permissions.Choose(1)
 		}), `⌛ Nobody answered within 15 min; first option taken · 1 "blog"`},
@@ -127,14 +127,14 @@ func TestSettled(t *testing.T) {
 		}), "⚠ No valid answer in three tries"},
 		{settled(permission, cancelled, "agent:scribe", "", 0, nil), "✖ Cancelled by the agent"},
 		{settled(permission, cancelled, "sam", "cli", time.Second, nil),
-			"✖ Cancelled by sam · command line · 14:00:01 · after 1 s"},
-		{settled(permission, cancelled, "sam", "", time.Second, nil), "✖ Cancelled by sam · 14:00:01 · after 1 s"},
+			"✖ Cancelled by sam · 14:00"},
+		{settled(permission, cancelled, "sam", "", time.Second, nil), "✖ Cancelled by sam · 14:00"},
 		{settled(permission, undeliverable, "", "", 0, func(r *row) { r.Failure = "fay has blocked the bot" }),
 			"⚠ Could not be delivered: fay has blocked the bot"},
 		{settled(permission, approved, "fay", "terminal", time.Second, func(r *row) { r.LapsedAt = now }),
-			"✅ Allowed once by you · terminal · after 1 s · was not collected"},
+			"✅ You allowed this once · was not collected"},
 		{settled(permission, approved, "fay", "terminal", time.Second, func(r *row) { r.VoidAt = now }),
-			"✅ Allowed once by you · terminal · after 1 s · taken back 14:00:00"},
+			"✅ You allowed this once · taken back 14:00"},
 		{request(permission, nil), "⏳ Waiting for an answer"},
 		{request(permission, func(r *row) {
 			r.Quorum, r.LeftAt = 2, now
@@ -154,7 +154,7 @@ func TestSettled(t *testing.T) {
 	}
 	nobody := settled(permission, denied, "", "web", time.Second, nil)
 	got := card.Settled(nobody, card.Options{Notes: []string{"across a restart"}})
-	if want := "⛔ Denied by nobody · HTTP · 14:00:01 · after 1 s · across a restart"; got != want {
+	if want := "⛔ Denied by nobody · 14:00 · across a restart"; got != want {
 		t.Errorf("Settled\n got %s\nwant %s", got, want)
 	}
 }

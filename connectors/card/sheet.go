@@ -10,52 +10,48 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
+// narrowest is the minimum width to wrap rows to.
+const narrowest = 20
+
+// Signs at the start of rows in plain text: the exact action, an agent's words, and continued rows.
 const (
-	// column is where text after a label begins.
-	column = 15
-	// beside is the minimum width for text beside its label.
-	beside = 40
-	// narrowest is the minimum width to wrap rows to.
-	narrowest = 24
+	signAction = "  "
+	signWords  = "│ "
+	signMore   = "┊ "
 )
 
-// Signs at the start of rows: the exact action, an agent's words, and continued rows.
-const (
-	signAction = "┃"
-	signWords  = "│"
-	signMore   = "┊"
-)
-
-// section is the subject of rows of a card.
+// section is the subject of rows of a card, in their order.
 type section uint8
 
 const (
-	inRule        section = iota // the rule with the code
-	inWho                        // who asks for what
+	inTitle       section = iota // who wants what
 	inAction                     // the exact action
-	inPlace                      // where
 	inNeeds                      // what else a call needs
 	inEnvironment                // with which variables
+	inWarnings                   // of what is not what it looks like
 	inReason                     // the agent's reason
 	inMessage                    // the agent's message
 	inDetails                    // the agent's details
+	inTerms                      // how it is decided
 	inSummary                    // our summary
 	inNotes                      // about the card itself
-	inTerms                      // how and until when it is decided
+	inPlace                      // where, and who vouches for the name
+	inCode                       // the code and the deadline
 )
 
-// row is one rendered row of a card. text[from:] has the role; what is before it is ours.
+// row is one row of a card.
 type row struct {
+	sign string // before it in plain text; empty for our own rows
 	text string
-	from int
 	role Role
+	lang string // of an action
 	in   section
 }
 
 // sheet collects the rows of a card. Rows are at most width cells wide; 0 means unlimited.
 type sheet struct {
 	width int
-	short bool // names are shortened, and leads have no body beside them
+	short bool // names are shortened
 	cut   bool // a name was shortened
 	in    section
 	rows  []row
@@ -68,23 +64,14 @@ func newSheet(width int) *sheet {
 	return &sheet{width: width, rows: make([]row, 0, 16)}
 }
 
-// narrow reports whether texts are below their labels.
-func (s *sheet) narrow() bool { return s.width > 0 && s.width < beside }
-
-// column is where text after a label begins, or on a narrow sheet after its sign.
-func (s *sheet) column() int {
-	if s.narrow() {
-		return 2
-	}
-	return column
-}
-
 func (s *sheet) String() string { return text(s.rows) }
 
 // text joins rows with newlines.
 func text(rows []row) string { return strings.Join(texts(rows), "\n") }
 
-func texts(rows []row) []string { return wire.Each(rows, func(r row) string { return r.text }) }
+func texts(rows []row) []string {
+	return wire.Each(rows, func(r row) string { return r.sign + bare(r.text) })
+}
 
 // of returns the rows of a section.
 func (s *sheet) of(in section) []row {
@@ -99,109 +86,59 @@ func (s *sheet) of(in section) []row {
 	return s.rows[from:to]
 }
 
-func (s *sheet) add(text string, role Role, from int) {
-	s.rows = append(s.rows, row{text, from, role, s.in})
+// add adds a row, wrapped to the sheet's width. Continued rows have a sign of their own.
+func (s *sheet) add(text string, role Role, lang string) {
+	r := row{sign: role.sign(), text: text, role: role, lang: lang, in: s.in}
+	if s.width > 0 {
+		text = s.spelled(bare(text), role)
+		for most := s.width - Cells(r.sign); ; most = s.width - Cells(signMore) {
+			end := fits(text, most)
+			r.text = text[:end]
+			if text = text[end:]; text == "" {
+				break
+			}
+			s.rows, r.sign = append(s.rows, r), signMore
+		}
+	}
+	s.rows = append(s.rows, r)
+}
+
+// Continued wraps rows of ours that are wider than width cells, so that what they quote begins no row without a sign. A
+// width of 0 wraps nothing.
+func Continued(text string, width int) string {
+	s := newSheet(width)
+	for line := range strings.SplitSeq(text, "\n") {
+		s.row(line)
+	}
+	return s.String()
 }
 
 // row adds one row in our own words, which may quote others' after its start.
-func (s *sheet) row(text string) { s.after(text, "", Ours) }
+func (s *sheet) row(text string) { s.add(text, Ours, "") }
 
-// spelled is text as this sheet shows it. Terminals differ in the layout of text from right to left, so on them it is
-// escaped, except in an agent's words, where only emoji are.
+// block adds an action or an agent's words.
+func (s *sheet) block(role Role, lang string, lines []string) {
+	s.rows = slices.Grow(s.rows, len(lines))
+	for _, line := range lines {
+		s.add(line, role, lang)
+	}
+}
+
+// spelled is text as a terminal shows it. Terminals differ in the layout of text from right to left, so it is escaped,
+// except in an agent's words, where only emoji are.
 func (s *sheet) spelled(text string, role Role) string {
-	switch {
-	case s.width == 0:
-		return text
-	case role == Words:
+	if role == Words {
 		return spellEmoji(text)
 	}
 	return Spell(text)
 }
 
-// after adds one row: a short lead in our own words and text of a role.
-func (s *sheet) after(lead, text string, role Role) {
-	lead, text = s.spelled(lead, Ours), s.spelled(text, role)
-	from := len(lead)
-	if text == "" {
-		from = 0 // it may end anywhere
-	}
-	for i, part := range s.wrap(lead+text, s.width, from) {
-		if i > 0 {
-			part, from = pad("", s.column()-2)+signMore+" "+part, 0
-		}
-		s.add(part, role, from)
-	}
-}
-
-// fact adds a label of ours and a short text.
-func (s *sheet) fact(label, text string) { s.row(pad(label+" ", s.column()) + text) }
-
-// facts adds a label of ours and texts in rows of their own.
-func (s *sheet) facts(label string, texts []string) {
-	for _, text := range texts {
-		s.fact(label, text)
-		label = ""
-	}
-}
-
-// marked adds lines with a sign on every row, the first after the label or, on a narrow sheet, below it.
-func (s *sheet) marked(label string, role Role, lines []string) {
-	s.rows = slices.Grow(s.rows, len(lines))
-	if s.narrow() && label != "" && len(lines) > 0 {
-		s.row(label)
-		label = ""
-	}
-	from := s.column() - 2 // of the first row; the others belong to the role completely
-	for _, line := range lines {
-		sign := role.sign()
-		for _, part := range s.wrap(s.spelled(line, role), s.width-s.column()-1, 0) {
-			s.add(pad(label, s.column()-2)+sign+" "+part, role, from)
-			label, sign, from = "", signMore, 0
-		}
-	}
-}
-
-// lead adds the body beside its lead if both fit one row, otherwise below it, marked.
-func (s *sheet) lead(lead, gap string, role Role, body []string) {
-	if len(body) == 1 && !s.short {
-		lead := s.spelled(lead, Ours)
-		one := lead + gap + s.spelled(body[0], role)
-		if s.width == 0 || Cells(one) <= s.width {
-			s.add(one, role, len(lead+gap))
-			return
-		}
-	}
-	if lead != "" {
-		s.row(lead)
-	}
-	if s.short && s.in == inWho {
-		s.in = inAction
-	}
-	s.marked("", role, body)
-}
-
-// wrap cuts a line into parts, the first of at most first cells and not within its lead, the others with room for a sign.
-// The parts together are the line.
-func (s *sheet) wrap(line string, first, lead int) []string {
-	if s.width == 0 {
-		return []string{line}
-	}
-	var parts []string
-	for most := first; ; most, lead = s.width-s.column()-1, 0 {
-		end := fits(line, most, lead)
-		parts = append(parts, line[:end])
-		if line = line[end:]; line == "" {
-			return parts
-		}
-	}
-}
-
-// fits is how many bytes of line fit most cells: all, or up to a space, which is in the second half of a wide row and never
-// before from. No row ends in a space, which nobody would see; the next row begins with it.
-func fits(line string, most, from int) int {
+// fits is how many bytes of line fit most cells: all, or up to a space, which is in the second half of a wide row. No row
+// ends in a space, which nobody would see; the next row begins with it.
+func fits(line string, most int) int {
 	used, space, last := 0, 0, rune(0)
 	for i, c := range line {
-		if c == ' ' && last != ' ' && i >= from && (used > most/2 || most < beside) {
+		if c == ' ' && last != ' ' && i > 0 && (used > most/2 || most < beside) {
 			space = i
 		}
 		if used += cell(c); used > most {
@@ -214,6 +151,9 @@ func fits(line string, most, from int) int {
 	}
 	return len(line)
 }
+
+// beside is the minimum width of a row that is only broken in its second half.
+const beside = 40
 
 // Wrap breaks lines wider than width cells at spaces and indents the rest by hang more than the line. A wider word stays
 // whole on a row of its own, so that it can be copied. A width of 0 wraps nothing.
@@ -271,12 +211,6 @@ func cutAt(line string, width int) (head, rest string) {
 	return strings.TrimRight(line[:cut], " "), strings.TrimLeft(line[cut:], " ")
 }
 
-// pad is a label of ours with spaces up to a column.
-func pad(label string, to int) string {
-	const most = "               " // as many as column
-	return label + most[:max(to-len(label), 0)]
-}
-
 // Cells is the maximum number of terminal cells of a text.
 func Cells(text string) (n int) {
 	for _, c := range text {
@@ -301,52 +235,61 @@ func cell(c rune) int {
 	return 1
 }
 
-// Role says whose words a part of a text are.
+// Role says whose words a part of a card are, and so how a channel shows them.
 type Role uint8
 
-// The roles. A person's name or path with our words around it is ours.
+// The roles.
 const (
 	Ours   Role = iota
-	Action      // the exact action to decide about
-	Words       // what an agent says
+	Title       // line 1, in bold: who wants what
+	Action      // the exact action to decide about, as a block that can be copied
+	Words       // what an agent says, as a quote
 )
 
-// Mark is a part of a text with one role: bytes Start to End, exclusive, of the UTF-8 text. Marks are in order, do not
-// overlap and cover the text, and adjacent ones differ in role. A mark over several rows includes their signs and newlines.
-type Mark struct {
-	Role       Role
-	Start, End int
-}
-
-// sign begins a row of somebody else's words.
+// sign begins a row of somebody else's in plain text.
 func (r Role) sign() string {
-	if r == Action {
+	switch r {
+	case Action:
 		return signAction
+	case Words:
+		return signWords
 	}
-	return signWords
+	return ""
 }
 
-// marks returns the marks of the text of rows.
-func marks(rows []row) (all []Mark) {
-	at := 0
-	add := func(role Role, n int) {
-		switch last := len(all) - 1; {
-		case n == 0:
-		case last >= 0 && all[last].Role == role:
-			all[last].End += n
-		default:
-			all = append(all, Mark{role, at, at + n})
+// Part is one part of a card: rows of one role, separated by newlines.
+type Part struct {
+	Role Role
+	Lang string // of an action that is code: bash, json, diff
+	Text string // for Title and Ours with marks around names, see Spans
+}
+
+// Spans calls yield for the pieces of a part's text in order. A name is somebody else's, and is shown as code.
+func (p Part) Spans(yield func(text string, name bool) bool) {
+	for rest, name := p.Text, false; ; name = !name {
+		end := nameStart
+		if name {
+			end = nameEnd
 		}
-		at += n
+		text, more, found := strings.Cut(rest, end)
+		if text != "" && !yield(text, name) || !found {
+			return
+		}
+		rest = more
 	}
-	for i, r := range rows {
-		if i > 0 && r.from == 0 {
-			add(r.role, 1) // the newline
-		} else if i > 0 {
-			add(Ours, 1)
+}
+
+// parts groups rows.
+func parts(rows []row) (all []Part) {
+	for from, to := 0, 0; from < len(rows); from = to {
+		first, texts := rows[from], []string(nil)
+		for to = from; to < len(rows); to++ {
+			if r := rows[to]; r.role != first.role || r.lang != first.lang || r.in != first.in {
+				break
+			}
+			texts = append(texts, rows[to].text)
 		}
-		add(Ours, r.from)
-		add(r.role, len(r.text)-r.from)
+		all = append(all, Part{first.role, first.lang, strings.Join(texts, "\n")})
 	}
 	return all
 }

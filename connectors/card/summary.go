@@ -30,7 +30,16 @@ type change struct {
 // Summary describes r at a glance, in at most six rows of our own: the number of calls, the files with their added and
 // removed lines, the length of a command and of the details. It is computed from the action, never from what is said about
 // it, except for a diff in the details, which is named as such. It is empty if the card says as much itself.
-func Summary(r permissions.Request) (rows []string) {
+func Summary(r permissions.Request) []string {
+	rows := summary(r)
+	for i, row := range rows {
+		rows[i] = bare(row)
+	}
+	return rows
+}
+
+// summary is [Summary] with names as rows of a card have them.
+func summary(r permissions.Request) (rows []string) {
 	calls := r.ToolCalls()
 	if len(calls) > 1 {
 		rows = append(rows, countCalls(calls))
@@ -79,7 +88,7 @@ func countCalls(calls []permissions.Call) string {
 		if i == mostTools {
 			return row + fmt.Sprintf(" and %d more tools", len(tools)-i)
 		}
-		row += fmt.Sprintf(" %s ×%d", named(brief(tool, mostName)), times[tool])
+		row += fmt.Sprintf(" %s ×%d", coded(named(brief(tool, mostName))), times[tool])
 	}
 	return row
 }
@@ -94,7 +103,7 @@ func countFiles(changes []change) (rows []string) {
 		rows = append(rows, row)
 	}
 	for _, c := range changes[:min(len(changes), mostFiles)] {
-		row := lines(c) + " in " + named(brief(c.name, mostName))
+		row := lines(c) + " in " + coded(named(brief(c.name, mostName)))
 		if c.whole {
 			row += ", written whole, " + plural(c.bytes, "byte")
 		}

@@ -130,30 +130,30 @@ func TestWordsOfMixedScripts(t *testing.T) {
 		want string
 	}{
 		{"a tag", func(r *permissions.Request) { r.Tags = []permissions.Tag{tag("@read:/srv/pаypal/x")} },
-			`careful        "pаypal" mixes Latin and Cyrillic letters`},
+			`⚠ "pаypal" mixes Latin and Cyrillic letters`},
 		{"a tool", func(r *permissions.Request) { r.Kind, r.Tool = permissions.KindTool, "rеad_file" },
-			`careful        "rеad" mixes Latin and Cyrillic letters`},
+			`⚠ "rеad" mixes Latin and Cyrillic letters`},
 		{"a command", func(r *permissions.Request) {
 			r.Kind, r.Tool, r.Input = permissions.KindTool, "sh", input(`{"command":"curl gοogle.com"}`)
-		}, `careful        "gοogle" mixes Latin and Greek letters`},
+		}, `⚠ "gοogle" mixes Latin and Greek letters`},
 		{"a call", func(r *permissions.Request) {
 			r.Kind, r.Calls = permissions.KindTool, []permissions.Call{{N: 1, Tool: "x"}, {N: 2, Tool: "x", AffectedPath: "/еtc"}}
-		}, `careful        "еtc" mixes Cyrillic and Latin letters`},
-		{"a host", func(r *permissions.Request) { r.Host = "ехample" }, `careful        "ехample" mixes Cyrillic and Latin letters`},
-		{"a folder", func(r *permissions.Request) { r.Cwd = "/ж/աb" }, `careful        "աb" mixes Armenian and Latin letters`},
-		{"an agent", func(r *permissions.Request) { r.Agent = "dаycared" }, `careful        "dаycared" mixes Latin and Cyrillic letters`},
+		}, `⚠ "еtc" mixes Cyrillic and Latin letters`},
+		{"a host", func(r *permissions.Request) { r.Host = "ехample" }, `⚠ "ехample" mixes Cyrillic and Latin letters`},
+		{"a folder", func(r *permissions.Request) { r.Cwd = "/ж/աb" }, `⚠ "աb" mixes Armenian and Latin letters`},
+		{"an agent", func(r *permissions.Request) { r.Agent = "dаycared" }, `⚠ "dаycared" mixes Latin and Cyrillic letters`},
 		{"a variable", func(r *permissions.Request) { r.EnvNames = []string{"РATH"} },
-			`careful        "РATH" mixes Cyrillic and Latin letters`},
-		{"three", func(r *permissions.Request) { r.Host = "aбα" }, `careful        "aбα" mixes Latin, Cyrillic and Greek letters`},
+			`⚠ "РATH" mixes Cyrillic and Latin letters`},
+		{"three", func(r *permissions.Request) { r.Host = "aбα" }, `⚠ "aбα" mixes Latin, Cyrillic and Greek letters`},
 		{"an option", func(r *permissions.Request) {
 			r.Kind, r.Message, r.Choices = permissions.KindClarification, "which?", []string{"paypal", "pаypal"}
-		}, `careful        "pаypal" mixes Latin and Cyrillic letters`},
-		{"many", func(r *permissions.Request) { r.Host = "aа bб cв cв dг eд" }, `careful        "aа" mixes Latin and Cyrillic letters
-               "bб" mixes Latin and Cyrillic letters
-               "cв" mixes Latin and Cyrillic letters
-               2 more words are not what they look like`},
+		}, `⚠ "pаypal" mixes Latin and Cyrillic letters`},
+		{"many", func(r *permissions.Request) { r.Host = "aа bб cв cв dг eд" }, `⚠ "aа" mixes Latin and Cyrillic letters
+⚠ "bб" mixes Latin and Cyrillic letters
+⚠ "cв" mixes Latin and Cyrillic letters
+⚠ 2 more words are not what they look like`},
 		{"a long one", func(r *permissions.Request) { r.Host = long },
-			`careful        "` + long[:39] + `…" mixes Latin and Cyrillic letters`},
+			`⚠ "` + long[:39] + `…" mixes Latin and Cyrillic letters`},
 		{"Latin", func(r *permissions.Request) { r.Host = "größe" }, ""},
 		{"Cyrillic", func(r *permissions.Request) { r.Cwd = "/файл.txt/отчёт_v2" }, ""},
 		{"digits", func(r *permissions.Request) { r.Host = "сервер2" }, ""},
@@ -162,7 +162,7 @@ func TestWordsOfMixedScripts(t *testing.T) {
 		{"Chinese", func(r *permissions.Request) { r.Host = "漢字ㄅABC" }, ""},
 		{"lines of a file", func(r *permissions.Request) {
 			r.Kind, r.Tool, r.Input = permissions.KindTool, "Write", input(`{"content":"\nпривет\tмир\\nет"}`)
-		}, `careful        "nет" mixes Latin and Cyrillic letters`},
+		}, `⚠ "nет" mixes Latin and Cyrillic letters`},
 		{"marks", func(r *permissions.Request) { r.Host = "x̌ हिन्दी" }, ""},
 		{"prose", func(r *permissions.Request) { r.Reason, r.Details = "pаypal", "pаypal" }, ""},
 	} {
@@ -223,8 +223,8 @@ func warned(t *testing.T, members map[string]string) string {
 	shown := card.Card(connectors.Prompt{Request: r}, card.Options{})
 	var rows []string
 	for _, row := range strings.Split(shown, "\n") {
-		if strings.Contains(row, `" `) {
-			rows = append(rows, strings.TrimSpace(strings.TrimPrefix(row, "careful")))
+		if strings.HasPrefix(row, `⚠ "`) {
+			rows = append(rows, strings.TrimPrefix(row, "⚠ "))
 		}
 	}
 	return strings.Join(rows, "|")

@@ -190,6 +190,35 @@ func named(name string) string {
 	return quoted(name)
 }
 
+// Names in our own rows stand between these two, which [Visible] escapes in other people's text, until a channel shows them
+// as code: see [Part.Spans].
+const nameStart, nameEnd = "\x0e", "\x0f"
+
+// coded is a name, rendered already, as a row of ours has it.
+func coded(name string) string {
+	if name == "" {
+		return ""
+	}
+	return nameStart + name + nameEnd
+}
+
+// bare is a row of ours as plain text.
+func bare(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, nameStart, ""), nameEnd, "")
+}
+
+// mostBare limits a name in a title that is not shown as code, in characters.
+const mostBare = 24
+
+// inTitleName is a name in a title: one short and plain word as it is, and anything else as code.
+func inTitleName(name string) string {
+	shown := named(name)
+	if shown != name || len(name) > mostBare || !inWord(rune(name[0])) {
+		return coded(shown)
+	}
+	return name
+}
+
 // quoted is somebody's text in quotes.
 func quoted(text string) string { return quote(Visible(text)) }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -18,25 +19,48 @@ import (
 // deepest is the maximum nesting of an input that is laid out; a deeper one stays on one line, as it was sent.
 const deepest = 12
 
-// act is one part of an action: a lead in our words and, complete, what the agent wants.
+// mostTag limits a permission in the title, in characters; a longer one is a block below it.
+const mostTag = 64
+
+// act is one part of an action: what it does in our words and, complete, what that is done with.
 type act struct {
-	lead  string
-	brief string // the lead with shortened names
-	gap   string // between the lead and a body on the same row
-	body  []string
-	role  Role
+	number string // of a call of a step
+	verb   string // after "wants"
+	brief  string // the verb with shortened names; empty: there are none
+	label  string // above the body
+	lang   string // of the body
+	body   []string
+	role   Role
+	notes  []string // below the body, in our words
 }
 
-// Wants is what r asks for, complete: "write access to /srv/www", "to run   rm -rf x", "to use NAME" with its input line by
+// Wants is what r asks for, complete: "write access to /srv/www", "to run rm -rf x", "to use NAME" with its input line by
 // line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options. Secrets are
 // masked.
 func Wants(r permissions.Request) string {
-	s := newSheet(0)
+	var rows []string
 	for _, a := range acts(r, Options{}) {
-		s.lead(a.lead, a.gap, a.role, a.body)
+		rows = append(rows, strings.Split(a.line(), "\n")...)
 	}
-	return s.String()
+	return strings.Join(rows, "\n")
 }
+
+// line is an act with its body, beside its verb if it is one row.
+func (a act) line() string {
+	verb := strings.TrimSpace(a.number + bare(a.verb))
+	if a.isCommand() {
+		verb = strings.TrimSpace(a.number + "to run")
+	}
+	if len(a.body) == 1 {
+		return strings.TrimSpace(verb + " " + a.body[0])
+	}
+	return strings.TrimPrefix(strings.Join(append([]string{verb}, a.body...), "\n"), "\n")
+}
+
+func (a act) isCommand() bool { return a.verb == toRun }
+
+// toRun is the verb of a command.
+const toRun = "to run a command"
 
 func acts(r permissions.Request, o Options) []act {
 	switch r.Kind {
@@ -45,36 +69,58 @@ func acts(r permissions.Request, o Options) []act {
 		if len(wanted) == 0 { // all of it was held, and nobody is asked
 			wanted = r.Tags
 		}
-		return []act{{body: tags(wanted), role: Action}}
+		a := act{verb: plural(len(wanted), "permission"), body: tags(wanted), role: Action}
+		switch {
+		case len(wanted) != 1:
+		case utf8.RuneCountInString(a.body[0]) > mostTag:
+			a.verb, _, _ = strings.Cut(a.body[0], " to ")
+		default:
+			a.verb, a.body = tagged(a.body[0]), nil
+		}
+		return []act{a}
 	case permissions.KindTool:
 		if len(r.Calls) == 0 {
-			return append([]act{toolCall(r, r.ToolCalls()[0], "", o)}, suggested(r, o)...)
+			return append([]act{toolCall(r, r.ToolCalls()[0], o)}, suggested(r, o)...)
 		}
 		var all []act
 		for _, c := range r.Calls {
-			all = append(all, toolCall(r, c, fmt.Sprintf("#%d ", c.N), o))
+			a := toolCall(r, c, o)
+			a.number = fmt.Sprintf("#%d ", c.N)
+			all = append(all, a)
 		}
 		return all
 	}
 	all := []act{{body: words(r.Message, o.source(prose)), role: Words}}
 	if r.Kind == permissions.KindClarification {
+		options := act{label: "The answers:", role: Words}
 		for i, c := range r.Choices {
-			body := []string{line(c, o.source(prose))}
-			all = append(all, act{lead: fmt.Sprintf("  %2d", i+1), gap: "  ", body: body, role: Words})
+			options.body = append(options.body, fmt.Sprintf("%d  %s", i+1, line(c, o.source(prose))))
 		}
+		all = append(all, options)
 	}
 	return all
 }
 
 // suggested are what the agent of r suggests and a yes can take, with the numbers of their answers.
-func suggested(r permissions.Request, o Options) (all []act) {
+func suggested(r permissions.Request, o Options) []act {
+	a := act{label: "Allow once, and as it suggests:", role: Words}
 	for _, option := range r.Options {
 		if k := option.ID.With(); k > 0 && k <= len(r.Choices) {
-			body := []string{line(r.Choices[k-1], o.source(prose))}
-			all = append(all, act{lead: fmt.Sprintf("  %2d  Allow once, and", k), gap: " ", body: body, role: Words})
+			a.body = append(a.body, fmt.Sprintf("%d  %s", k, line(r.Choices[k-1], o.source(prose))))
 		}
 	}
-	return all
+	if len(a.body) == 0 {
+		return nil
+	}
+	return []act{a}
+}
+
+// tagged is a permission, rendered already, with its path as a row of ours has it.
+func tagged(text string) string {
+	if what, path, found := strings.Cut(text, " to "); found {
+		return what + " to " + coded(path)
+	}
+	return text
 }
 
 func tags(all []permissions.Tag) []string {
@@ -82,35 +128,29 @@ func tags(all []permissions.Tag) []string {
 }
 
 // toolCall is one call: a command as it would be typed, anything else as the tool's name and its canonical input.
-func toolCall(r permissions.Request, c permissions.Call, number string, o Options) act {
-	a := act{gap: "   ", role: Action}
+func toolCall(r permissions.Request, c permissions.Call, o Options) act {
+	a := act{role: Action}
 	text, described, isCommand := command(c, r.Reason)
-	if isCommand {
-		a.body = words(text, o.source(shell))
-	} else {
-		a.body = input(c.Input, o.source(coded))
-	}
-	lead := func(name func(string) string) string {
-		words := number + "to use " + name(c.Tool)
-		switch {
-		case isCommand && c.Tool == "run_command":
-			words = number + "to run"
-		case isCommand:
-			words = number + "to run with " + name(c.Tool)
+	switch {
+	case isCommand:
+		a.verb, a.lang, a.body = toRun, "bash", words(text, o.source(shell))
+		if c.Tool != "run_command" {
+			a.notes = append(a.notes, "Runs with "+coded(named(c.Tool)))
 		}
 		if described {
-			words += ", described as it says"
+			a.notes = append(a.notes, "It is described as it says.")
 		}
-		switch said, other := affects(r, c); {
-		case c.AffectedPath == "":
-			return words
-		case said || other != "":
-			return words + "; it says it affects " + name(c.AffectedPath)
-		}
-		return words + ", affecting " + name(c.AffectedPath)
+	default:
+		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+coded(named(brief(c.Tool, mostName)))
+		a.lang, a.body = "json", input(c.Input, o.source(jsonText))
 	}
-	a.lead = lead(named)
-	a.brief = lead(func(name string) string { return named(brief(name, mostName)) })
+	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" {
+		note := "Affects " + path
+		if said, other := affects(r, c); said || other != "" {
+			note = "It says it affects " + path
+		}
+		a.notes = append(a.notes, note)
+	}
 	return a
 }
 

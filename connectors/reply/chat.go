@@ -60,6 +60,9 @@ func Read(m Message, open []Open) Said {
 	case strings.HasPrefix(text, "/"):
 		return Said{PassOn: true, Command: true}
 	}
+	if s, ok := c.replied(text); ok {
+		return c.judge(s)
+	}
 	s, ok := shape(text)
 	switch quoted := capitals(m.Quotes); {
 	case !ok || c.isTalk(s):
@@ -68,11 +71,38 @@ func Read(m Message, open []Open) Said {
 		return Said{Say: "Nothing was decided: you replied to the card of " + quoted + " and named another code."}
 	case len(s.codes) > 0:
 		return c.judge(s)
-	case quoted != "" && s.single():
-		s.codes, s.quoted = []string{quoted}, true
-		return c.judge(s)
 	}
 	return c.bare()
+}
+
+// replied parses a reply to a card that leaves its code out: everything that may follow the code counts.
+func (c chat) replied(text string) (s sentence, ok bool) {
+	quoted := capitals(c.Quotes)
+	if quoted == "" {
+		return sentence{}, false
+	}
+	o, waits := find(c.open, quoted)
+	if waits && o.Request.Kind == permissions.KindClarification {
+		if s, ok = shape(quoted + " " + text); ok && (len(Chosen(s.pick, o.Request)) > 0 || s.own != "") {
+			s.quoted = true
+			return s, true
+		}
+	}
+	s, ok = shape(text)
+	if word := plain(text); !ok && isScope(fold(word)) {
+		s, ok = sentence{act: allows, scope: fold(word)}, true
+	} else if !ok && !waits && isNumber(word) { // too late
+		s, ok = sentence{act: picks}, true
+	}
+	if !ok || len(s.codes) > 0 {
+		return sentence{}, false
+	}
+	s.codes, s.quoted = []string{quoted}, true
+	return s, true
+}
+
+func isNumber(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 // chat is a message and what is pending for its author.
@@ -113,8 +143,7 @@ func (c chat) isTalk(s sentence) bool {
 		return false
 	}
 	_, waits := find(c.open, s.codes[0])
-	number := s.pick != "" && !strings.ContainsFunc(s.pick, func(c rune) bool { return c < '0' || c > '9' })
-	return !waits && !number && !looksLikeCode(s.first)
+	return !waits && !isNumber(plain(s.pick)) && !looksLikeCode(s.first)
 }
 
 // offered reports whether a pending request offers an answer.

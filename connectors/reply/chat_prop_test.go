@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"pgregory.net/rapid"
 
@@ -22,8 +23,14 @@ var (
 		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?( run)?` +
 		`|[2-9a-hj-kmnp-z]{5} (yes|allow|approve))$`)
 	saysOther     = regexp.MustCompile(`^([2-9a-hj-kmnp-z]{5}\s+)?other:|^other\s+[2-9a-hj-kmnp-z]{5}\b`)
-	allowingReply = regexp.MustCompile(`^(yes|allow|approve|👍(\x{fe0f}|🏻|🏼|🏽|🏾|🏿)?)$`)
+	allowingReply = regexp.MustCompile(`^((yes|allow|approve)( (once|session_tool|session|always|[0-9][0-9.hms]*))?( #[1-9])?` +
+		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?|👍(\x{fe0f}|🏻|🏼|🏽|🏾|🏿)?)$`)
+	// In a reply to a card a scope alone allows, too: it may follow the code.
+	scopeAlone = regexp.MustCompile(`^(once|session_tool|session|always|[0-9][0-9.hms]*)$`)
 )
+
+// ends are what ends a line.
+const ends = "\r\n\v\f\u0085\u2028\u2029"
 
 // allowances are the decisions that allow.
 func allowances(said reply.Said) (all []connectors.Decision) {
@@ -35,7 +42,8 @@ func allowances(said reply.Said) (all []connectors.Decision) {
 	return all
 }
 
-// small is a text with its ASCII letters small and its ASCII spaces single, and nothing else changed.
+// small is a text with its ASCII letters small, its spaces single, and without single stops, commas and exclamation marks at
+// the end of words; nothing else is changed.
 func small(text string) string {
 	text = strings.TrimSpace(text)
 	text = strings.Map(func(c rune) rune {
@@ -44,7 +52,16 @@ func small(text string) string {
 		}
 		return c
 	}, text)
-	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == '\t' }), " ")
+	var words []string
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return unicode.IsSpace(c) && !strings.ContainsRune(ends, c) }) {
+		if bare := strings.TrimRight(word, ".,!"); !strings.Contains(word[len(bare):], "..") {
+			word = bare
+		}
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // check is what holds for every message.
@@ -71,7 +88,7 @@ func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Sa
 	for _, d := range allowances(said) {
 		o := byID[d.Request]
 		switch {
-		case !allowing.MatchString(text) && (m.Quotes != d.Code || !allowingReply.MatchString(text)):
+		case !allowing.MatchString(text) && (m.Quotes != d.Code || !allowingReply.MatchString(text) && !scopeAlone.MatchString(text)):
 			t.Fatalf("%+v allows %s", m, d.Code)
 		case d.Comment != "":
 			t.Fatalf("%+v allows with a reason", m)
@@ -123,7 +140,7 @@ func TestWhatHoldsForEveryMessage(t *testing.T) {
 	})
 }
 
-var yes = regexp.MustCompile(`(?i)(^|[ \t])(yes|allow|approve)($|[ \t])`)
+var yes = regexp.MustCompile(`(?i)(^|[\s\p{Z}])(yes|allow|approve)[.,!]*($|[\s\p{Z}])`)
 
 func TestNothingIsAllowedWithoutAYes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -132,6 +149,9 @@ func TestNothingIsAllowedWithoutAYes(t *testing.T) {
 		if yes.MatchString(m.Text) || strings.HasPrefix(m.Text, "👍") {
 			m.Text = strings.ReplaceAll(yes.ReplaceAllString(m.Text, " "), "👍", "")
 			m.Text = yes.ReplaceAllString(m.Text, " ") // yes yes
+		}
+		if m.Quotes != "" && scopeAlone.MatchString(small(m.Text)) {
+			return
 		}
 		if all := allowances(reply.Read(m, waiting)); len(all) > 0 && !yes.MatchString(m.Text) {
 			t.Fatalf("%+v allows: %+v", m, all)
@@ -146,7 +166,7 @@ func allowed() *rapid.Generator[reply.Message] {
 		m := reply.Message{At: noon, Text: word.Draw(t, "yes")}
 		switch rapid.IntRange(0, 5).Draw(t, "shape") {
 		case 0:
-			m.Quotes, m.Text = "K7F3Q", rapid.SampledFrom([]string{m.Text, "👍", "👍🏿"}).Draw(t, "quoting")
+			m.Quotes, m.Text = "K7F3Q", rapid.SampledFrom([]string{m.Text, m.Text + "!", m.Text + " 15m", "👍", "👍🏿"}).Draw(t, "quoting")
 		case 1:
 			m.Text = "k7f3q " + m.Text
 		case 2:

@@ -136,13 +136,22 @@ func scopes(r permissions.Request) (ids []string) {
 }
 
 // Chosen returns the options of a clarification that a text names. A number that is shown before an option means that
-// option, whatever the others say; anything else has to be an option's words, exactly or, if none matches, in any case.
-func Chosen(text string, r permissions.Request) (exact []int) {
-	var inAnyCase []int
+// option, whatever the others say; anything else has to be an option's words, exactly or, if none matches, in any case, or
+// without a full stop, a comma or exclamation marks at its end.
+func Chosen(text string, r permissions.Request) []int {
 	text = oneLine(text)
-	if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(r.Choices) && strconv.Itoa(n) == text {
+	if n, err := strconv.Atoi(plain(text)); err == nil && n > 0 && n <= len(r.Choices) && strconv.Itoa(n) == plain(text) {
 		return []int{n}
 	}
+	if named := worded(text, r); len(named) > 0 || plain(text) == text {
+		return named
+	}
+	return worded(plain(text), r)
+}
+
+// worded returns the options whose words a text has.
+func worded(text string, r permissions.Request) (exact []int) {
+	var inAnyCase []int
 	for i, c := range r.Choices {
 		words := oneLine(c)
 		switch {

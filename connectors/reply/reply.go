@@ -9,8 +9,9 @@
 //
 // [Read] reads a message of a chat, where several requests may be pending and each is named by its code: `yes K7F3Q`, with
 // a scope or `#2`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;
-// `continue K7F3Q`; for high risk, `YES K7F3Q RUN`. Only in a reply to its card does a single word, or a thumb, need no
-// code. [Guard] counts wrong codes.
+// `continue K7F3Q`; for high risk, `YES K7F3Q RUN`. Only in a reply to its card is the code left out, and may a thumb be the
+// answer. A full stop, a comma or exclamation marks at the end of a word are nothing, and so is any white space; a question
+// mark never is. [Guard] counts wrong codes.
 //
 // sentence.go has the words and the shapes of a message, chat.go classifies a message, and judge.go applies it to the
 // pending requests.

@@ -291,3 +291,41 @@ func TestNoTextTakesASuggestion(t *testing.T) {
 		t.Error(help)
 	}
 }
+
+// TestAReplyToACardLeavesItsCodeOut: what may follow the code is an answer, stops, commas, exclamation marks and white space
+// are nothing, and a question mark or a further word is no answer.
+func TestAReplyToACardLeavesItsCodeOut(t *testing.T) {
+	for code, texts := range map[string]map[string]string{
+		"K7F3Q": {
+			"yes": "allow_once", "Yes.": "allow_once", "yes!": "allow_once", "YES ,": "allow_once", "yes 15m": "allow_15m", "15m": "allow_15m",
+			"15m.": "allow_15m", "session": "allow_session", "yes,\u00a015m!": "allow_15m", "no.": "deny", "No, because it is late.": "deny",
+			"yes?": "", "15m?": "", "yes but": "", "yes, please": "", "yes...": "", "not 15m": "", "15m no": "",
+			"2": "", "no no": "", "continue": "",
+		},
+		"CH5SE": {
+			"2": "option_2", "2.": "option_2", "2 !": "option_2", "blog": "option_1", "Blog.": "option_1", "other: why, then?": "other",
+			"2?": "", "22": "", "2 please": "", "yes": "option_5", "15m": "", "what is meant": "",
+		},
+		"PAUSE": {"continue": "continue", "Continue!": "continue", "interrupt.": "interrupt", "continue?": "", "yes": ""},
+		"STEP2": {"yes #2": "allow_once", "yes #2.": "allow_once", "no #2": "deny", "#2": ""},
+		"R5SKY": {"yes": "", "yes run": "", "15m": "", "session_tool": ""},
+	} {
+		for text, want := range texts {
+			t.Run("B1/"+code+" "+text, func(t *testing.T) {
+				said := reply.Read(reply.Message{Text: text, Quotes: code, At: noon}, waiting)
+				got := ""
+				for _, d := range said.Decisions {
+					got += string(d.Answer)
+				}
+				if got != want {
+					t.Errorf("%q to %s is %q, not %q: %s", text, code, got, want, said.Say)
+				}
+			})
+		}
+	}
+	for _, text := range []string{"yes", "2", "15m", "no."} { // too late, which whoever asks knows better
+		if said := reply.Read(reply.Message{Text: text, Quotes: "ZZZZ9", At: noon}, waiting); len(said.Unknown) != 1 || said.Guesses != 0 {
+			t.Errorf("%q to a card that is settled: %+v", text, said)
+		}
+	}
+}

@@ -46,11 +46,11 @@ func shape(text string) (s sentence, ok bool) {
 	if a, ok := thumb(text); ok {
 		return sentence{act: a}, true
 	}
-	words := strings.FieldsFunc(text, isSpace)
+	words := split(text)
 	if len(words) == 0 || !utf8.ValidString(text) || strings.ContainsFunc(text, isStrange) {
 		return sentence{}, false
 	}
-	switch first := fold(words[0]); {
+	switch first := fold(plain(words[0])); {
 	case isYes(first):
 		s, ok = yesShape(words[1:])
 	case isNo(first):
@@ -59,27 +59,43 @@ func shape(text string) (s sentence, ok bool) {
 		s, ok = pauseShape(resumes, words[1:])
 	case first == "interrupt":
 		s, ok = pauseShape(interrupts, words[1:])
-	case isCode(words[0]):
-		s, ok = codeShape(words[0], words[1:])
+	case isCode(plain(words[0])):
+		s, ok = codeShape(plain(words[0]), words[1:])
 		s.own, _ = ownWords(behind(text))
 	case first == "other" || strings.HasPrefix(first, otherColon):
 		s, ok = otherShape(text)
 	}
-	s.first = cmp.Or(s.first, words[0])
-	return s, ok && (s.reason != "" || s.own != "" || !strings.ContainsAny(text, "\r\n"))
+	s.first = cmp.Or(s.first, plain(words[0]))
+	return s, ok && (s.reason != "" || s.own != "" || !strings.ContainsAny(text, lineEnds))
 }
 
-func isSpace(c rune) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+// lineEnds are the characters that end a line.
+const lineEnds = "\r\n\v\f\u0085\u2028\u2029"
 
-func isStrange(c rune) bool { return unicode.IsControl(c) && !isSpace(c) }
+func isStrange(c rune) bool { return unicode.IsControl(c) && !unicode.IsSpace(c) }
+
+// split returns the words of a text, without those that are nothing: a full stop, a comma or an exclamation mark.
+func split(text string) []string {
+	return slices.DeleteFunc(strings.Fields(text), func(word string) bool { return plain(word) == "" })
+}
+
+// plain is a word without a full stop, a comma or exclamation marks at its end. Several stops are hesitation, and stay.
+func plain(word string) string {
+	bare := strings.TrimRight(word, ".,!")
+	if strings.Contains(word[len(bare):], "..") {
+		return word
+	}
+	return bare
+}
 
 // yesShape parses what follows yes: codes, then a scope and the number of a call, then run.
 func yesShape(words []string) (sentence, bool) {
 	s := sentence{act: allows}
 	s.codes, words = leadingCodes(words)
 	for i, word := range words {
+		word = fold(plain(word))
 		n, isCall := callNumber(word)
-		switch word = fold(word); {
+		switch {
 		case isCall && s.call == 0:
 			s.call = n
 		case isScope(word) && s.scope == "":
@@ -98,7 +114,7 @@ func noShape(words []string) (sentence, bool) {
 	s := sentence{act: denies}
 	s.codes, words = leadingCodes(words)
 	if len(words) > 0 {
-		if n, ok := callNumber(words[0]); ok {
+		if n, ok := callNumber(plain(words[0])); ok {
 			s.call, words = n, words[1:]
 		}
 	}
@@ -107,7 +123,7 @@ func noShape(words []string) (sentence, bool) {
 
 // because parses nothing, or because and a reason.
 func (s *sentence) because(words []string) bool {
-	if len(words) > 1 && fold(words[0]) == "because" {
+	if len(words) > 1 && fold(plain(words[0])) == "because" {
 		s.reason, words = strings.Join(words[1:], " "), nil
 	}
 	return len(words) == 0
@@ -126,7 +142,7 @@ func codeShape(code string, words []string) (sentence, bool) {
 		return s, true
 	}
 	alone := len(words) == 1
-	switch word := fold(words[0]); {
+	switch word := fold(plain(words[0])); {
 	case isYes(word) && alone:
 		s.act = allows
 	case isNo(word) && s.because(words[1:]):
@@ -140,17 +156,10 @@ func codeShape(code string, words []string) (sentence, bool) {
 }
 
 func leadingCodes(words []string) (codes, rest []string) {
-	for len(words) > 0 && isCode(words[0]) && len(codes) < mostCodes {
-		codes, words = append(codes, capitals(words[0])), words[1:]
+	for len(words) > 0 && isCode(plain(words[0])) && len(codes) < mostCodes {
+		codes, words = append(codes, capitals(plain(words[0]))), words[1:]
 	}
 	return codes, words
-}
-
-// single reports whether a sentence is one word or a thumb, no with its reason, or the person's own words: what a reply to
-// a card may say without its code.
-func (s sentence) single() bool {
-	plain := s.act == allows || s.act == denies || s.act == answers
-	return len(s.codes) == 0 && plain && s.scope == "" && s.call == 0 && !s.run
 }
 
 // fold converts to lower case. It maps no other character to ASCII, as Unicode does for the Kelvin sign and the dotted
@@ -238,11 +247,11 @@ func ownWords(text string) (own string, ok bool) {
 
 // behind is what follows the first word, as typed.
 func behind(text string) string {
-	at := strings.IndexFunc(text, isSpace)
+	at := strings.IndexFunc(text, unicode.IsSpace)
 	if at < 0 {
 		return ""
 	}
-	return strings.TrimLeftFunc(text[at:], isSpace)
+	return strings.TrimLeftFunc(text[at:], unicode.IsSpace)
 }
 
 // otherShape parses other, a code and the person's own words; or, in a reply to the card, other with a colon and the words.
@@ -254,7 +263,7 @@ func otherShape(text string) (sentence, bool) {
 	}
 	rest := behind(text)
 	words := behind(rest)
-	code := strings.TrimSuffix(strings.TrimRightFunc(strings.TrimSuffix(rest, words), isSpace), ":")
+	code := strings.TrimSuffix(strings.TrimRightFunc(strings.TrimSuffix(rest, words), unicode.IsSpace), ":")
 	if !isCode(code) {
 		return sentence{}, false
 	}
@@ -266,7 +275,7 @@ func otherShape(text string) (sentence, bool) {
 func begins(r permissions.Request, word string) bool {
 	return slices.ContainsFunc(r.Choices, func(choice string) bool {
 		rest, found := strings.CutPrefix(fold(strings.TrimSpace(choice)), word)
-		return found && (rest == "" || word == otherColon || strings.IndexFunc(rest, isSpace) == 0)
+		return found && (rest == "" || word == otherColon || strings.IndexFunc(rest, unicode.IsSpace) == 0)
 	})
 }
 

@@ -83,6 +83,10 @@ func TestNothingLooksLikeACard(t *testing.T) {
 		"── K7F3Q ──", "┃ rm -rf /", "│ I need it", "✅ Allowed once by fay · Telegram · 14:03:22", "  ⛔ Denied by fay",
 		"deploy-1 wants   write access to /srv", "until 14:15", "it says  nothing", "Allowed once by fay",
 		"ａｌｌｏｗｅｄ by fay", "Nothing was decided.", "2 requests wait for your answer:", "⚠️ AGENT CLARIFICATION NEEDED",
+		"K7F3Q · until 14:15", "scribe asks", "uid 1000 wants network access",
+		"⚠ High risk: scribe wants to run a command",
+		"The answers:", "Details:", "vps · /srv/notes · proven name", "You allowed this once · 14:03", "👥 asks fay, sam",
+		"To allow it write: YES K7F3Q RUN", "All of it is in the file above: daycared-K7F3Q.txt",
 		"Reply to this message with your reason", "Granted:", "⬇️ is shown again below",
 	} {
 		t.Run("B3/"+text, func(t *testing.T) {

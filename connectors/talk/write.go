@@ -198,13 +198,16 @@ func between(text string) string {
 }
 
 // signs begin our own rows.
-const signs = "✅⛔⌛✖⚠⏸✏⬇✓👍👎💬"
+const signs = "✅⛔⌛⏳✖⚠⏸✏⬇✓👍👎💬👤👥🔒"
 
 // ours matches the beginnings of rows of cards and of daycared's other texts.
 var ours = regexp.MustCompile(`(?i)^(` +
-	`\S+ +(wants|paused:|asks:)|on host|in folder|it (says|needs|takes)\b|high risk|asked since|environment +|until +[0-9]|nobody waits|` +
+	`\S+ +(wants|paused:?$|asks:?$|·)|\S+ +\S+ +wants|it (says|needs|takes|also needs)\b|high risk|asked (since|because)|` +
+	`until +[0-9]|(details|message|the answers|environment):|runs with|affects|not all of what|all of it is in|` +
+	`if nobody answers|nobody waits|(un)?proven name|` +
 	`allowed|denied|approved|expired|cancelled|stopped|granted|taken back|ended:|nothing (was|is) |` +
-	`[0-9]+ requests? |you are |reply to this message|daycared|sha256\b)`)
+	`[0-9]+ requests? |you (are|allowed|denied|approved|chose|answered|continued|interrupted) |to allow it|reply to this message|` +
+	`an agent of daycared|daycared|sha256\b)`)
 
 // forged reports whether a row looks like one of ours.
 func forged(line string) bool {

@@ -75,7 +75,7 @@ func TestAChatThatIsBusyIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	s.get(call, permissions.Denied)
 	s.until("it was refused", func() bool { return len(s.calls("fay", "editMessageText")) == 1 })
 	meanwhile(2)
-	s.becomes("fay", m.ID, "⛔ Denied by fay")
+	s.becomes("fay", m.ID, "⛔ You denied this")
 	leftAlone(t, "its end", s.calls("fay", "editMessageText"), wait)
 
 	before := len(s.calls("fay", "sendMessage"))

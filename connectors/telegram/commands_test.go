@@ -74,7 +74,7 @@ func TestStopAll(t *testing.T) {
 	s.waits(call)
 	s.says("fay", "/stop ALL", "Stopped. 1 request was cancelled")
 	s.get(call, permissions.Cancelled)
-	s.becomes("fay", m.ID, "fay")
+	s.becomes("fay", m.ID, "✖ You cancelled this")
 	s.says("sam", "/pending", "Everything was stopped by fay")
 	s.says("sam", "/resume", "only fay and the operator can resume")
 	s.says("fay", "yes", "")

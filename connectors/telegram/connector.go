@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,7 +178,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		if p, err = c.due(ctx, chat, p); err != nil {
 			return "", c.failed(at, p.To, err)
 		}
-		params := at.into(map[string]any{"disable_notification": true})
+		params := at.into(map[string]any{"disable_notification": true, "caption": clipTo(out.Document.Caption, mostCaption)})
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
 		c.pace.told(chat, err)
@@ -255,7 +254,11 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
-		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
+		o := card.Options{Location: p.To.Location}
+		if p.Group == "" {
+			o.Self = p.To.Name
+		}
+		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Settled(p.Request, o))
 		return c.failed(at, p.To, err)
 	case cannotEdit(err) && at.chat < 0:
 		return connectors.ErrResend
@@ -304,18 +307,23 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if n.Group != "" {
 		self = ""
 	}
-	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: self})
-	if len(rows) == 0 {
+	parts, g := card.NoticeParts(n, card.Options{Now: c.now(), Location: n.To.Location, Self: self}), &page{}
+	if len(parts) == 0 {
 		return nil
 	}
 	if n.Group != "" {
-		rows = append([]string{toAnswer(n.Waiting)}, rows...)
+		g.write(toAnswer(n.Waiting) + "\n")
 	}
-	text := clip(card.Isolate(strings.Join(rows, "\n")))
+	for i := range parts {
+		if parts[i].Role == card.Words { // within a block it has no link, no name and no command to tap on
+			parts[i].Role = card.Action
+		}
+	}
+	g.card(parts, "")
+	text := clip(strings.TrimRight(string(g.text), " \n"))
 	params := at.into(map[string]any{"text": text, "disable_notification": n.Silent, "link_preview_options": noPreview})
-	if head, _, more := strings.Cut(text, "\n"); more && slices.Contains(permissions.Tellings(), n.About) {
-		// Within a block nothing that a caller says is a link, a name or a command to tap on.
-		params["entities"] = entitiesOf(text, []span{{format: "pre", start: len(head) + 1, end: len(text)}})
+	if entities := entitiesOf(text, g.spans); len(entities) > 0 {
+		params["entities"] = entities
 	}
 	for _, p := range n.Waiting {
 		if r, err := parseRef(p.Ref); err == nil && r.chat == at.chat {

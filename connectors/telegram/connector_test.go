@@ -79,7 +79,7 @@ func TestWhatFailsForNowIsDoneLater(t *testing.T) {
 			s.server.FailNext("sendMessage", 1, fault)
 			s.taps("fay", m, "Allow once", "✅")
 			s.get(call, permissions.Approved)
-			s.becomes("fay", m.ID, "✅ Allowed once by fay")
+			s.becomes("fay", m.ID, "✅ You allowed this once")
 			s.told("fay", whyNot.before)
 		})
 	}
@@ -121,9 +121,9 @@ func TestACardThatIsThereTwiceDecidesOnce(t *testing.T) {
 	}
 	s.taps("fay", cards[0], "Allow once", "shown again below")
 	s.waits(call)
-	s.taps("fay", cards[1], "Allow once", "✅ Allowed once")
+	s.taps("fay", cards[1], "Allow once", "✅ You allowed this once")
 	s.get(call, permissions.Approved)
-	s.becomes("fay", cards[1].ID, "✅ Allowed once by fay")
+	s.becomes("fay", cards[1].ID, "✅ You allowed this once")
 	s.becomes("fay", cards[0].ID, "network access")
 }
 

@@ -20,7 +20,7 @@ import (
 func TestTheCardAndItsDocumentStayTheSame(t *testing.T) {
 	p := prompt(t, permissions.KindTool, both(command("make"), details(strings.Repeat("row\n", 200)), twoOf("fay", "sam")))
 	first := show(p, noon)
-	_, note, found := strings.Cut(first.Text, "all of it ")
+	_, note, found := strings.Cut(first.Text, "All of it ")
 	note, _, _ = strings.Cut(note, "\n")
 	if first.Document == nil || !found || !strings.Contains(note, first.Document.Name) {
 		t.Fatalf("no document, or none that the card names:\n%s", first.Text)
@@ -88,7 +88,7 @@ func TestWhateverIsAskedFits(t *testing.T) {
 			r.Agent, r.Host, r.Cwd = text("agent", permissions.MaxName), text("host", permissions.MaxName), text("cwd", 4096)
 			r.Reason, r.Message, r.Details = text("reason", 2000), text("message", 4000), text("details", 20_000)
 			r.Claimed, r.HighRisk = rapid.Bool().Draw(rt, "claimed"), rapid.Bool().Draw(rt, "risk")
-			r.Quorum, r.Asked = rapid.IntRange(1, 2).Draw(rt, "quorum"), []string{"fay", text("sam", 200) + "sam"}
+			r.Quorum, r.Asked = rapid.IntRange(1, 2).Draw(rt, "quorum"), []string{"fay", "sam"}
 			switch kind {
 			case permissions.KindTool:
 				quoted, _ := json.Marshal(map[string]string{"command": text("command", 10_000)})
@@ -129,30 +129,23 @@ func TestWhateverIsAskedFits(t *testing.T) {
 			p.Request = c.After
 			changed := edit(p, noon)
 			sound(rt, changed)
-			if !strings.HasPrefix(body, bodyOf(changed)) || changed.TooBig != out.TooBig {
+			if p.Request.State == permissions.Pending && body != bodyOf(changed) || changed.TooBig != out.TooBig {
 				rt.Fatalf("the card was\n%s\nand is\n%s", out.Text, changed.Text)
 			}
 		}
 	})
 }
 
-// bodyOf is a message without the rows above and below its card.
+// bodyOf is a pending message without the rows about its state, below the first one.
 func bodyOf(out outgoing) string {
-	text := out.Text
-	if first, rest, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "──") && !strings.HasPrefix(first, "A request") {
-		text = rest
+	title, rest, _ := strings.Cut(out.Text, "\n")
+	for {
+		row, more, _ := strings.Cut(rest, "\n")
+		if !strings.HasPrefix(row, "⏳") && !strings.HasSuffix(row, "once these are answered.") {
+			return title + "\n" + rest
+		}
+		rest = more
 	}
-	if body, last, ok := cutLast(text, "\n"); ok && strings.HasSuffix(last, "once these are answered.") {
-		text = body
-	}
-	return text
-}
-
-func cutLast(text, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
-	}
-	return text, "", false
 }
 
 // tester is a test, or a check of rapid's.
@@ -186,15 +179,27 @@ func sound(t tester, out outgoing) {
 			t.Fatalf("%v cuts a character:\n%s", e, out.Text)
 		}
 	}
-	for i, row := range strings.Split(out.Text, "\n") {
-		if i > 0 && (strings.HasPrefix(row, "✅") || strings.HasPrefix(row, "<")) {
-			t.Fatalf("row %d is not ours and has no sign:\n%s", i, out.Text)
-		}
+	if bare := outside(out); strings.ContainsAny(bare, "漢😀│┃<*") || strings.Contains(strings.TrimPrefix(bare, "✅"), "✅") {
+		t.Fatalf("an agent's words stand outside of quotes, blocks and codes in %q:\n%s", bare, out.Text)
 	}
 	if d := out.Document; d != nil && len(d.Body) > mostDocument {
 		t.Fatalf("a document of %d bytes", len(d.Body))
 	}
 	pressable(t, out.Keyboard, out.TooBig)
+}
+
+// outside is the text outside of quotes, blocks and codes, where only our own words stand: however a phone wraps it, no row
+// there is an agent's.
+func outside(out outgoing) string {
+	units, at := utf16.Encode([]rune(out.Text)), 0
+	var ours []uint16
+	for _, e := range out.Entities {
+		ours = append(ours, units[at:e.Offset]...)
+		if at = e.Offset + e.Length; e.Type == asBold {
+			ours = append(ours, units[e.Offset:at]...)
+		}
+	}
+	return string(utf16.Decode(append(ours, units[at:]...)))
 }
 
 // vanishes reports whether Telegram replaces or removes a character.

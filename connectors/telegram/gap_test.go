@@ -85,7 +85,7 @@ func TestAShortOutageLosesNothing(t *testing.T) {
 	call, m, _ := s.asked("x")
 	s.outage(time.Minute, func() { s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")) })
 	s.get(call, permissions.Approved)
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 	if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "no contact") }); n != 0 {
 		t.Errorf("%d notices of a gap", n)
 	}
@@ -103,7 +103,7 @@ func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
 	<-left
 	s.outage(12*time.Minute, func() {})
 	s.told("fay", "had no contact with Telegram for 12 minutes")
-	s.card("fay", "\nit says      │ x")
+	s.card("fay", "\nx")
 	rows, err := s.rows.Pending(t.Context(), "", "", 10)
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d are pending, %v", len(rows), err)
@@ -116,7 +116,7 @@ func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
 	}
 	s.server.Advance(2 * time.Minute) // longer would be another gap
 	s.waits(call)
-	s.taps("fay", s.card("fay", "\nit says      │ x"), "Allow once", "✅")
+	s.taps("fay", s.card("fay", "\nx"), "Allow once", "✅")
 	s.get(call, permissions.Approved)
 }
 
@@ -183,5 +183,5 @@ func TestAStartAfterAShortStop(t *testing.T) {
 	m := s.leaves(t)
 	s.open()
 	s.taps("fay", s.card("fay", "x"), "Allow once", "✅")
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 }

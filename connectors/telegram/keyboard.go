@@ -285,7 +285,7 @@ func laterCalls(r permissions.Request) string {
 	if r.State != permissions.Pending || more <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n%d more calls get buttons once these are answered.", more)
+	return fmt.Sprintf("%d more calls get buttons once these are answered.", more)
 }
 
 // openCalls returns the undecided calls of a step.

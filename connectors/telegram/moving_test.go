@@ -221,7 +221,9 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"👥 asks fay\n── K7F3Q ──\nci wants": "K7F3Q", "── K7F3Q ──": "K7F3Q", "│ ── K7F3Q ──": "", "── K7F3 ──": "", "": "",
+		"👥 asks fay\n── K7F3Q ──\nci wants": "K7F3Q", "── K7F3Q ──": "K7F3Q",
+		"ci wants network access\n── AAAAA ──\nK7F3Q · until 14:15": "K7F3Q", "✅ Allowed\nK7F3Q": "K7F3Q",
+		"│ ── K7F3Q ──": "", "── K7F3 ──": "", "": "",
 	} {
 		if got := codeOfCard(text); got != want {
 			t.Errorf("the code of %q is %q", text, got)

@@ -60,7 +60,7 @@ func TestWordsAreKeptApart(t *testing.T) {
 	s.waits(first)
 	fay.Replies(q1.ID, "1")
 	s.answered(first, "1")
-	s.becomes("fay", one.ID, `✅ Answered by fay · Telegram`)
+	s.becomes("fay", one.ID, `✅ You answered`)
 	s.becomes("fay", two.ID, `"look at\u{A}staging first"`)
 }
 

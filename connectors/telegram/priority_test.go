@@ -54,7 +54,7 @@ func TestWhatIsWrittenToTheBotHoldsUpNoCard(t *testing.T) {
 				who := fmt.Sprintf("p%d", people+i)
 				s.taps(who, m, "⛔ Deny", "⛔")
 				began = time.Now()
-				s.becomes(who, m.ID, "⛔ Denied by")
+				s.becomes(who, m.ID, "⛔ You denied this")
 				ended = append(ended, time.Since(began))
 			}
 			slices.Sort(shown)
@@ -87,7 +87,7 @@ func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 		shown := time.Since(began)
 		s.taps("fay", m, "Allow once", "✅")
 		began = time.Now()
-		s.becomes("fay", m.ID, "✅ Allowed")
+		s.becomes("fay", m.ID, "✅ You allowed")
 		if ended := time.Since(began); shown > 2*time.Second || ended > 4*time.Second {
 			t.Errorf("the card took %v, and its end %v", shown, ended)
 		} else {
@@ -152,7 +152,7 @@ func TestACardIsShownWhenTelegramHasIt(t *testing.T) {
 	s.decide("fay", permissions.Deny)
 	r := s.get(call, permissions.Denied)
 	answer()
-	s.becomes("fay", m.ID, "⛔ Denied by fay")
+	s.becomes("fay", m.ID, "⛔ You denied this")
 	s.until("the card is noted", s.upToDate)
 	copies, err := s.rows.Copies(t.Context(), r.ID)
 	if err != nil || len(copies) != 1 || copies[0].SentAt.Before(r.DecidedAt) || copies[0].SentAt.Before(s.calls("fay", "sendMessage")[0].At) {
@@ -170,7 +170,7 @@ func TestAnAnswerBeforeTelegramsIsToACardThatWasSent(t *testing.T) {
 	s.phones["fay"].Writes("yes " + codeIn(m))
 	r := s.get(call, permissions.Approved)
 	answer()
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 	copies, err := s.rows.Copies(t.Context(), r.ID)
 	began := s.calls("fay", "sendMessage")[0].At.Add(-100 * time.Millisecond)
 	if err != nil || len(copies) != 1 || copies[0].SentAt.After(r.DecidedAt) || copies[0].SentAt.Before(began) {

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,15 +14,17 @@ import (
 const (
 	// mostText limits a message's text in UTF-16 code units (Bot API, sendMessage).
 	mostText = 4096
-	// mostLead and mostLater are the shares of the row above a card and of the one below it.
+	// mostLead and mostLater are the shares of the row about a card's state and of the one about later calls.
 	mostLead  = 500
 	mostLater = 64
-	// mostCard is the card's own share. It is constant, so that the card does not depend on the row above it.
+	// mostCard is the card's own share. It is constant, so that the card does not depend on that row.
 	mostCard = mostText - mostLead - mostLater
 	// reserve is the part of mostCard that is kept for what the layout adds.
 	reserve = 50
 	// mostDetails limits a card's rows of details; the document has the rest.
 	mostDetails = 30
+	// mostCaption limits the caption of a document in UTF-16 code units (Bot API, sendDocument).
+	mostCaption = 1024
 	// mostDocument limits a document, in bytes, to what a person can be expected to read.
 	mostDocument = 2 << 20
 	// mostQuoted is how many rows of an agent's words a phone shows before they are folded.
@@ -81,8 +82,7 @@ func locked(p connectors.Prompt) outgoing {
 	return renderWithLead(p, lockedOut)
 }
 
-// leadRow is the row above a card: the outcome or the state so far and, in a group, who is asked; empty if there is nothing
-// to say.
+// leadRow is the row about the outcome or the state so far and, in a group, who is asked; empty if there is nothing to say.
 func leadRow(p connectors.Prompt, now time.Time) string {
 	lead := standsAlone(p, now)
 	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
@@ -101,7 +101,11 @@ func leadRow(p connectors.Prompt, now time.Time) string {
 // standsAlone is stands for a card with a single reader.
 func standsAlone(p connectors.Prompt, now time.Time) string {
 	r := p.Request
-	lead := card.Settled(r, card.Options{Now: now, Location: p.To.Location})
+	o := card.Options{Now: now, Location: p.To.Location}
+	if p.Group == "" {
+		o.Self = p.To.Name
+	}
+	lead := card.Outcome(r, o).Text
 	switch {
 	case r.State != permissions.Pending:
 		return lead
@@ -113,15 +117,21 @@ func standsAlone(p connectors.Prompt, now time.Time) string {
 	return ""
 }
 
-// renderWithLead renders a card under a lead, without buttons.
+// renderWithLead renders a card without buttons: line 1 and the rest, with a lead between them; once settled, the lead is
+// line 1, and all but what was asked is folded.
 func renderWithLead(p connectors.Prompt, lead string) outgoing {
 	m, g := fit(p), &page{}
-	if lead != "" {
-		g.format(asBold, clipTo(card.Isolate(lead), mostLead-1))
-		g.write("\n")
+	for most := mostLead; card.UTF16.Of(card.Isolate(lead)) > mostLead; most /= 2 {
+		lead = clipTo(lead, most)
 	}
-	g.card(m, p.Request.State != permissions.Pending)
-	g.write(laterCalls(p.Request))
+	if later := laterCalls(p.Request); later != "" {
+		lead = strings.TrimPrefix(lead+"\n"+later, "\n")
+	}
+	if p.Request.State != permissions.Pending {
+		g.settled(m, p.Code, lead)
+	} else {
+		g.card(m.Parts, lead)
+	}
 	text := strings.TrimRight(string(g.text), " \n")
 	return outgoing{
 		Document: m.Document, Text: text, Entities: entitiesOf(text, g.spans), Keyboard: noKeys(), Silent: p.Silent, TooBig: m.TooBig,
@@ -133,11 +143,13 @@ func renderWithLead(p connectors.Prompt, lead string) outgoing {
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
 	for limit := mostCard - reserve; ; limit = max(limit/2, 1) { // smaller only if much of it is escaped
-		m := card.Fit(p, card.Options{Location: p.To.Location}, card.Limits{
+		m := card.Fit(p, card.Options{Location: p.To.Location, Zone: p.Group != ""}, card.Limits{
 			Text: limit, Unit: card.UTF16, Rows: mostDetails, Document: mostDocument,
 		})
-		g := &page{}
-		if g.card(m, false); card.UTF16.Of(string(g.text)) <= mostCard {
+		pending, settled := &page{}, &page{}
+		pending.card(m.Parts, "")
+		settled.settled(m, p.Code, "")
+		if card.UTF16.Of(string(pending.text)) <= mostCard && card.UTF16.Of(string(settled.text)) <= mostCard {
 			return m
 		}
 	}
@@ -156,80 +168,57 @@ func (g *page) format(format, text string) {
 	g.write(text)
 }
 
-// card writes a card for a phone, with proportional type and wrapped rows: the exact action, and words that fill several
-// rows, stand below their label with a sign on every row; the rule is short. A settled card omits its deadline.
-func (g *page) card(m card.Message, settled bool) {
-	text := m.Text
-	if i := strings.LastIndexByte(text, '\n'); settled && i >= 0 && strings.HasPrefix(text[i+1:], "until ") {
-		text = text[:i]
-	}
-	for _, mark := range m.Marks {
-		if mark.Start >= len(text) {
-			break
-		}
-		part := card.Isolate(text[mark.Start:min(mark.End, len(text))])
-		switch long := rowsOnPhone(part) > mostQuoted; {
-		case mark.Start == 0:
-			g.top(part)
-		case mark.Role == card.Action:
-			g.block(asPre, "┃ ", part)
-		case mark.Role == card.Words && long:
-			g.block(asQuote, "│ ", part)
-		case mark.Role == card.Words && strings.Contains(part, "\n"):
-			g.block("", "│ ", part)
+// card writes a card, with a lead below line 1: the exact action as a block, and an agent's words as a quote.
+func (g *page) card(parts []card.Part, lead string) {
+	for i, part := range parts {
+		text := card.Isolate(part.Text)
+		switch {
+		case part.Role == card.Action:
+			g.spans = append(g.spans, span{asPre, len(g.text), len(g.text) + len(text), part.Lang})
+			g.write(text)
+		case part.Role == card.Words && rowsOnPhone(part.Text) > mostQuoted:
+			g.format(asFolded, text)
+		case part.Role == card.Words:
+			g.format(asQuote, text)
 		default:
-			g.write(part)
+			g.ours(part)
+		}
+		g.write("\n")
+		if i == 0 && lead != "" {
+			g.ours(card.Part{Text: lead})
+			g.write("\n")
 		}
 	}
 }
 
-// top writes our words at the start of a card: the rule, whose code can be copied by a tap, and what follows.
-func (g *page) top(part string) {
-	const line = "──"
-	rule, rest, more := strings.Cut(part, "\n")
-	code, isRule := strings.CutSuffix(strings.TrimLeft(rule, "─"), " "+line)
-	if !isRule {
-		g.write(part)
-		return
+// settled writes a settled card: the outcome, what was asked, and the rest folded.
+func (g *page) settled(m card.Message, code, lead string) {
+	g.ours(card.Part{Role: card.Title, Text: lead})
+	g.write("\n")
+	asked := m.Parts[0]
+	asked.Role = card.Ours
+	g.ours(asked)
+	if _, rest, more := strings.Cut(m.Text, "\n"); more {
+		g.write("\n")
+		rest = rest[:max(strings.LastIndexByte(rest, '\n'), 0)] // without the code and the deadline
+		g.format(asFolded, card.Isolate(strings.TrimLeft(strings.ReplaceAll(rest, "\n  ", "\n"), " ")))
 	}
-	g.write(line + " ")
-	if code = strings.TrimSpace(code); code != "" {
-		g.format(asCode, code)
-		g.write(" ")
-	}
-	g.write(line)
-	if more {
-		g.write("\n" + rest)
-	}
+	g.write("\n")
+	g.format(asCode, code)
 }
 
-// signedAfter are the labels that a signed row may follow; nothing else is on the label's row.
-var signedAfter = []string{"", "it needs", "it says", "message", "details"}
-
-// block writes foreign rows below their label, each with its sign.
-func (g *page) block(format, sign, part string) {
-	label := string(g.text[strings.LastIndexByte(string(g.text), '\n')+1:])
-	g.text = g.text[:len(g.text)-len(label)]
-	label = strings.TrimRight(label, " ")
-	if label != "" {
-		g.write(label + "\n")
-	}
-	rows := strings.Split(part, "\n")
-	for i, row := range rows {
-		if i > 0 {
-			row = strings.TrimLeft(row, " ")
+// ours writes a part of our own, with names as code.
+func (g *page) ours(part card.Part) {
+	for text, name := range part.Spans {
+		switch text = card.Isolate(text); {
+		case name:
+			g.format(asCode, text)
+		case part.Role == card.Title:
+			g.format(asBold, text)
+		default:
+			g.write(text)
 		}
-		signed := strings.HasPrefix(row, strings.TrimSpace(sign))
-		if !signed || i == 0 && !slices.Contains(signedAfter, label) {
-			row = sign + row
-		}
-		rows[i] = row
 	}
-	if part = strings.Join(rows, "\n"); format == "" {
-		g.write(part)
-		return
-	}
-	g.format(format, part)
 }
 
 // rowsOnPhone is the approximate number of rows that a text fills on a phone.
@@ -272,7 +261,9 @@ const (
 	asBold  = "bold"
 	asCode  = "code"
 	asPre   = "pre"
-	asQuote = "expandable_blockquote"
+	asQuote = "blockquote"
+	// asFolded is a quote that is folded after some rows.
+	asFolded = "expandable_blockquote"
 )
 
 // span is a formatted part of a text: bytes start to end, exclusive.

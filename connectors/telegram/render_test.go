@@ -173,7 +173,7 @@ func TestCards(t *testing.T) {
 		"tool-details":       show(prompt(t, tool, both(command("make"), details(strings.Repeat("row\n", 9)+"end"))), noon),
 		"tool-document":      show(long, noon),
 		"tool-document-edit": edit(after(t, long, vote("fay", "telegram", once, nil)), noon.Add(time.Minute)),
-		"tool-too-big":       show(prompt(t, tool, both(command("make"), details(strings.Repeat("\n", 200_000)))), noon),
+		"tool-too-big":       show(prompt(t, tool, both(command("make"), details(strings.Repeat("\n", 900_000)))), noon),
 		"tool-long-reason":   show(prompt(t, tool, reason(strings.Repeat("because of this ", 20))), noon),
 		"step":               show(prompt(t, tool, calls(3)), noon),
 		"step-one-denied":    edit(after(t, prompt(t, tool, calls(3)), vote("fay", "cli", permissions.Deny, call(2))), noon),
@@ -226,8 +226,10 @@ func TestFoldedDetailsStayFolded(t *testing.T) {
 	p := prompt(t, permissions.KindPermission, details(strings.Repeat("a row\n", 12)))
 	settled := after(t, p, vote("fay", Name, permissions.Allow(permissions.Once), nil))
 	for _, out := range []outgoing{show(p, noon), edit(settled, noon)} {
-		if n := len(out.Entities); n == 0 || out.Entities[n-1].Type != asQuote {
-			t.Errorf("the last entity is none of a quote: %+v\n%s", out.Entities, out.Text)
+		text := drawn(out)
+		folded, rows := strings.Index(text, "<"+asFolded+">"), strings.LastIndex(text, "a row\n")
+		if folded < 0 || folded > rows || !strings.Contains(text[rows:], "</"+asFolded+">") {
+			t.Errorf("the details are not in a folded quote: %+v\n%s", out.Entities, out.Text)
 		}
 	}
 }

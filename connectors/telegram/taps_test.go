@@ -32,19 +32,19 @@ func TestEveryKindOfTap(t *testing.T) {
 		answer                    permissions.Answer
 		state                     permissions.State
 	}{
-		{"allowed", "Allow once", "✅ Allowed once", "✅ Allowed once by fay · Telegram",
+		{"allowed", "Allow once", "✅ You allowed this once", "✅ You allowed this once",
 			network("x"), permissions.Allow(permissions.Once), permissions.Approved},
-		{"denied", "⛔ Deny", "⛔ Denied", "⛔ Denied by fay · Telegram", network("x"), permissions.Deny, permissions.Denied},
-		{"session", "session", "session", "by fay · Telegram", network("x"), permissions.Allow(permissions.Session), permissions.Approved},
-		{"minutes", "15 minutes", "15 minutes", "by fay · Telegram",
+		{"denied", "⛔ Deny", "⛔ You denied this", "⛔ You denied this", network("x"), permissions.Deny, permissions.Denied},
+		{"session", "session", "session", "You ", network("x"), permissions.Allow(permissions.Session), permissions.Approved},
+		{"minutes", "15 minutes", "15 minutes", "You ",
 			writes, permissions.Allow(permissions.For(15 * 60e9)), permissions.Approved},
-		{"tool", "exact call for this session", "✅", "by fay · Telegram",
+		{"tool", "exact call for this session", "✅", "You ",
 			writes, permissions.Allow(permissions.SessionTool), permissions.Approved},
 		{"option", "2 · mail", "mail", "mail", choose, permissions.Choose(2), permissions.Answered},
-		{"continued", "Continue", "✅ Continued", "by fay · Telegram", pause, permissions.Continue, permissions.Answered},
-		{"interrupted", "Interrupt", "⛔ Interrupted", "by fay · Telegram", pause, permissions.Interrupt, permissions.Answered},
-		{"approved", "Approve", "✅", "by fay · Telegram", confirm, permissions.Allow(permissions.Once), permissions.Approved},
-		{"not approved", "⛔ Deny", "⛔", "by fay · Telegram", confirm, permissions.Deny, permissions.Denied},
+		{"continued", "Continue", "✅ You continued", "You ", pause, permissions.Continue, permissions.Answered},
+		{"interrupted", "Interrupt", "⛔ You interrupted", "You ", pause, permissions.Interrupt, permissions.Answered},
+		{"approved", "Approve", "✅", "You ", confirm, permissions.Allow(permissions.Once), permissions.Approved},
+		{"not approved", "⛔ Deny", "⛔", "You ", confirm, permissions.Deny, permissions.Denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newEnv(t)
@@ -66,15 +66,15 @@ func TestASuggestionIsTapped(t *testing.T) {
 	hook.Message = "It also suggests: setMode acceptEdits (session)"
 	s := newEnv(t)
 	call := s.ask(hook)
-	m := s.card("fay", "1  Allow once, and add Bash(npm run:*) to the session")
+	m := s.card("fay", "Allow once, and as it suggests:\n1  add Bash(npm run:*) to the session")
 	if !strings.Contains(m.Text, "setMode acceptEdits (session)") || !strings.Contains(m.Text, hook.Choices[1]) {
 		t.Errorf("the card says %s", m.Text)
 	}
-	s.taps("fay", m, "1 · Allow once, and add Bash(npm run:*)", "✅ Allowed once, with suggestion 1")
+	s.taps("fay", m, "1 · Allow once, and add Bash(npm run:*)", "✅ You allowed this once, with suggestion 1")
 	if r := s.get(call, permissions.Approved); r.Answer != permissions.AllowWith(1) || r.Scope != permissions.Once {
 		t.Errorf("it was answered %s", r.Answer)
 	}
-	s.becomes("fay", m.ID, "✅ Allowed once, with suggestion 1 by fay · Telegram")
+	s.becomes("fay", m.ID, "✅ You allowed this once, with suggestion 1")
 
 	p := prompt(t, permissions.KindTool, func(r *permissions.Request) { r.Hook, r.Choices = "claude-code", hook.Choices })
 	pressable(t, keys(p), false)
@@ -90,11 +90,11 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 	t.Run("A8/a second tap", func(t *testing.T) {
 		s := newEnv(t)
 		call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
-		first := s.card("fay", "high risk")
+		first := s.card("fay", "⚠ High risk: ")
 		s.until("the card is noted", s.upToDate)
 		s.taps("fay", first, "Allow once", "nothing is allowed yet")
 		second := func() telegramtest.Message {
-			return s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) == 1 })
+			return s.sees("fay", "⚠ High risk: ", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) == 1 })
 		}
 		asked := second()
 		if row := asked.Keyboard[0]; len(row) != 2 || !strings.Contains(row[0].Text, "Back") {
@@ -102,12 +102,12 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 		}
 		s.waits(call)
 		s.taps("fay", asked, "Back", "")
-		back := s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
+		back := s.sees("fay", "⚠ High risk: ", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
 		s.taps("fay", back, "Allow once", "nothing is allowed yet")
 		s.server.Advance(secondStep)
-		s.taps("fay", second(), "Yes, allow once", "✅ Allowed once")
+		s.taps("fay", second(), "Yes, allow once", "✅ You allowed this once")
 		s.get(call, permissions.Approved)
-		s.becomes("fay", first.ID, "✅ Allowed once by fay")
+		s.becomes("fay", first.ID, "✅ You allowed this once")
 	})
 }
 
@@ -115,7 +115,7 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 func TestADoubleTapIsNotTwoYeses(t *testing.T) {
 	s := newEnv(t)
 	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
-	m := s.card("fay", "high risk")
+	m := s.card("fay", "⚠ High risk: ")
 	s.until("the card is noted", s.upToDate)
 	first, err := s.phones["fay"].Taps(m.ID, "Allow once")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestADoubleTapIsNotTwoYeses(t *testing.T) {
 func TestASecondYesWithoutAFirstAllowsNothing(t *testing.T) {
 	s := newEnv(t)
 	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
-	m := s.card("fay", "high risk")
+	m := s.card("fay", "⚠ High risk: ")
 	s.until("the card is noted", s.upToDate)
 	yes := strings.Replace(data(t, m, "Allow once"), stepReally, "", 1)
 	s.toast(s.phones["fay"].TapsData(m.ID, yes), "nothing is allowed yet")
@@ -159,12 +159,12 @@ func TestASecondYesWithoutAFirstAllowsNothing(t *testing.T) {
 func TestASecondStepDoesNotBringButtonsBack(t *testing.T) {
 	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
-	m := s.card("fay", "high risk")
-	other := s.card("sam", "high risk")
+	m := s.card("fay", "⚠ High risk: ")
+	other := s.card("sam", "⚠ High risk: ")
 	s.until("the cards are noted", s.upToDate)
 	s.server.FailNext("editMessageReplyMarkup", 1, telegramtest.Slow(1e9)) // answered, and done, a second later
 	s.taps("fay", m, "Allow once", "nothing is allowed yet")
-	s.taps("sam", other, "⛔ Deny", "Denied")
+	s.taps("sam", other, "⛔ Deny", "You denied this")
 	s.get(call, permissions.Denied)
 	s.becomes("fay", m.ID, "⛔ Denied by sam")
 	s.until("the late buttons have come", func() bool {
@@ -188,7 +188,7 @@ func TestAStepIsAnsweredCallByCall(t *testing.T) {
 	s.taps("fay", s.sees("fay", "", func(m telegramtest.Message) bool { return m.Edits == 1 }), "#2 ⛔", "#2 denied · #3 open")
 	s.waits(call)
 	left := s.sees("fay", "", func(m telegramtest.Message) bool { return m.Edits == 2 && len(m.Keyboard) > 0 })
-	s.taps("fay", left, "Allow the rest", "Allowed #1 #3 once")
+	s.taps("fay", left, "Allow the rest", "You allowed #1 #3 once")
 	r := s.get(call, permissions.Approved)
 	var got []string
 	for _, c := range r.Calls {
@@ -197,7 +197,7 @@ func TestAStepIsAnsweredCallByCall(t *testing.T) {
 	if want := "allow_once deny allow_once"; strings.Join(got, " ") != want {
 		t.Errorf("the calls were answered %s; want %s", got, want)
 	}
-	s.becomes("fay", m.ID, "by fay")
+	s.becomes("fay", m.ID, "You ")
 }
 
 // A second tap on one's own answer needs nobody's attention; one that comes too late for another answer does.
@@ -211,7 +211,7 @@ func TestASecondTapOnOnesOwnAnswerOnlyShowsAToast(t *testing.T) {
 		call := s.ask(network("x"))
 		m := s.card("fay", "network access")
 		second := data(t, m, c.second)
-		s.taps("fay", m, c.first, "by you")
+		s.taps("fay", m, c.first, "You ")
 		<-call
 		toast, err := s.phones["fay"].TapsData(m.ID, second).Toast(t.Context())
 		if err != nil || !strings.Contains(toast.Text, c.want) || toast.Alert == strings.Contains(c.want, "You") {
@@ -370,7 +370,7 @@ func TestReplayedTapsCountOnce(t *testing.T) {
 			s.waits(call) // the same yes five times is one yes
 			s.taps("sam", s.card("sam", name), "Allow once", "✅")
 			r := s.get(call, permissions.Approved)
-			s.becomes("fay", m.ID, "✅ Allowed once by fay and sam")
+			s.becomes("fay", m.ID, "✅ Allowed once by you and sam")
 			if n := len(r.Votes); n != 2 {
 				t.Errorf("%d votes; want 2", n)
 			}
@@ -385,10 +385,10 @@ func TestATapOnAnInaccessibleMessageCounts(t *testing.T) {
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	s.server.Forget(m.Chat, m.ID)
-	s.taps("fay", m, "Allow once", "✅ Allowed once")
+	s.taps("fay", m, "Allow once", "✅ You allowed this once")
 	s.get(call, permissions.Approved)
 	code, _ := codeOf(m)
-	end := code + " · ✅ Allowed once by fay"
+	end := code + " · ✅ You allowed this once"
 	s.told("fay", end)
 	s.until("the copy is up to date", s.upToDate)
 	told := 0
@@ -426,7 +426,7 @@ func TestAnEditThatChangesNothingIsDone(t *testing.T) {
 	s.server.FailNext("editMessageText", 1, telegramtest.ReplyLost())
 	s.taps("fay", m, "Allow once", "✅")
 	s.get(call, permissions.Approved)
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 	s.until("the copy is up to date", s.upToDate)
 	if m, _ := s.phones["fay"].Message(m.ID); m.Edits != 1 || s.called("editMessageText") < 2 {
 		t.Errorf("%d edits in %d calls; want one that was lost, and that it was tried again", m.Edits, s.called("editMessageText"))
@@ -443,7 +443,7 @@ func TestALostToastStopsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.get(call, permissions.Approved)
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 }
 
 // What cannot be shown whole has no button that allows it, and neither a forged one nor a text does.
@@ -451,9 +451,9 @@ func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
 	t.Run("B1/too big for Telegram", func(t *testing.T) {
 		s := newEnv(t)
 		q := toolCall("write_file", `{"path":"notes.md"}`)
-		q.Details = strings.Repeat("\n", 200_000)
+		q.Details = strings.Repeat("\n", 900_000)
 		call := s.ask(q)
-		m := s.card("fay", "too big")
+		m := s.card("fay", "Too big to be shown here whole")
 		s.until("the card is noted", s.upToDate)
 		code, _ := codeOf(m)
 		deny := data(t, m, "Deny")
@@ -463,7 +463,7 @@ func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
 		s.phones["fay"].Writes("yes " + code)
 		s.told("fay", "too big to be shown here whole")
 		s.waits(call)
-		s.taps("fay", m, "Deny", "Denied")
+		s.taps("fay", m, "Deny", "You denied this")
 		s.get(call, permissions.Denied)
 	})
 }

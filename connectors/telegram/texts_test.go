@@ -61,8 +61,8 @@ func TestReasonsAreKeptApart(t *testing.T) {
 	if r := s.get(first, permissions.Denied); r.Comment != "yes" {
 		t.Errorf("the reason is %q", r.Comment)
 	}
-	s.becomes("fay", one.ID, "⛔ Denied by fay")
-	s.becomes("fay", two.ID, "⛔ Denied by fay")
+	s.becomes("fay", one.ID, "⛔ You denied this")
+	s.becomes("fay", two.ID, "⛔ You denied this")
 }
 
 // A reason counts as the reply of who was asked for it, to our own question, in words of their own.
@@ -129,7 +129,7 @@ func TestAnswersInWords(t *testing.T) {
 			fay.Writes(text)
 		}
 		s.get(call, c.state)
-		s.becomes("fay", m.ID, "by fay · Telegram")
+		s.becomes("fay", m.ID, "You ")
 	}
 }
 
@@ -403,4 +403,17 @@ func TestAMessageOfSeveralAnswersThatComesAgain(t *testing.T) {
 	if did, err = reader.Read(t.Context(), m); err != nil || len(did.Decided) != 0 {
 		t.Errorf("%+v, %v", did, err)
 	}
+}
+
+// A card that was sent before cards had today's layout is answered by a reply.
+func TestACardOfTheEarlierLayoutIsAnswered(t *testing.T) {
+	s := newEnv(t)
+	call, m, code := s.asked("from before.")
+	earlier := "── " + code + " ──\nuid 1000 wants\n┃ network access\nit says      │ from before.\nuntil          14:15 UTC · sha256 4f3a…91"
+	var old message
+	if err := s.bot.api.call(t.Context(), "sendMessage", map[string]any{"chat_id": m.Chat, "text": earlier}, &old); err != nil {
+		t.Fatal(err)
+	}
+	s.phones["fay"].Replies(int(old.ID), "yes")
+	s.get(call, permissions.Approved)
 }

@@ -99,15 +99,15 @@ func TestBetweenACardAndTelegramsAnswer(t *testing.T) {
 		state   permissions.State
 		says    string
 	}{
-		"a tap": {func(s *env, m telegramtest.Message) { s.taps("fay", m, "Allow once", "✅ Allowed once") },
-			permissions.Approved, "✅ Allowed once by fay"},
+		"a tap": {func(s *env, m telegramtest.Message) { s.taps("fay", m, "Allow once", "✅ You allowed this once") },
+			permissions.Approved, "✅ You allowed this once"},
 		"words": {func(s *env, m telegramtest.Message) { s.phones["fay"].Writes("yes " + codeIn(m)) },
-			permissions.Approved, "✅ Allowed once by fay"},
+			permissions.Approved, "✅ You allowed this once"},
 		"a reply": {func(s *env, m telegramtest.Message) { s.phones["fay"].Replies(m.ID, "yes") },
-			permissions.Approved, "✅ Allowed once by fay"},
+			permissions.Approved, "✅ You allowed this once"},
 		"a reason": {func(s *env, m telegramtest.Message) { s.phones["fay"].Writes("no " + codeIn(m) + " because not now") },
-			permissions.Denied, "⛔ Denied by fay"},
-		"a settlement": {func(s *env, _ telegramtest.Message) { s.decide("fay", permissions.Deny) }, permissions.Denied, "⛔ Denied by fay"},
+			permissions.Denied, "⛔ You denied this"},
+		"a settlement": {func(s *env, _ telegramtest.Message) { s.decide("fay", permissions.Deny) }, permissions.Denied, "⛔ You denied this"},
 		"stop all": {func(s *env, _ telegramtest.Message) {
 			if _, err := s.StopAll(s.t.Context(), identity(ids["sam"])); err != nil {
 				s.t.Fatal(err)
@@ -145,9 +145,9 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	now := s.card("new", "moves along.")
 	s.becomes("fay", m.ID, "fay is asked at another account now.")
 	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
-	s.taps("new", now, "Allow once", "✅ Allowed once")
+	s.taps("new", now, "Allow once", "✅ You allowed this once")
 	s.get(call, permissions.Approved)
-	s.becomes("new", now.ID, "✅ Allowed once by fay")
+	s.becomes("new", now.ID, "✅ You allowed this once")
 }
 
 // The same while that card is being sent: once it is noted, and when an edit of it is.
@@ -189,7 +189,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 			answer()
 			now := s.card("new", "moves along.")
 			s.becomes("fay", m.ID, "fay is asked at another account now.")
-			s.taps("new", now, "Allow once", "✅ Allowed once")
+			s.taps("new", now, "Allow once", "✅ You allowed this once")
 			s.get(call, permissions.Approved)
 		})
 	}
@@ -224,12 +224,12 @@ func TestWhoIsRemovedHasNoButtons(t *testing.T) {
 	s.ends("fay", m)
 	s.renames("zoe", "fay")
 	s.sees("fay", "it waits", func(is telegramtest.Message) bool { return is.ID == m.ID && withButtons(is) })
-	s.taps("fay", m, "Allow once", "✅ Allowed once")
+	s.taps("fay", m, "Allow once", "✅ You allowed this once")
 	s.get(call, permissions.Approved)
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 	s.renames("fay", "zoe")
 	s.until("the cards are noted", s.upToDate)
-	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m.ID, "✅ You allowed this once")
 }
 
 // A reload, and an account that is suspended, while a card is being sent: who is asked now has a card, who is not cannot
@@ -243,9 +243,9 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.card("sam", "late")
 		answer()
 		s.until("the card is noted", s.upToDate)
-		s.taps("fay", m, "Allow once", "✅ Allowed once")
+		s.taps("fay", m, "Allow once", "✅ You allowed this once")
 		s.get(call, permissions.Approved)
-		s.becomes("fay", m.ID, "✅ Allowed once by fay")
+		s.becomes("fay", m.ID, "✅ You allowed this once")
 	})
 	t.Run("a reload without the person", func(t *testing.T) {
 		s := newEnv(t)
@@ -274,7 +274,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.until("somebody else is asked", func() bool { return s.only().Asked[0] == "faye" })
 		answer()
 		s.ends("fay", m)
-		s.taps("fay", s.sees("fay", "late", withButtons), "Allow once", "✅ Allowed once")
+		s.taps("fay", s.sees("fay", "late", withButtons), "Allow once", "✅ You allowed this once")
 		s.get(call, permissions.Approved)
 	})
 	t.Run("an account that is suspended", func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.taps("fay", m, "⛔ Deny", "⛔")
 		s.get(call, permissions.Denied)
 		s.becomes("sam", other.ID, "⛔ Denied by fay")
-		s.becomes("fay", m.ID, "⛔ Denied by fay")
+		s.becomes("fay", m.ID, "⛔ You denied this")
 	})
 	t.Run("an account that is unpaired", func(t *testing.T) {
 		s := newEnv(t, escalating, func(s *env) { s.account("fay", 0) })
@@ -343,7 +343,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 // The same in a group, which moves and from which the bot may be removed besides.
 func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
 	for name, decides := range map[string]func(s *env, m telegramtest.Message){
-		"a tap": func(s *env, m telegramtest.Message) { s.taps("sam@ops", m, "Allow once", "✅ Allowed once") },
+		"a tap": func(s *env, m telegramtest.Message) { s.taps("sam@ops", m, "Allow once", "✅ You allowed this once") },
 		"words": func(s *env, m telegramtest.Message) {
 			s.phones["sam@ops"].Writes("yes " + codeIn(m) + " @" + s.server.Bot().Username)
 		},
@@ -416,8 +416,8 @@ func TestACardThatIsSentTwice(t *testing.T) {
 	s.taps("fay", first, "Allow once", "✅")
 	s.get(call, permissions.Approved)
 	answer()
-	s.becomes("fay", second.ID, "✅ Allowed once by fay")
-	s.becomes("fay", first.ID, "✅ Allowed once by fay")
+	s.becomes("fay", second.ID, "✅ You allowed this once")
+	s.becomes("fay", first.ID, "✅ You allowed this once")
 	s.until("the card is noted", s.upToDate)
 }
 
@@ -439,7 +439,7 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 	s.phones["fay"].Replies(old.ID, "yes")
 	s.told("fay", "already denied")
 	s.phones["fay"].Replies(first.ID, "yes")
-	s.becomes("fay", second.ID, "✅ Allowed once by fay")
+	s.becomes("fay", second.ID, "✅ You allowed this once")
 }
 
 // A card whose tap is refused shows the request's state: it never stays without buttons or a reason.
@@ -463,7 +463,7 @@ func TestACardThatIsRefusedIsDrawnAgain(t *testing.T) {
 	s.decide("fay", permissions.Deny)
 	s.get(call, permissions.Denied)
 	s.toast(s.phones[who].TapsData(first.ID, data(t, first, "Allow once")), "Too late")
-	s.becomes(who, first.ID, "⛔ Denied by fay")
+	s.becomes(who, first.ID, map[bool]string{true: "⛔ You denied this", false: "⛔ Denied by fay"}[who == "fay"])
 }
 
 // An outage that ends with a tap that Telegram still has: it counts, the card says so within five seconds of contact, and
@@ -487,7 +487,7 @@ func TestATapThatOutlivesAnOutageCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			back := time.Now()
-			s.becomes("fay", m.ID, "✅ Allowed once by fay")
+			s.becomes("fay", m.ID, "✅ You allowed this once")
 			if took := time.Since(back); took > 5*time.Second {
 				t.Errorf("the card said so after %v", took)
 			}

@@ -198,10 +198,16 @@ func notAsked(name string) string {
 // commandsElsewhere answers a command in a group.
 const commandsElsewhere = "Commands are for your own chat with me; here you answer cards, by their buttons or in a reply."
 
-// codeOfCard is the code on a card, or empty.
+// codeOfCard is the code on a card, or empty: at the start of its last row or, on a card of earlier versions, between
+// dashes at the start.
 func codeOfCard(text string) string {
-	for line := range strings.Lines(text) {
-		code, begins := strings.CutPrefix(strings.TrimSpace(line), "── ")
+	rows := strings.Split(strings.TrimSpace(text), "\n")
+	code, _, _ := strings.Cut(rows[len(rows)-1], " · until ")
+	if _, known := (permissions.Coder{}).Decode(code); known && code == strings.ToUpper(code) {
+		return code
+	}
+	for _, row := range rows {
+		code, begins := strings.CutPrefix(strings.TrimSpace(row), "── ")
 		code, ends := strings.CutSuffix(code, " ──")
 		if _, known := (permissions.Coder{}).Decode(code); begins && ends && known {
 			return code
@@ -268,7 +274,7 @@ K7F3Q 2 · choose an option
 K7F3Q other: … · answer in your own words
 YES K7F3Q RUN · allow what is high risk
 
-A yes or no as a reply to the card counts too; one by itself never does.
+In a reply to the card the code is left out; a yes or no by itself never counts.
 
 /pending · what waits for your answer
 /grants · what you have allowed for longer than once

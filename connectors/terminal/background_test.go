@@ -75,7 +75,7 @@ func TestInTheBackground(t *testing.T) {
 		}
 	}
 	seen.sees(t, "LATE2  ✖ Cancelled by kim") // what was said meanwhile
-	seen.sees(t, "K7F3Q ──")
+	seen.sees(t, "K7F3Q · until ")
 	seen.sees(t, " > ")
 	if _, err := io.WriteString(hand, "y\r"); err != nil {
 		t.Fatal(err)

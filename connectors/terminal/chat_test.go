@@ -135,7 +135,7 @@ func (s *env) asks(t *testing.T, q permissions.Request) (code string, end <-chan
 	before := s.screen.String()
 	s.screen.until(t, "another card", func(all string) bool {
 		rest := strings.TrimPrefix(all, before)
-		i := strings.LastIndex(rest, " ──\n")
+		i := strings.LastIndex(rest, " · until ")
 		if i < permissions.CodeLength || !awaits(rest) {
 			return false
 		}
@@ -257,7 +257,7 @@ func TestTalkingWhileACardIsThere(t *testing.T) {
 		s.atCard(t, "/quit", "helper: I obey: quit\n")
 		s.atCard(t, "r", "reason > ")
 		s.atCard(t, "/stop", "helper: I obey: stop\n")
-		s.atCard(t, "/etc is not yours", "⛔ Denied by you")
+		s.atCard(t, "/etc is not yours", "⛔ You denied this")
 		if r := s.ends(t, end, permissions.Denied); r.Comment != "/etc is not yours" {
 			t.Errorf("the reason is %q", r.Comment)
 		}
@@ -267,13 +267,13 @@ func TestTalkingWhileACardIsThere(t *testing.T) {
 			}
 		}
 		_, end = s.asks(t, permission("again"))
-		s.atCard(t, "y", "✅ Allowed once by you")
+		s.atCard(t, "y", "✅ You allowed this once")
 		s.ends(t, end, permissions.Approved)
 		code, end = s.asks(t, permission("and again"))
 		s.atCard(t, "/stop all", "1 request was cancelled")
 		s.ends(t, end, permissions.Cancelled)
-		s.screen.sees(t, "✖ Cancelled by you") // the card is gone
-		s.says(t, "no "+code, code)            // named while nothing is asked: told, and not passed on
+		s.screen.sees(t, "✖ You cancelled this") // the card is gone
+		s.says(t, "no "+code, code)              // named while nothing is asked: told, and not passed on
 		if strings.Contains(s.screen.String(), "heard: no") {
 			t.Error("the agent heard a code")
 		}
@@ -327,7 +327,7 @@ func TestACardWaitsForTyping(t *testing.T) {
 	s.types(t, "et\n")
 	s.screen.sees(t, "helper: heard: not yet\n")
 	s.screen.until(t, "the card", awaits)
-	s.atCard(t, "y", "✅ Allowed once by you")
+	s.atCard(t, "y", "✅ You allowed this once")
 	if r := <-end; r.State != permissions.Approved {
 		t.Errorf("it is %s", r.State)
 	}
@@ -336,7 +336,7 @@ func TestACardWaitsForTyping(t *testing.T) {
 	go ask("and the tests")
 	s.clock.forward(time.Minute)
 	s.screen.until(t, "the card", awaits)
-	s.atCard(t, "n", "⛔ Denied by you")
+	s.atCard(t, "n", "⛔ You denied this")
 	if r := <-end; r.State != permissions.Denied {
 		t.Errorf("it is %s", r.State)
 	}
@@ -368,7 +368,7 @@ func TestWhatAgentsSayHere(t *testing.T) {
 		if n := strings.Count(s.screen.String(), code); n != 1 {
 			t.Errorf("the code is seen %d times:\n%s", n, s.screen)
 		}
-		s.atCard(t, "n", "⛔ Denied by you")
+		s.atCard(t, "n", "⛔ You denied this")
 		s.ends(t, end, permissions.Denied)
 		stranger := connectors.AgentMessage{To: connectors.Person{Name: "sam", UID: 8}, Agent: "helper", Text: "hello"}
 		if _, _, err := s.SendMessage(t.Context(), stranger); !errors.Is(err, connectors.ErrUnreachable) {
@@ -407,7 +407,7 @@ func TestWithoutAgents(t *testing.T) {
 		_, end := s.asks(t, permission("fetch the docs"))
 		s.atCard(t, "/stop", "Nothing was decided")
 		s.atCard(t, "> hello", "Nothing was decided")
-		s.atCard(t, "n", "⛔ Denied by you")
+		s.atCard(t, "n", "⛔ You denied this")
 		s.ends(t, end, permissions.Denied)
 		for _, never := range []string{"agent is to hear", "What you type"} {
 			if strings.Contains(s.screen.String(), never) {

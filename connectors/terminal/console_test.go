@@ -185,7 +185,7 @@ func TestTheModesAreRestored(t *testing.T) {
 		"when it ends": func(_ *testing.T, _ *person, stop func()) { stop() },
 		"when nothing is asked any more": func(t *testing.T, p *person, stop func()) {
 			p.types(t, "n\n")
-			p.screen.sees(t, "⛔ Denied by you")
+			p.screen.sees(t, "⛔ You denied this")
 			stop()
 		},
 		"when the console is closed": func(t *testing.T, p *person, _ func()) {
@@ -251,7 +251,7 @@ func TestModesThatOthersChangedAreSetAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.screen.until(t, "the card again", func(all string) bool {
-		return strings.Count(all, "K7F3Q ──") == 2 && awaits(all)
+		return strings.Count(all, "K7F3Q · until ") == 2 && awaits(all)
 	})
 	p.types(t, "\x1b")
 	if d := h.next(t); d.Answer != permissions.Interrupt {

@@ -49,7 +49,7 @@ func TestTwoPeople(t *testing.T) {
 	p.screen.asked(t, "NEXT2") // fay has nothing left to say to the first
 	prompt.Request = h.row(r.ID)
 	p.edit(t, &prompt, answered("kim", permissions.Allow(permissions.Once), r.CreatedAt.Add(41*time.Second)))
-	p.screen.sees(t, "K7F3Q  ✅ Allowed once by sam and you and kim · Telegram · ")
+	p.screen.sees(t, "K7F3Q  ✅ Allowed once by sam and you and kim · ")
 	p.screen.asked(t, "NEXT2")
 	p.edit(t, &waiting, permissions.Withdraw{By: "kim", Via: "cli", At: next.CreatedAt})
 	p.screen.sees(t, "\n✖ Cancelled by kim")
@@ -92,7 +92,7 @@ func TestNobodyWaits(t *testing.T) {
 	p.edit(t, &b, permissions.Expire{At: second.Deadline})
 	p.screen.sees(t, "⌛ Expired: nobody answered within 1 h")
 	p.screen.asked(t, "FRST2")
-	if !strings.Contains(p.screen.String(), "nobody waits") {
+	if !strings.Contains(p.screen.String(), "Nobody waits") {
 		t.Error("the second card does not say that nobody waits")
 	}
 }
@@ -114,7 +114,7 @@ func TestTheOutcomeOfAnAnswer(t *testing.T) {
 	a.Request, b.Request = h.row(used.ID), h.row(lost.ID)
 	p.edit(t, &a, permissions.Use{At: at})
 	p.edit(t, &b, permissions.Lapse{At: at})
-	p.screen.sees(t, "LST22  ✅ Allowed once by you · terminal · after 4 s · was not collected")
+	p.screen.sees(t, "LST22  ✅ You allowed this once · "+at.In(time.Local).Format("15:04")+" · was not collected")
 	if n := strings.Count(p.screen.String(), "✅"); n != 3 {
 		t.Errorf("%d settled lines; want one for each, and one more for what was not collected:\n%s", n, p.screen)
 	}
@@ -130,7 +130,7 @@ func TestTheOutcomeOfAnAnswer(t *testing.T) {
 	if err := p.Edit(t.Context(), "of an earlier process", gone); err != nil {
 		t.Fatal(err)
 	}
-	p.screen.sees(t, "GNE22  ✅ Allowed once by sam · command line · ")
+	p.screen.sees(t, "GNE22  ✅ Allowed once by sam · ")
 	if n := strings.Count(p.screen.String(), "GNE22"); n != 1 {
 		t.Errorf("GNE22 is mentioned %d times; want once, when it was taken back", n)
 	}
@@ -148,7 +148,7 @@ func TestSentTwiceIsAskedOnce(t *testing.T) {
 	stale := prompt
 	p.types(t, "n\n")
 	h.next(t)
-	p.screen.sees(t, "⛔ Denied by you")
+	p.screen.sees(t, "⛔ You denied this")
 	if err := p.Edit(t.Context(), string(r.ID), stale); err != nil { // crossed the answer on its way
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestSentTwiceIsAskedOnce(t *testing.T) {
 	next := ask(permissions.KindPause, nil)
 	p.isAsked(t, *next, "NEXT2")
 	p.screen.asked(t, "NEXT2")
-	if n := strings.Count(p.screen.String(), "K7F3Q ──"); n != 1 {
+	if n := strings.Count(p.screen.String(), "K7F3Q · until "); n != 1 {
 		t.Errorf("the card is shown %d times; want once", n)
 	}
 	if n := strings.Count(p.screen.String(), "⛔"); n != 1 {

@@ -71,7 +71,7 @@ func TestWhatWasNotShownIsShownFirst(t *testing.T) {
 	if d := h.next(t); d.Request != first.ID || d.Answer != permissions.Deny || d.Comment != "of it" {
 		t.Errorf("decided %+v; want the first denied", d)
 	}
-	p.screen.sees(t, "FRST2  ⛔ Denied by you")
+	p.screen.sees(t, "FRST2  ⛔ You denied this")
 	p.screen.asked(t, "SCND2")
 	p.types(t, "yes SCND2\n")
 	if d := h.next(t); d.Request != second.ID || d.Answer != permissions.Allow(permissions.Once) {
@@ -80,7 +80,7 @@ func TestWhatWasNotShownIsShownFirst(t *testing.T) {
 	third := ask(permissions.KindPause, nil)
 	p.isAsked(t, *third, "THRD2")
 	p.screen.asked(t, "THRD2")
-	if n := strings.Count(p.screen.String(), "FRST2 ──"); n != 1 {
+	if n := strings.Count(p.screen.String(), "FRST2 · until "); n != 1 {
 		t.Errorf("the first card is shown %d times; want once", n)
 	}
 }
@@ -109,7 +109,7 @@ func TestSeveralAtOnce(t *testing.T) {
 			t.Errorf("decided %+v; want %s allowed", d, r.ID)
 		}
 	}
-	p.screen.sees(t, "SCND2  ✅ Allowed once by you")
+	p.screen.sees(t, "SCND2  ✅ You allowed this once")
 	p.screen.until(t, "the hint again", awaits)
 	p.types(t, "yes r5sky\n")
 	if d := h.next(t); d.Request != risky.ID || !d.Really {
@@ -135,7 +135,7 @@ func TestAnAllowanceBecomesADenial(t *testing.T) {
 	if d := h.next(t); d.Request != first.ID || d.Answer != permissions.Deny {
 		t.Errorf("decided %+v; want the first denied", d)
 	}
-	p.screen.sees(t, "FRST2  ⛔ Denied by you")
+	p.screen.sees(t, "FRST2  ⛔ You denied this")
 	p.screen.until(t, "the hint again", awaits)
 }
 
@@ -207,7 +207,7 @@ func TestShowsTheCardAgain(t *testing.T) {
 		t.Error("the card shows the secret")
 	}
 	p.types(t, "s\n")
-	p.screen.until(t, "the card again", func(all string) bool { return strings.Count(all, "K7F3Q ──") == 2 && awaits(all) })
+	p.screen.until(t, "the card again", func(all string) bool { return strings.Count(all, "K7F3Q · until ") == 2 && awaits(all) })
 	if shown := strings.NewReplacer("\n", "", "┊", "", " ", "").Replace(p.screen.String()); !strings.Contains(shown, secret) {
 		t.Errorf("the secret is not shown:\n%s", p.screen)
 	}

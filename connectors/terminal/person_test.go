@@ -91,8 +91,7 @@ func (s *screen) sees(t testing.TB, text string) {
 func (s *screen) asked(t testing.TB, code string) {
 	t.Helper()
 	s.until(t, "the hint of "+code, func(all string) bool {
-		i := strings.LastIndex(all, " ──\n")
-		return i >= 0 && strings.HasSuffix(all[:i], code) && awaits(all)
+		return strings.Contains(all, "\n"+code+" · until ") && awaits(all)
 	})
 }
 

@@ -105,6 +105,9 @@ func (s *screen) show() {
 		return
 	}
 	s.up, s.now.shown, s.now.reason = true, true, ""
+	if s.now.prompt.Request.Kind == permissions.KindClarification {
+		s.write("⚠ AGENT CLARIFICATION NEEDED\n")
+	}
 	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
 }
 

@@ -28,7 +28,7 @@ func TestAnAnswerThatCannotBeStoredComesAgain(t *testing.T) {
 		if n := s.desk.decisions() - before; n != 1 {
 			t.Errorf("%s: decided %d times", name, n)
 		}
-		s.becomes("fay", m.ID, "Allowed once by fay")
+		s.becomes("fay", m.ID, "You allowed this once")
 		if name != "thumb" {
 			s.marked("fay", id, "✅")
 		}
@@ -48,13 +48,13 @@ func TestAMessageThatComesTwice(t *testing.T) {
 		fay := s.phones["fay"]
 		call, _, code := s.asked("twice.")
 		_, other, _ := s.asked("meanwhile.")
-		unclear := fay.Says("yes, " + code)
+		unclear := fay.Says("yes " + code + "?")
 		s.answers("fay", unclear, "Nothing was decided")
 		yes := fay.Says("yes " + code)
 		thumb := fay.Reacts(other.ID, "👎")
 		s.get(call, permissions.Approved)
 		s.marked("fay", yes, "✅")
-		s.becomes("fay", other.ID, "Denied by fay")
+		s.becomes("fay", other.ID, "You denied this")
 		for _, id := range []string{unclear, yes, thumb} {
 			fay.Repeats(id)
 			fay.Echoes(id)
@@ -117,7 +117,7 @@ func TestAConnectionCutAnywhereLosesNothing(t *testing.T) {
 			}
 			yes := fay.Says("yes " + code)
 			s.get(call, permissions.Approved)
-			s.becomes("fay", m.ID, "Allowed once by fay")
+			s.becomes("fay", m.ID, "You allowed this once")
 			s.marked("fay", yes, "✅")
 			s.acknowledged()
 			s.well()
@@ -154,9 +154,9 @@ func TestAnsweredWhileAway(t *testing.T) {
 		answer(m.ID, code)
 		s.server.Advance(time.Minute)
 		s.open()
-		s.becomes("fay", m.ID, "Allowed once by fay")
+		s.becomes("fay", m.ID, "You allowed this once")
 	}
-	if n := strings.Count(s.got("fay"), "Allowed once"); n != 3 {
+	if n := strings.Count(s.got("fay"), "You allowed this once"); n != 3 {
 		t.Errorf("%d are allowed", n)
 	}
 }

@@ -161,7 +161,7 @@ func TestCommands(t *testing.T) {
 	call, m, _ := s.asked("to be stopped.")
 	s.says("fay", "/stop all", "1 request was cancelled")
 	s.get(call, permissions.Cancelled)
-	s.becomes("fay", m.ID, "fay")
+	s.becomes("fay", m.ID, "You cancelled this")
 	s.phones["eve"].Says("/stop all")
 	s.phones["eve"].Says("/help")
 	s.acknowledged()

@@ -1,7 +1,6 @@
 package whatsapp
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -16,11 +15,11 @@ func TestEachWayOfAnswering(t *testing.T) {
 		want   permissions.State
 		says   string
 	}{
-		{"yes", func(_, code string) { s.phones["fay"].Says("YES " + code) }, permissions.Approved, "✅ Allowed once by fay"},
-		{"no", func(_, code string) { s.phones["fay"].Says("no " + code + " because not today") }, permissions.Denied, "⛔ Denied by fay"},
-		{"quoted", func(id, _ string) { s.phones["fay"].Quotes(id, "yes") }, permissions.Approved, "✅ Allowed once by fay"},
-		{"thumb", func(id, _ string) { s.phones["fay"].Reacts(id, "👍🏽") }, permissions.Approved, "✅ Allowed once by fay"},
-		{"thumb down", func(id, _ string) { s.phones["fay"].Reacts(id, "👎") }, permissions.Denied, "⛔ Denied by fay"},
+		{"yes", func(_, code string) { s.phones["fay"].Says("YES " + code) }, permissions.Approved, "✅ *You allowed this once*"},
+		{"no", func(_, code string) { s.phones["fay"].Says("no " + code + " because not today") }, permissions.Denied, "⛔ *You denied this*"},
+		{"quoted", func(id, _ string) { s.phones["fay"].Quotes(id, "yes") }, permissions.Approved, "✅ *You allowed this once*"},
+		{"thumb", func(id, _ string) { s.phones["fay"].Reacts(id, "👍🏽") }, permissions.Approved, "✅ *You allowed this once*"},
+		{"thumb down", func(id, _ string) { s.phones["fay"].Reacts(id, "👎") }, permissions.Denied, "⛔ *You denied this*"},
 	} {
 		call := s.ask(network("it is " + c.name + "."))
 		m, code := s.card("fay", "it is "+c.name+".")
@@ -30,16 +29,16 @@ func TestEachWayOfAnswering(t *testing.T) {
 	}
 }
 
-// What the card says to write can be copied from there, with the signs in it that nobody sees.
+// What a text of ours says to write can be copied from there, with the signs in it that nobody sees.
 func TestAnAnswerCopiedFromTheCard(t *testing.T) {
 	s := newEnv(t)
 	call := s.ask(toolCall("write_file", `{"path":"/x"}`))
 	m, code := s.card("fay", "write_file")
-	words := regexp.MustCompile("YES " + code + ` session_\S+`).FindString(m.Text)
-	if !strings.Contains(words, "\u2060") {
-		t.Fatalf("nothing is hidden in %q", m.Text)
+	words := loose("YES " + code + " session_tool")
+	if !strings.Contains(words, joiner) {
+		t.Fatalf("nothing is hidden in %q", words)
 	}
 	s.phones["fay"].Says(words)
 	s.get(call, permissions.Approved)
-	s.becomes("fay", m.ID, "Allowed")
+	s.becomes("fay", m.ID, "You allowed this exact call")
 }

@@ -24,7 +24,7 @@ func TestAnAnswerBeforeTheConfirmation(t *testing.T) {
 			s.server.LoseAcks(1)
 			call := s.ask(network("unconfirmed."))
 			m := s.sees("fay", "unconfirmed.")
-			code, _, _ := strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
+			code := codeOn(m)
 			if !strings.HasPrefix(m.ID, "3EB0") || codeOf(m.ID) != code {
 				t.Errorf("the card of %s is called %s", code, m.ID)
 			}
@@ -32,7 +32,7 @@ func TestAnAnswerBeforeTheConfirmation(t *testing.T) {
 			s.get(call, permissions.Approved)
 			s.until("the card says so", func() bool {
 				m, _ := s.phones["fay"].Message(m.ID)
-				return strings.Contains(m.Text, "Allowed once by fay")
+				return strings.Contains(m.Text, "You allowed this once")
 			})
 			if n := s.count("fay", "unconfirmed."); n != 1 {
 				t.Errorf("fay has %d cards", n)
@@ -115,7 +115,7 @@ func TestHighRisk(t *testing.T) {
 	s := newEnv(t)
 	fay := s.phones["fay"]
 	call := s.ask(toolCall("run_command", `{"command":"rm -rf build"}`))
-	m, code := s.card("fay", "HIGH RISK")
+	m, code := s.card("fay", "High risk")
 	fay.Reacts(m.ID, "👍")
 	fay.Reacts(m.ID, "👎")
 	s.answers("fay", fay.Quotes(m.ID, "yes"), "RUN")
@@ -125,7 +125,7 @@ func TestHighRisk(t *testing.T) {
 	yes := fay.Says("YES " + code + " RUN")
 	s.get(call, permissions.Approved)
 	s.marked("fay", yes, "✅")
-	s.becomes("fay", m.ID, "Allowed once by fay")
+	s.becomes("fay", m.ID, "You allowed this once")
 	call = s.ask(toolCall("run_command", `{"command":"rm -rf everything"}`))
 	_, code = s.card("fay", "rm -rf everything")
 	no := fay.Says("no " + code + " because it is everything")
@@ -153,7 +153,7 @@ func TestOtherKinds(t *testing.T) {
 			t.Errorf("%s: %s", text, r.Answer)
 		}
 		s.marked("fay", id, "✅")
-		s.becomes("fay", m.ID, "by fay")
+		s.becomes("fay", m.ID, "You ")
 	}
 	for text, want := range map[string]permissions.State{"CODE continue": permissions.Answered, "interrupt CODE": permissions.Answered} {
 		call := s.ask(permissions.Request{
@@ -162,7 +162,7 @@ func TestOtherKinds(t *testing.T) {
 		m, code := s.card("fay", "Go on, "+text+"?")
 		fay.Says(strings.Replace(text, "CODE", code, 1))
 		s.get(call, want)
-		s.becomes("fay", m.ID, "by fay")
+		s.becomes("fay", m.ID, "You ")
 	}
 	step := permissions.Request{Kind: permissions.KindTool, Session: "s1", Calls: []permissions.Call{
 		{N: 1, Tool: "write_file", Input: []byte(`{"path":"a"}`)}, {N: 2, Tool: "write_file", Input: []byte(`{"path":"b"}`)},
@@ -182,8 +182,8 @@ func TestOtherKinds(t *testing.T) {
 	s.get(one, permissions.Approved)
 	s.get(two, permissions.Approved)
 	s.marked("fay", id, "✅")
-	s.becomes("fay", m1.ID, "Allowed once")
-	s.becomes("fay", m2.ID, "Allowed once")
+	s.becomes("fay", m1.ID, "You allowed this once")
+	s.becomes("fay", m2.ID, "You allowed this once")
 }
 
 // How a request ended is said on its card for as long as WhatsApp lets it be edited, and then once in a reply to it.
@@ -193,14 +193,14 @@ func TestHowItEndedIsSaid(t *testing.T) {
 	_, m, code := s.asked("edited in time.")
 	s.server.Advance(10 * time.Minute)
 	yes := fay.Says("yes " + code)
-	s.becomes("fay", m.ID, "Allowed once by fay")
+	s.becomes("fay", m.ID, "You allowed this once")
 	s.marked("fay", yes, "✅")
 
 	_, m, code = s.asked("too old.")
 	text := m.Text
 	s.server.Advance(20 * time.Minute)
 	no := fay.Says("no " + code)
-	s.answers("fay", m.ID, code+" · ⛔ Denied by fay")
+	s.answers("fay", m.ID, code+" · ⛔ You denied this")
 	s.marked("fay", no, "⛔")
 	s.until("the end is noted", s.noted)
 	s.restart()
@@ -208,7 +208,7 @@ func TestHowItEndedIsSaid(t *testing.T) {
 	if now, _ := fay.Message(m.ID); now.Text != text {
 		t.Errorf("the card was edited all the same: %s", now.Text)
 	}
-	if n := s.count("fay", code+" · ⛔ Denied by fay"); n != 1 {
+	if n := s.count("fay", code+" · ⛔ You denied this"); n != 1 {
 		t.Errorf("the end is told %d times", n)
 	}
 	for name, late := range map[string]func() string{

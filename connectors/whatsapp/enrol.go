@@ -92,7 +92,7 @@ K7F3Q 2 · choose an option
 K7F3Q other: … · answer in your own words
 YES K7F3Q RUN · allow what is high risk
 
-A yes or no as a reply to the card counts too, and so does 👍 or 👎 on it; one by itself never does.
+In a reply to the card the code is left out, and 👍 or 👎 on it counts too; a yes or no by itself never does.
 
 /pending · what waits for your answer
 /grants · what you have allowed for longer than once

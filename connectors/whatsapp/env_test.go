@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -232,7 +233,7 @@ func (s *env) sees(who, text string) whatsapptest.Message {
 func (s *env) card(who, text string) (m whatsapptest.Message, code string) {
 	s.t.Helper()
 	m = s.sees(who, text)
-	code, _, _ = strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
+	code = codeOn(m)
 	s.until("the card is noted", func() bool {
 		r, err := s.rows.ByCode(s.t.Context(), code)
 		if err != nil {
@@ -248,6 +249,16 @@ func (s *env) card(who, text string) (m whatsapptest.Message, code string) {
 	})
 	return m, code
 }
+
+// codeOn is the code on a card, or empty.
+func codeOn(m whatsapptest.Message) string {
+	if on := onCard.FindStringSubmatch(m.Text); on != nil {
+		return on[1]
+	}
+	return ""
+}
+
+var onCard = regexp.MustCompile("`?([0-9A-Z]{5})`?(?: · until .*)?$")
 
 // becomes waits until a card says something.
 func (s *env) becomes(who, id, text string) {

@@ -22,7 +22,7 @@ func TestAStolenPhone(t *testing.T) {
 		m, code := s.card("fay", "x")
 		s.card("sam", "x")
 		s.says("sam", "/lock fay", "fay is locked: nothing from fay's accounts counts")
-		s.becomes("fay", m.ID, "you are locked, and nothing from this account counts")
+		s.becomes("fay", m.ID, "You are locked, and nothing from this account counts")
 		if now, _ := s.phones["fay"].Message(m.ID); strings.Contains(now.Text, "Reply") {
 			t.Errorf("her card says how to answer: %s", now.Text)
 		}

@@ -2,12 +2,13 @@ package whatsapp
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -33,19 +34,60 @@ type outgoing struct {
 	TooBig   bool
 }
 
-// show renders the card for p's person: a first row with its code and state, the card, and how to answer.
+// show renders the card for p's person: who wants what, its state, the action, the agent's words, and how to answer; once
+// settled, the outcome and what was asked.
 func show(p connectors.Prompt, now time.Time) outgoing {
 	m := fit(p)
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%s* · %s\n", p.Code, head(p, now))
-	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
-		b.WriteString(loose(permissions.Brief(others, mostLead)) + "\n")
+	out := outgoing{Document: m.Document, TooBig: m.TooBig}
+	if p.Request.State != permissions.Pending {
+		state := card.Outcome(p.Request, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name})
+		done, more, found := strings.Cut(state.Text, " · ")
+		state.Text = more
+		if out.Text = ours(card.Part{Text: done}, true); found {
+			out.Text += " · " + ours(state, false)
+		}
+		out.Text += "\n" + asked(m.Parts) + "\n" + p.Code
+		return out
 	}
-	b.WriteString(fence + fenced(m.Text) + fence)
-	if p.Request.State == permissions.Pending && !p.Locked {
-		b.WriteString("\n" + howTo(p, m.TooBig))
+	state, rows := head(p, now), []string(nil)
+	for i, part := range m.Parts {
+		switch part.Role {
+		case card.Title:
+			rows = append(rows, ours(part, true))
+		case card.Action:
+			rows = append(rows, block(part.Text))
+		case card.Words:
+			rows = append(rows, quoted(part.Text))
+		default:
+			rows = append(rows, ours(part, false))
+		}
+		if i == 0 && state != "" {
+			rows = append(rows, state)
+		}
 	}
-	return outgoing{Document: m.Document, Text: b.String(), TooBig: m.TooBig}
+	if !p.Locked {
+		rows = append(rows[:len(rows)-1], howTo(p, m.TooBig), rows[len(rows)-1])
+	}
+	out.Text = strings.Join(rows, "\n")
+	return out
+}
+
+// mostAsked limits what a settled card repeats of what was asked, in characters.
+const mostAsked = 80
+
+// asked is who wanted what, in one line.
+func asked(parts []card.Part) string {
+	text := ours(parts[0], false)
+	if len(parts) > 1 && (parts[1].Role == card.Action && parts[1].Lang != "json" || parts[1].Role == card.Words) {
+		first, _, more := strings.Cut(parts[1].Text, "\n")
+		if short := permissions.Brief(first, mostAsked); more && short == first {
+			first += " …"
+		} else {
+			first = short
+		}
+		text += ": `" + fenced(first) + "`"
+	}
+	return text
 }
 
 // fit renders the card, which never changes during its request's life, and neither does its document.
@@ -56,45 +98,71 @@ func fit(p connectors.Prompt) card.Message {
 	})
 }
 
-// head is a request's state in a few words.
+// head is a pending request's state in a few words; empty if there is nothing to say.
 func head(p connectors.Prompt, now time.Time) string {
 	r := p.Request
-	told := card.Settled(r, card.Options{Now: now, Location: p.To.Location})
+	told := loose(permissions.Brief(card.Settled(r, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name}), mostLead))
+	var rows []string
 	switch {
-	case r.State != permissions.Pending:
-		return loose(permissions.Brief(told, mostLead))
 	case p.Locked && p.To.Name == "":
-		return "this can no longer be answered"
+		rows = append(rows, "This can no longer be answered.")
 	case p.Locked:
-		return "you are locked, and nothing from this account counts"
+		rows = append(rows, "You are locked, and nothing from this account counts.")
 	case r.Quorum > 1 && len(r.Votes) == 0:
-		return loose(permissions.Brief(told, mostLead)) + fmt.Sprintf(" · it takes %d people", r.Quorum)
+		rows = append(rows, told+fmt.Sprintf(" · it takes %d people", r.Quorum))
 	case r.Quorum > 1, len(r.Votes) > 0, !r.LeftAt.IsZero():
-		return loose(permissions.Brief(told, mostLead))
-	case r.HighRisk:
-		return "HIGH RISK · " + asks(r)
+		rows = append(rows, told)
 	}
-	return asks(r)
+	if others := card.Others(p); others != "" {
+		rows = append(rows, loose(permissions.Brief(others, mostLead)))
+	}
+	return strings.Join(rows, "\n")
 }
 
-// asks names the kind of request, for the phone's preview row.
-func asks(r permissions.Request) string {
-	switch r.Kind {
-	case permissions.KindPermission:
-		return "a permission is asked"
-	case permissions.KindTool:
-		return "an action is asked"
-	case permissions.KindClarification:
-		return "a question"
+// bold makes a row bold, which begins and ends with neither a space nor a name.
+func bold(text string) string { return "*" + text + "*" }
+
+// ours is a part of our own, with names as code, and the rest in bold if it is the title.
+func ours(part card.Part, title bool) string {
+	var b strings.Builder
+	for text, name := range part.Spans {
+		switch words := strings.TrimSpace(text); {
+		case name:
+			b.WriteString("`" + fenced(text) + "`")
+		case title && words != "":
+			before, after, _ := strings.Cut(text, words)
+			if sign, rest, found := strings.Cut(words, " "); found && utf8.RuneCountInString(sign) == 1 && sign > "\x7f" {
+				before, words = before+sign+" ", rest
+			}
+			b.WriteString(before + bold(loose(words)) + after)
+		default:
+			b.WriteString(loose(text))
+		}
 	}
-	if r.Mode == permissions.ModeContinue {
-		return "a pause"
+	return listless(b.String())
+}
+
+// block is an action as a block. The apps take no fence that begins with a space.
+func block(text string) string {
+	if strings.HasPrefix(text, " ") {
+		text = `\u{20}` + text[1:]
 	}
-	return "a confirmation is asked"
+	return fence + fenced(text) + fence
 }
 
 // fenced escapes a text for use inside a fence.
 func fenced(text string) string { return card.Isolate(strings.ReplaceAll(text, "`", `\u{60}`)) }
+
+// quoted quotes each row of an agent's words.
+func quoted(text string) string {
+	return "> " + strings.ReplaceAll(listless(loose(text)), "\n", "\n> ")
+}
+
+// lists matches what begins a list, a quote or a heading at the start of a row.
+var lists = regexp.MustCompile(`(?m)^( *)(>|(?:[#•-]+|\d+[.)])(?: |$))`)
+
+// listless has no row that begins one of these.
+func listless(text string) string { return lists.ReplaceAllString(text, "${1}"+joiner+"${2}") }
 
 // joiner is the invisible word joiner, which counts as a letter.
 const joiner = "\u2060"
@@ -112,10 +180,17 @@ func loose(text string) string {
 	return formats.Replace(card.Isolate(permissions.Brief(text, mostWords)))
 }
 
-// howTo says how p can be answered here.
+// howTo says how p can be answered here: in a reply to its card, or in words that name it.
 func howTo(p connectors.Prompt, tooBig bool) string {
-	if tooBig {
-		return "Reply NO " + p.Code + ": what cannot be shown whole cannot be allowed here."
+	switch r := p.Request; {
+	case tooBig:
+		return "Reply to this message: *no*. What cannot be shown whole cannot be allowed here."
+	case r.Kind == permissions.KindClarification:
+		return "Reply to this message with a number"
+	case r.Offers(permissions.Continue):
+		return "Reply to this message: *continue* or *interrupt*"
+	case r.HighRisk:
+		return "To allow it write: *YES " + p.Code + " RUN*"
 	}
-	return loose(reply.ChatHelp(p.Request, p.Code, true)) + "."
+	return "Reply to this message: *yes* or *no*"
 }

@@ -19,8 +19,11 @@ import (
 
 // agentText makes what an agent may write to have a card look like another.
 var agentText = rapid.StringOf(rapid.OneOf(
-	rapid.SampledFrom([]rune("*_~`>-•1.) \n\r\t\u2060\u200b\u200e\u202e\u2066\ufeff\U000e0041\u0085\u2028\x1b│┃─✅⛔K7F3Q")), rapid.Rune(),
+	rapid.SampledFrom([]rune("*_~`>-•1.) 漢\n\r\t\u2060\u200b\u200e\u202e\u2066\ufeff\U000e0041\u0085\u2028\x1b│┃─✅⛔K7F3Q")), rapid.Rune(),
 ))
+
+// bolded are words of ours in bold.
+var bolded = regexp.MustCompile(`(^| )\*([^*\s][^*]*[^*\s]|[^*\s])\*([ .]|$)`)
 
 // isolated is a word that is laid out by itself.
 var isolated = regexp.MustCompile("\u2068[^\u2068\u2069\\s]+\u2069")
@@ -53,7 +56,8 @@ func unformatted(t *rapid.T, text string) {
 	}
 }
 
-// Whatever an agent writes, the card is its code and state, one fence, and how to answer.
+// Whatever an agent writes, what is outside of blocks, quotes and codes is ours, and formats nothing but our own words: so
+// however a phone wraps it, no row there is an agent's.
 func TestNothingChangesHowACardLooks(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	kinds := replytest.Waiting(noon)
@@ -73,21 +77,34 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 		}
 		p := connectors.Prompt{Request: r, Code: o.Code, Waiting: 1, To: connectors.Person{Name: "fay", Location: time.UTC}}
 		text := show(p, noon).Text
-		if n := strings.Count(strings.ReplaceAll(text, "`\u2060", ""), "`"); n != 2*len(fence) {
-			t.Fatalf("%d backticks: %q", n, text)
+		blocks := strings.Split(text, fence)
+		if len(blocks)%2 == 0 {
+			t.Fatalf("a block is open: %q", text)
 		}
-		parts := strings.Split(text, fence)
-		if len(parts) != 3 {
-			t.Fatalf("%d parts: %q", len(parts), text)
-		}
-		first, framed := strings.CutPrefix(parts[0], "*"+o.Code+"* · ")
-		if !framed || strings.Count(parts[0], "\n") != 1 || !strings.HasSuffix(parts[0], "\n") {
-			t.Fatalf("the first line is %q", parts[0])
-		}
-		unformatted(t, first)
-		unformatted(t, parts[2])
-		if strings.TrimSpace(parts[1]) != parts[1] || parts[1] == "" { // or it would be no fence
-			t.Fatalf("within the fence is %q", parts[1])
+		for i, block := range blocks {
+			if i%2 == 1 {
+				if strings.TrimSpace(block) == "" && block != "" || strings.HasPrefix(block, " ") || strings.Contains(block, "`") {
+					t.Fatalf("a block is %q: %q", block, text)
+				}
+				continue
+			}
+			for row := range strings.SplitSeq(block, "\n") {
+				said, isQuote := strings.CutPrefix(row, "> ")
+				if isQuote {
+					unformatted(t, said)
+					continue
+				}
+				spans := strings.Split(strings.ReplaceAll(row, "`\u2060", ""), "`")
+				if len(spans)%2 == 0 {
+					t.Fatalf("a code is open: %q", row)
+				}
+				for j := 0; j < len(spans); j += 2 {
+					unformatted(t, bolded.ReplaceAllString(spans[j], "$1$2$3"))
+					if strings.ContainsAny(spans[j], "漢│┃─✅") {
+						t.Fatalf("an agent's words stand outside of quotes, blocks and codes in %q: %q", row, text)
+					}
+				}
+			}
 		}
 		if n := utf8.RuneCountInString(text); n > 65_536 {
 			t.Fatalf("%d characters", n)
@@ -123,12 +140,7 @@ func TestOnlyCodeIsFormatted(t *testing.T) {
 	})
 }
 
-func TestWhatIsAsked(t *testing.T) {
-	for _, o := range replytest.Waiting(time.Now()) {
-		if words := asks(o.Request); words == "" || strings.Contains(words, "\n") {
-			t.Errorf("%s: %q", o.Code, words)
-		}
-	}
+func TestStatesOfCards(t *testing.T) {
 	two := permissions.Request{Kind: permissions.KindPermission, State: permissions.Pending, Quorum: 2}
 	p := connectors.Prompt{Code: "K7F3Q", Request: two}
 	if words := head(p, time.Now()); !strings.Contains(words, "it takes 2 people") {

@@ -95,7 +95,7 @@ func (c *Connector) document(ctx context.Context, r ref, d card.Document, p conn
 		return fmt.Errorf("upload the document: %w", err)
 	}
 	m := &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
-		FileName: proto.String(d.Name), Title: proto.String(d.Name), Mimetype: proto.String("text/plain"),
+		FileName: proto.String(d.Name), Title: proto.String(d.Name), Mimetype: proto.String("text/plain"), Caption: proto.String(d.Caption),
 		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256,
 		FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
 	}}
@@ -134,7 +134,7 @@ const mostEnds = 1000
 
 // tellEnd replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
-	words := p.Code + " · " + card.Settled(p.Request, card.Options{Location: p.To.Location})
+	words := p.Code + " · " + card.Settled(p.Request, card.Options{Location: p.To.Location, Self: p.To.Name})
 	if known, _ := c.ends.Get(r); known == words {
 		return nil
 	}
@@ -150,7 +150,14 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if err := c.Reach(n.To); err != nil {
 		return err
 	}
-	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: n.To.Name})
+	var rows []string
+	for _, part := range card.NoticeParts(n, card.Options{Now: c.now(), Location: n.To.Location, Self: n.To.Name}) {
+		if part.Role == card.Words {
+			rows = append(rows, block(part.Text))
+		} else {
+			rows = append(rows, ours(part, false))
+		}
+	}
 	if len(rows) == 0 {
 		return nil
 	}
@@ -160,8 +167,8 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 			about = r.id
 		}
 	}
-	words := fence + fenced(strings.Join(rows, "\n")) + fence
-	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, c.textMessage(n.To.Addresses[Name], words, about, true)))
+	message := c.textMessage(n.To.Addresses[Name], strings.Join(rows, "\n"), about, true)
+	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, message))
 }
 
 // say sends a text under an id that was allocated for it, so that retries send one message. Unless about is empty it

@@ -55,7 +55,7 @@ func newSuite(t testing.TB, in connectors.Services) *suite {
 
 func (s *suite) card(t testing.TB, code string) whatsapptest.Message {
 	t.Helper()
-	m, err := s.phone.Gets(soon(t), func(m whatsapptest.Message) bool { return strings.HasPrefix(m.Text, "*"+code+"*") })
+	m, err := s.phone.Gets(soon(t), func(m whatsapptest.Message) bool { return codeOn(m) == code })
 	if err != nil {
 		t.Fatalf("wait for the card of %s: %v", code, err)
 	}

@@ -30,7 +30,7 @@ func TestAPersonByEachName(t *testing.T) {
 		call, m, code := s.asked("by " + name + ".")
 		who.Says("yes " + code)
 		s.get(call, permissions.Approved)
-		s.becomes("fay", m.ID, "Allowed once by fay")
+		s.becomes("fay", m.ID, "You allowed this once")
 		call, m, _ = s.asked("by " + name + ", quoted.")
 		who.Quotes(m.ID, "no")
 		s.get(call, permissions.Denied)

@@ -18,7 +18,7 @@ func (s *env) late(reason string) (call <-chan ended, m whatsapptest.Message, co
 	s.t.Cleanup(confirm)
 	call = s.ask(network(reason))
 	m = s.sees("fay", reason)
-	code, _, _ = strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
+	code = codeOn(m)
 	return call, m, code, confirm
 }
 
@@ -61,18 +61,18 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 		says    string
 	}{
 		"a reaction": {func(s *env, m whatsapptest.Message, _ string) { s.phones["fay"].Reacts(m.ID, "👍") },
-			permissions.Approved, "✅ Allowed once by fay"},
+			permissions.Approved, "✅ *You allowed this once*"},
 		"words": {func(s *env, _ whatsapptest.Message, code string) { s.phones["fay"].Says("yes " + code) },
-			permissions.Approved, "✅ Allowed once by fay"},
+			permissions.Approved, "✅ *You allowed this once*"},
 		"a reply": {func(s *env, m whatsapptest.Message, _ string) { s.phones["fay"].Quotes(m.ID, "no") },
-			permissions.Denied, "⛔ Denied by fay"},
+			permissions.Denied, "⛔ *You denied this*"},
 		"a settlement": {func(s *env, _ whatsapptest.Message, code string) {
 			if _, err := s.OnPermission(s.t.Context(), connectors.Decision{
 				Code: code, Answer: permissions.Deny, From: connectors.Identity{Via: Name, Address: s.fay().Addresses[Name], UID: permissions.NoUID},
 			}); err != nil {
 				s.t.Fatal(err)
 			}
-		}, permissions.Denied, "⛔ Denied by fay"},
+		}, permissions.Denied, "⛔ *You denied this*"},
 		"stop all": {func(s *env, _ whatsapptest.Message, _ string) {
 			id := connectors.Identity{Via: Name, Address: "+" + numbers["sam"], UID: permissions.NoUID}
 			if _, err := s.StopAll(s.t.Context(), id); err != nil {
@@ -175,7 +175,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.phones["fay"].Says("yes " + code)
 		s.get(call, permissions.Approved)
 		confirm()
-		s.becomes("fay", m.ID, "✅ Allowed once by fay")
+		s.becomes("fay", m.ID, "✅ *You allowed this once*")
 	})
 	t.Run("an account that is suspended", func(t *testing.T) {
 		s := newEnv(t, escalating)
@@ -203,11 +203,11 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.acknowledged()
 		s.waits(call)
 		confirm()
-		s.becomes("fay", m.ID, "this can no longer be answered")
+		s.becomes("fay", m.ID, "This can no longer be answered")
 		s.phones["sam"].Says("no " + code)
 		s.get(call, permissions.Denied)
 		s.until("the cards are noted", s.noted)
-		s.becomes("fay", m.ID, "this can no longer be answered") // and does not say how it ended
+		s.becomes("fay", m.ID, "This can no longer be answered") // and does not say how it ended
 	})
 	t.Run("a reload without the account", func(t *testing.T) {
 		s := newEnv(t, escalating)
@@ -252,7 +252,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.well()
 		s.phones["fay"].Says("yes " + code)
 		s.get(call, permissions.Approved)
-		s.becomes("fay", m.ID, "✅ Allowed once by fay")
+		s.becomes("fay", m.ID, "✅ *You allowed this once*")
 		if n := s.count("fay", "late."); n != 1 {
 			t.Errorf("fay has %d cards", n)
 		}
