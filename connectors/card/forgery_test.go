@@ -240,7 +240,8 @@ func forgedCard(put func(*permissions.Request, string), text string, width int) 
 	return card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: width, Now: now})
 }
 
-var warning = regexp.MustCompile(`^(Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read|⚠ "|⚠ runs|⚠ \d|⚠ it says|a command of |details of )`)
+var warning = regexp.MustCompile(`^(Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read|` +
+	`⚠ "|⚠ runs|⚠ \d|⚠ it says|a command of |details of )`)
 
 // withoutWarnings leaves out the rows about words of mixed scripts, which harmless words do not have.
 func withoutWarnings(rows []string) (rest []string) {
