@@ -41,15 +41,8 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			ClarificationTimeout: cfg.Approvals.ClarificationTimeout, DeliverWithin: cfg.Approvals.DeliverWithin,
 			RedeemWindow: cfg.Approvals.RedeemWindow, Scopes: cfg.Approvals.Scopes, AskRefused: cfg.Approvals.AskRefused,
 		},
-		Keep: permissions.Keep{Requests: cfg.Keep.Requests, Payloads: cfg.Keep.Payloads, Audit: cfg.Keep.Audit},
-		Policy: permissions.Policy{
-			Auto: cfg.Tools.Auto, Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
-			HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
-			HighRiskEffects: cfg.HighRisk.Kinds, HighRiskPatterns: cfg.HighRisk.Patterns, OnceEnough: !cfg.HighRisk.Enabled,
-			Ordinary: permissions.Ordinary{
-				Tools: cfg.HighRisk.Except.Tools, Effects: cfg.HighRisk.Except.Kinds, Patterns: cfg.HighRisk.Except.Patterns,
-			},
-		},
+		Keep:   permissions.Keep{Requests: cfg.Keep.Requests, Payloads: cfg.Keep.Payloads, Audit: cfg.Keep.Audit},
+		Policy: policy(cfg),
 		Limits: engine.Limits{
 			PendingPerCaller: cfg.Limits.PendingPerCaller, PromptsPerMinute: cfg.Limits.PromptsPerMinute,
 			AutoPerMinute: map[string]int{"*": usualRate},
@@ -92,6 +85,18 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	}
 	ruleAgents(cfg, &s)
 	return s, nil
+}
+
+// policy converts the configured lists of tools and what is high risk.
+func policy(cfg *config.Config) permissions.Policy {
+	return permissions.Policy{
+		Auto: cfg.Tools.Auto, Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
+		HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
+		HighRiskEffects: cfg.HighRisk.Kinds, HighRiskPatterns: cfg.HighRisk.Patterns, OnceEnough: !cfg.HighRisk.Enabled,
+		Ordinary: permissions.Ordinary{
+			Tools: cfg.HighRisk.Except.Tools, Effects: cfg.HighRisk.Except.Kinds, Patterns: cfg.HighRisk.Except.Patterns,
+		},
+	}
 }
 
 // people converts the configured people; lookup resolves their accounts to uids.
