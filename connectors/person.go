@@ -29,9 +29,12 @@ type Person struct {
 	Unconfirmed []string
 	// Locked is the name under which the person is locked, usually their own; empty: they are not. Nothing from their
 	// accounts counts, and nothing is sent there.
-	Locked   string
-	Location *time.Location
-	Quiet    Hours // when they are not to be disturbed, in Location
+	Locked string
+	// LastLocked is when they were locked last, which may be over; zero: not since the daemon started. What they began before
+	// counts no more.
+	LastLocked time.Time
+	Location   *time.Location
+	Quiet      Hours // when they are not to be disturbed, in Location
 	// PhoneAfter is how long requests of an agent's hook are kept from their phone, so that they can answer at the agent.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try in this order; empty: the daemon's order

@@ -285,6 +285,38 @@ func TestACancelledCallIsWithdrawnLater(t *testing.T) {
 	}
 }
 
+// TestAProcessWhoseTimeIsOverIsForgotten: F3/a process that declares a short time, again and again under new names, fills the store no
+// more than one that stays.
+func TestAProcessWhoseTimeIsOverIsForgotten(t *testing.T) {
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	body := strings.NewReader(`{"kind":"permission","permissions":["@network"],"reason":"docs","wait":"0s"}`)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/requests", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header = http.Header{"Content-Type": {"application/json"}, "Daycared-Call": {"c"}, "Daycared-Stays": {"2100ms"}}
+	answer, err := wiretest.HTTP(t, socket).Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	stored := func() int {
+		kept, err := env.Store.Waits(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(kept)
+	}
+	if n := stored(); n != 1 {
+		t.Fatalf("%d are stored at first", n)
+	}
+	wiretest.Eventually(t, "it is forgotten", func() bool { return stored() == 0 })
+	if pending := env.PendingIDs(); len(pending) != 1 {
+		t.Errorf("%v are pending", pending)
+	}
+}
+
 // TestTheProcessesOfOneCallerAreBounded: F3/a process that asks the same under ever new names fills neither the store nor the list of
 // processes that are checked.
 func TestTheProcessesOfOneCallerAreBounded(t *testing.T) {

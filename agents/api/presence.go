@@ -116,14 +116,18 @@ func (p *presence) watch(ctx context.Context, requests Requests) error {
 			return nil
 		case <-again.C:
 		}
-		for _, gone := range p.gone() {
-			_ = requests.Killed(ctx, gone.caller, gone.id, gone.call) // on failure the request stays pending
+		gone, late := p.remove()
+		for _, w := range gone {
+			_ = requests.Killed(ctx, w.caller, w.id, w.call) // on failure the request stays pending
+		}
+		for _, w := range late { // on failure its row stays until the request is settled
+			_ = requests.KeepProcess(ctx, w.caller, permissions.Wait{Request: w.id, Call: w.call})
 		}
 	}
 }
 
-// gone returns and removes the processes that are gone.
-func (p *presence) gone() (all []process) {
+// remove removes and returns the processes that are gone, and those whose declared time is over.
+func (p *presence) remove() (gone, late []process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for caller, calls := range p.of {
@@ -131,13 +135,14 @@ func (p *presence) gone() (all []process) {
 			switch {
 			case time.Now().After(w.until):
 				p.drop(caller, call)
+				late = append(late, w)
 			case w.over():
 				p.drop(caller, call)
-				all = append(all, w)
+				gone = append(gone, w)
 			}
 		}
 	}
-	return all
+	return gone, late
 }
 
 // over reports whether the process has certainly ended.

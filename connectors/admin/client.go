@@ -152,7 +152,10 @@ func fetchEach[W, T any](
 
 // page is the query for the part of a list that follows an id; 0 is the daemon's limit.
 func page[S ~string](state S, after permissions.ID, limit int) string {
-	query := url.Values{"state": {string(state)}}
+	query := url.Values{}
+	if state != "" {
+		query.Set("state", string(state))
+	}
 	if after != "" {
 		query.Set("after", string(after))
 	}

@@ -290,29 +290,42 @@ func (d *handler) unaddressed(text string) string {
 // first is the first of two steps that a person took on a card, towards an answer.
 type first struct {
 	card   ref
-	person int64
+	by     taker
 	answer permissions.Answer
 	call   int
+}
+
+// taker is who takes steps. A lock makes another one of the person, who then begins anew.
+type taker struct {
+	account int64
+	name    string
+	locked  time.Time // last
+}
+
+// taker is who taps; nobody's account has no name.
+func (d *handler) taker(account int64) taker {
+	who, _ := d.in.Person(identity(account))
+	return taker{account, who.Name, who.LastLocked}
 }
 
 // secondStep is how long the second step counts for nothing after the first: a double tap is one answer.
 const secondStep = time.Second
 
 // begins records a first step, unless it was taken.
-func (c *Connector) begins(at ref, person int64, p press, now time.Time) {
-	c.firsts.ContainsOrAdd(first{at, person, p.Answer, p.Call}, now)
+func (c *Connector) begins(at ref, by taker, p press, now time.Time) {
+	c.firsts.ContainsOrAdd(first{at, by, p.Answer, p.Call}, now)
 }
 
 // begun reports whether the second step may follow: the same person must take both, for the same answer, and not in one movement.
-func (c *Connector) begun(at ref, person int64, p press, now time.Time) bool {
-	since, taken := c.firsts.Peek(first{at, person, p.Answer, p.Call})
+func (c *Connector) begun(at ref, by taker, p press, now time.Time) bool {
+	since, taken := c.firsts.Peek(first{at, by, p.Answer, p.Call})
 	return taken && now.Sub(since) >= secondStep
 }
 
-// goesBack forgets a person's first steps on a card.
-func (c *Connector) goesBack(at ref, person int64) {
+// goesBack forgets the first steps of an account on a card.
+func (c *Connector) goesBack(at ref, account int64) {
 	for _, f := range c.firsts.Keys() {
-		if f.card == at && f.person == person {
+		if f.card == at && f.by.account == account {
 			c.firsts.Remove(f)
 		}
 	}

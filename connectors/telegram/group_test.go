@@ -430,6 +430,33 @@ func TestAFirstStepInAGroupIsOfOnePerson(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
+// A first step that was taken before a lock counts no longer after it.
+func TestAFirstStepInAGroupEndsWithALock(t *testing.T) {
+	s, _ := newGroupEnv(t, "supergroup", func(s *env) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
+	call := s.ask(network("locked"))
+	m := s.card("fay@ops", "locked")
+	s.until("the card is noted", s.upToDate)
+	s.taps("sam@ops", m, "Allow once", "nothing is allowed yet")
+	yes := data(t, s.sees("sam@ops", "locked", func(m telegramtest.Message) bool { return strings.Contains(labelled(m), "Yes") }), "Yes")
+	really := func(says string) {
+		t.Helper()
+		s.server.Advance(secondStep)
+		s.toast(s.phones["sam@ops"].TapsData(m.ID, yes), says)
+	}
+	if _, err := s.Lock(t.Context(), operator, "sam", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	really("sam is locked")
+	if _, _, err := s.Unlock(t.Context(), operator, "sam"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("sam is asked again", func() bool { return slices.Contains(s.only().Asked, "sam") })
+	really("nothing is allowed yet")
+	s.waits(call)
+	really("✅")
+	s.get(call, permissions.Approved)
+}
+
 // labelled are the words on the buttons of a message.
 func labelled(m telegramtest.Message) string {
 	var words []string

@@ -240,14 +240,14 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	if p.Step != "" {
 		return d.step(ctx, tap, p, decision)
 	}
-	decision.Really = d.begun(chatOf(tap), tap.From.ID, p, d.now())
+	decision.Really = d.begun(chatOf(tap), d.taker(tap.From.ID), p, d.now())
 	r, err := d.in.OnPermission(ctx, decision)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		d.toast(ctx, tap, toastDone(r), false)
 		d.conclude(ctx, decision)
 	case refusal != nil && refusal.Code == permissions.CodeReally: // it came too soon, or they pressed the second step of another person
-		d.begins(chatOf(tap), tap.From.ID, p, d.now())
+		d.begins(chatOf(tap), d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, toastReally, true)
 	case refusal != nil && d.gave(r, p, from):
 		d.toast(ctx, tap, toastGiven(p.Answer), false)
@@ -351,7 +351,7 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	switch p.Step {
 	case stepReally:
-		d.begins(at, tap.From.ID, p, d.now())
+		d.begins(at, d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, toastReally, true)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepBack:

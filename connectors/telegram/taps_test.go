@@ -134,12 +134,12 @@ func TestADoubleTapIsNotTwoYeses(t *testing.T) {
 		after  time.Duration
 		want   bool
 	}{{7, 0, false}, {7, 0, false}, {7, secondStep - 1, false}, {8, 2 * secondStep, false}, {7, secondStep, true}} {
-		if got := s.bot.begun(at, step.person, p, now.Add(step.after)); got != step.want {
+		if got := s.bot.begun(at, taker{account: step.person}, p, now.Add(step.after)); got != step.want {
 			t.Errorf("%d after %v may take the second step: %v", step.person, step.after, got)
 		}
-		s.bot.begins(at, step.person, p, now.Add(step.after))
+		s.bot.begins(at, taker{account: step.person}, p, now.Add(step.after))
 	}
-	if s.bot.goesBack(at, 7); s.bot.begun(at, 7, p, now.Add(time.Hour)) {
+	if s.bot.goesBack(at, 7); s.bot.begun(at, taker{account: 7}, p, now.Add(time.Hour)) {
 		t.Error("after the way back there is a first step still")
 	}
 }

@@ -88,7 +88,8 @@ type Directory struct {
 	owners    map[string]string // see Settings
 	suspended []permissions.Suspension
 	locks     []permissions.Lock
-	invited   map[string]invited // by code
+	locked    map[string]time.Time // when people were locked last, by name
+	invited   map[string]invited   // by code
 }
 
 // New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].
@@ -96,6 +97,7 @@ func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
+		locked: map[string]time.Time{},
 	}
 	d.base.Store(&c.Settings)
 	d.settings.Store(&c.Settings)

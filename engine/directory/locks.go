@@ -81,8 +81,8 @@ func AccountOf(id connectors.Identity) string {
 	return ""
 }
 
-// shut marks the people who are locked, by name or by account, and records in each lock the other names. The lock is
-// held.
+// shut marks the people who are locked, by name or by account, and records in each lock the other names, and when they
+// were locked last. The mutex is held.
 func (d *Directory) shut(people []connectors.Person) {
 	for j, l := range d.locks {
 		d.locks[j].Holds = nil
@@ -94,7 +94,13 @@ func (d *Directory) shut(people []connectors.Person) {
 			if people[i].Locked = l.Person; !named {
 				d.locks[j].Holds = append(d.locks[j].Holds, p.Name)
 			}
+			if l.At.After(d.locked[p.Name]) {
+				d.locked[p.Name] = l.At
+			}
 		}
+	}
+	for i, p := range people {
+		people[i].LastLocked = d.locked[p.Name]
 	}
 }
 

@@ -104,16 +104,19 @@ func readWhole(next http.Handler) http.Handler {
 	})
 }
 
-// ambiguous returns what is wrong with a call of which a part would be ignored: the second of two values, or a query that cannot be
-// read; nil if nothing is.
+// ambiguous returns what is wrong with a call of which a part would be ignored: the second of two values, a name without a value, or
+// a query that cannot be read; nil if nothing is.
 func ambiguous(r *http.Request) *wire.Problem {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return invalid(http.StatusBadRequest, "The query cannot be read: "+err.Error()+".")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if len(query[name]) > 1 {
+		switch {
+		case len(query[name]) > 1:
 			return invalid(http.StatusBadRequest, fmt.Sprintf("The query has %q twice; give it once.", name))
+		case query[name][0] == "":
+			return invalid(http.StatusBadRequest, fmt.Sprintf("The query has %q without a value; give one, or leave it out.", name))
 		}
 	}
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Last-Event-ID", wire.HeaderCall, wire.HeaderRequest, wire.HeaderStays} {

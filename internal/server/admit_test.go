@@ -95,7 +95,7 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 	}
 }
 
-// TestNoPartOfACallIsIgnored: a call that gives a value twice, a query that cannot be read or an encoded body is refused, and says why.
+// TestNoPartOfACallIsIgnored: a call that gives a value twice or a name without one, a query that cannot be read or an encoded body is refused, and says why.
 func TestNoPartOfACallIsIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		query  string
@@ -106,6 +106,8 @@ func TestNoPartOfACallIsIgnored(t *testing.T) {
 		"once":                  {"?after=60s&limit=1", nil, 200, ""},
 		"a query twice":         {"?after=60s&after=0s", nil, 400, `The query has "after" twice; give it once.`},
 		"a query, escaped":      {"?after=60s&%61fter=0s", nil, 400, `The query has "after" twice; give it once.`},
+		"a query, empty":        {"?limit=1&after=", nil, 400, `The query has "after" without a value; give one, or leave it out.`},
+		"a query, bare":         {"?after", nil, 400, `The query has "after" without a value; give one, or leave it out.`},
 		"a query with a ;":      {"?after=60s;limit=1", nil, 400, "The query cannot be read: "},
 		"a query with a lone %": {"?after=%6", nil, 400, "The query cannot be read: "},
 		"two calls": {
