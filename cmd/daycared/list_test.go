@@ -29,8 +29,8 @@ func TestAnExactCallIsSaid(t *testing.T) {
 		want string
 	}{
 		{1, permissions.RequestView{Request: asked, Code: "K7F3Q"}, `this exact call: to use write_file { "path": "a" }`},
-		{2, permissions.RequestView{Request: asked}, "this exact call: to run with sh gh --token ‹secret, 40 characters, sha256 5de …"},
-		{3, permissions.RequestView{Request: asked}, `this exact call: to run with sh ` + strings.Repeat("0123456789", 4) + "01234 …"},
+		{2, permissions.RequestView{Request: asked}, "this exact call: to run gh --token ‹secret, 40 characters, sha256 5de243›"},
+		{3, permissions.RequestView{Request: asked}, `this exact call: to run ` + strings.Repeat("0123456789", 5) + "012 …"},
 		{1, permissions.RequestView{Request: elsewhere, Code: "K7F3Q"}, "this exact call of write_file, asked in request K7F3Q"},
 		{1, permissions.RequestView{}, "this exact call of write_file, asked in request 01J"},
 	} {

@@ -120,7 +120,7 @@ func (l *phoneLoop) final() {
 		ctx, done := context.WithTimeout(l.ctx, 20*time.Second)
 		_, err := p.Sees(ctx, func(m telegramtest.Message) bool {
 			return strings.Contains(m.Text, name) && len(m.Keyboard) == 0 &&
-				(strings.Contains(m.Text, "✅ Allowed once") || strings.Contains(m.Text, "⛔ Denied"))
+				(strings.HasPrefix(m.Text, "✅ You allowed this once") || strings.HasPrefix(m.Text, "⛔ You denied this"))
 		})
 		if err != nil {
 			l.violated("%s has no card in its final state: %v", name, err)

@@ -201,7 +201,8 @@ func (l *mobileLoop) final() {
 	defer done()
 	for name, p := range l.names {
 		_, err := p.Gets(ctx, func(m whatsapptest.Message) bool {
-			return strings.Contains(m.Text, name) && (strings.Contains(m.Text, "· ✅ Allowed once") || strings.Contains(m.Text, "· ⛔ Denied"))
+			return strings.Contains(m.Text, name) &&
+				(strings.HasPrefix(m.Text, "✅ *You allowed this once*") || strings.HasPrefix(m.Text, "⛔ *You denied this*"))
 		})
 		if err != nil {
 			l.violated("%s has no card in its final state: %v", name, err)
