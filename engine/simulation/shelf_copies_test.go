@@ -359,5 +359,9 @@ func (s *shelf) Prune(context.Context, permissions.Keep, time.Time, int) (bool, 
 	return false, nil
 }
 
-// Waits lists nothing: no call of the simulation is cancelled, shows a dialog or has a process.
-func (*shelf) Waits(context.Context) ([]permissions.Wait, error) { return nil, nil }
+// Waits lists what was opened with a request: no call of the simulation is cancelled, shows a dialog or has a process.
+func (s *shelf) Waits(context.Context) ([]permissions.Wait, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.waits), nil
+}

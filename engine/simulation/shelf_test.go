@@ -30,6 +30,7 @@ type rows struct {
 	grants    []grant
 	uses      []use
 	notices   []permissions.Notice
+	waits     []permissions.Wait
 	audit     []permissions.Entry
 	made      int // notices
 	stopped   string
@@ -147,7 +148,10 @@ func (s *shelf) Open(_ context.Context, o permissions.Opening) (r permissions.Re
 			return err
 		}
 		r, err = s.insert(o)
-		created = true
+		if created = true; err == nil && r.State == permissions.Pending && o.Wait.Kind != "" {
+			o.Wait.Request = r.ID
+			s.waits = append(slices.Clone(s.waits), o.Wait)
+		}
 		return err
 	})
 	if err != nil {
