@@ -95,7 +95,8 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 	}
 }
 
-// TestNoPartOfACallIsIgnored: a call that gives a value twice or a name without one, a query that cannot be read or an encoded body is refused, and says why.
+// TestNoPartOfACallIsIgnored: a call that gives a value twice or a name without one, a query that cannot be read or an encoded body is
+// refused, and says why.
 func TestNoPartOfACallIsIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		query  string
