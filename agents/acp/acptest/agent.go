@@ -35,7 +35,7 @@ const Name = "acp-agent"
 //	note METHOD JSON         notify the client
 //	flood N                  say a thousand characters N times
 //	wait                     wait until the turn is cancelled
-//	deaf                     wait until the end, whatever the client says
+//	deaf                     wait until the end, whatever the client says, also while the lines above are done
 //	crash                    exit in the middle
 //	remember                 say the session and how many prompts it has had
 //	stderr TEXT              write it there
@@ -257,7 +257,11 @@ func (a *agent) prompt(ctx context.Context, params json.RawMessage) (any, *sdk.R
 	a.mu.Unlock()
 	t := &task{agent: a, id: in.SessionId, cancel: cancel, reason: sdk.StopReasonEndTurn}
 	defer a.jobs.Wait()
-	for line := range strings.Lines(in.Prompt[0].Text.Text) {
+	text := in.Prompt[0].Text.Text
+	if slices.Contains(strings.Fields(text), "deaf") {
+		cancel = nil
+	}
+	for line := range strings.Lines(text) {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if err := t.do(ctx, verb, rest); err != nil {
 			return nil, &sdk.RequestError{Code: -32603, Message: err.Error()}
