@@ -304,7 +304,7 @@ func (l *lane) overdue() map[permissions.ID]string {
 }
 
 // delayedAfter is how long a due prompt may be on its way before it counts as delayed.
-const delayedAfter = 3 * time.Second
+const delayedAfter = 10 * time.Second
 
 // delays reports whether a copy that was never shown is due, and its channel has failed to take it or has not answered.
 func (c *dispatcher) delays(cp permissions.Copy) bool {
