@@ -19,8 +19,8 @@ type FairLimiter struct {
 	next    chan struct{} // closed when the turn may have changed
 }
 
-// mostGiven is how many served waiters are remembered; others count as new.
-const mostGiven = 1000
+// maxGiven is how many served waiters are remembered; others count as new.
+const maxGiven = 1000
 
 // NewFairLimiter makes a limiter with that rate and burst.
 func NewFairLimiter(every rate.Limit, most int) *FairLimiter {
@@ -36,7 +36,7 @@ func (t *FairLimiter) Wait(ctx context.Context, who any) error {
 	for {
 		next, after := t.next, time.Hour
 		if now := time.Now(); t.first(who) && t.AllowN(now, 1) {
-			if len(t.given) >= mostGiven {
+			if len(t.given) >= maxGiven {
 				maps.DeleteFunc(t.given, func(_ any, at time.Time) bool { return now.Sub(at) > time.Minute })
 			}
 			t.given[who] = now

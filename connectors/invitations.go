@@ -8,11 +8,11 @@ import (
 
 const (
 	invitationLife = 10 * time.Minute
-	// mostWrong is how many wrong codes of one account get an answer.
-	mostWrong = 5
-	// wrongLife is how long wrong codes are counted, mostAccounts for how many accounts.
-	wrongLife    = 24 * time.Hour
-	mostAccounts = 10_000
+	// maxWrong is how many wrong codes of one account get an answer.
+	maxWrong = 5
+	// wrongLife is how long wrong codes are counted, maxAccounts for how many accounts.
+	wrongLife   = 24 * time.Hour
+	maxAccounts = 10_000
 )
 
 // Invitations are the open invitations of one channel: codes that pair one account each, within ten minutes. The first account
@@ -82,11 +82,11 @@ func (b *Invitations) Wrong(address string) bool {
 		clear(b.wrongs)
 		b.since = b.now()
 	}
-	if _, known := b.wrongs[address]; !known && len(b.wrongs) >= mostAccounts {
+	if _, known := b.wrongs[address]; !known && len(b.wrongs) >= maxAccounts {
 		return false
 	}
 	b.wrongs[address]++
-	return b.wrongs[address] <= mostWrong
+	return b.wrongs[address] <= maxWrong
 }
 
 // Guest waits for the account that brings a code. A candidate is returned even if ctx has ended. The error matches

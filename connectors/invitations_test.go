@@ -76,7 +76,7 @@ func TestWrongCodesAreAnsweredFiveTimesADay(t *testing.T) {
 	now := time.Now()
 	b := NewInvitations(func() time.Time { return now })
 	for i := range 7 {
-		if got := b.Wrong("6666"); got != (i < mostWrong) {
+		if got := b.Wrong("6666"); got != (i < maxWrong) {
 			t.Errorf("the wrong code %d is answered: %v", i+1, got)
 		}
 	}

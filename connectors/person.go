@@ -179,8 +179,8 @@ func NewLRU[K comparable, V any](most int) *lru.Cache[K, V] {
 	return memory
 }
 
-// mostDaily limits how many keys a [OncePerDay] remembers. At the limit it does nothing more until some expire.
-const mostDaily = 10_000
+// maxDaily limits how many keys a [OncePerDay] remembers. At the limit it does nothing more until some expire.
+const maxDaily = 10_000
 
 // OncePerDay does things at most once a day for each key. It is safe for concurrent use; its zero value is ready.
 type OncePerDay[K comparable] struct {
@@ -207,7 +207,7 @@ func (d *OncePerDay[K]) begin(key K, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(d.done, func(_ K, at time.Time) bool { return now.Sub(at) > 24*time.Hour })
-	if _, known := d.done[key]; known || len(d.done) >= mostDaily {
+	if _, known := d.done[key]; known || len(d.done) >= maxDaily {
 		return false
 	}
 	if d.done == nil {

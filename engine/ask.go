@@ -18,9 +18,9 @@ const (
 	lease = 10 * time.Second
 	// leaveGrace is how long a disconnected call may take to return before prompts show that nobody waits.
 	leaveGrace = time.Second
-	// mostBegun bounds how many calls begin at once. Thousands would each hold the memory to store a question, and the
+	// maxBegun bounds how many calls begin at once. Thousands would each hold the memory to store a question, and the
 	// store would not write any more of them together.
-	mostBegun = 256
+	maxBegun = 256
 )
 
 // Ask implements [agents.Asker]: it opens the request, or joins an equal pending one, and waits for the answer.
@@ -37,7 +37,7 @@ func (e *Engine) AskDeferred(
 	ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	c := &call{engine: e, caller: caller, question: question}
-	for range mostAnew {
+	for range maxAnew {
 		if err := c.once(ctx); !errors.Is(err, registry.ErrUsedElsewhere) {
 			return c.answer, err
 		}
@@ -46,8 +46,8 @@ func (e *Engine) AskDeferred(
 	return new(permissions.Request), permissions.Limit(time.Second)
 }
 
-// mostAnew bounds how often one call asks again because another call used the answer.
-const mostAnew = 100
+// maxAnew bounds how often one call asks again because another call used the answer.
+const maxAnew = 100
 
 // call is one asking call.
 type call struct {

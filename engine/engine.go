@@ -122,7 +122,7 @@ func New(o Options) *Engine {
 		recent: recentDecisions{
 			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},
 		},
-		beginning: make(chan struct{}, mostBegun),
+		beginning: make(chan struct{}, maxBegun),
 	}
 	e.recent.since = e.clock.Stamp()
 	e.stops = newStops(e.services, e.forgetDecisions)

@@ -128,12 +128,12 @@ func (k *locks) keepLocks(ctx context.Context) error {
 	return nil
 }
 
-// mostTaken bounds how many approvals are taken back in one call.
-const mostTaken = 10000
+// maxTaken bounds how many approvals are taken back in one call.
+const maxTaken = 10000
 
 // takeBack takes back what a person has given since a time: unused approvals, and grants.
 func (k *locks) takeBack(ctx context.Context, done *permissions.Locked, since time.Time) error {
-	given, err := k.store.ApprovedBy(ctx, done.Person, since, mostTaken)
+	given, err := k.store.ApprovedBy(ctx, done.Person, since, maxTaken)
 	if err != nil {
 		return shared.Broken(err)
 	}

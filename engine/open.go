@@ -20,13 +20,13 @@ import (
 // coolDown is how long a question that was denied twice is not asked again.
 const coolDown = 10 * time.Minute
 
-// mostUnrouted bounds how many callers without a route are logged.
-const mostUnrouted = 1000
+// maxUnrouted bounds how many callers without a route are logged.
+const maxUnrouted = 1000
 
 // open registers a waiter for a new question. When a grant that it was to run under is revoked at that very moment, it
 // is drafted again.
 func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request, reads bool) (*registry.Waiter, error) {
-	for range mostAnew {
+	for range maxAnew {
 		w, err := e.tryOpen(ctx, caller, q, reads)
 		if !anew(err) {
 			return w, err
@@ -144,7 +144,7 @@ func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
 		return
 	}
 	e.mu.Lock()
-	told := e.unrouted[caller.Name] || len(e.unrouted) == mostUnrouted
+	told := e.unrouted[caller.Name] || len(e.unrouted) == maxUnrouted
 	if !told {
 		e.unrouted[caller.Name] = true
 	}

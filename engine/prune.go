@@ -12,9 +12,9 @@ const (
 	pruneEvery = time.Hour
 	// pruneAtOnce bounds what is deleted in one transaction, so that others do not wait long.
 	pruneAtOnce = 500
-	// mostAstray is how far the wall and the monotonic clock may diverge before pruning stops: the wall clock was set,
+	// maxAstray is how far the wall and the monotonic clock may diverge before pruning stops: the wall clock was set,
 	// and either of its times may have been wrong.
-	mostAstray = 30 * time.Minute
+	maxAstray = 30 * time.Minute
 )
 
 // prune deletes what is older than the settings allow, and withdraws what the callers of expired tokens left, until ctx
@@ -23,7 +23,7 @@ func (e *Engine) prune(ctx context.Context) error {
 	wall, passed := e.clock.Now().Round(0), e.clock.Elapsed()
 	for timing.Pause(ctx, e.pruning) == nil {
 		now := e.clock.Now().Round(0)
-		if astray := now.Sub(wall) - (e.clock.Elapsed() - passed); astray.Abs() > mostAstray {
+		if astray := now.Sub(wall) - (e.clock.Elapsed() - passed); astray.Abs() > maxAstray {
 			e.log.Warn("clock jumped; pruning paused until restart", "by", astray)
 			return nil
 		}

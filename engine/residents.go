@@ -81,7 +81,7 @@ func (c approvals) Submit(
 	if q.Key == "" {
 		return permissions.Request{}, permissions.Invalid(errNoKey)
 	}
-	for range mostAnew {
+	for range maxAnew {
 		r, err := c.pose(ctx, caller, q, told)
 		if !anew(err) {
 			return r, err

@@ -12,8 +12,8 @@ const (
 	// tellingsPerMinute and tellingsPerHour limit the notices of a caller, separately for hook events and for its own
 	// messages.
 	tellingsPerMinute, tellingsPerHour = 10, 60
-	// mostUntold bounds the unsent notices of a caller.
-	mostUntold = 20
+	// maxUntold bounds the unsent notices of a caller.
+	maxUntold = 20
 )
 
 // Tell stores a caller's message to a person and returns that person's name. It asks nothing and decides nothing. An
@@ -52,7 +52,7 @@ func (e *Engine) Tell(
 	if wait := e.tellsTooMuch(caller, about); wait > 0 {
 		return "", permissions.TooMuchTold(wait)
 	}
-	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), Told: t}, mostUntold)
+	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.clock.Stamp(), Told: t}, maxUntold)
 	if err != nil {
 		return "", shared.Broken(err)
 	}

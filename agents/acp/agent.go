@@ -219,7 +219,7 @@ func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 	if err != nil || !open {
 		return false, err
 	}
-	posts, err := a.o.Store.Posts(ctx, s.ID, mostPosts)
+	posts, err := a.o.Store.Posts(ctx, s.ID, maxPosts)
 	if err != nil || len(posts) == 0 {
 		return false, err
 	}
@@ -247,8 +247,8 @@ func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 	return true, a.prompt(ctx, t, strings.Join(texts, "\n\n"))
 }
 
-// mostPosts is the most messages per prompt.
-const mostPosts = 100
+// maxPosts is the most messages per prompt.
+const maxPosts = 100
 
 // begin starts a turn, unless an order is being obeyed.
 func (a *Agent) begin(t *turn) bool {

@@ -158,7 +158,7 @@ func TestAmbiguousLinesArePassedOver(t *testing.T) {
 func bounded(t *testing.T, heard *transcript, all bool) {
 	t.Helper()
 	text := heard.said(all)
-	if !utf8.ValidString(text) || len(text) > mostUnsaid+mostSteps*(mostEntry+20)+200 {
+	if !utf8.ValidString(text) || len(text) > maxUnsaid+maxSteps*(maxEntry+20)+200 {
 		t.Fatalf("it says %d bytes: %.100q", len(text), text)
 	}
 	size, kept := 0, 0

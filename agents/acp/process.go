@@ -220,11 +220,11 @@ func (p *process) why(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !p.alive():
-		return fmt.Errorf("%w %s", errEnded, short(p.run.How(), mostTold))
+		return fmt.Errorf("%w %s", errEnded, short(p.run.How(), maxTold))
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("it gives no answer in time")
 	case errors.As(err, &told):
-		text := short(told.Message+detail(told.Data), mostTold)
+		text := short(told.Message+detail(told.Data), maxTold)
 		if told.Code == codeSignIn {
 			text = p.signIn(text)
 		}
@@ -258,8 +258,8 @@ func detail(data any) string {
 	return ""
 }
 
-// mostTold is the most bytes of an agent's error for people.
-const mostTold = 500
+// maxTold is the most bytes of an agent's error for people.
+const maxTold = 500
 
 // debugHandler logs everything as debug: the library logs agents' texts at higher levels.
 type debugHandler struct{ slog.Handler }
@@ -273,8 +273,8 @@ func (d debugHandler) Handle(ctx context.Context, r slog.Record) error {
 	return d.Handler.Handle(ctx, r)
 }
 
-// mostLine is the most bytes of one message of an agent. A longer one ends the connection.
-const mostLine = 10 << 20
+// maxLine is the most bytes of one message of an agent. A longer one ends the connection.
+const maxLine = 10 << 20
 
 // lines is an agent's output without its updates, which are passed on at once. The library would process them later, so
 // that a question could overtake the agent's words before it, and it would end the connection when many wait.
@@ -286,7 +286,7 @@ type lines struct {
 
 func newLines(from io.Reader, ready chan struct{}, updates func(json.RawMessage)) *lines {
 	l := &lines{ready: ready, updates: updates}
-	l.Lines = wire.NewLines(from, mostLine, func(line []byte) (bool, error) {
+	l.Lines = wire.NewLines(from, maxLine, func(line []byte) (bool, error) {
 		if json.Valid(line) && wire.CheckEnvelope(line) != nil {
 			return false, nil //nolint:nilerr // passed over, as what cannot be read is: this could be read in two ways
 		}
@@ -355,35 +355,35 @@ func (p *process) signIn(said string) string {
 		"on its key with env"
 }
 
-// mostWays is the most sign-in methods that people are told of.
-const mostWays = 10
+// maxWays is the most sign-in methods that people are told of.
+const maxWays = 10
 
 // offers describes an agent's sign-in methods for people.
 func offers(methods []sdk.AuthMethod) (all []string) {
-	for _, m := range methods[:min(len(methods), mostWays)] {
+	for _, m := range methods[:min(len(methods), maxWays)] {
 		switch {
 		case m.Agent != nil:
 			all = append(all, offer(m.Agent.Id, m.Agent.Name, m.Agent.Description))
 		case m.EnvVar != nil:
 			names := wire.Each(m.EnvVar.Vars, func(v sdk.AuthEnvVar) string { return v.Name })
 			all = append(all, offer(m.EnvVar.Id, m.EnvVar.Name, m.EnvVar.Description)+
-				"; set "+oneLine(short(strings.Join(names, ", "), mostTold))+" for the daemon, and name it under env")
+				"; set "+oneLine(short(strings.Join(names, ", "), maxTold))+" for the daemon, and name it under env")
 		case m.Terminal != nil:
 			line := strings.Join(wire.Each(m.Terminal.Args, acts.Quote), " ")
 			all = append(all, offer(m.Terminal.Id, m.Terminal.Name, m.Terminal.Description)+
-				"; run its program in a terminal with: "+oneLine(short(line, mostTold)))
+				"; run its program in a terminal with: "+oneLine(short(line, maxTold)))
 		}
 	}
 	return all
 }
 
 func offer(id, name string, about *string) string {
-	text := strconv.Quote(short(id, mostTold))
+	text := strconv.Quote(short(id, maxTold))
 	if name != "" && name != id {
-		text += ", " + oneLine(short(name, mostTold))
+		text += ", " + oneLine(short(name, maxTold))
 	}
 	if says := wire.Value(about); says != "" {
-		text += ": " + oneLine(short(says, mostTold))
+		text += ": " + oneLine(short(says, maxTold))
 	}
 	return text
 }

@@ -30,9 +30,9 @@ type terminal struct {
 }
 
 const (
-	mostTerminals = 32   // concurrent terminals of an agent
-	commandTime   = 3600 // time limit of a command in seconds
-	usualOutput   = 64 << 10
+	maxTerminals = 32   // concurrent terminals of an agent
+	commandTime  = 3600 // time limit of a command in seconds
+	usualOutput  = 64 << 10
 )
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -152,8 +152,8 @@ func (t *terminal) status() *sdk.TerminalExitStatus {
 func (c *client) open(t *terminal) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.terminals) == mostTerminals {
-		return "", fmt.Errorf("there are %d terminals; release one first", mostTerminals)
+	if len(c.terminals) == maxTerminals {
+		return "", fmt.Errorf("there are %d terminals; release one first", maxTerminals)
 	}
 	c.opened++
 	id = "terminal-" + strconv.Itoa(c.opened)
@@ -235,7 +235,7 @@ func (c *client) shown(id string) string {
 		return "(it runs)"
 	}
 	text := t.output
-	if over := len(text) - mostShown/2; over > 0 {
+	if over := len(text) - maxShown/2; over > 0 {
 		text = "… " + strings.ToValidUTF8(text[over:], "")
 	}
 	return text

@@ -15,12 +15,12 @@ import (
 
 // Limits of what is kept of one turn.
 const (
-	mostUnsaid = 16 << 10 // unsaid bytes; they fit one message
-	mostSteps  = 40       // action lines between two texts
-	mostEntry  = 200      // bytes per line of a plan
-	mostShown  = 4 << 10  // bytes per diff or terminal
-	mostCalls  = 500      // tool calls remembered
-	mostKept   = 8 << 20  // bytes of these
+	maxUnsaid = 16 << 10 // unsaid bytes; they fit one message
+	maxSteps  = 40       // action lines between two texts
+	maxEntry  = 200      // bytes per line of a plan
+	maxShown  = 4 << 10  // bytes per diff or terminal
+	maxCalls  = 500      // tool calls remembered
+	maxKept   = 8 << 20  // bytes of these
 )
 
 // transcript collects an agent's output of a turn until it is sent. It is safe for concurrent use.
@@ -81,7 +81,7 @@ func (t *transcript) words(text string) {
 
 // add appends to the last part as far as there is room.
 func (t *transcript) add(text string) {
-	room := max(0, mostUnsaid-t.size)
+	room := max(0, maxUnsaid-t.size)
 	if len(text) > room {
 		t.left += len(text) - room
 		text = text[:room]
@@ -99,9 +99,9 @@ func (t *transcript) step(line string) {
 		return
 	}
 	switch t.parts[last].steps++; {
-	case t.parts[last].steps <= mostSteps:
+	case t.parts[last].steps <= maxSteps:
 		t.add("\n" + line)
-	case t.parts[last].steps == mostSteps+1:
+	case t.parts[last].steps == maxSteps+1:
 		t.add("\n· …")
 	}
 }
@@ -113,11 +113,11 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 	}
 	lines := []string{"Plan:"}
 	for i, e := range entries {
-		if i == mostSteps {
+		if i == maxSteps {
 			lines = append(lines, fmt.Sprintf("… and %d more", len(entries)-i))
 			break
 		}
-		lines = append(lines, cmp.Or(marks[e.Status], "[ ]")+" "+short(oneLine(e.Content), mostEntry))
+		lines = append(lines, cmp.Or(marks[e.Status], "[ ]")+" "+short(oneLine(e.Content), maxEntry))
 	}
 	t.plan = strings.Join(lines, "\n")
 }
@@ -139,7 +139,7 @@ func (t *transcript) called(c toolCall, shown func(string) string) {
 	case sdk.ToolCallStatusCompleted:
 		for _, one := range c.Content {
 			if one.Diff != nil || one.Terminal != nil {
-				t.step(short(content(one, shown), mostShown))
+				t.step(short(content(one, shown), maxShown))
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (t *transcript) remember(c toolCall) {
 	}
 	t.calls[c.ID] = c
 	t.kept += c.size()
-	for len(t.order) > 1 && (len(t.order) > mostCalls || t.kept > mostKept) {
+	for len(t.order) > 1 && (len(t.order) > maxCalls || t.kept > maxKept) {
 		t.kept -= t.calls[t.order[0]].size()
 		delete(t.calls, t.order[0])
 		t.order = slices.Delete(t.order, 0, 1)

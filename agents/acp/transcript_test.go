@@ -47,13 +47,13 @@ func TestBoundedTranscript(t *testing.T) {
 		tr.take(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint(i)), strings.Repeat("é", 5000)), nil, nothing)
 	}
 	text := tr.said(true)
-	if lines := strings.Count(text, "\n"); len(text) > mostUnsaid || lines != mostSteps || !strings.HasSuffix(text, "· …") {
+	if lines := strings.Count(text, "\n"); len(text) > maxUnsaid || lines != maxSteps || !strings.HasSuffix(text, "· …") {
 		t.Errorf("it has %d bytes in %d lines, and ends %q", len(text), lines, text[len(text)-20:])
 	}
-	if len(tr.calls) > mostCalls || tr.kept > mostKept || len(tr.order) != len(tr.calls) {
+	if len(tr.calls) > maxCalls || tr.kept > maxKept || len(tr.order) != len(tr.calls) {
 		t.Errorf("%d calls of %d bytes are kept", len(tr.calls), tr.kept)
 	}
-	huge := strings.Repeat("x", mostKept)
+	huge := strings.Repeat("x", maxKept)
 	for i := range 3 {
 		tr.take(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint("huge", i)), "Huge", sdk.WithStartContent([]sdk.ToolCallContent{
 			sdk.ToolDiffContent("p", huge), sdk.ToolContent(sdk.TextBlock("y")), sdk.ToolDiffContent("p", "a", "b"),
@@ -67,7 +67,7 @@ func TestBoundedTranscript(t *testing.T) {
 		entries[i] = sdk.PlanEntry{Content: strings.Repeat("long ", 1000)}
 	}
 	tr.take(sdk.UpdatePlan(entries...), nil, nothing)
-	if text := tr.said(true); len(text) > mostUnsaid || !strings.Contains(text, "… and 60 more") {
+	if text := tr.said(true); len(text) > maxUnsaid || !strings.Contains(text, "… and 60 more") {
 		t.Errorf("the plan has %d bytes", len(text))
 	}
 }

@@ -37,8 +37,8 @@ const (
 	lookEvery = 2 * time.Second
 	// early is the tolerance for processes that exit by themselves before their declared time.
 	early = 2 * time.Second
-	// mostProcesses is the maximum number of processes of one caller. What further ones ask waits until its time is over.
-	mostProcesses = 1000
+	// maxProcesses is the maximum number of processes of one caller. What further ones ask waits until its time is over.
+	maxProcesses = 1000
 )
 
 // note records how a call ended, with q as the request's state. It reports in changed whether w must be stored (or deleted, if
@@ -57,7 +57,7 @@ func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Reques
 		p.drop(caller.Name, in.Call)
 		return permissions.Wait{Request: q.ID, Call: in.Call}, known && q.State == permissions.Pending
 	}
-	if !known && len(p.of[caller.Name]) >= mostProcesses {
+	if !known && len(p.of[caller.Name]) >= maxProcesses {
 		return w, false
 	}
 	changed = !known || was.pid != pid || was.id != q.ID

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	mostLeft  = 1000          // the maximum number of remembered calls of a caller
-	mostHeard = 10_000        // the maximum number of remembered cancellations
-	keepLeft  = 2 * time.Hour // longer than a request can wait and its answer is kept
+	maxLeft  = 1000          // the maximum number of remembered calls of a caller
+	maxHeard = 10_000        // the maximum number of remembered cancellations
+	keepLeft = 2 * time.Hour // longer than a request can wait and its answer is kept
 )
 
 // question identifies what a caller asks, to recognize a repetition.
@@ -53,7 +53,7 @@ func (m *memory) add(about question, l abandonedCall) {
 	l.at = time.Now()
 	m.all[about] = append(m.all[about], l)
 	m.order[about.caller] = append(m.order[about.caller], about)
-	if order := m.order[about.caller]; len(order) > mostLeft {
+	if order := m.order[about.caller]; len(order) > maxLeft {
 		m.drop(order[0])
 		m.order[about.caller] = order[1:]
 	}

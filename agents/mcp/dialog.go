@@ -206,9 +206,9 @@ func (s stateToken) sum(id permissions.ID, about question) []byte {
 
 const (
 	member = "answer" // the dialog's only field, and the dialog's name
-	// mostShown is the maximum length of a dialog in characters. A longer one is not shown, rather than cut.
-	mostShown = 6000
-	titled    = "2025-11-25" // the first revision with titled options
+	// maxShown is the maximum length of a dialog in characters. A longer one is not shown, rather than cut.
+	maxShown = 6000
+	titled   = "2025-11-25" // the first revision with titled options
 )
 
 // formOf formats a request as a client's dialog; whole is false if it does not fit. The agent's words are marked line by line,
@@ -229,7 +229,7 @@ func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, who
 	form = &mcp.ElicitParams{Mode: "form", Message: strings.Join(lines, "\n"), RequestedSchema: map[string]any{
 		"type": "object", "properties": map[string]any{member: options(r, revision)}, "required": []string{member},
 	}}
-	return form, utf8.RuneCountInString(form.Message) <= mostShown
+	return form, utf8.RuneCountInString(form.Message) <= maxShown
 }
 
 // options is the schema of the choice between r's options, by id, with labels if the revision supports them.

@@ -126,10 +126,10 @@ func TestTheAbandonedCallsOfOneCallerPushOutNoOthers(t *testing.T) {
 	m := newMemory()
 	one, many := question{caller: "uid:1"}, question{caller: "uid:2"}
 	m.add(one, abandonedCall{id: "a"})
-	for range 20 * mostLeft {
+	for range 20 * maxLeft {
 		m.add(many, abandonedCall{id: "b"})
 	}
-	if n := len(m.all[many]); n != mostLeft {
+	if n := len(m.all[many]); n != maxLeft {
 		t.Errorf("%d calls of one caller are remembered", n)
 	}
 	if l, found := m.take(one); !found || l.id != "a" {

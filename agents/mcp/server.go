@@ -88,7 +88,7 @@ func New(o Options) *Server {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
 	o.Every, o.WithdrawAfter = cmp.Or(o.Every, signsEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
-	cancelled, _ := lru.New[[2]string, time.Time](mostHeard) // fails for a size of zero only
+	cancelled, _ := lru.New[[2]string, time.Time](maxHeard) // fails for a size of zero only
 	s := &Server{o: o, left: newMemory(), heard: cancelled, seal: newStateToken()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
@@ -113,7 +113,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	defer stop()
 	locked := &lockedWriter{WriteCloser: out}
 	line := &line{ReadCloser: in}
-	line.messages = wire.NewLines(in, mostBody, func(text []byte) (bool, error) {
+	line.messages = wire.NewLines(in, maxBody, func(text []byte) (bool, error) {
 		if len(bytes.TrimSpace(text)) == 0 {
 			return false, nil
 		}
@@ -132,7 +132,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 			return next(context.WithValue(ctx, connectionKey{}, conn), method, r)
 		}
 	})
-	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: locked, MaxLineLength: mostBody})
+	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: locked, MaxLineLength: maxBody})
 	ended := line.ended.Load() || ctx.Err() != nil
 	if !ended {
 		return err

@@ -86,8 +86,8 @@ const approveTool = "approve_tool"
 //go:embed outcome.json
 var outcome []byte
 
-// mostBody is the maximum size of a message in bytes: details of [permissions.MaxDetails], escaped, and everything else.
-const mostBody = 2*permissions.MaxDetails + 2*wire.MaxBody
+// maxBody is the maximum size of a message in bytes: details of [permissions.MaxDetails], escaped, and everything else.
+const maxBody = 2*permissions.MaxDetails + 2*wire.MaxBody
 
 type awaitInput struct {
 	ID permissions.ID `json:"id" need:"yes" size:"1..64" say:"the id of the request"`

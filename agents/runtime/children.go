@@ -25,9 +25,9 @@ const (
 
 	startAgent, messageAgent = "start_agent", "message_agent"
 
-	// mostDeep is the maximum nesting below a configured agent, mostChildren the maximum of concurrent children per agent.
-	mostDeep     = 3
-	mostChildren = 10
+	// maxDepth is the maximum nesting below a configured agent, maxChildren the maximum of concurrent children per agent.
+	maxDepth    = 3
+	maxChildren = 10
 )
 
 var childName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
@@ -88,14 +88,14 @@ func start(ctx context.Context, sh *turn, c Call) (string, error) {
 		return "", fmt.Errorf("you cannot give %s: you do not hold it yourself; ask for it first", missing[0])
 	}
 	name := sh.agent.Name + childMark + in.Name
-	if strings.Count(name, childMark) > mostDeep {
-		return "", fmt.Errorf("an agent that was started %d times over may not start another", mostDeep)
+	if strings.Count(name, childMark) > maxDepth {
+		return "", fmt.Errorf("an agent that was started %d times over may not start another", maxDepth)
 	}
 	children, err := sh.runtime.children(ctx, sh.session.ID)
 	if err != nil {
 		return "", err
 	}
-	if len(children) >= mostChildren {
+	if len(children) >= maxChildren {
 		return "", fmt.Errorf("you have started %d agents; that is the most at once", len(children))
 	}
 	for _, s := range children {

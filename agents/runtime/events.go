@@ -78,19 +78,19 @@ func wants(r permissions.Request) string {
 	case permissions.KindTool:
 		return "leave to run " + strings.Join(r.ToolNames(), ", ")
 	case permissions.KindPause:
-		return "a look: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
+		return "a look: " + fmt.Sprintf("%q", short(r.Message, maxQuoted))
 	}
-	return "a choice: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
+	return "a choice: " + fmt.Sprintf("%q", short(r.Message, maxQuoted))
 }
 
-// mostQuoted is the maximum number of characters quoted from an agent.
-const mostQuoted = 200
+// maxQuoted is the maximum number of characters quoted from an agent.
+const maxQuoted = 200
 
 func because(r permissions.Request) string {
 	if r.Reason == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%q)", short(r.Reason, mostQuoted))
+	return fmt.Sprintf(" (%q)", short(r.Reason, maxQuoted))
 }
 
 // notifySilently posts text to the foreground agent of a request without starting a run.

@@ -72,8 +72,8 @@ func used(b *testing.B) (bytes uint64, goroutines int) {
 	return m.HeapInuse + m.StackInuse, goruntime.NumGoroutine()
 }
 
-// mostLeft is the maximum of additional goroutines: the runtime's own, none per session.
-const mostLeft = 8
+// maxLeft is the maximum of additional goroutines: the runtime's own, none per session.
+const maxLeft = 8
 
 // BenchmarkParked parks ten thousand sessions in WAIT_ACK, and reports the process's size before and after.
 func BenchmarkParked(b *testing.B) {
@@ -111,7 +111,7 @@ func BenchmarkParked(b *testing.B) {
 		group.Go(func() { _ = own.Run(ctx) })
 		<-kept.all
 		took := time.Since(began)
-		for tick := time.Tick(10 * time.Millisecond); goruntime.NumGoroutine() > were+mostLeft && b.Context().Err() == nil; {
+		for tick := time.Tick(10 * time.Millisecond); goruntime.NumGoroutine() > were+maxLeft && b.Context().Err() == nil; {
 			<-tick // until the last workers end
 		}
 		after, are := used(b)

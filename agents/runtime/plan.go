@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// mostPosts is the number of posts read at a time.
-	mostPosts = 100
-	// mostChain is how often agents may wake each other in a row; it ends endless exchanges between two agents.
-	mostChain = 30
+	// maxPosts is the number of posts read at a time.
+	maxPosts = 100
+	// maxChain is how often agents may wake each other in a row; it ends endless exchanges between two agents.
+	maxChain = 30
 
 	waitsForPerson = "I wait for you: other agents and I have woken each other too often without you. Tell me to go on."
 )
 
 // wake begins a run when there are posts. Silent posts only go into the transcript.
 func (sh *turn) wake(ctx context.Context) (rests bool, err error) {
-	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
+	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, maxPosts)
 	if err != nil || len(posts) == 0 {
 		return true, err
 	}
-	if !slices.ContainsFunc(posts, func(p agents.Post) bool { return !p.Silent && p.Chain < mostChain }) {
+	if !slices.ContainsFunc(posts, func(p agents.Post) bool { return !p.Silent && p.Chain < maxChain }) {
 		if slices.ContainsFunc(posts, func(p agents.Post) bool { return !p.Silent }) {
 			err = sh.say(ctx, "chain", waitsForPerson)
 		}
@@ -98,7 +98,7 @@ func unforged(text string) string { return heading.ReplaceAllString(oneBreak.Rep
 
 // plan asks the model what to do next.
 func (sh *turn) plan(ctx context.Context) error {
-	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
+	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, maxPosts)
 	if err != nil {
 		return err
 	}

@@ -123,14 +123,14 @@ func newAgent(rt *Runtime, a Agent) *agent {
 	return at
 }
 
-// mostWorkers is the maximum number of concurrent workers. Sessions that wait for people have none.
-const mostWorkers = 64
+// maxWorkers is the maximum number of concurrent workers. Sessions that wait for people have none.
+const maxWorkers = 64
 
 // New returns a runtime. It starts nothing: call [Runtime.Bind], then [Runtime.Run].
 func New(o Options) *Runtime {
 	rt := &Runtime{
 		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
-		rung: timing.NewSignal(), places: make(chan struct{}, mostWorkers),
+		rung: timing.NewSignal(), places: make(chan struct{}, maxWorkers),
 		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
 	}
 	for _, name := range o.Others {

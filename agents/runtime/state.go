@@ -115,8 +115,8 @@ type Run struct {
 // Denials counts how often each subject, by its digest, was denied since it was last allowed.
 type Denials map[string]int
 
-// mostDenied is how many denials of the same subject end asking for it, until the person writes.
-const mostDenied = 3
+// maxDenied is how many denials of the same subject end asking for it, until the person writes.
+const maxDenied = 3
 
 // subject identifies a call in [Denials].
 func subject(tool string, input json.RawMessage) string { return tool + " " + string(input) }
@@ -127,7 +127,7 @@ func subjectKey(what string) string {
 }
 
 // spent reports whether a subject was denied too often.
-func (d Denials) spent(what string) bool { return d[subjectKey(what)] >= mostDenied }
+func (d Denials) spent(what string) bool { return d[subjectKey(what)] >= maxDenied }
 
 // more counts one denial.
 func (d Denials) more(what string) Denials {

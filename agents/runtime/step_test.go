@@ -251,7 +251,7 @@ func TestThreeDenialsEndTheAskingOfACall(t *testing.T) {
 	}
 	about := func(n int) string { return subject("write_file", call(n, "", "").Input) }
 	const what, other = 2, 3
-	for range mostDenied - 1 {
+	for range maxDenied - 1 {
 		settle(what, permissions.Denied, permissions.Deny)
 		settle(other, permissions.Denied, permissions.Deny)
 		if r.Denied.spent(about(what)) || r.Denied.spent(about(other)) {

@@ -22,8 +22,8 @@ type seeking struct {
 	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
-// mostFound is the most results for a model.
-const mostFound = 10
+// maxHits is the most results for a model.
+const maxHits = 10
 
 func (webSearch) spec() models.Tool {
 	return models.Tool{Name: "web_search", Description: "Search the web: titles, addresses and excerpts of " +
@@ -62,7 +62,7 @@ func (t webSearch) run(ctx context.Context, p Workspace, in seeking, _ Plan) (o 
 	if err != nil {
 		return o, fmt.Errorf("search: %w", unfetched(ctx, err))
 	}
-	found := reply.Results[:min(len(reply.Results), mostFound)]
+	found := reply.Results[:min(len(reply.Results), maxHits)]
 	o.Text = fmt.Sprintf("%d results", len(found))
 	for i, r := range found {
 		excerpt := permissions.Brief(spaces(strings.TrimSpace(r.Content)), 500)

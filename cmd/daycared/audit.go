@@ -49,8 +49,8 @@ func (c *CLI) auditCommand() *cobra.Command {
 	return cmd
 }
 
-// mostTold is how many requests a listing caches.
-const mostTold = 4096
+// maxTold is how many requests a listing caches.
+const maxTold = 4096
 
 // audit prints entries as they arrive, so that a long chain need not fit in memory.
 func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) error {
@@ -63,7 +63,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	told, err := lru.New[permissions.ID, permissions.RequestView](mostTold)
+	told, err := lru.New[permissions.ID, permissions.RequestView](maxTold)
 	if err != nil {
 		return err
 	}

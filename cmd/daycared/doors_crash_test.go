@@ -25,7 +25,7 @@ var onMobiles = regexp.MustCompile(`^(read|heard|decide|write)\.`)
 
 const (
 	usualWithAllDoors = 120
-	mostHits          = 6 // of a failpoint, before the daemon dies there
+	maxHits           = 6 // of a failpoint, before the daemon dies there
 	// atOnce is how many questions are asked concurrently at admin.sock and at the console, so that writes are grouped.
 	atOnce = 4
 )
@@ -45,7 +45,7 @@ func TestAllChannelsCrashLoop(t *testing.T) {
 	for killed := range crashes {
 		at := ""
 		if killed%5 < 4 {
-			if at = deathAt(doorsPoints, directed, 1+rand.IntN(mostHits)); onMobiles.MatchString(at) {
+			if at = deathAt(doorsPoints, directed, 1+rand.IntN(maxHits)); onMobiles.MatchString(at) {
 				at = deathAt(doorsPoints, directed, 1+rand.IntN(2))
 			}
 			directed++

@@ -159,15 +159,15 @@ func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, err
 	}
 }
 
-// mostNear is how many pending requests are searched for a similar code or id.
-const mostNear = 1000
+// maxNear is how many pending requests are searched for a similar code or id.
+const maxNear = 1000
 
 // nearRequest adds the most similar pending request to the refusal of an unknown code or id.
 func nearRequest(ctx context.Context, client *admin.Client, name string, refused error) error {
 	if permissions.CodeOf(refused) != permissions.CodeUnknown {
 		return refused
 	}
-	list, err := client.List(ctx, "", mostNear)
+	list, err := client.List(ctx, "", maxNear)
 	if err != nil {
 		return refused
 	}

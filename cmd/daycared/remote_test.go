@@ -222,8 +222,8 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 			continue
 		}
 		text := ts.ReadFile(filepath.Join(folder, e.Name()))
-		if lines := strings.Count(text, "\n"); lines > mostLines {
-			ts.Fatalf("%s has %d lines, and %d are enough", e.Name(), lines, mostLines)
+		if lines := strings.Count(text, "\n"); lines > maxLines {
+			ts.Fatalf("%s has %d lines, and %d are enough", e.Name(), lines, maxLines)
 		}
 		if head := strings.SplitN(text, "\n", 3); !strings.Contains(head[0]+head[1], e.Name()+" KEY REASON TAG…") {
 			ts.Fatalf("%s does not say how it is called", e.Name())
@@ -232,4 +232,4 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("EXAMPLES", folder)
 }
 
-const mostLines = 40
+const maxLines = 40

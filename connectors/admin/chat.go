@@ -132,8 +132,8 @@ func (c *Client) Order(ctx context.Context, _ connectors.Identity, o permissions
 
 var _ connectors.MessageSender = (*Connector)(nil)
 
-// mostSaid limits one agent message in characters; longer ones are split, so that a card can come between.
-const mostSaid = 4000
+// maxSaid limits one agent message in characters; longer ones are split, so that a card can come between.
+const maxSaid = 4000
 
 // Said is one agent message to show; its text begins with the agent's name.
 type Said struct {
@@ -146,7 +146,7 @@ type Said struct {
 // SendMessage is [connectors.MessageSender]: the message goes to all open inboxes of the person and counts as sent once one of them has
 // written it. Without an open inbox the error is a [connectors.ReadySignaler].
 func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (ref string, more bool, err error) {
-	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
+	parts := talk.Parts(s, talk.Limits{Text: maxSaid, Unit: card.Characters})
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}

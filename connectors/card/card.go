@@ -205,7 +205,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	case r.DeniesSilence():
 		s.row(silence + ", it is not answered.")
 	case r.Kind == permissions.KindClarification && len(r.Choices) > 0:
-		s.row(silence + ": " + coded(quote(line(brief(r.Choices[0], mostName), o.source(prose)))))
+		s.row(silence + ": " + coded(quote(line(brief(r.Choices[0], maxName), o.source(prose)))))
 	case r.Mode == permissions.ModeContinue:
 		s.row(silence + ", it continues.")
 	}
@@ -239,7 +239,7 @@ func (s *sheet) place(r permissions.Request) {
 // votes lists who has approved so far.
 func (s *sheet) votes(r permissions.Request, o Options) string {
 	if s.short {
-		return brief(votes(r, o), 3*mostName)
+		return brief(votes(r, o), 3*maxName)
 	}
 	return votes(r, o)
 }
@@ -282,7 +282,7 @@ func (s *sheet) caller(r permissions.Request) string {
 // brief is a person's or agent's name, shortened on a short card.
 func (s *sheet) brief(text string) string {
 	if s.short {
-		return brief(text, mostName)
+		return brief(text, maxName)
 	}
 	return text
 }
@@ -391,8 +391,8 @@ func (s *sheet) note(d Document, big bool, summary []string) {
 	s.row("All of it is in the file above: " + d.Name)
 }
 
-// mostWhole is how many requests a [Whole] remembers.
-const mostWhole = 10_000
+// maxWhole is how many requests a [Whole] remembers.
+const maxWhole = 10_000
 
 // Whole caches whether a channel can show a request completely, because that takes rendering its card. Its zero value is
 // ready. It is safe for concurrent use.
@@ -405,7 +405,7 @@ type Whole struct {
 func (w *Whole) Note(id permissions.ID, fits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fits == nil || len(w.fits) >= mostWhole {
+	if w.fits == nil || len(w.fits) >= maxWhole {
 		w.fits = map[permissions.ID]bool{}
 	}
 	w.fits[id] = fits

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// mostListed limits the requests in a notice.
-	mostListed = 20
-	// mostStrangers limits the unknown senders in a notice.
-	mostStrangers = 5
-	// mostWhat limits the action in a row of a notice, in characters.
-	mostWhat = 80
-	// mostTold limits the rows of a caller's text.
-	mostTold = 20
-	// mostTags limits the tags in a grant's description.
-	mostTags = 5
+	// maxListed limits the requests in a notice.
+	maxListed = 20
+	// maxStrangers limits the unknown senders in a notice.
+	maxStrangers = 5
+	// maxWhat limits the action in a row of a notice, in characters.
+	maxWhat = 80
+	// maxTold limits the rows of a caller's text.
+	maxTold = 20
+	// maxTags limits the tags in a grant's description.
+	maxTags = 5
 )
 
 // Reminder lists everything that waits for one person, in rows: each request's code, who asks, what and until when. The
@@ -34,10 +34,10 @@ func reminder(waiting []connectors.Prompt, o Options) []string {
 	if len(waiting) == 1 {
 		rows[0] = "1 request waits for your answer:"
 	}
-	for _, p := range waiting[:min(len(waiting), mostListed)] {
-		rows = append(rows, coded(Visible(brief(p.Code, mostName)))+"  "+glance(p.Request, o)+" · until "+Until(p.Request, o))
+	for _, p := range waiting[:min(len(waiting), maxListed)] {
+		rows = append(rows, coded(Visible(brief(p.Code, maxName)))+"  "+glance(p.Request, o)+" · until "+Until(p.Request, o))
 	}
-	return append(rows, more(len(waiting)-mostListed)...)
+	return append(rows, more(len(waiting)-maxListed)...)
 }
 
 // Ended describes a grant that expired or whose session ended.
@@ -56,10 +56,10 @@ func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 		return append(rows, "Nothing ran under it.")
 	}
 	rows = append(rows, "What ran under it:")
-	for _, r := range ran[:min(len(ran), mostListed)] {
+	for _, r := range ran[:min(len(ran), maxListed)] {
 		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
 	}
-	return append(rows, more(len(ran)-mostListed)...)
+	return append(rows, more(len(ran)-maxListed)...)
 }
 
 // strangers lists unknown senders, the first few by name. Their names are only claims.
@@ -68,14 +68,14 @@ func strangers(s permissions.UnknownSenders, o Options) []string {
 		return nil
 	}
 	rows := []string{"👤 " + plural(s.Count(), "unknown account") + " wrote since " + moment(s.List[0].At, o) + ":"}
-	for _, one := range s.List[:min(len(s.List), mostStrangers)] {
+	for _, one := range s.List[:min(len(s.List), maxStrangers)] {
 		name := "without a name"
 		if one.Name != "" {
-			name = "calls itself " + coded(quoted(brief(one.Name, mostName)))
+			name = "calls itself " + coded(quoted(brief(one.Name, maxName)))
 		}
-		rows = append(rows, "   "+Visible(brief(one.Account, mostName))+" · "+via(one.Via)+" · "+name)
+		rows = append(rows, "   "+Visible(brief(one.Account, maxName))+" · "+via(one.Via)+" · "+name)
 	}
-	rows = append(rows, more(s.Count()-min(len(s.List), mostStrangers))...)
+	rows = append(rows, more(s.Count()-min(len(s.List), maxStrangers))...)
 	return append(rows, "None was told more than their own id. Whoever should be asked: daycared pair NAME")
 }
 
@@ -95,7 +95,7 @@ func glance(r permissions.Request, o Options) string {
 	all := acts(r, o)
 	row := s.title(r, all[:1], Options{Who: o.Who})
 	if body := all[0].body; len(body) > 0 {
-		first := brief(body[0], mostWhat)
+		first := brief(body[0], maxWhat)
 		row += ": " + coded(first)
 		if len(body) > 1 && !strings.HasSuffix(first, "…") {
 			row += " …"
@@ -123,7 +123,7 @@ func inForce(g permissions.Grant, o Options) string {
 		used += ", suspended since the store was restored"
 	}
 	return fmt.Sprintf("%s for %s, allowed by %s at %s %s, %s",
-		covers(g), coded(Visible(brief(caller, mostName))), person(brief(g.By, mostName), o), moment(g.CreatedAt, o), lasts(g), used)
+		covers(g), coded(Visible(brief(caller, maxName))), person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g), used)
 }
 
 // covers says what a grant allows.
@@ -132,15 +132,15 @@ func covers(g permissions.Grant) string {
 	case g.Tool == permissions.AllTools:
 		return "all gated tools, except high risk, shells and interpreters,"
 	case g.Call != permissions.Digest{}:
-		return "one exact call of " + coded(named(brief(g.Tool, mostName)))
+		return "one exact call of " + coded(named(brief(g.Tool, maxName)))
 	case g.Tool != "":
-		return "the tool " + coded(named(brief(g.Tool, mostName)))
+		return "the tool " + coded(named(brief(g.Tool, maxName)))
 	}
-	words := make([]string, 0, mostTags)
-	for _, t := range g.Tags[:min(len(g.Tags), mostTags)] {
-		words = append(words, tagged(Visible(brief(t.Describe(), mostWhat))))
+	words := make([]string, 0, maxTags)
+	for _, t := range g.Tags[:min(len(g.Tags), maxTags)] {
+		words = append(words, tagged(Visible(brief(t.Describe(), maxWhat))))
 	}
-	if n := len(g.Tags) - mostTags; n > 0 {
+	if n := len(g.Tags) - maxTags; n > 0 {
 		words = append(words, fmt.Sprintf("%d more", n))
 	}
 	return strings.Join(words, ", ")
@@ -211,8 +211,8 @@ func told(n connectors.Notice, o Options) []row {
 	s.row("💬 " + s.who(r, o) + " " + ends[n.About] + " · " + moment(n.At, o) + from)
 	for _, text := range []string{n.Told.Title, strings.TrimSpace(n.Told.Text)} {
 		lines := words(Uncoded(text, n.Codes), prose)
-		if more := len(lines) - mostTold; more > 0 {
-			lines = append(lines[:mostTold:mostTold], fmt.Sprintf("… and %s", plural(more, "more row")))
+		if more := len(lines) - maxTold; more > 0 {
+			lines = append(lines[:maxTold:maxTold], fmt.Sprintf("… and %s", plural(more, "more row")))
 		}
 		s.block(Words, "", lines)
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// mostWords limits the words of mixed scripts that are named.
-	mostWords = 3
+	// maxWords limits the words of mixed scripts that are named.
+	maxWords = 3
 	// widestWord limits such a word in characters: it only points at what the card shows completely.
 	widestWord = 40
 )
@@ -54,7 +54,7 @@ func warnings(r permissions.Request) (rows []string) {
 	name := func(word, why string) {
 		switch {
 		case why == "" || slices.Contains(seen, word):
-		case len(seen) == mostWords:
+		case len(seen) == maxWords:
 			more++
 		default:
 			seen = append(seen, word)
@@ -68,7 +68,7 @@ func warnings(r permissions.Request) (rows []string) {
 		}
 	}
 	for _, text := range lookalike(r) {
-		for _, host := range encodedHost.FindAllString(text, mostWords) {
+		for _, host := range encodedHost.FindAllString(text, maxWords) {
 			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
 				name(host, "is the host "+coded(quoted(brief(plain, widestWord))))
 			}
@@ -167,7 +167,7 @@ func backward(r permissions.Request) (words []string) {
 			continue
 		}
 		for word := range strings.FieldsFuncSeq(text, notInWord) {
-			if w := coded(quoted(brief(word, widestWord))); len(words) < mostWords && isBackward(word) && !slices.Contains(words, w) {
+			if w := coded(quoted(brief(word, widestWord))); len(words) < maxWords && isBackward(word) && !slices.Contains(words, w) {
 				words = append(words, w)
 			}
 		}

@@ -220,14 +220,14 @@ var (
 	written = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 )
 
-// mostBefore limits the bytes of context before a token, and an eighth of it those in texts that are only read, which may
+// maxBefore limits the bytes of context before a token, and an eighth of it those in texts that are only read, which may
 // be longer. With more context on its row, a token is not masked.
-const mostBefore = 4096
+const maxBefore = 4096
 
 // rowOf returns the context before a position on its row, with JSON decoded; empty if that is too long, or if the flags of
 // a command have ended.
 func rowOf(before string, src source) string {
-	most := mostBefore >> (3 * (src & prose))
+	most := maxBefore >> (3 * (src & prose))
 	before = strings.ReplaceAll(before[max(len(before)-most-1, 0):], "\\\n", "  ") // an escaped newline ends no row
 	before = before[strings.LastIndexByte(before, '\n')+1:]
 	if len(before) > most || src&prose == 0 && strings.Contains(before, " -- ") {
@@ -247,7 +247,7 @@ func entrusted(before string, src source) bool {
 
 // logsIn reports whether a token is a credential of a URL or of curl.
 func logsIn(text string, word, token piece, src source) bool {
-	url, after := text[max(word.from, token.from-mostBefore/16):token.from], text[token.to:]
+	url, after := text[max(word.from, token.from-maxBefore/16):token.from], text[token.to:]
 	if strings.HasPrefix(after, "@") {
 		return userinfo.MatchString(url)
 	}
@@ -456,14 +456,14 @@ type letter struct {
 	start, end int
 }
 
-// mostBetween is how many bytes may be between two letters of a code.
-const mostBetween = 12
+// maxBetween is how many bytes may be between two letters of a code.
+const maxBetween = 12
 
 // spelt joins letters to a word; empty if they are too far apart.
 func spelt(letters []letter) string {
 	word := make([]byte, len(letters))
 	for i, l := range letters {
-		if i > 0 && l.start-letters[i-1].end > mostBetween {
+		if i > 0 && l.start-letters[i-1].end > maxBetween {
 			return ""
 		}
 		word[i] = l.plain

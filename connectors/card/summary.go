@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// mostFiles limits the files that a summary names.
-	mostFiles = 3
-	// mostTools limits the tools that it names.
-	mostTools = 3
+	// maxFiles limits the files that a summary names.
+	maxFiles = 3
+	// maxTools limits the tools that it names.
+	maxTools = 3
 )
 
 // change is what is done to one file.
@@ -85,10 +85,10 @@ func countCalls(calls []permissions.Call) string {
 	slices.SortStableFunc(tools, func(a, b string) int { return times[b] - times[a] })
 	row := fmt.Sprintf("%d calls:", len(calls))
 	for i, tool := range tools {
-		if i == mostTools {
+		if i == maxTools {
 			return row + fmt.Sprintf(" and %d more tools", len(tools)-i)
 		}
-		row += fmt.Sprintf(" %s ×%d", coded(named(brief(tool, mostName))), times[tool])
+		row += fmt.Sprintf(" %s ×%d", coded(named(brief(tool, maxName))), times[tool])
 	}
 	return row
 }
@@ -97,13 +97,13 @@ func countCalls(calls []permissions.Call) string {
 func countFiles(changes []change) (rows []string) {
 	if len(changes) > 1 {
 		row := total(changes)
-		if len(changes) > mostFiles {
-			row += fmt.Sprintf(", the first %d:", mostFiles)
+		if len(changes) > maxFiles {
+			row += fmt.Sprintf(", the first %d:", maxFiles)
 		}
 		rows = append(rows, row)
 	}
-	for _, c := range changes[:min(len(changes), mostFiles)] {
-		row := lines(c) + " in " + coded(named(brief(c.name, mostName)))
+	for _, c := range changes[:min(len(changes), maxFiles)] {
+		row := lines(c) + " in " + coded(named(brief(c.name, maxName)))
 		if c.whole {
 			row += ", written whole, " + plural(c.bytes, "byte")
 		}

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// mostSpaces is the longest run of spaces that is shown as it is.
-	mostSpaces = 8
-	// mostMarks limits the combining marks of a letter. More would reach into other rows.
-	mostMarks = 2
+	// maxSpaces is the longest run of spaces that is shown as it is.
+	maxSpaces = 8
+	// maxMarks limits the combining marks of a letter. More would reach into other rows.
+	maxMarks = 2
 )
 
 // blank are code points in allowed categories that show nothing or next to nothing.
@@ -114,7 +114,7 @@ func render(b *strings.Builder, s string, end, prose bool) {
 			b.WriteByte(byte(c))
 			room, from = 0, i
 			if 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
-				room = mostMarks
+				room = maxMarks
 			}
 		case room > 0 && unicode.In(c, unicode.Mn, unicode.Mc) && !hidden(c) && normal(c, s[from:next]):
 			b.WriteRune(c)
@@ -127,7 +127,7 @@ func render(b *strings.Builder, s string, end, prose bool) {
 			b.WriteRune(c)
 			room, from = 0, i
 			if unicode.IsLetter(c) {
-				room = mostMarks
+				room = maxMarks
 			}
 		}
 		i = next
@@ -151,7 +151,7 @@ func normal(c rune, cluster string) bool { return c < 0x300 || norm.NFC.IsNormal
 // spaces shows n spaces, as they are or counted; at the end of a row they would be invisible.
 func spaces(n int, last bool) string {
 	switch {
-	case n <= mostSpaces && !last:
+	case n <= maxSpaces && !last:
 		return strings.Repeat(" ", n)
 	case n == 1:
 		return "⟨1 space⟩"
@@ -177,8 +177,8 @@ func imitates(c rune, rest string) bool {
 	return false
 }
 
-// mostName limits a name in a shortened row, in characters.
-const mostName = 40
+// maxName limits a name in a shortened row, in characters.
+const maxName = 40
 
 // named is a name that somebody else chose. Unless it is one plain word it is quoted, so that it cannot be mistaken for our
 // words.
@@ -207,13 +207,13 @@ func bare(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, nameStart, ""), nameEnd, "")
 }
 
-// mostBare limits a name in a title that is not shown as code, in characters.
-const mostBare = 24
+// maxBare limits a name in a title that is not shown as code, in characters.
+const maxBare = 24
 
 // inTitleName is a name in a title: one short and plain word as it is, and anything else as code.
 func inTitleName(name string) string {
 	shown := named(name)
-	if shown != name || len(name) > mostBare || !inWord(rune(name[0])) {
+	if shown != name || len(name) > maxBare || !inWord(rune(name[0])) {
 		return coded(shown)
 	}
 	return name

@@ -19,8 +19,8 @@ import (
 // deepest is the maximum nesting of an input that is laid out; a deeper one stays on one line, as it was sent.
 const deepest = 12
 
-// mostTag limits a permission in the title, in characters; a longer one is a block below it.
-const mostTag = 64
+// maxTag limits a permission in the title, in characters; a longer one is a block below it.
+const maxTag = 64
 
 // act is one part of an action: what it does in our words and, complete, what that is done with.
 type act struct {
@@ -72,7 +72,7 @@ func acts(r permissions.Request, o Options) []act {
 		a := act{verb: plural(len(wanted), "permission"), body: tags(wanted), role: Action}
 		switch {
 		case len(wanted) != 1:
-		case utf8.RuneCountInString(a.body[0]) > mostTag:
+		case utf8.RuneCountInString(a.body[0]) > maxTag:
 			a.verb, _, _ = strings.Cut(a.body[0], " to ")
 		default:
 			a.verb, a.body = tagged(a.body[0]), nil
@@ -141,7 +141,7 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 			a.notes = append(a.notes, "It is described as it says.")
 		}
 	default:
-		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+coded(named(brief(c.Tool, mostName)))
+		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+coded(named(brief(c.Tool, maxName)))
 		a.lang, a.body = "json", input(c.Input, o.source(jsonText))
 	}
 	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mostNamed limits an unknown command in the reply, in characters.
-const mostNamed = 40
+// maxNamed limits an unknown command in the reply, in characters.
+const maxNamed = 40
 
 // commands are all commands except /start, which Telegram's Start button sends.
 var commands = []string{
@@ -70,7 +70,7 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	case "/start", "/help":
 		return r.Help, nil
 	}
-	return "There is no command " + card.Visible(permissions.Brief(name, mostNamed)) + ". Write /help to see those that there are.", nil
+	return "There is no command " + card.Visible(permissions.Brief(name, maxNamed)) + ". Write /help to see those that there are.", nil
 }
 
 // resume ends a stop of everything, for those who may.
@@ -117,7 +117,7 @@ func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name
 }
 
 func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	waiting, err := r.Inbound.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Inbound.Pending(ctx, id, "", maxOpen)
 	if err != nil {
 		return "", err
 	}
@@ -243,7 +243,7 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 	if err != nil {
 		return "", err
 	}
-	waiting, err := r.Inbound.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Inbound.Pending(ctx, id, "", maxOpen)
 	if err != nil {
 		return "", err
 	}

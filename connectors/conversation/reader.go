@@ -21,8 +21,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mostOpen limits the pending requests that a message can be about.
-const mostOpen = 100
+// maxOpen limits the pending requests that a message can be about.
+const maxOpen = 100
 
 // Options configure a [Reader].
 type Options struct {
@@ -191,7 +191,7 @@ func (r *Reader) shown(to connectors.Person) card.Options {
 func (r *Reader) Open(
 	ctx context.Context, id connectors.Identity, who connectors.Person, ref, card string,
 ) (open []reply.Open, quoted string, err error) {
-	waiting, err := r.Inbound.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Inbound.Pending(ctx, id, "", maxOpen)
 	if err != nil {
 		return nil, "", err
 	}

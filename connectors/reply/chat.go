@@ -159,7 +159,7 @@ func (c chat) other(text string) Said {
 	}
 	if named := c.mentioned(text); len(named) > 0 {
 		say := "Nothing was decided: an answer is a whole message and nothing else."
-		for _, o := range named[:min(len(named), mostHelped)] {
+		for _, o := range named[:min(len(named), maxHelped)] {
 			say += " " + c.help(o) + "."
 		}
 		return Said{Say: say}
@@ -222,8 +222,8 @@ func find(open []Open, code string) (o Open, ok bool) {
 }
 
 const (
-	// mostWrong wrong codes within wrongTime mute a person's text answers for muteTime.
-	mostWrong = 10
+	// maxWrong wrong codes within wrongTime mute a person's text answers for muteTime.
+	maxWrong  = 10
 	wrongTime = 10 * time.Minute
 	muteTime  = time.Minute
 )
@@ -238,10 +238,10 @@ type Guard struct {
 // Wrong counts n wrong codes.
 func (g *Guard) Wrong(n int, at time.Time) {
 	g.wrong = slices.DeleteFunc(g.wrong, func(t time.Time) bool { return at.Sub(t) >= wrongTime })
-	for range min(n, mostWrong) {
+	for range min(n, maxWrong) {
 		g.wrong = append(g.wrong, at)
 	}
-	if len(g.wrong) >= mostWrong {
+	if len(g.wrong) >= maxWrong {
 		g.wrong, g.until = nil, at.Add(muteTime)
 	}
 }

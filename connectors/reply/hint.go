@@ -83,10 +83,10 @@ func scopeWords(r permissions.Request, s permissions.Scope) string {
 }
 
 const (
-	// mostListed limits the codes listed at once.
-	mostListed = 10
-	// mostHelped limits the requests that get help at once.
-	mostHelped = 3
+	// maxListed limits the codes listed at once.
+	maxListed = 10
+	// maxHelped limits the requests that get help at once.
+	maxHelped = 3
 )
 
 // ChatHelp says how to answer r in a chat with texts and replies, and with thumbs by reactions, as one sentence without its
@@ -178,10 +178,10 @@ func (c chat) word(small string) string {
 // waiting says how many requests are pending, and their codes up to a limit.
 func waiting(open []Open, still string) string {
 	var codes []string
-	for _, o := range open[:min(len(open), mostListed)] {
+	for _, o := range open[:min(len(open), maxListed)] {
 		codes = append(codes, o.Code)
 	}
-	if more := len(open) - mostListed; more > 0 {
+	if more := len(open) - maxListed; more > 0 {
 		codes = append(codes, fmt.Sprintf("and %d more", more))
 	}
 	say := fmt.Sprintf("%d requests %swait: ", len(open), still)

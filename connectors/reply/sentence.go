@@ -23,8 +23,8 @@ const (
 	answers // in the person's own words
 )
 
-// mostCodes is how many requests one message may name.
-const mostCodes = 20
+// maxCodes is how many requests one message may name.
+const maxCodes = 20
 
 // sentence is a message of a known shape, before it is compared with what is pending.
 type sentence struct {
@@ -156,7 +156,7 @@ func codeShape(code string, words []string) (sentence, bool) {
 }
 
 func leadingCodes(words []string) (codes, rest []string) {
-	for len(words) > 0 && isCode(plain(words[0])) && len(codes) < mostCodes {
+	for len(words) > 0 && isCode(plain(words[0])) && len(codes) < maxCodes {
 		codes, words = append(codes, capitals(plain(words[0]))), words[1:]
 	}
 	return codes, words

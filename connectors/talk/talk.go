@@ -56,15 +56,15 @@ type Span struct {
 }
 
 const (
-	// mostName limits the agent's name in characters.
-	mostName = 64
+	// maxName limits the agent's name in characters.
+	maxName = 64
 	// goesOn precedes code at the start of a message, whose first row would otherwise lose its indentation.
 	goesOn = "…\n"
 )
 
 // Parts splits s into one or more messages within the limits.
 func Parts(s connectors.AgentMessage, l Limits) []Part {
-	name := permissions.Brief(card.Visible(s.Agent), mostName)
+	name := permissions.Brief(card.Visible(s.Agent), maxName)
 	b := write(card.Uncoded(s.Text, s.Codes))
 	room := l.Text - l.Unit.Of(name+" (999/999):\n"+goesOn)
 	cuts := b.split(room, l)

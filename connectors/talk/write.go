@@ -162,8 +162,8 @@ func trimmed(rows []row) []row {
 
 const (
 	tab = "    "
-	// mostSpaces is how many spaces in a row are kept, because code is indented.
-	mostSpaces = 64
+	// maxSpaces is how many spaces in a row are kept, because code is indented.
+	maxSpaces = 64
 )
 
 // show renders a line without trailing white space.
@@ -178,7 +178,7 @@ func visible(text string) string {
 	var all strings.Builder
 	from := 0
 	for _, m := range gaps.FindAllStringIndex(text, -1) {
-		if m[1]-m[0] <= mostSpaces {
+		if m[1]-m[0] <= maxSpaces {
 			all.WriteString(between(text[from:m[0]]))
 			all.WriteString(text[m[0]:m[1]])
 			from = m[1]
@@ -191,7 +191,7 @@ func visible(text string) string {
 // between is [card.Prose] for a text that is not at the end of its line.
 func between(text string) string {
 	bare := strings.TrimRight(text, " ")
-	if gap := len(text) - len(bare); gap <= mostSpaces {
+	if gap := len(text) - len(bare); gap <= maxSpaces {
 		return card.Prose(bare) + text[len(bare):]
 	}
 	return card.Prose(text)

@@ -30,7 +30,7 @@ const (
 
 	callLimit   = 20 * time.Second // for a response; a long poll adds its own timeout
 	uploadLimit = time.Minute
-	mostAnswer  = 16 << 20 // bytes
+	maxAnswer   = 16 << 20 // bytes
 )
 
 // lenient reads and writes JSON as Telegram does, with strings of arbitrary bytes.
@@ -190,9 +190,9 @@ func (a *api) send(r *http.Request) (*http.Response, int, error) {
 		return nil, 0, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
-	if err == nil && len(body) > mostAnswer {
-		err = fmt.Errorf("the answer is longer than %d bytes", mostAnswer)
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -91,9 +91,9 @@ func New(o Options, in connectors.Services) *Connector {
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: visible,
 		},
-		files: connectors.NewLRU[string, bool](mostFiles),
-		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](mostEnds), dates: connectors.NewLRU[string, time.Time](mostEnds),
-		rooms: newRooms(), firsts: connectors.NewLRU[first, time.Time](mostFirsts), olds: connectors.NewLRU[old, ref](mostOlds),
+		files: connectors.NewLRU[string, bool](maxFiles),
+		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
+		rooms: newRooms(), firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
 	}
 	c.bot = botOf(o.Token)
 	return c
@@ -178,7 +178,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		if p, err = c.due(ctx, chat, p); err != nil {
 			return "", c.failed(at, p.To, err)
 		}
-		params := at.into(map[string]any{"disable_notification": true, "caption": clipTo(out.Document.Caption, mostCaption)})
+		params := at.into(map[string]any{"disable_notification": true, "caption": clipTo(out.Document.Caption, maxCaption)})
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
 		c.pace.told(chat, err)
@@ -278,8 +278,8 @@ func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 
 // How much is remembered: of cards, documents, first steps, and cards to be sent again.
 const (
-	mostEnds, mostFiles, mostFirsts = 1000, 1000, 1000
-	mostOlds                        = 100_000
+	maxEnds, maxFiles, maxFirsts = 1000, 1000, 1000
+	maxOlds                      = 100_000
 )
 
 // replyOutcome replies to a card that cannot be edited, once for each outcome.

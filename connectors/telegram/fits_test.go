@@ -182,7 +182,7 @@ func sound(t tester, out outgoing) {
 	if bare := outside(out); strings.ContainsAny(bare, "漢😀│┃<*") || strings.Contains(strings.TrimPrefix(bare, "✅"), "✅") {
 		t.Fatalf("an agent's words stand outside of quotes, blocks and codes in %q:\n%s", bare, out.Text)
 	}
-	if d := out.Document; d != nil && len(d.Body) > mostDocument {
+	if d := out.Document; d != nil && len(d.Body) > maxDocument {
 		t.Fatalf("a document of %d bytes", len(d.Body))
 	}
 	pressable(t, out.Keyboard, out.TooBig)

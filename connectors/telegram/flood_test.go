@@ -18,7 +18,7 @@ import (
 const (
 	usualUpdates = 300
 	inParallel   = 12 // questions at a time
-	mostRounds   = 10
+	maxRounds    = 10
 )
 
 // TestAFloodOverABadNetwork has people press, write and be pestered while three calls in ten fail in every way: each
@@ -31,7 +31,7 @@ func TestAFloodOverABadNetwork(t *testing.T) {
 			t.Fatalf("FLOOD_UPDATES: %v", err)
 		}
 	}
-	f := &flood{rand: rand.New(rand.NewPCG(4, 2)), each: max(25, updates/inParallel/mostRounds)}
+	f := &flood{rand: rand.New(rand.NewPCG(4, 2)), each: max(25, updates/inParallel/maxRounds)}
 	f.env = newEnv(t, impatient, f.people)
 	f.server.Redeliver(2, true, 9)
 	f.server.FailRate(0.3, 11, telegramtest.TooManyRequests(time.Second), telegramtest.InternalError(),

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// mostLabel limits a button's label in UTF-16 code units; phones cut longer ones.
-	mostLabel = 60
-	// mostCalls is how many calls of a step have buttons at a time; a keyboard has at most 100 (Bot API).
-	mostCalls = 24
-	// mostButton limits a copy's value in characters, so that data stays within 64 bytes.
-	mostButton = 40
+	// maxLabel limits a button's label in UTF-16 code units; phones cut longer ones.
+	maxLabel = 60
+	// maxCalls is how many calls of a step have buttons at a time; a keyboard has at most 100 (Bot API).
+	maxCalls = 24
+	// maxButton limits a copy's value in characters, so that data stays within 64 bytes.
+	maxButton = 40
 )
 
 // Button styles (Bot API 9.4).
@@ -145,7 +145,7 @@ func keysResume(stop time.Time) keyboard {
 
 // isButton reports whether text can be the value of a copy.
 func isButton(text string) bool {
-	return text != "" && len(text) <= mostButton && !strings.ContainsFunc(text, func(c rune) bool {
+	return text != "" && len(text) <= maxButton && !strings.ContainsFunc(text, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_'
 	})
 }
@@ -245,7 +245,7 @@ func (b board) key(a permissions.Answer, call int, label, style string) key {
 	if _, allows := a.Scope(); allows && b.Request.HighRisk {
 		pr.Step = stepReally
 	}
-	return key{Text: clipTo(label, mostLabel), Data: pr.data(), Style: style}
+	return key{Text: clipTo(label, maxLabel), Data: pr.data(), Style: style}
 }
 
 // plain is the button of an answer that allows nothing.
@@ -264,7 +264,7 @@ func (b board) plain(o permissions.Option) key {
 func (b board) calls() (rows [][]key) {
 	once := permissions.Allow(permissions.Once)
 	open := openCalls(b.Request)
-	for _, c := range open[:min(len(open), mostCalls)] {
+	for _, c := range open[:min(len(open), maxCalls)] {
 		var row []key
 		if slices.Contains(b.free, c.N) && b.Request.Offers(once) {
 			row = append(row, b.key(once, c.N, fmt.Sprintf("#%d ✅", c.N), styleYes))
@@ -281,7 +281,7 @@ func (b board) calls() (rows [][]key) {
 
 // laterCalls is a row about the calls that have no buttons yet, or empty.
 func laterCalls(r permissions.Request) string {
-	more := len(openCalls(r)) - mostCalls
+	more := len(openCalls(r)) - maxCalls
 	if r.State != permissions.Pending || more <= 0 {
 		return ""
 	}

@@ -27,7 +27,7 @@ func pressable(t tester, k keyboard, tooBig bool) {
 		switch {
 		case len(b.Data) > 64 || !ok || pr.Button != aButton || seen[b.Data]:
 			t.Fatalf("a button carries %q, read as %+v", b.Data, pr)
-		case strings.TrimSpace(b.Text) == "", card.UTF16.Of(b.Text) > mostLabel,
+		case strings.TrimSpace(b.Text) == "", card.UTF16.Of(b.Text) > maxLabel,
 			strings.ContainsFunc(b.Text, vanishes), strings.Contains(b.Text, "\n"):
 			t.Fatalf("a button says %q", b.Text)
 		}
@@ -182,7 +182,7 @@ func TestHighRiskIsConfirmedTwice(t *testing.T) {
 
 // TestData says that every answer there can be makes data of at most 64 bytes, with the longest value of a copy.
 func TestData(t *testing.T) {
-	button := strings.Repeat("Z", mostButton)
+	button := strings.Repeat("Z", maxButton)
 	answers := []permissions.Answer{permissions.Deny, permissions.Continue, permissions.Interrupt}
 	for _, s := range []permissions.Scope{
 		permissions.Once, permissions.SessionTool, permissions.Session, permissions.Always,

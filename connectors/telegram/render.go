@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// mostText limits a message's text in UTF-16 code units (Bot API, sendMessage).
-	mostText = 4096
-	// mostLead and mostLater are the shares of the row about a card's state and of the one about later calls.
-	mostLead  = 500
-	mostLater = 64
-	// mostCard is the card's own share. It is constant, so that the card does not depend on that row.
-	mostCard = mostText - mostLead - mostLater
-	// reserve is the part of mostCard that is kept for what the layout adds.
+	// maxText limits a message's text in UTF-16 code units (Bot API, sendMessage).
+	maxText = 4096
+	// maxLead and maxLater are the shares of the row about a card's state and of the one about later calls.
+	maxLead  = 500
+	maxLater = 64
+	// maxCard is the card's own share. It is constant, so that the card does not depend on that row.
+	maxCard = maxText - maxLead - maxLater
+	// reserve is the part of maxCard that is kept for what the layout adds.
 	reserve = 50
-	// mostDetails limits a card's rows of details; the document has the rest.
-	mostDetails = 30
-	// mostCaption limits the caption of a document in UTF-16 code units (Bot API, sendDocument).
-	mostCaption = 1024
-	// mostDocument limits a document, in bytes, to what a person can be expected to read.
-	mostDocument = 2 << 20
-	// mostQuoted is how many rows of an agent's words a phone shows before they are folded.
-	mostQuoted = 6
+	// maxDetails limits a card's rows of details; the document has the rest.
+	maxDetails = 30
+	// maxCaption limits the caption of a document in UTF-16 code units (Bot API, sendDocument).
+	maxCaption = 1024
+	// maxDocument limits a document, in bytes, to what a person can be expected to read.
+	maxDocument = 2 << 20
+	// maxQuoted is how many rows of an agent's words a phone shows before they are folded.
+	maxQuoted = 6
 	// phone is the approximate width of a phone's row in characters.
 	phone = 40
 )
@@ -121,7 +121,7 @@ func standsAlone(p connectors.Prompt, now time.Time) string {
 // line 1, and all but what was asked is folded.
 func renderWithLead(p connectors.Prompt, lead string) outgoing {
 	m, g := fit(p), &page{}
-	for most := mostLead; card.UTF16.Of(card.Isolate(lead)) > mostLead; most /= 2 {
+	for most := maxLead; card.UTF16.Of(card.Isolate(lead)) > maxLead; most /= 2 {
 		lead = clipTo(lead, most)
 	}
 	if later := laterCalls(p.Request); later != "" {
@@ -142,14 +142,14 @@ func renderWithLead(p connectors.Prompt, lead string) outgoing {
 // card would name another document than the one that was sent, or none.
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
-	for limit := mostCard - reserve; ; limit = max(limit/2, 1) { // smaller only if much of it is escaped
+	for limit := maxCard - reserve; ; limit = max(limit/2, 1) { // smaller only if much of it is escaped
 		m := card.Fit(p, card.Options{Location: p.To.Location, Zone: p.Group != ""}, card.Limits{
-			Text: limit, Unit: card.UTF16, Rows: mostDetails, Document: mostDocument,
+			Text: limit, Unit: card.UTF16, Rows: maxDetails, Document: maxDocument,
 		})
 		pending, settled := &page{}, &page{}
 		pending.card(m.Parts, "")
 		settled.settled(m, p.Code, "")
-		if card.UTF16.Of(string(pending.text)) <= mostCard && card.UTF16.Of(string(settled.text)) <= mostCard {
+		if card.UTF16.Of(string(pending.text)) <= maxCard && card.UTF16.Of(string(settled.text)) <= maxCard {
 			return m
 		}
 	}
@@ -176,7 +176,7 @@ func (g *page) card(parts []card.Part, lead string) {
 		case part.Role == card.Action:
 			g.spans = append(g.spans, span{asPre, len(g.text), len(g.text) + len(text), part.Lang})
 			g.write(text)
-		case part.Role == card.Words && rowsOnPhone(part.Text) > mostQuoted:
+		case part.Role == card.Words && rowsOnPhone(part.Text) > maxQuoted:
 			g.format(asFolded, text)
 		case part.Role == card.Words:
 			g.format(asQuote, text)

@@ -11,15 +11,15 @@ import (
 	"github.com/daycared/daycared/connectors/talk"
 )
 
-// mostEntities limits the entities of a message; Telegram drops the rest.
-const mostEntities = 100
+// maxEntities limits the entities of a message; Telegram drops the rest.
+const maxEntities = 100
 
 // SendMessage is [connectors.MessageSender]. It never delays a card.
 func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (name string, more bool, err error) {
 	if err := c.Reach(s.To); err != nil {
 		return "", false, err
 	}
-	parts := talk.Parts(s, talk.Limits{Text: mostText, Unit: card.UTF16, Code: mostEntities})
+	parts := talk.Parts(s, talk.Limits{Text: maxText, Unit: card.UTF16, Code: maxEntities})
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}

@@ -47,14 +47,14 @@ func (d *handler) begin(ctx context.Context) error {
 const (
 	// atOnce is how many cards are edited concurrently at a stop.
 	atOnce = 8
-	// mostEnding limits the requests whose cards are edited at a stop; Telegram accepts fewer in the available time.
-	mostEnding = 100
+	// maxEnding limits the requests whose cards are edited at a stop; Telegram accepts fewer in the available time.
+	maxEnding = 100
 )
 
 // end marks the newest pending cards as not answerable. It is tried once and outside the rate limits, because the daemon is
 // stopping. The next start refreshes all cards.
 func (d *handler) end(ctx context.Context) {
-	prompts, err := d.in.LivePrompts(ctx, Name, mostEnding)
+	prompts, err := d.in.LivePrompts(ctx, Name, maxEnding)
 	if err != nil {
 		return
 	}
@@ -205,7 +205,7 @@ func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert
 		ctx, brief := context.WithTimeout(ctx, toastTry)
 		defer brief()
 		return c.api.call(ctx, "answerCallbackQuery", map[string]any{
-			"callback_query_id": tap.ID, "text": clipTo(text, mostToast), "show_alert": alert,
+			"callback_query_id": tap.ID, "text": clipTo(text, maxToast), "show_alert": alert,
 		}, nil)
 	})
 }
@@ -282,7 +282,7 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 		d.toast(ctx, tap, conversation.Resumed, false)
 		d.overwrite(ctx, on, conversation.Resumed)
 	case stop.By != who.Name:
-		d.toast(ctx, tap, clipTo(conversation.NotResumed(stop.By), mostToast), true)
+		d.toast(ctx, tap, clipTo(conversation.NotResumed(stop.By), maxToast), true)
 	case !stop.At.Equal(at):
 		d.toast(ctx, tap, stopAgain, true)
 		d.overwrite(ctx, on, stopAgain)

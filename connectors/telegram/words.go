@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// mostToast limits the answer to a tap in characters (Bot API, answerCallbackQuery).
-	mostToast = 200
-	// mostTools limits the tools' names on a button in UTF-16 code units, to leave room for what it allows.
-	mostTools = 36
-	// mostFirst limits the first name if it stands for several.
-	mostFirst = mostTools - len(" and 49 more tools")
+	// maxToast limits the answer to a tap in characters (Bot API, answerCallbackQuery).
+	maxToast = 200
+	// maxTools limits the tools' names on a button in UTF-16 code units, to leave room for what it allows.
+	maxTools = 36
+	// maxFirst limits the first name if it stands for several.
+	maxFirst = maxTools - len(" and 49 more tools")
 )
 
 // notRunning is above a card while the daemon is stopped.
@@ -31,7 +31,7 @@ const (
 )
 
 // clip shortens text to one message.
-func clip(text string) string { return clipTo(text, mostText) }
+func clip(text string) string { return clipTo(text, maxText) }
 
 // labelOf is a button's label. A tool's name is foreign text: unless it is plain it is quoted, and it is shortened rather
 // than what the button allows.
@@ -61,15 +61,15 @@ func firstWord(label string) string {
 func toolsOf(names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {
-		words[i] = toolOf(name, mostTools)
+		words[i] = toolOf(name, maxTools)
 	}
 	switch all := strings.Join(words, " and "); {
-	case len(words) == 1 || card.UTF16.Of(all) <= mostTools:
+	case len(words) == 1 || card.UTF16.Of(all) <= maxTools:
 		return all
 	case len(words) == 2:
-		return toolOf(names[0], mostFirst) + " and 1 more tool"
+		return toolOf(names[0], maxFirst) + " and 1 more tool"
 	}
-	return fmt.Sprintf("%s and %d more tools", toolOf(names[0], mostFirst), len(words)-1)
+	return fmt.Sprintf("%s and %d more tools", toolOf(names[0], maxFirst), len(words)-1)
 }
 
 func toolOf(name string, most int) string {
@@ -103,7 +103,7 @@ func reallyOf(r permissions.Request, first press) string {
 
 // toastDone says what an accepted tap did: the outcome, or the state so far.
 func toastDone(r permissions.Request) string {
-	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy})), mostToast)
+	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy})), maxToast)
 }
 
 // toastRefused says why a tap was not accepted.
@@ -114,7 +114,7 @@ func toastRefused(refusal *permissions.Refusal) string {
 	case permissions.CodeReally:
 		return toastReally
 	}
-	return clipTo(visible(refusal.Text), mostToast)
+	return clipTo(visible(refusal.Text), maxToast)
 }
 
 // toastGiven answers a button whose answer the person has already given.
@@ -230,10 +230,10 @@ func toAnswer(waiting []connectors.Prompt) string {
 	return "⏰ " + namesOf(names)
 }
 
-// mostNames limits a list of names in UTF-16 code units.
-const mostNames = 300
+// maxNames limits a list of names in UTF-16 code units.
+const maxNames = 300
 
-func namesOf(names []string) string { return clipTo(visible(strings.Join(names, ", ")), mostNames) }
+func namesOf(names []string) string { return clipTo(visible(strings.Join(names, ", ")), maxNames) }
 
 // shownAgain replaces a card that was sent again.
 func shownAgain(code string) string {

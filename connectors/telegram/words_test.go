@@ -39,8 +39,8 @@ func TestToasts(t *testing.T) {
 		toastRefused(permissions.TooBig()):       "This is too big to be shown here whole, so it cannot be allowed here.",
 		toastOther:                               "Nothing is answered yet: write your answer",
 	} {
-		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > mostToast {
-			t.Errorf("%q; want %q, and at most %d units", got, want, mostToast)
+		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > maxToast {
+			t.Errorf("%q; want %q, and at most %d units", got, want, maxToast)
 		}
 	}
 	if tooBig(p) || !tooBig(prompt(t, permissions.KindTool, details(strings.Repeat("\n", 900_000)))) {
@@ -78,7 +78,7 @@ func TestWordsForPeople(t *testing.T) {
 		{help, "/stop all · cancel everything"},
 		{clip(strings.Repeat("😀", 3000)), "😀…"},
 	} {
-		if !strings.Contains(c.got, c.want) || card.UTF16.Of(c.got) > mostText {
+		if !strings.Contains(c.got, c.want) || card.UTF16.Of(c.got) > maxText {
 			t.Errorf("%q; want %q in it", c.got, c.want)
 		}
 	}

@@ -242,15 +242,15 @@ func (s *screen) besides(say string) string {
 
 var _ connectors.MessageSender = (*Terminal)(nil)
 
-// mostSaid limits one agent message in characters; longer ones are split, so that a card can come between.
-const mostSaid = 4000
+// maxSaid limits one agent message in characters; longer ones are split, so that a card can come between.
+const maxSaid = 4000
 
 // SendMessage is [connectors.MessageSender]: the message appears on the screen, among the cards.
 func (t *Terminal) SendMessage(_ context.Context, s connectors.AgentMessage) (ref string, more bool, err error) {
 	if err := t.Reach(s.To); err != nil {
 		return "", false, err
 	}
-	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
+	parts := talk.Parts(s, talk.Limits{Text: maxSaid, Unit: card.Characters})
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}

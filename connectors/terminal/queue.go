@@ -128,7 +128,7 @@ func (s *screen) progress(it *item, p connectors.Prompt) {
 		s.queue = append(s.queue, it)
 	case it == s.now && !open(p):
 		s.leave()
-	case it != s.now && open(p) && it.tries < mostTries && !slices.Contains(s.queue, it):
+	case it != s.now && open(p) && it.tries < maxTries && !slices.Contains(s.queue, it):
 		s.queue = append(s.queue, it)
 	}
 }
@@ -157,8 +157,8 @@ func (s *screen) settled(p connectors.Prompt) string {
 	return card.Continued(card.Settled(p.Request, s.options(p)), max(s.t.console.width()-len("K7F3Q  "), 0))
 }
 
-// mostTries is how many invalid answers to a clarification are accepted.
-const mostTries = 3
+// maxTries is how many invalid answers to a clarification are accepted.
+const maxTries = 3
 
 // enter acts on an entry at the hint.
 func (s *screen) enter(ctx context.Context, e entry) {
@@ -232,7 +232,7 @@ func (s *screen) wrong(ctx context.Context, say string) {
 	it := s.now
 	it.tries++
 	switch {
-	case it.tries < mostTries:
+	case it.tries < maxTries:
 		s.say("No option (" + triesLeft(it) + "). " + say)
 	case len(others(it)) == 0:
 		s.decide(ctx, it, connectors.Decision{Default: true})
@@ -246,8 +246,8 @@ func (s *screen) wrong(ctx context.Context, say string) {
 // triesLeft says how many tries are left, and what follows.
 func triesLeft(it *item) string {
 	tries, then := "2 tries left", byDefault(it)
-	switch mostTries - it.tries {
-	case mostTries:
+	switch maxTries - it.tries {
+	case maxTries:
 		tries = "3 tries"
 	case 1:
 		tries = "1 try left"

@@ -18,8 +18,8 @@ const (
 	lookAgain = 2 * time.Second
 	// firstTry is the first retry delay; it grows from there.
 	firstTry = time.Second
-	// mostPings is how many pings in a row may remain unanswered.
-	mostPings = 2
+	// maxPings is how many pings in a row may remain unanswered.
+	maxPings = 2
 	// steadyAfter is how long a connection has to last before the retry delay is reset.
 	steadyAfter = time.Minute
 	// freshenEvery is the minimum time between queries for the current client version.
@@ -190,7 +190,7 @@ func (d *handler) listen(ctx context.Context, ended chan<- disconnect) func(even
 		case *events.Disconnected:
 			end(disconnect{to: isAway, why: "the connection was lost"})
 		case *events.KeepAliveTimeout:
-			if e.ErrorCount >= mostPings {
+			if e.ErrorCount >= maxPings {
 				end(disconnect{to: isAway, why: "nothing answers"})
 			}
 		case *events.LoggedOut:

@@ -21,7 +21,7 @@ const (
 	numberBurst = 6
 	allEvery    = time.Second
 	allBurst    = 10
-	mostNumbers = 1000
+	maxNumbers  = 1000
 	// One in so many of a burst stays reserved for more urgent messages: cards come first, then edits and notices, then
 	// replies to what people write.
 	edits, replies = 3, 2
@@ -59,7 +59,7 @@ func (c *Connector) Unpace() {
 func (p *pace) of(number string) *rate.Limiter {
 	l := p.numbers[number]
 	if l == nil {
-		if len(p.numbers) >= mostNumbers {
+		if len(p.numbers) >= maxNumbers {
 			clear(p.numbers)
 		}
 		l = rate.NewLimiter(p.every, numberBurst)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// mostText limits a card in characters. The apps accept 65,536 and fold long texts.
-	mostText = 20_000
-	// mostDetails limits a card's rows of details; the document has the rest.
-	mostDetails = 200
-	// mostDocument limits a document, in bytes, to what a person can be expected to read.
-	mostDocument = 2 << 20
-	// mostLead limits the row above a card in characters, mostWords a text without a card.
-	mostLead  = 500
-	mostWords = 20_000
+	// maxText limits a card in characters. The apps accept 65,536 and fold long texts.
+	maxText = 20_000
+	// maxDetails limits a card's rows of details; the document has the rest.
+	maxDetails = 200
+	// maxDocument limits a document, in bytes, to what a person can be expected to read.
+	maxDocument = 2 << 20
+	// maxLead limits the row above a card in characters, maxWords a text without a card.
+	maxLead  = 500
+	maxWords = 20_000
 )
 
 // fence delimits monospaced text without formatting.
@@ -72,15 +72,15 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	return out
 }
 
-// mostAsked limits what a settled card repeats of what was asked, in characters.
-const mostAsked = 80
+// maxAsked limits what a settled card repeats of what was asked, in characters.
+const maxAsked = 80
 
 // asked is who wanted what, in one line.
 func asked(parts []card.Part) string {
 	text := ours(parts[0], false)
 	if len(parts) > 1 && (parts[1].Role == card.Action && parts[1].Lang != "json" || parts[1].Role == card.Words) {
 		first, _, more := strings.Cut(parts[1].Text, "\n")
-		if short := permissions.Brief(first, mostAsked); more && short == first {
+		if short := permissions.Brief(first, maxAsked); more && short == first {
 			first += " …"
 		} else {
 			first = short
@@ -94,14 +94,14 @@ func asked(parts []card.Part) string {
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
 	return card.Fit(p, card.Options{Location: p.To.Location}, card.Limits{
-		Text: mostText, Unit: card.Characters, Rows: mostDetails, Document: mostDocument,
+		Text: maxText, Unit: card.Characters, Rows: maxDetails, Document: maxDocument,
 	})
 }
 
 // head is a pending request's state in a few words; empty if there is nothing to say.
 func head(p connectors.Prompt, now time.Time) string {
 	r := p.Request
-	told := loose(permissions.Brief(card.Settled(r, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name}), mostLead))
+	told := loose(permissions.Brief(card.Settled(r, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name}), maxLead))
 	var rows []string
 	switch {
 	case p.Locked && p.To.Name == "":
@@ -114,7 +114,7 @@ func head(p connectors.Prompt, now time.Time) string {
 		rows = append(rows, told)
 	}
 	if others := card.Others(p); others != "" {
-		rows = append(rows, loose(permissions.Brief(others, mostLead)))
+		rows = append(rows, loose(permissions.Brief(others, maxLead)))
 	}
 	return strings.Join(rows, "\n")
 }
@@ -177,7 +177,7 @@ func asWritten(text string) string {
 
 // loose escapes and clips a text for use outside of fences.
 func loose(text string) string {
-	return formats.Replace(card.Isolate(permissions.Brief(text, mostWords)))
+	return formats.Replace(card.Isolate(permissions.Brief(text, maxWords)))
 }
 
 // howTo says how p can be answered here: in a reply to its card, or in words that name it.

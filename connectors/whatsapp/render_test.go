@@ -116,7 +116,7 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 func TestOnlyCodeIsFormatted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := connectors.AgentMessage{Agent: "helper", Text: agentText.Draw(t, "text")}
-		for _, part := range talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters}) {
+		for _, part := range talk.Parts(s, talk.Limits{Text: maxSaid, Unit: card.Characters}) {
 			text := spoken(part)
 			blocks := strings.Split(text, fence)
 			if len(blocks)%2 == 0 {
@@ -146,7 +146,7 @@ func TestStatesOfCards(t *testing.T) {
 	if words := head(p, time.Now()); !strings.Contains(words, "it takes 2 people") {
 		t.Errorf("%q", words)
 	}
-	if words := loose(strings.Repeat("x", 2*mostWords)); utf8.RuneCountInString(words) != mostWords || !strings.HasSuffix(words, "…") {
+	if words := loose(strings.Repeat("x", 2*maxWords)); utf8.RuneCountInString(words) != maxWords || !strings.HasSuffix(words, "…") {
 		t.Errorf("%d characters", utf8.RuneCountInString(words))
 	}
 }

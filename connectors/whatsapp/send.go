@@ -129,8 +129,8 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	return c.failed(p.To, err)
 }
 
-// mostEnds is how many cards [Connector.ends] remembers.
-const mostEnds = 1000
+// maxEnds is how many cards [Connector.ends] remembers.
+const maxEnds = 1000
 
 // tellEnd replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
@@ -375,15 +375,15 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 	})
 }
 
-// mostSaid limits one agent message in characters; longer ones are split.
-const mostSaid = 4000
+// maxSaid limits one agent message in characters; longer ones are split.
+const maxSaid = 4000
 
 // SendMessage is [connectors.MessageSender].
 func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (name string, more bool, err error) {
 	if err := c.Reach(s.To); err != nil {
 		return "", false, err
 	}
-	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
+	parts := talk.Parts(s, talk.Limits{Text: maxSaid, Unit: card.Characters})
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}

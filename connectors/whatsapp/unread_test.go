@@ -56,10 +56,10 @@ func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
 	if n := s.count("fay", "I could not read your message"); n != 1 {
 		t.Errorf("fay is asked %d times to write one message again", n)
 	}
-	for i := range 2 * mostRemembered {
+	for i := range 2 * maxRemembered {
 		d.noteUnreadable(strconv.Itoa(i))
 	}
-	if n := d.unreadable.Len(); n > mostRemembered {
+	if n := d.unreadable.Len(); n > maxRemembered {
 		t.Errorf("%d messages are remembered", n)
 	}
 }
@@ -170,13 +170,13 @@ func TestPace(t *testing.T) {
 		}
 		began = time.Now()
 		p = newPace()
-		for i := range allBurst + 2*mostNumbers {
+		for i := range allBurst + 2*maxNumbers {
 			if err := p.wait(t.Context(), "+4917"+strings.Repeat("1", i/100)+string(rune('0'+i%10))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if took := time.Since(began); took < 2*mostNumbers*allEvery-time.Second {
-			t.Errorf("%d messages took %s", allBurst+2*mostNumbers, took)
+		if took := time.Since(began); took < 2*maxNumbers*allEvery-time.Second {
+			t.Errorf("%d messages took %s", allBurst+2*maxNumbers, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

@@ -100,10 +100,10 @@ func New(o Options, in connectors.Services) *Connector {
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: card.Visible,
 		},
-		ends: connectors.NewLRU[ref, string](mostEnds), got: connectors.NewLRU[string, bool](mostRemembered),
-		done: connectors.NewLRU[string, bool](mostRemembered), unreadable: connectors.NewLRU[string, bool](mostRemembered),
-		dates: connectors.NewLRU[string, time.Time](mostRemembered),
-		under: connectors.NewLRU[string, func()](mostRemembered),
+		ends: connectors.NewLRU[ref, string](maxEnds), got: connectors.NewLRU[string, bool](maxRemembered),
+		done: connectors.NewLRU[string, bool](maxRemembered), unreadable: connectors.NewLRU[string, bool](maxRemembered),
+		dates: connectors.NewLRU[string, time.Time](maxRemembered),
+		under: connectors.NewLRU[string, func()](maxRemembered),
 	}
 }
 
@@ -139,8 +139,8 @@ func (c *Connector) Reach(p connectors.Person) error {
 	return c.lost.Reach(p.Addresses[Name], p, c.now())
 }
 
-// mostRemembered limits what is remembered of single messages.
-const mostRemembered = 10_000
+// maxRemembered limits what is remembered of single messages.
+const maxRemembered = 10_000
 
 // receipts records which messages phones have received.
 func (c *Connector) receipts(e *events.Receipt) {
@@ -184,8 +184,8 @@ func (c *Connector) restricted(e *events.NotifyAccountReachoutTimelock) {
 	c.state.restrict(until)
 }
 
-// mostSkew is the clock difference that is ignored.
-const mostSkew = 2 * time.Second
+// maxSkew is the clock difference that is ignored.
+const maxSkew = 2 * time.Second
 
 // clock records WhatsApp's time from its confirmation of our message.
 func (c *Connector) clock(id string, theirs time.Time) {
@@ -195,7 +195,7 @@ func (c *Connector) clock(id string, theirs time.Time) {
 	c.dates.Add(id, theirs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= mostSkew { // it counts whole seconds
+	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= maxSkew { // it counts whole seconds
 		c.skew = 0
 	}
 }

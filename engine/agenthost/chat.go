@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// mostUnheard bounds the undelivered messages of one agent.
-	mostUnheard = 100
+	// maxUnheard bounds the undelivered messages of one agent.
+	maxUnheard = 100
 	// orderTime bounds one call of an agent's Obey: the channel delivers nothing else meanwhile.
 	orderTime = 3 * time.Second
 )
@@ -47,7 +47,7 @@ func (a *Hosts) OnMessage(ctx context.Context, m connectors.Message) error {
 	}
 	err = a.store.AddMessage(ctx, permissions.Message{
 		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: a.clock.Stamp(),
-	}, mostUnheard)
+	}, maxUnheard)
 	if err != nil {
 		return shared.Broken(err)
 	}
@@ -67,7 +67,7 @@ func (a *Hosts) Agents(ctx context.Context, id connectors.Identity) ([]permissio
 	}
 	var all []permissions.Presence
 	for _, h := range mine {
-		waiting, err := a.store.UndeliveredMessages(ctx, h.bond.Agent, mostUnheard)
+		waiting, err := a.store.UndeliveredMessages(ctx, h.bond.Agent, maxUnheard)
 		if err != nil {
 			return nil, shared.Broken(err)
 		}
@@ -122,7 +122,7 @@ func (a *Hosts) Order(
 	now := a.clock.Stamp()
 	return to.bond.Agent, shared.Broken(a.store.AddMessage(ctx, permissions.Message{
 		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, HeardAt: now,
-	}, mostUnheard))
+	}, maxUnheard))
 }
 
 // bound returns the person of an identity and their agents in the chat that it came from, in order. Having none is a

@@ -233,15 +233,15 @@ func (h *host) typing(ctx context.Context) {
 // speaker implements [agents.Speaker]: the agent speaks to its own person, as itself.
 type speaker struct{ *host }
 
-// mostUnsaid bounds the unsent messages of an agent.
-const mostUnsaid = 100
+// maxUnsaid bounds the unsent messages of an agent.
+const maxUnsaid = 100
 
 func (v speaker) Say(ctx context.Context, key, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxAgentMessage {
 		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxAgentMessage, len(text)))
 	}
 	m := permissions.AgentMessage{Key: key, Bond: v.bond, Text: text, CreatedAt: v.clock.Stamp()}
-	if err := v.store.AddAgentMessage(ctx, m, mostUnsaid); err != nil {
+	if err := v.store.AddAgentMessage(ctx, m, maxUnsaid); err != nil {
 		return shared.Broken(err)
 	}
 	v.said.Notify()

@@ -532,8 +532,8 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 	return cp
 }
 
-// mostSkew is the clock difference between channel and machine above which it is reported.
-const mostSkew = 5 * time.Second
+// maxSkew is the clock difference between channel and machine above which it is reported.
+const maxSkew = 5 * time.Second
 
 // compareClocks records how far the channel's clock is ahead of the machine's. The channel dated, in whole seconds, a
 // Prompt that was sent between began and now.
@@ -556,7 +556,7 @@ func (c *dispatcher) skew() error {
 	if ahead < 0 {
 		than = "ahead of"
 	}
-	if ahead.Abs() < mostSkew {
+	if ahead.Abs() < maxSkew {
 		return nil
 	}
 	return fmt.Errorf("this machine's clock is %v %s that of %s, so deadlines and times on cards are wrong; set the machine's clock",

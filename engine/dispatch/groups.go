@@ -76,13 +76,13 @@ func (d *Dispatch) ReadGroups(ctx context.Context) error {
 	return nil
 }
 
-// mostMoves bounds how many renames of one group are followed.
-const mostMoves = 10
+// maxMoves bounds how many renames of one group are followed.
+const maxMoves = 10
 
 // groupNow returns the current id of a group.
 func (d *Dispatch) groupNow(name string) string {
 	moves := *d.moves.Load()
-	for range mostMoves {
+	for range maxMoves {
 		next, moved := moves[name]
 		if !moved {
 			break

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const mostAskers = 4
+const maxAskers = 4
 
 // update is what somebody did in a chat, which their channel delivers until it is taken, and perhaps more often.
 type update struct {
@@ -94,7 +94,7 @@ func (w *world) while() {
 // ask has a program ask something new, or what another asks already.
 func (w *world) ask() {
 	n := len(w.askers)
-	if n == mostAskers {
+	if n == maxAskers {
 		return
 	}
 	a := &asker{name: fmt.Sprintf("a%d", n+1), caller: permissions.CallerUID(1000 + w.draw.IntN(2))}

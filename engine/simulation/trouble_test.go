@@ -148,7 +148,7 @@ func (w *world) takeBack() {
 		})
 		return
 	}
-	r, _, err := w.store.ByNumber(context.Background(), int64(1+w.draw.IntN(mostAskers)))
+	r, _, err := w.store.ByNumber(context.Background(), int64(1+w.draw.IntN(maxAskers)))
 	if err == nil {
 		w.command("FAY TAKES BACK "+w.nameOf(r.ID), func(ctx context.Context, l *life) error {
 			_, err := l.Void(ctx, fay, string(r.ID))

@@ -95,8 +95,8 @@ func settings() engine.Settings {
 	}
 }
 
-// mostLines is what no day comes to that comes to rest.
-const mostLines = 20_000
+// maxLines is what no day comes to that comes to rest.
+const maxLines = 20_000
 
 func newWorld(seed uint64) *world {
 	w := &world{
@@ -164,8 +164,8 @@ func (w *world) say(format string, args ...any) {
 func (w *world) note(format string, args ...any) {
 	at := w.elapsed().Round(time.Millisecond)
 	w.trace = append(w.trace, fmt.Sprintf("%8.3f ", at.Seconds())+fmt.Sprintf(format, args...))
-	if len(w.trace) == mostLines {
-		panic(fmt.Sprintf("seed %d does not come to rest:\n%s", w.seed, strings.Join(w.trace[mostLines-100:], "\n")))
+	if len(w.trace) == maxLines {
+		panic(fmt.Sprintf("seed %d does not come to rest:\n%s", w.seed, strings.Join(w.trace[maxLines-100:], "\n")))
 	}
 }
 

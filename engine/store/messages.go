@@ -99,9 +99,9 @@ func count(ctx context.Context, from source, query string, args ...any) (n int, 
 	return n, err
 }
 
-// mostPosts bounds the posts that wait for one session. Other agents and the daemon get half of it, so that the
+// maxPosts bounds the posts that wait for one session. Other agents and the daemon get half of it, so that the
 // person's messages always fit.
-const mostPosts = 1000
+const maxPosts = 1000
 
 const postColumns = `session, key, sender, text, silent, chain, at`
 
@@ -141,7 +141,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if !found || !session.row.EndedAt.IsZero() {
 			return permissions.UnknownSession(string(p.Session))
 		}
-		most := mostPosts
+		most := maxPosts
 		if p.From != session.row.Person {
 			most /= 2
 		}

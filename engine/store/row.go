@@ -284,11 +284,11 @@ func asStored(r permissions.Request) permissions.Request {
 }
 
 const (
-	// mostRows is how many requests are cached: about as many as are asked and answered within a moment.
-	mostRows = 2048
-	// mostText is the longest text of a cached request, in bytes. Most are far shorter; one that shows a whole file is
+	// maxRows is how many requests are cached: about as many as are asked and answered within a moment.
+	maxRows = 2048
+	// maxText is the longest text of a cached request, in bytes. Most are far shorter; one that shows a whole file is
 	// read when needed.
-	mostText = 8 << 10
+	maxText = 8 << 10
 )
 
 // rows caches the last requests written, as they are in the file or the current write transaction. A request is usually
@@ -301,7 +301,7 @@ type rows struct {
 }
 
 func newRows() *rows {
-	lru, err := simplelru.NewLRU[permissions.ID, permissions.Request](mostRows, nil)
+	lru, err := simplelru.NewLRU[permissions.ID, permissions.Request](maxRows, nil)
 	if err != nil {
 		panic(err) // only for a size below one
 	}
@@ -309,7 +309,7 @@ func newRows() *rows {
 }
 
 func (m *rows) keep(r permissions.Request) {
-	if text(r) > mostText {
+	if text(r) > maxText {
 		m.drop(r.ID)
 		return
 	}

@@ -79,8 +79,8 @@ func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
 func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
 	s := newStore(t)
 	long, calls, short := newAsk(), newAsk(), newAsk()
-	long.Request.Details = strings.Repeat("x", mostText)
-	calls.Request.Calls = []permissions.Call{{N: 1, Tool: "shell", Input: []byte(`"` + strings.Repeat("x", mostText) + `"`)}}
+	long.Request.Details = strings.Repeat("x", maxText)
+	calls.Request.Calls = []permissions.Call{{N: 1, Tool: "shell", Input: []byte(`"` + strings.Repeat("x", maxText) + `"`)}}
 	for _, o := range []permissions.Opening{long, calls, short} {
 		o.Request.Digest = permissions.ComputeDigest(o.Request)
 		r, _, err := s.Open(t.Context(), o)
@@ -95,7 +95,7 @@ func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
 		t.Errorf("%d characters, %v", len(c.After.Details), err)
 	}
 	comment := fayAllows()
-	comment.Vote.Comment = strings.Repeat("x", mostText)
+	comment.Vote.Comment = strings.Repeat("x", maxText)
 	if _, err := s.Apply(t.Context(), short.Request.ID, comment); err != nil || s.rows.lru.Contains(short.Request.ID) {
 		t.Errorf("one that became long is still kept, %v", err)
 	}

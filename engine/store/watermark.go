@@ -40,8 +40,8 @@ const maxSeq = 1 << 52
 // markName is the path of the mark of the store at path.
 func markName(path string) string { return strings.TrimSuffix(path, ".db") + ".mark" }
 
-// mostMark is the maximum length of a mark in bytes.
-const mostMark = 4096
+// maxMark is the maximum length of a mark in bytes.
+const maxMark = 4096
 
 // readMark returns the mark of the store at path and its text. Without a file the text is empty; an invalid text gives nil.
 func readMark(path string) (m *mark, text string, err error) {
@@ -73,7 +73,7 @@ func readSmall(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, mostMark))
+	return io.ReadAll(io.LimitReader(f, maxMark))
 }
 
 // writeMark replaces the mark of the store at path.

@@ -37,8 +37,8 @@ import (
 const Name = "gateway"
 
 const (
-	mostText   = 4000 // characters of one message
-	mostReply  = 1 << 20
+	maxText    = 4000 // characters of one message
+	maxReply   = 1 << 20
 	callTime   = 10 * time.Second
 	pollTime   = time.Minute
 	retryDelay = time.Second
@@ -110,7 +110,7 @@ func (c *Connector) Reach(p connectors.Person) error {
 // render is the card of a prompt, its state, and how to answer.
 func (c *Connector) render(p connectors.Prompt) (text string, tooBig bool) {
 	o := card.Options{Now: c.Now(), Location: p.To.Location}
-	m := card.Fit(p, o, card.Limits{Text: mostText, Unit: card.Characters, Document: -1})
+	m := card.Fit(p, o, card.Limits{Text: maxText, Unit: card.Characters, Document: -1})
 	rows := []string{m.Text, card.Settled(p.Request, o)}
 	switch {
 	case p.Request.State != permissions.Pending || p.Locked:
@@ -155,7 +155,7 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 
 // SendMessage is [connectors.MessageSender].
 func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) (ref string, more bool, err error) {
-	parts := talk.Parts(s, talk.Limits{Text: mostText, Unit: card.Characters})
+	parts := talk.Parts(s, talk.Limits{Text: maxText, Unit: card.Characters})
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}
@@ -289,7 +289,7 @@ func (c *Connector) call(ctx context.Context, method, path string, in, out any) 
 	case out == nil:
 		return nil
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostReply)).Decode(out); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxReply)).Decode(out); err != nil {
 		return fmt.Errorf("read the gateway's answer: %w", err)
 	}
 	return nil

@@ -41,10 +41,10 @@ type search struct {
 }
 
 // An input may cost as much as that many comparisons; a folder entry that is read counts for several.
-const mostLooks, perEntry = 8_000_000, 80
+const maxLooks, perEntry = 8_000_000, 80
 
 func lookAt(files []string) *search {
-	l := &search{places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: mostLooks}
+	l := &search{places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: maxLooks}
 	for _, file := range files {
 		l.names = append(l.names, filepath.Clean(file), Resolve(file))
 	}
@@ -109,8 +109,8 @@ func is(some []os.FileInfo, one os.FileInfo) bool {
 	return slices.ContainsFunc(some, func(i os.FileInfo) bool { return os.SameFile(i, one) })
 }
 
-// mostTokens is how many texts of an input are checked, and longest the maximum length of a path.
-const mostTokens, longest = 1000, 4096
+// maxTokens is how many texts of an input are checked, and longest the maximum length of a path.
+const maxTokens, longest = 1000, 4096
 
 // Input checks the names and texts of a tool's JSON input, when the tool runs in folder: found reports that one is a
 // path of the daemon's, and may that one could lead to it or cannot be followed.
@@ -120,7 +120,7 @@ func Input(files []string, folder string, input []byte) (found, may bool) {
 	l := lookAt(files)
 	for n := 0; ; n++ {
 		token, err := d.Token()
-		if err != nil || n == mostTokens {
+		if err != nil || n == maxTokens {
 			return found, may || err == nil
 		}
 		if text, is := token.(string); is {
@@ -313,8 +313,8 @@ func threadGroup(pid int) (group, parent int) {
 	return group, parent
 }
 
-// mostLinks is how many symbolic links are followed per path; the kernel follows 40.
-const mostLinks = 100
+// maxLinks is how many symbolic links are followed per path; the kernel follows 40.
+const maxLinks = 100
 
 // Resolve resolves the symbolic links of an absolute path. What is missing or unreadable keeps its name.
 func Resolve(path string) string {
@@ -331,7 +331,7 @@ func Resolve(path string) string {
 		}
 		next := filepath.Join(at, part)
 		target, err := os.Readlink(next)
-		if err != nil || followed == mostLinks || strings.HasPrefix(next, "/proc/self") || strings.HasPrefix(next, "/proc/thread-self") {
+		if err != nil || followed == maxLinks || strings.HasPrefix(next, "/proc/self") || strings.HasPrefix(next, "/proc/thread-self") {
 			at = next
 			continue
 		}

@@ -158,8 +158,8 @@ func invalid(status int, detail string) *wire.Problem {
 	return p
 }
 
-// mostBuckets is the number of buckets above which full ones are dropped.
-const mostBuckets = 1024
+// maxBuckets is the number of buckets above which full ones are dropped.
+const maxBuckets = 1024
 
 // RateLimiter limits the call rate of each caller, so that none blocks the others. How many people may be asked is limited
 // elsewhere. It is safe for concurrent use.
@@ -194,7 +194,7 @@ func (p *RateLimiter) Take(name string) error {
 func (p *RateLimiter) bucket(name string, now time.Time) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.buckets) >= mostBuckets && now.Sub(p.swept) >= time.Second {
+	if len(p.buckets) >= maxBuckets && now.Sub(p.swept) >= time.Second {
 		p.swept = now
 		for name, b := range p.buckets {
 			if b.TokensAt(now) >= float64(p.burst) {

@@ -210,7 +210,7 @@ func TestAPaceIsEachCallersOwn(t *testing.T) {
 		if wire.SlowDown(nil) != 0 || wire.SlowDown(wire.ErrLost) != 0 {
 			t.Error("what says nothing of it slows down")
 		}
-		for i := range 2 * mostBuckets {
+		for i := range 2 * maxBuckets {
 			_ = p.Take(fmt.Sprint(i))
 		}
 		p.swept = time.Now().Add(-time.Hour)
@@ -219,7 +219,7 @@ func TestAPaceIsEachCallersOwn(t *testing.T) {
 			b.SetLimit(1e9)
 		}
 		_ = p.Take("c")
-		if len(p.buckets) > mostBuckets {
+		if len(p.buckets) > maxBuckets {
 			t.Errorf("%d buckets are kept", len(p.buckets))
 		}
 	})

@@ -148,8 +148,8 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 	return w
 }
 
-// mostListed is the most bytes of an input or a message in a list.
-const mostListed = 300
+// maxListed is the most bytes of an input or a message in a list.
+const maxListed = 300
 
 // Listed is a request in a list for deciders: without details and long values.
 func Listed(s permissions.RequestView) Request {
@@ -165,17 +165,17 @@ func ListedSitting(s permissions.SessionView) Session {
 
 // shorten removes the long values of r, and reports whether there were any.
 func shorten(r *permissions.Request) (shortened bool) {
-	shortened = r.Details != "" || len(r.Input) > mostListed || len(r.Message) > mostListed
+	shortened = r.Details != "" || len(r.Input) > maxListed || len(r.Message) > maxListed
 	r.Details = ""
-	if len(r.Input) > mostListed {
+	if len(r.Input) > maxListed {
 		r.Input = nil
 	}
-	if len(r.Message) > mostListed {
+	if len(r.Message) > maxListed {
 		r.Message = ""
 	}
 	r.Calls = slices.Clone(r.Calls)
 	for i, c := range r.Calls {
-		if len(c.Input) > mostListed {
+		if len(c.Input) > maxListed {
 			r.Calls[i].Input, shortened = nil, true
 		}
 	}

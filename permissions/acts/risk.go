@@ -243,14 +243,14 @@ type finder struct {
 	spent int
 }
 
-// mostWork bounds the words that are looked at: programs in programs are looked at again and again.
-const mostWork = 4000
+// maxWork bounds the words that are looked at: programs in programs are looked at again and again.
+const maxWork = 4000
 
 // tires adds to the work and reports whether it is too much; the call then counts as unread.
 func (f *finder) tires(words int) bool {
 	f.spent += words
-	f.found[Unread] = f.found[Unread] || f.spent > mostWork
-	return f.spent > mostWork
+	f.found[Unread] = f.found[Unread] || f.spent > maxWork
+	return f.spent > maxWork
 }
 
 // command adds the risks of a command's text.
@@ -408,7 +408,7 @@ func (f *finder) folder(a Act) string { return a.at[0] }
 func (f *finder) certain(find func(*finder)) {
 	before := f.found[Unread]
 	find(f)
-	f.found[Unread] = before || f.spent > mostWork
+	f.found[Unread] = before || f.spent > maxWork
 }
 
 // code adds the risks of code in a language that is no shell's.

@@ -147,8 +147,8 @@ func (l *least) close() {
 
 // The most of the process's memory that may be kept for a request with and without a waiter, in bytes.
 const (
-	mostHeld      = 512
-	mostUnwatched = 128
+	maxHeld      = 512
+	maxUnwatched = 128
 )
 
 // BenchmarkPending measures what the process keeps for each request with and without a waiter, besides its row in the
@@ -182,8 +182,8 @@ func BenchmarkPending(b *testing.B) {
 			b.ReportMetric(waiting[len(waiting)/2], "B/waiting")
 			b.ReportMetric(alone[len(alone)/2], "B/nobody-waits")
 			b.ReportMetric(bare[len(bare)/2], "B/bare")
-			b.ReportMetric(waiting[len(waiting)/2]/mostHeld, "of-512-B")
-			b.ReportMetric(alone[len(alone)/2]/mostUnwatched, "unwatched-of-128-B")
+			b.ReportMetric(waiting[len(waiting)/2]/maxHeld, "of-512-B")
+			b.ReportMetric(alone[len(alone)/2]/maxUnwatched, "unwatched-of-128-B")
 		})
 	}
 }

@@ -85,14 +85,14 @@ type Registry struct {
 	overflowed    bool                        // a reread is due, perhaps only of notices
 }
 
-// mostAtOnce exceeds the number of concurrent operations.
-const mostAtOnce = math.MaxInt64
+// maxAtOnce exceeds the number of concurrent operations.
+const maxAtOnce = math.MaxInt64
 
 // New creates a registry over a store. redeem is how long an unused approval is kept.
 func New(store Store, clock timing.Clock, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
 		store: store, clock: clock, log: log, redeem: redeem, earlierDeadline: timing.NewSignal(), noticed: timing.NewSignal(),
-		deadlines: newDeadlines(clock), stopping: semaphore.NewWeighted(mostAtOnce),
+		deadlines: newDeadlines(clock), stopping: semaphore.NewWeighted(maxAtOnce),
 		waiters: map[permissions.ID][]*Waiter{}, calls: map[string]*Waiter{},
 		parked: map[*Waiter]time.Time{}, absent: map[permissions.ID]time.Time{}, held: map[permissions.ID]struct{}{},
 		feeds: map[*Feed]struct{}{}, indeterminate: map[permissions.ID]struct{}{},
@@ -322,9 +322,9 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 
 // Halt prevents opening, answering and using, after operations in progress; an empty by ends that.
 func (g *Registry) Halt(by string) {
-	if g.stopping.Acquire(context.Background(), mostAtOnce) == nil { // this context never ends
+	if g.stopping.Acquire(context.Background(), maxAtOnce) == nil { // this context never ends
 		g.stopper = by
-		g.stopping.Release(mostAtOnce)
+		g.stopping.Release(maxAtOnce)
 	}
 }
 

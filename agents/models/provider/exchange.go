@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	mostReply = 32 << 20 // bytes of one reply on the wire
-	mostEvent = 2 << 20  // bytes of one event: some servers send a whole reply in one, six bytes per character
-	mostFault = 64 << 10 // bytes read of an error response
+	maxReply  = 32 << 20 // bytes of one reply on the wire
+	maxEvent  = 2 << 20  // bytes of one event: some servers send a whole reply in one, six bytes per character
+	maxFault  = 64 << 10 // bytes read of an error response
 	tailBytes = 64
 )
 
@@ -54,7 +54,7 @@ type Attempt struct {
 
 // Exchange starts an attempt.
 func (l *Client) Exchange(ctx context.Context) *Attempt {
-	x := &Attempt{link: l, left: mostReply}
+	x := &Attempt{link: l, left: maxReply}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.quiet = time.AfterFunc(l.silence, func() { x.cancel(errSilence) })
 	x.total = time.AfterFunc(l.total, func() { x.cancel(errLong) })
@@ -78,7 +78,7 @@ func (x *Attempt) Do(r *http.Request) (*http.Response, error) {
 	switch {
 	case response.StatusCode != http.StatusOK, strings.HasSuffix(kind, "json"):
 		defer response.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(response.Body, mostFault))
+		text, err := io.ReadAll(io.LimitReader(response.Body, maxFault))
 		if err != nil {
 			return nil, x.link.lost(x.ctx, err)
 		}
@@ -102,7 +102,7 @@ func (x *Attempt) Read(p []byte) (int, error) {
 	}
 	switch {
 	case x.left < 0:
-		x.err = fmt.Errorf("the reply is longer than %d bytes", mostReply)
+		x.err = fmt.Errorf("the reply is longer than %d bytes", maxReply)
 		return 0, x.err
 	case err != nil && !errors.Is(err, io.EOF):
 		x.err = err
@@ -177,14 +177,14 @@ func (l *Client) Try(ctx context.Context, once func() (models.Reply, error), aga
 	return models.Reply{}, err
 }
 
-var errEvent = fmt.Errorf("an event of the reply is longer than %d bytes", mostEvent)
+var errEvent = fmt.Errorf("an event of the reply is longer than %d bytes", maxEvent)
 
 // Events reads the response as an event stream and passes each event on: its name, which may be empty, and its data, in
 // which every line ends with a line break and which is valid only during the call. An incomplete last event is dropped.
 // An error of take ends the reading; io.EOF ends it as the end of the stream does.
 func (x *Attempt) Events(take func(name string, data []byte) error) error {
 	lines := bufio.NewScanner(x)
-	lines.Buffer(nil, mostEvent)
+	lines.Buffer(nil, maxEvent)
 	var name string
 	var data []byte
 	for lines.Scan() {
@@ -205,7 +205,7 @@ func (x *Attempt) Events(take func(name string, data []byte) error) error {
 		case string(field) == "data":
 			data = append(append(data, value...), '\n')
 		}
-		if len(data) > mostEvent {
+		if len(data) > maxEvent {
 			return errEvent
 		}
 	}

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	mostTools       = 100
-	mostPages       = 50
-	mostDescription = 1500     // characters
-	mostSchema      = 32 << 10 // bytes
-	mostName        = 64       // limit of model providers
+	maxTools       = 100
+	maxPages       = 50
+	maxDescription = 1500     // characters
+	maxSchema      = 32 << 10 // bytes
+	maxName        = 64       // limit of model providers
 )
 
 // definition is a tool as the server describes it.
@@ -38,7 +38,7 @@ func (l *conn) list(ctx context.Context) ([]definition, error) {
 	var all []definition
 	seen := map[string]bool{}
 	params := &mcp.ListToolsParams{}
-	for range mostPages {
+	for range maxPages {
 		page, err := l.session.ListTools(ctx, params)
 		if err != nil {
 			return nil, answer(ctx, err)
@@ -48,11 +48,11 @@ func (l *conn) list(ctx context.Context) ([]definition, error) {
 			switch {
 			case err == nil && seen[d.spec.Name]:
 				err = errors.New("the name is there twice")
-			case err == nil && len(all) == mostTools:
-				err = fmt.Errorf("the server has more than %d tools", mostTools)
+			case err == nil && len(all) == maxTools:
+				err = fmt.Errorf("the server has more than %d tools", maxTools)
 			}
 			if err != nil {
-				l.o.Log.Warn("tool of an mcp server skipped", "tool", words(t.Name, mostName), "err", err)
+				l.o.Log.Warn("tool of an mcp server skipped", "tool", words(t.Name, maxName), "err", err)
 				continue
 			}
 			seen[d.spec.Name] = true
@@ -79,15 +79,15 @@ func define(server string, t *mcp.Tool) (definition, error) {
 		return definition{}, errors.New("it has no name")
 	case err != nil:
 		return definition{}, err
-	case len(schema) > mostSchema:
-		return definition{}, fmt.Errorf("its schema has more than %d bytes", mostSchema)
+	case len(schema) > maxSchema:
+		return definition{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	case json.Unmarshal(schema, &object) != nil || object == nil:
 		return definition{}, errors.New("its schema is no object")
 	}
 	said := cmp.Or(t.Description, t.Title)
 	d := definition{name: t.Name, spec: models.Tool{
 		Name:        toolName(server, t.Name),
-		Description: fmt.Sprintf("A tool of the MCP server %s, which says of it: %s", server, words(said, mostDescription)),
+		Description: fmt.Sprintf("A tool of the MCP server %s, which says of it: %s", server, words(said, maxDescription)),
 		Schema:      schema,
 	}}
 	whole, err := json.Marshal([]string{t.Name, t.Title, t.Description, string(schema)})
@@ -109,8 +109,8 @@ func toolName(server, name string) string {
 		server = marked(strings.Join(runs, "_"), server, most)
 	}
 	whole := server + "__" + odd.ReplaceAllLiteralString(name, "_")
-	if len(whole) > mostName || odd.MatchString(name) {
-		whole = marked(whole, name, mostName)
+	if len(whole) > maxName || odd.MatchString(name) {
+		whole = marked(whole, name, maxName)
 	}
 	return whole
 }

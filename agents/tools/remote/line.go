@@ -25,7 +25,7 @@ const (
 	// exitTimeout is how long a server may take to exit after its input ended.
 	exitTimeout = time.Second
 
-	mostLine = 8 << 20 // bytes per message
+	maxLine = 8 << 20 // bytes per message
 )
 
 // conn is a running program and its connection.
@@ -49,7 +49,7 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 		Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler), // it would log what servers say
 	})
 	client.AddReceivingMiddleware(refuse)
-	strict := wire.NewLines(run.Stdout, mostLine, func(text []byte) (bool, error) {
+	strict := wire.NewLines(run.Stdout, maxLine, func(text []byte) (bool, error) {
 		err := wire.CheckMessage(text)
 		return true, err
 	})
@@ -57,7 +57,7 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 		io.Reader
 		io.Closer
 	}{strict, run.Stdout}
-	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: l.run.Stdin, MaxLineLength: mostLine},
+	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: l.run.Stdin, MaxLineLength: maxLine},
 		&mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		if err = answer(ctx, err); errors.Is(err, errEnded) {

@@ -315,7 +315,7 @@ func TestNames(t *testing.T) {
 func TestListsThatAreTooLong(t *testing.T) {
 	b := run(t, "many", nil)
 	all, err := b.Tools(t.Context())
-	if err != nil || len(all) != mostTools {
+	if err != nil || len(all) != maxTools {
 		t.Errorf("%d tools, %v", len(all), err)
 	}
 	for _, want := range []string{"more than 100 tools", "more than 32768 bytes", "tool=aa-huge"} {

@@ -64,7 +64,7 @@ func serveTest(mode string) int {
 		for i := range 200 {
 			server.AddTool(&mcp.Tool{Name: fmt.Sprint("zz", i), InputSchema: json.RawMessage(`{"type":"object"}`)}, handlers["echo"])
 		}
-		huge := `{"type":"object","description":"` + strings.Repeat("x", mostSchema) + `"}`
+		huge := `{"type":"object","description":"` + strings.Repeat("x", maxSchema) + `"}`
 		server.AddTool(&mcp.Tool{Name: "aa-huge", InputSchema: json.RawMessage(huge)}, handlers["echo"])
 	}
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -155,7 +155,7 @@ var handlers = map[string]mcp.ToolHandler{
 		return says("BEGIN" + strings.Repeat("é", 1<<20) + "END"), nil
 	},
 	"monster": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return says(strings.Repeat("x", mostLine+1)), nil
+		return says(strings.Repeat("x", maxLine+1)), nil
 	},
 	"crash": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		os.Exit(4)
