@@ -35,7 +35,6 @@ type openInvitation struct {
 	ended chan struct{}    // closed when it ends
 }
 
-// letter is a text for an account.
 type letter struct{ to, text string }
 
 // NewInvitations makes an empty one.

@@ -229,7 +229,6 @@ type lostAccount struct {
 	since time.Time
 }
 
-// sinceThen is the placeholder of the time in the words of [LostAccounts.Note].
 const sinceThen = "{since}"
 
 // Note adds an account and the reason, in which {since} is replaced by the time. A known account stays unchanged.

@@ -60,7 +60,6 @@ type Agent struct {
 	answers map[permissions.ID]timing.Signal
 }
 
-// session is a running program.
 type session struct {
 	*client
 	*process
@@ -196,7 +195,6 @@ func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permission
 	}, nil
 }
 
-// endTurn ends a turn in the row and reports its outcome.
 func (a *Agent) endTurn(s *permissions.AgentSession, c *agents.Commit, outcome, reason string) {
 	if s.Status = permissions.Idle; outcome != agents.Done {
 		s.Status = permissions.Interrupted
@@ -261,7 +259,6 @@ func (a *Agent) begin(t *turn) bool {
 	return true
 }
 
-// finish ends a turn, whatever its outcome.
 func (a *Agent) finish(t *turn) {
 	t.end()
 	a.mu.Lock()
@@ -276,7 +273,6 @@ func note(of agents.ArtifactType, session permissions.ID, n int, text string, at
 	return agents.Artifact{Step: n, Type: of, Content: content}
 }
 
-// say sends the person a text.
 func (a *Agent) say(ctx context.Context, key, text string) error {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
@@ -289,7 +285,6 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 	return err
 }
 
-// working shows the person whether the agent works.
 func (a *Agent) working(on bool) { (*a.speaker.Load()).Working(on) }
 
 // leave ends the program.

@@ -172,7 +172,6 @@ func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
 	return c.turn, nil
 }
 
-// takes sets the current turn, nil for none.
 func (c *client) takes(t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

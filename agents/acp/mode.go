@@ -46,7 +46,6 @@ func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m 
 	return m
 }
 
-// modeOption is the option that sets the mode, or nil.
 func modeOption(options []sdk.SessionConfigOption) *sdk.SessionConfigOptionSelect {
 	for _, o := range options {
 		if s := o.Select; s != nil && (s.Category != nil && *s.Category == sdk.SessionConfigOptionCategoryMode || s.Id == "mode") {

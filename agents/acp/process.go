@@ -52,12 +52,10 @@ func (p Program) start(ctx context.Context, g gate) (*session, error) {
 	return &session{c, running}, nil
 }
 
-// conversation are the parameters of a new or loaded conversation.
 func (p Program) conversation() sdk.NewSessionRequest {
 	return sdk.NewSessionRequest{Cwd: p.Place.Workspace, McpServers: []sdk.McpServer{}}
 }
 
-// patience is the time limit of the start.
 func (p Program) patience() time.Duration { return cmp.Or(p.Start, usualStart) }
 
 // endTime is how long after a failed call to wait for the program's exit.
@@ -66,7 +64,6 @@ const endTime = 100 * time.Millisecond
 // usualStart allows for a program that is downloaded first.
 const usualStart = time.Minute
 
-// process is a running program and its connection.
 type process struct {
 	conn  *sdk.Connection
 	able  sdk.AgentCapabilities
@@ -113,7 +110,6 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	return p, nil
 }
 
-// greet negotiates the protocol.
 func (p *process) greet(ctx context.Context, o Program) error {
 	hello, err := call[sdk.InitializeResponse](ctx, p, sdk.AgentMethodInitialize, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
@@ -243,7 +239,6 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-// detail is the text of an error besides its message.
 func detail(data any) string {
 	if members, ok := data.(map[string]any); ok {
 		for _, name := range []string{"details", "message", "error"} {
@@ -315,7 +310,6 @@ func (l *lines) isUpdate(line []byte) bool {
 	return true
 }
 
-// codeSignIn is the error code of an agent that requires signing in.
 const codeSignIn = -32000
 
 // signedIn calls a method. If the agent requires signing in, it signs in by the configured method and calls again: the
@@ -355,7 +349,6 @@ func (p *process) signIn(said string) string {
 		"on its key with env"
 }
 
-// maxWays is the most sign-in methods that people are told of.
 const maxWays = 10
 
 // offers describes an agent's sign-in methods for people.

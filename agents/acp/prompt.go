@@ -144,7 +144,6 @@ func (s *session) ask(ctx context.Context, t *turn, text string, say func(string
 
 var errDeaf = errors.New("it did not stop, so its program was ended")
 
-// now is the current conversation.
 func (c *client) now() sdk.SessionId {
 	c.mu.Lock()
 	defer c.mu.Unlock()

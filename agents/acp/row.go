@@ -14,7 +14,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// step is the state of a session.
 type step struct {
 	Conversation sdk.SessionId `json:"conversation,omitempty"` // the agent's id of it; empty: not begun yet
 	Turns        int           `json:"turns"`                  // number of turns begun
@@ -132,14 +131,12 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 	return s, nil
 }
 
-// id is that of the open session.
 func (r *row) id() permissions.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.is.ID
 }
 
-// step is the state of the session.
 func (r *row) step() (s step, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

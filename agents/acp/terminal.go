@@ -139,7 +139,6 @@ func (t *terminal) take(o tools.Outcome, most *int) {
 	}
 }
 
-// status is how the command ended.
 func (t *terminal) status() *sdk.TerminalExitStatus {
 	s := &sdk.TerminalExitStatus{ExitCode: t.exit}
 	if t.exit == nil || *t.exit < 0 || *t.exit == 128+9 { // killed
@@ -191,7 +190,6 @@ func onTerminal(do func(*client, context.Context, *terminal, string) (any, error
 	}
 }
 
-// terminalOutput is terminal/output.
 func (*client) terminalOutput(_ context.Context, t *terminal, _ string) (any, error) {
 	if !closed(t.done) {
 		return sdk.TerminalOutputResponse{}, nil
@@ -199,7 +197,6 @@ func (*client) terminalOutput(_ context.Context, t *terminal, _ string) (any, er
 	return sdk.TerminalOutputResponse{Output: t.output, Truncated: t.cut, ExitStatus: t.status()}, nil
 }
 
-// waitForExit is terminal/wait_for_exit.
 func (*client) waitForExit(ctx context.Context, t *terminal, _ string) (any, error) {
 	select {
 	case <-t.done:
@@ -216,7 +213,6 @@ func (*client) killTerminal(_ context.Context, t *terminal, _ string) (any, erro
 	return sdk.KillTerminalResponse{}, nil
 }
 
-// releaseTerminal is terminal/release.
 func (c *client) releaseTerminal(_ context.Context, t *terminal, id string) (any, error) {
 	t.cancel()
 	c.forget(id)
@@ -241,7 +237,6 @@ func (c *client) shown(id string) string {
 	return text
 }
 
-// readFile is fs/read_text_file.
 func (c *client) readFile(ctx context.Context, params json.RawMessage) (any, error) {
 	text, err := file(ctx, c, params, c.read, func(in sdk.ReadTextFileRequest) (sdk.SessionId, map[string]any) {
 		input := map[string]any{"path": in.Path}
@@ -256,7 +251,6 @@ func (c *client) readFile(ctx context.Context, params json.RawMessage) (any, err
 	return sdk.ReadTextFileResponse{Content: text}, err
 }
 
-// writeFile is fs/write_text_file.
 func (c *client) writeFile(ctx context.Context, params json.RawMessage) (any, error) {
 	_, err := file(ctx, c, params, c.tools["write_file"], func(in sdk.WriteTextFileRequest) (sdk.SessionId, map[string]any) {
 		return in.SessionId, map[string]any{"path": in.Path, "content": in.Content}

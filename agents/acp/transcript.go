@@ -90,7 +90,6 @@ func (t *transcript) add(text string) {
 	t.size += len(text)
 }
 
-// step adds action lines.
 func (t *transcript) step(line string) {
 	last := len(t.parts) - 1
 	if last < 0 || t.parts[last].steps == 0 {
@@ -161,7 +160,6 @@ func (t *transcript) remember(c toolCall) {
 	}
 }
 
-// size is the approximate size of a call in bytes.
 func (c toolCall) size() int {
 	n := len(c.ID) + len(c.Title) + len(c.Input)
 	for _, one := range c.Content {
@@ -234,7 +232,6 @@ func name(c toolCall) string {
 	return title + " (" + short(oneLine(string(c.Kind)), 20) + ")"
 }
 
-// content is the content of a tool call as text.
 func content(c sdk.ToolCallContent, shown func(string) string) string {
 	switch {
 	case c.Diff != nil:
@@ -247,7 +244,6 @@ func content(c sdk.ToolCallContent, shown func(string) string) string {
 	return ""
 }
 
-// block is a content block as text.
 func block(b sdk.ContentBlock) string {
 	switch {
 	case b.Text != nil:

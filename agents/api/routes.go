@@ -15,7 +15,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// longestDelay is the longest allowed delay of a withdrawal.
 const longestDelay = time.Hour
 
 // findWithin bounds the lookup of where a request was shown, so that it cannot delay an answer.
@@ -153,7 +152,6 @@ func (r *routes) read(ctx context.Context, in *readInput) (server.Deferred[wire.
 	}, nil
 }
 
-// told is the response for a request in this state.
 func told(s permissions.RequestView, err error) (wire.Request, error) {
 	if err != nil {
 		return wire.Request{}, err

@@ -113,7 +113,6 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// newServer builds the HTTP server.
 func (s *Server) newServer() *server.Server {
 	srv := server.New("daycared for agents", s.options.Requests.Ready, s.options.Log)
 	(&routes{requests: s.options.Requests, srv: srv, present: &s.present, log: s.options.Log}).register()
@@ -177,7 +176,6 @@ type TCP struct {
 	PerAddress, Total int
 }
 
-// remote is an open TCP listener.
 type remote struct {
 	TCP
 	listener    net.Listener
@@ -235,7 +233,6 @@ type certificate struct {
 	written time.Time // modification time of the file when last checked
 }
 
-// openCertificate loads the certificate for the first time.
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	loaded, err := LoadCertificate(certFile, keyFile)
@@ -289,7 +286,6 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// names reports whether the certificate is valid for a host.
 func (c *certificate) names(host string) bool {
 	leaf := c.get().Leaf
 	return !strings.Contains(host, "*") && leaf.VerifyHostname(bracketed(host)) == nil

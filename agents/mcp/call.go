@@ -17,7 +17,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// asks returns the handler of a tool that asks.
 func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult {
 	return func(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 		q, err := t.Question(r.Params.Arguments)
@@ -243,12 +242,10 @@ func told(r permissions.Request, note string) *mcp.CallToolResult {
 	}
 }
 
-// refused is the result of a question that was not submitted.
 func refused(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: text(why(err))}
 }
 
-// why formats an error for models.
 func why(err error) string {
 	switch {
 	case wire.IsConnectionError(err):

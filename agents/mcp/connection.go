@@ -23,7 +23,6 @@ const writeWithin = 30 * time.Second
 // state.
 const lastWords = 300 * time.Millisecond
 
-// connection describes the connection of a call.
 type connection struct {
 	gone      func() context.Context // ends when the client has gone; nil if the call's context does
 	cancelled func() bool            // whether a call that just ended was cancelled rather than lost

@@ -36,7 +36,6 @@ type dialog struct {
 	note string            // added to the outcome
 }
 
-// shows is how a client shows dialogs.
 type shows int
 
 const (
@@ -45,7 +44,6 @@ const (
 	byResult        // by the result of its call, see rounds
 )
 
-// dialog returns the dialog of a call that asks q.
 func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permissions.Caller, about question, q permissions.Request) *dialog {
 	d := &dialog{server: s, request: r, caller: caller, about: about}
 	can := r.ClientCapabilities()
@@ -113,7 +111,6 @@ type withdrawal struct{ context.Context } //nolint:containedctx // it is one
 
 var errNoMore = errors.New("the question is not open here any more")
 
-// Err implements [context.Context].
 func (w withdrawal) Err() error {
 	if w.Context.Err() == nil {
 		return nil

@@ -140,7 +140,6 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return nil
 }
 
-// malformed is the response to an unreadable message.
 func malformed(err error) []byte {
 	line, _ := json.Marshal(map[string]any{ // cannot fail
 		"jsonrpc": "2.0", "id": nil,

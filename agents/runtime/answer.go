@@ -106,7 +106,6 @@ func (sh *turn) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
 	return "You have started no agent " + q.Agent + ".", nil
 }
 
-// question returns the request that a call makes.
 func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, error) {
 	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue,
 		Message: c.Tool + " is done. Look at what it brought before I read it.", Details: c.Look}

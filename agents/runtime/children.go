@@ -70,7 +70,6 @@ func (sh *turn) childSession(ctx context.Context, name string) (s permissions.Ag
 	return s, open && (s.Parent == sh.session.ID || sh.runtime.own[full] != nil), err
 }
 
-// start implements start_agent.
 func start(ctx context.Context, sh *turn, c Call) (string, error) {
 	in, err := schema.Decode[startInput](startAgent, c.Input)
 	if err != nil {
@@ -115,7 +114,6 @@ func start(ctx context.Context, sh *turn, c Call) (string, error) {
 	return "Started " + name + ". You are told when it is done.", err
 }
 
-// message implements message_agent.
 func message(ctx context.Context, sh *turn, c Call) (string, error) {
 	in, err := schema.Decode[messageInput](messageAgent, c.Input)
 	if err != nil {
@@ -143,7 +141,6 @@ func message(ctx context.Context, sh *turn, c Call) (string, error) {
 	return "Sent to " + to.Agent + ".", nil
 }
 
-// tell adds a post to a session.
 func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) error {
 	p.Session, p.At = to, rt.stamp()
 	if err := rt.store.Post(ctx, p); err != nil {
@@ -230,7 +227,6 @@ func (sh *turn) notice(ctx context.Context) error {
 	return err
 }
 
-// children lists the open sessions that a session started.
 func (rt *Runtime) children(ctx context.Context, of permissions.ID) (all []permissions.AgentSession, err error) {
 	err = rt.eachOpen(ctx, of, func(s permissions.AgentSession) { // ids are ordered by time, so a child follows its parent
 		if s.Parent == of {

@@ -70,7 +70,6 @@ func (rt *Runtime) stopAll() {
 	}
 }
 
-// wants describes a request in a few words.
 func wants(r permissions.Request) string {
 	switch r.Kind {
 	case permissions.KindPermission:

@@ -219,8 +219,6 @@ func (sh *turn) bounded(a agents.Artifact) agents.Artifact {
 	return kept
 }
 
-// stepKey is the key of the step's request.
 func (sh *turn) stepKey() string { return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) }
 
-// callKey is the key of one call's request.
 func (sh *turn) callKey(c Call) string { return sh.stepKey() + "/" + strconv.Itoa(c.N) }

@@ -187,7 +187,6 @@ func (sh *turn) compact(ctx, brief context.Context, p models.Prompt, last int64)
 	return sh.advance(ctx, c)
 }
 
-// replied stores the model's reply.
 func (sh *turn) replied(ctx context.Context, p models.Prompt, reply models.Reply) error {
 	e := Replied{Words: reply.Text}
 	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: slices.Clone(reply.Calls)}
@@ -255,7 +254,6 @@ func (sh *turn) transcript(ctx context.Context) (messages []models.Message, seq 
 	return messages, seq, nil
 }
 
-// system is the system prompt.
 func (a *agent) system() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You are %s, an agent that daycared runs for %s.\n", a.Name, a.Person)

@@ -12,7 +12,6 @@ import (
 
 var _ agents.Resident = (*agent)(nil)
 
-// Binding implements [agents.Resident].
 func (a *agent) Binding() permissions.Binding {
 	return permissions.Binding{Agent: a.Name, Person: a.Person, Via: a.Via}
 }
@@ -31,7 +30,6 @@ func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
 	return ctx.Err()
 }
 
-// Hear implements [agents.Resident].
 func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
 	s, err := a.runtime.session(ctx, a)
 	if err != nil {
@@ -45,10 +43,8 @@ func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
 	return nil
 }
 
-// Activity implements [agents.Resident].
 func (a *agent) Activity() permissions.Activity { return *a.activity.Load() }
 
-// shows records the agent's activity.
 func (a *agent) shows(now permissions.Activity) { a.activity.Store(&now) }
 
 // voice waits for the agent's speaker; nil for an agent without a chat.

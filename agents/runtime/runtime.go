@@ -96,7 +96,6 @@ type Runtime struct {
 	orders  map[permissions.ID]*order  // orders not yet obeyed
 }
 
-// agent is the runtime state of an Agent.
 type agent struct {
 	Agent
 	runtime  *Runtime
@@ -202,7 +201,6 @@ func (rt *Runtime) resume(ctx context.Context) error {
 	}
 }
 
-// eachOpen calls do with every open session after an id.
 func (rt *Runtime) eachOpen(ctx context.Context, after permissions.ID, do func(permissions.AgentSession)) error {
 	for {
 		list, err := rt.store.OpenSessions(ctx, after, page)
@@ -268,7 +266,6 @@ func (rt *Runtime) take() (all []*worker) {
 	return all
 }
 
-// leave ends a worker.
 func (rt *Runtime) leave(w *worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -329,7 +326,6 @@ func (rt *Runtime) session(ctx context.Context, a *agent) (permissions.AgentSess
 	return rt.begin(ctx, a, permissions.AgentSession{}, Run{})
 }
 
-// begin begins a session.
 func (rt *Runtime) begin(
 	ctx context.Context, a *agent, s permissions.AgentSession, run Run,
 ) (permissions.AgentSession, error) {
@@ -364,7 +360,6 @@ func (a *agent) all(ctx context.Context) []tools.Tool {
 	return list
 }
 
-// tool finds a tool by its name.
 func (a *agent) tool(ctx context.Context, name string) (tools.Tool, bool) {
 	find := func(list []tools.Tool) (tools.Tool, bool) {
 		at := slices.IndexFunc(list, func(t tools.Tool) bool { return t.Spec().Name == name })

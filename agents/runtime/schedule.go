@@ -83,10 +83,8 @@ func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err
 // none marks a run for which nobody could be asked.
 const none permissions.ID = "-"
 
-// runKey is the key of the request for the next run.
 func runKey(t agents.Timetable) string { return t.Agent + "/" + t.Next.UTC().Format(time.RFC3339) }
 
-// askAhead requests the permissions of the next run.
 func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
 	q, err := rt.approvals.Submit(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),

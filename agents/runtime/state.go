@@ -129,7 +129,6 @@ func subjectKey(what string) string {
 // spent reports whether a subject was denied too often.
 func (d Denials) spent(what string) bool { return d[subjectKey(what)] >= maxDenied }
 
-// more counts one denial.
 func (d Denials) more(what string) Denials {
 	next := maps.Clone(d)
 	if next == nil {
@@ -159,7 +158,6 @@ func (r Run) asking() int {
 	return 0
 }
 
-// next is the next call to run; ok is false if there is none.
 func (r Run) next() (c Call, ok bool) {
 	at := slices.IndexFunc(r.Calls, func(c Call) bool { return c.Fate == Runs && c.Phase != Ended })
 	if at < 0 {
@@ -178,7 +176,6 @@ func (r Run) open() bool {
 	return len(r.Calls) > 0 && slices.Contains([]State{ValidateCalls, WaitAck, Execute, Observe}, r.State)
 }
 
-// results is the message with the results of the step's calls.
 func (r Run) results() models.Message {
 	return models.Message{Role: models.Results, Results: wire.Each(r.Calls, func(c Call) models.Result {
 		return models.Result{ID: c.ID, Text: c.Text, Error: c.Error}
@@ -191,7 +188,6 @@ const unknown = "This was interrupted: the daemon ended while it ran. Its outcom
 
 const notRun = "This was not run: the run was stopped before it."
 
-// names lists the tools of calls, for people.
 func names(calls []Call) string {
 	return strings.Join(slices.Compact(wire.Each(calls, func(c Call) string { return c.Tool })), ", ")
 }

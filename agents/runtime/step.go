@@ -97,7 +97,6 @@ func (Finished) event()  {}
 // ErrStep is returned by [Next] for an event that cannot occur in a state; the run is unchanged.
 var ErrStep = errors.New("no such step")
 
-// maxSteps is the maximum number of steps of a run.
 const maxSteps = 200
 
 // Next is the transition function: it applies an event to a run. It is pure and total.
@@ -233,7 +232,6 @@ func (r *Run) refused(e Refused) bool {
 	return false
 }
 
-// spare marks a call as not to be run, with the reason.
 func (c *Call) spare(text string, isError bool) { c.Fate, c.Text, c.Error = Spared, text, isError }
 
 // settled applies the settled request of the step. A request of an asking call is applied by [Ran] instead.
@@ -271,7 +269,6 @@ func (r Run) answers(q permissions.Request) []permissions.Call {
 	return all
 }
 
-// is reports whether a call of a request is identical to this one.
 func (c Call) is(asked permissions.Call) bool {
 	return asked.Tool == c.Tool && string(asked.Input) == string(c.Input)
 }

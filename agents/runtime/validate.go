@@ -105,7 +105,6 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	return v, "", nil
 }
 
-// held returns the tags that the session holds now.
 func (sh *turn) held(ctx context.Context) ([]permissions.Tag, error) {
 	granted, err := sh.runtime.approvals.Held(ctx, sh.session.Caller(), string(sh.session.ID))
 	if err != nil {
@@ -146,7 +145,6 @@ func (sh *turn) place(held []permissions.Tag) tools.Workspace {
 	return p
 }
 
-// request builds the request for calls.
 func (sh *turn) request(calls []Call) permissions.Request {
 	q := permissions.Request{
 		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
@@ -190,5 +188,4 @@ func (sh *turn) background(q *permissions.Request) {
 	}
 }
 
-// short trims text to at most n characters.
 func short(text string, n int) string { return permissions.Brief(strings.TrimSpace(text), n) }

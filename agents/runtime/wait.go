@@ -103,7 +103,6 @@ func (sh *turn) epilogue() string {
 	return ""
 }
 
-// obey executes a person's order.
 func (sh *turn) obey(ctx context.Context, o *order, told permissions.Order) error {
 	if err := sh.halt(ctx, sh.session.Person); err != nil {
 		return err

@@ -107,7 +107,6 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	return rests, err
 }
 
-// runOf decodes the run of a session.
 func runOf(s permissions.AgentSession) (run Run, err error) {
 	if err := json.Unmarshal(s.Step, &run); err != nil {
 		return run, fmt.Errorf("decode the run of session %s: %w", s.ID, err)
@@ -245,13 +244,11 @@ func status(r Run) permissions.Activity {
 	return permissions.Running
 }
 
-// turnOf encodes a message as a turn of the transcript.
 func (sh *turn) turnOf(m models.Message) (agents.Turn, error) {
 	content, err := agents.Encode(m)
 	return agents.Turn{Content: content, At: sh.runtime.stamp()}, err
 }
 
-// execution is the row of a call.
 func (sh *turn) execution(c Call) agents.Execution {
 	return agents.Execution{
 		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input,

@@ -42,7 +42,6 @@ type reply struct {
 // idValid is SECCOMP_IOCTL_NOTIF_ID_VALID, which golang.org/x/sys does not name.
 const idValid = 0x40082102
 
-// sendListener sends the listener of a filter to the supervisor.
 func sendListener(listener int) error {
 	if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
 		return fmt.Errorf("tell the warden: %w", err)
@@ -107,7 +106,6 @@ func notify(listener int, request uint, argument unsafe.Pointer) error {
 	return nil
 }
 
-// setMode performs the call if it is allowed.
 func (c call) setMode(listener int, writable []string) error {
 	target, mode, err := c.target()
 	if err != nil {

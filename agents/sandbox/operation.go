@@ -38,7 +38,6 @@ func Main(operations map[string]Operation) {
 	}
 }
 
-// answer is the result of an operation.
 type answer struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  string          `json:"error,omitempty"`

@@ -38,7 +38,6 @@ var (
 	starts = map[jsontext.Kind]string{'"': "string", '0': "number", 't': "boolean", 'f': "boolean", '[': "array", '{': "object"}
 )
 
-// member is one member of an input.
 type member struct {
 	reflect.StructField
 	name string
@@ -108,7 +107,6 @@ func Of[T any](without ...string) []byte {
 	return written
 }
 
-// bound adds the bounds of a size to a schema.
 func bound(p map[string]any, k kind, size string) {
 	least, most, _ := strings.Cut(size, "..")
 	for word, n := range map[string]string{k.least: least, k.most: most} {
@@ -153,7 +151,6 @@ func Decode[T any](tool string, input []byte, without ...string) (in T, err erro
 	return in, nil
 }
 
-// take decodes the value of a member.
 func (m member) take(value jsontext.Value, to reflect.Value) error {
 	if len(value) == 0 || value.Kind() == 'n' {
 		if m.Tag.Get("need") != "" {

@@ -172,7 +172,6 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Workspace, name string) (
 	return plan, was, err
 }
 
-// contentOf reads a file in a sandbox.
 func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag) (was fileContent, err error) {
 	reading, err := permissions.ParseTag("@read:" + tag.Path())
 	if err != nil {
@@ -191,7 +190,6 @@ func contentOf(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permi
 	return was, nil
 }
 
-// replace writes a file in a sandbox.
 func replace(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permissions.Tag, text []byte, basis string) (Outcome, error) {
 	where, walls, err := p.spot(tag)
 	there := false
@@ -299,7 +297,6 @@ func (p Workspace) inWorkspace(whole string) (string, bool) {
 	return whole, false
 }
 
-// workspace returns the workspace's tags.
 func (p Workspace) workspace() (reading, writing permissions.Tag, ok bool) {
 	reading, err := permissions.ParseTag("@read:" + p.Workspace)
 	if err != nil {

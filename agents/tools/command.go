@@ -45,7 +45,6 @@ func (in running) check() (running, error) {
 	return in, nil
 }
 
-// tags are those that the input names.
 func (in running) tags(p Workspace) (tags []permissions.Tag, err error) {
 	if _, err := p.Held(); err != nil {
 		return nil, err

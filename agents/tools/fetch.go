@@ -106,7 +106,6 @@ func unfetched(ctx context.Context, err error) error {
 	return wire.Plain(err)
 }
 
-// anywhere are all addresses.
 var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 // fetched is the readable text at a URL, after redirects.

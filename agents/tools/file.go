@@ -70,7 +70,6 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// fileContent is the content of a file.
 type fileContent struct {
 	There bool
 	Text  []byte
@@ -100,7 +99,6 @@ func content(s spot) (fileContent, error) {
 // nothing is the basis of a missing file.
 const nothing = "no file"
 
-// basis identifies a content.
 func basis(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256 " + hex.EncodeToString(sum[:])
@@ -109,7 +107,6 @@ func basis(text []byte) string {
 // isText reports whether a text can be shown as it is.
 func isText(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
-// putting is the input of put.
 type putting struct {
 	Spot  spot
 	Text  []byte
@@ -168,7 +165,6 @@ func unchanged(p putting) error {
 
 var errChanged = errors.New("it has changed since it was shown; look again")
 
-// writeSynced writes and syncs a new file.
 func writeSynced(root *os.Root, name string, text []byte, mode fs.FileMode, keep bool) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -191,7 +187,6 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// syncFolder syncs a folder.
 func syncFolder(root *os.Root, name string) error {
 	dir, err := root.Open(name)
 	if err != nil {

@@ -168,7 +168,6 @@ func list(order listOf) (h hits, err error) {
 	return h.end(err, fmt.Sprintf("there are more than these %d; name a folder below, or a glob", maxListed))
 }
 
-// marked is a path with a mark for its type.
 func marked(rel string, e fs.DirEntry) string {
 	rel = strings.ToValidUTF8(path.Clean(rel), "\uFFFD")
 	if strings.ContainsFunc(rel, func(r rune) bool { return r < ' ' }) {
@@ -219,7 +218,6 @@ func (searchFiles) plan(_ context.Context, p Workspace, in searching) (Plan, err
 	return p.planReading(in.Path)
 }
 
-// searchOf is the input of search.
 type searchOf struct {
 	Spot          spot
 	Pattern, Glob string

@@ -80,7 +80,6 @@ func link(n *html.Node) string {
 	return ""
 }
 
-// spaces collapses white space.
 func spaces(text string) string {
 	words := strings.Join(strings.Fields(text), " ")
 	switch {

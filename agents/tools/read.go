@@ -38,7 +38,6 @@ func (readFile) plan(_ context.Context, p Workspace, in reading) (Plan, error) {
 	return p.planReading(in.Path)
 }
 
-// planReading is the plan of a tool that reads one path.
 func (p Workspace) planReading(name string) (Plan, error) {
 	tag, err := p.tag("@read", name)
 	if err != nil {
@@ -87,7 +86,6 @@ func (t readFile) run(ctx context.Context, p Workspace, in reading, _ Plan) (Out
 	return Outcome{Text: c.Text}, nil
 }
 
-// runSandboxed runs an operation on one path of an input, in a sandbox.
 func runSandboxed(
 	ctx context.Context, box *sandbox.Sandbox, p Workspace, path, operation string, order func(spot) any, found any,
 ) (name string, err error) {

@@ -22,7 +22,6 @@ type seeking struct {
 	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
-// maxHits is the most results for a model.
 const maxHits = 10
 
 func (webSearch) spec() models.Tool {

@@ -76,14 +76,12 @@ type worker[In any] interface {
 	run(ctx context.Context, p Workspace, in In, plan Plan) (Outcome, error)
 }
 
-// Spec implements [Tool].
 func (t typed[In]) Spec() models.Tool {
 	spec := t.spec()
 	spec.Schema = schema.Of[In]()
 	return spec
 }
 
-// Plan implements [Tool].
 func (t typed[In]) Plan(ctx context.Context, p Workspace, input json.RawMessage) (plan Plan, err error) {
 	in, err := t.decode(input)
 	if err == nil {
@@ -92,7 +90,6 @@ func (t typed[In]) Plan(ctx context.Context, p Workspace, input json.RawMessage)
 	return plan, err
 }
 
-// Run implements [Tool].
 func (t typed[In]) Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) (o Outcome) {
 	in, err := t.decode(input)
 	if err == nil {
@@ -201,7 +198,6 @@ func (e *headTail) cut(most int) string {
 	return fmt.Sprintf("%s\n… %d bytes are left out here …\n%s", readable(head), missing, readable(tail))
 }
 
-// told is the text of a stream for the model.
 func (e *headTail) told(name string) (text string) {
 	if e.total == 0 {
 		return ""

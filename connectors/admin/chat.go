@@ -15,7 +15,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// presence is the JSON form of an agent of the caller.
 type presence struct {
 	Agent      string               `json:"agent"`
 	Foreground bool                 `json:"foreground" doc:"messages go to it"`
@@ -209,7 +208,6 @@ type absent struct {
 	back <-chan struct{}
 }
 
-// ReadySignal is [connectors.ReadySignaler].
 func (a *absent) ReadySignal() <-chan struct{} { return a.back }
 
 func (a *absent) Unwrap() error { return a.error }

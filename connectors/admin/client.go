@@ -134,12 +134,10 @@ func ask[T any](ctx context.Context, c *Client, method, path string, body any, w
 	return answer, err
 }
 
-// fetch reads from a path.
 func fetch[T any](ctx context.Context, c *Client, path string) (T, error) {
 	return ask[T](ctx, c, http.MethodGet, path, nil, 0)
 }
 
-// fetchEach reads a list and converts its elements.
 func fetchEach[W, T any](
 	ctx context.Context, c *Client, path string, wait time.Duration, convert func(W) (T, error),
 ) ([]T, error) {

@@ -119,7 +119,6 @@ func (c *Connector) Run(ctx context.Context) error {
 	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
-// newServer makes the server with all its routes.
 func (c *Connector) newServer() *server.Server {
 	srv := server.New("daycared for deciders", c.engine.Ready, c.options.Log)
 	(&routes{c, srv}).register()
@@ -207,7 +206,6 @@ const (
 	viaHTTP     = "web"      // any other client, which does not say
 )
 
-// authenticator authenticates callers.
 type authenticator struct {
 	key    [sha256.Size]byte
 	hasKey bool

@@ -179,7 +179,6 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 	}
 }
 
-// isUp reports that the connection is complete.
 func (l *link) isUp() {
 	if l.away {
 		l.client.Back()

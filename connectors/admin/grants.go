@@ -61,7 +61,6 @@ func (c *Client) Revoke(ctx context.Context, _ connectors.Identity, grant permis
 	return told.Revoked()
 }
 
-// Revoked converts it.
 func (told revoked) Revoked() (permissions.Revoked, error) {
 	g, err := told.Grant.Permissions()
 	if err != nil {
@@ -71,7 +70,6 @@ func (told revoked) Revoked() (permissions.Revoked, error) {
 	return permissions.Revoked{Grant: g, Ran: ran}, err
 }
 
-// stopped is the result of stop-all.
 type stopped struct {
 	Cancelled int `json:"cancelled"`
 }

@@ -37,7 +37,6 @@ const (
 	eventSaid    = "said"    // a message of the person's agent
 )
 
-// notice is the data of an eventNotice.
 type notice struct {
 	Lines []string `json:"lines"`
 }
@@ -84,7 +83,6 @@ func (i *inboxes) miss(name string, id permissions.ID) {
 	i.missed[name][id] = time.Now()
 }
 
-// present reports whether the person has an inbox open.
 func (i *inboxes) present(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -159,7 +157,6 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 	}}, nil
 }
 
-// stream is one open inbox.
 type stream struct {
 	sink
 	engine Operations
@@ -234,7 +231,6 @@ func (s *stream) snapshot(ctx context.Context) error {
 	}
 }
 
-// deliver sends a parcel.
 func (s *stream) deliver(ctx context.Context, p delivery) error {
 	switch {
 	case p.said != nil:
@@ -345,7 +341,6 @@ func streamTo(c huma.Context) http.ResponseWriter {
 	return streamed(w)
 }
 
-// streamed sets the headers of a stream of events.
 func streamed(w http.ResponseWriter) http.ResponseWriter {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

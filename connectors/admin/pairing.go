@@ -184,7 +184,6 @@ type lockInput struct {
 	}
 }
 
-// registerLocks registers the routes of locks.
 func (r *routes) registerLocks() {
 	lock := post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts")
 	serve(r, lock, func(ctx context.Context, in *lockInput) (Lock, error) {
@@ -198,7 +197,6 @@ func (r *routes) registerLocks() {
 	})
 }
 
-// plainly is the JSON form of requests.
 func plainly(all []permissions.Request) []wire.Request {
 	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.RequestView{Request: q}, true) })
 }
@@ -264,7 +262,6 @@ type reinstateInput struct {
 
 var errReinstate = errors.New("say which: names, or all")
 
-// registerSuspended registers the routes of what a restore suspended.
 func (r *routes) registerSuspended() {
 	suspended := get("suspended", "/v1/suspended", "List what a restore suspended; for the operator")
 	serve(r, suspended, func(ctx context.Context, _ *struct{}) ([]Suspended, error) {

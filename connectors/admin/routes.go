@@ -191,7 +191,6 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 	return me, nil
 }
 
-// decision is the body of a decision.
 type decision struct {
 	Answer    permissions.Answer `json:"answer,omitzero" maxLength:"64" doc:"the id of an option, or other: the comment answers a question"`
 	Call      int                `json:"call,omitzero" minimum:"0" doc:"of a step; 0 for all that are open"`

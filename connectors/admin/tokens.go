@@ -33,7 +33,6 @@ func FromToken(t permissions.Token) Token {
 	}
 }
 
-// wish is the request for a token.
 type wish struct {
 	Name    string `json:"name" maxLength:"64" doc:"what routes know the agent by"`
 	Person  string `json:"person,omitzero" doc:"whose agent it is, of people in the configuration; without it, nobody's in particular"`

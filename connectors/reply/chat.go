@@ -146,7 +146,6 @@ func (c chat) isTalk(s sentence) bool {
 	return !waits && !isNumber(plain(s.pick)) && !looksLikeCode(s.first)
 }
 
-// offered reports whether a pending request offers an answer.
 func (c chat) offered(a permissions.Answer) bool {
 	return slices.ContainsFunc(c.open, func(o Open) bool { return o.Request.Offers(a) })
 }

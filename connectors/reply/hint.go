@@ -131,7 +131,6 @@ func (c chat) textHint(o Open) string {
 	return reply + " " + yes + " or " + no
 }
 
-// more lists the other answers.
 func (c chat) more(o Open) string {
 	words := ""
 	for _, option := range o.Request.Options {

@@ -125,7 +125,6 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 	return scope
 }
 
-// scopes are the ids of the offered scopes.
 func scopes(r permissions.Request) (ids []string) {
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
@@ -149,7 +148,6 @@ func Chosen(text string, r permissions.Request) []int {
 	return worded(plain(text), r)
 }
 
-// worded returns the options whose words a text has.
 func worded(text string, r permissions.Request) (exact []int) {
 	var inAnyCase []int
 	for i, c := range r.Choices {

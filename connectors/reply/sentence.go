@@ -69,7 +69,6 @@ func shape(text string) (s sentence, ok bool) {
 	return s, ok && (s.reason != "" || s.own != "" || !strings.ContainsAny(text, lineEnds))
 }
 
-// lineEnds are the characters that end a line.
 const lineEnds = "\r\n\v\f\u0085\u2028\u2029"
 
 func isStrange(c rune) bool { return unicode.IsControl(c) && !unicode.IsSpace(c) }
@@ -189,7 +188,6 @@ func isPlain(c rune) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// capitals is a code as people see it.
 func capitals(code string) string { return strings.ToUpper(code) }
 
 // looksLikeCode reports whether a word is hardly a word of a language, so that it is a code and not the beginning of a chat.
@@ -203,7 +201,6 @@ func isScope(word string) bool {
 	return err == nil && (s.Span() == 0 || unicode.IsDigit(rune(word[0])))
 }
 
-// callNumber parses #2.
 func callNumber(word string) (n int, ok bool) {
 	digits, found := strings.CutPrefix(word, "#")
 	n, err := strconv.Atoi(digits)
@@ -215,7 +212,6 @@ const (
 	emojiStyle         = "\uFE0F" // variation selector for the coloured form
 )
 
-// thumb parses 👍 or 👎 with any skin tone.
 func thumb(text string) (a act, ok bool) {
 	a = allows
 	tone, found := strings.CutPrefix(text, thumbUp)

@@ -79,7 +79,6 @@ func Parts(s connectors.AgentMessage, l Limits) []Part {
 	return parts
 }
 
-// part is one cut of the text after its heading.
 func (b *body) part(head string, c cut) Part {
 	var p Part
 	text := string(b.text[c.from:c.to])

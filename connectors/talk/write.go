@@ -61,7 +61,6 @@ func write(text string) *body {
 // fence matches the fence of a code block, as in CommonMark.
 var fence = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*$")
 
-// plainLanguage matches a valid language of a block.
 var plainLanguage = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,30}$`)
 
 // rowsOf renders a text as rows. An unclosed block extends to the end of the text.
@@ -169,7 +168,6 @@ const (
 // show renders a line without trailing white space.
 func show(line string) string { return visible(strings.TrimRight(line, " \t\r")) }
 
-// gaps are wide gaps, as in code.
 var gaps = regexp.MustCompile(` {9,}`)
 
 // visible is [card.Prose] for a part of a line, with tabs as spaces.

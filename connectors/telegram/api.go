@@ -39,7 +39,6 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // Token is a bot's token.
 type Token = wire.Secret
 
-// redacted replaces the token in texts.
 const redacted = "‹bot token›"
 
 // api calls the Bot API. Its errors are *[apiError], *[lostError] or about the arguments, and never contain the token. It
@@ -103,10 +102,8 @@ func newTransport() *http.Transport {
 	}
 }
 
-// close closes idle connections.
 func (a *api) close() { a.client.CloseIdleConnections() }
 
-// file is an uploaded file.
 type file struct {
 	Field string // its parameter, such as document
 	Name  string // shown to people
@@ -125,7 +122,6 @@ func (a *api) call(ctx context.Context, method string, params map[string]any, ou
 		})
 }
 
-// upload is call with a file.
 func (a *api) upload(ctx context.Context, method string, params map[string]any, f file, out any) error {
 	files := []tgbotapi.RequestFile{{Name: f.Field, Data: tgbotapi.FileBytes{Name: f.Name, Bytes: f.Body}}}
 	return a.exchange(ctx, uploadLimit, method, params, out,
@@ -240,7 +236,6 @@ func (a *api) redact(err error) error {
 	return errors.New(clean)
 }
 
-// hide removes the token from a text.
 func (a *api) hide(text string) string {
 	return a.key.Load().secret.ReplaceAllLiteralString(text, redacted)
 }

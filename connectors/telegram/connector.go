@@ -99,7 +99,6 @@ func New(o Options, in connectors.Services) *Connector {
 	return c
 }
 
-// botOf is the id of a token's bot.
 func botOf(token Token) int64 {
 	digits, _, _ := strings.Cut(string(token), ":")
 	id, _ := strconv.ParseInt(digits, 10, 64)
@@ -208,7 +207,6 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	return name, nil
 }
 
-// due waits for the card's turn and returns the prompt as it is then.
 func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt) (connectors.Prompt, error) {
 	if err := c.turn(ctx, chat, cards); err != nil {
 		return p, err
@@ -342,7 +340,6 @@ func (c *Connector) add(ctx context.Context, chat int64, part int, method string
 	return c.addTo(ctx, chat, part, method, params, nil)
 }
 
-// addTo is add with the result of the call, which it decodes into result.
 func (c *Connector) addTo(
 	ctx context.Context, chat int64, part int, method string, params map[string]any, result any,
 ) error {
@@ -381,7 +378,6 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 	return nil
 }
 
-// reply sends a text as a reply to a message.
 func (c *Connector) reply(ctx context.Context, to ref, text string) error {
 	return c.add(ctx, to.chat, replies, "sendMessage", map[string]any{
 		"chat_id": to.chat, "text": clip(card.Isolate(text)), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,

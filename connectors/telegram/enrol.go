@@ -112,7 +112,6 @@ func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 
 func address(id int64) string { return strconv.FormatInt(id, 10) }
 
-// sendQueued sends the messages queued for accounts.
 func (c *Connector) sendQueued(ctx context.Context) error {
 	return c.SendQueued(ctx, func(address, text string) {
 		if id, err := strconv.ParseInt(address, 10, 64); err == nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-// apiError is an error response of the Bot API.
 type apiError struct {
 	Method     string
 	Code       int
@@ -37,7 +36,6 @@ func (e *pausedError) Error() string {
 	return fmt.Sprintf("the chat is paused for %v", e.left.Round(time.Millisecond))
 }
 
-// laterError is an error of sending with the time of the retry.
 type laterError struct {
 	error
 	after time.Duration
@@ -47,7 +45,6 @@ var _ connectors.RetryLater = (*laterError)(nil)
 
 func (e *laterError) Unwrap() error { return e.error }
 
-// RetryAfter is [connectors.RetryLater].
 func (e *laterError) RetryAfter() time.Duration { return e.after }
 
 // errSkip is returned (wrapped) by an update's handler if the update can never be handled.
@@ -117,7 +114,6 @@ var meanings = []struct {
 	{429, "", meansBusy, ""},
 }
 
-// meaningOf classifies an error and returns its words.
 func meaningOf(err error) (m meaning, words string) {
 	var lost *lostError
 	var e *apiError

@@ -57,7 +57,6 @@ func (d *handler) places(ctx context.Context, chat int64) ([]connectors.Group, e
 	}), err
 }
 
-// asksIn reports whether people are asked in a group.
 func (d *handler) asksIn(ctx context.Context, chat int64) (bool, error) {
 	places, err := d.places(ctx, chat)
 	return len(places) > 0, err
@@ -85,7 +84,6 @@ const firstSupergroup = -1_000_000_000_000
 
 func isSupergroup(chat int64) bool { return chat < firstSupergroup }
 
-// probeTime limits one probe.
 const probeTime = 5 * time.Second
 
 // probe asks for each of our groups that can still become a supergroup whether it has.

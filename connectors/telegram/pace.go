@@ -55,7 +55,6 @@ type pace struct {
 	forgot time.Time // when idle chats were last dropped
 }
 
-// lane is one chat's share.
 type lane struct {
 	limit *rate.Limiter
 	talk  *rate.Limiter // extra limit of agent messages

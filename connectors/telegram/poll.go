@@ -145,7 +145,6 @@ func (p *poller) answered() {
 	}
 }
 
-// handleOutage calls gap if an outage is still to be handled.
 func (p *poller) handleOutage(ctx context.Context, gap func(context.Context, time.Duration) error) {
 	if p.outage == 0 || ctx.Err() != nil {
 		return

@@ -49,7 +49,6 @@ func (r groupChecks) note(place, wrong string) bool {
 	return news
 }
 
-// keep drops the groups that no route names.
 func (r groupChecks) keep(places []connectors.Group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +189,6 @@ func parsePlace(name string) (spot, error) {
 	return at, nil
 }
 
-// into addresses a message to s.
 func (s spot) into(params map[string]any) map[string]any {
 	params["chat_id"] = s.chat
 	if s.thread != 0 {

@@ -46,7 +46,6 @@ func (c *Connector) SendMessage(ctx context.Context, s connectors.AgentMessage) 
 	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
 }
 
-// speak sends an agent message when it is its turn.
 func (c *Connector) speak(ctx context.Context, chat int64, params map[string]any, sent *message) error {
 	if err := c.turn(ctx, chat, 0); err != nil {
 		return err

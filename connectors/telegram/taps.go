@@ -193,7 +193,6 @@ func (c *Connector) inBackground(ctx context.Context, send func(context.Context)
 	})
 }
 
-// toast answers a tap.
 func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert bool) {
 	until := time.Now().Add(toastTime)
 	c.inBackground(ctx, func(ctx context.Context) error {
@@ -218,7 +217,6 @@ func identity(id int64) connectors.Identity {
 // eventKey names an update, so that a redelivery is harmless.
 func (c *Connector) eventKey(u update) string { return fmt.Sprintf("telegram:%d:%d", c.bot, u.ID) }
 
-// tap handles a pressed button.
 func (d *handler) tap(ctx context.Context, u update) error {
 	tap := u.Callback
 	if step, stop, is := parseResume(tap.Data); is {
@@ -444,7 +442,6 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
 	})
 }
 
-// put replaces a message.
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
 	return c.add(ctx, at.chat, edits, "editMessageText", inPlace(at, o))
 }

@@ -190,7 +190,6 @@ func (d *handler) overwrite(ctx context.Context, at ref, text string) {
 	d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, at, outgoing{Text: text, Keyboard: noKeys()}) })
 }
 
-// say writes a text into a chat.
 func (c *Connector) say(ctx context.Context, chat int64, part int, text string) error {
 	return c.add(ctx, chat, part, "sendMessage", map[string]any{
 		"chat_id": chat, "text": clip(text), "link_preview_options": noPreview,
@@ -266,7 +265,6 @@ func (d *handler) offer(ctx context.Context, given map[int64]bool, chat int64) {
 	}
 }
 
-// inChat is the menu scope of a single chat.
 func inChat(chat int64) any { return map[string]any{"type": "chat", "chat_id": chat} }
 
 // greet requests the menu for a person's chat that has none.

@@ -117,7 +117,6 @@ type mention struct {
 	} `json:"user"`
 }
 
-// key is one button of a keyboard.
 type key struct {
 	Text  string `json:"text"`
 	Data  string `json:"callback_data"` // at most 64 bytes
@@ -153,7 +152,6 @@ func parseRef(text string) (ref, error) {
 	return ref{chat: c, message: m}, nil
 }
 
-// refOf is the ref of a received message.
 func refOf(m *message) string {
 	if m == nil {
 		return ""

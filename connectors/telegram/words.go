@@ -30,7 +30,6 @@ const (
 	notAnswered = "🔒 This card can no longer be answered."
 )
 
-// clip shortens text to one message.
 func clip(text string) string { return clipTo(text, maxText) }
 
 // labelOf is a button's label. A tool's name is foreign text: unless it is plain it is quoted, and it is shortened rather
@@ -255,7 +254,6 @@ func toStranger(id int64) string {
 		"Your numeric Telegram id is %d. If you should be asked, give it to whoever runs daycared here.", id)
 }
 
-// account says by which id an identity is known.
 func account(id connectors.Identity) string {
 	return "Your numeric Telegram id is " + id.Address + "."
 }

@@ -81,7 +81,6 @@ func (a *account) device(ctx context.Context) (*store.Device, error) {
 	return d, nil
 }
 
-// remove deletes a device that WhatsApp removed.
 func (a *account) remove(ctx context.Context, whose types.JID) error {
 	if err := a.rows.DeleteDevice(ctx, &store.Device{ID: &whose}); err != nil {
 		return fmt.Errorf("forget the WhatsApp account: %w", err)
@@ -146,7 +145,6 @@ func (q quiet) Warnf(format string, args ...any)  { q.say("warn", format, args) 
 func (q quiet) Infof(format string, args ...any)  { q.say("info", format, args) }
 func (q quiet) Debugf(string, ...any)             {} // whole stanzas
 
-// Sub returns the logger of a part of the library.
 func (q quiet) Sub(module string) waLog.Logger { return quiet{q.log.With("module", module)} }
 
 func (q quiet) say(level, format string, args []any) {

@@ -19,7 +19,6 @@ const (
 	codeLetters = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 )
 
-// pairCode is the pairing code in a text.
 func pairCode(text string) (code string, is bool) {
 	words := strings.Fields(text)
 	if len(words) != 2 || !strings.EqualFold(words[0], pairing) || len(words[1]) != codeLength {
@@ -75,7 +74,6 @@ func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
 
 const welcome = " What agents want to do comes here, with how to answer below it. /help says what else you can write."
 
-// deliver sends the messages queued for numbers.
 func (d *handler) deliver(ctx context.Context) error {
 	return d.SendQueued(ctx, func(number, text string) {
 		as := ref{number, newID("")}

@@ -111,7 +111,6 @@ func media(m *waE2E.Message) string {
 // phone's claim.
 const isCopy = "it is a copy from the account's own phone"
 
-// private reports whether a chat is with one person.
 func private(chat types.JID) bool {
 	return chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer
 }

@@ -228,7 +228,6 @@ func (c *Connector) note(e disconnect) {
 	c.log.Log(context.Background(), level, "whatsapp is not connected", "why", c.state.Health())
 }
 
-// newTries returns the retry delays.
 func (c *Connector) newTries() *wire.Backoff {
 	return wire.Tries(c.firstTry, 300*c.firstTry)
 }

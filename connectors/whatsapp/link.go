@@ -199,7 +199,6 @@ func (l *linker) follow(ctx context.Context, items <-chan whatsmeow.QRChannelIte
 	}
 }
 
-// code shows one code, to scan or to type.
 func (l *linker) code(ctx context.Context, item whatsmeow.QRChannelItem) error {
 	if !l.ByCode {
 		l.guide.Scan(item.Code, item.Timeout)
@@ -240,7 +239,6 @@ func (l *linker) passkey(ctx context.Context, e *events.PairPasskeyRequest) erro
 	}
 }
 
-// compare completes linking with a passkey.
 func (l *linker) compare(ctx context.Context, e *events.PairPasskeyConfirmation) error {
 	same, err := l.guide.Compare(ctx, e.Code)
 	if err != nil {

@@ -32,7 +32,6 @@ type turnError struct{ after time.Duration }
 
 func (e *turnError) Error() string { return "too many messages to this number" }
 
-// RetryAfter is [connectors.RetryLater].
 func (e *turnError) RetryAfter() time.Duration { return e.after }
 
 // pace limits sending. It is safe for concurrent use.

@@ -84,7 +84,6 @@ func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE
 // documented is the suffix of a document's id; the rest is its card's.
 const documented = "D"
 
-// document sends a card's document.
 func (c *Connector) document(ctx context.Context, r ref, d card.Document, p connectors.Prompt) error {
 	cli := c.client.Load()
 	if cli == nil {
@@ -177,7 +176,6 @@ func (c *Connector) say(ctx context.Context, to ref, words, about string, ours b
 	return c.add(ctx, to, replies, c.textMessage(to.number, words, about, ours))
 }
 
-// textMessage makes the message of say.
 func (c *Connector) textMessage(number, words, about string, ours bool) *waE2E.Message {
 	m := text(words)
 	if about != "" {

@@ -43,20 +43,17 @@ func newState(now func() time.Time) *state { return &state{now: now, since: now(
 
 const relink = "link it again: daycared link whatsapp"
 
-// names are the states' names for programs.
 var names = map[standing]string{
 	isStarting: "starting", isConnected: "restricted", isAway: "away", isUnlinked: "unlinked", isHeld: "held",
 	isLoggedOut: "logged_out", isBanned: "banned", isReplaced: "replaced", isOutdated: "outdated", isRefused: "refused",
 	isOther: "other_account", isBroken: "broken",
 }
 
-// healthError is a [connectors.StateError].
 type healthError struct {
 	error
 	name string
 }
 
-// State is [connectors.StateError].
 func (u *healthError) State() string { return u.name }
 
 // Health is nil while the account is connected. Otherwise its text says what is wrong and what to do. It is a

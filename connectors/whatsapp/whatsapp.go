@@ -139,7 +139,6 @@ func (c *Connector) Reach(p connectors.Person) error {
 	return c.lost.Reach(p.Addresses[Name], p, c.now())
 }
 
-// maxRemembered limits what is remembered of single messages.
 const maxRemembered = 10_000
 
 // receipts records which messages phones have received.
@@ -184,7 +183,6 @@ func (c *Connector) restricted(e *events.NotifyAccountReachoutTimelock) {
 	c.state.restrict(until)
 }
 
-// maxSkew is the clock difference that is ignored.
 const maxSkew = 2 * time.Second
 
 // clock records WhatsApp's time from its confirmation of our message.

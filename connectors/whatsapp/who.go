@@ -46,7 +46,6 @@ func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (
 	return s, nil
 }
 
-// identity is the sender's identity for the engine.
 func (s sender) identity() connectors.Identity {
 	return connectors.Identity{Via: Name, UID: permissions.NoUID, Address: s.number, Alias: s.lid}
 }
@@ -59,7 +58,6 @@ func e164(j types.JID) string {
 	return "+" + j.User
 }
 
-// address is the chat of a number.
 func address(number string) types.JID {
 	return types.NewJID(strings.TrimPrefix(number, "+"), types.DefaultUserServer)
 }
@@ -71,7 +69,6 @@ type watched struct {
 	distrust func(ctx context.Context, address string) error
 }
 
-// IsTrustedIdentity is [store.IdentityStore].
 func (w watched) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
 	trusted, err := w.IdentityStore.IsTrustedIdentity(ctx, address, key)
 	if err == nil && !trusted {

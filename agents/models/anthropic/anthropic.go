@@ -43,13 +43,11 @@ type dialect struct {
 	key  func() string // a function, so that it is never printed
 }
 
-// Request implements [provider.Dialect].
 func (d *dialect) Request(p models.Prompt) (send func(*provider.Attempt) error, err error) {
 	body, err := json.Marshal(d.params(p))
 	return func(x *provider.Attempt) error { return d.send(x, body) }, err
 }
 
-// Reading implements [provider.Dialect].
 func (d *dialect) Reading(write func(string)) provider.Reading {
 	return &reading{link: d.link, write: write, blocks: map[provider.Number]*call{}}
 }
@@ -70,7 +68,6 @@ func (d *dialect) send(x *provider.Attempt, body []byte) error {
 	return err
 }
 
-// request is the body of a Messages request.
 type request struct {
 	Model     string    `json:"model"`
 	MaxTokens int64     `json:"max_tokens"`
@@ -103,7 +100,6 @@ type tool struct {
 	InputSchema map[string]any `json:"input_schema"`
 }
 
-// params converts a prompt.
 func (d *dialect) params(p models.Prompt) request {
 	params := request{Model: d.name, MaxTokens: d.most, Stream: true}
 	if p.System != "" {

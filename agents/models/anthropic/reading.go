@@ -10,7 +10,6 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// streamEvent is an event of the stream, with the fields of all types that we read.
 type streamEvent struct {
 	Type         provider.Text
 	Index        provider.Number

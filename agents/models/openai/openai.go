@@ -56,7 +56,6 @@ func (d *dialect) Request(p models.Prompt) (send func(*provider.Attempt) error, 
 	}, nil
 }
 
-// Reading implements [provider.Dialect].
 func (d *dialect) Reading(write func(string)) provider.Reading {
 	return &reading{link: d.link, write: write}
 }
@@ -74,7 +73,6 @@ type sender struct {
 	model string
 }
 
-// Do is called by the library.
 func (s sender) Do(r *http.Request) (*http.Response, error) {
 	var body map[string]any
 	in := json.NewDecoder(r.Body)

@@ -31,7 +31,6 @@ type chunk struct {
 	}
 }
 
-// piece is a part of a call.
 type piece struct {
 	Index    provider.Number
 	ID       provider.Text

@@ -193,7 +193,6 @@ func names(n *yaml.Node) ([]string, error) {
 	return all, nil
 }
 
-// value converts a node to a JSON value.
 func value(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:

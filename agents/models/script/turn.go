@@ -13,10 +13,8 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// start is the turn before the first.
 const start = "start"
 
-// turn is a turn of a script.
 type turn struct {
 	name                string
 	after               []string // none: any
@@ -38,7 +36,6 @@ type situation struct {
 	fresh   bool            // the newest message is a person's
 }
 
-// situationOf derives it from a conversation.
 func situationOf(messages []models.Message) situation {
 	var s situation
 	if len(messages) > 0 {
@@ -58,7 +55,6 @@ func situationOf(messages []models.Message) situation {
 	return s
 }
 
-// newest is the text of the newest message.
 func (s situation) newest() string {
 	if s.fresh {
 		return s.said
@@ -121,7 +117,6 @@ func (t *turn) reply(now situation, groups []string, before int) models.Reply {
 	return reply
 }
 
-// places are the placeholders of a text.
 var places = regexp.MustCompile(`\{\{\s*(said|result|match)(?:\.(\d{1,3}))?\s*\}\}`)
 
 // fill fills in placeholders, once: the inserted text is not searched.
@@ -141,7 +136,6 @@ func fill(text string, now situation, groups []string) string {
 	})
 }
 
-// fillAll fills in every string of a value.
 func fillAll(value any, now situation, groups []string) any {
 	switch v := value.(type) {
 	case string:
@@ -158,7 +152,6 @@ func fillAll(value any, now situation, groups []string) any {
 	return value
 }
 
-// write encodes a value of a script deterministically.
 func write(value any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -26,7 +26,6 @@ const (
 	maxName        = 64       // limit of model providers
 )
 
-// definition is a tool as the server describes it.
 type definition struct {
 	name   string // the server's name for it
 	spec   models.Tool

@@ -82,7 +82,6 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 	return l, nil
 }
 
-// alive reports whether the connection is up.
 func (l *conn) alive() bool {
 	select {
 	case <-l.ended:

@@ -169,7 +169,6 @@ func bounded(text string, most int) string {
 	return fmt.Sprintf("%s\n[… %d bytes are left out …]\n%s", text[:head], tail-head, text[tail:])
 }
 
-// content is one part of a result as text.
 func content(c mcp.Content) string {
 	switch c := c.(type) {
 	case *mcp.TextContent:
