@@ -14,6 +14,7 @@ SIM_SEEDS ?= 1000000
 DECISIONS ?= 1000000
 FRESH     ?= bookworm trixie
 FROM      ?=
+GALLERY   ?= bin/gallery
 LINT       = go tool -modfile=tools/lint.mod golangci-lint
 KEPT       = $(or $(FROM),bin/bench.txt)
 
@@ -120,6 +121,12 @@ vuln: need ## ask the Go vulnerability database about the dependencies and what 
 .PHONY: mutate
 mutate: need ## change permissions, the grammar of answers, hooks and the order of writes in one place at a time: each change must fail a test; an hour
 	tools/mutate.sh
+
+.PHONY: gallery
+gallery: need ## draw what people see, of each kind and in each state, as GALLERY, bin/gallery, as index.html and as pictures; needs chromium
+	@rm -rf $(GALLERY) && mkdir -p $(GALLERY)
+	go test ./cmd/daycared -run 'TestScripts/gallery' -count=1 -gallery '$(abspath $(GALLERY))'
+	go run ./tools/gallery $(GALLERY)
 
 .PHONY: fresh
 fresh: ## do what the README says on the Debians of FRESH, bookworm and trixie, each made from nothing, with 2 GiB; as root, needs debootstrap

@@ -82,6 +82,7 @@ func commands() scriptCommands {
 	maps.Copy(all, remoteCommands())
 	maps.Copy(all, mcpCommands())
 	maps.Copy(all, npmCommands())
+	maps.Copy(all, galleryCommands())
 	return all
 }
 
@@ -115,6 +116,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
 	env.Values[mobilesKey{}], env.Values[thoughtsKey{}], env.Values[detouredKey{}] = &mobiles{}, newThoughts(), &detoured{}
+	env.Values[galleryKey{}] = &galleryKept{names: map[string]bool{}, read: map[string]int{}}
 	return nil
 }
 

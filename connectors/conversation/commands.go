@@ -185,6 +185,8 @@ func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		return line, nil
+	case refusal != nil && refusal.Code == permissions.CodeNoAgent && strings.EqualFold(strings.TrimSpace(m.Text), "help"):
+		return r.Help, nil
 	case refusal != nil && refusal.Code == permissions.CodeNoAgent:
 		return nobodyBound(waiting), nil
 	case refusal != nil && refusal.Code != permissions.CodeBroken: // it is retried until it is stored

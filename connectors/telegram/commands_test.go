@@ -24,6 +24,7 @@ func TestCommands(t *testing.T) {
 	s.says("fay", "/grants", "Nothing is granted.")
 	s.says("fay", "/whoami", "You are fay here. Your numeric Telegram id is 2001.")
 	s.says("fay", "/help", "daycared asks you here")
+	s.says("fay", "Help ", "daycared asks you here")
 	s.says("fay", "/WhoAmI@daycared_test_bot", "You are fay here.")
 	s.says("fay", "/revoke", "Say which")
 	s.says("fay", "/revoke nothing", "")
