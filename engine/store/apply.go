@@ -159,7 +159,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 	}
 	if c.Settled() {
 		t.pending--
-		t.exec(ctx, dropWaits, c.Before.ID)
+		t.exec(ctx, `DELETE FROM waits WHERE request = $1`, c.Before.ID)
 	}
 	if t.err == nil {
 		t.rows.keep(c.After)

@@ -50,14 +50,12 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 	return err
 }
 
-const countEnded = `SELECT COUNT(*) FROM sessions WHERE id = $1 AND ended_at <> 0`
-
 // endsNow reports whether a session ends that had not ended before.
 func endsNow(ctx context.Context, t *tx, session permissions.AgentSession) (bool, error) {
 	if session.EndedAt.IsZero() {
 		return false, nil
 	}
-	before, err := count(ctx, t, countEnded, session.ID)
+	before, err := count(ctx, t, `SELECT COUNT(*) FROM sessions WHERE id = $1 AND ended_at <> 0`, session.ID)
 	return before == 0, err
 }
 
@@ -119,11 +117,7 @@ var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (
 	`ON CONFLICT (session, step, call) DO UPDATE SET (ended_at, success, exit_code, error) = ` +
 	`(excluded.ended_at, excluded.success, COALESCE(excluded.exit_code, tool_calls.exit_code), excluded.error)`
 
-const (
-	readCallEnded = `SELECT ended_at FROM tool_calls WHERE session = $1 AND step = $2 AND call = $3`
-
-	returnID = ` RETURNING id`
-)
+const readCallEnded = `SELECT ended_at FROM tool_calls WHERE session = $1 AND step = $2 AND call = $3`
 
 // finished records the end of a call, once: a finished row may be written again.
 func (s *Store) finished(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) {
@@ -148,7 +142,7 @@ func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) err
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		t.returning(ctx, &e.ID, writeExecution+returnID, executionFields(&e)...)
+		t.returning(ctx, &e.ID, writeExecution+` RETURNING id`, executionFields(&e)...)
 		s.finished(ctx, t, c.Session, e, before)
 	}
 	for _, a := range c.Artifacts {

@@ -187,7 +187,7 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 	requests := func(r permissions.Request, mac []byte) (err error) {
 		var words []permissions.Request
 		if r.State == permissions.Pending { // the digest covers them
-			words, err = collect(ctx, from, "", requestFields, readWords, r.Number)
+			words, err = collect(ctx, from, "", requestFields, `SELECT `+backupColumns+` FROM requests WHERE number = $1`, r.Number)
 		}
 		changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
 		if seals != nil && !seals.holds(mac, "requests", sealedBy(c.own.seals, &r)...) || slices.ContainsFunc(words, changed) {
@@ -219,8 +219,6 @@ func readUses(ctx context.Context, from source) error {
 }
 
 const (
-	readWords = `SELECT ` + backupColumns + ` FROM requests WHERE number = $1`
-
 	// missingRequests finds requests that the entries after a seq name and that are missing, except those that may have
 	// been pruned.
 	missingRequests = `SELECT request, type FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +

@@ -75,9 +75,7 @@ func (s *Store) copiesOfMessage(ctx context.Context, t *tx, c permissions.Copy) 
 		c.Request, c.Connector, c.Group, c.Person)
 }
 
-// MarkShown records that a copy (was is its former Ref) was sent or edited: Ref, Shown, SentAt and Dated, for all copies in its
-// group. The first time is audited for each person. A copy that was meanwhile marked to be sent again stays marked; one that
-// has another Ref by now is an [permissions.ElsewhereError]. If SentAt is zero, a copy that was never sent remains to be sent.
+// MarkShown implements [engine.Store]. If SentAt is zero, a copy that was never sent remains to be sent.
 func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) error {
 	other := ""
 	err := s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
@@ -142,8 +140,7 @@ func (s *Store) nameCopy(ctx context.Context, t *tx, c permissions.Copy, text st
 	t.exec(ctx, text, c.Ref, copyGate.mac(s.seals, c), c.Request, c.Person, c.Connector, c.Group)
 }
 
-// MarkFailed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
-// group. A copy that was shown since c was read does not become one that was never shown.
+// MarkFailed implements [engine.Store]. A copy that was shown since c was read does not become one that was never shown.
 func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 	return s.writeLowPriority(ctx, func(ctx context.Context, t *tx) error {
 		all, err := s.copiesOfMessage(ctx, t, c)
@@ -318,8 +315,6 @@ func (s *Store) Groups(ctx context.Context) ([]string, error) {
 const (
 	writeMoved = `INSERT INTO moved (was, now) VALUES ($1, $2) ON CONFLICT (was) DO UPDATE SET now = excluded.now ` +
 		`WHERE now <> excluded.now`
-
-	readMoved = `SELECT was, now FROM moved ORDER BY was`
 )
 
 // RenameGroup records, with an audit entry, that a group has another name now, and reports whether that is new.
@@ -338,5 +333,5 @@ func (s *Store) RenameGroup(ctx context.Context, m permissions.GroupRename, via 
 // GroupRenames lists the groups that have another name now. Their times are in the audit.
 func (s *Store) GroupRenames(ctx context.Context) ([]permissions.GroupRename, error) {
 	fields := func(m *permissions.GroupRename) []any { return []any{&m.Was, &m.Now} }
-	return gather(ctx, s, "a place", fields, readMoved)
+	return gather(ctx, s, "a place", fields, `SELECT was, now FROM moved ORDER BY was`)
 }

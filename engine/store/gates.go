@@ -47,16 +47,11 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 	return c, all, err
 }
 
-// closeAgain closes open rows that an older state reopened, by each of the comparisons.
-func (s *Store) closeAgain(ctx context.Context, t *tx, said ...*comparison) {
-	for _, c := range said {
-		if c != nil {
-			s.closeAfter(ctx, t, c)
-		}
+// closeAgain closes open rows that an older state reopened, by a comparison; nil: none.
+func (s *Store) closeAgain(ctx context.Context, t *tx, c *comparison) {
+	if c == nil {
+		return
 	}
-}
-
-func (s *Store) closeAfter(ctx context.Context, t *tx, c *comparison) {
 	closeAgain(ctx, s, t, c, grantGate)
 	closeAgain(ctx, s, t, c, tokenGate)
 	closeAgain(ctx, s, t, c, pairingGate)

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -64,15 +62,12 @@ func (s *Store) Grant(ctx context.Context, id permissions.ID) (permissions.Grant
 }
 
 // loadGrant reads a grant without checking its seal.
-func loadGrant(ctx context.Context, from source, id permissions.ID) (g sealedRow[permissions.Grant], err error) {
-	err = from.QueryRowContext(ctx, readGrant, id).Scan(exactFields(grantGate.rowFields(&g))...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return g, permissions.UnknownGrant(id)
+func loadGrant(ctx context.Context, from source, id permissions.ID) (sealedRow[permissions.Grant], error) {
+	g, found, err := first(ctx, from, "grant "+string(id), grantGate.rowFields, readGrant, id)
+	if err == nil && !found {
+		err = permissions.UnknownGrant(id)
 	}
-	if err != nil {
-		return g, unreadable("grant "+string(id), err)
-	}
-	return g, nil
+	return g, err
 }
 
 const (

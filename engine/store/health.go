@@ -11,10 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	beat     = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever its value was
-	readBeat = `SELECT beat FROM meta`
-)
+const beat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever its value was
 
 // needed are the statements for asking, deciding and finding pending work.
 var needed = []string{
@@ -23,12 +20,10 @@ var needed = []string{
 	newestEntry, readMeta, readNewest, countPending, readPending, readPendingOf, overdue, coming, readCopies, upsertCopy, noteShownOne,
 }
 
-const readCookie = `PRAGMA schema_version`
-
 // prepare prepares the needed statements, unless that was done since the last schema change.
 func (s *Store) prepare(ctx context.Context, t *tx) error {
 	var cookie int64
-	if err := t.QueryRowContext(ctx, readCookie).Scan(&cookie); err != nil || cookie == s.cookie {
+	if err := t.QueryRowContext(ctx, `PRAGMA schema_version`).Scan(&cookie); err != nil || cookie == s.cookie {
 		return err
 	}
 	for _, text := range needed {
@@ -54,7 +49,7 @@ func (s *Store) Health(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, readBeat).Scan(&read) })
+	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, `SELECT beat FROM meta`).Scan(&read) })
 	if err != nil {
 		return err
 	}
@@ -64,11 +59,6 @@ func (s *Store) Health(ctx context.Context) error {
 	return nil
 }
 
-const (
-	readPulse = `SELECT alive_at FROM meta`
-	pulse     = `UPDATE meta SET alive_at = $1`
-)
-
 // Heartbeat records that the daemon runs, unless at is zero, and returns when it last did: zero for never. It prepares what
 // [Store.Health] does and updates the mark.
 func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error) {
@@ -77,10 +67,10 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 		if err := s.prepare(ctx, t); err != nil {
 			return err
 		}
-		if err := t.QueryRowContext(ctx, readPulse).Scan(lenientTime{&last}); err != nil || at.IsZero() {
+		if err := t.QueryRowContext(ctx, `SELECT alive_at FROM meta`).Scan(lenientTime{&last}); err != nil || at.IsZero() {
 			return err
 		}
-		t.exec(ctx, pulse, micros(at))
+		t.exec(ctx, `UPDATE meta SET alive_at = $1`, micros(at))
 		return nil
 	})
 	return last, err

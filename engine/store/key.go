@@ -72,8 +72,6 @@ const (
 	// In a store without these columns, shut and seals resolve to the outer query's names.
 	readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1), ` +
 		`(SELECT seals FROM meta LIMIT 1) FROM meta, (SELECT '' AS shut, 0 AS seals) AS none`
-
-	sealMeta = `UPDATE meta SET mac = $1`
 )
 
 func (i *identity) fields() []any {
@@ -102,7 +100,7 @@ func (i *identity) holds(k *sealer) bool { return k != nil && k.holds(i.mac, "me
 func sealIdentity(ctx context.Context, t execer, k *sealer) error {
 	i, err := readIdentity(ctx, t)
 	if err == nil {
-		_, err = t.ExecContext(ctx, sealMeta, k.seal("meta", i.sealed()...))
+		_, err = t.ExecContext(ctx, `UPDATE meta SET mac = $1`, k.seal("meta", i.sealed()...))
 	}
 	return err
 }

@@ -20,8 +20,6 @@ func numberedMessage(m *permissions.Message) []any {
 }
 
 const (
-	addMessage = `INSERT INTO messages (` + messageColumns + `) VALUES ($1, $2, $3, $4, $5, $6)`
-
 	readKnown = `SELECT COUNT(*) FROM messages WHERE key = $1`
 
 	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
@@ -45,7 +43,7 @@ func (s *Store) AddMessage(ctx context.Context, m permissions.Message, most int)
 		} else {
 			m.Text = ""
 		}
-		t.exec(ctx, addMessage, messageFields(&m)...)
+		t.exec(ctx, `INSERT INTO messages (`+messageColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`, messageFields(&m)...)
 		return nil
 	})
 }
@@ -116,8 +114,6 @@ const (
 
 	countUntaken = `SELECT COUNT(*) FROM (SELECT 1 FROM posts WHERE taken_at = 0 AND session = $1 LIMIT 0 + $2) AS waiting`
 
-	insertPost = `INSERT INTO posts (` + postColumns + `, taken_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`
-
 	readPosts = `SELECT number, ` + postColumns + ` FROM posts WHERE taken_at = 0 AND session = $1 ORDER BY number LIMIT 0 + $2`
 
 	takePost = `UPDATE posts SET text = '', taken_at = $1 WHERE number = $2 AND session = $3 AND taken_at = 0`
@@ -134,7 +130,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if err != nil || known > 0 {
 			return err
 		}
-		session, found, err := oneSession(ctx, t, readSession, p.Session)
+		session, found, err := first(ctx, t, "a session", (*sealedSession).fields, readSession, p.Session)
 		if err != nil {
 			return err
 		}
@@ -152,7 +148,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if waiting >= most {
 			return permissions.InboxFull(session.row.Agent)
 		}
-		t.exec(ctx, insertPost, postFields(&p)...)
+		t.exec(ctx, `INSERT INTO posts (`+postColumns+`, taken_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`, postFields(&p)...)
 		return nil
 	})
 }
@@ -173,8 +169,6 @@ func numberedUtterance(u *permissions.AgentMessage) []any {
 }
 
 const (
-	addUtterance = `INSERT INTO utterances (` + utteranceColumns + `, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`
-
 	countSaid = `SELECT COUNT(*) FROM utterances WHERE agent = $1 AND key = $2 AND key <> ''`
 
 	countUnsaid = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT 0 + $2) AS waiting`
@@ -197,7 +191,7 @@ func (s *Store) AddAgentMessage(ctx context.Context, u permissions.AgentMessage,
 		if waiting >= most {
 			return permissions.OutboxFull(retryUnsaid)
 		}
-		t.exec(ctx, addUtterance, utteranceFields(&u)...)
+		t.exec(ctx, `INSERT INTO utterances (`+utteranceColumns+`, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`, utteranceFields(&u)...)
 		return nil
 	})
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -17,8 +15,6 @@ func pairingFields(p *permissions.Pairing) []any {
 
 const (
 	readPairing = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE person = $1 AND via = $2`
-
-	readOwner = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE via = $1 AND address = $2`
 
 	writePairing = `INSERT INTO pairings (` + pairingColumns + `, mac) VALUES ($1, $2, $3, $4, $5, $6, $7) ` +
 		`ON CONFLICT (person, via) DO UPDATE ` +
@@ -35,13 +31,12 @@ func (s *Store) Pairings(ctx context.Context) ([]permissions.Pairing, error) {
 	})
 }
 
-// Pair replaces the person's pairing and returns the earlier one. An account of another person is refused with
-// [permissions.CodeNotYours]. The same pairing again only ends its suspension and that of its account.
+// Pair implements [engine.Store]. The same pairing again only ends its suspension and that of its account.
 func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
 ) (permissions.Pairing, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (was permissions.Pairing, err error) {
-		found, err := pairing(ctx, t, readOwner, p.Via, p.Address)
+		found, err := pairing(ctx, t, `SELECT `+pairingColumns+`, mac FROM pairings WHERE via = $1 AND address = $2`, p.Via, p.Address)
 		owner := found.row
 		switch {
 		case err != nil:
@@ -89,15 +84,9 @@ func (s *Store) Unpair(
 }
 
 // pairing reads one pairing without checking its seal; the zero value if there is none.
-func pairing(ctx context.Context, from source, text string, args ...any) (p sealedRow[permissions.Pairing], err error) {
-	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(pairingGate.rowFields(&p))...)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return sealedRow[permissions.Pairing]{}, nil
-	case err != nil:
-		return p, unreadable("a pairing", err)
-	}
-	return p, nil
+func pairing(ctx context.Context, from source, text string, args ...any) (sealedRow[permissions.Pairing], error) {
+	p, _, err := first(ctx, from, "a pairing", pairingGate.rowFields, text, args...)
+	return p, err
 }
 
 func pairingRecord(what permissions.Type, p permissions.Pairing, by, via string, at time.Time) permissions.Record {

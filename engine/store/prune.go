@@ -33,11 +33,12 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		{keep.Payloads, sort(deleteUnsaid)},
 		{keep.Payloads, sort(deleteAuthors)},
 		{keep.Payloads, sort(deleteDropped)},
-		{keep.Payloads, pruneWords},
+		// What remains says which tools were called when, and whether they succeeded.
+		{keep.Payloads, ofSessions(wordySessions, deleteTurns, deletePosts, deleteArtifacts, blankExecutions, blankSessions)},
 		{keep.Requests, sort(deleteHeard)},
 		{keep.Requests, sort(deleteSaid)},
 		{keep.Requests, sort(deleteTaken)},
-		{keep.Requests, pruneSessions},
+		{keep.Requests, ofSessions(oldSessions, deleteTurns, deletePosts, deleteArtifacts, deleteExecutions, deleteSessions)},
 		{keep.Requests, s.audited(pruneRequests, now)},
 		{keep.Requests, sort(deleteNotices)},
 		{keep.Requests, s.audited(sort(deleteTokens), now)},
@@ -258,34 +259,23 @@ func deleteOfSessions(table, key string) string {
 		`JOIN ` + table + ` ON ` + table + `.session = old.value LIMIT 0 + $2)`
 }
 
-// pruneWords deletes the transcripts, arguments and results of ended sessions. What remains says which tools were
-// called when, and whether they succeeded.
-func pruneWords(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-	return pruneSessionsBy(ctx, t, wordySessions, before, limit,
-		deleteTurns, deletePosts, deleteArtifacts, blankExecutions, blankSessions)
-}
-
-// pruneSessions deletes ended sessions completely.
-func pruneSessions(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-	return pruneSessionsBy(ctx, t, oldSessions, before, limit,
-		deleteTurns, deletePosts, deleteArtifacts, deleteExecutions, deleteSessions)
-}
-
-// pruneSessionsBy runs the steps on the sessions that a query finds until limit rows changed.
-func pruneSessionsBy(ctx context.Context, t *tx, find string, before time.Time, limit int, steps ...string) (int, error) {
-	ids, err := collect(ctx, t, "", value[permissions.ID], find, micros(before), limit)
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	old, changed := list[permissions.ID]{&ids}, 0
-	for i, text := range steps {
-		args := []any{old, limit - changed}
-		if i == len(steps)-1 {
-			args = args[:1]
+// ofSessions is the pruner that runs the steps on the sessions that a query finds until limit rows changed.
+func ofSessions(find string, steps ...string) pruner {
+	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+		ids, err := collect(ctx, t, "", value[permissions.ID], find, micros(before), limit)
+		if err != nil || len(ids) == 0 {
+			return 0, err
 		}
-		if changed += int(t.exec(ctx, text, args...)); changed >= limit {
-			return limit, nil
+		old, changed := list[permissions.ID]{&ids}, 0
+		for i, text := range steps {
+			args := []any{old, limit - changed}
+			if i == len(steps)-1 {
+				args = args[:1]
+			}
+			if changed += int(t.exec(ctx, text, args...)); changed >= limit {
+				return limit, nil
+			}
 		}
+		return changed, nil
 	}
-	return changed, nil
 }

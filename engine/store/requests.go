@@ -127,12 +127,6 @@ const (
 	keepWait = `INSERT INTO waits (` + waitColumns + `) SELECT $1, $2, $3, $4, $5, $6 ` +
 		`WHERE EXISTS (SELECT 1 FROM requests WHERE id = $1 AND state = 'pending') ` +
 		`ON CONFLICT (request, kind, call) DO UPDATE SET (pid, began, until) = (excluded.pid, excluded.began, excluded.until)`
-
-	dropWait = `DELETE FROM waits WHERE request = $1 AND kind = $2 AND call = $3`
-
-	dropWaits = `DELETE FROM waits WHERE request = $1`
-
-	readWaits = `SELECT ` + waitColumns + ` FROM waits ORDER BY request, kind, call`
 )
 
 func waitFields(w *permissions.Wait) []any {
@@ -146,10 +140,10 @@ func (s *Store) KeepWait(ctx context.Context, w permissions.Wait) error {
 
 // DropWait deletes the wait of the same request, kind and call.
 func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
-	return s.execute(ctx, dropWait, w.Request, w.Kind, w.Call)
+	return s.execute(ctx, `DELETE FROM waits WHERE request = $1 AND kind = $2 AND call = $3`, w.Request, w.Kind, w.Call)
 }
 
 // Waits lists the stored waits. An unreadable row is skipped.
 func (s *Store) Waits(ctx context.Context) ([]permissions.Wait, error) {
-	return gather(ctx, s, "a wait", waitFields, readWaits)
+	return gather(ctx, s, "a wait", waitFields, `SELECT `+waitColumns+` FROM waits ORDER BY request, kind, call`)
 }

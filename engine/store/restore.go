@@ -225,8 +225,6 @@ func readOnlySettings(path string) string {
 	return "immutable=1"
 }
 
-const readSchemaVersion = `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`
-
 // isSound refuses a file that is damaged, no store, or from a newer daemon.
 func isSound(ctx context.Context, db source, from string) error {
 	pages, version := "", int64(0)
@@ -236,7 +234,7 @@ func isSound(ctx context.Context, db source, from string) error {
 	if pages != "ok" {
 		return fmt.Errorf("its pages are damaged: %s", pages)
 	}
-	if err := db.QueryRowContext(ctx, readSchemaVersion).Scan(&version); err != nil {
+	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
 		return fmt.Errorf("it is no store of daycared (%w)", err)
 	}
 	newest, err := newestSchema()

@@ -45,10 +45,7 @@ const (
 	markOriginal = `PRAGMA user_version = 0`
 )
 
-const (
-	countOpening = `UPDATE meta SET opens = $1`
-	noteMarked   = `UPDATE meta SET marked = marked IS NOT FALSE OR $1, beat = beat + 1` // never the previous value
-)
+const noteMarked = `UPDATE meta SET marked = marked IS NOT FALSE OR $1, beat = beat + 1` // never the previous value
 
 // start counts this opening, begins a new life if the store was restored, and writes the mark.
 func (s *Store) start(ctx context.Context) error {
@@ -80,7 +77,7 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			t.exec(ctx, countOpening, l.opens)
+			t.exec(ctx, `UPDATE meta SET opens = $1`, l.opens)
 			s.sealAgain(ctx, t, version, own)
 		case m != nil && !announced:
 			reason = why
@@ -91,7 +88,8 @@ func (s *Store) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.closeAgain(ctx, t, said, all)
+		s.closeAgain(ctx, t, said)
+		s.closeAgain(ctx, t, all)
 		return nil
 	}
 	err = s.write(ctx, begin)

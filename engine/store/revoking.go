@@ -11,8 +11,7 @@ import (
 
 const revokeGrant = `UPDATE grants SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`
 
-// Revoke revokes a grant and leaves a notice for everybody else who allowed it. It returns the grant as it was and at
-// most limit of the requests that it answered, newest first. A revoked or ended grant stays as it is.
+// Revoke implements [engine.Store].
 func (s *Store) Revoke(
 	ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int,
 ) (permissions.Revoked, error) {
@@ -105,8 +104,6 @@ const (
 	// The rows left open after the readable ones were closed. Only audit verify reports them later.
 	endUnreadable = `UPDATE grants SET ended_at = $1, mac = '' WHERE id IN (SELECT id FROM grants WHERE revoked_at = 0 ` +
 		`AND ended_at = 0 AND until <= $1 ORDER BY until LIMIT 0 + $2)`
-
-	endGrant = `UPDATE grants SET ended_at = $1, mac = '' WHERE id = $2`
 )
 
 // EndGrants implements [registry.Store]. It writes only if there is something to record.
@@ -160,7 +157,7 @@ func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now ti
 
 // noteEnd is endGrant without a notice.
 func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now time.Time) {
-	t.change(ctx, endGrant, micros(now), g.ID)
+	t.change(ctx, `UPDATE grants SET ended_at = $1, mac = '' WHERE id = $2`, micros(now), g.ID)
 	releaseKeys(ctx, t, g)
 	s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now))
 }
@@ -168,9 +165,6 @@ func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now tim
 // soonestEnd is when the next grant ends, zero if there is none.
 func soonestEnd(ctx context.Context, from source) (at time.Time, err error) {
 	field := func(at *time.Time) []any { return []any{end{at}} }
-	ends, err := collect(ctx, from, "the end of a grant", field, soonestGrant, int64(never))
-	for _, next := range ends {
-		at = next
-	}
+	at, _, err = first(ctx, from, "the end of a grant", field, soonestGrant, int64(never))
 	return at, err
 }

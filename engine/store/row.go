@@ -215,6 +215,20 @@ func collectReadable[T any](
 	}, text, args...)
 }
 
+// first reads the first row that a query finds; found is false if there is none.
+func first[T any](
+	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
+) (row T, found bool, err error) {
+	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(fields(&row))...)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return row, false, nil
+	case err != nil:
+		return row, false, unreadable(what, err)
+	}
+	return row, true, nil
+}
+
 // value is the only column of a row that is no more than that.
 func value[T any](v *T) []any { return []any{v} }
 

@@ -149,8 +149,6 @@ func (s *Store) checkSchema(ctx context.Context, from source, steps fs.FS, versi
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-const deleteNoVersions = `DELETE FROM goose_db_version WHERE typeof(version_id) <> 'integer'`
-
 // migrate brings the schema to the newest of steps, after copying a store that has one already.
 func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 	provider, err := newProvider(s.writer, steps)
@@ -159,7 +157,7 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 	}
 	has, known, err := provider.GetVersions(ctx)
 	if err != nil && !broke(err) { // for a row that is no version of goose's, perhaps
-		_, _ = s.writer.ExecContext(ctx, deleteNoVersions)
+		_, _ = s.writer.ExecContext(ctx, `DELETE FROM goose_db_version WHERE typeof(version_id) <> 'integer'`)
 		has, known, err = provider.GetVersions(ctx)
 	}
 	switch {

@@ -375,8 +375,6 @@ func eachSealed(ctx context.Context, from source, version int64, take func(r per
 const (
 	readOpenSealed = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE ended_at = 0 ORDER BY id`
 
-	writeStep = `UPDATE sessions SET step = $1 WHERE id = $2`
-
 	readAllCopies = `SELECT ` + copyColumns + ` FROM copies ORDER BY request, person, connector, place`
 
 	writeSeals = `UPDATE meta SET seals = $1`
@@ -423,7 +421,7 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 				continue
 			}
 			r.row.Step = step
-			t.exec(ctx, writeStep, raw{&r.row.Step}, r.row.ID)
+			t.exec(ctx, `UPDATE sessions SET step = $1 WHERE id = $2`, raw{&r.row.Step}, r.row.ID)
 		}
 		if version == 0 {
 			r.audited = t.seq

@@ -154,7 +154,7 @@ func (s *Store) agentSession(
 		again := false
 		err = s.read(ctx, func(from source) error {
 			var r sealedSession
-			if r, found, err = oneSession(ctx, from, text, args...); err != nil || !found {
+			if r, found, err = first(ctx, from, "a session", (*sealedSession).fields, text, args...); err != nil || !found {
 				return err
 			}
 			session = r.row
@@ -177,19 +177,6 @@ func (s *Store) agentSessions(ctx context.Context, text string, args ...any) ([]
 	return gather(ctx, s, "a session", sessionFields, text, args...)
 }
 
-func oneSession(
-	ctx context.Context, from source, text string, args ...any,
-) (session sealedSession, found bool, err error) {
-	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(session.fields())...)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return sealedSession{}, false, nil
-	case err != nil:
-		return sealedSession{}, false, unreadable("a session", err)
-	}
-	return session, true, nil
-}
-
 const readTurns = `SELECT seq, content, at FROM turns WHERE session = $1 AND dropped_at = 0 ORDER BY seq`
 
 // Turns is the transcript of a session without dropped turns.
@@ -205,11 +192,9 @@ func (s *Store) Executions(ctx context.Context, session permissions.ID, step int
 	return whole(ctx, s, "an execution", executionFields, readExecutions, session, step)
 }
 
-const writeDebug = `UPDATE sessions SET debug = $1 WHERE id = $2`
-
 // SetDebug implements [engine.Store].
 func (s *Store) SetDebug(ctx context.Context, id permissions.ID, on bool) error {
-	return s.execute(ctx, writeDebug, on, id)
+	return s.execute(ctx, `UPDATE sessions SET debug = $1 WHERE id = $2`, on, id)
 }
 
 const readExecutionsOf = `SELECT id, ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`

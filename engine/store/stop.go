@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	writeStopped = `UPDATE meta SET stopped_by = $1, stopped_at = $2`
-
 	// stopPage is how many pending requests are cancelled per transaction, so that other writes do not wait long.
 	stopPage = 500
 )
@@ -84,7 +82,7 @@ func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) {
 }
 
 func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) {
-	t.exec(ctx, writeStopped, t.stopped, micros(at))
+	t.exec(ctx, `UPDATE meta SET stopped_by = $1, stopped_at = $2`, t.stopped, micros(at))
 	t.fail(sealIdentity(ctx, t, s.seals))
 }
 

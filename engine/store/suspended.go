@@ -95,8 +95,6 @@ const (
 	putSuspension = `REPLACE INTO suspensions (via, address, at) VALUES ($1, $2, $3)`
 
 	readSuspensions = `SELECT via, address, at FROM suspensions ORDER BY via, address`
-
-	deleteSuspension = `DELETE FROM suspensions WHERE via = $1 AND address = $2`
 )
 
 func suspensionFields(a *permissions.Suspension) []any {
@@ -123,6 +121,6 @@ func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, erro
 
 // lift ends the suspension of an account, and reports whether there was one.
 func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool) {
-	s.changeShut(ctx, t, func() { was = t.exec(ctx, deleteSuspension, via, address) > 0 })
+	s.changeShut(ctx, t, func() { was = t.exec(ctx, `DELETE FROM suspensions WHERE via = $1 AND address = $2`, via, address) > 0 })
 	return was
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,11 +32,10 @@ const readLastPerson = `SELECT person FROM tokens WHERE name = $1 ORDER BY creat
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if token.Person == "" {
-			last := ""
-			err := t.QueryRowContext(ctx, readLastPerson, token.Name).Scan(exactFields([]any{&last})...)
+			last, _, err := first(ctx, t, "the last token of "+token.Name, value[string], readLastPerson, token.Name)
 			switch {
-			case err != nil && !errors.Is(err, sql.ErrNoRows):
-				return unreadable("the last token of "+token.Name, err)
+			case err != nil:
+				return err
 			case last != "":
 				return permissions.Invalid(fmt.Errorf("the last token of %s was of %s; say --person %s, or write another name",
 					token.Name, last, last))
@@ -70,13 +67,10 @@ func (s *Store) Tokens(ctx context.Context) ([]permissions.Token, error) {
 const (
 	readToken = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE hash = $1 AND revoked_at = 0`
 
-	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`
-
 	revokeToken = `UPDATE tokens SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0`
 )
 
-// VerifyToken finds the token with that hash and records its use, at most once a minute. It refuses an unknown, suspended or expired one
-// with [permissions.CodeToken]. Finding a token expired revokes it, so that setting the clock back does not revive it.
+// VerifyToken implements [engine.Store]. Finding a token expired revokes it, so that setting the clock back does not revive it.
 func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
 	if damage := s.damage.Load(); damage != nil {
@@ -106,7 +100,7 @@ func (s *Store) VerifyToken(ctx context.Context, hash permissions.Digest, now ti
 	}
 	token.UsedAt = minute
 	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Token, error) {
-		if t.exec(ctx, useToken, micros(minute), token.ID) != 1 {
+		if t.exec(ctx, `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`, micros(minute), token.ID) != 1 {
 			return token, permissions.UnknownToken() // revoked a moment ago
 		}
 		return token, nil

@@ -16,11 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const (
-	readAllAudit = `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain, seq`
-
-	readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed
-)
+const readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed
 
 // Verified is what was verified, and what could not be checked.
 type Verified struct {
@@ -142,7 +138,7 @@ func hasSeals(ctx context.Context, from source) (bool, error) {
 }
 
 func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v *Verified) error {
-	text := readAllAudit
+	text := `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain, seq`
 	if !sealed {
 		text = readOldAudit
 	}

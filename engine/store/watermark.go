@@ -95,10 +95,7 @@ func announceRestore(path string, m mark) (*mark, string, error) {
 	return readMark(path)
 }
 
-const (
-	readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
-	readAnswered  = `SELECT answered FROM meta`
-)
+const readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
 
 // hasEntry reports whether the audit has the mark's entry, or begins after it because it was pruned.
 func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
@@ -149,7 +146,7 @@ func (s *Store) isTampered(seq int64) error {
 // kept returns nil if the store's audit has the entry of its mark. An answered mark is ignored.
 func (m *mark) kept(ctx context.Context, from source, text string) error {
 	answered := ""
-	_ = from.QueryRowContext(ctx, readAnswered).Scan(&answered) // an old store has none
+	_ = from.QueryRowContext(ctx, `SELECT answered FROM meta`).Scan(&answered) // an old store has none
 	if m == nil || m.Restoring || text == answered {
 		return nil
 	}
@@ -298,13 +295,11 @@ func errForeignLog(path, why string) error {
 	}
 }
 
-const readOpens = `SELECT chain, opens FROM meta`
-
 // opensAlone returns how often the file at path was opened, by itself and without its log. While a log is being moved
 // or the schema is old, ok may be false.
 func opensAlone(path string) (chain string, opens int64, ok bool) {
 	db := lookInto(path, "immutable=1")
 	defer func() { _ = db.Close() }() // only read
-	err := db.QueryRowContext(context.Background(), readOpens).Scan(&chain, &opens)
+	err := db.QueryRowContext(context.Background(), `SELECT chain, opens FROM meta`).Scan(&chain, &opens)
 	return chain, opens, err == nil
 }
