@@ -37,8 +37,7 @@ const auditRow = "%-6v  %-24s  %-20s  %-5s  %-26s  %-16s  %s\n"
 func (c *CLI) auditCommand() *cobra.Command {
 	f := auditFilter{}
 	cmd := &cobra.Command{
-		Use:  "audit",
-		Args: arguments(cobra.NoArgs),
+		Use: "audit",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			return c.audit(cmd.Context(), client, f)
 		}),
@@ -279,8 +278,7 @@ func (c *CLI) printHeads(heads []permissions.Head) error {
 // newKeyCommand replaces a lost or exposed key.
 func (c *CLI) newKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "new-key",
-		Args: arguments(cobra.NoArgs),
+		Use: "new-key",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, paths, err := c.load()
 			if err != nil {

@@ -139,25 +139,17 @@ func (c *CLI) here() (connect.Target, error) {
 				name, folder)
 		}
 	}
-	command, err := c.pinned(binary)
-	return connect.Target{
-		Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved, Keyboard: c.keyboardAnswers(), Etc: machineEtc,
-		Refused: c.asksRefused(),
-	}, err
+	target := connect.Target{Home: home, GOOS: runtime.GOOS, Moved: moved, Etc: machineEtc}
+	if cfg, _, err := c.load(); err == nil && c.urlFlag == "" {
+		target.Keyboard, target.Refused = c.keyboardAnswers(cfg), cfg.Approvals.AskRefused
+	}
+	target.Command, err = c.pinned(binary)
+	return target, err
 }
 
-// asksRefused reports whether the configuration, if readable, makes people decide on calls that an agent's own judgement has
-// refused.
-func (c *CLI) asksRefused() bool {
-	cfg, _, err := c.load()
-	return err == nil && c.urlFlag == "" && cfg.Approvals.AskRefused
-}
-
-// keyboardAnswers reports whether an agent's keyboard may answer: no route of a local caller forbids it. An unreadable
-// configuration might have such a route.
-func (c *CLI) keyboardAnswers() bool {
-	cfg, _, err := c.load()
-	if err != nil || cfg.File == "" || c.urlFlag != "" {
+// keyboardAnswers reports whether an agent's keyboard may answer: there is a configuration, and no route of a local caller forbids it.
+func (c *CLI) keyboardAnswers(cfg *config.Config) bool {
+	if cfg.File == "" {
 		return false
 	}
 	token, self := c.tokenFlag != "" || c.env("DAYCARED_TOKEN_FILE") != "", permissions.CallerUID(c.UID).Name

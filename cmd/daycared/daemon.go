@@ -148,7 +148,7 @@ func (d *daemon) connect(c *CLI) (*admin.Connector, error) {
 	people := admin.New(admin.Options{
 		Socket: d.paths.AdminSocket, Group: d.cfg.API.AdminGroup, Key: admin.Key(d.key),
 		AdminReachable: d.cfg.API.AdminReachable, Zone: d.zones.of, Log: d.log,
-		Metrics: http.HandlerFunc(d.measure), Daemon: d.describe, Stop: d.end,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }), Daemon: d.describe, Stop: d.end,
 	}, d.engine)
 	d.parts = []connectors.Connector{hookAdmin(people)}
 	if d.cfg.Connectors.Terminal.Enabled {
@@ -253,9 +253,6 @@ func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind fun
 	}, nil
 }
 
-// measure serves /metrics. The gauges exist before the servers start.
-func (d *daemon) measure(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }
-
 // run serves until ctx ends or end is called, then closes everything.
 func (d *daemon) run(ctx context.Context) error {
 	ctx, stopNow := context.WithCancel(ctx)
@@ -277,7 +274,9 @@ func (d *daemon) run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error {
-		d.watchFiles(ctx)
+		for missing := map[string]bool{}; timing.Pause(ctx, filesAgain) == nil; {
+			d.keepFiles(missing)
+		}
 		return nil
 	})
 	group.Go(func() error { return d.own.Run(ctx) })
@@ -421,14 +420,6 @@ func (d *daemon) excuse(why error) (end func()) {
 
 // filesAgain is the interval between checks of the lock, the admin key and the sockets.
 const filesAgain = 5 * time.Second
-
-// watchFiles checks these files until ctx ends.
-func (d *daemon) watchFiles(ctx context.Context) {
-	missing := map[string]bool{}
-	for timing.Pause(ctx, filesAgain) == nil {
-		d.keepFiles(missing)
-	}
-}
 
 // keepFiles restores a deleted lock or admin key, and logs once per socket that it was deleted. If another daemon holds the lock
 // by now, this one stops.

@@ -32,8 +32,7 @@ const demoQuestions = 5
 func (c *CLI) demoCommand() *cobra.Command {
 	answers := ""
 	cmd := &cobra.Command{
-		Use:  "demo",
-		Args: arguments(cobra.NoArgs),
+		Use: "demo",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scripted := cmd.Flags().Changed("answer")
 			if !scripted && !terminal.IsTerminal(c.In) {

@@ -31,8 +31,7 @@ type finding struct {
 
 func (c *CLI) doctorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "doctor",
-		Args: arguments(cobra.NoArgs),
+		Use: "doctor",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, _, err := c.load(); errors.Is(err, errUsage) {
 				return err
@@ -51,7 +50,12 @@ func (c *CLI) doctorCommand() *cobra.Command {
 					return err
 				}
 			} else {
-				c.printFindings(report.Findings)
+				for _, f := range report.Findings {
+					c.print("%-5s  %s\n", f.level, f.what)
+					if f.remedy != "" {
+						c.print("       → %s\n", f.remedy)
+					}
+				}
 				if err := c.printTable(report.Agents); err != nil {
 					return err
 				}
@@ -61,15 +65,6 @@ func (c *CLI) doctorCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
-}
-
-func (c *CLI) printFindings(findings []finding) {
-	for _, f := range findings {
-		c.print("%-5s  %s\n", f.level, f.what)
-		if f.remedy != "" {
-			c.print("       → %s\n", f.remedy)
-		}
 	}
 }
 

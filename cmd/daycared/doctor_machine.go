@@ -51,7 +51,7 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 		return []finding{newFinding("note", "the data directory "+dir+" does not exist yet", "daycared serve makes it")}
 	case errors.Is(err, fs.ErrPermission):
 		return []finding{newFinding("note", "the data directory "+dir+" cannot be looked at from this account", "")}
-	case err != nil, in.badData():
+	case err != nil, slices.ContainsFunc(in.found, func(o observation) bool { return o.Key == "data_dir" }):
 		return nil // reported already
 	}
 	var unwell *store.Error
@@ -81,11 +81,6 @@ func (in *inspection) examineAdminKey() []finding {
 	}
 	return []finding{newFinding("wrong", in.paths.AdminKey+" holds no admin key, so the daemon does not know its operator",
 		"start the daemon again; it replaces the key and logs that")}
-}
-
-// badData reports whether a problem with the data directory was found.
-func (in *inspection) badData() bool {
-	return slices.ContainsFunc(in.found, func(o observation) bool { return o.Key == "data_dir" })
 }
 
 // examineListener says whether remote agents are served. Problems with the port were reported before.

@@ -18,8 +18,7 @@ import (
 func (c *CLI) eventsCommand() *cobra.Command {
 	after := admin.FromNow
 	cmd := &cobra.Command{
-		Use:  "events",
-		Args: arguments(cobra.NoArgs),
+		Use: "events",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("after") && after < 0 {
 				return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)

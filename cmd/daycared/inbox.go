@@ -20,8 +20,7 @@ import (
 
 func (c *CLI) inboxCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "inbox",
-		Args: arguments(cobra.NoArgs),
+		Use: "inbox",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {

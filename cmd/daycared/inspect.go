@@ -74,15 +74,6 @@ func (in *inspection) refusal() error {
 	return all
 }
 
-// verdict is [inspection.refusal] if this account runs the daemon. For another account, problems are only doubts, since modes do
-// not show everything that an account may do.
-func (in *inspection) verdict() error {
-	if in.as.self() {
-		return in.refusal()
-	}
-	return nil
-}
-
 // doubts are the problems that do not prevent this account from serving.
 func (in *inspection) doubts() (all config.Problems) {
 	for _, o := range in.found {

@@ -27,8 +27,7 @@ import (
 
 func (c *CLI) pendingCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "pending",
-		Args: arguments(cobra.NoArgs),
+		Use: "pending",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
@@ -196,11 +195,6 @@ func adding(refused error, near string) error {
 	return &with
 }
 
-// unknown returns the refusal that the daemon uses for an unknown name.
-func unknown(format string, args ...any) error {
-	return &permissions.Refusal{Code: permissions.CodeUnknown, Exit: permissions.ExitUnknown, Text: fmt.Sprintf(format, args...)}
-}
-
 // settled prints a request's current state on stdout.
 func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.RequestView) error {
 	if c.asJSON {
@@ -251,8 +245,7 @@ func harmlessJSON(text []byte) []byte {
 
 func (c *CLI) grantsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "grants",
-		Args: arguments(cobra.NoArgs),
+		Use: "grants",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
@@ -303,7 +296,10 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			}
 			s, err := client.Void(cmd.Context(), connectors.Identity{}, args[0])
 			if permissions.CodeOf(err) == permissions.CodeUnknown {
-				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", spelled(args[0])))
+				return nearRequest(cmd.Context(), client, args[0], &permissions.Refusal{
+					Code: permissions.CodeUnknown, Exit: permissions.ExitUnknown,
+					Text: "There is no grant and no request " + spelled(args[0]) + ".",
+				})
 			}
 			if permissions.CodeOf(err) == permissions.CodeNoUse && !c.asJSON {
 				return c.usedAlready(cmd.Context(), client, args[0], err)

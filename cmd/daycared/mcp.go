@@ -21,8 +21,7 @@ import (
 
 func (c *CLI) mcpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "mcp",
-		Args: arguments(cobra.NoArgs),
+		Use: "mcp",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.pin()
 			return c.mcp(cmd.Context())

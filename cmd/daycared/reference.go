@@ -24,7 +24,6 @@ func (c *CLI) referenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "reference",
 		Hidden: true,
-		Args:   arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if man == "" {
 				return nil

@@ -124,8 +124,7 @@ func notChecked(v store.Verified) error {
 
 func (c *CLI) suspendedCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "suspended",
-		Args: arguments(cobra.NoArgs),
+		Use: "suspended",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			zone := here(cmd.Context(), client).Location
 			since, err := c.listing.begin(zone)
@@ -178,7 +177,8 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 func (c *CLI) reinstateCommand() *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
-		Use: "reinstate ID…|--all",
+		Use:  "reinstate ID…|--all",
+		Args: cobra.ArbitraryArgs,
 		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if all == (len(args) > 0) {
 				return usage("name what to reinstate, as daycared suspended lists it, or say --all")

@@ -67,6 +67,9 @@ func (c *CLI) root() *cobra.Command {
 	root.AddCommand(c.referenceCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	for cmd := range commandsBelow(root) {
+		if cmd.Args == nil {
+			cmd.Args = arguments(cobra.NoArgs)
+		}
 		c.sharedFlags(cmd)
 	}
 	root.InitDefaultHelpCmd()

@@ -26,7 +26,6 @@ import (
 func (c *CLI) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "serve",
-		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
 	}
 }

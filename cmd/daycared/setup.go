@@ -25,8 +25,7 @@ import (
 func (c *CLI) setupCommand() *cobra.Command {
 	address := ""
 	cmd := &cobra.Command{
-		Use:  "setup",
-		Args: arguments(cobra.NoArgs),
+		Use: "setup",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !terminal.IsTerminal(c.In) {
 				return usage("setup needs a terminal; without one, write the configuration (people, routes, connectors.telegram " +

@@ -78,8 +78,7 @@ const statusTime = 5 * time.Second
 
 func (c *CLI) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "status",
-		Args: arguments(cobra.NoArgs),
+		Use: "status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.status(cmd.Context())
 			if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
@@ -260,8 +259,7 @@ func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
 
 func (c *CLI) agentsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "agents",
-		Args: arguments(cobra.NoArgs),
+		Use: "agents",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
 				return client.Sessions(cmd.Context(), false, after, 0)
@@ -274,12 +272,7 @@ func (c *CLI) agentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list = newest(list, from, c.listing.limit, func(s wire.Session) time.Time {
-				if s.Changed == nil {
-					return time.Time{}
-				}
-				return *s.Changed
-			})
+			list = newest(list, from, c.listing.limit, func(s wire.Session) time.Time { return wire.Value(s.Changed) })
 			if c.asJSON {
 				return c.json(append([]wire.Session{}, list...))
 			}

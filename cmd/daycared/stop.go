@@ -26,8 +26,7 @@ import (
 func (c *CLI) stopCommand() *cobra.Command {
 	within := 30 * time.Second
 	cmd := &cobra.Command{
-		Use:  "stop",
-		Args: arguments(cobra.NoArgs),
+		Use: "stop",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, daemon *admin.Client) error {
 			if within < 0 {
 				return usage("--timeout is how long to wait, 0s or more, not %s", within)
@@ -187,8 +186,7 @@ func (c *CLI) waitForEnd(ctx context.Context, daemon *admin.Client, d admin.Daem
 
 func (c *CLI) stopAllCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "stop-all",
-		Args: arguments(cobra.NoArgs),
+		Use: "stop-all",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			n, err := client.StopAll(cmd.Context(), connectors.Identity{})
 			if err != nil {
@@ -206,8 +204,7 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 
 func (c *CLI) resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "resume",
-		Args: arguments(cobra.NoArgs),
+		Use: "resume",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {

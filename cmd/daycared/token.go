@@ -19,8 +19,7 @@ import (
 
 func (c *CLI) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:  "token",
-		Args: arguments(cobra.NoArgs),
+		Use: "token",
 		RunE: func(*cobra.Command, []string) error {
 			return usage("say token create, token list or token revoke")
 		},
@@ -170,8 +169,7 @@ func used(t admin.Token) string {
 
 func (c *CLI) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "list",
-		Args: arguments(cobra.NoArgs),
+		Use: "list",
 		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			since, err := c.listing.begin(time.Local)
 			if err != nil {

@@ -57,8 +57,7 @@ func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 
 func (c *CLI) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:  "version",
-		Args: arguments(cobra.NoArgs),
+		Use: "version",
 		RunE: func(*cobra.Command, []string) error {
 			if c.asJSON {
 				return c.json(map[string]string{
