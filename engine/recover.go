@@ -28,7 +28,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.registry.MeasureGrants(granted)
+	e.registry.MeasureGrants(granted, true)
 	if err := e.RecoverEvents(ctx); err != nil {
 		return err
 	}

@@ -103,11 +103,3 @@ func (d *Directory) shut(people []connectors.Person) {
 		people[i].LastLocked = d.locked[p.Name]
 	}
 }
-
-// lockedOut returns the error for a locked person, which says how to unlock them; nil if they are not locked.
-func lockedOut(p connectors.Person) error {
-	if p.Locked == "" {
-		return nil
-	}
-	return &connectors.UnreachableError{Reason: fmt.Sprintf("%s is locked until: daycared unlock %s", p.Name, p.Locked)}
-}

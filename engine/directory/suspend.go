@@ -83,18 +83,19 @@ func empty(people []connectors.Person, s permissions.Suspension) (whose []int) {
 
 // AccountProblem returns the error for a suspended account or a locked person, which says what to do; nil if neither.
 func AccountProblem(p connectors.Person, via string) error {
-	if err := lockedOut(p); err != nil {
-		return err
-	}
-	if !slices.Contains(p.Suspended, via) {
+	why := ""
+	switch {
+	case p.Locked != "":
+		why = fmt.Sprintf("%s is locked until: daycared unlock %s", p.Name, p.Locked)
+	case !slices.Contains(p.Suspended, via):
 		return nil
+	case slices.Contains(p.Unconfirmed, via):
+		why = fmt.Sprintf("%s's %s account is suspended since the store was restored: confirm it with daycared reinstate %s",
+			p.Name, via, permissions.Pairing{Person: p.Name, Via: via}.Name())
+	default:
+		why = fmt.Sprintf("%s's %s account has changed its keys: enrol it again with daycared pair %[1]s --via %[2]s", p.Name, via)
 	}
-	if slices.Contains(p.Unconfirmed, via) {
-		return &connectors.UnreachableError{Reason: fmt.Sprintf("%s's %s account is suspended since the store was restored: confirm it with "+
-			"daycared reinstate %s", p.Name, via, permissions.Pairing{Person: p.Name, Via: via}.Name())}
-	}
-	return &connectors.UnreachableError{Reason: fmt.Sprintf(
-		"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s", p.Name, via, p.Name, via)}
+	return &connectors.UnreachableError{Reason: why}
 }
 
 // Suspended lists what has been suspended since the store was restored, for the operator.

@@ -129,7 +129,7 @@ func New(c Config) *Dispatch {
 	}
 	d.moves.Store(&map[string]string{})
 	d.changed.Notify() // the settings may have changed while the daemon was down
-	d.reconciler = newReconciler(d)
+	d.reconciler = &reconciler{service: d, workQueue: newWorkQueue(c.Clock.Elapsed, c.Log)}
 	return d
 }
 

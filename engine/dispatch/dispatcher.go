@@ -340,7 +340,7 @@ func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error 
 	return nil
 }
 
-// patience is how long a copy that was never shown is still tried, by the stricter clock.
+// patience is how long a copy that was never shown is still tried, by the stricter clock: the wall clock may be set.
 func (l *lane) patience(cp permissions.Copy) time.Duration {
 	within := l.service.dir.Settings().Approvals.DeliverWithin
 	byWall, passing := cp.Since.Add(within).Sub(l.service.clock.Now()), within
@@ -413,7 +413,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if renamed := (*connectors.GroupRenamedError)(nil); errors.As(err, &renamed) {
 		return errors.Join(err, e.RenameGroup(ctx, prompt.Group, renamed.Now)) // the retry uses the new id
 	}
-	if errors.Is(err, connectors.ErrUnreachable) || (err != nil && cp.SentAt.IsZero() && l.tooLate(cp)) {
+	if errors.Is(err, connectors.ErrUnreachable) || (err != nil && cp.SentAt.IsZero() && l.patience(cp) <= 0) {
 		return l.fail(ctx, r, cp, err.Error())
 	}
 	if err != nil {
@@ -620,9 +620,6 @@ func (c *dispatcher) orphaned(ctx context.Context, r permissions.Request, cp per
 	}
 	return nil
 }
-
-// tooLate reports whether an unreachable channel was tried long enough, by either clock: the wall clock may be set.
-func (l *lane) tooLate(cp permissions.Copy) bool { return l.patience(cp) <= 0 }
 
 // fail gives a copy up for good and looks for other recipients. A prompt that was shown counts as reached, whatever
 // happens to its channel; but the recipients in a group that can no longer be used are asked individually.

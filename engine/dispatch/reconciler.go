@@ -20,10 +20,6 @@ type reconciler struct {
 	service *Dispatch
 }
 
-func newReconciler(e *Dispatch) *reconciler {
-	return &reconciler{service: e, workQueue: newWorkQueue(e.clock.Elapsed, e.log)}
-}
-
 // reconcile examines one request. When too few people can be reached, it escalates at once; without anybody to escalate
 // to, the request is undeliverable.
 func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {

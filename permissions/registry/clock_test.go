@@ -95,7 +95,7 @@ func TestWhatIsOverdueAtTheStartExpiresFirst(t *testing.T) {
 func TestAGrantIsInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()
-		m.measureGrants([]permissions.Grant{{ID: "always"}, {ID: "short", CreatedAt: noon, Until: noon.Add(time.Minute)}})
+		m.MeasureGrants([]permissions.Grant{{ID: "always"}, {ID: "short", CreatedAt: noon, Until: noon.Add(time.Minute)}}, false)
 		check := func(id permissions.ID, since, want bool) {
 			t.Helper()
 			if got := m.InForce(id, since); got != want {
@@ -119,7 +119,7 @@ func TestGrantsEnd(t *testing.T) {
 		m.store.grants = append(m.store.grants, permissions.Grant{ID: "over", CreatedAt: m.wall(), Until: m.wall()})
 	}
 	m.store.grants = append(m.store.grants, permissions.Grant{ID: "later", CreatedAt: m.wall(), Until: later})
-	m.measureGrants(m.store.grants)
+	m.MeasureGrants(m.store.grants, false)
 	if next, err := m.Sweep(t.Context()); err != nil || !next.Equal(later) {
 		t.Errorf("next at %s, %v", next, err)
 	}
@@ -163,7 +163,7 @@ func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 		spent := permissions.Grant{ID: "spent", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
 		gone := permissions.Grant{ID: "gone", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
 		m.store.grants = []permissions.Grant{spent}
-		m.measureGrants([]permissions.Grant{spent, gone})
+		m.MeasureGrants([]permissions.Grant{spent, gone}, false)
 		pass(time.Second)
 		sweep("it is not over", false)
 		m.jump.Store(int64(-time.Hour))
@@ -171,7 +171,7 @@ func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
 		sweep("it is not over by the time that has passed", false)
 		pass(1)
 		sweep("it is over by the time that has passed", true)
-		m.measureGrants([]permissions.Grant{gone}) // revoked meanwhile
+		m.MeasureGrants([]permissions.Grant{gone}, false) // revoked meanwhile
 		pass(time.Minute)
 		sweep("one that is no more", false)
 	})

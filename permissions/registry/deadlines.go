@@ -77,35 +77,22 @@ func (g *Registry) Measure(r permissions.Request) (began bool) {
 	return !known
 }
 
-// MeasureGrants starts measuring grants from before this process: each has at most its whole time again.
-func (g *Registry) MeasureGrants(old []permissions.Grant) {
+// MeasureGrants starts measuring grants. Old ones, from before this process, have at most their whole time again.
+func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, grant := range old {
-		g.deadlines.grant(grant, true)
+	for _, grant := range grants {
+		m := measured{end: math.MaxInt64, old: old}
+		if !grant.Until.IsZero() {
+			now, passed := g.deadlines.compare()
+			m.end = passed + g.deadlines.remaining(grant.Until.Sub(now), grant.Until.Sub(grant.CreatedAt))
+		}
+		g.deadlines.grants[grant.ID] = m
 	}
-}
-
-// grant starts measuring one grant.
-func (s *deadlines) grant(grant permissions.Grant, old bool) {
-	m := measured{end: math.MaxInt64, old: old}
-	if !grant.Until.IsZero() {
-		now, passed := s.compare()
-		m.end = passed + s.remaining(grant.Until.Sub(now), grant.Until.Sub(grant.CreatedAt))
-	}
-	s.grants[grant.ID] = m
 }
 
 // ForgetGrant stops measuring a revoked grant.
 func (g *Registry) ForgetGrant(id permissions.ID) { g.forgetGrants([]permissions.Grant{{ID: id}}) }
-
-func (g *Registry) measureGrants(grants []permissions.Grant) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, grant := range grants {
-		g.deadlines.grant(grant, false)
-	}
-}
 
 func (g *Registry) forgetGrants(ended []permissions.Grant) {
 	g.mu.Lock()

@@ -345,7 +345,7 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 		_, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
-		m.MeasureGrants([]permissions.Grant{old, always})
+		m.MeasureGrants([]permissions.Grant{old, always}, true)
 		if !m.InForce("old", false) || m.InForce("old", true) || m.InForce("always", true) {
 			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
 		}
@@ -377,7 +377,7 @@ func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
 		_, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
-		m.MeasureGrants([]permissions.Grant{{ID: "old", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}})
+		m.MeasureGrants([]permissions.Grant{{ID: "old", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}}, true)
 		m.jump.Store(int64(-time.Hour))
 		pass(6 * time.Minute)
 		full := fmt.Errorf("disk full: %w", permissions.ErrBroken)

@@ -273,7 +273,7 @@ func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.T
 		g.noteIndeterminate(err, id)
 		return c, err
 	}
-	g.measureGrants(c.Grants)
+	g.MeasureGrants(c.Grants, false)
 	if !c.Before.Deadline.Equal(c.After.Deadline) {
 		g.forget(id)
 		g.Measure(c.After)

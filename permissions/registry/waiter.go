@@ -179,5 +179,5 @@ func (g *Registry) measureNew(grants []permissions.Grant) {
 		return known
 	})
 	g.mu.Unlock()
-	g.measureGrants(fresh)
+	g.MeasureGrants(fresh, false)
 }
