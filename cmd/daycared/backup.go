@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) backupCommand() *cobra.Command {
@@ -85,4 +89,216 @@ func (c *CLI) backup(ctx context.Context, paths config.Paths, to string) error {
 		c.print("chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 	}
 	return unchecked
+}
+
+func (c *CLI) restoreCommand() *cobra.Command {
+	key := ""
+	cmd := &cobra.Command{
+		Use:  "restore FILE",
+		Args: arguments(cobra.ExactArgs(1), "the backup to put in place of the store"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, paths, err := c.load()
+			if err != nil {
+				return err
+			}
+			from, err := openFile(args[0])
+			if err != nil {
+				return usage("restore the store from %s: %s", args[0], err)
+			}
+			_ = from.Close() // before the store opens it: closing it later would release the store's locks
+			return c.restore(cmd.Context(), paths, args[0], key)
+		},
+	}
+	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
+	return cmd
+}
+
+// restored is the result of a restore in JSON.
+type restored struct {
+	storeCopy
+	BackTo     *string `json:"back_to"`     // SEQ:HASH of the newest audit entry in the copy
+	Was        *string `json:"was"`         // the same of the replaced store; null: there was none, or it is unknown
+	Kept       *string `json:"kept"`        // the path of the replaced store
+	NotCarried *string `json:"not_carried"` // why revocations since the backup are unknown
+	Suspended  struct {
+		Grants   int `json:"grants"`
+		Tokens   int `json:"tokens"`
+		Pairings int `json:"pairings"`
+	} `json:"suspended"`
+}
+
+func restoredFrom(r store.Restored) restored {
+	told := restored{storeCopy: copyOf(r.Summary), BackTo: wire.OrNull(r.BackTo), Was: wire.OrNull(r.Was), Kept: wire.OrNull(r.Kept)}
+	if r.Left != nil {
+		told.NotCarried = wire.OrNull(r.Left.Error())
+	}
+	told.Suspended.Grants, told.Suspended.Tokens, told.Suspended.Pairings = len(r.Now.Grants), len(r.Now.Tokens), len(r.Now.Pairings)
+	return told
+}
+
+func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string) error {
+	dir, err := openDataDir(paths.DataDir, c.UID, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()                                              // it is released when the process ends
+	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError}) // the rest is printed here
+	o := storeOptions(paths, slog.New(log))
+	o.CopyKey = key
+	r, err := store.Restore(ctx, o, from)
+	if err != nil {
+		return err
+	}
+	if c.asJSON {
+		return errors.Join(c.json(restoredFrom(r)), notChecked(r.Verified))
+	}
+	c.print("%s: %s, %s, verified and restored\n",
+		r.Path, count(r.Requests, "request", "requests"), count(r.Grants, "grant", "grants"))
+	if r.BackTo == "" {
+		fmt.Fprint(c.Out, "audit: back to its beginning, the copy has no entry")
+	} else {
+		fmt.Fprintf(c.Out, "audit: back to entry %s", r.BackTo)
+	}
+	switch {
+	case r.Was != "":
+		fmt.Fprintf(c.Out, ", from %s\n", r.Was)
+	case r.Kept != "":
+		fmt.Fprintf(c.Out, "; how far the replaced store had come cannot be read\n")
+	default:
+		fmt.Fprintln(c.Out)
+	}
+	if r.Left != nil {
+		c.say("what was taken back since the backup is not known: %s", r.Left)
+	}
+	if r.Kept != "" {
+		c.print("the replaced store is kept as %s\n", r.Kept)
+	}
+	c.printNewLife(r.Now)
+	if r.Left != nil || r.Was == "" {
+		c.print("locks made since the backup, if any, are lost: lock again whoever is to be locked\n")
+	}
+	return notChecked(r.Verified)
+}
+
+// printNewLife prints what is suspended after a restore, and what to do.
+func (c *CLI) printNewLife(now permissions.Suspended) {
+	fmt.Fprintf(c.Out, "suspended: %s, %s, %s\n", count(len(now.Grants), "grant", "grants"),
+		count(len(now.Tokens), "token", "tokens"), count(len(now.Pairings), "pairing", "pairings"))
+	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all")
+}
+
+// notChecked is the error of a verification that was incomplete; nil if it was complete.
+func notChecked(v store.Verified) error {
+	if len(v.Unchecked) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not checked: %s; give the right key with --audit-key FILE", strings.Join(v.Unchecked, "; "))
+}
+
+func (c *CLI) suspendedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "suspended",
+		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			zone := here(cmd.Context(), client).Location
+			since, err := c.listing.begin(zone)
+			if err != nil {
+				return err
+			}
+			list, err := client.Suspended(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list = newest(list, since, c.listing.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
+			if c.asJSON {
+				return c.json(append([]admin.Suspended{}, list...)) // [] if empty
+			}
+			if len(list) == 0 {
+				c.say("nothing is suspended")
+			}
+			if len(list) > 0 {
+				c.say("if a backup was put back by hand, locks made since, if any, are lost: lock again whoever is to be locked")
+			}
+			return c.printSuspended(list, zone)
+		}),
+	}
+}
+
+func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error {
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	for _, s := range list {
+		opens, by, last := "", "", ""
+		switch {
+		case s.Grant != nil:
+			g, err := s.Grant.Permissions()
+			if err != nil {
+				return err
+			}
+			opens = covers(g, permissions.RequestView{}) + " for " + spelled(g.Caller) + ", " + lasts(g, zone)
+			by, last = fmt.Sprintf("by %s, %s", spelled(g.By), when(g.CreatedAt, zone)), fmt.Sprintf("used %d", g.Used)
+		case s.Token != nil:
+			opens, by = "agent "+spelled(s.Token.Name)+", "+valid(*s.Token), "made "+when(s.Token.CreatedAt, zone)
+			last = used(*s.Token)
+		case s.Pairing != nil:
+			opens = fmt.Sprintf("%s answers with %s", spelled(s.Pairing.Person), spelled(s.Pairing.Address))
+			by = "paired " + when(s.Pairing.PairedAt, zone)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, spelled(s.ID), opens, by, last)
+	}
+	return table.Flush()
+}
+
+func (c *CLI) reinstateCommand() *cobra.Command {
+	all := false
+	cmd := &cobra.Command{
+		Use:  "reinstate ID…|--all",
+		Args: cobra.ArbitraryArgs,
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			if all == (len(args) > 0) {
+				return usage("name what to reinstate, as daycared suspended lists it, or say --all")
+			}
+			list, err := client.Reinstate(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				c.say("nothing is suspended")
+			}
+			if c.asJSON {
+				return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
+			}
+			for _, s := range list {
+				fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, spelled(s.ID))
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "everything that is suspended")
+	return cmd
+}
+
+// sinceRestored is a note for lists of suspended things.
+func sinceRestored(suspended bool) string {
+	if !suspended {
+		return ""
+	}
+	return "\tsuspended"
+}
+
+// verbs maps words that people mistake for subcommands of backup to the right commands.
+var verbs = map[string]string{
+	"restore": "daycared restore FILE", "verify": "daycared backup, which verifies what it writes, or daycared audit verify",
+	"list": "ls on the folder backups of the data directory", "create": "daycared backup", "make": "daycared backup",
+	"now": "daycared backup", "store": "daycared backup", "delete": "rm FILE", "remove": "rm FILE", "show": "daycared pending",
+	"help": "daycared backup --help",
+}
+
+// checkBackupName rejects such a word as a file name when it was typed.
+func checkBackupName(name string) error {
+	if strings.ContainsAny(name, `/.`) {
+		return nil
+	}
+	if meant, known := verbs[strings.ToLower(name)]; known {
+		return usage("%q would be a file here, which backup writes; you may mean: %s. For a file of that name say ./%s", name, meant, name)
+	}
+	return nil
 }

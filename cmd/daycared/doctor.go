@@ -1,17 +1,30 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/agents/acp"
+	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/cmd/daycared/connect"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
@@ -286,4 +299,397 @@ func (c *CLI) examineAccount() finding {
 	return newFinding("note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
 		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
 		"run agents under another account; only then is the approver's finger independent")
+}
+
+// findings returns the results of the inspection: wrong if they prevent this account from serving, otherwise notes.
+func (in *inspection) findings() (all []finding) {
+	for _, o := range in.found {
+		level := "note"
+		if o.fatal && in.as.self() {
+			level = "wrong"
+		}
+		all = append(all, found(level, o.Problem))
+	}
+	if !in.as.self() {
+		all = append(all, newFinding("note", "files, ports and programs were "+in.scope(), "run doctor as that account"))
+	} else if len(in.blind) > 0 {
+		all = append(all, newFinding("note", "files, ports and programs were "+in.scope(), ""))
+	}
+	return all
+}
+
+// storeTime bounds the reading of the store.
+const storeTime = 20 * time.Second
+
+// examineData checks the content of the data directory as far as this account may read it. Its modes were checked before.
+func (in *inspection) examineData(ctx context.Context) []finding {
+	dir := in.paths.DataDir
+	_, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []finding{newFinding("note", "the data directory "+dir+" does not exist yet", "daycared serve makes it")}
+	case errors.Is(err, fs.ErrPermission):
+		return []finding{newFinding("note", "the data directory "+dir+" cannot be looked at from this account", "")}
+	case err != nil, slices.ContainsFunc(in.found, func(o observation) bool { return o.Key == "data_dir" }):
+		return nil // reported already
+	}
+	var unwell *store.Error
+	file := filepath.Join(dir, storeName)
+	if exists(file) && in.running == nil && !in.locked() {
+		ctx, done := context.WithTimeout(ctx, storeTime)
+		defer done()
+		if err := store.Inspect(ctx, file); errors.As(err, &unwell) {
+			return []finding{newFinding("wrong", unwell.What, "put a backup in its place with: daycared restore FILE (those that daycared backup "+
+				"made lie in "+filepath.Join(dir, "backups")+")")}
+		} else if err != nil && ctx.Err() == nil {
+			return []finding{newFinding("note", "the store "+file+" cannot be looked at: "+err.Error(), "")}
+		}
+	}
+	if err := store.CheckKey(ctx, storeOptions(in.paths, nil)); errors.As(err, &unwell) {
+		return []finding{newFinding("wrong", unwell.What, unwell.Advice)}
+	}
+	return []finding{newFinding("ok", "data directory "+dir, "")}
+}
+
+// examineAdminKey checks that the admin key file holds a key: without a valid one, the daemon's account is not recognized as the
+// operator's. It reports nothing to an account that may not read the file.
+func (in *inspection) examineAdminKey() []finding {
+	text, err := config.ReadFile(in.paths.AdminKey, maxSecret)
+	if err != nil || isAdminKey(text) {
+		return nil
+	}
+	return []finding{newFinding("wrong", in.paths.AdminKey+" holds no admin key, so the daemon does not know its operator",
+		"start the daemon again; it replaces the key and logs that")}
+}
+
+// examineListener says whether remote agents are served. Problems with the port were reported before.
+func (in *inspection) examineListener() []finding {
+	listen := in.cfg.API.Listen
+	switch {
+	case listen == "":
+		return nil
+	case in.running == nil:
+		return []finding{newFinding("note", "no daemon was found at api.listen, "+listen, "start it with: daycared serve")}
+	case wire.Value(in.running.Listen) != listen:
+		return []finding{newFinding("note", "the daemon does not listen at "+listen+" yet", "start it again")}
+	}
+	scheme := "http://"
+	if in.cfg.API.TLSCertFile != "" {
+		scheme = "https://"
+	}
+	return []finding{newFinding("ok", "agents elsewhere are answered at "+scheme+listen, "")}
+}
+
+// examineReach says whom the running daemon can reach now. An unreachable person is reported by examinePeople.
+func examineReach(running *admin.Status) []finding {
+	if running == nil || running.Reachable {
+		return nil
+	}
+	var why []string
+	for _, p := range running.People {
+		text := p.Text
+		if !strings.Contains(text, p.Name) {
+			text = p.Name + ": " + text
+		}
+		why = append(why, text)
+	}
+	if len(why) == 0 {
+		why = []string{"no channel has anybody to ask"}
+	}
+	return []finding{newFinding("wrong", "nobody can be reached: "+strings.Join(why, "; "),
+		"open daycared inbox, or pair a phone with: daycared pair NAME, or let requests wait for somebody with api.admin_reachable")}
+}
+
+// examineLocks says who is locked, and removes them from the people whose reachability is reported.
+func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
+	if running == nil {
+		return nil
+	}
+	for _, l := range running.Locked {
+		all = append(all, newFinding("note", l.Person+" is locked "+lockedSince(l)+": nothing from their accounts counts",
+			"daycared unlock "+l.Person))
+		names := append(slices.Clone(l.Holds), l.Person)
+		s.People = slices.DeleteFunc(slices.Clone(s.People), func(p connectors.Person) bool { return slices.Contains(names, p.Name) })
+	}
+	return all
+}
+
+// callTime bounds each call to a service.
+const callTime = 3 * time.Second
+
+// examineServices calls the services that the daemon would call: Telegram, unless a daemon is connected, and the models. A model
+// receives neither a key nor a question.
+func (in *inspection) examineServices(ctx context.Context) (all []finding) {
+	on := in.cfg.Connectors.Telegram
+	if token, err := in.cli.telegramToken(on.TokenFile); on.Enabled && in.running == nil && err == nil {
+		limited, done := context.WithTimeout(ctx, callTime)
+		bot, err := newBot(token, on.APIURL, nil, slog.New(slog.DiscardHandler)).Bot(limited)
+		done()
+		if err != nil {
+			all = append(all, found("wrong", in.cfg.Problem("connectors.telegram.api_url", "connectors.telegram: at %s, %v; look at the network, "+
+				"the address and the token", on.APIURL, err)))
+		} else {
+			all = append(all, newFinding("ok", "@"+bot.Username+" answers at "+on.APIURL, ""))
+		}
+	}
+	tried := map[string]bool{}
+	for i, a := range in.cfg.Agents {
+		if address := a.Model.BaseURL; address != "" && !tried[address] {
+			tried[address] = true
+			all = append(all, in.examineModel(ctx, "agents."+strconv.Itoa(i)+".model.base_url", address))
+		}
+	}
+	return all
+}
+
+// examineModel checks whether a model's address answers.
+func (in *inspection) examineModel(ctx context.Context, key, address string) finding {
+	limited, done := context.WithTimeout(ctx, callTime)
+	defer done()
+	request, err := http.NewRequestWithContext(limited, http.MethodGet, address+"/models", http.NoBody)
+	if err == nil {
+		var response *http.Response
+		if response, err = http.DefaultClient.Do(request); err == nil {
+			_ = response.Body.Close()
+			return newFinding("ok", "something answers at "+address+", where a model is said to be", "")
+		}
+	}
+	return found("wrong", in.cfg.Problem(key, "%s: nothing answers at %s (%v); start what serves the model, or write where it is",
+		config.KeyName(key), address, wire.Plain(err)))
+}
+
+// examineSandbox says which promises of the sandbox this kernel keeps, and whether anything can run in it. If the sandbox is
+// disabled, the configuration's warning covers it.
+func examineSandbox(cfg *config.Config, own []string) []finding {
+	if !cfg.Sandbox {
+		return nil
+	}
+	level := "note" // unless it is needed
+	if len(cfg.Agents) > 0 {
+		level = "wrong"
+	}
+	findings := promised(sandbox.Check(), level)
+	if err := sandbox.New(sandbox.Options{Own: own}).Ready(); errors.Is(err, sandbox.ErrOwn) {
+		findings = append(findings, newFinding(level, "no command of agents can run: "+err.Error(), "move it elsewhere"))
+	}
+	return findings
+}
+
+// promised lists the promises that hold in one finding, and each other one in its own.
+func promised(promises []sandbox.Promise, level string) (findings []finding) {
+	var held []string
+	for _, p := range promises {
+		if p.Holds {
+			held = append(held, p.Name)
+		}
+	}
+	if len(held) > 0 {
+		findings = append(findings, newFinding("ok", "the kernel can hold commands of agents: "+strings.Join(held, ", "), ""))
+	}
+	for _, p := range promises {
+		if !p.Holds {
+			findings = append(findings, newFinding(level, "the kernel cannot hold commands of agents: "+p.Name+": "+p.Why+
+				"; files and commands are refused to agents", "take Linux 6.12 or newer with Landlock; sandbox: off does without all of it"))
+		}
+	}
+	return findings
+}
+
+// tryWithin bounds the test call of one hook.
+const tryWithin = 5 * time.Second
+
+// examineConnections finds the connected agents of this account, queries whether they run the hook, if they can be queried, and
+// tests the hook of each that does.
+func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding, table []agentRow) {
+	if c.env("HOME") != "" { // without a home there are no agents
+		place, err := c.here()
+		if err != nil {
+			findings = append(findings, newFinding("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it"))
+		}
+		for _, name := range connect.Names() {
+			if err == nil {
+				seen, rows := c.examineConnection(ctx, cfg, place, name, up)
+				findings, table = append(findings, seen...), append(table, rows...)
+			}
+		}
+	}
+	for _, a := range cfg.Agents {
+		if len(a.ACP) > 0 {
+			table = append(table, boundByACP(a))
+		}
+	}
+	return findings, table
+}
+
+// boundByACP is the table row of a configured agent that is a separate program.
+func boundByACP(a config.Agent) agentRow {
+	row := agentRow{Agent: a.Name, Mode: a.Mode, Verdict: connect.BindsUnless,
+		Note: "the daemon sets it before each prompt; what the program's own settings allow, it does not ask about"}
+	switch {
+	case a.Mode == "":
+		row.Mode = "the first that asks"
+		row.Note += "; one that offers no mode that is known to ask stays in its own"
+	case !acp.Asks(a.Mode):
+		row.Verdict, row.Note = connect.Nothing, "not a mode that is known to ask"
+	}
+	return row
+}
+
+// examineConnection checks one agent. Each problem is reported once, with a fix.
+func (c *CLI) examineConnection(
+	ctx context.Context, cfg *config.Config, place connect.Target, name string, up bool,
+) (findings []finding, rows []agentRow) {
+	place.Gate = connect.GateAll
+	a, _ := place.Find(name)
+	again := "write it anew with: daycared connect " + name + " --write"
+	if says(a, "--gate risky", `"--gate","risky"`) {
+		place.Gate = connect.GateRisky
+		a, _ = place.Find(name)
+		again += " --gate risky"
+	}
+	has, stale, loose, err := connected(a)
+	root := c.managed(a)
+	if has == 0 && err == nil && root.verdict == "" {
+		return nil, []agentRow{{Agent: name, Mode: "any", Verdict: connect.Nothing, Note: "not connected"}}
+	}
+	wrong := func(what, remedy string) ([]finding, []agentRow) {
+		return []finding{newFinding("wrong", name+what, remedy)}, rowsOf(a, hookStatus{why: "see above"}, managed{})
+	}
+	switch {
+	case err != nil:
+		return wrong(": "+err.Error(), "fix that file by hand")
+	case loose:
+		return wrong(" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again)
+	case has == 0: // only root's files have it
+	case stale && !place.Keyboard && says(a, " --keyboard"):
+		return wrong(" is connected so that its keyboard answers, too, and a route says that people do", again)
+	case has < len(a.Files), stale:
+		if lacks := missingHooks(a); len(lacks) > 0 {
+			return wrong(" is connected in part: it lacks the hooks "+strings.Join(lacks, ", "), again)
+		}
+		return wrong(" is connected in part, or to another daycared than this", again)
+	case !loaded(a):
+		return wrong(" is connected, and has not loaded its plugin since that was written", "restart "+name)
+	}
+	h := c.runsHook(ctx, a, root.verdict != "")
+	rows = rowsOf(a, h, root)
+	switch {
+	case h.why != "":
+		findings = append(findings, newFinding("wrong", name+" is connected, and "+h.why, h.remedy))
+	case !up: // reported already
+		findings = append(findings, newFinding("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
+	case a.Dialect == "":
+		findings = append(findings, c.tryTools(ctx, place, a))
+	default:
+		findings = append(findings, c.tryHook(ctx, cfg, place, a))
+	}
+	if h.unasked != "" {
+		findings = append(findings, newFinding("note", name+" was not asked whether it runs the hook: "+h.unasked, ""))
+	}
+	return findings, rows
+}
+
+// says reports whether our entries of an agent contain one of these words.
+func says(a connect.Agent, these ...string) bool {
+	return slices.ContainsFunc(a.Files, func(f connect.File) bool {
+		s, err := look(f)
+		return err == nil && slices.ContainsFunc(these, func(one string) bool { return strings.Contains(s.text, one) })
+	})
+}
+
+// connected returns how many of an agent's files have entries of ours, whether any are outdated (stale), and whether any do not
+// name the daemon (loose).
+func connected(a connect.Agent) (has int, stale, loose bool, err error) {
+	for _, f := range a.Files {
+		s, err := look(f)
+		if err != nil || !s.there {
+			if err != nil {
+				return 0, false, false, err
+			}
+			continue
+		}
+		clean, err := s.Remove(s.text)
+		if err != nil {
+			return 0, false, false, fmt.Errorf("read %s: %w", s.path, err)
+		}
+		if clean == s.text {
+			continue
+		}
+		has++
+		next, err := s.Install(s.text)
+		if err != nil {
+			return 0, false, false, fmt.Errorf("%s: %w", s.path, err)
+		}
+		stale = stale || next != s.text
+		loose = loose || !s.Pinned(s.text)
+	}
+	return has, stale, loose, nil
+}
+
+// missingHooks lists our hooks that are not in an agent's settings.
+func missingHooks(a connect.Agent) (names []string) {
+	for _, f := range a.Files {
+		if s, err := look(f); err == nil {
+			names = append(names, s.Missing(s.text)...)
+		}
+	}
+	return names
+}
+
+// loaded reports whether the agent has loaded our entries, for agents that leave a mark when they do.
+func loaded(a connect.Agent) bool {
+	if a.Loaded == "" {
+		return true
+	}
+	written, err := os.Stat(a.Files[len(a.Files)-1].Path)
+	mark, none := os.Stat(a.Loaded)
+	return err == nil && none == nil && !mark.ModTime().Before(written.ModTime())
+}
+
+// tryHook runs the hook as the agent would, for a tool that needs no approval, so that nobody is asked.
+func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Target, a connect.Agent) finding {
+	d, known := hooks.Find(a.Dialect)
+	i := slices.IndexFunc(cfg.Tools.Auto, func(t string) bool { return !strings.ContainsAny(t, `*?[\`) })
+	if !known || i < 0 {
+		return newFinding("note", a.Name+" is connected; tools.auto names no tool to try its hook with", "")
+	}
+	tool := cfg.Tools.Auto[i]
+	limited, done := context.WithTimeout(ctx, 2*tryWithin)
+	defer done()
+	args := append(slices.Clone(place.Command[1:]), "hook", d.Name, "--within", tryWithin.String())
+	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
+	cmd.Env = c.Environ
+	cmd.Stdin = bytes.NewReader(d.Probe(tool, place.Home))
+	began := time.Now()
+	out, err := cmd.Output()
+	if err != nil || !d.Allows(out) {
+		return newFinding("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself",
+			a.Name, tool), "see what it says with: daycared hook "+d.Name)
+	}
+	gate := ""
+	if place.Gate == connect.GateRisky {
+		gate = "; it asks about what is risky (--gate risky), and leaves what is harmless in its folder to " + a.Name
+	}
+	return newFinding("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms%s",
+		a.Name, time.Since(began).Milliseconds(), gate), "")
+}
+
+// tryTools starts the MCP server as the agent would, and initializes a session.
+func (c *CLI) tryTools(ctx context.Context, place connect.Target, a connect.Agent) finding {
+	name, err := c.greet(ctx, place)
+	if err != nil || name != "daycared" {
+		return newFinding("wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
+			"see what it says with: daycared mcp")
+	}
+	return newFinding("ok", a.Name+" is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", "")
+}
+
+// greet returns the MCP server's name.
+func (c *CLI) greet(ctx context.Context, place connect.Target) (name string, err error) {
+	limited, done := context.WithTimeout(ctx, tryWithin)
+	defer done()
+	args := append(slices.Clone(place.Command[1:]), "mcp")
+	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
+	cmd.Env = c.Environ
+	return mcp.Greet(limited, cmd, version)
 }

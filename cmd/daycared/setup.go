@@ -9,17 +9,25 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 func (c *CLI) setupCommand() *cobra.Command {
@@ -206,4 +214,410 @@ func writeWhole(path string, text []byte, mode os.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, permissions.Cause(err))
 	}
 	return nil
+}
+
+// findChannel is step two: the bot and its token, or another channel.
+func (s *steps) findChannel(ctx context.Context) error {
+	s.act("The bot")
+	s.via = telegram.Name
+	on := s.cfg.Connectors.Telegram
+	s.tokenFile = filepath.Join(filepath.Dir(s.file), "telegram.token")
+	if on.TokenFile != "" {
+		s.tokenFile = on.TokenFile
+	}
+	if token, err := s.cli.telegramToken(s.tokenFile); err == nil {
+		b, err := s.meet(ctx, token)
+		if err == nil {
+			s.kept("@%s, whose token is in %s", b.Username, s.short(s.tokenFile))
+			s.connect()
+			return nil
+		}
+		s.talk.say("  The token in %s does not do: %s", s.short(s.tokenFile), err)
+	}
+	if s.cfg.Connectors.WhatsApp.Enabled && !on.Enabled {
+		s.kept("no bot: people are asked on WhatsApp")
+		s.via = whatsapp.Name
+		return nil
+	}
+	s.talk.say("  In Telegram, write /newbot to @BotFather, then a name, then a username that ends in bot. BotFather answers " +
+		"with a token, as in 123456789:AAE…. Whoever has it is the bot, so it is not shown here when you paste it.")
+	s.talk.say("  Enter alone goes on without Telegram.")
+	for {
+		text, err := s.talk.secret(ctx, "  token: ")
+		if err != nil {
+			return err
+		}
+		if slices.Contains([]string{"", "none", "skip"}, strings.ToLower(text)) {
+			if s.via, err = s.withoutTelegram(ctx); err != nil || s.via != telegram.Name {
+				return err
+			}
+			continue
+		}
+		if !botToken.MatchString(text) {
+			s.talk.say("  That is no bot token: %s.", notToken(text))
+			continue
+		}
+		b, err := s.meet(ctx, telegram.Token(text))
+		if ctx.Err() != nil {
+			return errLeft
+		}
+		if err != nil {
+			s.talk.say("  %s. Paste it again, or another one.", err)
+			continue
+		}
+		s.talk.say("  @%s (%s) answers.", b.Username, spelled(b.Name))
+		s.newToken = true
+		s.connect()
+		return nil
+	}
+}
+
+// meet creates the bot of a token, and asks Telegram for its name.
+func (s *steps) meet(ctx context.Context, token telegram.Token) (telegram.Bot, error) {
+	bot := newBot(token, s.address, nil, quiet())
+	b, err := bot.Bot(ctx)
+	if err == nil {
+		s.token, s.bot = token, bot
+	}
+	return b, err
+}
+
+// connect enables the bot in the draft.
+func (s *steps) connect() {
+	s.draft.Set("connectors.telegram.enabled", true, "people are asked there")
+	s.draft.Set("connectors.telegram.token_file", s.tokenFile, "the token stays out of the configuration")
+	if s.address != s.cfg.Connectors.Telegram.APIURL {
+		s.draft.Set("connectors.telegram.api_url", s.address, "the Bot API that you named")
+	}
+}
+
+// needsPhone reports whether nobody is paired yet.
+func (s *steps) needsPhone() bool { return s.draft.Person(s.name, "telegram") == "" }
+
+// phone is step three: Start on the person's phone, and a confirmation here.
+func (s *steps) phone(ctx context.Context) error {
+	s.act("The phone")
+	if !s.needsPhone() {
+		s.kept("%s answers with the account %s", s.name, s.draft.Person(s.name, "telegram"))
+		return nil
+	}
+	for {
+		i, err := s.bot.Invite(ctx)
+		if err != nil {
+			return err
+		}
+		s.talk.say("  Within ten minutes, %s %s:", spelled(s.name), i.How)
+		s.talk.link(i.Link)
+		yes, err := s.meetGuest(ctx, i)
+		if ctx.Err() != nil || errors.Is(err, errLeft) {
+			s.bot.Dismiss(i.Code)
+			return errLeft
+		}
+		if err == nil && yes {
+			s.code = i.Code
+			id, err := strconv.ParseInt(s.guest, 10, 64)
+			if err == nil {
+				s.draft.SetPerson(s.name, "telegram", id, "the account that pressed Start")
+				_, err = s.draft.Check(s.cli.Environ)
+			}
+			return err
+		}
+		s.bot.Dismiss(i.Code)
+		if err != nil {
+			s.talk.say("  %s.", err)
+		}
+		again, err := s.talk.yes(ctx, "Nobody was added. Another link?", true)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return errLeft
+		}
+	}
+}
+
+// meetGuest waits for somebody to use the pairing link, and asks whether it is the right person.
+func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes bool, err error) {
+	waiting, done := context.WithCancel(ctx)
+	defer done()
+	worried := make(chan struct{})
+	go func() {
+		defer close(worried)
+		s.worry(waiting)
+	}()
+	g, err := s.bot.AwaitCandidate(ctx, i.Code)
+	done()
+	<-worried
+	if err != nil {
+		return false, err
+	}
+	for _, p := range s.cfg.People {
+		if p.Addresses[telegram.Name] == g.Address {
+			s.talk.say("The account %s is %s's already; no two people share one.", g.Address, p.Name)
+			return false, nil
+		}
+	}
+	s.guest = g.Address
+	return s.talk.knows(ctx, admin.Guest{Address: g.Address, Name: g.Name, Language: g.Language}, s.name, "")
+}
+
+// worry prints, once per cause, why Telegram cannot be reached while setup waits.
+func (s *steps) worry(ctx context.Context) {
+	for timing.Pause(ctx, 5*time.Second) == nil {
+		if err := s.bot.Health(); err != nil {
+			s.talk.say("  (%s)", err)
+			return
+		}
+	}
+}
+
+// Setup for people without Telegram.
+
+const otherChannels = "  Without Telegram, people can be asked\n" +
+	"    terminal   in the terminal where daycared serve runs\n" +
+	"    whatsapp   on WhatsApp, from a number that only daycared uses. What is sent from that account itself never decides, " +
+	"so your own number could not answer itself; and WhatsApp may ban the account.\n" +
+	"    telegram   there after all"
+
+// withoutTelegram asks for another channel.
+func (s *steps) withoutTelegram(ctx context.Context) (via string, err error) {
+	s.talk.say("%s", otherChannels)
+	for {
+		if via, err = s.talk.ask(ctx, "  which", terminal.Name); err != nil {
+			return "", err
+		}
+		via = strings.ToLower(via)
+		if slices.Contains([]string{telegram.Name, whatsapp.Name, terminal.Name}, via) {
+			return via, nil
+		}
+		s.talk.say("  Type terminal, whatsapp or telegram.")
+	}
+}
+
+// byTerminal runs steps three and four if people are only asked at the daemon's own console.
+func (s *steps) byTerminal(ctx context.Context) error {
+	s.act("The phone")
+	s.kept("none: %s is asked in the terminal of daycared serve", spelled(s.name))
+	if !s.cfg.Connectors.Terminal.Enabled {
+		s.draft.Set("connectors.terminal.enabled", true, "people are asked there")
+	}
+	return s.write(ctx)
+}
+
+// byWhatsApp links an account and writes the configuration; the phone is paired once the daemon of [steps.first] runs.
+func (s *steps) byWhatsApp(ctx context.Context) error {
+	on := s.cfg.Connectors.WhatsApp
+	switch {
+	case s.running && on.Enabled:
+		s.kept("daycared is running, with its own WhatsApp account")
+		return s.write(ctx)
+	case s.running:
+		return s.inTheWay()
+	}
+	dir := s.cfg.Paths(s.cli.UID, s.cli.Environ).DataDir
+	s.talk.say("  The keys of the account are kept in %s.", s.short(dir))
+	number, err := s.cli.linkAccount(ctx, dir, whatsapp.Linking{Number: on.Phone, AutoVersion: on.AutoVersion}, &linkGuide{s.talk})
+	switch {
+	case errors.Is(err, whatsapp.ErrLinked):
+		s.kept("daycared is a linked device of %s", number)
+	case err != nil:
+		return notLinked(ctx, dir, number, err)
+	default:
+		s.linked = number
+		s.talk.say("  daycared is a linked device of %s now.", number)
+	}
+	if !on.Enabled {
+		s.draft.Set("connectors.whatsapp.enabled", true, "people are asked there")
+	}
+	if on.Phone != number {
+		s.draft.Set("connectors.whatsapp.phone", number, "the account that was linked; no other may be")
+	}
+	return s.write(ctx)
+}
+
+// pairWhatsApp has the person write the first message, unless they are paired already.
+func (s *steps) pairWhatsApp(ctx context.Context, people *admin.Client) error {
+	s.act("The phone")
+	if err := s.connected(ctx, people); err != nil {
+		return err
+	}
+	all, err := people.People(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(p admin.Person) bool { return p.Name == s.name && slices.Contains(p.Via, whatsapp.Name) }) {
+		s.kept("%s answers on WhatsApp", s.name)
+		return nil
+	}
+	for {
+		err := s.cli.pair(ctx, people, s.name, whatsapp.Name, "")
+		if no := exitCode(permissions.ExitNo); !errors.Is(err, no) {
+			return err
+		}
+		again, err := s.talk.yes(ctx, "Another code?", true)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return errLeft
+		}
+	}
+}
+
+// connectTime is how long the daemon may take to connect to WhatsApp.
+const connectTime = time.Minute
+
+// connected waits until the daemon is connected to WhatsApp.
+func (s *steps) connected(ctx context.Context, people *admin.Client) error {
+	for late := time.Now().Add(connectTime); ; {
+		all, err := people.Health(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(c admin.Channel) bool { return c.Name == whatsapp.Name })
+		switch {
+		case i >= 0 && all[i].OK:
+			return nil
+		case time.Now().Before(late):
+		case i >= 0:
+			return errors.New("whatsapp: " + all[i].Text)
+		default:
+			return errors.New("the daemon does not say how WhatsApp stands; see: daycared doctor")
+		}
+		if err := timing.Pause(ctx, 100*time.Millisecond); err != nil {
+			return errLeft
+		}
+	}
+}
+
+// inTerminal is step five without a phone: a question in a second terminal.
+func (s *steps) inTerminal() {
+	s.talk.say("  It takes two terminals. In this one, which is then where %s is asked:", spelled(s.name))
+	s.talk.say("    daycared serve --config %s", s.short(s.file))
+	s.talk.say("  In another one:")
+	s.talk.say("    daycared ask @network --reason \"fetch the docs\"")
+	s.talk.say("  The card appears here; y and Enter allow it, n denies it.")
+}
+
+// next prints what to do after setup.
+func (s *steps) next() {
+	s.talk.say("\nNext, once the daemon runs, have an agent that you already run ask here, as in:\n  daycared connect claude-code --write")
+}
+
+// onPhone says that the first card has arrived, and how to answer it.
+func (s *steps) onPhone() {
+	how := "Press ✅ or ⛔ there."
+	if s.via == whatsapp.Name {
+		how = "Reply to it there: yes or no."
+	}
+	s.talk.say("  It is on the phone of %s. %s", spelled(s.name), how)
+}
+
+const (
+	// firstTime is the timeout of the first card.
+	firstTime = 10 * time.Minute
+	// lastEdit is how long the daemon has to update the card after the question was withdrawn, before it is stopped.
+	lastEdit = 2 * time.Second
+)
+
+// first is step five: a card that is really answered, from a daemon with the new configuration.
+func (s *steps) first(ctx context.Context) error {
+	cfg, err := config.Load(s.file, s.cli.Environ)
+	if err != nil {
+		return err
+	}
+	if s.via != whatsapp.Name {
+		s.act("The first card")
+	}
+	if s.via == terminal.Name {
+		s.inTerminal()
+		s.next()
+		return nil
+	}
+	people := s.cli.people(cfg)
+	defer people.Close()
+	var daemon *child
+	if s.running {
+		s.kept("daycared is running")
+	} else {
+		folder, err := os.MkdirTemp("", "daycared-setup-")
+		if err != nil {
+			return fmt.Errorf("make a folder for the log: %w", err)
+		}
+		defer os.RemoveAll(folder)
+		// In a process group of its own, because Ctrl-C must reach only this process, which withdraws the question before it
+		// stops the daemon.
+		own := &syscall.SysProcAttr{Setpgid: true}
+		daemon, err = startDaemon(ctx, s.file, s.cli.Environ, filepath.Join(folder, "daemon.log"), own, people.Ready)
+		if err != nil {
+			return err
+		}
+		defer daemon.stop()
+		s.talk.say("  daycared was started, for this question.")
+	}
+	if s.via == whatsapp.Name {
+		if err := s.pairWhatsApp(ctx, people); err != nil {
+			return err
+		}
+		s.act("The first card")
+	}
+	r, err := s.put(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: cfg.Zone(s.name)}))
+	result := permissions.Result(r)
+	if r.State != permissions.Approved && r.State != permissions.Denied {
+		s.talk.say("  %s", spelled(result.Text))
+		return exitCode(result.Exit)
+	}
+	s.talk.say("\nThat is the whole of it: an agent asks, and your answer is the result. Try it yourself, once the daemon runs:")
+	s.talk.say("  daycared ask @network --reason \"fetch the docs\"")
+	if !s.running {
+		err = s.service(ctx)
+	}
+	if err == nil {
+		s.next()
+	}
+	return err
+}
+
+// put asks the first question and prints where it was shown. If this process is ended, the question is withdrawn.
+func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Request, error) {
+	q := &question{timeout: firstTime, request: permissions.Request{
+		Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Agent: "daycared setup",
+		Message: "daycared setup asks: did this reach you?",
+	}}
+	if err := s.cli.complete(q); err != nil {
+		return permissions.Request{}, err
+	}
+	asks, err := client.New(client.Options{Socket: cfg.Paths(s.cli.UID, s.cli.Environ).AgentSocket})
+	if err != nil {
+		return permissions.Request{}, err
+	}
+	defer asks.Close()
+	told := false
+	asks.Progress = func(shown permissions.RequestView) {
+		if !told && slices.ContainsFunc(shown.Copies, func(d permissions.Copy) bool { return d.Connector == s.via }) {
+			told = true
+			s.onPhone()
+		}
+	}
+	standing, err := asks.Put(ctx, q.request)
+	if ctx.Err() != nil {
+		if _, err := s.cli.cancelOwn(ctx, asks, q.request.ID); err == nil {
+			_ = timing.Pause(context.WithoutCancel(ctx), lastEdit) // best effort: the daemon's next start would do it
+		}
+		return permissions.Request{}, errLeft
+	}
+	if errors.Is(err, client.ErrUnreachable) {
+		return permissions.Request{}, fmt.Errorf("the daemon went away: %w", err)
+	}
+	return standing.Request, err
+}
+
+// people returns a client of a configuration's daemon, as the person who decides.
+func (c *CLI) people(cfg *config.Config) *admin.Client {
+	paths := cfg.Paths(c.UID, c.Environ)
+	return admin.NewClient(paths.AdminSocket, paths.AdminKey)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -132,4 +133,148 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 	}
 	t.rows.keep(r)
 	return r, nil
+}
+
+const (
+	// retryAfter is the retry hint for a caller refused by a limit. When a person will answer is unknown.
+	retryAfter = 10 * time.Second
+	// ahead is how far a stored time may lie in the future before the clock counts as set back.
+	ahead = time.Minute
+)
+
+// duplicates holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of an equal
+// request; when the same action was last denied twice; and how many requests of its caller are pending, up to the limit.
+type duplicates struct {
+	self, twin int64
+	denied     time.Time
+	waiting    int
+}
+
+// One statement finds all of it, since other writes wait meanwhile.
+const (
+	findDuplicatesSQL = `SELECT COALESCE((SELECT number FROM requests WHERE id = $1), 0), ` +
+		`COALESCE((SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $2 AND decided_at > $3 ` +
+		`AND decided_at <= $4 AND action = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
+		`(SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state = 'pending' AND caller = $2 LIMIT 0 + $6) AS waiting), `
+
+	meetByKey = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE caller = $2 AND key = $7 AND key_live), 0)`
+
+	meetEqual = findDuplicatesSQL + `COALESCE((SELECT number FROM requests WHERE state = 'pending' AND caller = $2 AND session = $7 ` +
+		`AND digest = $8 AND key = '' AND deadline > $9 LIMIT 1), 0)`
+)
+
+func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplicates, err error) {
+	r, now := o.Request, o.Request.CreatedAt
+	since, limit, after := int64(never), 0, int64(never)
+	action := permissions.ActionDigest(r)
+	if r.State == permissions.Pending { // else it is settled already and asks nobody
+		limit = max(0, o.PerCaller)
+		if o.CoolDown > 0 {
+			since = micros(now.Add(-o.CoolDown))
+		}
+		if r.Caller.Name != permissions.Anonymous { // anonymous callers cannot be told apart
+			after = micros(now)
+		}
+	}
+	text, args := meetEqual, []any{
+		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action[:], limit, r.Session, r.Digest[:], after,
+	}
+	if r.Key != "" {
+		text, args = meetByKey, append(args[:6], r.Key)
+	}
+	if err := t.QueryRowContext(ctx, text, args...).Scan(&m.self, instant{&m.denied}, &m.waiting, &m.twin); err != nil {
+		return duplicates{}, unreadable("the duplicates of a new request", err)
+	}
+	return m, nil
+}
+
+const (
+	readByKey = `SELECT ` + sealedRequest + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
+
+	releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
+
+	// readKept finds a settled request, allowed or denied, whose answer nobody collected: the first equal request takes
+	// it. Excluded are withdrawn requests and those allowed by policy alone.
+	readKept = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND collected_at = 0 ` +
+		`AND lapsed_at = 0 AND key = '' AND caller = $1 AND session = $2 AND digest = $3 ` +
+		`AND decided_at > $4 AND decided_at <= $5 AND used_at = 0 AND decided_via <> 'grant' ` +
+		`AND (state <> 'cancelled' OR decided_by <> '') ORDER BY decided_at LIMIT 1`
+)
+
+// joined is the request that o joins, or sql.ErrNoRows: the one with its id if it was announced, else with its key,
+// else an equal one, pending or with a kept answer. stale is the row whose key is to be released because its window is
+// over (0: none); our own agents' keys stay as long as the rows.
+func (s *Store) joined(
+	ctx context.Context, t *tx, m duplicates, o permissions.Opening,
+) (r permissions.Request, stale int64, err error) {
+	want, now := o.Request, o.Request.CreatedAt
+	switch {
+	case m.self != 0:
+		r, err = s.one(ctx, t, readNumber, m.self)
+		if err == nil && (r.Caller.Name != want.Caller.Name || r.Digest != want.Digest) {
+			err = permissions.KeyTaken()
+		}
+		return r, 0, err
+	case m.twin == 0 && want.Key == "" && want.State == permissions.Pending &&
+		want.Caller.Name != permissions.Anonymous:
+		r, err = s.one(ctx, t, readKept, want.Caller.Name, want.Session, digest{&want.Digest},
+			micros(now.Add(-o.RedeemWindow)), micros(now.Add(ahead)))
+		return r, 0, err
+	case m.twin == 0:
+		return r, 0, sql.ErrNoRows
+	}
+	r, err = s.one(ctx, t, readNumber, m.twin)
+	usable := true
+	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // its grants may be over by now
+		usable, err = s.grantsInForce(ctx, t, r, now)
+	}
+	switch {
+	case err != nil, want.Key == "":
+	case r.Unasked() && want.State == permissions.Pending && !want.Caller.Ours(): // what policy let go then is asked about now
+		return r, r.Number, sql.ErrNoRows
+	case r.State != permissions.Pending && !want.Caller.Ours() && (!usable || !redeemable(r, now, o.RedeemWindow)):
+		return r, r.Number, sql.ErrNoRows
+	case r.Digest != want.Digest:
+		err = permissions.KeyTaken()
+	}
+	return r, 0, err
+}
+
+// redeemable reports whether the key of a settled request still finds it. It does not once the answer lapsed or was revoked,
+// whatever the clock or window says later. A decision in the future means that the clock was set back by an unknown time.
+func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
+	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
+}
+
+// deniedBefore finds a denial of the same action in the caller's session, or by anybody since a time.
+const deniedBefore = `SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state = 'denied' AND caller = $1 AND action = $2 ` +
+	`AND (session = $3 OR decided_at > $4) LIMIT 1) AS denied`
+
+// DeniedBefore implements [engine.Store].
+func (s *Store) DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error) {
+	action := permissions.ActionDigest(r)
+	return reading(ctx, s, func(from source) (bool, error) {
+		n, err := count(ctx, from, deniedBefore, r.Caller.Name, action[:], r.Session, micros(since))
+		if err != nil {
+			return false, unreadable("the denials of an action", err)
+		}
+		return n > 0, nil
+	})
+}
+
+// refusal is why a request is not asked, or nil: it was denied twice within o.CoolDown, or exceeds a limit.
+func (m duplicates) refusal(t *tx, o permissions.Opening) error {
+	switch r := o.Request; {
+	case r.State != permissions.Pending:
+		return nil
+	case !m.denied.IsZero():
+		return permissions.Rest(m.denied.Sub(r.CreatedAt.Add(-o.CoolDown)))
+	case o.Exhausted > 0:
+		return permissions.Limit(o.Exhausted, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
+	case o.Total > 0 && t.pending >= o.Total:
+		return permissions.Limit(retryAfter, "pending_total")
+	case o.PerCaller > 0 && m.waiting >= o.PerCaller:
+		return permissions.Limit(retryAfter, "pending_per_caller")
+	}
+	return nil
 }
