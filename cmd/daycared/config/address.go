@@ -55,7 +55,7 @@ func parseGroup(s string) (any, error) {
 
 // addressOf returns the leaf of an address in channels of a kind.
 func addressOf(k connectors.Kind) leaf {
-	l := leaf{is: k.Is, written: asText, format: with(asIs), mend: k.Mend, parse: func(s string) (any, error) {
+	l := leaf{is: k.Is, written: asText, mend: k.Mend, parse: func(s string) (any, error) {
 		address, err := k.Parse(s)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", quote(s), err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -18,7 +19,7 @@ import (
 func (r *report) agents(c *Config) {
 	first := map[string]int{}
 	for i, a := range c.Agents {
-		path := "agents." + itoa(i)
+		path := "agents." + strconv.Itoa(i)
 		if r.wrong(path) {
 			continue
 		}
@@ -34,7 +35,7 @@ func (r *report) agents(c *Config) {
 		first[strings.ToLower(a.Name)] = i
 	}
 	for i, a := range c.Agents {
-		path := "agents." + itoa(i)
+		path := "agents." + strconv.Itoa(i)
 		if r.wrong(path) {
 			continue
 		}
@@ -133,10 +134,10 @@ func (r *report) child(a Agent, path string, c *Config) {
 		}
 	}
 	for i, p := range a.Read {
-		within(path+".read."+itoa(i), "read", reach("", []string{p}, nil, false), parent.Holds())
+		within(path+".read."+strconv.Itoa(i), "read", reach("", []string{p}, nil, false), parent.Holds())
 	}
 	for i, p := range a.Write {
-		within(path+".write."+itoa(i), "write", reach("", nil, []string{p}, false), parent.Holds())
+		within(path+".write."+strconv.Itoa(i), "write", reach("", nil, []string{p}, false), parent.Holds())
 	}
 	within(path+".network", "network", reach("", nil, nil, a.Network), parent.Holds())
 	if a.Workspace != "" { // writing there needs approval like in one's own
@@ -156,7 +157,7 @@ func (r *report) ancestors(a Agent, path string, c *Config) (chain []Agent, ok b
 		case i >= 0 && c.Agents[i].Name == a.Name:
 			r.key(path+".parent", "agents.parent: %s would stand above itself; write another one", quote(a.Name))
 			return nil, false
-		case i < 0, r.wrong("agents." + itoa(i)), len(chain) == len(c.Agents):
+		case i < 0, r.wrong("agents." + strconv.Itoa(i)), len(chain) == len(c.Agents):
 			return nil, false
 		}
 		chain = append(chain, c.Agents[i])
@@ -299,14 +300,14 @@ func (r *report) tools(c *Config) {
 	each := func(key, at string, names []string) {
 		for i, name := range names {
 			if meant := nearTool(name, listed); meant != "" && !r.wrong(at) {
-				r.key(at+"."+itoa(i), "%s: no list under tools has %s; did you mean %s? If another program has such a tool, add it to "+
+				r.key(at+"."+strconv.Itoa(i), "%s: no list under tools has %s; did you mean %s? If another program has such a tool, add it to "+
 					"tools.gated", key, quote(name), meant)
 			}
 		}
 	}
 	each("high_risk.tools", "high_risk.tools", c.HighRisk.Tools)
 	for i, t := range c.Routes {
-		each("routes.tools", "routes."+itoa(i)+".tools", t.Tools)
+		each("routes.tools", "routes."+strconv.Itoa(i)+".tools", t.Tools)
 	}
 }
 
@@ -341,7 +342,7 @@ func (c *Config) toolsOf(agent int) (*Tools, string) {
 	if agent == nobody {
 		return &c.Tools, "tools"
 	}
-	return &c.Agents[agent].Tools, "agents." + itoa(agent) + ".tools"
+	return &c.Agents[agent].Tools, "agents." + strconv.Itoa(agent) + ".tools"
 }
 
 // listed returns the path at which the list in force for an agent was written: its own, the nearest parent's, or that of the
@@ -380,7 +381,7 @@ func (w *warner) tools(c *Config, agent int) {
 			continue
 		}
 		for j, name := range *t.list(list) {
-			here := at + "." + list + "." + itoa(j)
+			here := at + "." + list + "." + strconv.Itoa(j)
 			for _, stronger := range toolLists[i+1:] {
 				w.beaten(here, name, stronger, *t.list(stronger), c.listed(w.report, agent, stronger))
 			}
@@ -405,7 +406,7 @@ func (w *warner) rates(c *Config) {
 		listed = append(listed, t.Auto...)
 		if w.given(tools + ".auto") {
 			_, line := w.origin(tools + ".auto")
-			at = append(at, "line "+itoa(line))
+			at = append(at, "line "+strconv.Itoa(line))
 		}
 	}
 	written := cmp.Or(strings.Join(at, ", "), "tools.auto is the default one")
@@ -440,7 +441,7 @@ func reaches(pattern, name string) bool {
 func (w *warner) beaten(here, name, stronger string, entries []string, at string) {
 	for i, other := range entries {
 		if at != "" && other == name {
-			_, line := w.origin(at + "." + itoa(i))
+			_, line := w.origin(at + "." + strconv.Itoa(i))
 			w.add(here, "%s is in %s, too, in line %d, which holds: this entry means nothing; take one of the two out", quote(name), at, line)
 		} else if at == "" && name != "*" && reaches(name, other) {
 			w.add(here, "%s leaves out %s, which tools.%s has by default; name it here, or write that list, too", quote(name), other, stronger)

@@ -152,7 +152,7 @@ func (c *Config) complete(r *report) {
 			fill(at)
 			from = c.Agents[at]
 		}
-		c.Agents[i].fill(from, r, "agents."+itoa(i))
+		c.Agents[i].fill(from, r, "agents."+strconv.Itoa(i))
 		c.yield(r, i)
 		c.Agents[i].at(c.Zone(c.Agents[i].Person))
 		if a := &c.Agents[i]; a.Connector == "" && a.Parent == "" {
@@ -441,5 +441,3 @@ func parsePrefix(s string) (any, error) {
 	}
 	return p, nil
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -24,33 +24,26 @@ const (
 	maxKeep = 36500 * day
 )
 
-// parseDuration parses a duration with units, as in 15m or 1h30m.
-func parseDuration(s string) (any, error) {
-	d, err := time.ParseDuration(s)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s is not a duration; write %s", quote(s), mendDuration(s))
-	case d < minDuration:
-		return nil, fmt.Errorf("%s is too short; write 1s or more", quote(s))
-	case d > maxDuration:
-		return nil, fmt.Errorf("%s is too long; write 8760h or less", quote(s))
-	}
-	return d, nil
-}
-
 // maxDelay is the longest time that something may be kept from a person.
 const maxDelay = 5 * time.Minute
 
+// parseDuration parses a duration with units, as in 15m or 1h30m.
+func parseDuration(s string) (any, error) {
+	return parseWithin(s, minDuration, maxDuration, "too short")
+}
+
 // parseDelay parses a short duration, or zero.
-func parseDelay(s string) (any, error) {
+func parseDelay(s string) (any, error) { return parseWithin(s, 0, maxDelay, "not a time to wait") }
+
+func parseWithin(s string, least, most time.Duration, short string) (any, error) {
 	d, err := time.ParseDuration(s)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s is not a duration; write %s", quote(s), mendDuration(s))
-	case d < 0:
-		return nil, fmt.Errorf("%s is not a time to wait; write 0s or more", quote(s))
-	case d > maxDelay:
-		return nil, fmt.Errorf("%s is too long; write 5m or less", quote(s))
+	case d < least:
+		return nil, fmt.Errorf("%s is %s; write %s or more", quote(s), short, formatDuration(least))
+	case d > most:
+		return nil, fmt.Errorf("%s is too long; write %s or less", quote(s), formatDuration(most))
 	}
 	return d, nil
 }

@@ -43,7 +43,7 @@ func (c *Config) Value(path string) (string, error) {
 		case k.list && k.inner == nil, k.table:
 			return k.show(v.Field(k.field)), nil
 		case k.inner == nil:
-			return k.leaf.format(v.Field(k.field).Interface()), nil
+			return k.leaf.text(v.Field(k.field).Interface()), nil
 		case k.list:
 			return "", fmt.Errorf("%s is a list; see: daycared config show", k.path)
 		case !deeper:
@@ -93,7 +93,7 @@ func (c *Config) settings(v reflect.Value, sec *section, path string, item bool)
 
 // json converts a value for JSON.
 func (l leaf) json(v reflect.Value) any {
-	text := l.format(v.Interface())
+	text := l.text(v.Interface())
 	if l.written == asLiteral && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
@@ -172,9 +172,9 @@ func (k key) show(v reflect.Value) string {
 
 func (l leaf) yaml(value any) string {
 	if l.written == asLiteral {
-		return l.format(value)
+		return l.text(value)
 	}
-	return scalar(l.format(value))
+	return scalar(l.text(value))
 }
 
 // bare matches text that needs no quotes in YAML, unless it is one of YAML's words.

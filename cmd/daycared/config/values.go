@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"path"
 	"reflect"
 	"strconv"
@@ -21,7 +20,7 @@ type leaf struct {
 	is      string                           // what it is, for people
 	written written                          // the required YAML form
 	parse   func(text string) (any, error)   // the error says what is wrong and, after a semicolon, what would be right
-	format  func(value any) string           // the inverse of parse
+	format  func(value any) string           // the inverse of parse; nil: as fmt prints it
 	mend    func(text string) (string, bool) // what was certainly meant, if parse and quotes do not tell
 }
 
@@ -45,47 +44,54 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 
 // leaves are the kinds of plain values, by the `is` tag or the type of the field.
 var leaves = map[string]leaf{
-	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false"), format: with(strconv.FormatBool)},
+	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false")},
 	"refusal":           {is: "true or false", written: asLiteral, parse: either("false", "true"), format: with(formatRefusal)},
-	"int":               {is: "a number", written: asLiteral, parse: parseCount, format: with(strconv.Itoa)},
+	"int":               {is: "a number", written: asLiteral, parse: parseCount},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
 	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
 	"days":              {is: "a number of days", parse: parseDays, format: with(formatDays)},
-	"config.When":       {is: "a share of the time or a duration", parse: parseWhen, format: with(When.String)},
+	"config.When":       {is: "a share of the time or a duration", parse: parseWhen},
 	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},
-	"channel":           {is: "a channel", parse: oneOf("channel", channels), format: with(asIs)},
-	"permissions.Scope": {is: "a scope", parse: parseScope, format: with(permissions.Scope.String)},
-	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag, format: with(permissions.Tag.String)},
-	"permissions.Kind":  {is: "a kind", parse: oneOf("kind", kinds), format: with(formatKind)},
-	"effect":            {is: "a kind of calls", parse: oneOf("kind", permissions.Effects), format: with(formatEffect)},
-	"*time.Location":    {is: "a time zone", written: asText, parse: parseZone, format: with((*time.Location).String)},
+	"channel":           {is: "a channel", parse: oneOf("channel", channels)},
+	"permissions.Scope": {is: "a scope", parse: parseScope},
+	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag},
+	"permissions.Kind":  {is: "a kind", parse: oneOf("kind", kinds)},
+	"effect":            {is: "a kind of calls", parse: oneOf("kind", permissions.Effects)},
+	"*time.Location":    {is: "a time zone", written: asText, parse: parseZone},
 	"slog.Level":        {is: "a log level", parse: parseLevel, format: with(formatLevel)},
-	"format":            {is: "a log format", parse: parseFormat, format: with(asIs)},
-	"glob":              {is: "a pattern", written: asText, parse: parseGlob, format: with(asIs)},
-	"name":              {is: "a name", written: asText, parse: parseName, format: with(asIs)},
-	"account":           {is: "an account", written: asText, parse: parseAccount, format: with(asIs)},
-	"group":             {is: "the numeric id of a group", written: asLiteral, parse: parseGroup, format: with(formatInt64)},
+	"format":            {is: "a log format", parse: parseFormat},
+	"glob":              {is: "a pattern", written: asText, parse: parseGlob},
+	"name":              {is: "a name", written: asText, parse: parseName},
+	"account":           {is: "an account", written: asText, parse: parseAccount},
+	"group":             {is: "the numeric id of a group", written: asLiteral, parse: parseGroup},
 	"phone":             phone(),
-	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
-	"publisher":         {is: "log, a path or an address", written: asText, parse: parsePublisher, format: with(asIs)},
-	"url":               {is: "an address", written: asText, parse: parseURL, format: with(asIs)},
-	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},
-	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, format: with(asIs), mend: mendListen},
-	"host":              {is: "the name of a host", written: asText, parse: parseHost, format: with(asIs)},
-	"folder":            {is: "a path", written: asText, parse: parseFolder, format: with(asIs)},
+	"path":              {is: "a path", written: asText, parse: parsePath},
+	"publisher":         {is: "log, a path or an address", written: asText, parse: parsePublisher},
+	"url":               {is: "an address", written: asText, parse: parseURL},
+	"socket":            {is: "a path", written: asText, parse: parseSocket},
+	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, mend: mendListen},
+	"host":              {is: "the name of a host", written: asText, parse: parseHost},
+	"folder":            {is: "a path", written: asText, parse: parseFolder},
 	"switch":            {is: "on or off", parse: either("on", "off"), format: with(formatSwitch)},
-	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent, format: with(asIs)},
-	"chat":              {is: "a connector", parse: oneOf("connector", chats), format: with(asIs)},
-	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials), format: with(asIs)},
-	"provider":          {is: "a provider", parse: oneOf("provider", providers), format: with(asIs)},
-	"service":           {is: "an address", written: asText, parse: parseService, format: with(asIs)},
-	"endpoint":          {is: "an address", written: asText, parse: parseEndpoint, format: with(asIs)},
-	"words":             {is: "text", written: asText, parse: parseWords, format: with(asIs)},
-	"variable":          {is: "the name of a variable", written: asText, parse: parseVariable, format: with(asIs)},
-	"config.Price":      {is: "a price", written: asLiteral, parse: parsePrice, format: with(Price.String)},
-	"cron":              {is: "a cron expression", written: asText, parse: parseCron, format: with(asIs)},
-	"config.Clock":      {is: "a time of the day", written: asText, parse: parseClock, format: with(Clock.String), mend: mendClock},
-	"netip.Prefix":      {is: "a network", written: asText, parse: parsePrefix, format: with(netip.Prefix.String)},
+	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent},
+	"chat":              {is: "a connector", parse: oneOf("connector", chats)},
+	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials)},
+	"provider":          {is: "a provider", parse: oneOf("provider", providers)},
+	"service":           {is: "an address", written: asText, parse: parseService},
+	"endpoint":          {is: "an address", written: asText, parse: parseEndpoint},
+	"words":             {is: "text", written: asText, parse: parseWords},
+	"variable":          {is: "the name of a variable", written: asText, parse: parseVariable},
+	"config.Price":      {is: "a price", written: asLiteral, parse: parsePrice},
+	"cron":              {is: "a cron expression", written: asText, parse: parseCron},
+	"config.Clock":      {is: "a time of the day", written: asText, parse: parseClock, mend: mendClock},
+	"netip.Prefix":      {is: "a network", written: asText, parse: parsePrefix},
+}
+
+func (l leaf) text(value any) string {
+	if l.format == nil {
+		return fmt.Sprint(value)
+	}
+	return l.format(value)
 }
 
 // with adapts a formatter of values of one type.
@@ -95,12 +101,8 @@ func with[T any](f func(T) string) func(any) string {
 	}
 }
 
-func asIs(s string) string                     { return s }
-func formatInt64(n int64) string               { return strconv.FormatInt(n, 10) }
-func formatRefusal(no bool) string             { return strconv.FormatBool(!no) }
-func formatEffect(e permissions.Effect) string { return string(e) }
-func formatKind(k permissions.Kind) string     { return string(k) }
-func formatLevel(l slog.Level) string          { return strings.ToLower(l.String()) }
+func formatRefusal(no bool) string    { return strconv.FormatBool(!no) }
+func formatLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
 // either parses one of two words for yes and no.
 func either(yes, no string) func(string) (any, error) {

@@ -21,10 +21,10 @@ func warn(r *report, c *Config) Problems {
 			scalar(c.People[0].Name))
 	}
 	for i, t := range c.Routes {
-		w.route(t, "routes."+itoa(i), c)
+		w.route(t, "routes."+strconv.Itoa(i), c)
 		if j := slices.IndexFunc(c.Routes[:i], func(before Route) bool { return before.covers(t) }); j >= 0 {
-			_, line := w.origin("routes." + itoa(j))
-			w.add("routes."+itoa(i), "this route is never taken: the one in line %d matches all that it matches; put it first", line)
+			_, line := w.origin("routes." + strconv.Itoa(j))
+			w.add("routes."+strconv.Itoa(i), "this route is never taken: the one in line %d matches all that it matches; put it first", line)
 		}
 	}
 	w.times(c)
@@ -39,7 +39,7 @@ func warn(r *report, c *Config) Problems {
 			"then: daycared pair fay --via whatsapp")
 	}
 	for i, a := range c.Agents {
-		w.agent(a, "agents."+itoa(i), c)
+		w.agent(a, "agents."+strconv.Itoa(i), c)
 		w.tools(c, i)
 	}
 	w.same(c.Agents, c.People)
@@ -86,7 +86,11 @@ func (w *warner) person(p Person, path string, c *Config) {
 	}
 	switch all := connectors.KindNames(); {
 	case reached:
-		w.via(p, path+".via", c)
+		for i, channel := range p.Via {
+			if !c.On(channel) {
+				w.add(path+".via."+strconv.Itoa(i), "%[1]s is passed over, since connectors.%[1]s.enabled is false", channel)
+			}
+		}
 	case len(lacks) > 0:
 		via := ""
 		if lacks[0] != all[0] {
@@ -157,7 +161,7 @@ func (w *warner) times(c *Config) {
 	}
 	for i, when := range c.Approvals.Remind {
 		if when.After >= longest {
-			w.add("approvals.remind."+itoa(i), "nobody is reminded after %s, since nothing waits longer than %s; write a shorter time, "+
+			w.add("approvals.remind."+strconv.Itoa(i), "nobody is reminded after %s, since nothing waits longer than %s; write a shorter time, "+
 				"or a share, as in 50%%", when, formatDuration(longest))
 		}
 	}
@@ -171,7 +175,7 @@ func (w *warner) times(c *Config) {
 func (w *warner) same(agents []Agent, people []Person) {
 	first := map[string]int{}
 	for i, a := range agents {
-		path := "agents." + itoa(i)
+		path := "agents." + strconv.Itoa(i)
 		if slices.ContainsFunc(people, func(p Person) bool { return strings.EqualFold(p.Name, a.Name) }) {
 			w.add(path+".name", "a person is called %s as well, and cards cannot tell the two apart; give one another name", quote(a.Name))
 		}
@@ -184,16 +188,6 @@ func (w *warner) same(agents []Agent, people []Person) {
 			continue
 		}
 		first[a.Workspace] = i
-	}
-}
-
-// via warns of a person's channels that are skipped.
-func (w *warner) via(p Person, path string, c *Config) {
-	for i, channel := range p.Via {
-		at := path + "." + strconv.Itoa(i)
-		if !c.On(channel) {
-			w.add(at, "%[1]s is passed over, since connectors.%[1]s.enabled is false", channel)
-		}
 	}
 }
 
