@@ -15,6 +15,7 @@ DECISIONS ?= 1000000
 FRESH     ?= bookworm trixie
 FROM      ?=
 GALLERY   ?= bin/gallery
+READING   ?= bin/reading
 LINT       = go tool -modfile=tools/lint.mod golangci-lint
 KEPT       = $(or $(FROM),bin/bench.txt)
 
@@ -127,6 +128,12 @@ gallery: need ## draw what people see, of each kind and in each state, as GALLER
 	@rm -rf $(GALLERY) && mkdir -p $(GALLERY)
 	go test ./cmd/daycared -run 'TestScripts/gallery' -count=1 -gallery '$(abspath $(GALLERY))'
 	go run ./tools/gallery $(GALLERY)
+
+.PHONY: reading
+reading: need ## draw the 120 cards of cmd/daycared/testdata/reading to READING, bin/reading, 40 of them dangerous, for a reader; needs chromium
+	@rm -rf $(READING) && mkdir -p $(READING)
+	go test -tags real ./cmd/daycared -run 'TestReading$$' -count=1 -gallery '$(abspath $(READING))' -timeout 1h
+	go run ./tools/gallery $(READING)
 
 .PHONY: fresh
 fresh: ## do what the README says on the Debians of FRESH, bookworm and trixie, each made from nothing, with 2 GiB; as root, needs debootstrap
