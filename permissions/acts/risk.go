@@ -465,6 +465,13 @@ func (f *finder) files(name string, a Act) {
 			f.touches(a, word, false)
 		}
 	}
+	for _, word := range args { // -d @file, --post-file=file, -F name=@file;type=…
+		for i, c := range word {
+			if file, _, _ := strings.Cut(word[i+1:], ";"); (c == '@' || c == '=') && isSecret(file) {
+				f.found[Secrets] = true
+			}
+		}
+	}
 }
 
 // operandsOf returns the words that are no options, and whether an option says that folders are meant with all that is in them.
