@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -342,4 +343,73 @@ func TestTheProcessesOfOneCallerAreBounded(t *testing.T) {
 	if kept, err := env.Store.Waits(t.Context()); err != nil || len(kept) != most {
 		t.Errorf("%d are stored, %v", len(kept), err)
 	}
+}
+
+// asksAs asks about a tag from this process, under a call's name, and stays for a time.
+func asksAs(t *testing.T, c *http.Client, call, tag, stays string) {
+	t.Helper()
+	body := strings.NewReader(`{"kind":"permission","permissions":["` + tag + `"],"reason":"docs","wait":"0s"}`)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/requests", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header = http.Header{"Content-Type": {"Application/JSON"}, "Daycared-Call": {call}, "Daycared-Stays": {stays}}
+	answer, err := c.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s asks about %s: %s", call, tag, answer.Status)
+	}
+}
+
+// TestACallThatAsksSomethingElseIsStoredOnce: F3/one name of a call for many requests.
+func TestACallThatAsksSomethingElseIsStoredOnce(t *testing.T) {
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	c := wiretest.HTTP(t, socket)
+	for _, tag := range []string{"@network", "@workspace", "@events"} {
+		asksAs(t, c, "c", tag, "10h")
+	}
+	kept, err := env.Store.Waits(t.Context())
+	if err != nil || len(kept) != 1 {
+		t.Errorf("%d are stored, %v", len(kept), err)
+	}
+	if pending := env.PendingIDs(); len(pending) != 3 || len(kept) == 1 && kept[0].Request != pending[2] {
+		t.Errorf("%v wait, and %v is pending", kept, pending)
+	}
+}
+
+// pairing holds the first call that forgets a process until another comes.
+type pairing struct {
+	*wiretest.Env
+	first, both chan struct{}
+	once        *sync.Once
+}
+
+func (p pairing) KeepProcess(ctx context.Context, c permissions.Caller, w permissions.Wait) error {
+	if w.PID == 0 {
+		select {
+		case p.first <- struct{}{}:
+			<-p.both
+		case <-p.both:
+		default:
+			p.once.Do(func() { close(p.both) })
+		}
+	}
+	return p.Env.KeepProcess(ctx, c, w)
+}
+
+// TestProcessesAreForgottenTogether: F3/a caller whose many processes end keeps nobody waiting for one commit of the store each.
+func TestProcessesAreForgottenTogether(t *testing.T) {
+	socket, env := wiretest.Socket(t), pairing{wiretest.NewEnv(t), make(chan struct{}, 1), make(chan struct{}), &sync.Once{}}
+	serve(t, socket, env)
+	c := wiretest.HTTP(t, socket)
+	for i := range 8 {
+		asksAs(t, c, fmt.Sprintf("c%d", i), "@network", "2100ms")
+	}
+	wiretest.Eventually(t, "all are forgotten", func() bool {
+		kept, err := env.Store.Waits(t.Context())
+		return err == nil && len(kept) == 0
+	})
 }

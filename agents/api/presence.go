@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/permissions"
 )
@@ -39,34 +41,44 @@ const (
 	early = 2 * time.Second
 	// maxProcesses is the maximum number of processes of one caller. What further ones ask waits until its time is over.
 	maxProcesses = 1000
+	// maxChanges is how many processes that have ended are reported to the engine at the same time.
+	maxChanges = 64
 )
 
-// note records how a call ended, with q as the request's state. It reports in changed whether w must be stored (or deleted, if
-// it has no process), to survive a restart. The store deletes the processes of settled requests with them.
-func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) (w permissions.Wait, changed bool) {
+// note records how a call ended, with q as the request's state. It returns what must be stored (or deleted, if it has no process),
+// to survive a restart. The store deletes the processes of settled requests with them.
+func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) (changes []permissions.Wait) {
 	pid := server.PeerPID(ctx)
 	if in.Call == "" || pid == 0 {
-		return w, false
+		return nil
 	}
 	caller := CallerOf(ctx)
 	stays, err := time.ParseDuration(in.Stays)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was, known := p.of[caller.Name][in.Call]
+	if known && was.id != q.ID { // the call asks something else by now
+		changes = append(changes, permissions.Wait{Request: was.id, Call: in.Call})
+	}
 	if err != nil || stays <= early || q.State != permissions.Pending {
-		p.drop(caller.Name, in.Call)
-		return permissions.Wait{Request: q.ID, Call: in.Call}, known && q.State == permissions.Pending
+		if p.drop(caller.Name, in.Call); known && q.State == permissions.Pending {
+			changes = append(changes, permissions.Wait{Request: q.ID, Call: in.Call})
+		}
+		return changes
 	}
 	if !known && len(p.of[caller.Name]) >= maxProcesses {
-		return w, false
+		return nil
 	}
-	changed = !known || was.pid != pid || was.id != q.ID
-	if !known || was.pid != pid {
-		was = process{pid: pid, start: began(pid)}
+	same := known && was.pid == pid
+	if !same {
+		was.pid, was.start = pid, began(pid)
 	}
+	same = same && was.id == q.ID
 	was.caller, was.id, was.call, was.until = caller, q.ID, in.Call, time.Now().Add(stays-early)
-	p.put(was)
-	return permissions.Wait{Request: q.ID, Call: was.call, PID: pid, Began: was.start, Until: was.until}, changed
+	if p.put(was); !same {
+		changes = append(changes, permissions.Wait{Request: q.ID, Call: was.call, PID: pid, Began: was.start, Until: was.until})
+	}
+	return changes
 }
 
 // put adds or replaces a process. The caller holds the lock, as for drop.
@@ -117,12 +129,17 @@ func (p *presence) watch(ctx context.Context, requests Requests) error {
 		case <-again.C:
 		}
 		gone, late := p.remove()
+		var changes errgroup.Group // changes that come together share a commit of the store
+		changes.SetLimit(maxChanges)
 		for _, w := range gone {
-			_ = requests.Killed(ctx, w.caller, w.id, w.call) // on failure the request stays pending
+			changes.Go(func() error { return requests.Killed(ctx, w.caller, w.id, w.call) }) // on failure the request stays pending
 		}
-		for _, w := range late { // on failure its row stays until the request is settled
-			_ = requests.KeepProcess(ctx, w.caller, permissions.Wait{Request: w.id, Call: w.call})
+		for _, w := range late {
+			changes.Go(func() error { // on failure its row stays until the request is settled
+				return requests.KeepProcess(ctx, w.caller, permissions.Wait{Request: w.id, Call: w.call})
+			})
 		}
+		_ = changes.Wait()
 	}
 }
 

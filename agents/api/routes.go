@@ -84,14 +84,12 @@ func (r *routes) ask(ctx context.Context, in *askInput) (server.Deferred[wire.Re
 
 // kept stores which process waits for q, so that it survives a restart.
 func (r *routes) kept(ctx context.Context, in *askInput, q *permissions.Request) {
-	w, changed := r.present.note(ctx, in, q)
-	if !changed {
-		return
-	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer done()
-	if err := r.requests.KeepProcess(work, CallerOf(ctx), w); err != nil {
-		r.log.Warn("store waiting process: its request may outlive it across a restart", "request", q.ID, "err", err)
+	for _, w := range r.present.note(ctx, in, q) {
+		if err := r.requests.KeepProcess(work, CallerOf(ctx), w); err != nil {
+			r.log.Warn("store waiting process: its request may outlive it across a restart", "request", w.Request, "err", err)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	maxLeft  = 1000          // the maximum number of remembered calls of a caller
-	maxHeard = 10_000        // the maximum number of remembered cancellations
+	maxHeard = 1000          // the maximum number of remembered cancellations of a caller
 	keepLeft = 2 * time.Hour // longer than a request can wait and its answer is kept
 )
 
@@ -32,78 +32,93 @@ type abandonedCall struct {
 	call    string // its name in the engine: an approval collected by it belongs to it
 	caller  permissions.Caller
 	message string // the id of its JSON-RPC message; empty if unknown
+	digest  permissions.Digest
 	at      time.Time
 }
 
-// memory remembers abandoned calls.
+// memory remembers abandoned calls and cancelled messages, each caller's apart, oldest first.
 type memory struct {
 	mu    sync.Mutex
-	all   map[question][]abandonedCall
-	order map[string][]question // by caller, one entry per added call, oldest first
+	calls map[string][]abandonedCall
+	heard map[string][]cancellation
+}
+
+// cancellation is a JSON-RPC message that its client cancelled.
+type cancellation struct {
+	message string
+	at      time.Time
 }
 
 func newMemory() *memory {
-	return &memory{all: map[question][]abandonedCall{}, order: map[string][]question{}}
+	return &memory{calls: map[string][]abandonedCall{}, heard: map[string][]cancellation{}}
+}
+
+// keep stores the newest limit of a caller's entries.
+func keep[T any](all map[string][]T, caller string, entries []T, limit int) {
+	if all[caller] = entries[max(0, len(entries)-limit):]; len(entries) == 0 {
+		delete(all, caller)
+	}
 }
 
 // add remembers a call.
 func (m *memory) add(about question, l abandonedCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.at = time.Now()
-	m.all[about] = append(m.all[about], l)
-	m.order[about.caller] = append(m.order[about.caller], about)
-	if order := m.order[about.caller]; len(order) > maxLeft {
-		m.drop(order[0])
-		m.order[about.caller] = order[1:]
-	}
-}
-
-// drop removes the oldest call of a question. The caller holds the lock.
-func (m *memory) drop(about question) {
-	if rest := m.all[about]; len(rest) > 1 {
-		m.all[about] = rest[1:]
-		return
-	}
-	delete(m.all, about)
+	l.at, l.digest = time.Now(), about.digest
+	keep(m.calls, about.caller, append(m.calls[about.caller], l), maxLeft)
 }
 
 // take removes and returns the oldest call of a question.
 func (m *memory) take(about question) (abandonedCall, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for len(m.all[about]) > 0 {
-		l := m.all[about][0]
-		m.drop(about)
-		if time.Since(l.at) < keepLeft {
-			return l, true
-		}
+	all := slices.DeleteFunc(m.calls[about.caller], func(l abandonedCall) bool { return time.Since(l.at) >= keepLeft })
+	i := slices.IndexFunc(all, func(l abandonedCall) bool { return l.digest == about.digest })
+	l := abandonedCall{}
+	if i >= 0 {
+		l = all[i]
+		all = slices.Delete(all, i, i+1)
 	}
-	return abandonedCall{}, false
+	keep(m.calls, about.caller, all, maxLeft)
+	return l, i >= 0
 }
 
 // forget removes the calls that waited for a request whose answer was given.
 func (m *memory) forget(about question, id permissions.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rest := slices.DeleteFunc(m.all[about], func(l abandonedCall) bool { return l.id == id })
-	if m.all[about] = rest; len(rest) == 0 {
-		delete(m.all, about)
-	}
+	keep(m.calls, about.caller, slices.DeleteFunc(m.calls[about.caller], func(l abandonedCall) bool {
+		return l.id == id && l.digest == about.digest
+	}), maxLeft)
 }
 
 // of returns the calls abandoned within a duration, by caller and message id.
 func (m *memory) of(caller, message string, within time.Duration) (found []abandonedCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for about, list := range m.all {
-		for _, l := range list {
-			if about.caller == caller && l.message == message && time.Since(l.at) < within {
-				found = append(found, l)
-			}
+	for _, l := range m.calls[caller] {
+		if l.message == message && time.Since(l.at) < within {
+			found = append(found, l)
 		}
 	}
 	return found
+}
+
+// hear remembers that a caller's message was cancelled.
+func (m *memory) hear(caller, message string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	recent := slices.DeleteFunc(m.heard[caller], func(c cancellation) bool { return time.Since(c.at) > together })
+	keep(m.heard, caller, append(recent, cancellation{message, time.Now()}), maxHeard)
+}
+
+// hasHeard reports whether a caller's message was cancelled recently.
+func (m *memory) hasHeard(caller, message string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.heard[caller], func(c cancellation) bool {
+		return c.message == message && time.Since(c.at) <= together
+	})
 }
 
 const (
@@ -133,14 +148,8 @@ func (s *Server) scheduleCancel(l abandonedCall) {
 // hearCancelled handles `cancelled` over HTTP, where it arrives as a separate message. Other clients of the same caller may use
 // the same id, so a call that is still waiting is not affected.
 func (s *Server) hearCancelled(caller, message string) {
-	s.heard.Add([2]string{caller, message}, time.Now())
+	s.left.hear(caller, message)
 	for _, l := range s.left.of(caller, message, together) {
 		s.scheduleCancel(l)
 	}
-}
-
-// justHeard reports whether a caller's message was cancelled recently.
-func (s *Server) justHeard(caller, message string) bool {
-	at, heard := s.heard.Get([2]string{caller, message})
-	return heard && time.Since(at) <= together
 }

@@ -81,7 +81,7 @@ func (s *Server) Handler() http.Handler {
 			s.hearCancelled(caller, string(m.Params.Request))
 		}
 		v := &connection{gone: r.Context, message: string(m.ID)}
-		v.cancelled = func() bool { return s.justHeard(caller, v.message) }
+		v.cancelled = func() bool { return s.left.hasHeard(caller, v.message) }
 		ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), connectionKey{}, v))
 		defer cancel()
 		defer context.AfterFunc(r.Context(), func() { time.AfterFunc(lastWords, cancel) })()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,18 +122,37 @@ func inSchema(t *testing.T, name string, arguments []byte) (given map[string]jso
 	return given
 }
 
-// TestTheAbandonedCallsOfOneCallerPushOutNoOthers: F1/many.
-func TestTheAbandonedCallsOfOneCallerPushOutNoOthers(t *testing.T) {
+// TestTheCallsOfOneCallerPushOutNoOthers: F1/many. What a caller abandons and cancels is bounded, at nobody else's cost, and what is
+// forgotten takes no place.
+func TestTheCallsOfOneCallerPushOutNoOthers(t *testing.T) {
 	m := newMemory()
 	one, many := question{caller: "uid:1"}, question{caller: "uid:2"}
 	m.add(one, abandonedCall{id: "a"})
-	for range 20 * maxLeft {
+	m.hear("uid:1", "1")
+	for i := range 20 * maxLeft {
 		m.add(many, abandonedCall{id: "b"})
+		m.hear("uid:2", strconv.Itoa(i))
 	}
-	if n := len(m.all[many]); n != maxLeft {
-		t.Errorf("%d calls of one caller are remembered", n)
+	if calls, heard := len(m.calls["uid:2"]), len(m.heard["uid:2"]); calls != maxLeft || heard != maxHeard {
+		t.Errorf("%d calls and %d cancelled messages of one caller are remembered", calls, heard)
 	}
-	if l, found := m.take(one); !found || l.id != "a" {
+	if l, found := m.take(one); !found || l.id != "a" || !m.hasHeard("uid:1", "1") {
 		t.Errorf("the call of another is %+v, %t", l, found)
+	}
+	for range maxLeft - 1 {
+		m.add(one, abandonedCall{id: "c"})
+		m.forget(one, "c")
+	}
+	m.add(one, abandonedCall{id: "d"})
+	for range maxLeft - 1 {
+		m.add(one, abandonedCall{id: "e"})
+	}
+	if l, found := m.take(one); !found || l.id != "d" {
+		t.Errorf("the oldest call that was not forgotten is %+v, %t", l, found)
+	}
+	m.forget(one, "e")
+	m.forget(many, "b")
+	if len(m.calls) > 0 {
+		t.Errorf("%d callers without calls are remembered", len(m.calls))
 	}
 }

@@ -30,7 +30,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -75,11 +74,10 @@ type Options struct {
 
 // Server serves MCP clients.
 type Server struct {
-	o     Options
-	sdk   *mcp.Server
-	left  *memory
-	heard *lru.Cache[[2]string, time.Time] // when messages were cancelled, by caller and id
-	seal  stateToken
+	o    Options
+	sdk  *mcp.Server
+	left *memory
+	seal stateToken
 }
 
 // New returns a server. It starts nothing.
@@ -88,8 +86,7 @@ func New(o Options) *Server {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
 	o.Every, o.WithdrawAfter = cmp.Or(o.Every, signsEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
-	cancelled, _ := lru.New[[2]string, time.Time](maxHeard) // fails for a size of zero only
-	s := &Server{o: o, left: newMemory(), heard: cancelled, seal: newStateToken()}
+	s := &Server{o: o, left: newMemory(), seal: newStateToken()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},

@@ -99,6 +99,7 @@ func readWhole(next http.Handler) http.Handler {
 			}
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 			r.Body = io.NopCloser(bytes.NewReader(body))
+			r.Header.Set("Content-Type", mediaType) // huma compares it letter by letter
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -127,11 +128,14 @@ func ambiguous(r *http.Request) *wire.Problem {
 	return nil
 }
 
+// mediaType is that of every body; in calls, letters of either case mean the same (RFC 9110, 8.3.1).
+const mediaType = "application/json"
+
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *wire.Problem) {
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset, named := parameters["charset"]
 	switch coding := r.Header.Get("Content-Encoding"); {
-	case err != nil || kind != "application/json":
+	case err != nil || kind != mediaType:
 		return nil, invalid(http.StatusUnsupportedMediaType, "The Content-Type of a body is application/json.")
 	case named && !strings.EqualFold(charset, "utf-8"):
 		return nil, invalid(http.StatusUnsupportedMediaType, "The charset of a body is utf-8.")

@@ -69,6 +69,9 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 	}{
 		{"application/json", 2, 200},
 		{"application/json; charset=utf-8", 2, 200},
+		{"APPLICATION/JSON", 2, 200},
+		{"Application/Json; CharSet=Utf-8", 2, 200},
+		{" application/json ;charset=\"utf-8\"", 2, 200},
 		{"application/json", maxRead, 200},
 		{"application/json", maxRead + 1, 413},
 		{"", 2, 415},
@@ -88,7 +91,7 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 			r.Header.Set("Content-Type", c.kind)
 			w := httptest.NewRecorder()
 			middleware(readWhole(took), SocketHosts).ServeHTTP(w, r)
-			if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
+			if w.Code != c.status || (c.status == 200 && (w.Body.Len() != c.size || r.Header.Get("Content-Type") != "application/json")) {
 				t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
 			}
 		})
