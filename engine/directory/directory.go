@@ -1,5 +1,5 @@
 // Package directory knows who is who: the people of the configuration with the accounts that were paired with them
-// (pairing.go), without those that are suspended (suspend.go), and who is locked (locks.go). Its [Settings] say who is
+// (pairing.go), without those that are suspended, and who is locked (suspend.go). Its [Settings] say who is
 // asked about a request (route.go).
 package directory
 

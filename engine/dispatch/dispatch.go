@@ -1,8 +1,7 @@
 // Package dispatch shows people what they are asked and told. The dispatchers (dispatcher.go, workqueue.go) keep one prompt
 // in every chat up to date, the reconciler (reconciler.go) decides who needs one, and the notifier (notifier.go) sends
-// everything else. Changed settings re-route pending requests (reroute.go); groups.go knows the chats that several people
-// share or that were lost, health.go what channels report, views.go what waits for a person, and refresh.go shows again
-// what was shown.
+// everything else. Changed settings re-route pending requests, and what was shown is shown again (refresh.go); groups.go
+// knows the chats that several people share or that were lost, views.go what waits for a person and what channels report.
 package dispatch
 
 import (

@@ -7,6 +7,72 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
+const noticeColumns = `id, person, place, about, subject, caused_by, urgent, created_at, agent, session, title, words, silent`
+
+func noticeFields(n *permissions.Notice) []any {
+	return []any{
+		&n.ID, &n.To, &n.Group, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt},
+		&n.Told.Agent, &n.Told.Session, &n.Told.Title, &n.Told.Text, &n.Told.Silent,
+	}
+}
+
+// noticeValues are the parameters for noticeColumns.
+const noticeValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13`
+
+// An unsent reminder covers later ones and becomes urgent if one of them is.
+const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES (` + noticeValues + `) ` +
+	`ON CONFLICT (person, place) WHERE about = 'waiting' DO UPDATE SET urgent = notices.urgent OR excluded.urgent`
+
+func insertNotice(ctx context.Context, t *tx, n permissions.Notice) {
+	n.ID = permissions.NewID(n.CreatedAt)
+	t.exec(ctx, addNotice, noticeFields(&n)...)
+}
+
+const (
+	// A newer notice about a session replaces an unsent one.
+	dropTold = `DELETE FROM notices WHERE person = $1 AND caused_by = $2 AND agent = $3 AND session = $4 AND session <> '' ` +
+		`AND about IN ('finished', 'waits', 'failed')`
+
+	countTold = `SELECT COUNT(*) FROM notices WHERE caused_by = $1 AND about IN ('finished', 'waits', 'failed', 'says')`
+)
+
+// Tell implements [engine.Store].
+func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if n.About != permissions.AboutSays {
+			t.exec(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session)
+		}
+		waiting, err := count(ctx, t, countTold, n.By)
+		if err != nil {
+			return err
+		}
+		if waiting >= most {
+			return permissions.TooMuchTold(toldAgain)
+		}
+		insertNotice(ctx, t, n)
+		return nil
+	})
+}
+
+// toldAgain is the retry hint when the outbox is full.
+const toldAgain = time.Minute
+
+const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT 0 + $2`
+
+// Notices lists at most limit unsent notices after the given one, oldest first.
+func (s *Store) Notices(
+	ctx context.Context, after permissions.ID, limit int,
+) ([]permissions.Notice, error) {
+	return gather(ctx, s, "a notice", noticeFields, readNotices, after, limit)
+}
+
+const deleteNotice = `DELETE FROM notices WHERE id = $1`
+
+// DeleteNotice deletes a notice that was sent or has no recipient any more.
+func (s *Store) DeleteNotice(ctx context.Context, id permissions.ID) error {
+	return s.execute(ctx, deleteNotice, id)
+}
+
 const (
 	countUnknownSenders = `SELECT (SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2), ` +
 		`(SELECT COUNT(*) FROM strangers WHERE told_at = 0)`
