@@ -167,7 +167,6 @@ func (c *Client) call(
 	return c.wire.Call(ctx, method, path, header, in, wait, out)
 }
 
-// maxTokenFile is the maximum size of a token file, in bytes.
 const maxTokenFile = 4096
 
 var errNoToken = errors.New("there is no token in it; it holds one line, which begins with dcd_a_")

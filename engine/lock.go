@@ -16,7 +16,6 @@ import (
 	"github.com/daycared/daycared/permissions/timing"
 )
 
-// locks locks and unlocks people.
 type locks struct {
 	*services
 

@@ -192,7 +192,6 @@ func (c approvals) Withdraw(ctx context.Context, caller permissions.Caller, id p
 	return c.cancel(ctx, id, by)
 }
 
-// cancel cancels a request that is still pending.
 func (c approvals) cancel(ctx context.Context, id permissions.ID, by string) error {
 	_, err := c.engine.registry.Cancel(ctx, id, by, "")
 	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {

@@ -80,7 +80,6 @@ func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, l
 	})
 }
 
-// ownAgent builds one agent with its model and tools.
 func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbox, log *slog.Logger) (runtime.Agent, error) {
 	model, err := c.model(a, log)
 	if err != nil {
@@ -101,7 +100,6 @@ func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbo
 	return one, nil
 }
 
-// model builds an agent's model.
 func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	m := a.Model
 	if m.Provider == config.Script {
@@ -224,10 +222,8 @@ func (c *CLI) agentKey(a config.Agent) (models.Key, error) {
 	return models.Key(key), nil
 }
 
-// maxAgentFile is the maximum size of an instructions or script file, in bytes.
 const maxAgentFile = 64 << 20
 
-// agentInstructions is the system prompt of an agent.
 func agentInstructions(a config.Agent) (string, error) {
 	if a.InstructionsFile == "" {
 		return a.Instructions, nil
@@ -341,7 +337,6 @@ func (c *CLI) runCommand() *cobra.Command {
 	}
 }
 
-// runAgent runs an agent for one prompt.
 func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	cfg, paths, err := c.load()
 	if err != nil {

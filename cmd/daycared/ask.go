@@ -254,7 +254,6 @@ func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling) erro
 	return nil
 }
 
-// read reads a file or standard input.
 func (c *CLI) read(file string) (string, error) {
 	in := io.Reader(c.In)
 	if file != "-" {

@@ -116,7 +116,6 @@ type auditList struct {
 	unread []string
 }
 
-// head prints the column names, once the daemon has answered.
 func (l *auditList) head() {
 	if !l.headed {
 		fmt.Fprintf(l.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
@@ -262,7 +261,6 @@ func (c *CLI) verifyCommand() *cobra.Command {
 	return cmd
 }
 
-// printHeads prints the heads of verified chains.
 func (c *CLI) printHeads(heads []permissions.Head) error {
 	if c.asJSON {
 		return c.json(wire.Each(heads, chainOf))

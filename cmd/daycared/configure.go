@@ -44,7 +44,6 @@ func (c *CLI) configShowCommand() *cobra.Command {
 	}
 }
 
-// showKey prints the effective value of one key.
 func (c *CLI) showKey(key string) error {
 	cfg, _, err := c.load()
 	if err != nil && !c.hidden(err) {
@@ -94,7 +93,6 @@ func (c *CLI) check() (*config.Config, error) {
 	return cfg, c.misnamed(err)
 }
 
-// count formats a number of things.
 func count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -127,7 +125,6 @@ type checkReport struct {
 	Blind    []string  `json:"not_looked_at"`
 }
 
-// checked is one finding.
 type checked struct {
 	Severity string `json:"severity"` // error or warning
 	Key      string `json:"key"`      // such as people.0.user; empty: no particular key

@@ -111,7 +111,6 @@ type connection struct {
 	Denied   *string         `json:"denied"` // why all its requests are denied now
 }
 
-// connectedFile is one settings file of an agent.
 type connectedFile struct {
 	Path  string  `json:"path"`
 	State string  `json:"state"`         // printed, written, unchanged, removed, or restored (to its earlier content)
@@ -226,7 +225,6 @@ type settingsFile struct {
 	mode  os.FileMode
 }
 
-// maxSettings is the maximum size of a settings file, in bytes.
 const maxSettings = 64 << 20
 
 var errTooLarge = errors.New("it is too large for a file of settings")
@@ -260,7 +258,6 @@ func look(f connect.File) (settingsFile, error) {
 	return s, nil
 }
 
-// backup is the path of the backup.
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
 // lookOwn is look. It fails where symlinks lead to another account's file or folder: that account could have root write there.

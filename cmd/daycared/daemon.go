@@ -185,14 +185,12 @@ func (d *daemon) identify() error {
 	return err
 }
 
-// storeOptions are the options of a data directory's store.
 func storeOptions(paths config.Paths, log *slog.Logger) store.Options {
 	return store.Options{
 		Path: filepath.Join(paths.DataDir, storeName), Now: hookNow, Log: log, KeyFile: paths.AuditKey,
 	}
 }
 
-// forAgents builds the server for agents.
 func (d *daemon) forAgents() *api.Server {
 	tools := mcp.New(mcp.Options{
 		Requests: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,

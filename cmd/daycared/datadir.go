@@ -279,7 +279,6 @@ func adminKey(path string) (key string, replaced bool, err error) {
 	return key, err == nil, nil
 }
 
-// isAdminKey reports whether text has the form of a key.
 func isAdminKey(text []byte) bool {
 	secret, err := hex.DecodeString(string(text))
 	return err == nil && len(secret) == 32

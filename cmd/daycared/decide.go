@@ -132,7 +132,6 @@ func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (p
 	return s, err
 }
 
-// decide sends a person's answer and prints the result.
 func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) error {
 	client, err := c.adminClient()
 	if err != nil {

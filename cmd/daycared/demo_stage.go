@@ -341,14 +341,12 @@ func (s *scene) ended() bool {
 	return s.done
 }
 
-// fault returns the first error.
 func (s *scene) fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wrong
 }
 
-// fail ends the demo with an error.
 func (s *scene) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

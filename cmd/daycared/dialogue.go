@@ -30,7 +30,6 @@ type dialogue struct {
 // errLeft is returned when the input ends before an answer.
 var errLeft = &problem{Text: "left before the end", Code: codeEnded, Exit: permissions.ExitCancelled}
 
-// say writes a row.
 func (d dialogue) say(format string, args ...any) {
 	fmt.Fprintln(d.out, wrapRows(card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))), widthOf(d.out)))
 }

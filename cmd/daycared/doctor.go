@@ -93,7 +93,7 @@ func (f finding) MarshalJSON() ([]byte, error) {
 	}{f.level, f.what, f.remedy, f.at.Key, f.at.Where, f.at.Line})
 }
 
-// saw returns a finding without a configuration key.
+// newFinding returns a finding without a configuration key.
 func newFinding(level, what, remedy string) finding {
 	return finding{level: level, what: what, remedy: remedy}
 }
@@ -318,7 +318,6 @@ func (in *inspection) findings() (all []finding) {
 	return all
 }
 
-// storeTime bounds the reading of the store.
 const storeTime = 20 * time.Second
 
 // examineData checks the content of the data directory as far as this account may read it. Its modes were checked before.
@@ -442,7 +441,6 @@ func (in *inspection) examineServices(ctx context.Context) (all []finding) {
 	return all
 }
 
-// examineModel checks whether a model's address answers.
 func (in *inspection) examineModel(ctx context.Context, key, address string) finding {
 	limited, done := context.WithTimeout(ctx, callTime)
 	defer done()

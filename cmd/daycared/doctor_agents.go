@@ -39,7 +39,6 @@ type hookStatus struct {
 	note        string
 }
 
-// rowsOf returns the rows of a connected agent.
 func rowsOf(a connect.Agent, h hookStatus, root managed) (rows []agentRow) {
 	for _, m := range a.Modes {
 		row := agentRow{a.Name, m.Name, m.Verdict, h.asked, m.Note}
@@ -324,7 +323,6 @@ func (c *CLI) interpreterKept(path string, uid int, hops *int) bool {
 	return err == nil && c.onlyChangedBy(found, uid, hops)
 }
 
-// onPath returns the path of a program on the PATH.
 func (c *CLI) onPath(name string) (string, error) {
 	for _, folder := range filepath.SplitList(c.env("PATH")) {
 		path := filepath.Join(folder, name)

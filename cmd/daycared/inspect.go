@@ -117,7 +117,6 @@ func (in *inspection) warns(key, format string, args ...any) {
 	in.found = append(in.found, observation{in.cfg.Problem(key, format, args...), false})
 }
 
-// data checks the data directory.
 func (in *inspection) data() {
 	const key = "data_dir"
 	dir := in.paths.DataDir
@@ -187,7 +186,6 @@ func (in *inspection) whatsapp() {
 	}
 }
 
-// agent checks an agent's files, folders and programs.
 func (in *inspection) agent(a config.Agent, path string) {
 	if a.Workspace != "" && a.Parent == "" {
 		in.workspace(a, path+".workspace")
@@ -220,7 +218,6 @@ func (in *inspection) agent(a config.Agent, path string) {
 	}
 }
 
-// workspace checks an agent's workspace.
 func (in *inspection) workspace(a config.Agent, key string) {
 	info, err := os.Stat(a.Workspace)
 	switch {
@@ -236,7 +233,6 @@ func (in *inspection) workspace(a config.Agent, key string) {
 	}
 }
 
-// program checks that a program can be found.
 func (in *inspection) program(key, name string) {
 	found, err := findProgram(name)
 	part := ""
@@ -539,7 +535,6 @@ func listening(host, port string) string {
 	return "another program"
 }
 
-// addresses are the addresses of this machine.
 func addresses() (all []string) {
 	found, _ := net.InterfaceAddrs()
 	for _, a := range found {
@@ -550,7 +545,6 @@ func addresses() (all []string) {
 	return all
 }
 
-// certificate checks a certificate and its key.
 func (in *inspection) certificate(certFile, keyFile string) {
 	const cert, key = "api.tls_cert_file", "api.tls_key_file"
 	text, ok := in.pem(cert, certFile, "CERTIFICATE", "a certificate")

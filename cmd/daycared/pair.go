@@ -209,7 +209,6 @@ func notLinked(ctx context.Context, dataDir, number string, err error) error {
 	return err
 }
 
-// linkGuide guides through linking on a terminal.
 type linkGuide struct{ dialogue }
 
 // Scan implements [whatsapp.Guide].

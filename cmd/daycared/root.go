@@ -24,7 +24,6 @@ import (
 // systemRun is the folder of a system service's sockets; tests replace it.
 var systemRun = "/run/daycared"
 
-// root builds the command tree.
 func (c *CLI) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:  "daycared",
@@ -135,7 +134,6 @@ func pathOf(cmd *cobra.Command) string {
 	return path
 }
 
-// sharedFlags adds the shared flags that cmd uses.
 func (c *CLI) sharedFlags(cmd *cobra.Command) {
 	path, f := pathOf(cmd), cmd.Flags()
 	if !slices.Contains(withoutConfig, path) {
@@ -364,7 +362,6 @@ func (c *CLI) withAdmin(run func(*cobra.Command, []string, *admin.Client) error)
 	}
 }
 
-// env returns an environment variable, or empty.
 func (c *CLI) env(name string) string {
 	for _, pair := range c.Environ {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -36,7 +36,6 @@ func (c *CLI) serveCommand() *cobra.Command {
 	}
 }
 
-// serve runs the daemon until ctx ends.
 func (c *CLI) serve(ctx context.Context) error {
 	cfg, paths, err := c.load()
 	if err != nil {
@@ -373,7 +372,6 @@ type gauges struct {
 	up, state, ready, reachable, stopped, pending *prometheus.Desc
 }
 
-// metrics serves /metrics.
 func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(

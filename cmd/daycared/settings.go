@@ -190,7 +190,6 @@ func notToken(text string) string {
 	return "what follows the colon is 35 letters, digits, - and _"
 }
 
-// newBot builds the connector of a bot.
 func newBot(token telegram.Token, address string, in connectors.Services, log *slog.Logger) *telegram.Connector {
 	host, _ := os.Hostname() // empty: people read "here"
 	return telegram.New(telegram.Options{Token: token, APIURL: address, Host: host, Now: time.Now, Log: log}, in)

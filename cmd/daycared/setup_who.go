@@ -56,7 +56,6 @@ func (s *steps) who(ctx context.Context) error {
 	return s.route()
 }
 
-// zone asks for the time zone.
 func (s *steps) zone(ctx context.Context) error {
 	if zone := s.draft.Person(s.name, "timezone"); zone != "" {
 		s.kept("deadlines are told in the time of %s", zone)

@@ -51,7 +51,6 @@ func (d *daemon) describe() admin.Daemon {
 	return self
 }
 
-// noteReload records a reload, or why it was refused.
 func (d *daemon) noteReload(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +72,6 @@ func absolute(path string) string {
 	return path
 }
 
-// statusTime bounds the query for the status.
 const statusTime = 5 * time.Second
 
 func (c *CLI) statusCommand() *cobra.Command {
@@ -173,7 +171,6 @@ func (c *CLI) sameConfig() string {
 	return " --config " + c.configFlag
 }
 
-// printStatus prints a status for people.
 func (c *CLI) printStatus(s admin.Status) error {
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) {
@@ -227,7 +224,6 @@ func (c *CLI) printStatus(s admin.Status) error {
 	return table.Flush()
 }
 
-// suspendedRows lists what is suspended.
 func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	for _, l := range s.Locked {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
@@ -291,7 +287,6 @@ func (c *CLI) agentsCommand() *cobra.Command {
 	}
 }
 
-// waitingOn describes what a session waits for.
 func waitingOn(s wire.Session) string {
 	w := s.WaitingOn
 	if w == nil {

@@ -55,7 +55,6 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// newToken is a token to create.
 type newToken struct {
 	name   string
 	person string // the owner of the agent; empty: none

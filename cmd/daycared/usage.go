@@ -54,7 +54,6 @@ func meant(word string, known []string, otherwise string) string {
 //go:embed help.txt
 var helpTexts string
 
-// setHelp gives the commands of a tree their texts.
 func setHelp(root *cobra.Command) {
 	text := strings.NewReplacer(
 		"{scopes}\n", scopeHelp(), "{dialects}", strings.Join(hooks.Names(), ", "), "{agents}", strings.Join(connect.Names(), ", "),
@@ -271,7 +270,6 @@ func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
 	return list
 }
 
-// codes are the codes of pending requests.
 func (c *CLI) codes(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.List(ctx, "", 0)

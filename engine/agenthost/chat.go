@@ -138,7 +138,6 @@ func (a *Hosts) bound(id connectors.Identity) (person connectors.Person, mine []
 	return person, mine, nil
 }
 
-// agentsOf returns a person's agents in a channel, in order.
 func (a *Hosts) agentsOf(person, via string) (mine []*host) {
 	for _, h := range a.hosts {
 		if h.bond.Person == person && h.bond.Via == via {

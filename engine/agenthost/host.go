@@ -35,7 +35,6 @@ type host struct {
 	log      *slog.Logger
 }
 
-// run works until ctx ends.
 func (h *host) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.runAgent(ctx) })

@@ -39,7 +39,6 @@ func (d *Directory) Suspend(ctx context.Context, via, address string) error {
 	return shared.Broken(d.store.Suspend(noting, via, address, who, s.At))
 }
 
-// isSuspended reports whether an account is suspended.
 func (d *Directory) isSuspended(via, address string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

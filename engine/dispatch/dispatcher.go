@@ -99,7 +99,6 @@ func newDispatcher(e *Dispatch, c connectors.Connector) *dispatcher {
 	}
 }
 
-// run sends and edits until ctx ends.
 func (c *dispatcher) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -148,7 +147,6 @@ func (c *dispatcher) isStale(r permissions.Request, cp permissions.Copy) bool {
 	return cp.Connector == c.connector.Name() && cp.Failed == "" && cp.Shown < r.Revision
 }
 
-// enqueue enqueues a request in this lane.
 func (l *lane) enqueue(r permissions.Request, cp permissions.Copy) {
 	as := pendingEdit
 	l.mu.Lock()

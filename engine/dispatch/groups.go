@@ -79,7 +79,6 @@ func (d *Dispatch) ReadGroups(ctx context.Context) error {
 // maxMoves bounds how many renames of one group are followed.
 const maxMoves = 10
 
-// groupNow returns the current id of a group.
 func (d *Dispatch) groupNow(name string) string {
 	moves := *d.moves.Load()
 	for range maxMoves {
@@ -92,7 +91,6 @@ func (d *Dispatch) groupNow(name string) string {
 	return name
 }
 
-// quiet reports whether a person has quiet hours now.
 func (d *Dispatch) quiet(p connectors.Person) bool { return p.Quiet.Hold(d.dir.Wall(p)) }
 
 // audience returns the first recipient of r, and whether all of them have quiet hours.

@@ -89,7 +89,6 @@ func (t *noticeSender) sendDue(ctx context.Context) (wait time.Duration, err err
 	return wait, nil
 }
 
-// sendInChat sends the notices of one chat.
 func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permissions.Notice) {
 	for _, n := range notices {
 		later, err := t.e.tell(ctx, n)

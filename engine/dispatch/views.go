@@ -174,7 +174,6 @@ func (d *Dispatch) Health() map[string]error {
 	return health
 }
 
-// joined adds a problem to a channel's problems.
 func joined(before, why error) error {
 	if before == nil {
 		return why

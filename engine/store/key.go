@@ -33,7 +33,6 @@ func (o Options) keyFile() string {
 	return cmp.Or(o.KeyFile, filepath.Join(filepath.Dir(o.Path), KeyName))
 }
 
-// readKey reads the key that a file holds.
 func readKey(path string) (*sealer, error) {
 	raw, err := readSmall(path)
 	if err != nil {
@@ -46,7 +45,6 @@ func readKey(path string) (*sealer, error) {
 	return newSealer(auditKey(b)), nil
 }
 
-// makeKey writes a new key to a file.
 func makeKey(path string) (*sealer, error) {
 	var key auditKey
 	_, _ = rand.Read(key[:]) // never fails

@@ -158,7 +158,6 @@ func readShut(ctx context.Context, from source) (is shutList, err error) {
 	return is, err
 }
 
-// decodeShutList decodes the list.
 func (i *identity) decodeShutList() (said shutList, err error) {
 	if i.shut != "" {
 		err = json.Unmarshal([]byte(i.shut), &said)

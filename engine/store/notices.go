@@ -16,7 +16,6 @@ func noticeFields(n *permissions.Notice) []any {
 	}
 }
 
-// noticeValues are the parameters for noticeColumns.
 const noticeValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13`
 
 // An unsent reminder covers later ones and becomes urgent if one of them is.

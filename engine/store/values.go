@@ -165,7 +165,6 @@ func (c times) Scan(v any) error {
 	return err
 }
 
-// digest is the 32 bytes of a digest.
 type digest struct{ digest *permissions.Digest }
 
 func (c digest) Value() (driver.Value, error) { return c.digest[:], nil }

@@ -238,7 +238,6 @@ func begin(e permissions.Entry) checkpoint {
 	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone, since: e.At}
 }
 
-// add checks the next entry.
 func (c *checkpoint) add(e permissions.Entry) error {
 	if err := follows(c.last, e); err != nil {
 		return err
@@ -251,7 +250,6 @@ func (c *checkpoint) add(e permissions.Entry) error {
 	return nil
 }
 
-// close checks the end of the chain.
 func (c *checkpoint) close(all *comparison, v *Verified) error {
 	if c.gone.seq != 0 && !c.signed {
 		return fmt.Errorf("chain %s is broken at entry %d: what came before it is missing, and no entry signs that off",

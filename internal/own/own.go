@@ -65,7 +65,6 @@ func lookAt(files []string) *search {
 	return l
 }
 
-// find judges one path.
 func (l *search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
@@ -253,7 +252,6 @@ func (l *search) through(folder string, deep int) bool {
 	return false
 }
 
-// list are the readable entries of a folder.
 func (l *search) list(folder string) []os.DirEntry {
 	all, known := l.lists[folder]
 	if !known && l.left >= 0 {

@@ -240,7 +240,6 @@ func (l *peerListener) leave(name string) {
 	}
 }
 
-// peerConn is a connection with its peer.
 type peerConn struct {
 	net.Conn
 	peer  peer

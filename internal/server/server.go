@@ -118,7 +118,6 @@ func (d *Server) Routes() []string {
 	return routes
 }
 
-// describe writes the OpenAPI description.
 func (d *Server) describe(w http.ResponseWriter, _ *http.Request) {
 	spec, err := d.API.OpenAPI().MarshalJSON()
 	if err != nil {

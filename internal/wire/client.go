@@ -211,7 +211,6 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ErrLost, why)
 }
 
-// readProblem is the error in an answer.
 func readProblem(answer *http.Response, body []byte) error {
 	p := &Problem{}
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
@@ -335,7 +334,6 @@ func NewRemoteClient(address string, way RemoteOptions) (*Client, error) {
 	return newClient(address, strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), t), nil
 }
 
-// apply configures t for u.
 func (w RemoteOptions) apply(u *url.URL, t *http.Transport) error {
 	if u.Scheme == "http" && (w.Proxy != "" || w.CAFile != "") {
 		return errors.New("a proxy and certificates are for https; this URL is of this machine")

@@ -77,7 +77,6 @@ var errDown = errors.New("the store is down")
 // downAfter is how many failures in a row mean that the store is unusable.
 const downAfter = 3
 
-// settleDue applies the due events.
 func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error) {
 	for {
 		g.mu.Lock()

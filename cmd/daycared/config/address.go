@@ -205,7 +205,6 @@ func mendListen(s string) (meant string, ok bool) {
 	return net.JoinHostPort("127.0.0.1", s), err == nil && n >= 1 && n <= 65535
 }
 
-// parseHost parses a host name of the listener.
 func parseHost(s string) (any, error) {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != ':'

@@ -329,7 +329,6 @@ func isPattern(s string) bool { return strings.ContainsAny(s, `*?[\`) }
 // toolLists are the lists of tools by name, the weakest first.
 var toolLists = []string{"auto", "gated", "forbidden"}
 
-// list returns the list of that name.
 func (t *Tools) list(name string) *[]string {
 	return map[string]*[]string{"auto": &t.Auto, "gated": &t.Gated, "forbidden": &t.Forbidden}[name]
 }

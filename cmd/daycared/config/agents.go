@@ -330,7 +330,6 @@ func parseAgent(s string) (any, error) {
 // chats are the channels by which people can talk to agents.
 var chats = append(connectors.KindNames(), viaTerminal, viaAdmin)
 
-// oneOf parses one of several words.
 func oneOf[T ~string](what string, words []T) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if !slices.Contains(words, T(s)) {

@@ -360,7 +360,6 @@ func (k key) in(v reflect.Value) reflect.Value {
 	return reflect.Zero(field.Type().Elem())
 }
 
-// find returns the key with exactly that name.
 func (s *section) find(name string) (key, bool) {
 	i := slices.IndexFunc(s.keys, func(k key) bool { return k.name == name })
 	if i < 0 {

@@ -86,7 +86,6 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// wholeDays matches a number of days.
 var wholeDays = regexp.MustCompile(`^([0-9]{1,6})d$`)
 
 // parseDays parses whole days, as in 90d, or another duration, as in 720h.
@@ -228,7 +227,6 @@ func (w When) String() string {
 	return formatDuration(w.After)
 }
 
-// share matches a percentage.
 var share = regexp.MustCompile(`^([0-9]{1,6})%$`)
 
 // parseWhen parses a percentage, as in 50%, or a duration.

@@ -91,7 +91,6 @@ func (c *Config) settings(v reflect.Value, sec *section, path string, item bool)
 	return all
 }
 
-// json converts a value for JSON.
 func (l leaf) json(v reflect.Value) any {
 	text := l.text(v.Interface())
 	if l.written == asLiteral && json.Valid([]byte(text)) {
