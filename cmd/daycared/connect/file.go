@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
 	"github.com/daycared/daycared/permissions"
@@ -261,4 +263,345 @@ func commandsOf(packed []byte) (matcher string, commands []string) {
 		commands = append(commands, h.Command)
 	}
 	return hook.Matcher, commands
+}
+
+// editor changes a JSON document in place and preserves the formatting of everything else.
+type editor struct {
+	root    *hujson.Value
+	indent  string
+	changed bool
+}
+
+// newEditor derives the indentation from the first member.
+func newEditor(root *hujson.Value) *editor {
+	e := &editor{root: root, indent: "  "}
+	if o, ok := root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
+		before := string(o.Members[0].Name.BeforeExtra)
+		if at := strings.LastIndexByte(before, '\n'); at >= 0 && len(before) > at+1 && strings.TrimSpace(before[at:]) == "" {
+			e.indent = before[at+1:]
+		}
+	}
+	return e
+}
+
+// text is the edited document, or was if nothing changed.
+func (e *editor) text(was string) string {
+	if !e.changed {
+		return was
+	}
+	return string(e.root.Pack())
+}
+
+func (e *editor) margin(depth int) string { return "\n" + strings.Repeat(e.indent, depth) }
+
+// value formats v for a nesting depth.
+func (e *editor) value(v any, depth int) (hujson.Value, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent(strings.Repeat(e.indent, depth), e.indent)
+	if err := enc.Encode(v); err != nil {
+		return hujson.Value{}, err
+	}
+	parsed, err := hujson.Parse(bytes.TrimSpace(out.Bytes()))
+	if err != nil {
+		return hujson.Value{}, err
+	}
+	parsed.BeforeExtra = hujson.Extra(" ")
+	return parsed, nil
+}
+
+// put adds or updates an entry, or removes one without a value.
+func (e *editor) put(n entry) error {
+	if n.value == nil {
+		return e.take(n)
+	}
+	path := n.path
+	if n.dialect == "" {
+		path = n.path[:len(n.path)-1]
+	}
+	at := e.root
+	for depth, name := range path {
+		object, ok := at.Value.(*hujson.Object)
+		if !ok {
+			return fmt.Errorf("%s: %w", strings.Join(path[:depth], "."), errShape)
+		}
+		found := memberOf(object, name)
+		if found < 0 {
+			var empty any = map[string]any{}
+			if n.dialect != "" && depth == len(path)-1 {
+				empty = []any{}
+			}
+			if err := e.insert(object, name, empty, depth+1); err != nil {
+				return err
+			}
+			found = len(object.Members) - 1
+		}
+		at = &object.Members[found].Value
+	}
+	if n.dialect != "" {
+		return e.putElement(at, n)
+	}
+	return e.putMember(at, n)
+}
+
+func (e *editor) putMember(at *hujson.Value, n entry) error {
+	object, ok := at.Value.(*hujson.Object)
+	if !ok {
+		return fmt.Errorf("%s: %w", strings.Join(n.path[:len(n.path)-1], "."), errShape)
+	}
+	name := n.path[len(n.path)-1]
+	found := memberOf(object, name)
+	switch {
+	case found < 0:
+		return e.insert(object, name, n.value, len(n.path))
+	case n.usual:
+		return nil
+	}
+	return e.replace(&object.Members[found].Value, n.value, len(n.path))
+}
+
+func (e *editor) putElement(at *hujson.Value, n entry) error {
+	list, ok := at.Value.(*hujson.Array)
+	if !ok {
+		return fmt.Errorf("%s: %w", strings.Join(n.path, "."), errShape)
+	}
+	depth := len(n.path) + 1
+	for i := range list.Elements {
+		if mine(&list.Elements[i], n.dialect) {
+			return e.replace(&list.Elements[i], n.value, depth)
+		}
+	}
+	v, err := e.value(n.value, depth)
+	if err != nil {
+		return err
+	}
+	e.changed = true
+	v.BeforeExtra = e.after(&list.AfterExtra, depth)
+	if last := len(list.Elements) - 1; last >= 0 && list.Elements[last].AfterExtra != nil {
+		v.AfterExtra = hujson.Extra{}
+	}
+	list.Elements = append(list.Elements, v)
+	return nil
+}
+
+// insert appends a member to an object. A comment after the last member stays before it.
+func (e *editor) insert(object *hujson.Object, name string, value any, depth int) error {
+	v, err := e.value(value, depth)
+	if err != nil {
+		return err
+	}
+	e.changed = true
+	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: v}
+	m.Name.BeforeExtra = e.after(&object.AfterExtra, depth)
+	if last := len(object.Members) - 1; last >= 0 && object.Members[last].Value.AfterExtra != nil {
+		m.Value.AfterExtra = hujson.Extra{}
+	}
+	object.Members = append(object.Members, m)
+	return nil
+}
+
+// after returns the whitespace and comments for an appended element: those before the closing bracket, which moves to a line of
+// its own.
+func (e *editor) after(closing *hujson.Extra, depth int) hujson.Extra {
+	before := strings.TrimRight(string(*closing), " \t\r\n") + e.margin(depth)
+	*closing = hujson.Extra(e.margin(depth - 1))
+	return hujson.Extra(before)
+}
+
+// replace sets a value, unless it is equal already.
+func (e *editor) replace(at *hujson.Value, value any, depth int) error {
+	v, err := e.value(value, depth)
+	if err != nil {
+		return err
+	}
+	if same(string(at.Pack()), string(v.Pack())) {
+		return nil
+	}
+	at.Value, e.changed = v.Value, true
+	return nil
+}
+
+// take removes an entry, and the containers that are empty then.
+func (e *editor) take(n entry) error {
+	if n.usual {
+		return nil
+	}
+	parents := []*hujson.Object{}
+	at := e.root
+	for _, name := range n.path[:len(n.path)-1] {
+		object, ok := at.Value.(*hujson.Object)
+		if !ok {
+			return nil
+		}
+		found := memberOf(object, name)
+		if found < 0 {
+			return nil
+		}
+		parents = append(parents, object)
+		at = &object.Members[found].Value
+	}
+	object, ok := at.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	name := n.path[len(n.path)-1]
+	found := memberOf(object, name)
+	if found < 0 || (n.dialect != "" && !e.takeElements(&object.Members[found].Value, n.dialect)) {
+		return nil
+	}
+	e.drop(object, found)
+	for i, parent := range slices.Backward(parents) {
+		child := memberOf(parent, n.path[i])
+		if inner, ok := parent.Members[child].Value.Value.(*hujson.Object); !ok || len(inner.Members) > 0 {
+			break
+		}
+		e.drop(parent, child)
+	}
+	return nil
+}
+
+// takeElements removes our hooks from a list, and reports whether the list is empty.
+func (e *editor) takeElements(at *hujson.Value, dialect string) (empty bool) {
+	list, ok := at.Value.(*hujson.Array)
+	if !ok {
+		return false
+	}
+	before, comma := len(list.Elements), false
+	if before > 0 {
+		comma = list.Elements[before-1].AfterExtra != nil
+	}
+	list.Elements = slices.DeleteFunc(list.Elements, func(v hujson.Value) bool { return mine(&v, dialect) })
+	if len(list.Elements) == before {
+		return false
+	}
+	e.changed = true
+	if last := len(list.Elements) - 1; last >= 0 {
+		list.Elements[last].AfterExtra = commaAfter(list.Elements[last].AfterExtra, comma)
+	}
+	return len(list.Elements) == 0
+}
+
+// drop removes a member. A comment before it stays.
+func (e *editor) drop(object *hujson.Object, i int) {
+	e.changed = true
+	last := len(object.Members) - 1
+	comma := object.Members[last].Value.AfterExtra != nil
+	kept := strings.TrimRight(string(object.Members[i].Name.BeforeExtra), " \t\r\n")
+	object.Members = slices.Delete(object.Members, i, i+1)
+	next := &object.AfterExtra
+	if i < len(object.Members) {
+		next = &object.Members[i].Name.BeforeExtra
+	}
+	*next = hujson.Extra(kept + string(*next))
+	if last = len(object.Members) - 1; last >= 0 {
+		object.Members[last].Value.AfterExtra = commaAfter(object.Members[last].Value.AfterExtra, comma)
+	} else if strings.TrimSpace(string(object.AfterExtra)) == "" {
+		object.AfterExtra = nil
+	}
+}
+
+// commaAfter sets or removes the trailing comma of the last element: there is one if extra is not nil.
+func commaAfter(extra hujson.Extra, comma bool) hujson.Extra {
+	switch {
+	case !comma && strings.TrimSpace(string(extra)) == "":
+		return nil
+	case comma && extra == nil:
+		return hujson.Extra{}
+	}
+	return extra
+}
+
+// memberOf is the index of a member; -1 if there is none.
+func memberOf(object *hujson.Object, name string) int {
+	return slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool {
+		l, ok := m.Name.Value.(hujson.Literal)
+		return ok && l.String() == name
+	})
+}
+
+// The first and last line of our block in a TOML file.
+const (
+	blockBegin = "# daycared: begin; daycared connect writes this, and takes it out with --remove"
+	blockEnd   = "# daycared: end"
+)
+
+var errBlock = errors.New("our part of it begins and does not end; take it out by hand")
+
+// codexBlock is our part of Codex's configuration. TOML tables may be anywhere, so ours come last.
+func (p Target) codexBlock() string {
+	args := append(slices.Clone(p.Command[1:]), "mcp")
+	for i, a := range args {
+		args[i] = strconv.Quote(a)
+	}
+	lines := []string{
+		blockBegin,
+		"[mcp_servers.daycared]",
+		"command = " + strconv.Quote(p.Command[0]),
+		"args = [" + strings.Join(args, ", ") + "]",
+		fmt.Sprintf("tool_timeout_sec = %d", int(waits.Seconds())),
+	}
+	for _, hook := range []struct {
+		event   string
+		matcher bool
+		seconds int
+		command string
+	}{
+		{"PreToolUse", true, int(waits.Seconds()), p.hook("codex")}, {"PermissionRequest", true, int(waits.Seconds()), p.hook("codex")},
+		{"Interrupt", false, tells, p.hook("codex")}, {"SessionEnd", false, tells, p.hook("codex")}, {"Stop", false, tells, p.notice("codex")},
+	} {
+		lines = append(lines, "", "[[hooks."+hook.event+"]]")
+		if hook.matcher {
+			lines = append(lines, `matcher = ".*"`, "")
+		}
+		lines = append(lines, "[[hooks."+hook.event+".hooks]]", `type = "command"`, "command = "+strconv.Quote(hook.command),
+			fmt.Sprintf("timeout = %d", hook.seconds))
+	}
+	return strings.Join(append(lines, blockEnd, ""), "\n")
+}
+
+// installBlock appends the block to a file. It fails if the result would not be valid TOML.
+func installBlock(text, block string) (string, error) {
+	if strings.Contains(text, block) {
+		return text, nil
+	}
+	rest, err := removeBlock(text)
+	if err != nil {
+		return "", err
+	}
+	if err := readsAsTOML(rest); err != nil {
+		return "", err
+	}
+	if rest != "" {
+		rest = strings.TrimRight(rest, "\n") + "\n\n"
+	}
+	if err := readsAsTOML(rest + block); err != nil {
+		return "", fmt.Errorf("it has something of the same name already, beside which ours cannot stand: %w", err)
+	}
+	return rest + block, nil
+}
+
+func readsAsTOML(text string) error {
+	var tables map[string]any
+	return toml.Unmarshal([]byte(text), &tables)
+}
+
+// removeBlock removes the block and the empty line before it.
+func removeBlock(text string) (string, error) {
+	before, after, found := strings.Cut(text, blockBegin)
+	if !found {
+		return text, nil
+	}
+	_, after, found = strings.Cut(after, blockEnd)
+	if !found {
+		return "", errBlock
+	}
+	before, after = strings.TrimRight(before, "\n"), strings.TrimLeft(after, "\n")
+	switch {
+	case before == "":
+		return after, nil
+	case after == "":
+		return before + "\n", nil
+	}
+	return before + "\n\n" + after, nil
 }
