@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
@@ -98,4 +101,254 @@ func (sh *turn) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
 	}
 	held, err := sh.held(ctx)
 	return permissions.Missing(q.Tags, held), err
+}
+
+// hearAnswer submits a call's question and applies the answer. It rests while the request is pending.
+func (sh *turn) hearAnswer(ctx context.Context, c Call) (rests bool, err error) {
+	if sh.run.Request == "" {
+		return false, sh.poseCall(ctx, c)
+	}
+	q, err := sh.runtime.approvals.Read(ctx, sh.asker(), sh.run.Request)
+	if err != nil || q.State == permissions.Pending {
+		return true, err
+	}
+	return false, sh.answered(ctx, c, q)
+}
+
+// asker is the caller of the request that the session waits for: a child of its agent if the permission is for that child.
+func (sh *turn) asker() permissions.Caller {
+	if at := sh.run.asking(); at > 0 && sh.run.Calls[at-1].Tool == schema.RequestPermission {
+		if child := sh.beneficiary(sh.run.Calls[at-1]); child != "" {
+			return permissions.AgentCaller(child)
+		}
+	}
+	return sh.session.Caller()
+}
+
+// beneficiary is the child for which a call requests a permission; empty: none.
+func (sh *turn) beneficiary(c Call) string {
+	q, err := c.asks()
+	if err != nil || q.Agent == "" {
+		return ""
+	}
+	return sh.child(q.Agent)
+}
+
+// poseCall submits a call's question, unless nobody has to be asked.
+func (sh *turn) poseCall(ctx context.Context, c Call) error {
+	q, err := sh.question(ctx, c)
+	if err != nil {
+		return err
+	}
+	if q.Kind == permissions.KindPermission && len(q.Missing()) == 0 {
+		return sh.heldAlready(ctx, c, q)
+	}
+	why, err := sh.mayNotAsk(ctx, c)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
+	}
+	q.Tags, q.Held = q.Missing(), nil
+	posed, err := sh.runtime.approvals.Submit(ctx, sh.asker(), q)
+	switch r := permissions.AsRefusal(err); {
+	case r != nil && r.Code != permissions.CodeBroken:
+		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
+	case err != nil:
+		return err
+	}
+	return sh.advance(ctx, agents.Commit{}, Posed{posed.ID})
+}
+
+// heldAlready answers a call that requests permissions that are already held, and records the use of grants that cover them.
+func (sh *turn) heldAlready(ctx context.Context, c Call, q permissions.Request) error {
+	own, err := sh.ungranted(ctx)
+	if err != nil {
+		return err
+	}
+	posed, why, artifacts := q, "", []agents.Artifact(nil)
+	if posed.Tags, posed.Held = permissions.Missing(q.Tags, own), nil; len(posed.Tags) > 0 {
+		if artifacts, why, err = sh.underGrant(ctx, c, posed, ""); err != nil {
+			return err
+		}
+	}
+	q.Caller, q.State, q.DecidedVia = sh.asker(), permissions.Approved, permissions.ViaGrant
+	e := Ran{N: c.N, Text: cmp.Or(why, permissions.Result(q).Text), Error: why != ""}
+	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error, Artifacts: artifacts}, e)
+}
+
+// mayNotAsk returns why a call's question must not be submitted; empty: it may be.
+func (sh *turn) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
+	if c.Tool != schema.RequestPermission {
+		return "", nil
+	}
+	q, err := c.asks()
+	if err != nil || q.Agent == "" {
+		return "", err
+	}
+	if sh.agent.Via == "" {
+		return "A background agent asks for itself: leave agentId out.", nil
+	}
+	_, is, err := sh.childSession(ctx, q.Agent)
+	if err != nil || is {
+		return "", err
+	}
+	return "You have started no agent " + q.Agent + ".", nil
+}
+
+func (sh *turn) question(ctx context.Context, c Call) (permissions.Request, error) {
+	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue,
+		Message: c.Tool + " is done. Look at what it brought before I read it.", Details: c.Look}
+	if !sh.run.Shows {
+		if _, err := sh.held(ctx); err != nil { // the kill switch
+			return q, err
+		}
+		var err error
+		if q, err = c.asks(); err != nil {
+			return q, err
+		}
+		q.Held = slices.DeleteFunc(slices.Clone(q.Tags), func(t permissions.Tag) bool { return slices.Contains(c.Plan.Needs, t) })
+	}
+	q.Agent, q.Session, q.Step, q.Key = sh.session.Agent, string(sh.session.ID), sh.run.Step, sh.callKey(c)
+	q.Cwd, q.Folder = sh.agent.Place.Workspace, sh.agent.Place.Folder()
+	if q.Reason == "" {
+		q.Reason = short(sh.run.Words, permissions.MaxReason)
+	}
+	sh.background(&q)
+	if child := sh.beneficiary(c); child != "" && !sh.run.Shows {
+		q.Agent, q.Background, q.Foreground = child, true, sh.agent.Name
+		s, _, err := sh.childSession(ctx, child) // a session-scoped approval applies to the child's session
+		if err != nil {
+			return q, err
+		}
+		q.Session = string(s.ID)
+	}
+	return q, nil
+}
+
+// answered ends a call that asked, with the settled request.
+func (sh *turn) answered(ctx context.Context, c Call, q permissions.Request) error {
+	o := permissions.Result(q)
+	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
+	if t, found := askingTool(c.Tool); found && t.question != nil {
+		if asked, _ := t.question(c.Input); q.Shortened(asked.Patience) != "" {
+			e.Text += "\n(" + q.Shortened(asked.Patience) + ")"
+		}
+	}
+	if sh.run.Shows { // the model receives the tool's result
+		e.Text, e.Error = strings.TrimSpace(c.Text), c.Error
+		if q.Answer == permissions.Interrupt {
+			e.Text += "\n" + o.Text
+		}
+	}
+	var artifacts []agents.Artifact
+	switch {
+	case q.Answer == permissions.Interrupt:
+		e.Stops = ReasonInterrupted
+	case q.Kind == permissions.KindPermission:
+		var err error
+		if e, err = sh.applied(ctx, c, q, e); err != nil {
+			return err
+		}
+		artifacts = append(artifacts, agents.Verdict(sh.execution(c), q, e.Error))
+	}
+	failed := e.Error || q.State == permissions.Denied || q.Answer == permissions.Interrupt // all of which are normal results to the model
+	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: failed, Artifacts: artifacts}, e)
+}
+
+// applied applies a decision: an approval grants its tags to the beneficiary; a denial is counted and may end the run.
+func (sh *turn) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
+	switch q.State {
+	case permissions.Denied:
+		tags, _ := agents.Encode(q.Tags) // requests that differ only in their reason are one subject
+		e.Denied, e.About = true, subject(c.Tool, tags)
+		if sh.agent.Terminates {
+			e.Stops = ReasonDenied
+		}
+		return e, nil
+	case permissions.Expired:
+		if sh.agent.Terminates {
+			e.Stops = ReasonTimeout
+		}
+		return e, nil
+	case permissions.Approved:
+	default:
+		return e, nil
+	}
+	used, err := sh.runtime.approvals.Use(ctx, sh.asker(), q.ID, q.Key)
+	switch r := permissions.AsRefusal(err); {
+	case r != nil && r.Code != permissions.CodeBroken:
+		e.Text, e.Error = r.Text, true
+		return e, nil
+	case err != nil:
+		return e, err
+	case used.Scope != permissions.Once: // a grant exists
+		return e, nil
+	}
+	if child := sh.beneficiary(c); child != "" {
+		return e, sh.runtime.hand(ctx, child, used)
+	}
+	e.Tags = used.Missing()
+	return e, nil
+}
+
+// grantHandover is the key prefix, before the request id, of a post that hands a child the permission requested for it.
+const grantHandover = "gift/"
+
+// hand grants a child what was allowed for it, until its run ends. Only a session's own worker changes the session, so the grant
+// is sent as a post, which the worker applies.
+func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request) error {
+	s, ok, err := rt.store.CurrentSession(ctx, child)
+	if err != nil || !ok {
+		return err // the child has ended
+	}
+	return rt.tell(ctx, s.ID, agents.Post{
+		Key: grantHandover + string(q.ID), Silent: true, Text: "You hold " + permissions.DescribeTags(q.Missing()) + " until this run ends.",
+	})
+}
+
+// unwrap applies a grant handover to the session.
+func (sh *turn) unwrap(ctx context.Context, p agents.Post) error {
+	text, ok := strings.CutPrefix(p.Key, grantHandover)
+	id := permissions.ID(text)
+	if !ok || p.From != "" || sh.run.State == Idle || slices.Contains(sh.run.Handed, id) {
+		return nil
+	}
+	q, err := sh.runtime.approvals.Read(ctx, sh.session.Caller(), id)
+	if err != nil {
+		return nonFatal(err)
+	}
+	session := string(sh.session.ID) // what it asked for itself is not handed to it
+	if q.State != permissions.Approved || q.UsedAt.IsZero() || q.Session != session || strings.HasPrefix(q.Key, session+"/") {
+		return nil
+	}
+	if q, err = sh.runtime.approvals.Use(ctx, sh.session.Caller(), id, q.Key); err != nil { // taken back, or used before a restore
+		return nonFatal(err)
+	}
+	sh.run.Tags, sh.run.Handed = slices.Concat(sh.run.Tags, q.Missing()), append(slices.Clone(sh.run.Handed), id)
+	return nil
+}
+
+// changedRow is the message to the person about a session whose row was changed.
+const changedRow = "I stop here and begin anew: what I had noted of my work was changed behind daycared's back. " +
+	"`daycared audit verify` says more."
+
+// changedRun is the run of a session whose row is not trusted.
+var changedRun = Run{Outcome: Failed, Reason: ReasonChanged}
+
+// distrust ends a session whose row, or that of a request of it, was changed or put back to an older state without the daemon.
+// Nothing that it says is done.
+func (sh *turn) distrust(ctx context.Context, why error) error {
+	sh.run = changedRun
+	sh.runtime.log.Error("session stopped", "session", sh.session.ID, "agent", sh.agent.Name, "err", why)
+	if sh.run.Words = changedRow; sh.agent.Via == "" {
+		if err := sh.notice(ctx); err != nil {
+			return err
+		}
+	}
+	if err := sh.say(ctx, "changed", changedRow); err != nil {
+		return err
+	}
+	return sh.end(ctx)
 }

@@ -7,7 +7,7 @@
 // call that was running when the daemon was killed is reported to the model as interrupted and never run twice.
 //
 // step.go and state.go hold the machine; runtime.go and worker.go the driver; resident.go the agent's chat; plan.go,
-// validate.go, wait.go and execute.go the states; asking.go the tools that ask people, and answer.go their results; children.go,
+// validate.go, wait.go and execute.go the states; asking.go the tools that ask people, and their results; children.go,
 // schedule.go and events.go background agents.
 package runtime
 

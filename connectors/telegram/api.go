@@ -159,7 +159,7 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 	case errors.As(err, &refused) && refused.Message != "":
 		return &apiError{
 			Method: method, Text: a.hide(refused.Message), Code: cmp.Or(refused.Code, status), // UploadFiles drops the code
-			RetryAfter: time.Duration(refused.RetryAfter) * time.Second, MigrateTo: refused.MigrateToChatID,
+			Pause: time.Duration(refused.RetryAfter) * time.Second, MigrateTo: refused.MigrateToChatID,
 		}
 	case status != 0:
 		err = fmt.Errorf("answered with %d %s, which is not the Bot API", status, http.StatusText(status))

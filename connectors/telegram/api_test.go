@@ -20,6 +20,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 )
 
@@ -105,7 +106,7 @@ func TestRefusalsOfTheBotAPI(t *testing.T) {
 	const answer = `{"ok":false,"error_code":%d,"description":%q,"parameters":{"retry_after":7,"migrate_to_chat_id":-1009}}`
 	text := "Bad Request: of " + string(testToken)
 	want := &apiError{
-		Method: "sendDocument", Code: 400, Text: "Bad Request: of ‹bot token›", RetryAfter: 7 * time.Second, MigrateTo: -1009,
+		Method: "sendDocument", Code: 400, Text: "Bad Request: of ‹bot token›", Pause: 7 * time.Second, MigrateTo: -1009,
 	}
 	a := dialed(t, testToken, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -347,7 +348,7 @@ func TestCallsOfARealServer(t *testing.T) {
 		t.Errorf("fay sees %+v", seen)
 	}
 	for fault, fits := range map[telegramtest.Fault]func(error) bool{
-		telegramtest.TooManyRequests(7 * time.Second): func(err error) bool { return retryAfter(err) == 7*time.Second },
+		telegramtest.TooManyRequests(7 * time.Second): func(err error) bool { return connectors.RetryAfter(err) == 7*time.Second },
 		telegramtest.BadGateway():                     temporary,
 		telegramtest.Reset():                          temporary,
 	} {

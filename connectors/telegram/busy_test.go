@@ -94,7 +94,7 @@ func TestAChatThatIsBusyIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 func TestErrorsSayWhenToTryAgain(t *testing.T) {
 	fay := connectors.Person{Name: "fay"}
 	c := New(Options{Token: "1:x"}, nil)
-	busy := &apiError{Method: "sendMessage", Code: 429, RetryAfter: time.Minute}
+	busy := &apiError{Method: "sendMessage", Code: 429, Pause: time.Minute}
 	c.pace.told(fayChat, busy)
 	turn := c.turn(t.Context(), fayChat, 0)
 	if !errors.Is(turn, errTurn) {
@@ -107,7 +107,7 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 		"refused":    {fmt.Errorf("send: %w", busy), time.Minute, time.Minute},
 		"not called": {turn, 59 * time.Second, time.Minute},
 		"broken":     {&apiError{Code: 502}, 0, 0},
-		"gone":       {&apiError{Code: 403, RetryAfter: time.Minute}, 0, 0},
+		"gone":       {&apiError{Code: 403, Pause: time.Minute}, 0, 0},
 		"nothing":    {nil, 0, 0},
 	} {
 		if got := connectors.RetryAfter(New(Options{Now: time.Now}, nil).failed(spot{}, fay, e.err)); got < e.least || got > e.most {

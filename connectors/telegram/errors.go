@@ -11,12 +11,16 @@ import (
 )
 
 type apiError struct {
-	Method     string
-	Code       int
-	Text       string        // as Telegram wrote it
-	RetryAfter time.Duration // 0: not given
-	MigrateTo  int64         // the chat's new id, or 0
+	Method    string
+	Code      int
+	Text      string        // as Telegram wrote it
+	Pause     time.Duration // that it asks for; 0: none
+	MigrateTo int64         // the chat's new id, or 0
 }
+
+var _, _ connectors.RetryLater = (*apiError)(nil), (*pausedError)(nil)
+
+func (e *apiError) RetryAfter() time.Duration { return e.Pause }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Text) }
 
@@ -36,16 +40,7 @@ func (e *pausedError) Error() string {
 	return fmt.Sprintf("the chat is paused for %v", e.left.Round(time.Millisecond))
 }
 
-type laterError struct {
-	error
-	after time.Duration
-}
-
-var _ connectors.RetryLater = (*laterError)(nil)
-
-func (e *laterError) Unwrap() error { return e.error }
-
-func (e *laterError) RetryAfter() time.Duration { return e.after }
+func (e *pausedError) RetryAfter() time.Duration { return e.left }
 
 // errSkip is returned (wrapped) by an update's handler if the update can never be handled.
 var errSkip = errors.New("the update cannot be handled")
@@ -170,17 +165,4 @@ func migrated(err error) (to int64, is bool) {
 		to = e.MigrateTo
 	}
 	return to, to != 0
-}
-
-// retryAfter is the pause that Telegram asks for, or 0.
-func retryAfter(err error) time.Duration {
-	var e *apiError
-	var paused *pausedError
-	switch {
-	case errors.As(err, &e):
-		return e.RetryAfter
-	case errors.As(err, &paused):
-		return paused.left
-	}
-	return 0
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/connectors"
 )
 
 // questions are all that can be asked of an error, by name.
@@ -92,12 +94,12 @@ func TestWhyNobodyCanBeReached(t *testing.T) {
 }
 
 func TestWhatRefusalsCarry(t *testing.T) {
-	err := fmt.Errorf("send: %w", &apiError{Code: 429, RetryAfter: 9 * time.Second, MigrateTo: -7})
+	err := fmt.Errorf("send: %w", &apiError{Code: 429, Pause: 9 * time.Second, MigrateTo: -7})
 	to, is := migrated(err)
-	if !is || to != -7 || retryAfter(err) != 9*time.Second {
-		t.Errorf("%d, %v, %v", to, is, retryAfter(err))
+	if !is || to != -7 || connectors.RetryAfter(err) != 9*time.Second {
+		t.Errorf("%d, %v, %v", to, is, connectors.RetryAfter(err))
 	}
-	if retryAfter(io.EOF) != 0 || retryAfter(nil) != 0 {
+	if connectors.RetryAfter(io.EOF) != 0 || connectors.RetryAfter(nil) != 0 {
 		t.Error("a pause that nobody asked for")
 	}
 }

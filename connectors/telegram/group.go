@@ -151,7 +151,7 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 		d.auditUnmatched(ctx, m, id)
 		return nil //nolint:nilerr // unknown accounts get no answer
 	}
-	name, code, answer, wanted := askedOf(m, d.bot)
+	name, code, answer, wanted := askedOf(d.ours(m))
 	switch {
 	case m.Text[0] == '/':
 		d.pointToPrivateChat(ctx, m)
@@ -168,7 +168,7 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 // auditUnmatched audits an answer of somebody who is not asked. They get no reply.
 func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.Identity) {
 	codes := reply.Read(d.written(m, d.quoted(m)), nil).Unknown
-	if _, code, _, wanted := askedOf(m, d.bot); wanted {
+	if _, code, _, wanted := askedOf(d.ours(m)); wanted {
 		codes = []string{code}
 	}
 	for _, code := range codes {
@@ -261,12 +261,7 @@ func (d *handler) written(m *message, quoted string) reply.Message {
 }
 
 // quoted is the code of the card that a message replies to, whoever may answer it, or empty.
-func (d *handler) quoted(m *message) string {
-	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
-		return ""
-	}
-	return codeOfCard(m.ReplyTo.Text)
-}
+func (d *handler) quoted(m *message) string { return codeOfCard(d.ours(m)) }
 
 // unaddressed removes the bot's name from the start and the end of a text.
 func (d *handler) unaddressed(text string) string {

@@ -91,8 +91,8 @@ func say(w http.ResponseWriter, result any, refused *apiError) {
 	if refused != nil {
 		w.WriteHeader(refused.Code)
 		body = map[string]any{"ok": false, "error_code": refused.Code, "description": refused.Text}
-		if refused.RetryAfter > 0 {
-			body["parameters"] = map[string]any{"retry_after": int(refused.RetryAfter / time.Second)}
+		if refused.Pause > 0 {
+			body["parameters"] = map[string]any{"retry_after": int(refused.Pause / time.Second)}
 		}
 	}
 	_ = json.NewEncoder(w).Encode(body)

@@ -150,7 +150,7 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 // told records a call's result, which may be nil: if Telegram asks for a pause, the chat gets one, or everything if the
 // call had no chat.
 func (p *pace) told(chat int64, err error) {
-	after := retryAfter(err)
+	after := connectors.RetryAfter(err)
 	if after <= 0 {
 		return
 	}

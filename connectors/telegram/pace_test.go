@@ -115,8 +115,8 @@ func TestPausesThatTelegramAsksFor(t *testing.T) {
 		t.Run("E2/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, began := newPace(), time.Now()
-				p.told(c.about, fmt.Errorf("send: %w", &apiError{Code: 429, RetryAfter: pause}))
-				p.told(c.about, &apiError{Code: 429, RetryAfter: time.Second}) // does not make it shorter
+				p.told(c.about, fmt.Errorf("send: %w", &apiError{Code: 429, Pause: pause}))
+				p.told(c.about, &apiError{Code: 429, Pause: time.Second}) // does not make it shorter
 				p.told(c.about, nil)
 				var all sync.WaitGroup
 				for chat, want := range c.waits {
@@ -149,7 +149,7 @@ func TestPauseThatComesWhileSomebodyWaits(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		p.told(fayChat, &apiError{Code: 429, RetryAfter: 10 * time.Second})
+		p.told(fayChat, &apiError{Code: 429, Pause: 10 * time.Second})
 		waits.Wait()
 	})
 }
@@ -157,7 +157,7 @@ func TestPauseThatComesWhileSomebodyWaits(t *testing.T) {
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
-		p.told(fayChat, &apiError{Code: 429, RetryAfter: time.Hour})
+		p.told(fayChat, &apiError{Code: 429, Pause: time.Hour})
 		for range groupBurst {
 			if err := p.wait(t.Context(), groupChat, 0); err != nil {
 				t.Fatal(err)
@@ -186,7 +186,7 @@ func TestWaitingEnds(t *testing.T) {
 func TestIdleChatsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
-		p.told(groupChat, &apiError{Code: 429, RetryAfter: time.Hour})
+		p.told(groupChat, &apiError{Code: 429, Pause: time.Hour})
 		for chat := range int64(500) {
 			if err := p.wait(t.Context(), chat+1, 0); err != nil {
 				t.Fatal(err)

@@ -42,7 +42,7 @@ func TestUpdatesAreHandledInOrder(t *testing.T) {
 				pass(time.Second)
 				l.come(9)
 				pass(2 * time.Minute)
-				if ok, text := p.state.Health(); !ok {
+				if ok, text := health(p.state); !ok {
 					t.Error(text)
 				}
 			})
@@ -190,7 +190,7 @@ func TestRefusedPolls(t *testing.T) {
 		health      string
 		least, most int // polls in ten minutes
 	}{
-		"too many": {&apiError{Code: 429, Text: "Too Many Requests: retry after 100", RetryAfter: 100 * time.Second},
+		"too many": {&apiError{Code: 429, Text: "Too Many Requests: retry after 100", Pause: 100 * time.Second},
 			"no contact with Telegram for ", 6, 7},
 		"broken": {&apiError{Code: 502, Text: "Bad Gateway"}, "no contact with Telegram for ", 15, 60},
 		"another program": {&apiError{Code: 409, Text: "Conflict: terminated by other getUpdates request; make sure that " +
@@ -208,7 +208,7 @@ func TestRefusedPolls(t *testing.T) {
 					pass(time.Second)
 					l.change(func() { l.refusal, l.polls = c.refusal, nil }, said(1)) // the poll that hangs still gets it
 					pass(10 * time.Minute)
-					ok, text := p.state.Health()
+					ok, text := health(p.state)
 					if ok || !strings.HasPrefix(text, c.health) || strings.Contains(text, "SECRET") {
 						t.Errorf("health %v, %q", ok, text)
 					}
@@ -219,7 +219,7 @@ func TestRefusedPolls(t *testing.T) {
 					pass(4 * time.Minute)
 					l.come(2)
 					pass(time.Second)
-					if ok, text := p.state.Health(); !ok {
+					if ok, text := health(p.state); !ok {
 						t.Errorf("health %q", text)
 					}
 				})
@@ -235,7 +235,7 @@ func TestRefusedPolls(t *testing.T) {
 func TestPauseOfPollsIsAsLongAsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t)
-		l.refusal = &apiError{Code: 429, Text: "Too Many Requests: retry after 30", RetryAfter: 30 * time.Second}
+		l.refusal = &apiError{Code: 429, Text: "Too Many Requests: retry after 30", Pause: 30 * time.Second}
 		l.serve(fine, func(*poller) { pass(100 * time.Second) })
 		for i := 1; i < len(l.at); i++ {
 			if waited := l.at[i].Sub(l.at[i-1]); waited < 30*time.Second || waited > 33*time.Second {
@@ -310,12 +310,12 @@ func TestStartWithoutNetwork(t *testing.T) {
 		l.cut = true
 		l.serve(fine, func(p *poller) {
 			pass(10 * time.Minute)
-			if ok, text := p.state.Health(); ok || text != "no contact with Telegram for 10m0s: getUpdates: the connection ended without an answer" {
+			if ok, text := health(p.state); ok || text != "no contact with Telegram for 10m0s: getUpdates: the connection ended without an answer" {
 				t.Errorf("%v, %q", ok, text)
 			}
 			l.change(func() { l.cut = false })
 			pass(46 * time.Second) // the longest wait, no answer to which is awaited longer than it takes
-			if ok, text := p.state.Health(); !ok {
+			if ok, text := health(p.state); !ok {
 				t.Error(text)
 			}
 		})
@@ -333,12 +333,12 @@ func TestWebhookIsReportedAndLeft(t *testing.T) {
 			pass(time.Minute)
 			l.change(func() { l.cut = false })
 			pass(2 * time.Minute)
-			if ok, text := p.state.Health(); ok || !strings.HasPrefix(text, "the bot has a webhook at bots.example, so nothing") {
+			if ok, text := health(p.state); ok || !strings.HasPrefix(text, "the bot has a webhook at bots.example, so nothing") {
 				t.Errorf("%v, %q", ok, text)
 			}
 			l.change(func() { l.hook, l.refusal = "", nil }, said(1))
 			pass(4 * time.Minute)
-			if ok, text := p.state.Health(); !ok {
+			if ok, text := health(p.state); !ok {
 				t.Error(text)
 			}
 		})

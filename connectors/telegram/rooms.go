@@ -20,15 +20,11 @@ import (
 type groupChecks struct {
 	look timing.Signal // check them now
 
-	mu    *sync.Mutex
+	mu    sync.Mutex
 	wrong map[string]string // what is wrong and what to do, by group
 }
 
-func newRooms() groupChecks {
-	return groupChecks{look: timing.NewSignal(), mu: &sync.Mutex{}, wrong: map[string]string{}}
-}
-
-func (r groupChecks) health() error {
+func (r *groupChecks) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	texts := slices.Sorted(maps.Values(r.wrong))
@@ -39,7 +35,7 @@ func (r groupChecks) health() error {
 }
 
 // note records what is wrong with a group and reports whether that is news.
-func (r groupChecks) note(place, wrong string) bool {
+func (r *groupChecks) note(place, wrong string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	news := r.wrong[place] != wrong
@@ -49,7 +45,7 @@ func (r groupChecks) note(place, wrong string) bool {
 	return news
 }
 
-func (r groupChecks) keep(places []connectors.Group) {
+func (r *groupChecks) keep(places []connectors.Group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.wrong {

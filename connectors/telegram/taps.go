@@ -185,7 +185,7 @@ func (c *Connector) inBackground(ctx context.Context, send func(context.Context)
 				return
 			}
 			again := temporary(err) || errors.Is(err, errTurn)
-			if !again || timing.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
+			if !again || timing.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("message not sent", "err", err)
 				return
 			}

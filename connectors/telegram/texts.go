@@ -30,7 +30,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 		return d.unknownSender(ctx, m, err)
 	}
 	d.greet(m.Chat.ID)
-	switch code, answer, wanted := d.wanted(m); {
+	switch code, answer, wanted := asked(d.ours(m)); {
 	case m.foreign():
 		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded) })
 		return nil
@@ -43,8 +43,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 // unheard tells a configured person that what they sent is not read; in a group, only if it replies to the bot.
 func (d *handler) unheard(ctx context.Context, m *message, what string) error {
 	alone := m.Chat.Type == "private"
-	replies := m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == d.bot
-	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil || !alone && !replies {
+	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil || !alone && !m.ReplyTo.by(d.bot) {
 		return nil
 	}
 	id := identity(m.From.ID)
@@ -102,13 +101,12 @@ func claimed(u *user) string {
 	return string(name[:min(len(name), permissions.MaxName)])
 }
 
-// wanted is the code of the request that a message has words for, a reason or an answer: it replies to our question for
-// them.
-func (d *handler) wanted(m *message) (code string, answer permissions.Answer, ok bool) {
-	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
-		return "", "", false
+// ours is the text of our message that m replies to, or empty.
+func (d *handler) ours(m *message) string {
+	if !m.ReplyTo.by(d.bot) {
+		return ""
 	}
-	return asked(m.ReplyTo.Text)
+	return m.ReplyTo.Text
 }
 
 // inWords decides with the words of a message.

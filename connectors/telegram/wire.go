@@ -75,6 +75,9 @@ func (m *message) media() string {
 	return ""
 }
 
+// by reports whether a message, if there is one, is of that account.
+func (m *message) by(account int64) bool { return m != nil && m.From != nil && m.From.ID == account }
+
 // foreign reports whether the words are somebody else's.
 func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil }
 

@@ -180,11 +180,8 @@ func (q question) of(name, code string, u user) (text string, calls []mention) {
 
 // askedOf reads a reply to one of our questions in a group: whom the question was for, its request's code, and the answer
 // that the words are for.
-func askedOf(m *message, bot int64) (name, code string, answer permissions.Answer, ok bool) {
-	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != bot {
-		return "", "", "", false
-	}
-	name, rest, found := strings.Cut(m.ReplyTo.Text, ": ")
+func askedOf(text string) (name, code string, answer permissions.Answer, ok bool) {
+	name, rest, found := strings.Cut(text, ": ")
 	code, answer, ok = asked(rest)
 	return name, code, answer, ok && found && !strings.Contains(name, "\n") // cards have line breaks before any ": "
 }
