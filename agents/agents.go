@@ -48,8 +48,7 @@ type Approvals interface {
 	Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
 	// Forbids reports whether a tool never runs for the caller.
 	Forbids(caller permissions.Caller, tool string) bool
-	// OverRate counts a call that policy alone allows, and reports whether the caller has used up the tool's unasked
-	// calls of this minute.
+	// OverRate counts a call that policy alone allows, and reports whether the caller has used up this minute's for the tool.
 	OverRate(caller permissions.Caller, tool string) bool
 	// Held returns the tags that the caller holds now in a session, from the configuration and grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
@@ -69,13 +68,12 @@ type Approvals interface {
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error
 	// Tell sends the caller's own person a notice, which asks nothing. If nobody can be told it is refused.
 	Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error
-	// EndSession ends the grants of a session and cancels its pending requests, whichever of our agents asked. It may
-	// be repeated.
+	// EndSession ends a session's grants and cancels its requests, whichever of our agents asked. It may be repeated.
 	EndSession(ctx context.Context, caller permissions.Caller, session string) error
 }
 
-// EventHandler receives, in commit order and from one goroutine, the events of what our own agents asked, including those
-// while the daemon was down.
+// EventHandler receives the events of what our agents asked, also from while the daemon was down, in commit order and
+// serially.
 type EventHandler interface {
 	// HandleEvent returns nil once it has stored what it needs of the event; after an error or a crash the event comes
 	// again. The event is one of the request r, in its current state, such as REQUEST_SHOWN (its detail "to" is the
@@ -83,8 +81,7 @@ type EventHandler interface {
 	HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error
 }
 
-// Resident is one of our own agents. It belongs to a person, in whose chat it receives messages and speaks. Every
-// method is safe for concurrent use.
+// Resident is one of our own agents, in the chat of the person whom it belongs to. Every method is safe for concurrent use.
 type Resident interface {
 	// Binding is the agent's person and channel. It never changes, and no two residents have the same name.
 	Binding() permissions.Binding

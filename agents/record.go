@@ -136,8 +136,7 @@ func Closing(s permissions.AgentSession, q permissions.Request, void bool, stopp
 	return all
 }
 
-// WithoutOnce is the step of a session without the permissions that were allowed once for its run, or given to it at its start. A
-// restored store takes them back.
+// WithoutOnce is a session's step without permissions for one run: those allowed once or given. A restored store drops them.
 func WithoutOnce(step json.RawMessage) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(step, &fields); err != nil {

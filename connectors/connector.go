@@ -63,8 +63,7 @@ type HealthChecker interface {
 
 // ReceiptTracker reports until when everything that people did in the channel has been received. Anything later may be lost.
 type ReceiptTracker interface {
-	// ReceivedUntil is zero while that is unknown. When stops is set, the daemon is stopping, and a healthy channel has received
-	// everything.
+	// ReceivedUntil is zero while that is unknown. When the daemon stops, a healthy channel has received everything.
 	ReceivedUntil(stops bool) time.Time
 }
 
@@ -79,14 +78,12 @@ type EphemeralChannel interface {
 	Ephemeral()
 }
 
-// Screen is a connector that disturbs nobody, such as a terminal. Everybody who can be reached there gets a copy, whatever
-// channels they chose.
+// Screen is a connector that disturbs nobody, such as a terminal: it gets copies for everybody whom it reaches.
 type Screen interface {
 	Screen()
 }
 
-// GroupChannel is a connector that can show one request to several people in a group. A prompt with a Place goes to that group,
-// whoever To is.
+// GroupChannel is a connector that can show a request to a group. A prompt with a Group goes there, whoever To is.
 type GroupChannel interface {
 	// IsGroup reports whether place is a group of this channel.
 	IsGroup(place string) bool
@@ -187,8 +184,7 @@ type Prompt struct {
 	Button  string    // payload of this copy's buttons
 	Silent  bool      // no sound: all recipients have quiet hours, and the risk is not high
 	SentAt  time.Time // when it was first sent; zero before
-	// Before are those who were asked before To and have not answered; Besides, those asked since. Both are empty in a
-	// group.
+	// Before were asked before To and have not answered; Besides were asked since. Both are empty in a group.
 	Before, Besides []Asked
 	Locked          bool // To is locked or no longer configured: show no way to answer
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
@@ -247,8 +243,7 @@ type Inbound interface {
 	Agents(ctx context.Context, id Identity) ([]permissions.Presence, error)
 	// Use brings the agent of that name to the foreground for an identity, and returns its name.
 	Use(ctx context.Context, id Identity, name string) (agent string, err error)
-	// Order makes the agent in the foreground obey at once, and returns its name. A repeated key, which names the chat
-	// event, changes nothing.
+	// Order makes the agent in the foreground obey at once, and returns its name. A repeated key changes nothing.
 	Order(ctx context.Context, id Identity, o permissions.Order, key string) (agent string, err error)
 
 	// Pending lists at most limit pending requests created after the one given, oldest first.
@@ -260,8 +255,8 @@ type Inbound interface {
 	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.
 	Void(ctx context.Context, id Identity, name string) (permissions.RequestView, error)
 
-	// StopAll cancels everything that is pending, for every person, and refuses new requests until Resume. It returns how
-	// many requests it cancelled.
+	// StopAll cancels everything that is pending, for everybody, returns how many requests that was, and refuses new requests until
+	// Resume.
 	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
 	// Resume ends a stop. Only the operator and the person who stopped may call it.
 	Resume(ctx context.Context, id Identity) error
@@ -274,8 +269,7 @@ type Inbound interface {
 	Unlock(ctx context.Context, id Identity, name string) (l permissions.Lock, over bool, err error)
 }
 
-// Services is the [Inbound] of a channel that the daemon runs, with what such a channel reports about its chats and asks about
-// what it shows there.
+// Services is the [Inbound] of a channel that the daemon runs, with what such a channel reports and asks about its chats.
 type Services interface {
 	Inbound
 	// NoteUnknownSender records that an unknown account wrote; At is ignored.

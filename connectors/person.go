@@ -30,8 +30,7 @@ type Person struct {
 	// Locked is the name under which the person is locked, usually their own; empty: they are not. Nothing from their
 	// accounts counts, and nothing is sent there.
 	Locked string
-	// LastLocked is when they were locked last, which may be over; zero: not since the daemon started. What they began before
-	// counts no more.
+	// LastLocked is when they were locked last since the daemon's start; zero: not. What they began before counts no more.
 	LastLocked time.Time
 	Location   *time.Location
 	Quiet      Hours // when they are not to be disturbed, in Location
@@ -135,8 +134,7 @@ func parseID(s string) (string, error) {
 // e164 is an international number: a plus, the country code, and at most 15 digits in all.
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
-// examplePhone is a number that nobody has: it is of a range that Ofcom keeps for films. An example that somebody has
-// could come to decide here.
+// examplePhone is nobody's: its range is Ofcom's for films. An example that somebody has could come to decide here.
 const examplePhone = "+447700900123"
 
 // ParsePhone reads a phone number. The error is as that of [Kind.Parse].
@@ -153,8 +151,7 @@ func ParsePhone(s string) (string, error) {
 // trunk is the zero that some write between the country code and the rest, and that is not dialled from abroad.
 var trunk = regexp.MustCompile(`\(0\)`)
 
-// mendPhone is the number without what people put between its digits. It never adds a country code: whoever had the
-// number that comes of it would decide.
+// mendPhone removes what people put between the digits. It adds no country code: whoever had that number would decide.
 func mendPhone(s string) (meant string, ok bool) {
 	digits := strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
@@ -172,8 +169,7 @@ func mendPhone(s string) (meant string, ok bool) {
 	return meant, e164.MatchString(meant) && strings.Trim(s, "+0123456789 ()-./\u00a0") == ""
 }
 
-// NewLRU returns a cache of at most that many keys that drops the least recently used one. It is safe for concurrent
-// use.
+// NewLRU returns a cache of at most that many keys, least recently used ones dropped. It is safe for concurrent use.
 func NewLRU[K comparable, V any](most int) *lru.Cache[K, V] {
 	memory, _ := lru.New[K, V](most) // its only error is a size of zero or less
 	return memory
@@ -188,8 +184,7 @@ type OncePerDay[K comparable] struct {
 	done map[K]time.Time
 }
 
-// Do calls do unless it succeeded for key within the last 24 hours, and reports whether it succeeded now. After an error
-// it may be repeated at once.
+// Do calls do unless it succeeded for key within 24 hours, and reports whether it did now. After an error it may be repeated.
 func (d *OncePerDay[K]) Do(key K, now time.Time, do func() error) (bool, error) {
 	if !d.begin(key, now) {
 		return false, nil
@@ -278,8 +273,7 @@ func (l *LostAccounts) Reach(account string, p Person, now time.Time) error {
 	return &UnreachableError{Reason: strings.ReplaceAll(is.why, sinceThen, since.Format(form)), Lost: true}
 }
 
-// Hours is a daily interval in minutes of the day, From inclusive and To exclusive; it may go past midnight. The zero Hours
-// is empty.
+// Hours is a daily interval in minutes of the day, From inclusive and To exclusive, perhaps past midnight; zero is empty.
 type Hours struct{ From, To int }
 
 // Hold reports whether t, in its own location, lies within.

@@ -146,8 +146,7 @@ func (a *Agent) answered(ctx context.Context, p *submitted, r permissions.Reques
 	})
 }
 
-// closing adds the outcome of a question to a commit: the decision, made now or by a grant, and the row of a call that
-// does not run.
+// closing adds the outcome of a question to a commit: the decision, and the row of a call that does not run.
 func (a *Agent) closing(s permissions.AgentSession, r permissions.Request, void bool, c *agents.Commit) {
 	now := a.stamp()
 	_, n, _ := strings.Cut(strings.TrimPrefix(r.Key, r.Session+"/"), "/")
@@ -188,8 +187,7 @@ func (a *Agent) withdraw(ctx context.Context, r permissions.Request) permissions
 	return r
 }
 
-// waits stores what the agent waits for in its session and shows it to its person, with further records; when the turn
-// is over, that it waits for nothing.
+// waits stores what the agent waits for in its session, with further records, and shows it; when the turn is over, nothing.
 func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.AgentSession, *agents.Commit)) {
 	err := a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		if more != nil {
@@ -257,8 +255,7 @@ type Errand struct {
 // ErrUndone means that the agent did not finish; the reason was said.
 var ErrUndone = errors.New("the agent did not finish")
 
-// Once starts the agent's program, runs one turn, and ends the program. When ctx ends, it cancels the turn first and
-// returns ctx's error.
+// Once starts the agent's program, runs one turn, and ends it. When ctx ends, it cancels the turn and returns ctx's error.
 func Once(ctx context.Context, e Errand, prompt string) error {
 	s, err := e.Program.start(ctx, errand{e})
 	if err != nil {

@@ -214,8 +214,7 @@ func decode[T any](params json.RawMessage) (in T, err error) {
 	return in, nil
 }
 
-// use runs one of our tools for the agent: plan, evaluate, ask, and only then run. began, if not nil, is called once
-// the tool may run.
+// use runs one of our tools for the agent, after asking. began, if not nil, is called once the tool may run.
 func (c *client) use(
 	ctx context.Context, t *turn, tool tools.Tool, input json.RawMessage, began func(),
 ) (tools.Outcome, error) {

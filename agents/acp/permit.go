@@ -58,8 +58,8 @@ var kinds = []sdk.ToolKind{
 	sdk.ToolKindThink, sdk.ToolKindFetch, sdk.ToolKindSwitchMode,
 }
 
-// tool is the name for policy and routes: it comes from the call's kind, and is never that of one of our tools, because
-// the agent chooses its own titles.
+// tool is the name for policy and routes, from the call's kind. It is never that of a tool of ours, whatever the agent's
+// title.
 func (c toolCall) tool() string {
 	if slices.Contains(kinds, c.Kind) {
 		return "acp_" + string(c.Kind)

@@ -33,8 +33,7 @@ type Program struct {
 	Progress time.Duration
 	Log      *slog.Logger
 	Version  string // daycared's version, sent to the program
-	// Place is where its files and commands are held; Tags are those of the configuration. Sandbox holds the tools of ours
-	// that serve its calls.
+	// Place is where its files and commands are held, with the configured Tags. Sandbox holds our tools that serve its calls.
 	Place   tools.Workspace
 	Sandbox *sandbox.Sandbox
 }
@@ -312,8 +311,7 @@ func (l *lines) isUpdate(line []byte) bool {
 
 const codeSignIn = -32000
 
-// signedIn calls a method. If the agent requires signing in, it signs in by the configured method and calls again: the
-// failed call did nothing.
+// signedIn calls a method; if the agent requires it, it signs in first and calls again: the failed call did nothing.
 func signedIn[T any](ctx context.Context, p *process, method string, in any) (out T, err error) {
 	out, err = call[T](ctx, p, method, in)
 	if p.way == "" || !unsigned(err) {

@@ -319,8 +319,7 @@ func modeOption(options []sdk.SessionConfigOption) *sdk.SessionConfigOptionSelec
 	return nil
 }
 
-// wanted is the required mode: the configured one, else the first known to ask, else the initial one. It is empty for
-// an agent without modes.
+// wanted is the required mode: the configured one, else the first known to ask, else the initial one; empty without modes.
 func (m modes) wanted(configured string) (string, error) {
 	switch {
 	case configured != "" && len(m.offered) == 0:

@@ -169,8 +169,7 @@ func (c *client) forget(id string) {
 	delete(c.terminals, id)
 }
 
-// onTerminal is a method about the terminal that its parameters name, which are the same for several methods. Those of an
-// earlier turn remain readable.
+// onTerminal is a method about the terminal that its parameters name. Those of an earlier turn remain readable.
 func onTerminal(do func(*client, context.Context, *terminal, string) (any, error)) method {
 	return func(c *client, ctx context.Context, params json.RawMessage) (any, error) {
 		in, err := decode[sdk.TerminalOutputRequest](params)

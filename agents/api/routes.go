@@ -101,7 +101,8 @@ func (in *askInput) question() (permissions.Request, error) {
 
 // settled is the response to a call that waited.
 func (r *routes) settled(ctx context.Context, q *permissions.Request, err error) (wire.Request, error) {
-	if err != nil && (q.State != permissions.Pending || !over(err)) {
+	waited := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) // only that is over
+	if err != nil && (q.State != permissions.Pending || !waited) {
 		return wire.Request{}, err // an answer that came with an error was not given to this call
 	}
 	return told(r.around(ctx, *q), nil)
@@ -207,9 +208,4 @@ func (r *routes) answer(ctx context.Context, in *answerInput) (wire.Request, err
 		return wire.Request{}, permissions.Invalid(err)
 	}
 	return told(r.requests.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
-}
-
-// over reports whether an error only says that waiting ended.
-func over(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -64,8 +64,7 @@ func New(o Options) *Server {
 	return &Server{options: o, present: presence{of: map[string]map[string]process{}}}
 }
 
-// Listen opens the socket and the TCP listener, if configured, so that their problems surface before anything else starts.
-// Connections queue until [Server.Run].
+// Listen opens the socket and any TCP listener, so that their problems surface first. Connections queue until [Server.Run].
 func (s *Server) Listen() error {
 	l, err := server.Listen(s.options.Socket, s.options.Group)
 	if err != nil {
@@ -196,8 +195,7 @@ func (s *Server) listenTCP(o TCP) (*remote, error) {
 	return r, nil
 }
 
-// hosts reports whether a host name belongs to this listener. Only configured names do: any other could be rebound to this
-// address by a web page.
+// hosts reports whether a host name is this listener's. Any name but a configured one could be rebound to it by a web page.
 func (r *remote) hosts(name string) bool {
 	own, _, _ := net.SplitHostPort(r.Address)
 	ip := net.ParseIP(own)
@@ -288,13 +286,8 @@ func (c *certificate) config() *tls.Config {
 
 func (c *certificate) names(host string) bool {
 	leaf := c.get().Leaf
-	return !strings.Contains(host, "*") && leaf.VerifyHostname(bracketed(host)) == nil
-}
-
-// bracketed formats a host for VerifyHostname, which wants IPv6 addresses in brackets.
-func bracketed(host string) string {
-	if strings.Contains(host, ":") {
-		return "[" + host + "]"
+	if strings.Contains(host, ":") { // VerifyHostname wants IPv6 addresses in brackets
+		host = "[" + host + "]"
 	}
-	return host
+	return !strings.Contains(host, "*") && leaf.VerifyHostname(host) == nil
 }

@@ -132,8 +132,7 @@ func clipped(name string) string {
 	return string(letters[:min(len(letters), permissions.MaxName)])
 }
 
-// stale reports whether a request that was found again had ended undecided before this call: there is nothing to collect, so the
-// question is asked anew.
+// stale reports whether a request that was found again had ended undecided before this call, so that it is asked anew.
 func stale(r permissions.Request, began time.Time) bool {
 	switch r.State {
 	case permissions.Expired, permissions.Cancelled, permissions.Undeliverable:
@@ -221,8 +220,7 @@ type outcomeOf struct {
 	Result    string              `json:"result"`
 }
 
-// told formats a request's outcome in the contract's wording, with note on a line of its own. A pending request includes how to
-// continue.
+// told formats a request's outcome in the contract's wording, then the note; if it is pending, with how to continue.
 func told(r permissions.Request, note string) *mcp.CallToolResult {
 	o := permissions.Result(r)
 	if note != "" {

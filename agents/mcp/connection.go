@@ -19,8 +19,7 @@ import (
 // writeWithin is the time limit for writing one piece of a response.
 const writeWithin = 30 * time.Second
 
-// lastWords bounds how long a call may run after its connection ended or the daemon began to stop; it then returns the current
-// state.
+// lastWords bounds how long a call runs after its connection ended or the daemon began to stop; it returns the current state.
 const lastWords = 300 * time.Millisecond
 
 type connection struct {

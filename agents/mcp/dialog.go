@@ -61,8 +61,7 @@ func (s *Server) dialog(r *mcp.CallToolRequest, v *connection, caller permission
 	return d
 }
 
-// ask implements [agents.Asker] with the dialog beside it. If the result of the call must ask the client, it returns the pending
-// request.
+// ask implements [agents.Asker] beside the dialog. If the call's result must ask the client, it returns the pending request.
 func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	requests := d.server.o.Requests
 	if d.shows == never {
@@ -136,8 +135,7 @@ func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissio
 	return d.server.o.Requests.Ask(ctx, d.caller, q)
 }
 
-// hold marks the request of a client that shows a dialog as waited for, or ends that. On failure, people are only told that
-// nobody waits.
+// hold marks the request of a client that shows a dialog as waited for, or ends that. A failure only tells people otherwise.
 func (s *Server) hold(caller permissions.Caller, id permissions.ID, held bool) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()
@@ -208,8 +206,7 @@ const (
 	titled   = "2025-11-25" // the first revision with titled options
 )
 
-// formOf formats a request as a client's dialog; whole is false if it does not fit. The agent's words are marked line by line,
-// and invisible characters are escaped.
+// formOf formats a request as a client's dialog, the agent's words marked line by line; whole is false if it does not fit.
 func formOf(r permissions.Request, revision string) (form *mcp.ElicitParams, whole bool) {
 	lines := []string{"daycared: " + spelled(r.Who()) + " asks you"}
 	lines = append(lines, quoted(r.Message)...)
@@ -246,8 +243,7 @@ func options(r permissions.Request, revision string) map[string]any {
 	return property
 }
 
-// chosenOf returns the chosen option; ok is false if the person declined or closed the dialog, or the result is not one of the
-// options.
+// chosenOf returns the chosen option; ok is false if the person declined, or the result is none of the options.
 func chosenOf(r permissions.Request, said *mcp.ElicitResult) (a permissions.Answer, ok bool) {
 	text, _ := said.Content[member].(string)
 	if said.Action != "accept" || len(said.Content) != 1 {

@@ -186,8 +186,7 @@ func Greet(ctx context.Context, server *exec.Cmd, version string) (name string, 
 	return session.InitializeResult().ServerInfo.Name, session.Close()
 }
 
-// The texts that models read are here and in agents/schema. They say when to use a tool, what its outcomes mean, and that a
-// client timeout is not an answer.
+// The texts that models read are here and in agents/schema.
 
 const instructions = `daycared asks the people answerable for you, in the chat they have open, and waits for their answer.
 Ask with request_permission before you do something that needs their consent, ask_user when a choice is theirs, and pause
@@ -222,8 +221,7 @@ func tools() (all []tool) {
 	})
 }
 
-// askPerson is the alias of ask_user for clients that hide ours behind a tool of the same name: without a person at it, Gemini
-// CLI refuses any tool of that name.
+// askPerson is the alias of ask_user for Gemini CLI, which without a person at it refuses any tool of that name.
 const askPerson = "ask_person"
 
 // called lists ask_user under a name that the client does not hide, and maps it back.

@@ -63,8 +63,7 @@ func Compact(ctx context.Context, m Model, p Prompt) (Compaction, error) {
 
 func isSummary(m Message) bool { return m.Role == User && strings.HasPrefix(m.Text, summaryHead) }
 
-// cutBefore is how many messages to remove so that the rest is at most keep tokens: at least one, never leaving results
-// without their calls.
+// cutBefore is how many messages to remove, at least one, to keep at most keep tokens and never results without their calls.
 func cutBefore(messages []Message, keep int64) int {
 	cut, size := len(messages), int64(0)
 	for i := len(messages) - 1; i > 0; i-- {

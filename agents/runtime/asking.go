@@ -335,10 +335,9 @@ const changedRow = "I stop here and begin anew: what I had noted of my work was 
 	"`daycared audit verify` says more."
 
 // changedRun is the run of a session whose row is not trusted.
-var changedRun = Run{Outcome: Failed, Reason: ReasonChanged}
+var changedRun = Run{Outcome: agents.Failed, Reason: ReasonChanged}
 
-// distrust ends a session whose row, or that of a request of it, was changed or put back to an older state without the daemon.
-// Nothing that it says is done.
+// distrust ends a session if its row, or that of its request, was changed without the daemon. Nothing that it says is done.
 func (sh *turn) distrust(ctx context.Context, why error) error {
 	sh.run = changedRun
 	sh.runtime.log.Error("session stopped", "session", sh.session.ID, "agent", sh.agent.Name, "err", why)

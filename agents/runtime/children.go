@@ -43,8 +43,7 @@ type messageInput struct {
 	Text  string `json:"text" need:"yes" size:"1..16384" unit:"bytes" say:"what to say to it"`
 }
 
-// child returns the full name of a child that this agent could have started, or of a configured background agent that belongs to
-// it; otherwise empty.
+// child is the full name of a child that this agent could have started, or of its configured background agent; or empty.
 func (sh *turn) child(name string) string {
 	full := name
 	if !strings.HasPrefix(name, sh.agent.Name+childMark) {
@@ -150,8 +149,7 @@ func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) e
 	return nil
 }
 
-// parent returns the session that receives this one's reports: the session that started it, otherwise the current session of its
-// parent agent.
+// parent is the session that receives this one's reports: the one that started it, else that of its configured parent.
 func (sh *turn) parent(ctx context.Context) (s permissions.AgentSession, err error) {
 	if sh.session.Parent != "" {
 		s, err = sh.runtime.store.AgentSession(ctx, sh.session.Parent)
@@ -193,7 +191,7 @@ func (sh *turn) report(ctx context.Context) error {
 		return sh.notice(ctx)
 	}
 	text := "I am done."
-	if sh.run.Outcome != Done {
+	if sh.run.Outcome != agents.Done {
 		text = fmt.Sprintf("I have ended: %s (%s).", sh.run.Outcome, sh.run.Reason)
 	}
 	if sh.run.Words != "" {
@@ -214,7 +212,7 @@ func (sh *turn) notice(ctx context.Context) error {
 		return nil
 	}
 	about, text := permissions.AboutFinished, sh.run.Words
-	if sh.run.Outcome != Done {
+	if sh.run.Outcome != agents.Done {
 		about, text = permissions.AboutFailed, strings.TrimSpace(sh.run.Reason+"\n"+text)
 	}
 	err := sh.runtime.approvals.Tell(ctx, sh.session.Caller(), about, permissions.Telling{
@@ -234,13 +232,4 @@ func (rt *Runtime) children(ctx context.Context, of permissions.ID) (all []permi
 		}
 	})
 	return all, err
-}
-
-// endChildren orders the sessions that a session started to end.
-func (rt *Runtime) endChildren(ctx context.Context, of permissions.ID) error {
-	all, err := rt.children(ctx, of)
-	for _, s := range all {
-		rt.command(s.ID, permissions.OrderQuit)
-	}
-	return err
 }

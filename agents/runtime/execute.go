@@ -147,8 +147,7 @@ const anotherCall = "This was not run: what was approved is another call."
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 
-// underGrant submits a request that grants already cover, so that it is audited and counted against them, and returns an
-// artifact that records it.
+// underGrant submits a request that grants already cover, so that it is audited and counted, and returns its artifact.
 func (sh *turn) underGrant(
 	ctx context.Context, c Call, q permissions.Request, key string,
 ) (granted []agents.Artifact, why string, err error) {

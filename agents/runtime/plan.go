@@ -111,9 +111,13 @@ func (sh *turn) plan(ctx context.Context) error {
 	sh.busy(true)
 	brief, done := sh.runtime.breakable(ctx, sh.worker)
 	defer done()
-	prompt, last, err := sh.prompt(ctx, brief)
-	if err != nil || brief.Err() != nil {
+	messages, last, err := sh.transcript(ctx)
+	if err != nil {
 		return err
+	}
+	prompt := models.Prompt{System: sh.agent.system(), Messages: messages, Tools: sh.offered(brief)}
+	if brief.Err() != nil {
+		return nil
 	}
 	if models.Near(sh.agent.Model, prompt, sh.run.Known) {
 		if err := sh.compact(ctx, brief, prompt, last); !errors.Is(err, models.ErrTooLong) {
@@ -215,15 +219,6 @@ func (sh *turn) replied(ctx context.Context, p models.Prompt, reply models.Reply
 func (sh *turn) spend(u models.Usage) {
 	sh.session.Tokens += u.Read + u.Written
 	sh.session.Cost += sh.agent.Model.Cost(u)
-}
-
-// prompt builds the model's prompt from the transcript, and returns the number of its last turn.
-func (sh *turn) prompt(ctx, brief context.Context) (p models.Prompt, last int64, err error) {
-	messages, last, err := sh.transcript(ctx)
-	if err != nil {
-		return p, 0, err
-	}
-	return models.Prompt{System: sh.agent.system(), Messages: messages, Tools: sh.offered(brief)}, last, nil
 }
 
 // offered lists the tools that the agent can call, without forbidden ones.

@@ -109,8 +109,7 @@ type agent struct {
 	output   *rate.Limiter // bytes of tool output that may be stored
 }
 
-// outputPerHour bounds the bytes that one agent's calls store per hour. A single call stores at most 2 MiB, or 8 MiB if an MCP
-// server ran it.
+// outputPerHour bounds what one agent's calls store. A single call stores at most 2 MiB, or 8 MiB if an MCP server ran it.
 const outputPerHour = 64 << 20
 
 func newAgent(rt *Runtime, a Agent) *agent {
@@ -238,8 +237,8 @@ type worker struct {
 	cancel  context.CancelFunc // interrupts its current work; nil while that cannot be interrupted
 }
 
-// take starts workers for kicked sessions that have none, as far as places are free. A session with an order needs no place, so
-// that orders are always obeyed.
+// take starts workers for kicked sessions while places are free. A session with an order needs no place, so that it is
+// obeyed.
 func (rt *Runtime) take() (all []*worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -278,8 +277,7 @@ func (rt *Runtime) leave(w *worker) {
 	}
 }
 
-// agent returns the agent of a session: a configured one, or a child, which is configured like its parent but holds none of its
-// permissions.
+// agent returns the agent of a session: a configured one, or a child with its parent's configuration but no permission.
 func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
 	base, _, child := strings.Cut(s.Agent, childMark)
 	parent, ok := rt.own[base]

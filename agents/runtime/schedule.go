@@ -21,8 +21,7 @@ type Schedule struct {
 // tick is the longest sleep of a timetable, because the clock may be set meanwhile.
 const tick = time.Minute
 
-// keepTimetable runs a scheduled agent at its times, until ctx ends. Runs missed while the daemon was down are made up for by a
-// single run.
+// keepTimetable runs a scheduled agent at its times. A single run makes up for those missed while the daemon was down.
 func (rt *Runtime) keepTimetable(ctx context.Context, a *agent) error {
 	for ctx.Err() == nil {
 		next, err := rt.timetable(ctx, a)

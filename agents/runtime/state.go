@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
@@ -28,16 +27,6 @@ const (
 	Observe       State = "OBSERVE"
 	Commit        State = "COMMIT"
 	Terminate     State = "TERMINATE"
-)
-
-// Outcome is how a run ended.
-type Outcome string
-
-// The outcomes.
-const (
-	Done        Outcome = "done"
-	Interrupted Outcome = "interrupted"
-	Failed      Outcome = "failed"
 )
 
 // The reasons of runs that did not end by themselves.
@@ -104,7 +93,7 @@ type Run struct {
 	Shows   bool              `json:"shows,omitempty"`   // the asking call has run; a person reviews its result
 	Tags    []permissions.Tag `json:"tags,omitempty"`    // allowed once: held until the run ends
 	Handed  []permissions.ID  `json:"handed,omitempty"`  // the approvals that were handed to the session; see [turn.unwrap]
-	Outcome Outcome           `json:"outcome,omitempty"`
+	Outcome string            `json:"outcome,omitempty"` // agents.Done …
 	Reason  string            `json:"reason,omitempty"`
 	Chain   int               `json:"chain,omitempty"` // see [agents.Post]
 
@@ -187,7 +176,3 @@ const unknown = "This was interrupted: the daemon ended while it ran. Its outcom
 	"Look at what it did before you go on."
 
 const notRun = "This was not run: the run was stopped before it."
-
-func names(calls []Call) string {
-	return strings.Join(slices.Compact(wire.Each(calls, func(c Call) string { return c.Tool })), ", ")
-}

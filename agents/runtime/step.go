@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
 )
@@ -37,8 +38,7 @@ type (
 	}
 	// Began says that a call starts to run.
 	Began struct{ N int }
-	// Asked says that a call which has begun waits for a person. With Shows, the call is done, Text is its result, and a person
-	// reviews it.
+	// Asked says that a call which has begun waits for a person. With Shows, it is done and the person reviews its result.
 	Asked struct {
 		N     int
 		Shows bool
@@ -111,7 +111,7 @@ func Next(r Run, e Event) (Run, error) {
 		ok = next.replied(e)
 	case Broke:
 		ok = r.State == Plan
-		next.terminate(Failed, e.Reason)
+		next.terminate(agents.Failed, e.Reason)
 	case Judged:
 		ok = next.judged(e)
 	case Posed:
@@ -134,7 +134,7 @@ func Next(r Run, e Event) (Run, error) {
 		next.committed()
 	case Stopped:
 		ok = r.State != Idle && r.State != Terminate
-		next.terminate(Interrupted, e.Reason)
+		next.terminate(agents.Interrupted, e.Reason)
 	case Finished:
 		ok = r.State == Terminate
 		next = Run{
@@ -249,9 +249,9 @@ func (r *Run) settled(e Settled) bool {
 	}
 	switch {
 	case e.Ends && denied:
-		r.terminate(Interrupted, ReasonDenied)
+		r.terminate(agents.Interrupted, ReasonDenied)
 	case e.Ends && q.State == permissions.Expired:
-		r.terminate(Interrupted, ReasonTimeout)
+		r.terminate(agents.Interrupted, ReasonTimeout)
 	default:
 		r.goOn()
 	}
@@ -331,7 +331,7 @@ func (r *Run) execute(e Event) bool {
 		}
 		r.goOn()
 		if e.Stops != "" {
-			r.terminate(Interrupted, e.Stops)
+			r.terminate(agents.Interrupted, e.Stops)
 		}
 	}
 	return ok
@@ -353,16 +353,16 @@ func (r *Run) resume() {
 func (r *Run) committed() {
 	switch {
 	case r.Last:
-		r.terminate(Done, "")
+		r.terminate(agents.Done, "")
 	case r.Steps >= maxSteps:
-		r.terminate(Interrupted, ReasonSteps)
+		r.terminate(agents.Interrupted, ReasonSteps)
 	default:
 		r.State, r.Calls, r.Words = Plan, nil, ""
 	}
 }
 
 // terminate ends the run. Each call without a result gets one, because models require a result for every call.
-func (r *Run) terminate(o Outcome, reason string) {
+func (r *Run) terminate(outcome string, reason string) {
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		switch {
@@ -374,7 +374,7 @@ func (r *Run) terminate(o Outcome, reason string) {
 			c.Phase, c.Text, c.Error = Ended, notRun, true
 		}
 	}
-	r.State, r.Outcome, r.Reason, r.Request, r.Shows, r.Tags = Terminate, o, reason, "", false, nil
+	r.State, r.Outcome, r.Reason, r.Request, r.Shows, r.Tags = Terminate, outcome, reason, "", false, nil
 }
 
 const unknownStop = "This was stopped while it ran. Its outcome is unknown."

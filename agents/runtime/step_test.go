@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -20,7 +21,7 @@ func call(n int, fate CallFate, phase Phase) Call {
 
 // stands are runs in every state, and for EXECUTE in every phase of the call.
 var stands = map[string]Run{
-	"idle":           {N: 1, Step: 4, Outcome: Done},
+	"idle":           {N: 1, Step: 4, Outcome: agents.Done},
 	"plan":           {N: 2, Step: 4, State: Plan},
 	"validate":       {N: 2, Step: 5, State: ValidateCalls, Calls: []Call{call(1, "", Planned), call(2, "", Planned)}},
 	"validate, last": {N: 2, Step: 5, State: ValidateCalls, Last: true},
@@ -34,7 +35,7 @@ var stands = map[string]Run{
 	"observe":        {N: 2, Step: 5, State: Observe, Calls: []Call{call(1, Runs, Ended)}},
 	"commit":         {N: 2, Step: 5, State: Commit, Calls: []Call{call(1, Runs, Ended)}},
 	"commit, last":   {N: 2, Step: 5, State: Commit, Last: true},
-	"terminate":      {N: 2, Step: 5, State: Terminate, Outcome: Done},
+	"terminate":      {N: 2, Step: 5, State: Terminate, Outcome: agents.Done},
 }
 
 // settledAs is the settled request R about call 2 of "ack, posed".

@@ -8,8 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// await requests approval for the step's calls and applies the decision. It rests while the request is pending: a waiting
-// session is only a row.
+// await requests approval for the step's calls and applies the decision. Meanwhile it rests: the session is only a row.
 func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 	if sh.run.Request == "" {
 		return false, sh.poseStep(ctx)
@@ -31,7 +30,7 @@ func (sh *turn) await(ctx context.Context) (rests bool, err error) {
 			e.Request = used
 		}
 	}
-	return false, sh.settle(ctx, e)
+	return false, sh.advance(ctx, sh.closing(e.Request, e.Voided != "", ""), e) // in one commit, so that it is recorded once
 }
 
 // poseStep submits the step's calls for approval. They were stored before, so a restart submits the same request.
@@ -54,11 +53,6 @@ func (sh *turn) poseStep(ctx context.Context) error {
 	return sh.advance(ctx, c, Posed{q.ID})
 }
 
-// settle applies the settled request and stores its records in the same commit, so that they are written once.
-func (sh *turn) settle(ctx context.Context, e Settled) error {
-	return sh.advance(ctx, sh.closing(e.Request, e.Voided != "", ""), e)
-}
-
 // closing builds the records and artifacts of a settled request and its calls.
 func (sh *turn) closing(q permissions.Request, void bool, stopped string) agents.Commit {
 	c := agents.Commit{Records: agents.Closing(sh.session, q, void, stopped, sh.runtime.stamp())}
@@ -78,7 +72,7 @@ func (sh *turn) finish(ctx context.Context) error {
 	if err := sh.report(ctx); err != nil {
 		return err
 	}
-	r := agents.RecordOf(permissions.RunFinished, sh.session, sh.runtime.stamp(), "outcome", string(sh.run.Outcome), "reason", sh.run.Reason)
+	r := agents.RecordOf(permissions.RunFinished, sh.session, sh.runtime.stamp(), "outcome", sh.run.Outcome, "reason", sh.run.Reason)
 	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{r}}, Finished{})
 }
 
@@ -192,7 +186,11 @@ func (sh *turn) end(ctx context.Context) error {
 	if !sh.session.EndedAt.IsZero() {
 		return nil
 	}
-	if err := sh.runtime.endChildren(ctx, sh.session.ID); err != nil {
+	children, err := sh.runtime.children(ctx, sh.session.ID)
+	for _, s := range children {
+		sh.runtime.command(s.ID, permissions.OrderQuit)
+	}
+	if err != nil {
 		return err
 	}
 	if err := sh.runtime.approvals.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/schema"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -185,7 +187,7 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 	if at := next.asking(); at > 0 {
 		s.Tool = next.Calls[at-1].Tool
 	} else if next.State == WaitAck {
-		s.Tool = names(next.asked())
+		s.Tool = strings.Join(slices.Compact(wire.Each(next.asked(), func(c Call) string { return c.Tool })), ", ")
 	}
 	if next.State != Terminate { // after the end, the status changes with Finished
 		s.Status = status(next)
@@ -213,8 +215,8 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 	return nil
 }
 
-// rowsOf adds execution rows for calls that ended without one: they were not run, or were interrupted. A call whose result was
-// reviewed has its row already.
+// rowsOf adds execution rows for calls that ended without one: not run, or interrupted. A reviewed result has its row
+// already.
 func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 	for i, after := range next.Calls {
 		over := func(c Call) bool { return c.Fate == Spared || c.Phase == Ended }
@@ -232,7 +234,7 @@ func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 func status(r Run) permissions.Activity {
 	at := r.asking()
 	switch {
-	case r.State == Idle && r.Outcome == Interrupted:
+	case r.State == Idle && r.Outcome == agents.Interrupted:
 		return permissions.Interrupted
 	case r.State == Idle:
 		return permissions.Idle

@@ -115,8 +115,7 @@ func dropPrivileges() error {
 	return nil
 }
 
-// fork executes our binary as the command under the supervisor. It dies with the supervisor. It sends the filter's
-// listener over trust.
+// fork executes our binary as the command, which dies with the supervisor and sends the filter's listener over trust.
 func fork(s spec) (pid, trust int, err error) {
 	order, err := passSpec(s)
 	if err != nil {

@@ -65,8 +65,7 @@ var refused = []uint32{
 	unix.SYS_CLOCK_ADJTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
 }
 
-// missing are calls that callers can do without, so they get ENOSYS: their arguments are behind a pointer, which a
-// filter cannot read.
+// missing are calls whose arguments a filter cannot read; they get ENOSYS, because callers can do without them.
 var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2}
 
 // selfCalls maps calls about a process to the argument with its id, which must be 0: the caller.
@@ -86,8 +85,7 @@ const ioprioProcess = 1
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// attributes are the calls that set other file attributes, such as access lists; modes maps those that set the mode to
-// its argument.
+// attributes set other file attributes, such as access lists; modes maps the calls that set the mode to its argument.
 var (
 	attributes = []uint32{
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
@@ -102,8 +100,7 @@ var (
 	opens       = map[uint32]uint32{unix.SYS_OPENAT: 3}
 )
 
-// special are the mode bits that nothing in a sandbox may set: a file with them would run as the daemon's account or
-// group for whoever starts it.
+// special are mode bits that nothing may set: a file with them runs as the daemon's account or group for whoever starts it.
 const special = unix.S_ISUID | unix.S_ISGID
 
 // shield installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so itself.

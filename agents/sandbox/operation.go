@@ -43,8 +43,7 @@ type answer struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Do runs an operation in a sandbox and decodes its result into output. The operation's own error is a *Fault; any
-// other means that it could not be run.
+// Do runs an operation in a sandbox and decodes its result into output. A *Fault is its own error; else it could not be run.
 func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, output any) error {
 	if err := s.admit(w); err != nil {
 		return err
@@ -87,8 +86,7 @@ func (f *Fault) Error() string { return f.Text }
 // grace is how long a process that was told to exit may take, before it is killed alone.
 const grace = 5 * time.Second
 
-// scrubbed is the environment of our own processes between the daemon and a command: nothing of the daemon's, except
-// what only a test binary reads.
+// scrubbed is the environment of our processes between daemon and command: nothing but what a test binary reads.
 func scrubbed() []string {
 	env := []string{"PATH=" + Path, "LANG=C.UTF-8"}
 	for _, name := range []string{counting, "GORACE"} {

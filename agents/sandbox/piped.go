@@ -25,8 +25,7 @@ type Piped struct {
 // release is called once it has ended, or will not be started.
 type Maker func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
 
-// Start starts a program, which outlives ctx. heard receives each line of its stderr; a line of more than 2,000 bytes
-// comes in parts.
+// Start starts a program, which outlives ctx. heard receives each line of its stderr, one above 2,000 bytes in parts.
 func Start(ctx context.Context, command Maker, heard func(line string)) (*Piped, error) {
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	cmd, release, err := command(life)

@@ -68,8 +68,7 @@ func New(o Options) *Sandbox {
 	return s
 }
 
-// Policy are what one command or operation may access. Paths are absolute, exist, and contain no symbolic links: what
-// people were shown is what is opened.
+// Policy is what one command or operation may access. Paths are absolute, exist, and contain no symbolic links.
 type Policy struct {
 	Read    []string // files and folders
 	Write   []string // files and folders; writable ones are readable as well

@@ -279,8 +279,7 @@ func (p Workspace) Held() (sandbox.Folder, error) {
 	return p.held.Folder, nil
 }
 
-// inWorkspace resolves an absolute path that starts with the workspace's configured name, and reports whether it is in
-// the workspace.
+// inWorkspace resolves an absolute path below the workspace's configured name, and reports whether it is there.
 func (p Workspace) inWorkspace(whole string) (string, bool) {
 	if p.Workspace == "" {
 		return whole, false

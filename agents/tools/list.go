@@ -106,8 +106,7 @@ func (h hits) end(err error, enough string) (hits, error) {
 	return h, err
 }
 
-// walk visits what is below a spot, in order, without following symbolic links and without unreadable folders. Paths
-// are relative to the spot.
+// walk visits what is below a spot, by relative paths in order, without following links and without unreadable folders.
 func (s spot) walk(depth int, visit func(root *os.Root, inRoot, rel string, e fs.DirEntry) error) error {
 	if s.Root == "" {
 		return errors.New("it is a file; name a folder")

@@ -26,8 +26,7 @@ func (p Workspace) tags() []permissions.Tag {
 	return tags
 }
 
-// missing are the tags that people have to be asked for, of those that a call needs; for writing in the workspace that
-// is [permissions.Workspace].
+// missing are the tags to ask people for, of those that a call needs; [permissions.Workspace] stands for writing in it.
 func (p Workspace) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 	_, writing, ok := p.workspace()
 	for _, t := range permissions.Missing(wanted, p.tags()) {
@@ -41,8 +40,7 @@ func (p Workspace) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 	return tags
 }
 
-// tag converts a path of an input to a tag; verb is @read or @write. A relative path starts in the workspace. An
-// unusual path is refused, not repaired.
+// tag converts an input's path to a tag; verb is @read or @write. An unusual path is refused, not repaired.
 func (p Workspace) tag(verb, name string) (permissions.Tag, error) {
 	whole := name
 	if !path.IsAbs(name) {

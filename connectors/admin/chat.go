@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/talk"
@@ -44,64 +46,47 @@ type (
 	}
 )
 
-// registerChat registers the routes for writing to agents. They concern the caller's own agents that are bound to this
-// server.
+// registerChat registers the routes for writing to the caller's own agents that are bound to this server.
 func (r *routes) registerChat() {
-	serve(r, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), r.write)
-	serve(r, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), r.order)
-	serve(r, post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent"), r.use)
-	serve(r, get("agents", "/v1/agents", "List the agents that the caller can write to here"), r.agents)
-}
-
-// talker is the identity of ctx's caller as a person who writes here, and the prefix that keeps their keys apart from other
-// people's.
-func (r *routes) talker(ctx context.Context) (id connectors.Identity, prefix string, err error) {
-	id = who(ctx)
-	id.Via = Name
-	name, err := r.engine.Who(id)
-	return id, Name + ":" + name + ":", err
-}
-
-var errBlank = errors.New("nothing is written")
-
-func (r *routes) write(ctx context.Context, in *writingInput) (none nothingBody, err error) {
-	id, prefix, err := r.talker(ctx)
-	switch {
-	case err != nil:
-		return none, err
-	case strings.TrimSpace(in.Body.Text) == "":
-		return none, permissions.Invalid(errBlank)
-	}
-	return none, r.engine.OnMessage(ctx, connectors.Message{
-		From: id, Text: in.Body.Text, ReplyTo: in.Body.ReplyTo, Key: prefix + in.Body.Key,
+	write := post("write", "/v1/messages", "Write to the caller's agent in the foreground")
+	serveTalker(r, write, func(ctx context.Context, id connectors.Identity, prefix string, in *writingInput) (none nothingBody, err error) {
+		if strings.TrimSpace(in.Body.Text) == "" {
+			return none, permissions.Invalid(errors.New("nothing is written"))
+		}
+		return none, r.engine.OnMessage(ctx, connectors.Message{
+			From: id, Text: in.Body.Text, ReplyTo: in.Body.ReplyTo, Key: prefix + in.Body.Key,
+		})
+	})
+	order := post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once")
+	serveTalker(r, order, func(ctx context.Context, id connectors.Identity, prefix string, in *orderingInput) (obeying, error) {
+		agent, err := r.engine.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
+		return obeying{Agent: agent}, err
+	})
+	use := post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent")
+	serveTalker(r, use, func(ctx context.Context, id connectors.Identity, _ string, in *useInput) (obeying, error) {
+		agent, err := r.engine.Use(ctx, id, in.Name)
+		return obeying{Agent: agent}, err
+	})
+	agents := get("agents", "/v1/agents", "List the agents that the caller can write to here")
+	serveTalker(r, agents, func(ctx context.Context, id connectors.Identity, _ string, _ *struct{}) ([]presence, error) {
+		found, err := r.engine.Agents(ctx, id)
+		return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
 	})
 }
 
-func (r *routes) order(ctx context.Context, in *orderingInput) (obeying, error) {
-	id, prefix, err := r.talker(ctx)
-	if err != nil {
-		return obeying{}, err
-	}
-	agent, err := r.engine.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
-	return obeying{Agent: agent}, err
-}
-
-func (r *routes) use(ctx context.Context, in *useInput) (obeying, error) {
-	id, _, err := r.talker(ctx)
-	if err != nil {
-		return obeying{}, err
-	}
-	agent, err := r.engine.Use(ctx, id, in.Name)
-	return obeying{Agent: agent}, err
-}
-
-func (r *routes) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
-	id, _, err := r.talker(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := r.engine.Agents(ctx, id)
-	return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
+// serveTalker registers a route for the caller as a person who writes here. The prefix keeps their keys apart from other people's.
+func serveTalker[I, O any](
+	r *routes, o huma.Operation, handle func(ctx context.Context, id connectors.Identity, prefix string, in *I) (O, error),
+) {
+	serve(r, o, func(ctx context.Context, in *I) (none O, err error) {
+		id := who(ctx)
+		id.Via = Name
+		name, err := r.engine.Who(id)
+		if err != nil {
+			return none, err
+		}
+		return handle(ctx, id, Name+":"+name+":", in)
+	})
 }
 
 // OnMessage is that of [connectors.Inbound]. m's identity is ignored: the socket proves it.
@@ -176,8 +161,7 @@ func (i *inboxes) hand(ctx context.Context, to connectors.Person, s Said) error 
 	return away(to) // they fell behind or have just closed
 }
 
-// offer puts the message into all open inboxes of the person; taken of them will report whether they wrote it. Without any,
-// await is closed when one opens.
+// offer puts the message into the person's open inboxes, taken of which report to written; without any, await tells of one.
 func (i *inboxes) offer(name string, s Said) (taken int, written <-chan bool, await <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

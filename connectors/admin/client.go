@@ -20,8 +20,8 @@ var ErrUnreachable = wire.ErrUnreachable
 // Client calls admin.sock as the account of this process, and as the operator if it can read the admin key. It is safe for
 // concurrent use. Call [Client.Close] when done.
 type Client struct {
-	// Opened, if set before [Client.Inbox], is called when the inbox is open, before its first item: from then on its
-	// person can be reached.
+	// Opened, if set before [Client.Inbox], is called when the inbox is open, before its first item: its person can be
+	// reached.
 	Opened func()
 	// Lost and Back, if set before [Client.Inbox] or [Client.Events], are called when the connection is lost and when it is
 	// back; for an inbox, after everything pending was handed over again.
@@ -56,8 +56,7 @@ func (c *Client) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	return s.Request, err
 }
 
-// Decide decides a request. It uses only the Via of d's identity; the socket proves the rest. With a refusal it returns the
-// current row, if the caller may see it.
+// Decide decides a request. Of d's identity only Via counts. With a refusal it returns the row, if the caller may see it.
 func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions.RequestView, error) {
 	body, name := bodyOf(d)
 	var w wire.Request

@@ -92,8 +92,7 @@ func (c *Connector) Name() string { return Name }
 // Screen is [connectors.Screen].
 func (c *Connector) Screen() {}
 
-// Listen opens the socket, so that its errors are known before anything else starts. Connections queue until
-// [Connector.Run].
+// Listen opens the socket, so that its errors are known first. Connections queue until [Connector.Run].
 func (c *Connector) Listen() error {
 	l, err := server.Listen(c.options.Socket, c.options.Group)
 	if err != nil {
@@ -134,8 +133,7 @@ const (
 	looksPerSecond, looksAtOnce = 20, 100
 )
 
-// returnTime is how long a lost inbox, for example during a restart of the daemon, may take to reconnect before its person
-// counts as unreachable.
+// returnTime is how long a lost inbox, as in a restart, may take to reconnect before its person counts as unreachable.
 const returnTime = 2 * time.Second
 
 // Reach is [connectors.ReachabilityChecker].
@@ -257,8 +255,7 @@ type Operations interface {
 	// Cancel withdraws a pending request by its id or code.
 	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 
-	// Sessions lists at most limit sessions of our agents after the one given, by id: those of this person, and with ended
-	// also those that have ended.
+	// Sessions lists at most limit sessions of this person's agents after the one given, by id; with ended, also ended ones.
 	Sessions(
 		ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
 	) ([]permissions.SessionView, error)
@@ -270,8 +267,8 @@ type Operations interface {
 	Executions(
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
 	) ([]permissions.Execution, error)
-	// Artifacts lists at most limit of its artifacts after the one with that ID, by ID: those of one of its calls, or all of them
-	// where that is 0.
+	// Artifacts lists at most limit artifacts after that ID, by ID: those of one of its calls, or all of them where that is
+	// 0.
 	Artifacts(
 		ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
 	) ([]permissions.Artifact, error)
@@ -301,8 +298,7 @@ type Operations interface {
 	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
 	// Guest waits until an account has used the link.
 	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error)
-	// Pair pairs the candidate with that address with its person, and returns the account that was paired before, if
-	// another.
+	// Pair pairs the candidate with that address with its person, and returns the account that was paired before, if another.
 	Pair(ctx context.Context, id connectors.Identity, code, address string) (now, was permissions.Pairing, err error)
 	// Dismiss ends an invitation.
 	Dismiss(ctx context.Context, id connectors.Identity, code string) error

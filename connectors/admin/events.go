@@ -63,8 +63,7 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 // Look returns at most limit events after seq, and how far it looked, as [Operations.Events] does for a person.
 type Look func(ctx context.Context, after int64, limit int) (list []permissions.Event, seen int64, err error)
 
-// Events serves the same stream on another server, with the events that look returns for each call. It ends once look
-// refuses.
+// Events serves the same stream on another server, with what look returns for each call, until look refuses.
 func Events(look func(r *http.Request) Look, changed func() <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := &eventStream{changed: changed, look: look(r)}
@@ -96,8 +95,7 @@ type eventStream struct {
 	told    int64 // the position that the reader knows
 }
 
-// begin finds the position to start from. It refuses one that is no longer kept, and one in the future: events up to it
-// would be skipped.
+// begin finds the position to start from. It refuses one that is no longer kept, and one in the future, which skips events.
 func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 	s.place = at
 	if at == FromNow {

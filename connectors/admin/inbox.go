@@ -65,8 +65,7 @@ type inboxes struct {
 	missed map[string]missed        // what was sent to a person without an open inbox
 }
 
-// missed are requests and when each was sent. The row records that a moment later, in which an inbox may open; that inbox
-// must not wait for them.
+// missed are when requests were sent. An inbox that opens before their rows record it must not wait for them.
 type missed map[permissions.ID]time.Time
 
 // notedWithin limits that moment.

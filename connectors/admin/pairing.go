@@ -201,8 +201,7 @@ func plainly(all []permissions.Request) []wire.Request {
 	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.RequestView{Request: q}, true) })
 }
 
-// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,
-// unless that is zero.
+// Lock ignores everything from a person's accounts until Unlock, and withdraws what they gave since a time, unless zero.
 func (c *Client) Lock(ctx context.Context, name string, since time.Time) (Lock, error) {
 	var in lockInput
 	in.Body.Since = since

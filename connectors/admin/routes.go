@@ -385,8 +385,7 @@ type stopped struct {
 	Cancelled int `json:"cancelled"`
 }
 
-// StopAll cancels everything that is pending and refuses new requests until [Client.Resume]. It returns how many requests
-// it cancelled.
+// StopAll cancels everything that is pending, returns how many requests that was, and refuses new requests until [Client.Resume].
 func (c *Client) StopAll(ctx context.Context, _ connectors.Identity) (cancelled int, err error) {
 	told, err := ask[stopped](ctx, c, http.MethodPost, "/v1/stop-all", nil, wire.MaxWait) // much may be pending
 	return told.Cancelled, err

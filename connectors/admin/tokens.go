@@ -165,17 +165,11 @@ func (r *routes) registerSessions() {
 	})
 }
 
-// Sessions lists at most limit sessions of our agents after the one given, by id, with ended also those that have ended; 0
-// is the daemon's limit.
+// Sessions lists at most limit open sessions, with ended all, of our agents after the one given; 0 is the daemon's limit.
 func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID, limit int) ([]wire.Session, error) {
 	state := openSessions
 	if ended {
 		state = allSessions
 	}
 	return fetch[[]wire.Session](ctx, c, "/v1/sessions"+page(state, after, limit))
-}
-
-// Session returns one session.
-func (c *Client) Session(ctx context.Context, id permissions.ID) (wire.Session, error) {
-	return fetch[wire.Session](ctx, c, "/v1/sessions/"+url.PathEscape(string(id)))
 }

@@ -129,8 +129,7 @@ func (c chat) reaction(text string) Said {
 	return Said{}
 }
 
-// isTalk reports whether a message only begins like an answer, as in "Great idea", or has a pause's words while no pause is
-// pending.
+// isTalk reports whether a message only begins like an answer ("Great idea"), or has a pause's words without a pause.
 func (c chat) isTalk(s sentence) bool {
 	switch {
 	case s.act == resumes && len(s.codes) == 0:
@@ -245,8 +244,7 @@ func (g *Guard) Wrong(n int, at time.Time) {
 	}
 }
 
-// Muted is how long from at the person's text answers are ignored, or 0. Setting the clock back by more than a minute ends
-// it.
+// Muted is how long from at the person's text answers are ignored, or 0. A clock set back by over a minute ends it.
 func (g *Guard) Muted(at time.Time) time.Duration {
 	left := g.until.Sub(at)
 	if left <= 0 || left > 2*muteTime {

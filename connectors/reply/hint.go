@@ -147,8 +147,7 @@ func (c chat) more(o Open) string {
 	return words
 }
 
-// typed is a sentence's approval in full. A console has small letters like its prompt, and no RUN, because the code
-// confirms there.
+// typed is a sentence's approval in full. A console has small letters, and no RUN, because the code confirms there.
 func (c chat) typed(s sentence, o Open) string {
 	text := c.yes(o.Code)
 	if s.scope != "" {

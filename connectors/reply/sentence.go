@@ -40,8 +40,7 @@ type sentence struct {
 	quoted bool   // a quoted card replaces the code
 }
 
-// shape parses a whole message. ok is false for an unknown shape. Only a reason and the person's own words may have several
-// lines.
+// shape parses a whole message; ok is false for an unknown shape. Only a reason and own words may have several lines.
 func shape(text string) (s sentence, ok bool) {
 	if a, ok := thumb(text); ok {
 		return sentence{act: a}, true
@@ -275,8 +274,7 @@ func begins(r permissions.Request, word string) bool {
 	})
 }
 
-// typedOwn returns the person's own words in a line at the prompt of r; empty if the keyword is alone, which asks for them
-// on the next line.
+// typedOwn is the person's own words in a line at the prompt of r; empty if the next line is to have them.
 func typedOwn(text string, r permissions.Request) (own string, ok bool) {
 	if own, ok = ownWords(text); ok {
 		return own, !begins(r, otherColon)

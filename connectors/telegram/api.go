@@ -41,8 +41,7 @@ type Token = wire.Secret
 
 const redacted = "‹bot token›"
 
-// api calls the Bot API. Its errors are *[apiError], *[lostError] or about the arguments, and never contain the token. It
-// is safe for concurrent use.
+// api calls the Bot API. Its errors never contain the token; see errors.go. It is safe for concurrent use.
 type api struct {
 	bot    func() tgbotapi.BotAPI // a new one for every call: the library takes no context, but an HTTP client
 	client *http.Client
@@ -87,8 +86,7 @@ func (a *api) renew(token Token) {
 	a.fresh.Notify()
 }
 
-// newTransport speaks only HTTP/1.1: a single dead HTTP/2 connection would block the poll, all cards and all answers to
-// taps together.
+// newTransport speaks only HTTP/1.1: a dead HTTP/2 connection would block the poll, all cards and all answers at once.
 func newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -171,8 +169,7 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 	return &lostError{method, a.redact(err)}
 }
 
-// send sends a request and reads the whole response, so that the connection can be reused. The status is 0 unless the
-// response is complete.
+// send sends a request and reads the whole response, for reuse of the connection. The status is 0 unless that succeeds.
 func (a *api) send(r *http.Request) (*http.Response, int, error) {
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength <= 0 { // an upload: reading it here ends its writer and gives the length
 		body, err := io.ReadAll(r.Body)

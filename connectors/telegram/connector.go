@@ -129,8 +129,7 @@ func (c *Connector) Health() error {
 // ReceivedUntil is [connectors.ReceiptTracker].
 func (c *Connector) ReceivedUntil(stops bool) time.Time { return c.state.hearing(stops) }
 
-// Reach reports whether a person can be reached, as far as is known: they need a Telegram account, and Telegram must not
-// have refused earlier messages for good.
+// Reach reports whether a person can be reached: with a Telegram account, unless Telegram refused earlier messages for good.
 func (c *Connector) Reach(p connectors.Person) error {
 	if p.Addresses[Name] == "" {
 		return &connectors.UnreachableError{Reason: p.Name + " has no Telegram account here"}
@@ -164,8 +163,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	return err
 }
 
-// Send shows a request in the person's chat with the bot, or in a group: first a document with what does not fit, then the
-// card.
+// Send shows a request in the person's chat or a group: first a document with what does not fit, then the card.
 func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	at, err := c.spotOf(p.To, p.Group)
 	if err != nil {
@@ -335,8 +333,7 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	return nil
 }
 
-// add makes one call that writes into a chat, if that leaves room for more urgent ones. Otherwise the error says when to
-// retry.
+// add makes one call that writes into a chat, if that leaves room for more urgent ones; else the error says when to retry.
 func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any) error {
 	return c.addTo(ctx, chat, part, method, params, nil)
 }
@@ -404,8 +401,7 @@ func (c *Connector) lose(p connectors.Person, why string) string {
 	return why
 }
 
-// failed converts an error of sending for the engine: permanent with a reason for people, or temporary, with Telegram's
-// delay if there is one.
+// failed converts an error of sending for the engine: permanent with a reason for people, or temporary.
 func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 	why, gone := goneFor(err, p.Name)
 	if gone && at.chat == chatWith(p) {

@@ -138,8 +138,7 @@ func means(err error, m meaning) bool {
 	return got == m
 }
 
-// goneFor reports whether a chat cannot be written to until a person acts, and why, in words for people. name is the
-// recipient's.
+// goneFor reports whether a chat cannot be written to until a person acts, and why, in words with the recipient's name.
 func goneFor(err error, name string) (why string, is bool) {
 	m, words := meaningOf(err)
 	return strings.ReplaceAll(words, "{name}", name), m == meansGone

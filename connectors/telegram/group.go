@@ -124,8 +124,7 @@ func (d *handler) migrates(ctx context.Context, was, to int64) error {
 	return nil
 }
 
-// groupMessage handles a message of a group. People who are asked may answer there in words; the bot does not react to anybody
-// else.
+// groupMessage handles a message of a group. Only people who are asked may answer there; nobody else gets a reaction.
 func (d *handler) groupMessage(ctx context.Context, u update) error {
 	m := u.Message
 	if m.MigrateTo != 0 {
@@ -189,8 +188,7 @@ func (d *handler) pointToPrivateChat(ctx context.Context, m *message) {
 	})
 }
 
-// groupAnswer reads what a person wrote in a group: a reply to a card there, or an answer that names its request. Everything
-// else is ignored.
+// groupAnswer reads what a person wrote in a group. Anything but an answer that names its request or card is ignored.
 func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
 	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo), d.quoted(m))

@@ -123,8 +123,7 @@ func (p *pace) yield(ctx context.Context, chat int64) error {
 	return nil
 }
 
-// room takes a turn in a chat if that leaves the reserved part of its burst and of the overall one. Otherwise it returns
-// how long to wait. It never blocks.
+// room takes a turn in a chat if that leaves the reserves, or returns how long to wait. It never blocks.
 func (p *pace) room(chat int64, part int) (after time.Duration) {
 	l := p.enter(chat)
 	defer p.leave(l)
@@ -147,8 +146,7 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 	return after
 }
 
-// told records a call's result, which may be nil: if Telegram asks for a pause, the chat gets one, or everything if the
-// call had no chat.
+// told records a call's result: if Telegram asks for a pause, the chat gets one, or everything if the call had no chat.
 func (p *pace) told(chat int64, err error) {
 	after := connectors.RetryAfter(err)
 	if after <= 0 {

@@ -25,8 +25,8 @@ const (
 	pollMost   = 100              // updates per poll
 	tapLife    = 150 * time.Second
 	remembered = 1000 // updates
-	// cutMost is about the longest delay between polls that get no response, so that people soon see after an outage which
-	// of their taps counted.
+	// cutMost is about the longest delay between unanswered polls: people soon see after an outage which of their taps
+	// counted.
 	cutMost = 2500 * time.Millisecond
 )
 
@@ -243,8 +243,7 @@ func (p *poller) settle(ctx context.Context, u update, handle func(context.Conte
 	return false
 }
 
-// once handles an update and turns a panic into an error with its location, but not its value, which may be a person's
-// text.
+// once handles an update and turns a panic into an error with its place, not its value, which may be a person's text.
 func (p *poller) once(ctx context.Context, u update, handle func(context.Context, update) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

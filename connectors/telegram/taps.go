@@ -261,8 +261,7 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	return nil
 }
 
-// resume handles a button below the message about a stop. A press is about the stop that began at that time only, so that
-// an old message cannot end a later stop.
+// resume handles a button about a stop, which is about the stop that began at that time only, not about a later one.
 func (d *handler) resume(ctx context.Context, tap *callback, step string, at time.Time) error {
 	on, from := chatOf(tap), identity(tap.From.ID)
 	if tap.From.IsBot || on.chat != tap.From.ID { // such messages are in private chats only
@@ -331,8 +330,7 @@ func (d *handler) gave(r permissions.Request, p press, from connectors.Identity)
 	})
 }
 
-// step handles a button that does not decide by itself: the first of two steps, the way back, or an answer that needs
-// words.
+// step handles a button that does not decide: the first of two steps, the way back, or an answer that needs words.
 func (d *handler) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
 	prompt, err := d.in.Preview(ctx, decision)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
@@ -414,8 +412,7 @@ func (d *handler) redraw(ctx context.Context, decision connectors.Decision, why 
 	})
 }
 
-// keyboard replaces a card's buttons. If the request changed meanwhile, its edit may have come first, so the card is
-// redrawn.
+// keyboard replaces a card's buttons, and redraws a card whose request changed meanwhile: its edit may have come first.
 func (d *handler) keyboard(
 	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
 ) {

@@ -32,8 +32,7 @@ const (
 
 func clip(text string) string { return clipTo(text, maxText) }
 
-// labelOf is a button's label. A tool's name is foreign text: unless it is plain it is quoted, and it is shortened rather
-// than what the button allows.
+// labelOf is a button's label. A tool's name, which is foreign, is quoted unless it is plain, and shortened first.
 func labelOf(r permissions.Request, o permissions.Option) string {
 	s, allows := o.ID.Scope()
 	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
@@ -144,8 +143,7 @@ const (
 	toastOther  = "Nothing is answered yet: write your answer as a reply to the question below."
 )
 
-// question asks for the words that an answer needs, in a message of its own. Its reply is matched by the request's code at
-// the question's end.
+// question asks for the words that an answer needs. Its reply is matched by the request's code at the question's end.
 type question struct {
 	answer      permissions.Answer
 	before      string // the text before the code
@@ -178,8 +176,7 @@ func (q question) of(name, code string, u user) (text string, calls []mention) {
 	return name + ": " + q.text(code), []mention{called}
 }
 
-// askedOf reads a reply to one of our questions in a group: whom the question was for, its request's code, and the answer
-// that the words are for.
+// askedOf reads our question in a group: whom it is for, its request's code, and the answer that the words are for.
 func askedOf(text string) (name, code string, answer permissions.Answer, ok bool) {
 	name, rest, found := strings.Cut(text, ": ")
 	code, answer, ok = asked(rest)
@@ -194,8 +191,7 @@ func notAsked(name string) string {
 // commandsElsewhere answers a command in a group.
 const commandsElsewhere = "Commands are for your own chat with me; here you answer cards, by their buttons or in a reply."
 
-// codeOfCard is the code on a card, or empty: at the start of its last row or, on a card of earlier versions, between
-// dashes at the start.
+// codeOfCard is the code at the start of a card's last row or, on a card of earlier versions, between dashes; or empty.
 func codeOfCard(text string) string {
 	rows := strings.Split(strings.TrimSpace(text), "\n")
 	code, _, _ := strings.Cut(rows[len(rows)-1], " · until ")

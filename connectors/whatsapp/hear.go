@@ -107,8 +107,7 @@ func media(m *waE2E.Message) string {
 	return ""
 }
 
-// isCopy marks a copy, sent by the account's own phone, of a message that could not be decrypted. Its author is only that
-// phone's claim.
+// isCopy marks a copy, from the account's own phone, of an undecryptable message. Its author is only that phone's claim.
 const isCopy = "it is a copy from the account's own phone"
 
 func private(chat types.JID) bool {

@@ -282,8 +282,7 @@ type healthError struct {
 
 func (u *healthError) State() string { return u.name }
 
-// Health is nil while the account is connected. Otherwise its text says what is wrong and what to do. It is a
-// [connectors.StateError].
+// Health is nil while the account is connected; else a [connectors.StateError] says what is wrong and what to do.
 func (s *state) Health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

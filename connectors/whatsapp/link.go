@@ -96,8 +96,7 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 	return e164(cli.Store.GetJID().ToNonAD()), nil
 }
 
-// ownAccount opens the account for this process alone. A daemon without a linked account opens it briefly now and then, so
-// it retries.
+// ownAccount opens the account alone. It retries, since a daemon without a linked account opens it now and then.
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	for range looks {
 		a, err = openAccount(ctx, c.path, quiet{c.log})

@@ -14,8 +14,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-// The limits are our own: WhatsApp documents none, and bans accounts that write much. A burst is a card with its document,
-// or the cards of a few agents at once.
+// The limits are our own: WhatsApp documents none, and bans accounts that write much. A burst is some cards at once.
 const (
 	numberEvery = 2 * time.Second
 	numberBurst = 6

@@ -123,8 +123,7 @@ func (d *handler) unheard(ctx context.Context, h incoming) {
 	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(words), h.id, false) })
 }
 
-// tellAbout reports to a message's author what it did: an emoji on the message for a decision, since the card says the
-// rest, and words for everything else.
+// tellAbout reports to an author what their message did: by an emoji on it for a decision, otherwise in words.
 func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did conversation.Did) {
 	for _, taken := range did.Decided {
 		if h.reaction {
@@ -148,8 +147,7 @@ func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did 
 	}
 }
 
-// unknownSender records an unknown account for the owner. It is never answered: an account that writes to people who do not
-// expect it gets banned.
+// unknownSender records an unknown account for the owner. It gets no answer: accounts that write to strangers are banned.
 func (d *handler) unknownSender(ctx context.Context, from sender, name string) error {
 	claimed := []rune(name)
 	noted, err := d.reportedSenders.Do(from.number, d.now(), func() error {

@@ -250,8 +250,7 @@ func (u *unsent) Error() string {
 
 func (u *unsent) Unwrap() error { return u.err }
 
-// failed converts an error of sending for the engine: permanent with a reason for people, or temporary. Some of it is only
-// in the text of the library's error.
+// failed converts an error of sending for the engine: permanent with a reason for people, or temporary.
 func (c *Connector) failed(p connectors.Person, err error) error {
 	switch why := refusal(err); {
 	case errors.Is(why, errCold):
@@ -345,8 +344,7 @@ const (
 	farewell = 500 * time.Millisecond
 )
 
-// aside sends in the background: no decision and no other message waits for it. It retries for asideTime, or for farewell
-// once ctx ends.
+// aside sends in the background, so that nothing waits for it. It retries for asideTime, or for farewell once ctx ends.
 func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
 	c.asideAfter(ctx, 0, send)
 }

@@ -159,8 +159,7 @@ func (c *Connector) remember(id string) {
 	}
 }
 
-// read reports whether a message was read before. The store deduplicates its decision itself; this only keeps replies from
-// being sent twice.
+// read reports whether a message was read before, to send no reply twice. The store deduplicates decisions itself.
 func (c *Connector) read(h incoming) bool { return c.done.Contains(h.source.Sender.User + "/" + h.id) }
 
 func (c *Connector) noteRead(h incoming) { c.done.Add(h.source.Sender.User+"/"+h.id, true) }

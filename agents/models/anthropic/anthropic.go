@@ -199,8 +199,7 @@ type call struct {
 	pieces   strings.Builder
 }
 
-// Event processes one event. Unknown types of events and blocks are ignored, as the provider requires, and so are
-// fields of unexpected types.
+// Event processes one event. Unknown types of events, blocks and fields are ignored, as the provider requires.
 func (r *reading) Event(name string, data []byte) error {
 	switch {
 	case name == "error":

@@ -69,8 +69,7 @@ func (d *dialect) ours() bool {
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// sender sends the library's request with what the library cannot write: a model name that it rejects for this API, an
-// empty result or description.
+// sender adds what the library cannot write: a model name that it rejects for this API, an empty result or description.
 type sender struct {
 	*provider.Attempt
 	model string

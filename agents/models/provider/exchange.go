@@ -38,8 +38,7 @@ var (
 	errLong    = errors.New("too long")
 )
 
-// Attempt is one attempt: a request and its response stream. A library uses it as HTTP client. [Attempt.End] must be
-// called after the stream was read.
+// Attempt is a request and its response stream; a library uses it as HTTP client. [Attempt.End] must be called after reading.
 type Attempt struct {
 	link   *Client
 	ctx    context.Context //nolint:containedctx // that of the one request
@@ -215,8 +214,7 @@ func (x *Attempt) Events(take func(name string, data []byte) error) error {
 	return lines.Err()
 }
 
-// Text is a string in an event. It tolerates other types, as their JSON, and characters split between two events, so
-// that neither part is valid UTF-8.
+// Text is a string in an event. It tolerates other types, as their JSON, and characters split between two events.
 type Text string
 
 // UnmarshalJSON never fails.

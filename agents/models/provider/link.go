@@ -28,11 +28,9 @@ type Options struct {
 	Base  string // base URL, such as https://api.openai.com/v1
 	Key   models.Key
 	Retry Retry
-	// Silence is the longest time without data, before or within a reply. 0: five minutes, since a local server may
-	// have to load its model first.
+	// Silence is the longest time without data. 0: five minutes, since a local server may have to load its model first.
 	Silence time.Duration
-	// Total is the time limit of one reply. 0: an hour, in which 128,000 tokens come at 36 a second. A reply that
-	// exceeds it is not retried.
+	// Total limits one reply, without a retry. 0: an hour, in which 128,000 tokens come at 36 a second.
 	Total time.Duration
 	Log   *slog.Logger // logs retries; nil: none
 }

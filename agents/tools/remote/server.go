@@ -55,8 +55,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Run returns when ctx ends and the program has ended with all its descendants. It is called once; tools are listed and
-// run meanwhile.
+// Run returns when ctx has ended and with it the program and its descendants. It is called once.
 func (s *Server) Run(ctx context.Context) error {
 	<-ctx.Done()
 	close(s.over)

@@ -125,8 +125,7 @@ func failed(format string, args ...any) tools.Outcome {
 	return tools.Outcome{Error: true, Text: fmt.Sprintf(format, args...)}
 }
 
-// outcome converts a result for models. Too long a text becomes an artifact, and so does the output of a diagnostics
-// tool, such as gopls's.
+// outcome converts a result for models. A text that is too long becomes an artifact, and so do diagnostics, as of gopls.
 func outcome(name string, r *mcp.CallToolResult, most int) tools.Outcome {
 	all := wire.Each(r.Content, content)
 	if len(all) == 0 && r.StructuredContent != nil {
