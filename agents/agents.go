@@ -72,8 +72,7 @@ type Approvals interface {
 	EndSession(ctx context.Context, caller permissions.Caller, session string) error
 }
 
-// EventHandler receives the events of what our agents asked, also from while the daemon was down, in commit order and
-// serially.
+// EventHandler receives the events of what our agents asked, also from the daemon's absence, in commit order and serially.
 type EventHandler interface {
 	// HandleEvent returns nil once it has stored what it needs of the event; after an error or a crash the event comes
 	// again. The event is one of the request r, in its current state, such as REQUEST_SHOWN (its detail "to" is the

@@ -72,8 +72,7 @@ type Commit struct {
 
 // SessionStore keeps sessions. A write is durable when its method returns nil. See engine/store.
 type SessionStore interface {
-	// Commit stores c completely or not at all. Unless the row's version is the session's minus one, the error matches
-	// [ErrStale].
+	// Commit stores c whole or not at all. Unless the row's version is the session's minus one, the error matches [ErrStale].
 	Commit(ctx context.Context, c Commit) error
 	// CurrentSession is the agent's newest session that has not ended.
 	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)

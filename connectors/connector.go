@@ -255,8 +255,7 @@ type Inbound interface {
 	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.
 	Void(ctx context.Context, id Identity, name string) (permissions.RequestView, error)
 
-	// StopAll cancels everything that is pending, for everybody, returns how many requests that was, and refuses new requests until
-	// Resume.
+	// StopAll cancels all that is pending, for everybody, returns how many that was, and refuses new requests until Resume.
 	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
 	// Resume ends a stop. Only the operator and the person who stopped may call it.
 	Resume(ctx context.Context, id Identity) error

@@ -224,7 +224,8 @@ func (a *Agent) HandleEvent(_ context.Context, h permissions.Event, r permission
 			a.turn.end()
 		}
 		if s := a.seat.Load(); s != nil {
-			s.endSoon()
+			s.doomed.Store(true)
+			s.run.Kill()
 		}
 	case permissions.RequestSettled:
 		a.answers[r.ID].Notify() // without a waiter this does nothing

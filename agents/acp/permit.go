@@ -58,8 +58,7 @@ var kinds = []sdk.ToolKind{
 	sdk.ToolKindThink, sdk.ToolKindFetch, sdk.ToolKindSwitchMode,
 }
 
-// tool is the name for policy and routes, from the call's kind. It is never that of a tool of ours, whatever the agent's
-// title.
+// tool is the name for policy and routes, from the call's kind; never that of our tools, whatever the agent's title.
 func (c toolCall) tool() string {
 	if slices.Contains(kinds, c.Kind) {
 		return "acp_" + string(c.Kind)

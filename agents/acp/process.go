@@ -172,12 +172,6 @@ func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// endSoon ends the program without waiting.
-func (p *process) endSoon() {
-	p.doomed.Store(true)
-	p.run.Kill()
-}
-
 // alive reports whether the program can still be called.
 func (p *process) alive() bool { return !p.doomed.Load() && !closed(p.conn.Done()) }
 

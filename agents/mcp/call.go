@@ -121,15 +121,10 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 func (s *Server) complete(q *permissions.Request, r *mcp.CallToolRequest) {
 	q.Cwd, q.Host = s.o.Cwd, s.o.Host
 	if client := r.ClientInfo(); client != nil && q.Agent == "" {
-		q.Agent = clipped(client.Name)
+		letters := []rune(client.Name)
+		q.Agent = string(letters[:min(len(letters), permissions.MaxName)])
 	}
 	q.Claimed = q.Agent != ""
-}
-
-// clipped shortens a client's name to the allowed length.
-func clipped(name string) string {
-	letters := []rune(name)
-	return string(letters[:min(len(letters), permissions.MaxName)])
 }
 
 // stale reports whether a request that was found again had ended undecided before this call, so that it is asked anew.

@@ -75,7 +75,8 @@ func (s *Server) Handler() http.Handler {
 			return
 		}
 		caller := s.o.CallerOf(r.Context()).Name
-		m := messageOf(body)
+		var m message
+		_ = json.Unmarshal(body, &m) // the library rejects what cannot be read
 		if m.Method == cancelled {
 			s.hearCancelled(caller, string(m.Params.Request))
 		}
@@ -89,19 +90,15 @@ func (s *Server) Handler() http.Handler {
 		w.Header().Set("X-Accel-Buffering", "no")
 		out := &slowWriter{ResponseWriter: w, control: http.NewResponseController(w), gone: r.Context().Done()}
 		h.ServeHTTP(out, inner)
-		if out.lost.Load() {
-			s.undelivered(v)
+		if !out.lost.Load() {
+			return
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for _, a := range v.answers { // not delivered: a repeated question finds them
+			s.left.add(a.about, a.call)
 		}
 	}))
-}
-
-// undelivered remembers calls whose answer was not delivered, so that a repeated question finds it.
-func (s *Server) undelivered(v *connection) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, a := range v.answers {
-		s.left.add(a.about, a.call)
-	}
 }
 
 // cancelled is the notification by which a client cancels a call.
@@ -114,11 +111,6 @@ type message struct {
 	Params struct {
 		Request jsontext.Value `json:"requestId"` // the cancelled call
 	} `json:"params"`
-}
-
-func messageOf(body []byte) (m message) {
-	_ = json.Unmarshal(body, &m) // the library rejects what cannot be read
-	return m
 }
 
 // slowWriter sets a new write deadline for each piece of a response, since the whole may take as long as people do. It records

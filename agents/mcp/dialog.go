@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -170,12 +169,6 @@ func (d *dialog) asked(r permissions.Request) *mcp.CallToolResult {
 // stateToken signs dialog state, for one question of one caller, so that a client cannot forge it and answer a dialog that was
 // not requested. The key is per process; after a restart the question is shown again.
 type stateToken struct{ key []byte }
-
-func newStateToken() stateToken {
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails
-	return stateToken{key}
-}
 
 // of returns the signed id of a request.
 func (s stateToken) of(id permissions.ID, about question) string {

@@ -22,6 +22,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
 	"io"
@@ -90,7 +92,8 @@ func New(o Options) *Server {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
 	o.Every, o.WithdrawAfter = cmp.Or(o.Every, signsEvery), cmp.Or(o.WithdrawAfter, cancelAfter)
-	s := &Server{o: o, left: newMemory(), seal: newStateToken()}
+	s := &Server{o: o, left: newMemory(), seal: stateToken{make([]byte, sha256.Size)}}
+	_, _ = rand.Read(s.seal.key) // never fails
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},

@@ -18,7 +18,12 @@ var _ agents.EventHandler = (*Runtime)(nil)
 // background agent's request is shown and when it is settled.
 func (rt *Runtime) HandleEvent(ctx context.Context, h permissions.Event, r permissions.Request) error {
 	if h.Type == permissions.AllStopped {
-		rt.stopAll()
+		rt.mu.Lock()
+		all := slices.Collect(maps.Keys(rt.working))
+		rt.mu.Unlock()
+		for _, id := range all { // a waiting session is woken when its request ends, and then sees the stop
+			rt.command(id, permissions.OrderStop)
+		}
 		return nil
 	}
 	if h.Type == permissions.RequestSettled {
@@ -58,16 +63,6 @@ func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Tim
 	return rt.notifySilently(ctx, r, "shown", fmt.Sprintf(
 		"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
 			"but not answer it.", r.Who(), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
-}
-
-// stopAll stops everything that runs. A waiting session is woken when its request ends, and then sees the stop.
-func (rt *Runtime) stopAll() {
-	rt.mu.Lock()
-	all := slices.Collect(maps.Keys(rt.working))
-	rt.mu.Unlock()
-	for _, id := range all {
-		rt.command(id, permissions.OrderStop)
-	}
 }
 
 func wants(r permissions.Request) string {

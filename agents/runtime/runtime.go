@@ -237,8 +237,7 @@ type worker struct {
 	cancel  context.CancelFunc // interrupts its current work; nil while that cannot be interrupted
 }
 
-// take starts workers for kicked sessions while places are free. A session with an order needs no place, so that it is
-// obeyed.
+// take starts workers for kicked sessions while places are free. One with an order needs no place, so that it is obeyed.
 func (rt *Runtime) take() (all []*worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -215,8 +215,7 @@ func (sh *turn) advance(ctx context.Context, c agents.Commit, events ...Event) e
 	return nil
 }
 
-// rowsOf adds execution rows for calls that ended without one: not run, or interrupted. A reviewed result has its row
-// already.
+// rowsOf adds execution rows for calls that ended without one. A call with a reviewed result has its row already.
 func (sh *turn) rowsOf(next Run, c *agents.Commit) {
 	for i, after := range next.Calls {
 		over := func(c Call) bool { return c.Fate == Spared || c.Phase == Ended }

@@ -121,7 +121,7 @@ func (s *Sandbox) admit(w Policy) error {
 				return fmt.Errorf("%w: %s: %s", ErrUnheld, p.Name, p.Why)
 			}
 		}
-		if err := s.refuseOwn(existing(base.all()...)...); err != nil {
+		if err := s.refuseOwn(existing(slices.Concat(base.folders, base.files, base.devices)...)...); err != nil {
 			return err
 		}
 	}
@@ -191,10 +191,6 @@ func self() string {
 type reach struct {
 	folders, files []string // read and execute
 	devices        []string // read and write
-}
-
-func (r reach) all() []string {
-	return append(append(append([]string{}, r.folders...), r.files...), r.devices...)
 }
 
 // base is what every command may access, if it exists: what programs need, and nothing private. Of /etc only single

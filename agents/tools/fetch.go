@@ -90,10 +90,11 @@ func (t fetchURL) run(ctx context.Context, p Workspace, in fetching, _ Plan) (Ou
 	if err != nil {
 		return Outcome{}, fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err))
 	}
+	withoutSecrets := (&url.URL{Scheme: end.Scheme, Host: end.Host, Path: end.Path}).String()
 	var whole headTail
 	_, _ = io.WriteString(&whole, text)
 	o := Outcome{
-		Text:  fmt.Sprintf("%s\n%d %s\n\n%s", where(end), status, http.StatusText(status), whole.cut(maxTold)),
+		Text:  fmt.Sprintf("%s\n%d %s\n\n%s", withoutSecrets, status, http.StatusText(status), whole.cut(maxTold)),
 		Error: status >= http.StatusBadRequest, Artifacts: []agents.Artifact{whole.artifact(agents.ArtifactStdout)},
 	}
 	if in.Pause {
@@ -134,11 +135,6 @@ func fetched(ctx context.Context, client *http.Client, u *url.URL) (end *url.URL
 		text, err = asText(res.Header.Get("Content-Type"), body)
 	}
 	return res.Request.URL, res.StatusCode, text, err
-}
-
-// where is the final URL without possible secrets.
-func where(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // client connects to public addresses only, whatever names and redirects say, and without a proxy.

@@ -54,8 +54,7 @@ type Tool interface {
 	// Plan returns what the call would do, without doing it. It may read files within the place's tags. The error is
 	// for the model: what is wrong with the input and what would be right.
 	Plan(ctx context.Context, p Workspace, input json.RawMessage) (Plan, error)
-	// Run does it, within the place's tags. A failure is an Outcome with Error set. Soon after ctx it ends with all its
-	// processes.
+	// Run does it, within the place's tags. A failure is an Outcome with Error set. Soon after ctx all its processes end.
 	Run(ctx context.Context, p Workspace, input json.RawMessage, plan Plan) Outcome
 }
 

@@ -20,8 +20,7 @@ var ErrUnreachable = wire.ErrUnreachable
 // Client calls admin.sock as the account of this process, and as the operator if it can read the admin key. It is safe for
 // concurrent use. Call [Client.Close] when done.
 type Client struct {
-	// Opened, if set before [Client.Inbox], is called when the inbox is open, before its first item: its person can be
-	// reached.
+	// Opened, if set before [Client.Inbox], is called once the inbox is open and its person reachable, before its first item.
 	Opened func()
 	// Lost and Back, if set before [Client.Inbox] or [Client.Events], are called when the connection is lost and when it is
 	// back; for an inbox, after everything pending was handed over again.

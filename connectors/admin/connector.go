@@ -267,8 +267,7 @@ type Operations interface {
 	Executions(
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
 	) ([]permissions.Execution, error)
-	// Artifacts lists at most limit artifacts after that ID, by ID: those of one of its calls, or all of them where that is
-	// 0.
+	// Artifacts lists at most limit artifacts after that ID, by ID: those of one of its calls; where that is 0, all of them.
 	Artifacts(
 		ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
 	) ([]permissions.Artifact, error)

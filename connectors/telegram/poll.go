@@ -25,8 +25,7 @@ const (
 	pollMost   = 100              // updates per poll
 	tapLife    = 150 * time.Second
 	remembered = 1000 // updates
-	// cutMost is about the longest delay between unanswered polls: people soon see after an outage which of their taps
-	// counted.
+	// cutMost is about the longest delay between unanswered polls: after an outage people soon see which taps counted.
 	cutMost = 2500 * time.Millisecond
 )
 

@@ -74,10 +74,10 @@ func decode(e *events.Message) (h incoming, not string) {
 		}
 		return h, ""
 	case m.GetExtendedTextMessage() != nil:
-		x := m.GetExtendedTextMessage()
-		h.text, h.quotes = asWritten(x.GetText()), x.GetContextInfo().GetStanzaID()
-		h.author, h.chat = x.GetContextInfo().GetParticipant(), x.GetContextInfo().GetRemoteJID()
-		if handedOn(x.GetContextInfo()) {
+		x, c := m.GetExtendedTextMessage(), m.GetExtendedTextMessage().GetContextInfo()
+		h.text, h.quotes = asWritten(x.GetText()), c.GetStanzaID()
+		h.author, h.chat = c.GetParticipant(), c.GetRemoteJID()
+		if c.GetIsForwarded() || c.GetForwardingScore() > 0 || c.GetForwardedNewsletterMessageInfo() != nil {
 			h.unread = "forwarded messages"
 			return h, "it holds somebody else's words"
 		}
@@ -112,10 +112,6 @@ const isCopy = "it is a copy from the account's own phone"
 
 func private(chat types.JID) bool {
 	return chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer
-}
-
-func handedOn(c *waE2E.ContextInfo) bool {
-	return c.GetIsForwarded() || c.GetForwardingScore() > 0 || c.GetForwardedNewsletterMessageInfo() != nil
 }
 
 // plainEmoji removes skin tones and variation selectors.

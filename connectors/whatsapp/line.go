@@ -68,7 +68,7 @@ func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
 	switch {
 	case err != nil:
 		return e, err
-	case device.ID == nil && d.state.lost(): // the reason was reported
+	case device.ID == nil && d.state.in(isLoggedOut): // the reason was reported
 		return e, nil
 	case device.ID == nil:
 		return disconnect{to: isUnlinked}, nil
@@ -366,15 +366,8 @@ func (s *state) restrict(until time.Time) {
 	s.mu.Unlock()
 }
 
-func (s *state) connected() bool {
+func (s *state) in(is standing) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.is == isConnected
-}
-
-// lost reports whether WhatsApp removed the device.
-func (s *state) lost() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.is == isLoggedOut
+	return s.is == is
 }

@@ -108,8 +108,6 @@ type queue struct {
 	cut   func() // ends the library's wait
 }
 
-func newQueue() *queue { return &queue{turn: make(chan struct{}, 1)} }
-
 // enter waits for the library. The next caller may call cut to take it away again.
 func (q *queue) enter(ctx context.Context, cut func()) error {
 	for {

@@ -264,7 +264,7 @@ func (d *handler) arrive(ctx context.Context, from sender, name, code string) er
 // Invite is [connectors.Pairer].
 func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
 	cli := c.client.Load()
-	if cli == nil || !c.state.connected() {
+	if cli == nil || !c.state.in(isConnected) {
 		if err := c.state.Health(); err != nil {
 			return connectors.Invitation{}, err
 		}

@@ -217,7 +217,7 @@ func (c *Connector) deliverTo(ctx context.Context, to ref, m *waE2E.Message, tur
 	if c.arrived(to.id) { // the confirmation was lost
 		return nil
 	}
-	if cli == nil || !c.state.connected() {
+	if cli == nil || !c.state.in(isConnected) {
 		return errAway
 	}
 	if err := turn(); err != nil {
@@ -411,7 +411,7 @@ func spoken(p talk.Part) string {
 // ShowTyping is [connectors.TypingIndicator].
 func (c *Connector) ShowTyping(ctx context.Context, to connectors.Person) error {
 	cli := c.client.Load()
-	if cli == nil || !c.state.connected() || c.Reach(to) != nil {
+	if cli == nil || !c.state.in(isConnected) || c.Reach(to) != nil {
 		return nil //nolint:nilerr // the indicator is optional
 	}
 	return cli.SendChatPresence(ctx, address(to.Addresses[Name]), types.ChatPresenceComposing, types.ChatPresenceMediaText)

@@ -96,7 +96,7 @@ func New(o Options, in connectors.Services) *Connector {
 		in:   in,
 		path: o.Path, number: o.Number, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
-		state: newState(o.Now), pace: newPace(), queue: newQueue(),
+		state: newState(o.Now), pace: newPace(), queue: &queue{turn: make(chan struct{}, 1)},
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: card.Visible,
 		},

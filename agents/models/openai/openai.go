@@ -63,12 +63,6 @@ func (d *dialect) Reading(write func(string)) provider.Reading {
 	return &reading{link: d.link, write: write}
 }
 
-// ours reports whether the provider is OpenAI itself, which no longer accepts all that others do.
-func (d *dialect) ours() bool {
-	u, err := url.Parse(d.link.Base())
-	return err == nil && u.Hostname() == "api.openai.com"
-}
-
 // sender adds what the library cannot write: a model name that it rejects for this API, an empty result or description.
 type sender struct {
 	*provider.Attempt
@@ -116,8 +110,10 @@ func objects(list any) []map[string]any {
 // params converts a prompt, except for what [sender] adds.
 func (d *dialect) params(p models.Prompt) openai.ChatCompletionRequest {
 	params := openai.ChatCompletionRequest{StreamOptions: &openai.StreamOptions{IncludeUsage: true}}
+	u, err := url.Parse(d.link.Base())
+	ours := err == nil && u.Hostname() == "api.openai.com" // which no longer accepts all that others do
 	switch {
-	case d.most > 0 && d.ours():
+	case d.most > 0 && ours:
 		params.MaxCompletionTokens = d.most
 	case d.most > 0:
 		params.MaxTokens = d.most //nolint:staticcheck // deprecated at OpenAI alone; most others know no other
