@@ -6,7 +6,7 @@
 // A session that waits for a person is only a row: its worker ends, and the answer starts another one, also after a restart. A
 // call that was running when the daemon was killed is reported to the model as interrupted and never run twice.
 //
-// step.go and state.go hold the machine; runtime.go and worker.go the driver; resident.go the agent's chat; plan.go,
+// step.go holds the machine; runtime.go and worker.go the driver; resident.go the agent's chat; plan.go,
 // validate.go, wait.go and execute.go the states; asking.go the tools that ask people, and their results; children.go,
 // schedule.go and events.go background agents.
 package runtime

@@ -30,6 +30,7 @@ const (
 	maxEvent  = 2 << 20  // bytes of one event: some servers send a whole reply in one, six bytes per character
 	maxFault  = 64 << 10 // bytes read of an error response
 	tailBytes = 64
+	maxTotal  = time.Hour // of one reply, without a retry: 128,000 tokens come in it at 36 a second
 )
 
 // Reasons for ending an attempt.
@@ -56,7 +57,7 @@ func (l *Client) Exchange(ctx context.Context) *Attempt {
 	x := &Attempt{link: l, left: maxReply}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.quiet = time.AfterFunc(l.silence, func() { x.cancel(errSilence) })
-	x.total = time.AfterFunc(l.total, func() { x.cancel(errLong) })
+	x.total = time.AfterFunc(maxTotal, func() { x.cancel(errLong) })
 	return x
 }
 

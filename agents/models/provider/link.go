@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +31,7 @@ type Options struct {
 	Retry Retry
 	// Silence is the longest time without data. 0: five minutes, since a local server may have to load its model first.
 	Silence time.Duration
-	// Total limits one reply, without a retry. 0: an hour, in which 128,000 tokens come at 36 a second.
-	Total time.Duration
-	Log   *slog.Logger // logs retries; nil: none
+	Log     *slog.Logger // logs retries; nil: none
 }
 
 // Retry bounds the retries of transient faults. Zero fields have defaults.
@@ -48,7 +47,6 @@ type Client struct {
 	client  *http.Client
 	retry   Retry
 	silence time.Duration
-	total   time.Duration
 	hide    *strings.Replacer
 	log     *slog.Logger
 }
@@ -86,7 +84,6 @@ func New(o Options) (*Client, error) {
 			Longest: cmp.Or(o.Retry.Longest, 2*time.Minute),
 		},
 		silence: cmp.Or(o.Silence, 5*time.Minute),
-		total:   cmp.Or(o.Total, time.Hour),
 		hide:    keyRedactor(string(o.Key)),
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
@@ -104,7 +101,7 @@ func (l *Client) lost(ctx context.Context, err error) error {
 	case errors.Is(cause, errSilence):
 		err = fmt.Errorf("nothing came for %v", l.silence)
 	case errors.Is(cause, errLong):
-		return &Fault{Text: fmt.Sprintf("the reply was not whole after %v", l.total), kind: models.ErrAway}
+		return &Fault{Text: fmt.Sprintf("the reply was not whole after %v", maxTotal), kind: models.ErrAway}
 	}
 	return &Fault{Transient: true, Text: l.sanitize(wire.Plain(err).Error()), kind: models.ErrAway}
 }
@@ -136,4 +133,99 @@ func keyRedactor(key string) *strings.Replacer {
 	hidden := models.Key(key).String()
 	return strings.NewReplacer(key, hidden, url.QueryEscape(key), hidden, url.PathEscape(key), hidden,
 		base64.StdEncoding.EncodeToString([]byte(key)), hidden)
+}
+
+// ModelOptions configure a model. Only Name is required; the dialects have defaults for the others.
+type ModelOptions struct {
+	Name    string // the provider's name of the model
+	BaseURL string
+	Key     models.Key
+	Window  int64 // tokens of prompt and reply together
+	Most    int64 // most tokens of one reply
+	Price   models.Price
+	Link    Options // retries and time limits; its Base and Key are ignored
+}
+
+// Model is one model at one provider. It is safe for concurrent use.
+type Model struct {
+	name    string
+	window  int64
+	price   models.Price
+	Link    *Client
+	Dialect Dialect
+}
+
+var _ models.Model = (*Model)(nil)
+
+// Dialect is the API of a provider.
+type Dialect interface {
+	// Request prepares a request, which send sends in one attempt.
+	Request(p models.Prompt) (send func(*Attempt) error, err error)
+	// Reading begins to read a reply.
+	Reading(write func(string)) Reading
+}
+
+// Reading assembles a reply from the events of a stream.
+type Reading interface {
+	Event(name string, data []byte) error
+	// End returns the reply; tail is the end of the stream. The error is a *[Fault].
+	End(tail string) (models.Reply, error)
+}
+
+// NewModel makes a model without sending anything. The error is about the address or the key, and contains neither.
+func NewModel(o ModelOptions, dialect func(*Client) Dialect) (*Model, error) {
+	o.Link.Base, o.Link.Key = o.BaseURL, o.Key
+	link, err := New(o.Link)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{name: o.Name, window: o.Window, price: o.Price, Link: link, Dialect: dialect(link)}, nil
+}
+
+// Name implements [models.Model].
+func (m *Model) Name() string { return m.name }
+
+// Window implements [models.Model].
+func (m *Model) Window() int64 { return m.window }
+
+// Cost implements [models.Model].
+func (m *Model) Cost(u models.Usage) int64 { return m.price.Cost(u) }
+
+// Close closes idle connections. The model remains usable.
+func (m *Model) Close() { m.Link.Close() }
+
+// Reply implements [models.Model].
+func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
+	if write == nil {
+		write = func(string) {}
+	}
+	send, err := m.Dialect.Request(p)
+	if err != nil {
+		return models.Reply{}, err
+	}
+	return m.Link.Try(ctx, func() (models.Reply, error) { return m.once(ctx, p, send, write) }, func() { write("") })
+}
+
+// once makes one attempt. Missing usage is estimated.
+func (m *Model) once(ctx context.Context, p models.Prompt, send func(*Attempt) error, write func(string)) (models.Reply, error) {
+	x, read := m.Link.Exchange(ctx), m.Dialect.Reading(write)
+	err := send(x)
+	if err == nil {
+		err = x.Events(read.Event)
+	}
+	if err := x.End(ctx, err); err != nil {
+		return models.Reply{}, err
+	}
+	reply, err := read.End(x.Tail())
+	switch {
+	case err != nil:
+		return models.Reply{}, err
+	case slices.ContainsFunc(reply.Calls, func(c models.Call) bool { return c.Tool == "" }):
+		return models.Reply{}, m.Link.Broken("the reply calls a tool without a name")
+	}
+	reply.Calls = storable(reply.Calls, p)
+	reply.Usage.Read = cmp.Or(reply.Usage.Read, models.Estimate(p))
+	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: reply.Calls}
+	reply.Usage.Written = cmp.Or(reply.Usage.Written, models.EstimateMessage(said))
+	return reply, nil
 }
