@@ -107,10 +107,10 @@ func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *wha
 	cli.EnableAutoReconnect = false
 	cli.UseRetryMessageStore = true // otherwise a retry request after a restart leaves "waiting for this message" on the phone
 	cli.ManualHistorySyncDownload = true
-	if c.http != nil {
-		cli.SetWebsocketHTTPClient(c.http)
-		cli.SetPreLoginHTTPClient(c.http)
-		cli.SetMediaHTTPClient(c.http)
+	if c.o.HTTP != nil {
+		cli.SetWebsocketHTTPClient(c.o.HTTP)
+		cli.SetPreLoginHTTPClient(c.o.HTTP)
+		cli.SetMediaHTTPClient(c.o.HTTP)
 	}
 	cli.AddEventHandlerWithSuccessStatus(handle)
 	return cli
@@ -118,7 +118,7 @@ func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *wha
 
 // refreshVersion adopts the current version of WhatsApp's own client after ours was refused. The setting is global to the process.
 func (c *Connector) refreshVersion(ctx context.Context) error {
-	v, err := whatsmeow.GetLatestVersion(ctx, cmp.Or(c.http, http.DefaultClient))
+	v, err := whatsmeow.GetLatestVersion(ctx, cmp.Or(c.o.HTTP, http.DefaultClient))
 	if err != nil {
 		return err
 	}

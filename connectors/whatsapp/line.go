@@ -56,7 +56,7 @@ func (d *handler) keep(ctx context.Context) error {
 // serveDevice opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
 // file is released and another device can be linked.
 func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
-	a, err := openAccount(ctx, d.path, quiet{d.log})
+	a, err := openAccount(ctx, d.o.Path, quiet{d.log})
 	if errors.Is(err, ErrInUse) {
 		return disconnect{to: isHeld}, nil
 	}
@@ -72,7 +72,7 @@ func (d *handler) serveDevice(ctx context.Context) (e disconnect, err error) {
 		return e, nil
 	case device.ID == nil:
 		return disconnect{to: isUnlinked}, nil
-	case d.number != "" && e164(device.ID.ToNonAD()) != d.number:
+	case d.o.Number != "" && e164(device.ID.ToNonAD()) != d.o.Number:
 		return disconnect{to: isOther}, nil
 	}
 	whose := *device.ID
@@ -100,7 +100,7 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 			return e
 		}
 		wait := tries.NextBackOff()
-		if e.to == isOutdated && c.autoVersion && (asked.IsZero() || time.Since(asked) >= freshenEvery) {
+		if e.to == isOutdated && c.o.AutoVersion && (asked.IsZero() || time.Since(asked) >= freshenEvery) {
 			asked = time.Now()
 			e = c.renewed(ctx)
 		}

@@ -99,7 +99,7 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 // ownAccount opens the account alone. It retries, since a daemon without a linked account opens it now and then.
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	for range looks {
-		a, err = openAccount(ctx, c.path, quiet{c.log})
+		a, err = openAccount(ctx, c.o.Path, quiet{c.log})
 		if !errors.Is(err, ErrInUse) || timing.Pause(ctx, lookAgain/looks) != nil {
 			break
 		}
@@ -146,7 +146,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 			return err
 		case end == whatsmeow.QRChannelSuccess.Event:
 			return nil
-		case end == whatsmeow.QRChannelClientOutdated.Event && c.autoVersion && !freshened:
+		case end == whatsmeow.QRChannelClientOutdated.Event && c.o.AutoVersion && !freshened:
 			freshened = true
 			if err := c.refreshVersion(ctx); err != nil {
 				return fmt.Errorf("find the version that WhatsApp takes: %w", err)

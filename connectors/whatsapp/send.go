@@ -252,35 +252,25 @@ func (u *unsent) Unwrap() error { return u.err }
 
 // failed converts an error of sending for the engine: permanent with a reason for people, or temporary.
 func (c *Connector) failed(p connectors.Person, err error) error {
-	switch why := refusal(err); {
-	case errors.Is(why, errCold):
+	switch {
+	case err == nil:
+		return nil
+	case isCold(err):
 		c.lost.Note(p.Addresses[Name], "WhatsApp lets nobody write to "+p.Name+", who has not written first; "+
 			p.Name+" sends the linked number any message", c.now())
 		return c.lost.Reach(p.Addresses[Name], p, c.now())
-	case errors.Is(why, errNoAccount):
+	case hasNoAccount(err):
 		return &connectors.UnreachableError{Reason: p.Name + "'s number is not on WhatsApp"}
 	}
 	return err
 }
 
-// Permanent reasons why a number gets no messages; retrying could get the account banned.
-var (
-	errCold      = errors.New("the recipient has not written first")
-	errNoAccount = errors.New("the number is not on WhatsApp")
-)
-
-// refusal is the permanent reason of an error of sending, or nil.
-func refusal(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, whatsmeow.ErrServerReturnedError) && strings.HasSuffix(err.Error(), " "+coldContact):
-		return errCold
-	case strings.Contains(err.Error(), noAccount):
-		return errNoAccount
-	}
-	return nil
+// isCold and hasNoAccount report permanent reasons why a number gets no messages; retrying could get the account banned.
+func isCold(err error) bool {
+	return errors.Is(err, whatsmeow.ErrServerReturnedError) && strings.HasSuffix(err.Error(), " "+coldContact)
 }
+
+func hasNoAccount(err error) bool { return strings.Contains(err.Error(), noAccount) }
 
 // plainly is an error's text without addresses.
 func plainly(err error) string {
@@ -363,7 +353,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 			if err == nil {
 				return
 			}
-			if refusal(err) != nil || timing.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
+			if isCold(err) || hasNoAccount(err) || timing.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("message not sent", "err", err)
 				return
 			}

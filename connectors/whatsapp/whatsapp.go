@@ -39,11 +39,11 @@ const Name = "whatsapp"
 
 // Options configure a [Connector].
 type Options struct {
-	Path        string // of the linked account's file
-	Number      string // E.164: the only account that is served; empty: any
-	AutoVersion bool   // when WhatsApp refuses our version, adopt its own client's
-	Host        string // names the machine in texts for people; may be empty
-	HTTP        *http.Client
+	Path        string       // of the linked account's file
+	Number      string       // E.164: the only account that is served; empty: any
+	AutoVersion bool         // when WhatsApp refuses our version, adopt its own client's
+	Host        string       // names the machine in texts for people; may be empty
+	HTTP        *http.Client // nil: the library's default
 	Now         func() time.Time
 	Log         *slog.Logger
 }
@@ -52,21 +52,18 @@ type Options struct {
 type Connector struct {
 	conversation.Pairing
 
-	in          connectors.Services
-	path        string
-	number      string // the only one that is served; empty: any
-	autoVersion bool
-	http        *http.Client // nil: the library's default
-	now         func() time.Time
-	log         *slog.Logger
-	again       time.Duration // interval of checks of an unusable account
-	firstTry    time.Duration // first retry delay
-	patience    time.Duration // wait for redelivery of an undecryptable message
-	state       *state
-	pace        *pace
-	queue       *queue
-	lost        connectors.LostAccounts          // people who have to write first
-	client      atomic.Pointer[whatsmeow.Client] // nil while no account is held
+	in       connectors.Services
+	o        Options
+	now      func() time.Time
+	log      *slog.Logger
+	again    time.Duration // interval of checks of an unusable account
+	firstTry time.Duration // first retry delay
+	patience time.Duration // wait for redelivery of an undecryptable message
+	state    *state
+	pace     *pace
+	queue    *queue
+	lost     connectors.LostAccounts          // people who have to write first
+	client   atomic.Pointer[whatsmeow.Client] // nil while no account is held
 
 	work sync.WaitGroup // background sends
 
@@ -93,9 +90,7 @@ var (
 // New makes a connector that hands what people do to in. It performs no I/O.
 func New(o Options, in connectors.Services) *Connector {
 	return &Connector{
-		in:   in,
-		path: o.Path, number: o.Number, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
-		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
+		in: in, o: o, now: o.Now, log: o.Log, again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: &queue{turn: make(chan struct{}, 1)},
 		Pairing: conversation.Pairing{
 			Invitations: connectors.NewInvitations(o.Now), Host: o.Host, Welcome: welcome, Shown: card.Visible,
