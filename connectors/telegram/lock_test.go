@@ -58,6 +58,29 @@ func TestAButtonThatIsPressedWhileLocked(t *testing.T) {
 	s.waits(call)
 }
 
+// TestTheButtonsBelowAStopEndWithALock: A8/whoever had a stolen phone may have got to either of the two steps; after the lock, neither
+// counts.
+func TestTheButtonsBelowAStopEndWithALock(t *testing.T) {
+	s := newEnv(t)
+	m := s.stopsAll()
+	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+	again := s.stepOfStop(m, resumeSecond)
+	s.says("sam", "/lock fay", "fay is locked")
+	if _, _, err := s.Unlock(t.Context(), operator, "fay"); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range [][]telegramtest.Button{m.Keyboard[0], again.Keyboard[0]} {
+		for _, b := range k {
+			s.toast(s.phones["fay"].TapsData(m.ID, b.Data), "You were locked since")
+		}
+	}
+	s.isStopped("fay")
+	if now := s.becomes("fay", m.ID, "You were locked since"); len(now.Keyboard) > 0 {
+		t.Errorf("it still has %v", now.Keyboard)
+	}
+	s.says("fay", "/resume", "Resumed")
+}
+
 // TestTheCardOfALockedPerson stays as it is through an outage and a stop.
 func TestTheCardOfALockedPerson(t *testing.T) {
 	s := newEnv(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))

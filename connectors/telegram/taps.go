@@ -283,6 +283,9 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 	case !stop.At.Equal(at):
 		d.toast(ctx, tap, stopAgain, true)
 		d.overwrite(ctx, on, stopAgain)
+	case who.LastLocked.After(at): // whoever had the phone then may have seen the button
+		d.toast(ctx, tap, stopLocked, true)
+		d.overwrite(ctx, on, stopLocked)
 	case step == stepReally:
 		d.toast(ctx, tap, toastResume, false)
 		d.keysOfStop(ctx, on, at, keysResume(at))

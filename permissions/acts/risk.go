@@ -1,6 +1,7 @@
 package acts
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"maps"
@@ -54,6 +55,8 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 	}
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
+	f.found[Rights] = in.unconfined
+	f.found[Unread] = strict && in.unread
 	switch _, known := permissions.KnownEffect(c.Tool); {
 	case effect == permissions.DoesEdit, effect == permissions.DoesRead:
 		folder, compared = r.Cwd, in.paths
@@ -63,12 +66,12 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 		f.found[Unread] = effect == permissions.DoesEdit && len(compared) == 0 && in.titled
 		for _, name := range compared {
 			f.touches(Act{at: []string{folder}}, name, effect == permissions.DoesEdit)
-			if removesFolders(c.Tool) {
+			if removesFolders(c.Tool) || in.recursive && effect == permissions.DoesEdit {
 				f.run(Act{Kind: Run, Words: []string{"rm", "-r", "--", name}, at: []string{folder}}, 0)
 			}
 		}
 	case known && strict:
-		f.found[Unread] = len(compared) == 0
+		f.found[Unread] = f.found[Unread] || len(compared) == 0
 		for _, name := range in.writes {
 			f.touches(Act{at: []string{folder}}, name, true)
 		}
@@ -88,8 +91,12 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 	for _, text := range in.code {
 		f.code(text)
 	}
-	if effect == permissions.DoesOther || effect == permissions.DoesExecute {
-		f.found[Destroys] = f.found[Destroys] || slices.ContainsFunc(in.queries, dropsData.MatchString)
+	for _, text := range in.stdin {
+		f.certain(func(f *finder) { f.command(text, folder, 0) })
+	}
+	if effect == permissions.DoesOther || effect == permissions.DoesExecute ||
+		effect == permissions.DoesRead && strings.Contains(c.Tool, "__") {
+		f.found[Destroys] = f.found[Destroys] || slices.ContainsFunc(in.queries, losesData)
 	}
 	if in.folder != "" {
 		compared = append(compared, in.folder)
@@ -112,19 +119,25 @@ func interprets(tool string) bool {
 // input is what the members of a call's input are by their names, at any depth.
 type input struct {
 	commands, code, queries, paths []string
+	stdin                          []string
 	writes                         []string // folders that our run_command may write to
-	folder                         string   // where the command runs
+	folder                         string   // where the command runs; Computed if several are named
 	titled                         bool     // it is only a title: the agent says nothing else of its call
+	unread                         bool     // a command that is no text
+	recursive, unconfined          bool
 }
 
 var (
 	commandNames = strings.Fields("command cmd script commands commandline cmdline shellcommand chars")
-	folderNames  = strings.Fields("cwd workdir workingdirectory directory dirpath")
+	folderNames  = strings.Fields("cwd workdir workingdir workingdirectory directory dirpath dir chdir folder")
 	pathNames    = strings.Fields("path paths file files filepath filepaths filename absolutepath notebookpath dirpath directory targetfile " +
-		"targetdirectory source destination src dst from to oldpath newpath include uri")
-	patchNames = strings.Fields("patch input patchtext")
-	elsewhere  = regexp.MustCompile(`^(/|~|\.\./)[^\n]*$`) // a path, whatever its member is called
-	queryNames = strings.Fields("sql query queries statement statements")
+		"targetdirectory source destination src dst from to oldpath newpath include glob uri")
+	patchNames = strings.Fields("patch input patchtext diff")
+	fileURL    = regexp.MustCompile(`(?i)^file:(//[^/]*)?`)
+	// unconfinedNames are the members by which an agent runs a command outside its own sandbox.
+	unconfinedNames = strings.Fields("dangerouslydisablesandbox withescalatedpermissions sandboxpermissions")
+	elsewhere       = regexp.MustCompile(`^(/|~|\.\./)[^\n]*$`) // a path, whatever its member is called
+	queryNames      = strings.Fields("sql query queries statement statements")
 )
 
 func readInput(text json.RawMessage) (in input) {
@@ -160,10 +173,16 @@ func (in *input) read(name string, value any) {
 			return
 		}
 		for _, item := range v {
+			_, is := item.(string)
+			in.unread = in.unread || !is && len(v) > 1 && slices.Contains(commandNames, name)
 			in.read(name, item)
 		}
 	case string:
+		in.unconfined = in.unconfined || v == "require_escalated" && slices.Contains(unconfinedNames, name)
 		in.text(name, v)
+	case bool:
+		in.recursive = in.recursive || v && name == "recursive"
+		in.unconfined = in.unconfined || v && slices.Contains(unconfinedNames, name)
 	}
 }
 
@@ -179,8 +198,10 @@ func (in *input) text(name, text string) {
 		in.paths = append(in.paths, patched(text)...)
 	}
 	isOther := func(part string) bool { return strings.Contains(name, part) }
-	if slices.Contains(pathNames, name) || elsewhere.MatchString(text) && !slices.ContainsFunc([]string{"content", "str", "text"}, isOther) {
-		in.paths = append(in.paths, strings.TrimPrefix(text, "file://"))
+	isPath := slices.Contains(pathNames, name) || (elsewhere.MatchString(text) || fileURL.MatchString(text)) &&
+		!slices.ContainsFunc([]string{"content", "str", "text"}, isOther)
+	if isPath {
+		in.paths = append(in.paths, fileURL.ReplaceAllString(text, ""))
 	}
 	switch {
 	case name == "code":
@@ -189,7 +210,12 @@ func (in *input) text(name, text string) {
 		in.queries = append(in.queries, text)
 	case name == "write":
 		in.writes = append(in.writes, text)
-	case in.folder == "" && slices.Contains(folderNames, name):
+	case name == "stdin":
+		in.stdin = append(in.stdin, text)
+	case slices.Contains(folderNames, name):
+		if in.folder != "" && in.folder != text {
+			text = Computed
+		}
 		in.folder = text
 	}
 }
@@ -223,10 +249,16 @@ func Quote(word string) string {
 
 func isPatch(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") }
 
-// patched returns the files that a patch for apply_patch names.
+// patched returns the files that a patch names: one for apply_patch, or a unified diff.
 func patched(text string) (files []string) {
+	for line := range strings.Lines(text) {
+		if file, is := strings.CutPrefix(line, "+++ "); is {
+			file, _, _ = strings.Cut(strings.TrimSpace(file), "\t")
+			files = append(files, strings.TrimPrefix(file, "b/"))
+		}
+	}
 	if !strings.Contains(text, "*** Begin Patch") {
-		return nil
+		return files
 	}
 	for line := range strings.Lines(text) {
 		if head, file, is := strings.Cut(strings.TrimSpace(line), ": "); is && strings.HasPrefix(head, "*** ") {
@@ -267,19 +299,58 @@ func (f *finder) command(text, folder string, depth int) {
 		f.found[Unread] = true
 	}
 	f.found[Destroys] = f.found[Destroys] || destroying.MatchString(strings.Join(r.values, "\n"))
+	made, printed := map[string]string{}, "" // what the command writes into files, and what the last program printed
 	for _, a := range r.Acts {
 		switch a.Kind {
 		case Run:
+			f.runsMade(made, a, depth)
+			if printed = a.Stdin; len(a.Words) > 1 && slices.Contains([]string{"echo", "printf"}, a.Words[0]) {
+				printed = strings.Join(a.Words[1:], " ")
+			}
 			f.run(a, depth)
 		case Write:
+			made[path.Clean(a.Words[0])] = printed
 			f.touches(a, a.Words[0], true)
 		case Read:
 			f.touches(a, a.Words[0], false)
 		}
 	}
 	queries := func(a Act) bool { return a.Kind == Run && slices.Contains(databases, path.Base(a.Words[0])) }
-	if slices.ContainsFunc(r.Acts, queries) && dropsData.MatchString(text) {
+	if slices.ContainsFunc(r.Acts, queries) && losesData(text) {
 		f.found[Destroys] = true
+	}
+}
+
+// fetched stands for a file's content that nobody sees.
+const fetched = "curl | sh"
+
+// runsMade adds the risks of a script that the same command has written or fetched, before a runs it.
+func (f *finder) runsMade(made map[string]string, a Act, depth int) {
+	name, args := path.Base(a.Words[0]), a.Words[1:]
+	switch {
+	case name == "tee" && a.Stdin != "":
+		for _, file := range args {
+			made[path.Clean(file)] = a.Stdin
+		}
+	case name == "curl", name == "wget":
+		operands, _ := operandsOf(args)
+		for _, file := range written(name, args, operands) {
+			made[path.Clean(file)] = fetched
+		}
+	}
+	isShell := slices.Contains(shellNames, name) || name == "source" || name == "."
+	if !isShell && !slices.Contains(interpreters, name) {
+		args, isShell = a.Words[:1], strings.Contains(a.Words[0], "/")
+	}
+	for _, word := range args {
+		switch text, is := made[path.Clean(word)]; {
+		case !is || text == "":
+		case isShell:
+			f.certain(func(f *finder) { f.command(text, f.folder(a), depth+1) })
+			f.found[Unread] = f.found[Unread] || text == fetched
+		default:
+			f.code(text)
+		}
 	}
 }
 
@@ -287,15 +358,27 @@ var (
 	databases = strings.Fields("psql mysql mariadb sqlite3 sqlite mongosh mongo clickhouse-client duckdb cockroach " +
 		"sqlcmd bq snowsql cqlsh usql pgcli mycli turso d1 wrangler")
 	// dropsData matches statements that drop data; a DELETE without a condition is one.
-	dropsData = regexp.MustCompile(`(?is)\bdrop\s+(table|database|schema|index|view|column|collection|user|role)\b|` +
-		`\btruncate\b|` +
-		`\bdelete\s+from\s+[\w."]+\s*(;|"|'|$)|\.(drop|dropDatabase|deleteMany|remove)\(`)
+	dropsData = regexp.MustCompile(`(?is)\bdrop\s+(table|database|schema|index|(materialized\s+)?view|column|collection|user|role|owned|` +
+		`function|procedure|trigger|type|sequence|extension|domain|keyspace)\b|\btruncate\b|` +
+		`\bdelete\s+from\s+(only\s+)?[\w."` + "`" + `]+\s*(;|"|'|$|where\s+(true|1\s*=\s*1)\b)|\.(drop|dropDatabase|deleteMany|remove)\(`)
+	sqlComment = regexp.MustCompile(`(?s)/\*.*?\*/|--[ \t][^\n]*`)
+	updates    = regexp.MustCompile(`(?is)\bupdate\s+[\w."` + "`" + `]+\s+set\b`)
+	condition  = regexp.MustCompile(`(?i)\bwhere\b`)
 	// Code in other languages is only searched for what destroys or runs commands.
-	destroying = regexp.MustCompile(`rmtree|rmSync|rm_rf|rimraf|removedirs|remove_dir_all|RemoveAll|\brm\s+-\w*[rR]|` +
-		`fs\.rmdir|FileUtils\.rm|(?i)\bdrop\s+table`)
+	destroying = regexp.MustCompile(`rmtree|rmSync|rm_rf|rimraf|removedirs|remove_dir|remove_tree|RemoveAll|delete-directory|` +
+		`\brm\s+-\w*[rR]|\.rm\(|\.rmdir(Sync)?\(|FileUtils\.rm|(?i)\bdrop\s+table`)
 	running = regexp.MustCompile(`child_process|subprocess|\bos\.(system|popen|exec|spawn)|\bsystem\s*\(|\bpopen\s*\(|` +
-		`\bexec\s*[(\s]\s*["'(]|` + "`")
+		`(^|[^.\w])(exec\s*[(\s]\s*["'(]|(exec|eval)\s*\()|\bpty\.spawn|\brunpy\b|\bfrom\s+os\s+import\b|__import__|` + "`")
+	quoted = regexp.MustCompile(`"([^"\s]+)"|'([^'\s]+)'`)
 )
+
+// losesData reports whether a text has a statement that drops data, or that deletes or changes every row of a table.
+func losesData(text string) bool {
+	text = sqlComment.ReplaceAllString(text, " ")
+	return dropsData.MatchString(text) || slices.ContainsFunc(strings.Split(text, ";"), func(statement string) bool {
+		return updates.MatchString(statement) && !condition.MatchString(statement)
+	})
+}
 
 // texts are programs, and subcommands of git, whose words are only text.
 var texts = strings.Fields("echo printf cat gh glab grep egrep fgrep rg ag ack commit tag log notes merge")
@@ -318,7 +401,7 @@ func (f *finder) run(a Act, depth int) {
 	if len(a.Words) == 0 || f.tires(len(a.Words)) {
 		return
 	}
-	name, args := strings.TrimPrefix(strings.ToLower(path.Base(a.Words[0])), "="), a.Words[1:]
+	name, args := strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(path.Base(a.Words[0])), ".exe"), "="), a.Words[1:]
 	if strings.Contains(a.Words[0], Computed) {
 		f.found[Unread] = true
 		return
@@ -344,23 +427,51 @@ func (f *finder) run(a Act, depth int) {
 	case slices.Contains(interpreters, name):
 		f.code(a.Stdin + "\n" + strings.Join(args, "\n"))
 		isText := func(w string) bool { return !strings.HasPrefix(w, "-") }
-		f.found[Unread] = f.found[Unread] || a.Piped && (slices.Contains(args, "-") || !slices.ContainsFunc(args, isText))
+		f.found[Unread] = f.found[Unread] || a.Piped && (slices.ContainsFunc(args, isStdin) || !slices.ContainsFunc(args, isText))
+		if name == "pwsh" || name == "powershell" {
+			f.windowsShell(a, depth)
+		}
+	case name == "cmd":
+		f.windowsShell(a, depth)
 	case name == "apply_patch" || name == "applypatch":
 		for _, file := range patched(a.Stdin + "\n" + strings.Join(args, "\n")) {
 			f.touches(a, file, true)
 		}
-	case name == "source" || name == ".":
-		f.found[Unread] = f.found[Unread] || len(args) > 0 && strings.HasPrefix(args[0], Computed)
+	case (name == "source" || name == ".") && len(args) > 0:
+		f.shell(Act{Words: []string{"sh", args[0]}, at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth)
 	case wraps && depth < maxDepth:
 		f.wrapped(name, a, depth)
 	case name == "git":
-		for _, word := range args { // an alias that is a command
+		for i, word := range args { // an alias or another setting that is a command, a remote that is one
 			if _, text, is := strings.Cut(word, "=!"); is {
 				f.command(text, f.folder(a), depth+1)
+			} else if _, text, is := strings.Cut(word, "="); is && i > 0 && args[i-1] == "-c" {
+				f.certain(func(f *finder) { f.command(text, f.folder(a), depth+1) })
 			}
+			f.found[Unread] = f.found[Unread] || strings.HasPrefix(word, "ext::")
 		}
 	}
 }
+
+// isStdin reports whether a word names what a program reads anyway.
+func isStdin(word string) bool {
+	return slices.Contains([]string{"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}, word)
+}
+
+// windowsShell adds the risks of the command that cmd or PowerShell is given.
+func (f *finder) windowsShell(a Act, depth int) {
+	for i, word := range a.Words {
+		switch lower := strings.ToLower(word); {
+		case lower == "-e" || lower == "-ec" || strings.HasPrefix(lower, "-en"):
+			f.found[Unread] = true
+		case i > 0 && slices.Contains([]string{"-c", "-command", "/c", "/k"}, lower):
+			f.certain(func(f *finder) { f.command(strings.Join(a.Words[i+1:], " "), f.folder(a), depth+1) })
+		}
+	}
+}
+
+// fetching are wrappers that name a program with its version.
+var fetching = strings.Fields("npx pnpx bunx uvx npm pnpm yarn bun uv")
 
 // wrapped adds the risks of the program that a wrapper runs.
 func (f *finder) wrapped(name string, a Act, depth int) {
@@ -373,6 +484,10 @@ func (f *finder) wrapped(name string, a Act, depth int) {
 	if name == "env" && valueOfOption(args, "-C", "--chdir") != "" || slices.Contains(args, "-execdir") {
 		a.at = []string{Computed}
 	}
+	if operands, _ := operandsOf(args); name == "ssh" && len(operands) == 1 { // a shell, elsewhere
+		f.found[Unread] = f.found[Unread] || a.Piped
+		f.certain(func(f *finder) { f.command(a.Stdin, f.folder(a), depth+1) })
+	}
 	if name == "xargs" || name == "parallel" { // what they read becomes a part of the text
 		a.Piped = true
 		f.found[Unread] = f.found[Unread] || slices.ContainsFunc(args, func(w string) bool {
@@ -380,14 +495,20 @@ func (f *finder) wrapped(name string, a Act, depth int) {
 		})
 	}
 	for i, word := range args {
+		if name == "env" {
+			word = strings.TrimPrefix(strings.TrimPrefix(word, "-S"), "--split-string=")
+		}
 		if strings.ContainsAny(word, " \t\n") {
 			if _, value, is := strings.Cut(word, "="); is && name == "alias" {
 				word = value
 			}
 			f.certain(func(f *finder) { f.command(word, f.folder(a), depth+1) })
 		}
+		if slices.Contains(fetching, name) && strings.LastIndex(word, "@") > 0 {
+			word = word[:strings.LastIndex(word, "@")]
+		}
 		if !strings.HasPrefix(word, "-") && slices.Contains(programNames, strings.ToLower(path.Base(word))) {
-			f.run(Act{Kind: Run, Words: args[i:], at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth+1)
+			f.run(Act{Kind: Run, Words: append([]string{word}, args[i+1:]...), at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth+1)
 		}
 	}
 }
@@ -415,6 +536,9 @@ func (f *finder) certain(find func(*finder)) {
 func (f *finder) code(text string) {
 	f.found[Destroys] = f.found[Destroys] || destroying.MatchString(text)
 	f.found[Unread] = f.found[Unread] || running.MatchString(text)
+	for _, file := range quoted.FindAllStringSubmatch(text, -1) {
+		f.found[Secrets] = f.found[Secrets] || isSecret(cmp.Or(file[1], file[2]))
+	}
 }
 
 // shell adds the risks of a shell: those of the command that it is given, or that it is given one that nobody sees.
@@ -432,6 +556,8 @@ func (f *finder) shell(a Act, depth int) {
 		case given:
 			f.command(word, f.folder(a), depth+1)
 			return
+		case isStdin(word):
+			stdin = true
 		case !stdin: // a file
 			f.found[Unread] = f.found[Unread] || strings.HasPrefix(word, Computed)
 			return
@@ -451,6 +577,7 @@ func (f *finder) files(name string, a Act) {
 	for _, word := range written(name, args, operands) {
 		f.touches(a, word, true)
 	}
+	recursive = recursive || slices.ContainsFunc(operands, func(word string) bool { return strings.Contains(word, "**") })
 	if recursive && slices.Contains([]string{"rm", "srm", "trash"}, name) {
 		f.found[Destroys] = f.found[Destroys] || slices.ContainsFunc(operands, func(word string) bool { return !f.isScratch(a, word) })
 	}
@@ -575,7 +702,8 @@ func (f *finder) touches(a Act, name string, writes bool) {
 	if f.isOutside(a, name) {
 		f.found[Outside] = true
 	}
-	if isSetting(name) {
+	places, _ := f.places(a, name)
+	if isSetting(name) || slices.ContainsFunc(places, isSetting) {
 		f.found[Rights] = true
 	}
 }
@@ -695,10 +823,9 @@ func isSecret(name string) bool {
 	if slices.Contains([]string{".ssh", ".aws", ".gnupg", ".password-store"}, base) {
 		return true
 	}
-	for _, file := range []string{".docker/config.json", ".kube/config", "gcloud/application_default_credentials.json"} {
-		if strings.HasSuffix(lower, file) {
-			return true
-		}
+	if slices.ContainsFunc(secretPaths, func(end string) bool { return strings.HasSuffix(lower, end) }) ||
+		strings.HasPrefix(lower, "/proc/") && base == "environ" {
+		return true
 	}
 	example := slices.ContainsFunc([]string{"example", "sample", "template", "dist", "pub", "schema"}, func(s string) bool {
 		return strings.HasSuffix(base, "."+s)
@@ -710,23 +837,41 @@ func isSecret(name string) bool {
 	return !example && named(secretNames, base)
 }
 
+var secretPaths = strings.Fields(".docker/config.json .kube/config gcloud/application_default_credentials.json .codex/auth.json " +
+	"opencode/auth.json .gemini/oauth_creds.json .claude/.credentials.json gh/hosts.yml github-copilot/hosts.json github-copilot/apps.json " +
+	"serviceaccount/token .m2/settings.xml")
+
 var secretNames = strings.Fields(".env .env.* .netrc _netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf credentials " +
 	"credentials.json credentials.y*ml credentials.toml credentials.db secrets.json " +
 	"secrets.y*ml secrets.toml *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx id_rsa* " +
-	"id_ed25519* id_ecdsa* id_dsa* .vault-token service-account*.json .htpasswd")
+	"id_ed25519* id_ecdsa* id_dsa* ssh_host_*_key *.p8 *.keytab *.keyring *.keychain-db .vault-token service-account*.json .htpasswd")
 
-// isSetting reports whether a file says what an agent may do, or what git runs.
+// isSetting reports whether a file says what an agent may do or runs, or what git runs. A name may be that of the folder around it.
 func isSetting(name string) bool {
 	lower := strings.ToLower(path.Clean("/" + name))
-	in, base := path.Split(lower)
-	switch path.Base(in) {
-	case ".claude", ".gemini", ".codex", ".cursor", ".copilot", ".opencode":
-		return named([]string{"settings*.json", "config.toml", "hooks.json", "mcp.json", "permissions.json", "opencode.json*"}, base)
-	case ".git":
-		return base == "config"
+	parts := strings.Split(lower, "/")
+	base := parts[len(parts)-1]
+	for i, part := range parts[:len(parts)-1] {
+		rest := parts[i+1:]
+		switch part {
+		case ".claude", ".gemini", ".codex", ".cursor", ".copilot", ".opencode", ".vscode":
+			if named([]string{"hooks", "plugin", "plugins", "extensions"}, rest[0]) || len(rest) == 1 && named(settingNames, base) {
+				return true
+			}
+		case ".git":
+			if slices.Contains(rest, "hooks") || strings.HasPrefix(base, "config") {
+				return true
+			}
+		case ".github":
+			if rest[0] == "hooks" {
+				return true
+			}
+		}
 	}
-	return strings.Contains(lower, "/.git/hooks/") || strings.HasSuffix(lower, "/.git/hooks")
+	return slices.Contains([]string{".git", ".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc"}, base)
 }
+
+var settingNames = strings.Fields("settings*.json config.toml config.json hooks.json mcp*.json permissions.json opencode.json* tasks.json")
 
 //go:embed risky.txt
 var riskyText string
