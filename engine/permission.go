@@ -27,6 +27,11 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	defer done()
 	e.deciding.RLock()
 	defer e.deciding.RUnlock()
+	after, err := e.decide(ctx, d)
+	return e.Settings().Shown(after, d.From.Via), err
+}
+
+func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	r, person, err := e.entitled(ctx, d)
 	if err != nil {
 		return r, err
@@ -40,6 +45,9 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	}
 	if d.Shown != (permissions.Digest{}) && d.Shown != r.Digest {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())
+	}
+	if s := e.Settings().Shown(r, d.From.Via); s.OnlyTitle && r.State == permissions.Pending && !s.Offers(d.Answer) {
+		return r, e.refused(ctx, r, d, person.Name, permissions.OnlyTitle())
 	}
 	if !e.whole(r, person, d) {
 		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())

@@ -275,3 +275,29 @@ func TestARoutesTimeoutIsForQuestionsThatItNames(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAChatShows says that a route, or a channel, keeps what is asked for out of chats, and out of nothing else.
+func TestWhatAChatShows(t *testing.T) {
+	r := network("plum")
+	for _, c := range []struct {
+		name, channel string
+		route         bool
+		titles        []string
+		only          bool
+	}{
+		{"everything", "telegram", false, nil, false},
+		{"a channel's titles", "telegram", false, []string{"telegram"}, true},
+		{"another channel's titles", "whatsapp", false, []string{"telegram"}, false},
+		{"a route's titles", "whatsapp", true, nil, true},
+		{"the terminal", "terminal", true, []string{"terminal", "telegram"}, false},
+		{"the inbox", "admin", true, []string{"telegram"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := usual()
+			s.Routes, s.OnlyTitles = []engine.Route{{Ask: []string{"fay"}, OnlyTitle: c.route}}, c.titles
+			if shown := s.Shown(r, c.channel); shown.OnlyTitle != c.only || (shown.Reason == "") != c.only {
+				t.Errorf("shown: %+v", shown)
+			}
+		})
+	}
+}

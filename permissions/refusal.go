@@ -213,6 +213,11 @@ func Moved() *Refusal {
 	return refuse(CodeMoved, ExitOther, "This card was shown again below; please answer there.")
 }
 
+// OnlyTitle refuses to allow what a chat shows only the title of.
+func OnlyTitle() *Refusal {
+	return refuse(CodeTooBig, ExitOther, "This chat shows no more than the title, so it cannot be allowed here: see daycared inbox on the machine.")
+}
+
 // TooBig refuses to allow what the channel cannot have shown whole.
 func TooBig() *Refusal {
 	return refuse(CodeTooBig, ExitOther, "This is too big to be shown here whole, so it cannot be allowed here. It can be denied.")

@@ -183,6 +183,7 @@ type Request struct {
 	Harmless   bool          // the hook has read the whole call and found that people need not be asked. Not stored
 	Ahead      bool          // another question about the call follows in a moment, so nobody is shown this one before. Not stored
 	Stays      time.Duration // how long the asking process runs unless it is ended; zero: unknown. Not stored
+	OnlyTitle  bool          // the rest was left out: see Title. Not stored
 	Call       string        // identifies the waiting call, so that its own retry finds its place; not stored
 	Options    []Option
 	Asked      []string // people
@@ -296,4 +297,25 @@ func Brief(text string, most int) string {
 		return strings.TrimRight(string(runes[:most-1]), "\u200D") + "…"
 	}
 	return text
+}
+
+// Title returns r without what it asks for: who asks, the kind, the names of tools and the folder are left, for a chat that
+// shows no more. Nothing is offered there that allows.
+func (r Request) Title() Request {
+	r.Input, r.AffectedPath, r.Message, r.Details, r.Reason, r.Comment = nil, "", "", "", "", ""
+	r.EnvNames, r.Choices, r.Held, r.OnlyTitle = nil, nil, nil, true
+	r.Tags = slices.Clone(r.Tags)
+	for i := range r.Tags {
+		r.Tags[i].path = ""
+	}
+	r.Calls, r.Votes = slices.Clone(r.Calls), slices.Clone(r.Votes)
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		c.Input, c.AffectedPath, c.Comment = nil, "", ""
+	}
+	for i := range r.Votes {
+		r.Votes[i].Comment = ""
+	}
+	r.Options = slices.DeleteFunc(slices.Clone(r.Options), func(o Option) bool { return o.ID != Deny && o.ID != Interrupt })
+	return r
 }

@@ -2,6 +2,9 @@ package permissions
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,5 +108,56 @@ func TestAnAgentRestsWithNothingToBegin(t *testing.T) {
 		if (Presence{Activity: a, Unheard: 1}).Rests() {
 			t.Errorf("%s, with a message to hear: rests", a)
 		}
+	}
+}
+
+// TestATitleHasNothingOfWhatIsAskedFor fills every text of a request, whatever is added to it: those that are left say who asks, and
+// where.
+func TestATitleHasNothingOfWhatIsAskedFor(t *testing.T) {
+	left := []string{
+		"Agent", "Session", "Host", "Cwd", "Folder", "Tool", "Foreground", "Key", "Hook", "HookStage", "Call", "Group", "Asked",
+		"EscalateTo", "DecidedBy", "DecidedVia", "Failure", "UsedCall", "VoidedBy", "EnvHash", "ID", "Kind", "Mode", "Scope", "Widest",
+		"State", "Answer", "Caller", "Under",
+	}
+	var fill func(v reflect.Value)
+	fill = func(v reflect.Value) {
+		switch {
+		case v.Type() == reflect.TypeFor[json.RawMessage]():
+			v.Set(reflect.ValueOf(json.RawMessage(`"plum"`)))
+		case v.Type() == reflect.TypeFor[Tag]():
+			v.Set(reflect.ValueOf(Tag{verb: "@write", path: "/plum"}))
+		case v.Kind() == reflect.String:
+			v.SetString("plum")
+		case v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0))
+		case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]():
+			for i := range v.NumField() {
+				if v.Type().Field(i).IsExported() {
+					fill(v.Field(i))
+				}
+			}
+		}
+	}
+	var r Request
+	fill(reflect.ValueOf(&r).Elem())
+	r.Options = []Option{{ID: Allow(Once), Label: "plum"}, {ID: Deny, Label: "Deny"}, {ID: Choose(0), Label: "plum"}}
+	title := reflect.ValueOf(r.Title())
+	for i := range title.NumField() {
+		field := title.Type().Field(i)
+		text := fmt.Sprintf("%+v %s", title.Field(i), title.Field(i).Interface())
+		switch field.Name {
+		case "Calls": // of which the tools are left, and who answered
+			c := r.Title().Calls[0]
+			text = string(c.Input) + c.AffectedPath + c.Comment
+		case "Votes":
+			text = r.Title().Votes[0].Comment
+		}
+		if strings.Contains(text, "plum") && !slices.Contains(left, field.Name) {
+			t.Errorf("%s is left: %s", field.Name, text)
+		}
+	}
+	if r.Calls[0].Comment == "" || r.Votes[0].Comment == "" || r.Tags[0].Path() == "" || len(r.Options) != 3 {
+		t.Error("the request itself was changed")
 	}
 }

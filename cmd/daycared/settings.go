@@ -72,10 +72,17 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	if s.People, err = people(cfg, user.Lookup); err != nil {
 		return s, err
 	}
+	for name, only := range map[string]bool{
+		telegram.Name: cfg.Connectors.Telegram.OnlyTitle, whatsapp.Name: cfg.Connectors.WhatsApp.OnlyTitle,
+	} {
+		if only {
+			s.OnlyTitles = append(s.OnlyTitles, name)
+		}
+	}
 	for _, r := range cfg.Routes {
 		route := engine.Route{
 			Agents: r.Agents, Tags: r.Tags, Tools: r.Tools, Kinds: r.Kinds, Ask: r.Ask, Quorum: r.Quorum, Timeout: r.Timeout,
-			NoKeyboard: r.NoKeyboard,
+			NoKeyboard: r.NoKeyboard, OnlyTitle: r.OnlyTitle,
 		}
 		if r.Chat != 0 {
 			route.Group = telegram.Place(r.Chat, int64(r.Thread))

@@ -60,7 +60,9 @@ func (s *sheet) fill(p connectors.Prompt, o Options) {
 	r := p.Request
 	s.ask(r, o)
 	s.context(r, o)
-	s.terms(r, o)
+	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
+		s.row("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too.")
+	}
 	s.place(r)
 	s.in = inCode
 	s.row(coded(Visible(s.brief(p.Code))) + " · until " + Until(r, o))

@@ -91,7 +91,7 @@ func acts(r permissions.Request, o Options) []act {
 		return all
 	}
 	all := []act{{body: words(r.Message, o.source(prose)), role: Words}}
-	if r.Kind == permissions.KindClarification {
+	if len(r.Choices) > 0 {
 		options := act{label: "The answers:", role: Words}
 		for i, c := range r.Choices {
 			options.body = append(options.body, fmt.Sprintf("%d  %s", i+1, line(c, o.source(prose))))

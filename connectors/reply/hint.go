@@ -113,6 +113,12 @@ func (c chat) textHint(o Open) string {
 		reply = "Type"
 	}
 	switch {
+	case r.OnlyTitle && r.Offers(permissions.Deny):
+		return reply + " " + no + ", or allow it in daycared inbox on the machine"
+	case r.OnlyTitle && r.Offers(permissions.Interrupt):
+		return reply + " INTERRUPT " + code + ", or see daycared inbox on the machine"
+	case r.OnlyTitle:
+		return "Answer it in daycared inbox on the machine"
 	case r.Kind == permissions.KindClarification:
 		return fmt.Sprintf("%s %s and a number from 1 to %d or the words of an option, or %s and words of your own",
 			reply, code, len(r.Choices), ownSent(o))

@@ -107,6 +107,8 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	switch {
 	case r.Offers(a):
 		return a, ""
+	case r.OnlyTitle:
+		return "", "this chat shows no more than the title of " + o.Code + ", so it is answered in daycared inbox on the machine. " + c.hint(o)
 	case s.scope != "" && r.Offers(permissions.Allow(permissions.Once)):
 		return "", o.Code + " can be allowed for: " + strings.Join(scopes(r), ", ")
 	}

@@ -183,6 +183,12 @@ func loose(text string) string {
 // howTo says how p can be answered here: in a reply to its card, or in words that name it.
 func howTo(p connectors.Prompt, tooBig bool) string {
 	switch r := p.Request; {
+	case r.OnlyTitle && r.Offers(permissions.Deny):
+		return "Reply to this message: *no*"
+	case r.OnlyTitle && r.Offers(permissions.Interrupt):
+		return "Reply to this message: *interrupt*"
+	case r.OnlyTitle:
+		return ""
 	case tooBig:
 		return "Reply to this message: *no*. What cannot be shown whole cannot be allowed here."
 	case r.Kind == permissions.KindClarification:

@@ -29,6 +29,7 @@ type Settings struct {
 	AllowSameUser bool
 	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
 	Asking        map[string][]string // by hook dialect, the names of tools that only ask
+	OnlyTitles    []string            // the channels that show no more than titles
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.PolicyOf].
@@ -129,7 +130,9 @@ type Route struct {
 	Ask    []string // people; permissions.OwnerName stands for the agent's owner
 	// NoKeyboard keeps the dialogs of agents' own programs from answering before people do.
 	NoKeyboard bool
-	Quorum     int // how many have to allow; for a clarification or a pause that continues, the first answer counts
+	// OnlyTitle keeps what is asked for out of chats; see [Settings.Shown].
+	OnlyTitle bool
+	Quorum    int // how many have to allow; for a clarification or a pause that continues, the first answer counts
 	// Escalate asks more people when nobody has settled the request by Moment, or at once when those in Ask cannot be
 	// reached.
 	Escalate struct {
@@ -236,6 +239,18 @@ func (s *Settings) SameRoute(a, b permissions.Request) bool {
 	one, found := s.RouteOf(a)
 	other, too := s.RouteOf(b)
 	return found && too && reflect.DeepEqual(one, other)
+}
+
+// Shown returns r as a channel may show it: only its title, or all of it, as on the screens of the daemon's own machine.
+func (s *Settings) Shown(r permissions.Request, channel string) permissions.Request {
+	if _, chat := connectors.KindOf(channel); !chat {
+		return r
+	}
+	route, _ := s.RouteOf(r)
+	if route.OnlyTitle || slices.Contains(s.OnlyTitles, channel) {
+		return r.Title()
+	}
+	return r
 }
 
 // Listener returns the person of that name if a caller may send them notices: its owner, or a person whom one of its

@@ -276,13 +276,17 @@ func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
 
 // aim adds the message id of each request of a reminder in that channel, so that the reminder can point there.
 func (d *Dispatch) aim(ctx context.Context, n *connectors.Notice, connector string) error {
-	n.Waiting = slices.Clone(n.Waiting)
+	n.Waiting, n.Ran = slices.Clone(n.Waiting), slices.Clone(n.Ran)
+	for i := range n.Ran {
+		n.Ran[i] = d.dir.Settings().Shown(n.Ran[i], connector)
+	}
 	for i := range n.Waiting {
 		p := &n.Waiting[i]
 		copies, err := d.store.Copies(ctx, p.Request.ID)
 		if err != nil {
 			return err
 		}
+		p.Request = d.dir.Settings().Shown(p.Request, connector)
 		p.Ref = ""
 		for _, cp := range copies {
 			if cp.Person == n.To.Name && cp.Connector == connector {

@@ -260,6 +260,7 @@ func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connect
 		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
 		Ref: cp.Ref, SentAt: cp.SentAt, Button: Button(r, cp), Silent: !r.HighRisk && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
+	p.Request = d.dir.Settings().Shown(r, cp.Connector)
 	if to.Name == "" && cp.Group == "" { // a person who is not configured does not see the outcome
 		p.Locked, p.Request.State = true, permissions.Pending
 	}

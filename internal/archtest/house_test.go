@@ -55,6 +55,7 @@ var rooms = []struct {
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
 	{"examples/...", []string{"permissions", "permissions/timing", "connectors/..."}}, // as a connector
+	{"tools/gallery", nil},
 	{"tools/grow", []string{"permissions", "engine/store"}},
 }
 

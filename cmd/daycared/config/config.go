@@ -99,6 +99,7 @@ type Route struct {
 	Chat       int64         `yaml:"chat" is:"group"` // of Telegram, where all are asked together; 0: none
 	Thread     int           `yaml:"thread"`          // the group's topic; 0: none
 	Timeout    time.Duration `yaml:"timeout"`         // 0: the default of [Approvals]
+	OnlyTitle  bool          `yaml:"show" is:"shown"` // keep what is asked for out of chats
 }
 
 // Escalate says who is asked as well if nobody answers for a while.
@@ -179,6 +180,7 @@ type Telegram struct {
 	Enabled   bool   `yaml:"enabled"`
 	TokenFile string `yaml:"token_file" is:"path"` // the token's file; empty: the credential telegram.token
 	APIURL    string `yaml:"api_url" is:"url"`     // of the Bot API, without a trailing slash
+	OnlyTitle bool   `yaml:"show" is:"shown"`      // as of a route
 }
 
 // WhatsApp is a linked device of an account.
@@ -186,6 +188,7 @@ type WhatsApp struct {
 	Enabled     bool   `yaml:"enabled"`
 	Phone       string `yaml:"phone" is:"phone"` // E.164: the only account that may be linked; empty: any
 	AutoVersion bool   `yaml:"auto_version"`     // use the version of WhatsApp's client if ours is refused
+	OnlyTitle   bool   `yaml:"show" is:"shown"`  // as of a route
 }
 
 // Terminal is the daemon's own console.

@@ -94,10 +94,12 @@ connectors:
     enabled: false                       # default
     token_file: ""                       # default
     api_url: "https://api.telegram.org"  # default
+    show: all                            # default
   whatsapp:
     enabled: false      # default
     phone: ""           # default
     auto_version: true  # default
+    show: all           # default
   editor:
     enabled: false  # default
 api:

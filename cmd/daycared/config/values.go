@@ -54,6 +54,7 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 var leaves = map[string]leaf{
 	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false")},
 	"refusal":           {is: "true or false", written: asLiteral, parse: either("false", "true"), format: with(formatRefusal)},
+	"shown":             {is: "all or title", written: asText, parse: parseShown, format: with(formatShown)},
 	"int":               {is: "a number", written: asLiteral, parse: parseCount},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
 	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
@@ -109,7 +110,13 @@ func with[T any](f func(T) string) func(any) string {
 	}
 }
 
-func formatRefusal(no bool) string    { return strconv.FormatBool(!no) }
+func formatRefusal(no bool) string { return strconv.FormatBool(!no) }
+func formatShown(onlyTitle bool) string {
+	if onlyTitle {
+		return "title"
+	}
+	return "all"
+}
 func formatLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
 // either parses one of two words for yes and no.
@@ -188,6 +195,13 @@ func parseFormat(s string) (any, error) {
 		return s, nil
 	}
 	return nil, fmt.Errorf("unknown log format %s; write text or json", quote(s))
+}
+
+func parseShown(s string) (any, error) {
+	if s == "all" || s == "title" {
+		return s == "title", nil
+	}
+	return nil, fmt.Errorf("%s is not what a chat can show; write all or title", quote(s))
 }
 
 func parseGlob(s string) (any, error) {
