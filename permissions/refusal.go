@@ -215,7 +215,7 @@ func Moved() *Refusal {
 
 // OnlyTitle refuses to allow what a chat shows only the title of.
 func OnlyTitle() *Refusal {
-	return refuse(CodeTooBig, ExitOther, "This chat shows no more than the title, so it cannot be allowed here: see daycared inbox on the machine.")
+	return refuse(CodeTooBig, ExitOther, "This chat shows no more than the title, so it cannot be allowed here; daycared inbox shows all.")
 }
 
 // TooBig refuses to allow what the channel cannot have shown whole.

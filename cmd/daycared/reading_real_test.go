@@ -41,7 +41,7 @@ func readsCards(ts *testscript.TestScript, _ bool, args []string) {
 		shop := ts.MkAbs("shop")
 		if path, ok := one.Input["file_path"].(string); ok && one.Input["old_string"] != nil {
 			ts.Check(os.MkdirAll(filepath.Dir(path), 0o700))
-			ts.Check(os.WriteFile(path, []byte(one.Input["old_string"].(string)), 0o600)) //nolint:errcheck // it is text
+			ts.Check(os.WriteFile(path, []byte(one.Input["old_string"].(string)), 0o600))
 		}
 		text, err := json.Marshal(map[string]any{
 			"hook_event_name": "PreToolUse", "session_id": "s1", "cwd": shop, "tool_name": one.Tool, "tool_input": one.Input,

@@ -72,12 +72,8 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	if s.People, err = people(cfg, user.Lookup); err != nil {
 		return s, err
 	}
-	for name, only := range map[string]bool{
+	s.OnlyTitles = map[string]bool{
 		telegram.Name: cfg.Connectors.Telegram.OnlyTitle, whatsapp.Name: cfg.Connectors.WhatsApp.OnlyTitle,
-	} {
-		if only {
-			s.OnlyTitles = append(s.OnlyTitles, name)
-		}
 	}
 	for _, r := range cfg.Routes {
 		route := engine.Route{

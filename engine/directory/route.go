@@ -29,7 +29,7 @@ type Settings struct {
 	AllowSameUser bool
 	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
 	Asking        map[string][]string // by hook dialect, the names of tools that only ask
-	OnlyTitles    []string            // the channels that show no more than titles
+	OnlyTitles    map[string]bool     // the channels that show no more than titles
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.PolicyOf].
@@ -247,7 +247,7 @@ func (s *Settings) Shown(r permissions.Request, channel string) permissions.Requ
 		return r
 	}
 	route, _ := s.RouteOf(r)
-	if route.OnlyTitle || slices.Contains(s.OnlyTitles, channel) {
+	if route.OnlyTitle || s.OnlyTitles[channel] {
 		return r.Title()
 	}
 	return r
