@@ -136,7 +136,8 @@ type checked struct {
 
 func (r *checkReport) add(severity string, all ...config.Problem) {
 	for _, p := range all {
-		r.Findings = append(r.Findings, checked{severity, p.Key, p.Where, p.Line, p.Cause(), p.Remedy()})
+		cause, remedy := p.Split()
+		r.Findings = append(r.Findings, checked{severity, p.Key, p.Where, p.Line, cause, remedy})
 		r.OK = r.OK && severity != "error"
 	}
 }

@@ -161,8 +161,8 @@ func refused(err error) (findings []finding) {
 
 // found converts a configuration problem to a finding.
 func found(level string, p config.Problem) finding {
-	remedy := p.Remedy()
-	p.Text = p.Cause()
+	cause, remedy := p.Split()
+	p.Text = cause
 	return finding{level, p.String(), remedy, p}
 }
 

@@ -381,10 +381,8 @@ func (in *inspection) guarded() {
 		info.Mode().Perm()&0o077 != 0 {
 		in.fails("data_dir", "data_dir: others may read %s (%#o); run: chmod 600 %[1]s", in.paths.AdminKey, info.Mode().Perm())
 	}
-	for _, f := range in.cfg.ChannelFiles() {
-		if in.cfg.On(f.Channel) {
-			in.keeps(f.Key, f.Path)
-		}
+	if on := in.cfg.Connectors.Telegram; on.Enabled {
+		in.keeps("connectors.telegram.token_file", on.TokenFile)
 	}
 	in.keeps("api.tls_cert_file", in.cfg.API.TLSCertFile)
 	in.keeps("api.tls_key_file", in.cfg.API.TLSKeyFile)

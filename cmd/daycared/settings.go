@@ -41,18 +41,15 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			ClarificationTimeout: cfg.Approvals.ClarificationTimeout, DeliverWithin: cfg.Approvals.DeliverWithin,
 			RedeemWindow: cfg.Approvals.RedeemWindow, Scopes: cfg.Approvals.Scopes, AskRefused: cfg.Approvals.AskRefused,
 		},
-		Keep:   permissions.Keep{Requests: cfg.Keep.Requests, Payloads: cfg.Keep.Payloads, Audit: cfg.Keep.Audit},
-		Policy: policy(cfg),
-		Limits: engine.Limits{
-			PendingPerCaller: cfg.Limits.PendingPerCaller, PromptsPerMinute: cfg.Limits.PromptsPerMinute,
-			AutoPerMinute: map[string]int{"*": usualRate},
-			PendingTotal:  cfg.Limits.PendingTotal, RequestsPerHour: cfg.Limits.RequestsPerHour, BytesPerHour: cfg.Limits.BytesPerHour,
-		},
+		Keep:          permissions.Keep(cfg.Keep),
+		Policy:        policy(cfg),
+		Limits:        engine.Limits(cfg.Limits),
 		AllowSameUser: cfg.API.AllowSameUser,
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
 		Asking:        hooks.AskingTools(mcp.ToolNames()),
 	}
+	s.Limits.AutoPerMinute = map[string]int{"*": usualRate}
 	maps.Copy(s.Limits.AutoPerMinute, cfg.Limits.AutoPerMinute)
 	if err := agentFolders(cfg, s.Own); err != nil {
 		return s, err
@@ -133,10 +130,7 @@ func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	own := []string{
 		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.AuditKey, cfg.Audit.KeyFile, paths.Credentials,
-		cfg.API.TLSKeyFile, cfg.API.TLSCertFile,
-	}
-	for _, f := range cfg.ChannelFiles() {
-		own = append(own, f.Path)
+		cfg.API.TLSKeyFile, cfg.API.TLSCertFile, cfg.Connectors.Telegram.TokenFile,
 	}
 	if filepath.IsAbs(cfg.Audit.Heads.To) {
 		own = append(own, cfg.Audit.Heads.To)

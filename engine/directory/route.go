@@ -98,10 +98,11 @@ func (m Moment) of(r *permissions.Request) time.Time {
 
 // Limits bound a caller's pending requests, prompts, and stored data. Zero is no bound.
 type Limits struct {
-	PendingPerCaller, PromptsPerMinute, PendingTotal int
+	PendingPerCaller, PromptsPerMinute int
 	// AutoPerMinute is the number of unasked calls of each caller by each pattern of tools.auto, by patterns of the called tools; more
 	// are asked about. See rate.
 	AutoPerMinute                 map[string]int
+	PendingTotal                  int
 	RequestsPerHour, BytesPerHour int // of each caller, whatever settles its requests
 }
 

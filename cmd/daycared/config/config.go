@@ -161,14 +161,6 @@ func (c *Config) On(channel string) bool {
 	}[channel]
 }
 
-// ChannelFile is a file with a secret of a channel.
-type ChannelFile struct{ Channel, Key, Path string }
-
-// ChannelFiles returns the files with secrets of channels, which agents cannot reach. A path may be empty.
-func (c *Config) ChannelFiles() []ChannelFile {
-	return []ChannelFile{{"telegram", "connectors.telegram.token_file", c.Connectors.Telegram.TokenFile}}
-}
-
 // Editor is the dialog of an agent's editor, for requests that permit nothing. It is no person's channel, and is shown in
 // addition to the prompts of the people asked.
 type Editor struct {

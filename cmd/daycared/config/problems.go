@@ -27,19 +27,9 @@ type Problem struct {
 	Text  string // what is wrong; what would be right
 }
 
-// Cause returns what is wrong: the text before the first semicolon outside of quotes.
-func (p Problem) Cause() string {
-	cause, _ := p.split()
-	return cause
-}
-
-// Remedy returns the rest of the text: what would be right; empty if it does not say.
-func (p Problem) Remedy() string {
-	_, remedy := p.split()
-	return remedy
-}
-
-func (p Problem) split() (cause, remedy string) {
+// Split returns what is wrong, the text before the first semicolon outside of quotes, and what would be right, the rest, which may
+// be empty.
+func (p Problem) Split() (cause, remedy string) {
 	quoted := false
 	for i, c := range p.Text {
 		switch {

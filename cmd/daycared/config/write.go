@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -183,14 +182,7 @@ func below(in *yaml.Node, name string, kind yaml.Kind) *yaml.Node {
 }
 
 func plain(value any) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode}
-	switch v := value.(type) {
-	case bool:
-		n.Tag, n.Value = "!!bool", strconv.FormatBool(v)
-	case int64:
-		n.Tag, n.Value = "!!int", strconv.FormatInt(v, 10)
-	default:
-		n.Tag, n.Value = "!!str", fmt.Sprint(v)
-	}
+	n := &yaml.Node{}
+	_ = n.Encode(value) // a text, a number or a boolean, which never fail
 	return n
 }

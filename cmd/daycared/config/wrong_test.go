@@ -271,7 +271,8 @@ func TestProblemsSayCauseAndRemedy(t *testing.T) {
 		`"a\"; b" is no; c; or d`:     {`"a\"; b" is no`, "c; or d"},
 	} {
 		p := Problem{Text: text}
-		if got := [2]string{p.Cause(), p.Remedy()}; got != want {
+		cause, remedy := p.Split()
+		if got := [2]string{cause, remedy}; got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
