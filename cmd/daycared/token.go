@@ -37,9 +37,9 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 			if err := permissions.CheckTokenName(args[0]); err != nil {
 				return usage("%s", err)
 			}
-			span, err := parseExpires(expires)
-			if err != nil {
-				return err
+			span, ok := parseSpan(expires)
+			if !ok && expires != "" {
+				return usage("--expires is how long the token is valid, such as 90d or 720h, not %q", expires)
 			}
 			client, err := c.adminClient()
 			if err != nil {
@@ -240,16 +240,4 @@ func valid(t admin.Token) string {
 		return "until " + when(*t.ExpiresAt, time.Local)
 	}
 	return "no more since " + when(*t.ExpiresAt, time.Local)
-}
-
-// parseExpires parses a token's lifetime; empty means forever.
-func parseExpires(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	span, ok := parseSpan(text)
-	if !ok {
-		return 0, usage("--expires is how long the token is valid, such as 90d or 720h, not %q", text)
-	}
-	return span, nil
 }
