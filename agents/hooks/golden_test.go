@@ -103,6 +103,24 @@ func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 	}
 }
 
+// TestWhoseAnEventIsWithoutAPrompt says that Copilot's events in Claude Code's spelling are told apart by the mode, which Claude Code
+// always says.
+func TestWhoseAnEventIsWithoutAPrompt(t *testing.T) {
+	copilot, _ := Find("copilot")
+	for text, want := range map[string]string{
+		`{"hook_event_name": "Stop"}`: "copilot", `{"hook_event_name": "Stop", "permission_mode": "default"}`: "claude-code",
+		`{"hook_event_name": "Stop", "prompt_id": "1"}`: "claude-code",
+	} {
+		var m members
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		if got := copilot.detect(m); got.Name != want {
+			t.Errorf("%s is of %s, not of %s", text, got.Name, want)
+		}
+	}
+}
+
 // said prints a call: its question, and every reply.
 func said(c Call) string {
 	var out strings.Builder

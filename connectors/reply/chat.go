@@ -67,7 +67,7 @@ func Read(m Message, open []Open) Said {
 	switch quoted := capitals(m.Quotes); {
 	case !ok || c.isTalk(s):
 		return c.other(text)
-	case len(s.codes) > 0 && quoted != "" && !slices.Equal(s.codes, []string{quoted}):
+	case quoted != "" && !slices.Equal(s.codes, []string{quoted}):
 		return Said{Say: "Nothing was decided: you replied to the card of " + quoted + " and named another code."}
 	case len(s.codes) > 0:
 		return c.judge(s)
