@@ -296,17 +296,15 @@ func (a *Agent) leave() {
 
 // part ends a program and the commands that run for it.
 func (s *session) part() {
-	s.mutex().Lock()
+	s.mu.Lock()
 	t := s.turn
-	s.mutex().Unlock()
+	s.mu.Unlock()
 	if t != nil {
 		t.end()
 	}
 	s.stop()
 	s.jobs.Wait()
 }
-
-func (s *session) mutex() *sync.Mutex { return &s.client.mu }
 
 // Obey implements [agents.Resident]. It returns once the turn has ended, and the session too if that was ordered.
 func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {

@@ -75,9 +75,9 @@ type process struct {
 
 	doomed atomic.Bool // it is to end
 
-	mu     sync.Mutex
-	closed bool // its calls are no longer answered
-	calls  sync.WaitGroup
+	callsMu sync.Mutex
+	closed  bool // its calls are no longer answered
+	calls   sync.WaitGroup
 }
 
 // launch starts the program and initialises the connection. answer handles its calls; updates receives its reports,
@@ -160,13 +160,13 @@ func (p *process) tell(ctx context.Context, method string, in any) {
 // counted makes stop wait for the calls that answer handles.
 func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, params json.RawMessage) (any, *sdk.RequestError) {
-		p.mu.Lock()
+		p.callsMu.Lock()
 		if p.closed {
-			p.mu.Unlock()
+			p.callsMu.Unlock()
 			return nil, sdk.NewRequestCancelled(nil)
 		}
 		p.calls.Add(1)
-		p.mu.Unlock()
+		p.callsMu.Unlock()
 		defer p.calls.Done()
 		return answer(ctx, method, params)
 	}
@@ -190,9 +190,9 @@ func (p *process) stop() {
 	<-p.run.Gone
 	_ = p.run.Stdin.Close()
 	<-p.conn.Done() // its output has ended
-	p.mu.Lock()
+	p.callsMu.Lock()
 	p.closed = true
-	p.mu.Unlock()
+	p.callsMu.Unlock()
 	p.calls.Wait()
 	p.works.Wait()
 }

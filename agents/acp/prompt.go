@@ -349,9 +349,9 @@ func (s *session) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 	if err != nil {
 		return err
 	}
-	s.mutex().Lock()
+	s.mu.Lock()
 	s.conversation, s.modes, s.want = id, m, want
-	s.mutex().Unlock()
+	s.mu.Unlock()
 	if m.now == want {
 		return nil
 	}
@@ -360,9 +360,9 @@ func (s *session) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 
 // inMode fails if the agent left the permitted modes and does not return.
 func (s *session) inMode(ctx context.Context) error {
-	s.mutex().Lock()
+	s.mu.Lock()
 	strays := s.inForbiddenMode()
-	s.mutex().Unlock()
+	s.mu.Unlock()
 	if !strays {
 		return nil
 	}
@@ -371,9 +371,9 @@ func (s *session) inMode(ctx context.Context) error {
 
 // setMode sets the required mode, and fails if the agent stays in another.
 func (s *session) setMode(ctx context.Context) (err error) {
-	s.mutex().Lock()
+	s.mu.Lock()
 	id, m, want := s.conversation, s.modes, s.want
-	s.mutex().Unlock()
+	s.mu.Unlock()
 	if m.option == "" {
 		_, err = signedIn[sdk.SetSessionModeResponse](ctx, s.process, sdk.AgentMethodSessionSetMode,
 			sdk.SetSessionModeRequest{SessionId: id, ModeId: sdk.SessionModeId(want)})
@@ -393,8 +393,8 @@ func (s *session) setMode(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.mutex().Lock()
-	defer s.mutex().Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.modes.now == m.now { // else it has reported another meanwhile
 		s.modes.now = want
 	}

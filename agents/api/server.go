@@ -206,15 +206,21 @@ func (r *remote) hosts(name string) bool {
 		return true
 	case slices.ContainsFunc(r.Hosts, func(h string) bool { return strings.EqualFold(h, name) }):
 		return true
+	case strings.Contains(name, ":"): // VerifyHostname wants IPv6 addresses in brackets
+		name = "[" + name + "]"
 	}
-	return r.certificate != nil && r.certificate.names(name)
+	return r.certificate != nil && !strings.Contains(name, "*") && r.certificate.get().Leaf.VerifyHostname(name) == nil
 }
 
 func (r *remote) serve(ctx context.Context, srv *server.Server, g gate, o Options) error {
 	g.remote, g.anonymous = true, r.AllowAnonymous && !r.BehindProxy
 	options := server.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
 	if r.certificate != nil {
-		options.TLS = r.certificate.config()
+		options.TLS = &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.certificate.get(), nil },
+		}
 	}
 	h := srv.Handler(server.Listener{Hosts: r.hosts, Guard: g.admit})
 	return server.ServeTCP(ctx, r.listener, h, options, o.Log)
@@ -274,20 +280,4 @@ func (c *certificate) get() *tls.Certificate {
 	c.current, c.written = loaded, info.ModTime()
 	c.log.Info("certificate reloaded", "not_after", loaded.Leaf.NotAfter)
 	return c.current
-}
-
-func (c *certificate) config() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get(), nil },
-	}
-}
-
-func (c *certificate) names(host string) bool {
-	leaf := c.get().Leaf
-	if strings.Contains(host, ":") { // VerifyHostname wants IPv6 addresses in brackets
-		host = "[" + host + "]"
-	}
-	return !strings.Contains(host, "*") && leaf.VerifyHostname(host) == nil
 }

@@ -36,9 +36,6 @@ func execCommand() error {
 	if err != nil {
 		return err
 	}
-	if err := closeOnExec(); err != nil {
-		return err
-	}
 	if len(s.Argv) == 0 {
 		return errors.New("there is no command")
 	}
@@ -81,21 +78,16 @@ func (s spec) enter() error {
 	return dir.Chdir()
 }
 
-// readSpec reads this process's spec; others may read it afterwards.
+// readSpec reads this process's spec, which others may read afterwards, and has nothing but the standard streams inherited.
 func readSpec() (spec, error) {
 	text, err := io.ReadAll(io.NewSectionReader(os.NewFile(fdOrder, "order"), 0, math.MaxInt64))
 	if err != nil {
 		return spec{}, fmt.Errorf("read what the sandbox is to do: %w", err)
 	}
-	return decode(text)
-}
-
-// closeOnExec sets close-on-exec on every descriptor but the standard streams.
-func closeOnExec() error {
 	if err := unix.CloseRange(fdOrder, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close what was inherited: %w", err)
+		return spec{}, fmt.Errorf("close what was inherited: %w", err)
 	}
-	return nil
+	return decode(text)
 }
 
 // dropPrivileges drops root's privileges, except those for files, which the sandbox restricts anyway. A process without

@@ -36,9 +36,6 @@ func guard() (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := closeOnExec(); err != nil {
-		return 0, err
-	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("gather orphans: %w", err)
 	}
