@@ -43,7 +43,11 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	if err := a.asks(ctx, p, verdict.Ask); err != nil {
 		return q, err
 	}
-	r, err := a.pose(ctx, q)
+	s, _, err := a.row.open(ctx)
+	r := q
+	if err == nil {
+		r, err = a.approvals.Submit(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
+	}
 	opened := err == nil && r.DecidedVia != permissions.ViaGrant
 	if opened {
 		r, err = a.wait(ctx, p, r)
@@ -79,15 +83,6 @@ func (a *Agent) asks(ctx context.Context, p *submitted, people bool) error {
 		a.waits(ctx, false, nil)
 	}
 	return err
-}
-
-// pose asks people q, and opens their dialog in the same commit.
-func (a *Agent) pose(ctx context.Context, q permissions.Request) (permissions.Request, error) {
-	s, _, err := a.row.open(ctx)
-	if err != nil {
-		return q, err
-	}
-	return a.approvals.Submit(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
 }
 
 // done marks a question as fully reported.

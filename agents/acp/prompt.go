@@ -77,7 +77,7 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 	}
 	brief, done := t.during(ctx)
 	defer done()
-	s, err := a.ready(brief)
+	s, err := a.ready(brief, t.session)
 	if err != nil {
 		return "", err
 	}
@@ -187,8 +187,8 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
 
-// ready returns the program with the session's conversation, starting both if needed.
-func (a *Agent) ready(ctx context.Context) (*session, error) {
+// ready returns the program with the conversation of the session of that id, starting both if needed.
+func (a *Agent) ready(ctx context.Context, id string) (*session, error) {
 	s := a.seat.Load()
 	if s != nil && !s.alive() {
 		a.leave()
@@ -221,7 +221,7 @@ func (a *Agent) ready(ctx context.Context) (*session, error) {
 		return s, nil
 	}
 	if was.Conversation != "" { // permissions for the session were for the lost conversation
-		if err := a.approvals.EndSession(ctx, a.caller(), string(a.row.id())); err != nil {
+		if err := a.approvals.EndSession(ctx, a.caller(), id); err != nil {
 			return nil, err
 		}
 	}

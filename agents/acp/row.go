@@ -131,12 +131,6 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 	return s, nil
 }
 
-func (r *row) id() permissions.ID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.is.ID
-}
-
 func (r *row) step() (s step, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

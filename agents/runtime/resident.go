@@ -7,7 +7,6 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
-	"github.com/daycared/daycared/permissions/timing"
 )
 
 var _ agents.Resident = (*agent)(nil)
@@ -137,17 +136,6 @@ func (rt *Runtime) obeyed(id permissions.ID, o *order, told permissions.Order) {
 	}
 	delete(rt.orders, id)
 	close(o.done)
-}
-
-// rest waits before a retry, at most briefly if there is an order.
-func (rt *Runtime) rest(ctx context.Context, w *worker, d time.Duration) {
-	brief, done := rt.breakable(ctx, w)
-	defer done()
-	if brief.Err() == nil {
-		_ = timing.Pause(brief, d) // the caller checks ctx
-	} else {
-		_ = timing.Pause(ctx, min(d, again))
-	}
 }
 
 // breakable returns a context for long work, which an order cancels as well.

@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/timing"
 )
 
 // turn is a worker's view of its session: the row as last read or written.
@@ -45,7 +46,13 @@ func (rt *Runtime) work(ctx context.Context, w *worker) {
 		if ctx.Err() == nil {
 			rt.log.Error("session failed, retrying", "session", w.session, "delay", delay, "err", err)
 		}
-		rt.rest(ctx, w, delay)
+		brief, done := rt.breakable(ctx, w)
+		if brief.Err() == nil {
+			_ = timing.Pause(brief, delay) // the loop checks ctx
+		} else { // there is an order
+			_ = timing.Pause(ctx, min(delay, again))
+		}
+		done()
 	}
 }
 

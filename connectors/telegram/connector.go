@@ -97,7 +97,7 @@ func New(o Options, in connectors.Services) *Connector {
 		},
 		files: connectors.NewLRU[string, bool](maxFiles),
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
-		rooms: groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
+		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
 		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
 	}
 	c.bot = botOf(o.Token)

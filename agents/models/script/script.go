@@ -77,7 +77,11 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 		return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: fmt.Sprintf(
 			"the script %s has no turn after %s for: %s", m.name, before, clip(now.newest()))}
 	}
-	reply := t.reply(now, groups, calls(p.Messages))
+	earlier := 0 // calls, so that new ones get other ids
+	for _, m := range p.Messages {
+		earlier += len(m.Calls)
+	}
+	reply := t.reply(now, groups, earlier)
 	if write != nil && reply.Text != "" {
 		write(reply.Text)
 	}
@@ -120,15 +124,6 @@ func (m *Model) next(before string, now situation) (*turn, []string) {
 		}
 	}
 	return nil, nil
-}
-
-// calls counts a conversation's calls, so that new ones get other ids.
-func calls(messages []models.Message) int {
-	n := 0
-	for _, m := range messages {
-		n += len(m.Calls)
-	}
-	return n
 }
 
 func clip(text string) string {
