@@ -51,11 +51,9 @@ type Options struct {
 	TokenFile string
 }
 
-// Client asks one daemon, which identifies it by the process's account or by its token. It is safe for concurrent use; end it
-// with [Client.Close].
+// Client asks one daemon, which identifies it by the process's account or its token. It is safe for concurrent use; see [Client.Close].
 type Client struct {
-	// Progress, if set before the first question, is called with each request when it was created, when it was shown, and when a
-	// lost connection was restored.
+	// Progress, if set before the first question, is called when a request was created or shown, or a lost connection was restored.
 	Progress func(permissions.RequestView)
 	// Lost, if set before the first question, is called once per outage, before the first retry, when the connection is lost or
 	// the daemon's store fails while a question waits.

@@ -175,8 +175,7 @@ const maxTokenFile = 4096
 var errNoToken = errors.New("there is no token in it; it holds one line, which begins with dcd_a_")
 var errNotRegular = errors.New("it is not a regular file")
 
-// present adds the token to h, if the client has one. The file is read for every call, so that a token can be replaced while a
-// call waits.
+// present adds the token to h, if the client has one. The file is read for every call, so that a token can be replaced meanwhile.
 func (c *Client) present(h http.Header) (http.Header, error) {
 	if c.tokenFile == "" {
 		return h, nil

@@ -214,8 +214,7 @@ func (e *Engine) EventsFor(
 	return e.events(ctx, after, limit, func(h permissions.Event) bool { return slices.ContainsFunc(people, h.VisibleTo) })
 }
 
-// CountFollow inserts a row for a stream that a caller opens under its grants of [permissions.Events]; it counts as a
-// use.
+// CountFollow inserts a row for a stream that a caller opens under its grants of [permissions.Events], as a use.
 func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, session, agent string) error {
 	o, err := e.prepare(ctx, caller, permissions.Request{
 		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Events}, Session: session,
@@ -274,8 +273,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 	return revoked, shared.Broken(err)
 }
 
-// Void takes back an unused approval, with the grants that it left, by its id or its code. The asker may do so too:
-// taking back allows nothing.
+// Void takes back an unused approval, with its grants, by its id or code. The asker may do so too: it allows nothing.
 func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error) {
 	r, who, err := e.Visible(ctx, id, name)
 	if err != nil {

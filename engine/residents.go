@@ -205,8 +205,7 @@ func (c approvals) Tell(ctx context.Context, caller permissions.Caller, about pe
 	return err
 }
 
-// EndSession implements [agents.Approvals]. Pending requests are cancelled first, so that nothing more is granted for
-// the session.
+// EndSession implements [agents.Approvals]. Pending requests are cancelled first, so that nothing more is granted.
 func (c approvals) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
 	if session == "" || !caller.Ours() {
 		return permissions.Invalid(errNoSession)

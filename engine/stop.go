@@ -34,8 +34,7 @@ func newStops(on *services, forget func(matches func(decisionKey) bool)) *stops 
 	return s
 }
 
-// StopAll cancels everything pending, suspends every grant and refuses everything new until Resume. Every person may do
-// that.
+// StopAll cancels everything pending, suspends every grant and refuses everything new until Resume. Every person may.
 func (s *stops) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
 	who, err := s.Who(id)
 	if err != nil {
@@ -46,8 +45,7 @@ func (s *stops) StopAll(ctx context.Context, id connectors.Identity) (cancelled 
 	return s.stopAll(context.WithoutCancel(ctx), who, id.Via) // once begun, a stop completes
 }
 
-// stopAll stops everything. If it cannot be stored it holds nevertheless, and keepLocks retries. The caller holds
-// s.steering.
+// stopAll stops everything. It holds even if it cannot be stored: keepLocks retries. The caller holds s.steering.
 func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
 	if s.StoppedBy() == "" || who == directory.OperatorName {
 		s.noteStop(who, time.Time{}) // first: readers of the audit must find it stopped, and cancelling may take long

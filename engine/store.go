@@ -11,8 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions/registry"
 )
 
-// Store keeps requests, copies, grants and the audit, and is the source of truth. A write is durable when its method
-// returns nil.
+// Store keeps requests, copies, grants and the audit: the source of truth. A write is durable when its method returns nil.
 type Store interface {
 	registry.Store
 	directory.Store
@@ -39,8 +38,7 @@ type Store interface {
 	// Resume ends a Stop. Without one it changes nothing. It refuses everybody who did not stop, unless force.
 	Resume(ctx context.Context, by, via string, force bool, at time.Time) error
 
-	// AddToken stores a token. A token without a person whose name last had one is refused with
-	// [permissions.CodeInvalid].
+	// AddToken stores a token. It refuses one without a person whose name last had one with [permissions.CodeInvalid].
 	AddToken(ctx context.Context, t permissions.Token, by, via string) error
 	// VerifyToken finds the token with that hash and records its use, to the minute; it refuses with
 	// [permissions.CodeToken] one that is unknown, suspended or not valid at now.
@@ -50,18 +48,15 @@ type Store interface {
 	Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error)
 	// Callers lists who has pending requests, or grants in force at now.
 	Callers(ctx context.Context, now time.Time) ([]string, error)
-	// RevokeToken revokes one token by its id, or all of a name, and returns them. Without any it refuses with
-	// [permissions.CodeUnknown].
+	// RevokeToken revokes one token by its id, or all of a name, and returns them, or refuses with [permissions.CodeUnknown].
 	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)
 
-	// ApprovedBy lists at most limit of the approvals that were not taken back and that a person helped to give since a
-	// time, unused ones first.
+	// ApprovedBy lists at most limit approvals, not taken back, that a person helped to give since a time, unused ones first.
 	ApprovedBy(ctx context.Context, person string, since time.Time, limit int) ([]permissions.Request, error)
 
 	// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
 	ByNumber(ctx context.Context, number int64) (permissions.Request, []permissions.Copy, error)
-	// KeepWait stores a wait for as long as its request is pending, replacing the one of the same request, kind and
-	// call.
+	// KeepWait stores a wait while its request is pending, replacing the one of the same request, kind and call.
 	KeepWait(ctx context.Context, w permissions.Wait) error
 	// DropWait deletes the wait of the same request, kind and call.
 	DropWait(ctx context.Context, w permissions.Wait) error

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// tellingsPerMinute and tellingsPerHour limit the notices of a caller, separately for hook events and for its own
-	// messages.
+	// tellingsPerMinute and tellingsPerHour limit a caller's notices, separately for hook events and its own messages.
 	tellingsPerMinute, tellingsPerHour = 10, 60
 	// maxUntold bounds the unsent notices of a caller.
 	maxUntold = 20

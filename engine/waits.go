@@ -72,8 +72,7 @@ func (g *waits) Hold(ctx context.Context, caller permissions.Caller, id permissi
 	return shared.Broken(err)
 }
 
-// KeepProcess records which process of this machine waits for a request of this caller, or deletes the record if the PID
-// is 0.
+// KeepProcess records which process of this machine waits for a request of this caller; PID 0 deletes the record.
 func (g *waits) KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error {
 	if _, err := g.own(ctx, caller, w.Request); err != nil {
 		return err

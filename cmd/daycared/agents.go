@@ -192,8 +192,7 @@ func atConsole(cfg *config.Config, s engine.Settings) error {
 	return nil
 }
 
-// agentKey reads the key of an agent's model from its file, or from the service's credentials; empty if it needs none. Errors do
-// not reveal it.
+// agentKey reads the key of an agent's model from its file or the service's credentials; empty: it needs none. Errors do not reveal it.
 func (c *CLI) agentKey(a config.Agent) (models.Key, error) {
 	file := a.Model.APIKeyFile
 	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" && a.Model.Provider != config.Script {
@@ -294,8 +293,7 @@ func (c *CLI) handedOn(names []string) (environ []string) {
 	return environ
 }
 
-// homeOf is the HOME of an agent's program: that of the daemon's account, if the agent's entry names something in it, otherwise
-// its workspace.
+// homeOf is the HOME of an agent's program: that of the daemon's account, if the agent's entry names something in it, else its workspace.
 func (c *CLI) homeOf(a config.Agent, work string) string {
 	home := c.env("HOME")
 	within, err := permissions.ParseTag("@read:" + home)

@@ -271,8 +271,7 @@ func (c *CLI) read(file string) (string, error) {
 	return string(text), err
 }
 
-// cancelOwn withdraws the request after Ctrl-C. An answer that came first stays valid, and a request that was never stored needs
-// no withdrawal.
+// cancelOwn withdraws the request after Ctrl-C. An answer that came first stays valid; a request that was never stored needs nothing.
 func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions.ID) (permissions.RequestView, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()

@@ -318,8 +318,7 @@ func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection
 	return h.why != ""
 }
 
-// tellReach prints whom an agent that was just connected can ask. It warns if that is nobody, since all requests are then
-// denied.
+// tellReach prints whom an agent that was just connected can ask. It warns if that is nobody: all requests are then denied.
 func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) {
 	s, err := c.status(ctx)
 	var reached []string

@@ -73,8 +73,7 @@ type daemon struct {
 // residents are agents that are not in the configuration; only tests set it.
 var residents = func() []agents.Resident { return nil }
 
-// newDaemon starts all parts; when it returns, the sockets listen. closed is called when the console has closed. The daemon
-// closes dir, also on error.
+// newDaemon starts all parts; when it returns, the sockets listen. closed is called when the console closes. Also on error, dir is closed.
 func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, closed func(), dir *dataDir,
 ) (*daemon, error) {
@@ -309,8 +308,7 @@ func (d *daemon) end(why string) {
 var errNobodyLeft = errors.New("it names nobody any more, and then everything would be the operator's to decide; " +
 	"to run without people, start the daemon again")
 
-// reload reads the configuration and swaps it in. An invalid one changes nothing, nor does one that other accounts can write or
-// that names nobody.
+// reload reads the configuration and swaps it in, unless it is invalid, others can write it, or it names nobody.
 func (d *daemon) reload(c *CLI) {
 	cfg, err := config.Load(d.cfg.File, c.Environ)
 	var next engine.Settings
@@ -419,8 +417,7 @@ func (d *daemon) excuse(why error) (end func()) {
 // filesAgain is the interval between checks of the lock, the admin key and the sockets.
 const filesAgain = 5 * time.Second
 
-// keepFiles restores a deleted lock or admin key, and logs once per socket that it was deleted. If another daemon holds the lock
-// by now, this one stops.
+// keepFiles restores a deleted lock or admin key, and logs each deleted socket once. If another daemon holds the lock, this one stops.
 func (d *daemon) keepFiles(missing map[string]bool) {
 	switch anew, err := d.dir.keepLock(); {
 	case errors.Is(err, unix.EWOULDBLOCK):

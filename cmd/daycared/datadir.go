@@ -123,8 +123,7 @@ func (h holder) String() string {
 	return fmt.Sprintf("pid %d, since %s, %s", h.PID, stamp(h.Since, time.Local), at)
 }
 
-// openDataDir creates the folder (0700) if needed and locks it until this process ends. console is the terminal in which the
-// process was started, if any.
+// openDataDir creates the folder (0700) if needed and locks it until this process ends. console is the process's terminal, if any.
 func openDataDir(path string, uid int, console string) (*dataDir, error) {
 	if err := makeDataDir(path, uid); err != nil {
 		return nil, err
@@ -239,8 +238,7 @@ func (d *dataDir) holder() (h holder) {
 	return h
 }
 
-// lockWithin is how long to wait for the lock. A child that a killed daemon was just starting still holds it until it calls
-// exec.
+// lockWithin is how long to wait for the lock. A child that a killed daemon was just starting holds it until it calls exec.
 const lockWithin = 2 * time.Second
 
 func flock(f *os.File) error {
@@ -286,8 +284,7 @@ func isAdminKey(text []byte) bool {
 
 var errNoFile = errors.New("it is not a regular file")
 
-// openFile opens a regular file for reading, and rejects anything whose opening or reading could block. Errors do not contain
-// its name.
+// openFile opens a regular file for reading, and rejects anything that could block. Errors do not contain its name.
 func openFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -325,8 +322,7 @@ func readSecret(file, what string) (string, error) {
 // maxSecret is the maximum length of a secret, in bytes; a larger file is something else.
 const maxSecret = 4096
 
-// exposed returns a warning, with a fix, if other accounts can read a secret's file; empty if not, or if that cannot be
-// determined.
+// exposed returns a warning, with a fix, if other accounts can read a secret's file; empty if not, or if that is unknown.
 func exposed(file string) string {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {

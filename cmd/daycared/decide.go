@@ -108,8 +108,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 	}
 }
 
-// mayBeOwn reports whether a request that the admin socket refused to cancel may be this account's own question, which its asker
-// knows by id.
+// mayBeOwn reports whether a request that the admin socket refused to cancel may be this account's own, which its asker knows by id.
 func mayBeOwn(name string, err error) bool {
 	code := permissions.CodeOf(err)
 	kept := code == permissions.CodeNotYours || code == permissions.CodeUnknown

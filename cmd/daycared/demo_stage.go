@@ -225,8 +225,7 @@ func (s *script) Close() {
 	s.reader.Close()
 }
 
-// answer types the next answer and echoes it on the screen. It first checks that it answers the question, since the demo would
-// otherwise wait forever.
+// answer types the next answer and echoes it on the screen, if it answers the question: the demo would otherwise wait forever.
 func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
 	if s.next == len(s.lines) {
 		return usage("--answer has %d answers, and there is one more question: %s", len(s.lines), p.Request.Kind)
@@ -443,8 +442,7 @@ func (s *scene) happened(e wire.Event) error {
 	return nil
 }
 
-// turn shows what is next, unless a question is open. The caller holds the lock. Errors of a closed screen are ignored: nobody
-// sees it.
+// turn shows what is next, unless a question is open. The caller holds the lock. Errors of a closed screen are ignored.
 func (s *scene) turn() {
 	if s.asks != "" {
 		return

@@ -82,8 +82,7 @@ func (d dialogue) line(ctx context.Context, question string, hidden bool) (strin
 // quietZone is the width in modules of the light margin of a QR code; the standard says four, but readers need two.
 const quietZone = 2
 
-// qrCode draws text as a QR code, two modules per character, for light text on a dark background. It is empty if there is no
-// room.
+// qrCode draws text as a QR code, two modules per character, for light text on a dark background; empty if there is no room.
 func qrCode(text string, columns int) string {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil || code.Size+2*quietZone > columns {

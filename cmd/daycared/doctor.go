@@ -268,8 +268,7 @@ func describeAccess(asks, decides access, uid int) (findings []finding) {
 	return findings
 }
 
-// examinePeople says how people can be reached: according to the running daemon, otherwise to the configuration, which does not
-// know who was paired.
+// examinePeople says how people can be reached: according to the running daemon, or to the configuration, which does not know pairings.
 func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.Person) []finding {
 	var findings []finding
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
@@ -595,8 +594,7 @@ func says(a connect.Agent, these ...string) bool {
 	})
 }
 
-// connected returns how many of an agent's files have entries of ours, whether any are outdated (stale), and whether any do not
-// name the daemon (loose).
+// connected returns how many of an agent's files have entries of ours, and whether any are outdated (stale) or name no daemon (loose).
 func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 	for _, f := range a.Files {
 		s, err := look(f)

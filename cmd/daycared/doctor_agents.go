@@ -289,8 +289,7 @@ func lockedTo(info fs.FileInfo, uid int) bool {
 	return info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&open == 0 || sticky
 }
 
-// interpreterKept reports whether keptBy also holds for a script's interpreter, which env finds on the PATH. An unreadable script
-// could not run.
+// interpreterKept reports whether keptBy also holds for a script's interpreter, found as env does. An unreadable script could not run.
 func (c *CLI) interpreterKept(path string, uid int, hops *int) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -49,8 +49,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 	}
 }
 
-// inbox is the terminal connector outside the daemon's process: it shows pending requests from the daemon, and sends the
-// person's answers to it.
+// inbox is the terminal connector outside the daemon's process: it shows the daemon's pending requests, and sends the answers to it.
 type inbox struct {
 	client *admin.Client
 	screen screen

@@ -283,8 +283,7 @@ const (
 	mayRead
 )
 
-// may reports whether the account has a permission on a path, according to its mode; for this account itself, according to the
-// kernel.
+// may reports whether the account has a permission on a path, by its mode; for this account itself, by the kernel.
 func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 	if a.self() {
 		return unix.Access(path, uint32(what)) == nil
@@ -301,8 +300,7 @@ func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 	return mode&what == what
 }
 
-// keptOut returns the first part of a path that denies the account a permission on it; empty if none does. The error is that of
-// checking.
+// keptOut returns the first part of a path that denies the account a permission on it; empty: none. The error is that of checking.
 func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.FileInfo, err error) {
 	switch whole, err := filepath.EvalSymlinks(path); {
 	case err == nil:
@@ -324,8 +322,7 @@ func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.Fi
 	return "", info, err
 }
 
-// cannotMake returns the folder in which the account cannot create the missing part of a path; empty if it can, or if this
-// account cannot check.
+// cannotMake returns the folder in which the account cannot create the missing part of a path; empty if it can, or if that is unknown.
 func (a account) cannotMake(path string) string {
 	above := filepath.Dir(path)
 	for _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) && above != "/"; _, err = os.Stat(above) {
@@ -488,8 +485,7 @@ func (in *inspection) listened(address string, err error) {
 	}
 }
 
-// locked reports whether a daemon runs that does not report its status: another process holds this data directory, or the daemon
-// refuses this account.
+// locked reports whether a daemon runs without reporting its status: it holds this data directory, or refuses this account.
 func (in *inspection) locked() bool {
 	if in.cli.statusRefused {
 		return true

@@ -171,8 +171,7 @@ func (c *CLI) linkAccount(ctx context.Context, dir string, o whatsapp.Linking, g
 	return linkWhenFree(ctx, o, g)
 }
 
-// linkTries is how often to try an account that is in use: a daemon without a linked account opens it briefly every other second
-// to check.
+// linkTries is how often to try an account that is in use: a daemon without a linked account opens it briefly every two seconds.
 const linkTries = 10
 
 func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (number string, err error) {

@@ -274,8 +274,7 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 	return path
 }
 
-// pin makes a command whose command line names the daemon ignore connection settings in the environment, which agents may have
-// from a project's files.
+// pin makes a command that names the daemon ignore the environment's connection settings, which may be from a project's files.
 func (c *CLI) pin() {
 	if c.socketFlag == "" && c.urlFlag == "" {
 		return

@@ -117,8 +117,7 @@ func (c *CLI) welcome() {
 	c.say("/help says more; Ctrl-C ends the daemon, and so does, from another shell: daycared%s stop", c.sameConfig())
 }
 
-// hangupEcho is how long after the loss of its terminal a SIGHUP counts as part of that: the kernel sends one, and many shells
-// send another.
+// hangupEcho is how long after the loss of its terminal a SIGHUP counts as part of that: the kernel sends one, many shells another.
 const hangupEcho = 2 * time.Second
 
 // heed handles SIGHUP and the end of the console, until ctx ends. The signal causes a reload, unless the terminal was closed:
@@ -150,8 +149,7 @@ func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, clos
 	}
 }
 
-// withoutConsole handles the loss of the daemon's terminal: the daemon continues if people can be reached in other ways,
-// otherwise it stops.
+// withoutConsole handles the loss of the daemon's terminal: the daemon continues if people can be reached otherwise, or stops.
 func (d *daemon) withoutConsole(why string) {
 	ways := map[string][]string{}
 	for _, contact := range d.engine.Contacts() {

@@ -28,8 +28,7 @@ import (
 // usualRate is how many calls a minute an entry of tools.auto lets run where limits.auto_per_minute has none for the tool.
 const usualRate = 600
 
-// settings converts a configuration to the engine's settings on this machine: it resolves accounts to uids and adds the daemon's
-// own files.
+// settings converts a configuration to the engine's settings: it resolves accounts to uids here, and adds the daemon's own files.
 func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings, error) {
 	if len(cfg.Faults) > 0 {
 		return engine.Settings{}, cfg.Faults
@@ -125,8 +124,7 @@ func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([
 	return all, nil
 }
 
-// ownFiles lists the daemon's data, sockets, binary, configuration, and every file that the configuration names, both as named
-// and with links resolved.
+// ownFiles lists the daemon's data, sockets, binary, configuration and every file that it names, as named and with links resolved.
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	own := []string{
 		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.AuditKey, cfg.Audit.KeyFile, paths.Credentials,

@@ -247,8 +247,7 @@ func (c *CLI) elsewhere(s admin.Status) string {
 		cmp.Or(absolute(cfg.File), "none"), paths.DataDir)
 }
 
-// serves reports whether a daemon has this configuration. The machine's service and each account have different data directories
-// by default.
+// serves reports whether a daemon has this configuration: by default, the service and each account have data directories of their own.
 func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
 	return wire.Value(s.Config) == absolute(cfg.File) && (s.DataDir == paths.DataDir || cfg.File == config.SystemFile)
 }

@@ -154,8 +154,7 @@ const (
 	sayAfter = 2 * time.Second
 )
 
-// waitForEnd waits until a stopped daemon is gone: its socket does not answer, and its data directory is free or held by a
-// successor.
+// waitForEnd waits until a stopped daemon is gone: its socket does not answer, and its data directory is free or a successor's.
 func (c *CLI) waitForEnd(ctx context.Context, daemon *admin.Client, d admin.Daemon, within time.Duration) error {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()

@@ -98,8 +98,7 @@ func helpCommand() *cobra.Command {
 // theRequest describes the argument of most commands for people.
 const theRequest = "the id or the code of a request"
 
-// arguments rejects a wrong number of arguments as wrong usage. what describes the arguments; empty: the command's usage line
-// does.
+// arguments rejects a wrong number of arguments as wrong usage. what describes the arguments; empty: the usage line does.
 func arguments(check cobra.PositionalArgs, what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {
@@ -297,8 +296,7 @@ func (c *CLI) tokenNames(ctx context.Context) []string {
 
 //go:generate go test . -run ^TestReference$ -reference
 
-// referenceCommand writes man pages from the commands' help, which make install puts beside the binary. docs/cli.md is generated
-// from the same text.
+// referenceCommand writes man pages from the commands' help, for make install. docs/cli.md is generated from the same text.
 func (c *CLI) referenceCommand() *cobra.Command {
 	man := ""
 	cmd := &cobra.Command{

@@ -28,8 +28,7 @@ var (
 	}()
 )
 
-// versionOf returns the version set by make, otherwise the module version as recorded by go install and go build, otherwise that
-// of the unpacked archive.
+// versionOf returns the version set by make, or the module version that go install recorded, or that of the unpacked archive.
 func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 	var module, commit, dirty string
 	if info != nil {

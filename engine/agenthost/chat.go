@@ -125,8 +125,7 @@ func (a *Hosts) Order(
 	}, maxUnheard))
 }
 
-// bound returns the person of an identity and their agents in the chat that it came from, in order. Having none is a
-// refusal.
+// bound returns the person of an identity and their agents, at least one, in the chat that it came from, in order.
 func (a *Hosts) bound(id connectors.Identity) (person connectors.Person, mine []*host, err error) {
 	person, err = a.dir.Person(id)
 	if err != nil {

@@ -49,8 +49,7 @@ func (d *Directory) Invite(
 	return i, nil
 }
 
-// Guest waits until somebody has followed an invitation's link. An account that already answers as another person is
-// rejected.
+// Guest waits until somebody has followed an invitation's link, and rejects an account that answers as another person.
 func (d *Directory) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.PairingCandidate, error) {
 	in, err := d.invitation(id, code)
 	if err != nil {

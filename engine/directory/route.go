@@ -54,8 +54,7 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 	return p
 }
 
-// inherited returns the value for an agent of ours: its own, or else that of the agent that started it, whose name is
-// its prefix.
+// inherited returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.
 func inherited[T any](all map[string]T, c permissions.Caller) (v T, found bool) {
 	if !c.Ours() {
 		return v, false
@@ -134,8 +133,7 @@ type Route struct {
 	// OnlyTitle keeps what is asked for out of chats; see [Settings.Shown].
 	OnlyTitle bool
 	Quorum    int // how many have to allow; for a clarification or a pause that continues, the first answer counts
-	// Escalate asks more people when nobody has settled the request by Moment, or at once when those in Ask cannot be
-	// reached.
+	// Escalate asks more people when nobody has settled the request by Moment, or at once when nobody in Ask can be reached.
 	Escalate struct {
 		Moment Moment
 		To     []string

@@ -53,8 +53,7 @@ func (d *Directory) lift(via, address string) {
 	d.refill()
 }
 
-// unconfirmed removes the accounts that were paired before the store was restored, unless the configuration names them
-// too.
+// unconfirmed removes the accounts that were paired before the store was restored and that the configuration lacks.
 func (d *Directory) unconfirmed(people []connectors.Person) {
 	for _, p := range d.pairings {
 		door := d.Pairer(p.Via)
@@ -107,8 +106,7 @@ func (d *Directory) Suspended(ctx context.Context, id connectors.Identity) (perm
 	return all, shared.Broken(err)
 }
 
-// Reinstate ends the suspension of what the names denote, or of everything without names, and returns it. It is for the
-// operator.
+// Reinstate ends the suspension of what the names denote, or of everything without names, and returns it. Operator only.
 func (d *Directory) Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error) {
 	who, err := d.Operator(id)
 	if err != nil {
@@ -136,8 +134,7 @@ func (d *Directory) Locks() []permissions.Lock {
 	return slices.Clone(d.locks)
 }
 
-// SetLock puts a lock into force, replacing the person's earlier one, and ends their pairing links; with on false it
-// removes it.
+// SetLock puts a lock into force, replacing an earlier one, and ends the person's links; with on false it removes it.
 func (d *Directory) SetLock(l permissions.Lock, on bool) {
 	d.mu.Lock()
 	d.locks = slices.DeleteFunc(slices.Clone(d.locks), func(o permissions.Lock) bool { return o.Person == l.Person })

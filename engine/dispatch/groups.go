@@ -33,8 +33,7 @@ func (d *Dispatch) Groups(ctx context.Context) ([]connectors.Group, error) {
 	return places, nil
 }
 
-// RenameGroup records that a group has another id now, which also applies to routes with the old one, and refreshes its
-// prompts.
+// RenameGroup records that a group, also in routes, has another id now, and refreshes its prompts.
 func (d *Dispatch) RenameGroup(ctx context.Context, was, now string) error {
 	channel, via := connectors.GroupChannel(nil), ""
 	for _, c := range d.dispatchers {
@@ -125,8 +124,7 @@ func (d *Dispatch) stands(ctx context.Context, r permissions.Request, who string
 	return copies[i], true, nil
 }
 
-// remindIn reminds all recipients of a group of what is pending there, in one message, unless all of them have quiet
-// hours.
+// remindIn reminds all recipients of a group of what is pending there, in one message, unless all have quiet hours.
 func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
 	notice := connectors.Notice{About: n.About, Group: d.groupNow(n.Group)}
 	rows, err := d.store.PendingInGroup(ctx, n.Group, "", shared.Page)

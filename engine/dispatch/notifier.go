@@ -309,8 +309,7 @@ func (d *Dispatch) channels(p connectors.Person) []string {
 	return names
 }
 
-// NoteUnknownSender records that an unknown account wrote, so that the owner is told: at once, or a day after the last
-// such notice.
+// NoteUnknownSender records that an unknown account wrote. The owner is told at once, or a day after the last such notice.
 func (d *Dispatch) NoteUnknownSender(ctx context.Context, s permissions.UnknownSender) error {
 	if d.dir.Enrolled(s) { // also if locked
 		return nil

@@ -215,8 +215,7 @@ func hold(c connectors.Connector, p connectors.Person, r permissions.Request) ti
 	return max(0, min(p.PhoneAfter, r.Timeout()/2))
 }
 
-// reach asks a connector whether a person can be reached; nil unless it knows that they cannot, or their account is
-// suspended.
+// reach asks a connector whether a person can be reached; an error: they cannot, or their account is suspended.
 func reach(c connectors.Connector, p connectors.Person) error {
 	err := reachNow(c, p)
 	if err == nil || errors.Is(err, connectors.ErrUnreachable) || directory.AccountProblem(p, c.Name()) != nil {
@@ -309,8 +308,7 @@ func (d *Dispatch) barred(p connectors.Person, via string) error {
 	return why
 }
 
-// withhold fails the copies that were sent to an account that is suspended by now or no longer its person's. Copies in a
-// group are kept.
+// withhold fails the individual copies at an account that is suspended by now or no longer its person's.
 func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies []permissions.Copy) error {
 	for i, cp := range copies {
 		p, _ := s.Person(cp.Person)

@@ -75,8 +75,7 @@ func (d *Dispatch) waits(r permissions.Request) int {
 	return n
 }
 
-// Waiting returns how many requests await an identity's answer, for the operator all of them, and since when the oldest
-// does; zero if none does.
+// Waiting returns how many requests await an identity's answer, for the operator all, and since when; zero if none does.
 func (d *Dispatch) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
 	who, err := d.dir.Sees(id)
 	if err != nil {
@@ -182,8 +181,7 @@ func joined(before, why error) error {
 	return fmt.Errorf("%w; %w", before, why)
 }
 
-// ReachableVia returns the channels by which each person can be reached, as far as the channels know; screens are not
-// included.
+// ReachableVia returns the channels, without screens, by which each person can be reached, as far as these know.
 func (d *Dispatch) ReachableVia() map[string][]string {
 	ways := map[string][]string{}
 	for _, p := range d.dir.Settings().People {
@@ -197,8 +195,7 @@ func (d *Dispatch) ReachableVia() map[string][]string {
 	return ways
 }
 
-// Contacts returns all enabled channels with the people whom each can reach now: everybody configured or, without
-// people, the operator.
+// Contacts returns all enabled channels with the people whom each can reach now; without people, with the operator.
 func (d *Dispatch) Contacts() []connectors.Contact {
 	s := d.dir.Settings()
 	people := s.People

@@ -19,8 +19,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// auditKey makes the seals. It is kept in its own file and in no backup, so that nobody who has only the store or a
-// copy can forge one.
+// auditKey makes the seals. It is in its own file and in no backup: who has only the store or a copy can forge none.
 type auditKey [32]byte
 
 // KeyName is the default name of the audit key's file in the store's folder.

@@ -165,8 +165,7 @@ func (i *identity) decodeShutList() (said shutList, err error) {
 	return said, err
 }
 
-// changeShut applies a change of what is locked or suspended, and updates the list. It first puts back rows that the list
-// has and the tables lack.
+// changeShut puts back rows that the list has and the tables lack, then changes what is shut, and the list.
 func (s *Store) changeShut(ctx context.Context, t *tx, change func()) {
 	own, err := readIdentity(ctx, t)
 	t.fail(err)

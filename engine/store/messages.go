@@ -97,8 +97,7 @@ func count(ctx context.Context, from source, query string, args ...any) (n int, 
 	return n, err
 }
 
-// maxPosts bounds the posts that wait for one session. Other agents and the daemon get half of it, so that the
-// person's messages always fit.
+// maxPosts bounds the posts that wait for one session. Agents and the daemon get half, so that a person's always fit.
 const maxPosts = 1000
 
 const postColumns = `session, key, sender, text, silent, chain, at`

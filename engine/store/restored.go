@@ -130,8 +130,7 @@ func (s *Store) renewed(renewed *renewal) {
 		"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 }
 
-// sealAgain writes the seals that a new key, or rows from before seals of this version, need. own is the version that the store
-// records of itself.
+// sealAgain writes the seals that a new key, or rows with older seals, need. own is the store's record of its version.
 func (s *Store) sealAgain(ctx context.Context, t *tx, version, own int64) {
 	switch {
 	case s.newKey != "":

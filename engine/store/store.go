@@ -52,8 +52,7 @@ type Options struct {
 	LowPriorityWait time.Duration
 	// KeyFile is the path of the audit key, which is created if the store has none yet; empty: [KeyName] in the store's folder.
 	KeyFile string
-	// NewKey replaces the audit key, even a lost one, and begins a new life of the store: everything that opens a gate
-	// is suspended.
+	// NewKey replaces the audit key, even a lost one, and begins a new life: everything that opens a gate is suspended.
 	NewKey bool
 	// CopyKey is the path of the audit key of a copy that [Restore] restores, if it differs; empty: unknown.
 	CopyKey string

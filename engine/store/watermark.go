@@ -157,8 +157,7 @@ func (m *mark) kept(ctx context.Context, from source, text string) error {
 	return err
 }
 
-// noteMark writes the mark of a store that has reached h. If that fails, the old mark stays, which only claims less,
-// and the next call tries again.
+// noteMark writes the mark of a store that has reached h. If that fails, the old one stays, which only claims less.
 func (s *Store) noteMark(h head) {
 	s.marking.Lock()
 	defer s.marking.Unlock()

@@ -79,8 +79,7 @@ func GroupID(name string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// makeFolder makes the folder of a socket, which both servers share although their modes differ. An existing folder is
-// left as it is.
+// makeFolder makes the folder of a socket, which both servers share. An existing one is left as it is.
 func makeFolder(folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		return nil

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// writeWithin is the time from the end of a call's body to the last byte of its answer, unless its route says
-	// otherwise ([WriteWithin]).
+	// writeWithin is the time from the end of a call's body to its answer's last byte, unless its route has [WriteWithin].
 	writeWithin = 20 * time.Second
 	// LongPoll is that time for a route whose calls may wait [MaxWait].
 	LongPoll = wire.MaxWait + 10*time.Second

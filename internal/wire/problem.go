@@ -79,8 +79,7 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeBroken:    {http.StatusServiceUnavailable, "Nothing can be stored"},
 }
 
-// ProblemOf converts an error. Refusals keep their text, and store errors their advice; of any other error the details
-// are only logged.
+// ProblemOf converts an error. Refusals keep their text, store errors their advice; details of others are only logged.
 func ProblemOf(err error) *Problem {
 	var told *Problem
 	refusal := permissions.AsRefusal(err)

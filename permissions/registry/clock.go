@@ -172,8 +172,7 @@ func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// leaseOver reports whether a waiter was parked, or a request without waiters, for too long. Leases use the monotonic
-// clock.
+// leaseOver reports whether a waiter was parked, or a request without waiters, for too long on the monotonic clock.
 func (g *Registry) leaseOver() bool {
 	now := time.Now()
 	g.mu.Lock()
@@ -191,8 +190,7 @@ func (g *Registry) leaseOver() bool {
 	return false
 }
 
-// endLeases removes the waiters that were parked for too long, and updates the prompts of requests to which nobody has
-// returned.
+// endLeases removes waiters that were parked for too long, and updates the prompts of requests that nobody waits for.
 func (g *Registry) endLeases(ctx context.Context) {
 	now := time.Now()
 	var left []permissions.ID

@@ -116,8 +116,7 @@ func (g *Registry) measuredEnd(id permissions.ID) time.Duration {
 	return g.deadlines.ends[id]
 }
 
-// forgetIf forgets the measured end of a request that does not exist, but not a newer one, from a request opened at this
-// very moment.
+// forgetIf forgets the measured end of a request that does not exist, but not one measured at this very moment.
 func (g *Registry) forgetIf(id permissions.ID, end time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,8 +146,7 @@ func (g *Registry) InForce(id permissions.ID, doubt bool) bool {
 	return !known || g.clock.Elapsed() < m.end
 }
 
-// setBack compares the clocks, and reports whether the wall clock was ever set back while something is due by the
-// monotonic one.
+// setBack reports whether the wall clock was ever set back while something is due by the monotonic one.
 func (g *Registry) setBack() bool {
 	over, more, grants := g.overdue()
 	return len(over)+len(more)+len(grants) > 0

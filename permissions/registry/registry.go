@@ -46,8 +46,7 @@ type Store interface {
 	// returns those, and when the next one will be over (zero: none).
 	EndGrants(ctx context.Context, now time.Time, limit int) (ended []permissions.Grant, next time.Time, err error)
 
-	// EndGrantsNow is EndGrants for those that are over by monotonic time, whatever the wall clock says. It returns the
-	// ones that were still in force.
+	// EndGrantsNow is EndGrants for those that are over by monotonic time. It returns the ones that were still in force.
 	EndGrantsNow(ctx context.Context, ids []permissions.ID, now time.Time) (ended []permissions.Grant, err error)
 
 	// Stop cancels everything pending, suspends every grant and refuses new requests and the use of approvals with

@@ -44,8 +44,7 @@ func (w *Waiter) Wait(ctx context.Context) (permissions.Request, error) {
 	return *m.request, m.err
 }
 
-// WaitSettled blocks until Wait would return. It needs less stack, which a call keeps for as long as it waits for a
-// person.
+// WaitSettled blocks until Wait would return. It needs less stack, which a waiting call keeps.
 func (w *Waiter) WaitSettled(ctx context.Context) {
 	if w.first != nil {
 		return
@@ -92,8 +91,7 @@ func (w *Waiter) LeaveSoon(grace time.Duration) {
 	}
 }
 
-// Park keeps the waiter's place for a call that said it will be back within lease; then it leaves. Leases end while
-// [Registry.Run] runs.
+// Park keeps the waiter's place for a call that said it will be back within lease. Leases end while [Registry.Run] runs.
 func (w *Waiter) Park(lease time.Duration) {
 	g := w.registry
 	g.mu.Lock()
@@ -104,8 +102,7 @@ func (w *Waiter) Park(lease time.Duration) {
 // A store that fails during a commit may have committed nevertheless: the waiters were not woken, and nobody knows of
 // the new row. So the rows of failed writes are read again at every tick, until that works, and published as they are.
 
-// noteIndeterminate records the ids if err means that the store failed while it changed them, and reports whether it
-// did.
+// noteIndeterminate records the ids, and returns true, if err means that the store failed while it changed them.
 func (g *Registry) noteIndeterminate(err error, ids ...permissions.ID) bool {
 	if !errors.Is(err, permissions.ErrBroken) {
 		return false

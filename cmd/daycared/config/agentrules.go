@@ -268,8 +268,7 @@ func (r *report) mcp(a Agent, path string) {
 	}
 }
 
-// program checks an agent that is an external program. Keys that only affect our own models are rejected, since they would seem
-// to have an effect.
+// program checks an agent that is an external program. Keys that only affect our own models are rejected: they would have no effect.
 func (r *report) program(a Agent, path string) {
 	if len(a.ACP) == 0 {
 		r.key(path+".acp", "agents.acp: nothing says what to start; write the program and its arguments, as in acp: [claude-agent-acp]")

@@ -209,8 +209,7 @@ type API struct {
 type Limits struct {
 	PendingPerCaller int `yaml:"pending_per_caller"`
 	PromptsPerMinute int `yaml:"prompts_per_minute"`
-	// AutoPerMinute limits the unasked calls a minute of tools that match a pattern, per entry of tools.auto; further calls are
-	// asked about.
+	// AutoPerMinute limits the unasked calls a minute of tools that match a pattern, per entry of tools.auto; others are asked about.
 	AutoPerMinute   map[string]int `yaml:"auto_per_minute"`
 	PendingTotal    int            `yaml:"pending_total"`
 	RequestsPerHour int            `yaml:"requests_per_hour"`

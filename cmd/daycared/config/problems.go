@@ -134,8 +134,7 @@ func (r *report) origin(path string) (where string, line int) {
 	return r.file, 1
 }
 
-// wrong reports whether a problem was found at a key, in it, or among its top-level siblings, so that a rule that reads it would
-// only repeat the mistake.
+// wrong reports whether a problem was found at a key, in it, or among its top-level siblings: a rule that reads it would repeat it.
 func (r *report) wrong(path string) bool {
 	wrong := r.bad[""] || r.in[path]
 	for ; path != "" && !wrong; path = parent(path) {
@@ -165,8 +164,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// suggest says what was probably meant by a word that is not known: the nearest of known and more, or all known ones if none is
-// near.
+// suggest says what was probably meant by an unknown word: the nearest of known and more, or all known ones if none is near.
 func suggest(word string, known []string, more ...string) string {
 	word = strings.ToLower(word)
 	distance := func(k string) int {

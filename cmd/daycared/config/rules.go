@@ -87,8 +87,7 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 	return faults
 }
 
-// reaches reports whether a person can be reached: by an inbox of their account, or in an enabled channel where they have an
-// address or can be paired.
+// reaches reports whether a person can be reached: by an inbox of their account, or in an enabled channel, if need be once paired.
 func (c *Config) reaches(name string) bool {
 	p := c.person(name)
 	if name == owner { // of some agent

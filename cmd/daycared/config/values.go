@@ -238,8 +238,7 @@ func IsZone(s string) bool {
 	return err == nil
 }
 
-// mendZone returns the zone of a place that was written without its continent or in another case; empty if there is none or more
-// than one.
+// mendZone returns the one zone of a place that was written without its continent or in another case, or empty.
 func mendZone(s string) string {
 	begin := true
 	s = strings.Map(func(r rune) rune {
