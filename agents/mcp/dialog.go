@@ -134,7 +134,7 @@ func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissio
 	return d.server.o.Requests.Ask(ctx, d.caller, q)
 }
 
-// hold marks the request of a client that shows a dialog as waited for, or ends that. A failure only tells people otherwise.
+// hold marks the request of a client that shows a dialog as waited for, or ends that; else people read that nobody waits.
 func (s *Server) hold(caller permissions.Caller, id permissions.ID, held bool) {
 	ctx, done := context.WithTimeout(context.Background(), storeTime)
 	defer done()

@@ -78,7 +78,7 @@ func (s spec) enter() error {
 	return dir.Chdir()
 }
 
-// readSpec reads this process's spec, which others may read afterwards, and has nothing but the standard streams inherited.
+// readSpec reads this process's spec, which others may read afterwards, and sets all but the standard streams close-on-exec.
 func readSpec() (spec, error) {
 	text, err := io.ReadAll(io.NewSectionReader(os.NewFile(fdOrder, "order"), 0, math.MaxInt64))
 	if err != nil {

@@ -43,7 +43,7 @@ type answer struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Do runs an operation in a sandbox and decodes its result into output. A *Fault is its own error; else it could not be run.
+// Do runs an operation in a sandbox and decodes its result. Its own error is a *Fault; with another it was not run.
 func (s *Sandbox) Do(ctx context.Context, w Policy, operation string, input, output any) error {
 	if err := s.admit(w); err != nil {
 		return err

@@ -95,7 +95,7 @@ type eventStream struct {
 	told    int64 // the position that the reader knows
 }
 
-// begin finds the position to start from. It refuses one that is no longer kept, and one in the future, which skips events.
+// begin finds where to start. It refuses a position that is no longer kept, and one in the future, which would skip events.
 func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 	s.place = at
 	if at == FromNow {
