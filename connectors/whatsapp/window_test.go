@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
@@ -257,4 +258,30 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 			t.Errorf("fay has %d cards", n)
 		}
 	})
+}
+
+// A daemon that is started again while a card is being sent knows the card by the name that it gave it, whether or not WhatsApp
+// confirmed it: the card shows that its person is locked, and how the request ended.
+func TestARestartBetweenACardAndWhatsAppsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(s *env, code string)
+		says    string
+	}{
+		"a lock": {func(s *env, _ string) {
+			if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "You are locked"},
+		"a settlement": {func(s *env, code string) { s.phones["sam"].Says("no " + code) }, "Denied by sam"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}} })
+			_, m, code, confirm := s.late("late.")
+			s.sees("sam", "late.")
+			s.restart()
+			c.happens(s, code)
+			s.becomes("fay", m.ID, c.says)
+			confirm()
+		})
+	}
 }

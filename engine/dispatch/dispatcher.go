@@ -375,6 +375,12 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	}
 	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
 	if why := directory.AccountProblem(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
+		editor, edits := l.connector.(connectors.Editor)
+		if edits && person.Locked != "" && cp.Ref != "" { // an earlier process may have sent it
+			if err := editor.Edit(ctx, cp.Ref, e.Prompt(r, cp, person, copies)); err != nil {
+				l.log.Warn("edit prompt of a locked person: answers to it are refused", "request", r.ID, "err", err)
+			}
+		}
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
 	prompt := e.Prompt(r, cp, person, copies)
