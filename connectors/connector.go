@@ -288,6 +288,9 @@ type Services interface {
 	Refresh(ctx context.Context, connector string) ([]Prompt, error)
 	// ShowAgain sends everything pending that was shown through a connector again, and returns the previous prompts.
 	ShowAgain(ctx context.Context, connector string) ([]Prompt, error)
+	// SendAgain sends the pending request of a code to its person in a new message, and returns its prompt as it was. The refusals are
+	// those of a decision.
+	SendAgain(ctx context.Context, from Identity, code string) (Prompt, error)
 	// Groups lists the groups in which people are asked.
 	Groups(ctx context.Context) ([]Group, error)
 	// RenameGroup records a group's new id and sends its pending requests again.

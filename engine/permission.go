@@ -91,6 +91,27 @@ func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors
 	return p, refused
 }
 
+// SendAgain has the pending request of a code shown again to a person who is asked, in a message of its own, and returns its prompt as it
+// was.
+func (e *Engine) SendAgain(ctx context.Context, from connectors.Identity, code string) (connectors.Prompt, error) {
+	p, err := e.Preview(ctx, connectors.Decision{Code: code, From: from})
+	if err != nil {
+		return p, err
+	}
+	copies, err := e.store.Copies(ctx, p.Request.ID)
+	for _, cp := range copies {
+		if cp.Connector != from.Via || cp.Person != p.To.Name || cp.Failed != "" || cp.Group != "" {
+			continue
+		}
+		if cp.Ref != "" { // else it is being sent
+			err = e.store.SendAgain(ctx, cp)
+		}
+		e.Enqueue(p.Request.ID)
+		return p, shared.Broken(err)
+	}
+	return p, cmp.Or(shared.Broken(err), error(permissions.ShownElsewhere()))
+}
+
 // seenBy returns the copy that a decision is about: the one of its Ref, or else the one that the person can still
 // answer.
 func seenBy(p connectors.Person, copies []permissions.Copy, d connectors.Decision) (seen permissions.Copy) {

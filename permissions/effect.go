@@ -62,6 +62,11 @@ func KnownEffect(tool string) (effect Effect, known bool) {
 	return effect, known
 }
 
+// Plans reports whether r asks to begin with what its agent has planned.
+func (r Request) Plans() bool {
+	return r.Kind == KindTool && len(r.Calls) == 0 && letters(r.Tool) == "exitplanmode"
+}
+
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 'a' || r > 'z' {

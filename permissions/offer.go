@@ -90,7 +90,10 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 			options = append(options, Option{AllowWith(i + 1), "Allow once, and " + c})
 		}
 	}
-	return append(options, Option{Deny, "Deny"})
+	if options = append(options, Option{Deny, "Deny"}); r.Plans() {
+		options[0].Label, options[len(options)-1].Label = "Start", "Stop"
+	}
+	return options
 }
 
 // suggests reports whether what the agent of r suggests can be taken at all.

@@ -208,6 +208,11 @@ func OperatorOnly() *Refusal {
 	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach.")
 }
 
+// ShownElsewhere refuses to show a card again in a chat that did not have it, as one of a group.
+func ShownElsewhere() *Refusal {
+	return refuse(CodeMoved, ExitOther, "This is not shown in this chat; answer it where it is.")
+}
+
 // Moved refuses a button on a prompt that was sent again since.
 func Moved() *Refusal {
 	return refuse(CodeMoved, ExitOther, "This card was shown again below; please answer there.")

@@ -74,7 +74,12 @@ func (h *tapping) answers(ctx context.Context, button, words string) (did, card,
 	if button == "" {
 		return h.inWords(words)
 	}
-	m, err := h.fay.Sees(ctx, func(m telegramtest.Message) bool { return dataOf(m.Keyboard, button) != "" })
+	has := func(m telegramtest.Message) bool { return dataOf(m.Keyboard, button) != "" }
+	m, err := h.fay.Sees(ctx, func(m telegramtest.Message) bool { return has(m) || dataOf(m.Keyboard, "⋯ More") != "" })
+	if err == nil && !has(m) {
+		h.fay.TapsData(m.ID, dataOf(m.Keyboard, "⋯ More"))
+		m, err = h.fay.Sees(ctx, has)
+	}
 	if err != nil {
 		return "", "", "", err
 	}

@@ -26,7 +26,7 @@ func waitsForAck(b *behaviour) {
 	b.next("helper", calling("write_file", write(2)), saying("Then I leave it."))
 	b.says("write more")
 	b.until(waits, "write_file")
-	b.because("Deny with reason", "one file is enough")
+	b.because("Deny, say why", "one file is enough")
 	b.until(idles, "You denied", "Then I leave it")
 
 	b.scene("The agent's run is stopped while it waits")
@@ -85,7 +85,7 @@ func requestsPermission(b *behaviour) {
 	b.next("helper", calling("request_permission", permission("@read:/srv/docs", "I need these as well.")), saying("Then not."))
 	b.says("and the others")
 	b.until("SESSION_STATUS=awaiting_user REQUEST_SHOWN", "I need these")
-	b.because("Deny with reason", "they are private")
+	b.because("Deny, say why", "they are private")
 	b.until(idles, "You denied", "Then not")
 
 	b.scene("A program asks over HTTP, and is allowed it")
@@ -97,7 +97,7 @@ func requestsPermission(b *behaviour) {
 	b.scene("It is denied with a reason")
 	b.asks("agent", "POST", "/v1/requests", ask("fetch them again", ""))
 	b.until(stands, "fetch them again")
-	b.because("Deny with reason", "use the mirror")
+	b.because("Deny, say why", "use the mirror")
 	b.until("REQUEST_SETTLED got", "You denied")
 
 	b.scene("Nobody answers in time")
@@ -119,7 +119,7 @@ func requestsPermission(b *behaviour) {
 	b.scene("It is denied what it asks for over MCP")
 	overMCP("@write:/srv/db", "deploy the database")
 	b.until(stands, "deploy the database")
-	b.because("Deny with reason", "not on a Friday")
+	b.because("Deny, say why", "not on a Friday")
 	b.until("REQUEST_SETTLED got", "You denied")
 
 	b.scene("Its caller withdraws what it asked")
@@ -151,7 +151,7 @@ func pauses(b *behaviour) {
 	b.next("helper", calling("pause", `{"message":"Delete the old ones?","mode":"confirm"}`), saying("Only those of 2019, then."))
 	b.says("tidy up")
 	b.until(stands, "Delete the old ones")
-	b.because("Deny with reason", "only those of 2019")
+	b.because("Deny, say why", "only those of 2019")
 	b.until(idles, "Only those of 2019, then")
 
 	b.scene("The agent is interrupted, and told what to do instead")
@@ -167,7 +167,7 @@ func pauses(b *behaviour) {
 	b.scene("A tool's result is looked at before the model reads it")
 	b.next("helper", calling("run_command", `{"command":"echo three pages","pause":true}`), saying("I have read it."))
 	b.says("count the pages")
-	b.until(waits, "run_command")
+	b.until(waits, "three pages")
 	b.decides("Allow once", "yes CODE")
 	b.until("ACK_DECISION_HANDLED "+stands, "You allowed this once", `run_\x{2060}?command is done`)
 	b.decides("Continue", "CONTINUE CODE")

@@ -340,7 +340,7 @@ func (c *CLI) tookBack(took permissions.Revoked, o card.Options) error {
 		})
 		return c.json(map[string]any{"grant": wire.FromGrant(took.Grant), "ran": ran})
 	}
-	for _, line := range card.Revoked(took.Grant, took.Ran, o) {
+	for _, line := range card.Notice(connectors.Notice{About: permissions.AboutRevoked, Grant: took.Grant, Ran: took.Ran}, o) {
 		fmt.Fprintln(c.Out, card.Spell(line))
 	}
 	return nil

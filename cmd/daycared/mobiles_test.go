@@ -206,7 +206,7 @@ func (m *mobiles) person(ts *testscript.TestScript, name string) *whatsapptest.P
 // tokensIn match the words of a message that may be written back.
 var tokensIn = map[string]*regexp.Regexp{
 	"CODE":  regexp.MustCompile("(?m)^`?([2-9A-HJKMNP-Z]{5})`?(?: · until [^\n]*)?\\z"),
-	"GRANT": regexp.MustCompile(`/revoke ([0-9A-Z]{26})`),
+	"GRANT": regexp.MustCompile(`/revoke ([0-9A-Z]{6})`),
 }
 
 func getsMessage(ts *testscript.TestScript, m *mobiles, args []string) {

@@ -3,7 +3,7 @@
 // [Card] is everything that somebody approves: who asks, where, the exact action, what the agent says about it, the
 // deadline, the code and the digest. [Fit] is the card for a channel with limits: complete if it fits, otherwise as a file
 // that is sent first and a text with our [Summary]. [Wants] is the action alone and [Settled] one line about a request's
-// state. [Reminder], [Ended] and [Revoked] are the rows of notices.
+// state. [Notice] has the rows of a notice.
 //
 // Line 1 says who wants what. Below it are the exact action, what it means in our words, what the agent says, and last where
 // it runs, the code and the deadline.
@@ -46,6 +46,7 @@ type Options struct {
 	Width    int            // cells per row, at least 24; 0: rows are not wrapped
 	Notes    []string       // added to the line about the outcome
 	Reveal   bool           // show secrets
+	flat     bool           // a command stays in its own rows
 }
 
 // Card is everything that p's person decides about, in rows separated by newlines. Nothing is shortened.
@@ -58,8 +59,7 @@ func Card(p connectors.Prompt, o Options) string {
 // fill adds the rows of a card.
 func (s *sheet) fill(p connectors.Prompt, o Options) {
 	r := p.Request
-	s.ask(r, o)
-	s.context(r, o)
+	s.context(r, s.ask(r, o), o)
 	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
 		s.row("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too.")
 	}
@@ -85,9 +85,9 @@ func Until(r permissions.Request, o Options) string {
 	return at.Format(layout)
 }
 
-// ask adds who wants what.
-func (s *sheet) ask(r permissions.Request, o Options) {
-	all := acts(r, o)
+// ask adds who wants what, and returns it.
+func (s *sheet) ask(r permissions.Request, o Options) (all []act) {
+	all = acts(r, o)
 	s.in = inTitle
 	s.add(s.title(r, all, o), Title, "")
 	s.in = inAction
@@ -102,6 +102,7 @@ func (s *sheet) ask(r permissions.Request, o Options) {
 			s.row(row)
 		}
 	}
+	return all
 }
 
 // title is who wants what, on one line.
@@ -112,6 +113,8 @@ func (s *sheet) title(r permissions.Request, all []act, o Options) string {
 		title += " paused"
 	case r.Kind == permissions.KindPause, r.Kind == permissions.KindClarification:
 		title += " asks"
+	case r.Plans():
+		title += " has a plan"
 	case len(r.Calls) > 0:
 		title += " wants " + plural(len(r.Calls), "thing")
 	default:
@@ -136,7 +139,7 @@ func (s *sheet) verb(a act) string {
 }
 
 // context adds with what a call runs, and what the agent says about it.
-func (s *sheet) context(r permissions.Request, o Options) {
+func (s *sheet) context(r permissions.Request, all []act, o Options) {
 	s.in = inNeeds
 	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
 		s.row("It also needs:")
@@ -145,7 +148,14 @@ func (s *sheet) context(r permissions.Request, o Options) {
 	s.in = inEnvironment
 	s.environment(r)
 	s.in = inWarnings
-	if risks := risk.RisksOf(r); r.HighRisk && len(risks) > 0 {
+	risks := risk.RisksOf(r)
+	for _, a := range all {
+		for _, row := range a.does {
+			s.row(a.number + row)
+		}
+		risks = slices.DeleteFunc(risks, func(one risk.Risk) bool { return slices.Contains(a.risks, one) })
+	}
+	if r.HighRisk && len(risks) > 0 {
 		s.row(capital(strings.Join(risks, "; ")) + ".")
 	}
 	for _, warning := range warnings(r) {
@@ -158,12 +168,20 @@ func (s *sheet) context(r permissions.Request, o Options) {
 		s.said("Message:", r.Message, o)
 	}
 	s.in = inDetails
-	s.said("Details:", r.Details, o)
+	label := "Details:"
+	if r.Plans() {
+		label = "The plan:"
+	}
+	s.said(label, r.Details, o)
 }
 
 // said adds an agent's words. The reason needs no label, except below other words.
 func (s *sheet) said(label, text string, o Options) {
 	if text == "" {
+		return
+	}
+	if strings.Trim(text, "\n") == "" {
+		s.row(label + " " + plural(len(text)+1, "empty row") + ".")
 		return
 	}
 	if s.in != inReason || slices.ContainsFunc(s.rows, func(r row) bool { return r.role == Words }) {

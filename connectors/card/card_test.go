@@ -87,10 +87,11 @@ K7F3Q · until 15:15`},
 			r.Tags, r.Deadline = []permissions.Tag{tag("@network")}, now.Add(90*time.Second)
 		}), card.Options{Now: now, Width: 80}, `
 ⚠ High risk: scribe wants to run a command
-  rm -rf site/old && ./publish.sh
+  rm -rf site/old &&
+  ./publish.sh
 It also needs:
   network access
-Destroys data.
+Destroys data: "rm -rf site/old"
 an agent of daycared
 K7F3Q · until 14:01 UTC`},
 		{"command of several lines, too long", request(permissions.KindTool, func(r *permissions.Request) {
@@ -110,9 +111,7 @@ K7F3Q · until 23 Nov 02:00
 			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 600
 		}), card.Options{Now: now, Width: 80}, `
 scribe wants to use read_file
-  {
-    "path": "a"
-  }
+  path: a
 Asked because it is beyond the 600 calls a minute that may run unasked.
 an agent of daycared
 K7F3Q · until 14:15 UTC`},
@@ -120,9 +119,7 @@ K7F3Q · until 14:15 UTC`},
 			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 1
 		}), card.Options{Now: now, Width: 80}, `
 scribe wants to use read_file
-  {
-    "path": "a"
-  }
+  path: a
 Asked because it is beyond the 1 call a minute that may run unasked.
 an agent of daycared
 K7F3Q · until 14:15 UTC`},
@@ -141,10 +138,10 @@ K7F3Q · until 21 Nov 2027 14:00 UTC`},
 		}), card.Options{}, `
 scribe wants 3 things
 #1 Use write_file
-  {
-    "content": "a\nb",
-    "path": "n.md"
-  }
+  path: n.md
+  content: |-
+    a
+    b
 Affects /srv/n.md
 #2 Run a command
   ls
@@ -219,10 +216,7 @@ func TestCardInput(t *testing.T) {
 		}), "to run rm -rf x"},
 		{"command with more", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "run_command", input(`{"command":"ls","cwd":"/"}`)
-		}), "to use run_command\n" + `{
-  "command": "ls",
-  "cwd": "/"
-}`},
+		}), "to use run_command\ncommand: ls\ncwd: /"},
 		{"another tool's command", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "launch", input(`["ls"]`)
 		}), "to use launch\n" + `[
@@ -230,9 +224,7 @@ func TestCardInput(t *testing.T) {
 ]`},
 		{"empty command", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "sh", input(`{"command":""}`)
-		}), "to use sh\n" + `{
-  "command": ""
-}`},
+		}), `to use sh command: ""`},
 		{"nested beyond measure", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Tool, r.Input = "x", input(deep)
 		}), "to use x " + deep},
@@ -469,4 +461,93 @@ func TestDifferentRequestsLookDifferent(t *testing.T) {
 
 func show(r permissions.Request) string {
 	return card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: 80, Now: now})
+}
+
+// TestACallSaysWhatMattersFirst lays out inputs: what matters most first, the rest as name: value, and nothing left out.
+func TestACallSaysWhatMattersFirst(t *testing.T) {
+	for _, c := range []struct{ name, tool, input, want string }{
+		{"an issue", "create_issue", `{"assignees":["fay"],"body":"It is\nbroken\n","draft":false,"labels":[],"owner":"acme",` +
+			`"repo":"shop","title":"Cart: negative total"}`, `
+title: Cart: negative total
+owner: acme
+repo: shop
+assignees: ["fay"]
+draft: false
+labels: []
+body: |
+  It is
+  broken`},
+		{"a page", "fetch", `{"headers":{"accept":"text/html","x":"0123456789012345678901234567890123456789"},` +
+			`"url":"https://example.org/a?b=c"}`, `
+url: https://example.org/a?b=c
+headers:
+  accept: text/html
+  x: 0123456789012345678901234567890123456789`},
+		{"a list of objects", "batch", `{"items":[{"a":"0123456789012345678901234567890123456789","b":2},[1],"x\ny","z"],"n":1}`, `
+n: 1
+items:
+  - {"a":"0123456789012345678901234567890123456789","b":2}
+  - [1]
+  - |-
+    x
+    y
+  - z`},
+		{"what looks like something else", "x", `{"a":"1","b":1,"c":"true","d":"{}","e":"","f":" x",` +
+			`"g":"x ","h":"| x","i":"- x","k: l":"m","n":null,"o":"\"x\""}`, `
+a: "1"
+b: 1
+c: "true"
+d: "{}"
+e: ""
+f: " x"
+g: "x "
+h: "| x"
+i: "- x"
+"k: l": m
+n: null
+o: "\"x\""`},
+		{"rows that cannot be seen", "x", `{"a":"x\n\n","b":"\nx","c":"x\n\ny","d":"\ttab","e":"\u202e"}`, `
+a: "x\n\n"
+b: "\nx"
+d: \u{9}tab
+e: "\u202e"
+c: |-
+  x
+
+  y`},
+		{"a secret", "x", `{"password":"ghp_0123456789012345678901234567890123456"}`, ""},
+	} {
+		r := request(permissions.KindTool, func(r *permissions.Request) { r.Tool, r.Input = c.tool, input(c.input) })
+		got := card.Wants(r)
+		if want := "to use " + c.tool + c.want; c.want != "" && got != want {
+			t.Errorf("%s: %s", c.name, cmp.Diff(want, got))
+		}
+		if c.want == "" && (strings.Contains(got, "ghp_") || !strings.Contains(got, "password: ")) {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+}
+
+// TestWhatStandsBesideACommandStandsBelowIt: the block is the command alone, and each other member of the input has a row of ours.
+func TestWhatStandsBesideACommandStandsBelowIt(t *testing.T) {
+	r := request(permissions.KindTool, func(r *permissions.Request) {
+		r.Tool, r.Reason = "Bash", "Run the tests"
+		r.Input = input(`{"command":"npm test","cwd":"/srv/a b","description":"Run the tests","timeout":120000}`)
+	})
+	want := `scribe wants to run a command
+  npm test
+Runs with Bash
+With "cwd: /srv/a b"
+With "timeout: 120000"
+It is described as it says.
+│ Run the tests
+an agent of daycared
+K7F3Q · until 14:15 UTC`
+	if got := card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{}); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	r.Input = input(`{"command":"npm test","env":"A=1\nB=2"}`)
+	if got := card.Wants(r); got != "to use Bash\ncommand: npm test\nenv: |-\n  A=1\n  B=2" {
+		t.Errorf("with several rows beside it:\n%s", got)
+	}
 }

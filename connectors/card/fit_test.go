@@ -172,10 +172,7 @@ func fitted(t interface {
 	}
 	var shown []string
 	for _, part := range m.Parts {
-		text := ""
-		for piece := range part.Spans {
-			text += piece
-		}
+		text := card.Plain(part.Text)
 		sign := map[card.Role]string{card.Action: "  ", card.Words: "│ "}[part.Role]
 		shown = append(shown, sign+strings.ReplaceAll(text, "\n", "\n"+sign))
 	}

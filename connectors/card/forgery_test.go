@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
@@ -133,6 +134,17 @@ var places = map[string]func(*permissions.Request, string){
 		r.Kind, r.Mode, r.Message = permissions.KindPause, permissions.ModeContinue, s
 	},
 	"permissions": func(r *permissions.Request, s string) { r.Kind, r.Message, r.Reason = permissions.KindPermission, s, s },
+	"tag": func(r *permissions.Request, s string) {
+		r.Kind = permissions.KindPermission
+		if made, err := permissions.ParseTag("@write:/" + strings.Map(func(c rune) rune {
+			if unicode.IsControl(c) || c == '/' || c == unicode.ReplacementChar {
+				return '_'
+			}
+			return c
+		}, s)); err == nil {
+			r.Tags = []permissions.Tag{made}
+		}
+	},
 }
 
 // names are the places that hold a name, which is quoted.
@@ -161,8 +173,8 @@ var ours = regexp.MustCompile(`^(` + strings.Join([]string{
 	`K7F3Q · until \d`, `(⚠ High risk:( |$))?([\w.\-:/@+#]*( wants| asks| paused|$)|(uid|token) |")`,
 	`#\d+ (Run a command|Use)( |$)`, `(Runs with|Affects|It says it)( |$)`, `It is described as( |$)`,
 	`(It says|Message|Details|It also needs|The answers|Allow once, and as it suggests):$`, `Environment:( |$)`, `⚠ `,
-	`(Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read)`,
-	`(Asked because|Denying one call|It takes \d|Nobody waits|If nobody)( |$)`,
+	`(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read)`,
+	`With( |$)`, `(Asked because|Denying one call|It takes \d|Nobody waits|If nobody)( |$)`,
 	`… \d+ more rows?$`,
 	`(The action|What else it needs|The summary|Where it runs|The environment|What it says|The message|The details):( |$)`,
 	`[+]\d+ |\d+ files?, `, `(\d+ calls:|\d+ commands of|a command of|details of)( |$)`,
@@ -218,7 +230,7 @@ func TestForgeries(t *testing.T) {
 				for _, most := range []int{700, 1500} {
 					unsigned(t, card.Fit(p, card.Options{Width: 60, Now: now}, card.Limits{Text: most, Rows: 1}).Text)
 				}
-				for i, row := range card.Reminder([]connectors.Prompt{p, p}, card.Options{Now: now}) {
+				for i, row := range reminder([]connectors.Prompt{p, p}, card.Options{Now: now}) {
 					if strings.Contains(row, "\n") || i > 0 && !strings.HasPrefix(row, "K7F3Q  ") {
 						t.Fatalf("a reminder has the row %q", row)
 					}
@@ -243,7 +255,8 @@ func forgedCard(put func(*permissions.Request, string), text string, width int) 
 	return card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: width, Now: now})
 }
 
-var warning = regexp.MustCompile(`^(Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read|` +
+var warning = regexp.MustCompile(`^(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|` +
+	`Writes outside|Cannot be read|` +
 	`⚠ "|⚠ runs|⚠ \d|⚠ it says|a command of |details of )`)
 
 // withoutWarnings leaves out the rows about words of mixed scripts, which harmless words do not have.
@@ -261,8 +274,8 @@ func TestForgedNotices(t *testing.T) {
 	for _, f := range forgeries {
 		t.Run("B3/"+f.name, func(t *testing.T) {
 			g := permissions.Grant{Caller: "token:" + f.text, Tool: f.text, By: f.text, CreatedAt: now}
-			rows := card.Revoked(g, []permissions.Request{forgedRequest(places["command"], f.text)}, card.Options{Now: now})
-			rows = append(rows, card.Ended(g, card.Options{Now: now})...)
+			rows := revoked(g, []permissions.Request{forgedRequest(places["command"], f.text)}, card.Options{Now: now})
+			rows = append(rows, ended(g, card.Options{Now: now})...)
 			for i, start := range []string{
 				"✖ Taken back: the tool ", "What ran under it:", "14:00  ⚠ High risk: scribe wants to run", "⌛ Ended: the tool ",
 			} {
@@ -314,7 +327,16 @@ func TestNoRowOfATerminalIsAnAgents(t *testing.T) {
 				told := connectors.Notice{
 					About: permissions.AboutSays, By: "uid:1000", At: now, Told: permissions.Telling{Agent: text(), Title: text(), Text: text()},
 				}
-				check(strings.Join(card.Notice(told, o), "\n"), width)
+				g := permissions.Grant{Caller: "token:" + text(), Tool: r.Tool, Tags: r.Tags, By: "fay", CreatedAt: now}
+				for _, n := range []connectors.Notice{
+					told, {About: permissions.AboutEnded, Grant: g}, {About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{r}},
+					{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{{Request: r, Code: "K7F3Q"}, {Request: r, Code: "K7F3Q"}}},
+					{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+						{Via: "telegram", Account: "6666", Name: text(), At: now},
+					}}},
+				} {
+					check(strings.Join(card.Notice(n, o), "\n"), width)
+				}
 			}
 			if t.Failed() {
 				t.Fatal(name)

@@ -31,7 +31,7 @@ func FuzzCard(f *testing.F) {
 			seenAndSigned(t, m.Text)
 		}
 		summary := card.Summary(r)
-		lines := slices.Concat(summary, card.Reminder([]connectors.Prompt{p}, o), []string{card.Settled(r, o)})
+		lines := slices.Concat(summary, reminder([]connectors.Prompt{p}, o), []string{card.Settled(r, o)})
 		for _, line := range lines {
 			if strings.Contains(line, "\n") || strings.ContainsFunc(line, hiddenOnScreen) || len(summary) > 6 {
 				t.Fatalf("rows %q", lines)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -23,12 +22,8 @@ const (
 	maxTags = 5
 )
 
-// Reminder lists everything that waits for one person, in rows: each request's code, who asks, what and until when. The
+// reminder lists everything that waits for one person, in rows: each request's code, who asks, what and until when. The
 // action is shortened, because nothing is decided by a reminder.
-func Reminder(waiting []connectors.Prompt, o Options) []string {
-	return wire.Each(reminder(waiting, o), bare)
-}
-
 func reminder(waiting []connectors.Prompt, o Options) []string {
 	rows := []string{plural(len(waiting), "request") + " wait for your answer:"}
 	if len(waiting) == 1 {
@@ -40,18 +35,9 @@ func reminder(waiting []connectors.Prompt, o Options) []string {
 	return append(rows, more(len(waiting)-maxListed)...)
 }
 
-// Ended describes a grant that expired or whose session ended.
-func Ended(g permissions.Grant, o Options) []string { return wire.Each(ended(g, o), bare) }
-
-func ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + inForce(g, o)} }
-
-// Revoked describes a revoked grant and what ran under it.
-func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
-	return wire.Each(revoked(g, ran, o), bare)
-}
-
+// revoked describes a revoked grant and what ran under it.
 func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
-	rows := []string{"✖ Taken back: " + inForce(g, o)}
+	rows := []string{"✖ Taken back: " + InForce(g, o)}
 	if len(ran) == 0 {
 		return append(rows, "Nothing ran under it.")
 	}
@@ -92,6 +78,7 @@ func glance(r permissions.Request, o Options) string {
 	if len(r.Calls) > 0 {
 		return s.who(r, o) + " wants " + countCalls(r.Calls)
 	}
+	o.flat = true
 	all := acts(r, o)
 	row := s.title(r, all[:1], Options{Who: o.Who})
 	if body := all[0].body; len(body) > 0 {
@@ -104,13 +91,16 @@ func glance(r permissions.Request, o Options) string {
 	return row
 }
 
-// InForce says what a grant allows whom, by whom, since when, how long, and how often it was used.
-func InForce(g permissions.Grant, o Options) string { return bare(inForce(g, o)) }
-
-func inForce(g permissions.Grant, o Options) string {
-	caller := strings.Replace(g.Caller, ":", " ", 1)
-	if _, name, found := strings.Cut(g.Caller, ":"); found && !strings.HasPrefix(g.Caller, "uid:") {
-		caller = name
+// InForce says what a grant allows whom, by whom, since when, how long, and how often it was used, with names marked, see
+// [Part.Spans].
+func InForce(g permissions.Grant, o Options) string {
+	kind, name, found := strings.Cut(g.Caller, ":")
+	if !found {
+		name = g.Caller
+	}
+	caller := Name(name)
+	if found && kind == "uid" {
+		caller = "uid " + inTitleName(name)
 	}
 	used := fmt.Sprintf("used %d times", g.Used)
 	switch g.Used {
@@ -123,7 +113,7 @@ func inForce(g permissions.Grant, o Options) string {
 		used += ", suspended since the store was restored"
 	}
 	return fmt.Sprintf("%s for %s, allowed by %s at %s %s, %s",
-		covers(g), coded(Visible(brief(caller, maxName))), person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g), used)
+		covers(g), caller, person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g), used)
 }
 
 // covers says what a grant allows.
@@ -132,9 +122,9 @@ func covers(g permissions.Grant) string {
 	case g.Tool == permissions.AllTools:
 		return "all gated tools, except high risk, shells and interpreters,"
 	case g.Call != permissions.Digest{}:
-		return "one exact call of " + coded(named(brief(g.Tool, maxName)))
+		return "one exact call of " + Name(g.Tool)
 	case g.Tool != "":
-		return "the tool " + coded(named(brief(g.Tool, maxName)))
+		return "the tool " + Name(g.Tool)
 	}
 	words := make([]string, 0, maxTags)
 	for _, t := range g.Tags[:min(len(g.Tags), maxTags)] {
@@ -180,7 +170,7 @@ func notice(n connectors.Notice, o Options) []row {
 			rows = reminder(n.Waiting, o)
 		}
 	case permissions.AboutEnded:
-		rows = ended(n.Grant, o)
+		rows = []string{"⌛ Ended: " + InForce(n.Grant, o)}
 	case permissions.AboutRevoked:
 		rows = revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
@@ -190,7 +180,11 @@ func notice(n connectors.Notice, o Options) []row {
 	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
 		return told(n, o)
 	}
-	return wire.Each(rows, func(text string) row { return row{text: text} })
+	s := newSheet(o.Width)
+	for _, text := range rows {
+		s.row(text)
+	}
+	return s.rows
 }
 
 // ends are what the first row of a notice of a caller's says of whom it is about.

@@ -38,13 +38,13 @@ func TestReminder(t *testing.T) {
 		"K7F3Q  scribe wants write access to /srv/www · until 14:15 UTC",
 		"AAAAA  ⚠ High risk: scribe wants to run a command: ls … · until 14:15 UTC",
 		"BBBBB  scribe wants 3 calls: rm ×2 ls ×1 · until 22 Nov 14:00 UTC",
-		"CCCCC  " + `"` + long[:39] + `…" asks: where ` + long[:73] + "… · until 14:15 UTC",
+		"CCCCC  " + `"` + long[:39] + `…" asks: "where ` + long[:73] + `…"` + " · until 14:15 UTC",
 		"DDDDD  scribe wants to use deploy · until 14:15 UTC",
 	}
-	if diff := cmp.Diff(want, card.Reminder(waiting, card.Options{Now: now})); diff != "" {
+	if diff := cmp.Diff(want, reminder(waiting, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
-	one := card.Reminder(waiting[:1], card.Options{Now: now})
+	one := reminder(waiting[:1], card.Options{Now: now})
 	if one[0] != "1 request waits for your answer:" || len(one) != 2 {
 		t.Errorf("of one request: %q", one)
 	}
@@ -52,7 +52,7 @@ func TestReminder(t *testing.T) {
 	for i := range many {
 		many[i] = waiting[0]
 	}
-	if rows := card.Reminder(many, card.Options{}); len(rows) != 22 || rows[21] != "… and 13 more" {
+	if rows := reminder(many, card.Options{}); len(rows) != 22 || rows[21] != "… and 13 more" {
 		t.Errorf("of 33 requests: %q", rows)
 	}
 }
@@ -89,7 +89,7 @@ func TestEnded(t *testing.T) {
 		}), card.Options{Now: now},
 			`one exact call of "a b\u{A}" for uid 1000, allowed by fay at 14:03 until revoked, used 3 times`},
 	} {
-		if diff := cmp.Diff([]string{"⌛ Ended: " + c.want}, card.Ended(c.g, c.o)); diff != "" {
+		if diff := cmp.Diff([]string{"⌛ Ended: " + c.want}, ended(c.g, c.o)); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -99,7 +99,7 @@ func TestEnded(t *testing.T) {
 			g.Tags = append(g.Tags, tag(fmt.Sprintf("@read:/%d%s", i, strings.Repeat("/\u202e", 1000))))
 		}
 	})
-	rows := card.Ended(wide, card.Options{Now: now})
+	rows := ended(wide, card.Options{Now: now})
 	if len(rows) != 1 || utf8.RuneCountInString(rows[0]) > 600 || !strings.Contains(rows[0], "45 more for uid 1000") {
 		t.Errorf("of many tags: %q", rows)
 	}
@@ -117,21 +117,21 @@ func TestRevoked(t *testing.T) {
 	}
 	taken := "✖ Taken back: the tool run_command for uid 1000, allowed by fay at 14:00 for 60 minutes, used 2 times"
 	want := []string{
-		taken, "What ran under it:", "14:01  scribe wants to run a command: ls", `14:00  scribe wants to use "evil\u{A}tool": { …`,
+		taken, "What ran under it:", "14:01  scribe wants to run a command: ls", `14:00  scribe wants to use "evil\u{A}tool": "a: 1"`,
 	}
-	if diff := cmp.Diff(want, card.Revoked(g, ran, card.Options{Now: now})); diff != "" {
+	if diff := cmp.Diff(want, revoked(g, ran, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{taken, "Nothing ran under it."}, card.Revoked(g, nil, card.Options{Now: now})); diff != "" {
+	if diff := cmp.Diff([]string{taken, "Nothing ran under it."}, revoked(g, nil, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
 	held := request(permissions.KindPermission, func(r *permissions.Request) {
 		r.Tags, r.Held = []permissions.Tag{permissions.Network}, []permissions.Tag{permissions.Network}
 	})
-	if rows := card.Revoked(g, []permissions.Request{held}, card.Options{Now: now}); rows[2] != "14:00  scribe wants network access" {
+	if rows := revoked(g, []permissions.Request{held}, card.Options{Now: now}); rows[2] != "14:00  scribe wants network access" {
 		t.Errorf("what was held is told as %q", rows[2])
 	}
-	if rows := card.Revoked(g, make([]permissions.Request, 25), card.Options{}); len(rows) != 23 || rows[22] != "… and 5 more" {
+	if rows := revoked(g, make([]permissions.Request, 25), card.Options{}); len(rows) != 23 || rows[22] != "… and 5 more" {
 		t.Errorf("of 25 that ran: %q", rows)
 	}
 }
@@ -222,4 +222,16 @@ func TestAToldNoticeIsNoCard(t *testing.T) {
 			}
 		}
 	}
+}
+
+func reminder(waiting []connectors.Prompt, o card.Options) []string {
+	return card.Notice(connectors.Notice{About: permissions.AboutWaiting, Waiting: waiting}, o)
+}
+
+func ended(g permissions.Grant, o card.Options) []string {
+	return card.Notice(connectors.Notice{About: permissions.AboutEnded, Grant: g}, o)
+}
+
+func revoked(g permissions.Grant, ran []permissions.Request, o card.Options) []string {
+	return card.Notice(connectors.Notice{About: permissions.AboutRevoked, Grant: g, Ran: ran}, o)
 }

@@ -382,7 +382,7 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 		p := connectors.Prompt{Request: r}
 		for what, shown := range map[string]string{
 			"Card": card.Card(p, card.Options{Width: 120}), "Wants": card.Wants(r),
-			"Reminder": strings.Join(card.Reminder([]connectors.Prompt{p}, card.Options{}), "\n"),
+			"Reminder": strings.Join(reminder([]connectors.Prompt{p}, card.Options{}), "\n"),
 		} {
 			if strings.Contains(shown, secret) {
 				t.Errorf("%s of a request with a secret in its %s shows it:\n%s", what, name, shown)

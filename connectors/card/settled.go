@@ -12,7 +12,7 @@ import (
 
 // Settled is one line about r's state: its outcome, by whom and when; for a pending request, the progress so far.
 func Settled(r permissions.Request, o Options) string {
-	text := bare(Outcome(r, o).Text)
+	text := Plain(Outcome(r, o).Text)
 	if o.Width > 0 {
 		return Spell(text)
 	}

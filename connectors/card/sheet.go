@@ -1,6 +1,7 @@
 package card
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/text/width"
 
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // narrowest is the minimum width to wrap rows to.
@@ -70,7 +72,7 @@ func (s *sheet) String() string { return text(s.rows) }
 func text(rows []row) string { return strings.Join(texts(rows), "\n") }
 
 func texts(rows []row) []string {
-	return wire.Each(rows, func(r row) string { return r.sign + bare(r.text) })
+	return wire.Each(rows, func(r row) string { return r.sign + Plain(r.text) })
 }
 
 // of returns the rows of a section.
@@ -90,7 +92,7 @@ func (s *sheet) of(in section) []row {
 func (s *sheet) add(text string, role Role, lang string) {
 	r := row{sign: role.sign(), text: text, role: role, lang: lang, in: s.in}
 	if s.width > 0 {
-		text = s.spelled(bare(text), role)
+		text = s.spelled(Plain(text), role)
 		for most := s.width - Cells(r.sign); ; most = s.width - Cells(signMore) {
 			end := fits(text, most)
 			r.text = text[:end]
@@ -277,6 +279,26 @@ func (p Part) Spans(yield func(text string, name bool) bool) {
 		}
 		rest = more
 	}
+}
+
+// Marked are the parts of a card of r with a mark before each call that was decided.
+func Marked(all []Part, r permissions.Request) []Part {
+	all = slices.Clone(all)
+	for _, c := range r.Calls {
+		sign := "✅ "
+		if c.Answer == permissions.Deny {
+			sign = "⛔ "
+		}
+		begin := fmt.Sprintf("#%d ", c.N)
+		for i, p := range all {
+			at := strings.Index("\n"+p.Text, "\n"+begin)
+			if p.Role == Ours && at >= 0 && c.Answer != "" {
+				all[i].Text = p.Text[:at] + sign + p.Text[at:]
+				break
+			}
+		}
+	}
+	return all
 }
 
 // parts groups rows.

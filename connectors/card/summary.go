@@ -33,7 +33,7 @@ type change struct {
 func Summary(r permissions.Request) []string {
 	rows := summary(r)
 	for i, row := range rows {
-		rows[i] = bare(row)
+		rows[i] = Plain(row)
 	}
 	return rows
 }
@@ -48,7 +48,7 @@ func summary(r permissions.Request) (rows []string) {
 	commands, longest := 0, 0
 	for _, c := range calls {
 		changes = append(changes, changesOf(c)...)
-		if text, _, ok := command(c, r.Reason); ok && strings.Contains(text, "\n") {
+		if text, _, _, ok := command(c, r.Reason); ok && strings.Contains(text, "\n") {
 			commands++
 			longest = max(longest, len(Lines(text)))
 		}
@@ -88,7 +88,7 @@ func countCalls(calls []permissions.Call) string {
 		if i == maxTools {
 			return row + fmt.Sprintf(" and %d more tools", len(tools)-i)
 		}
-		row += fmt.Sprintf(" %s ×%d", coded(named(brief(tool, maxName))), times[tool])
+		row += fmt.Sprintf(" %s ×%d", Name(tool), times[tool])
 	}
 	return row
 }
@@ -103,7 +103,7 @@ func countFiles(changes []change) (rows []string) {
 		rows = append(rows, row)
 	}
 	for _, c := range changes[:min(len(changes), maxFiles)] {
-		row := lines(c) + " in " + coded(named(brief(c.name, maxName)))
+		row := lines(c) + " in " + Name(c.name)
 		if c.whole {
 			row += ", written whole, " + plural(c.bytes, "byte")
 		}

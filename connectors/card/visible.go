@@ -183,12 +183,19 @@ const maxName = 40
 // named is a name that somebody else chose. Unless it is one plain word it is quoted, so that it cannot be mistaken for our
 // words.
 func named(name string) string {
-	odd := func(c rune) bool { return c >= 0x80 || notInWord(c) && !strings.ContainsRune("._-:/@+#", c) }
-	if name != "" && !strings.ContainsFunc(name, odd) {
+	if name != "" && !quotable(name) {
 		return name
 	}
 	return quoted(name)
 }
+
+// quotable reports whether a text is more than one plain word.
+func quotable(text string) bool {
+	return strings.ContainsFunc(text, func(c rune) bool { return c >= 0x80 || notInWord(c) && !strings.ContainsRune("._-:/@+#", c) })
+}
+
+// Name is somebody's name in a text of ours, marked, see [Part.Spans].
+func Name(name string) string { return coded(named(brief(name, maxName))) }
 
 // Names in our own rows stand between these two, which [Visible] escapes in other people's text, until a channel shows them
 // as code: see [Part.Spans].
@@ -202,9 +209,21 @@ func coded(name string) string {
 	return nameStart + name + nameEnd
 }
 
-// bare is a row of ours as plain text.
-func bare(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, nameStart, ""), nameEnd, "")
+// Plain is a text of ours with marks, see [Part.Spans], as plain text: what is marked stands in quotes, unless it is one
+// plain word or in quotes already.
+func Plain(text string) string {
+	if !strings.Contains(text, nameStart) {
+		return text
+	}
+	var b strings.Builder
+	for piece, name := range (Part{Text: text}).Spans {
+		if inner := strings.TrimSuffix(strings.TrimPrefix(piece, `"`), `"`); name && quotable(piece) &&
+			(len(inner) != len(piece)-2 || strings.Contains(inner, `"`)) {
+			piece = quote(piece)
+		}
+		b.WriteString(piece)
+	}
+	return b.String()
 }
 
 // maxBare limits a name in a title that is not shown as code, in characters.

@@ -1,23 +1,17 @@
 package card
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	risk "github.com/daycared/daycared/permissions/acts"
 )
-
-// deepest is the maximum nesting of an input that is laid out; a deeper one stays on one line, as it was sent.
-const deepest = 12
 
 // maxTag limits a permission in the title, in characters; a longer one is a block below it.
 const maxTag = 64
@@ -31,7 +25,9 @@ type act struct {
 	lang   string // of the body
 	body   []string
 	role   Role
-	notes  []string // below the body, in our words
+	notes  []string    // below the body, in our words
+	does   []string    // what parts of a command do that is worth a look
+	risks  []risk.Risk // that does names
 }
 
 // Wants is what r asks for, complete: "write access to /srv/www", "to run rm -rf x", "to use NAME" with its input line by
@@ -39,7 +35,7 @@ type act struct {
 // masked.
 func Wants(r permissions.Request) string {
 	var rows []string
-	for _, a := range acts(r, Options{}) {
+	for _, a := range acts(r, Options{flat: true}) {
 		rows = append(rows, strings.Split(a.line(), "\n")...)
 	}
 	return strings.Join(rows, "\n")
@@ -47,7 +43,7 @@ func Wants(r permissions.Request) string {
 
 // line is an act with its body, beside its verb if it is one row.
 func (a act) line() string {
-	verb := strings.TrimSpace(a.number + bare(a.verb))
+	verb := strings.TrimSpace(a.number + Plain(a.verb))
 	if a.isCommand() {
 		verb = strings.TrimSpace(a.number + "to run")
 	}
@@ -130,19 +126,26 @@ func tags(all []permissions.Tag) []string {
 // toolCall is one call: a command as it would be typed, anything else as the tool's name and its canonical input.
 func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 	a := act{role: Action}
-	text, described, isCommand := command(c, r.Reason)
+	text, rest, described, isCommand := command(c, r.Reason)
+	with := besides(rest, o)
 	switch {
-	case isCommand:
-		a.verb, a.lang, a.body = toRun, "bash", words(text, o.source(shell))
+	case isCommand && len(with) == len(rest):
+		a.verb, a.lang = toRun, "bash"
+		a.command(r, c, text, o)
 		if c.Tool != "run_command" {
 			a.notes = append(a.notes, "Runs with "+coded(named(c.Tool)))
+		}
+		for _, row := range with {
+			a.notes = append(a.notes, "With "+coded(row))
 		}
 		if described {
 			a.notes = append(a.notes, "It is described as it says.")
 		}
 	default:
-		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+coded(named(brief(c.Tool, maxName)))
-		a.lang, a.body = "json", input(c.Input, o.source(jsonText))
+		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+Name(c.Tool)
+		if a.body, a.lang = input(c.Input, o.source(jsonText)); r.Plans() && string(c.Input) == "{}" {
+			a.body = nil // all of it is in the details
+		}
 	}
 	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" {
 		note := "Affects " + path
@@ -152,6 +155,33 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 		a.notes = append(a.notes, note)
 	}
 	return a
+}
+
+// maxDoes limits the parts of commands whose risks are named by part, and maxPart what is shown of such a part, in characters.
+const maxDoes, maxPart = 4, 40
+
+// command breaks a command between its parts, unless it is to stay in its own rows.
+func (a *act) command(r permissions.Request, c permissions.Call, text string, o Options) {
+	if o.flat {
+		a.body = words(text, o.source(shell))
+		return
+	}
+	rows := risk.Rows(r, c, text)
+	for _, row := range rows {
+		at := len(a.body)
+		a.body = append(a.body, words(row.Text, o.source(shell))...)
+		if len(rows) == 1 || !r.HighRisk { // a row below says the risks of a whole call
+			row.Risks = slices.DeleteFunc(row.Risks, func(r risk.Risk) bool { return r != risk.Network })
+		}
+		if len(row.Risks) == 0 || len(a.does) == maxDoes {
+			continue
+		}
+		does := capital(strings.Join(row.Risks, ", "))
+		if len(rows) > 1 {
+			does += ": " + coded(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
+		}
+		a.does, a.risks = append(a.does, does), append(a.risks, row.Risks...)
+	}
 }
 
 // affects reports whether the affected path is only the asker's claim, because neither we nor its input name it, and which
@@ -180,62 +210,38 @@ func affects(r permissions.Request, c permissions.Call) (said bool, other string
 	return said, other
 }
 
-// command is the command in the input of a shell's call. The input must have nothing else, except a description that is
-// word by word the reason on the card.
-func command(c permissions.Call, reason string) (text string, described, ok bool) {
+// maxBeside limits a member beside a command that is shown below it, in characters.
+const maxBeside = 200
+
+// besides lays out what stands beside a command, one member a row; fewer rows if that is not possible.
+func besides(rest []field, o Options) (rows []string) {
+	for _, m := range rest {
+		if lines := m.rows(o.source(jsonText)); !o.flat && len(lines) == 1 && utf8.RuneCountInString(lines[0]) <= maxBeside {
+			rows = append(rows, lines[0])
+		}
+	}
+	return rows
+}
+
+// command is the command in the input of a shell's call, and what stands beside it, except for a description that is word by word the
+// reason on the card.
+func command(c permissions.Call, reason string) (text string, rest []field, described, ok bool) {
 	if !slices.Contains([]string{"run_command", "run_shell_command", "bash", "shell", "sh"}, strings.ToLower(c.Tool)) {
-		return "", false, false
+		return "", nil, false, false
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(c.Input, &members) != nil {
-		return "", false, false
-	}
-	if json.Unmarshal(members["description"], &text) == nil && text == reason && text != "" {
-		described = true
-		delete(members, "description")
-	}
-	if len(members) != 1 {
-		return "", false, false
-	}
-	err := json.Unmarshal(members["command"], &text)
-	return text, described, err == nil && text != ""
-}
-
-// input lays out a canonical input, one member or element per line. The indentation is ours.
-func input(raw json.RawMessage, src source) []string {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	var out bytes.Buffer
-	if depth(raw) > deepest || json.Indent(&out, raw, "", "  ") != nil {
-		return words(string(raw), src)
-	}
-	lines := strings.Split(out.String(), "\n")
-	for i, member := range lines {
-		text := strings.TrimLeft(member, " ")
-		as := src
+	all, _ := membersOf(c.Input)
+	commands := 0
+	for _, m := range all {
+		said := ""
 		switch {
-		case place.MatchString(text):
-			as |= located
-		case readMember.MatchString(text):
-			as |= prose
+		case m.name == `"command": `:
+			commands++
+			ok = json.Unmarshal(m.raw, &text) == nil && text != "" && commands == 1
+		case m.name == `"description": ` && json.Unmarshal(m.raw, &said) == nil && said == reason && reason != "":
+			described = true
+		default:
+			rest = append(rest, m)
 		}
-		lines[i] = member[:len(member)-len(text)] + line(text, as)
 	}
-	return lines
-}
-
-// readMember matches a member of an input that, by its name, is a text for people or for a file.
-var readMember = regexp.MustCompile(`(?i)^"(contents?|(file_?|old_?|new_?)?(text|str|string|source)|message|body|title|subject|` +
-	`description|comment|prompt)": "`)
-
-// depth is the nesting depth of arrays and objects.
-func depth(raw json.RawMessage) (most int) {
-	d := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for {
-		if _, err := d.ReadToken(); err != nil {
-			return most
-		}
-		most = max(most, d.StackDepth())
-	}
+	return text, rest, described, ok
 }

@@ -107,6 +107,11 @@ func (Nobody) LivePrompts(context.Context, string, int) ([]connectors.Prompt, er
 // Refresh refreshes nothing.
 func (Nobody) Refresh(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }
 
+// SendAgain sends nothing.
+func (Nobody) SendAgain(context.Context, connectors.Identity, string) (connectors.Prompt, error) {
+	return connectors.Prompt{}, permissions.NotYours()
+}
+
 // ShowAgain shows nothing.
 func (Nobody) ShowAgain(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -50,15 +51,15 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 			n, err := r.Inbound.StopAll(ctx, m.From)
 			return stopped(n), err
 		}
-		return r.order(ctx, m, permissions.OrderStop)
+		return r.order(ctx, m, permissions.OrderStop, rest)
 	case "/resume":
 		return r.resume(ctx, m.From)
 	case "/lock", "/unlock":
 		return r.lock(ctx, m.From, name, rest)
 	case "/quit":
-		return r.order(ctx, m, permissions.OrderQuit)
+		return r.order(ctx, m, permissions.OrderQuit, "")
 	case "/new":
-		return r.order(ctx, m, permissions.OrderNew)
+		return r.order(ctx, m, permissions.OrderNew, "")
 	case "/agents":
 		return r.agents(ctx, m.From)
 	case "/use":
@@ -131,7 +132,7 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 	for i, s := range waiting {
 		prompts[i] = connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}
 	}
-	return strings.Join(card.Reminder(prompts, r.shown(who)), "\n"), nil
+	return r.listed(connectors.Notice{About: permissions.AboutWaiting, Waiting: prompts}, who), nil
 }
 
 func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
@@ -143,8 +144,8 @@ func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connect
 		return "Nothing is granted.", nil
 	}
 	rows := []string{"Granted:"}
-	for _, g := range grants {
-		rows = append(rows, card.InForce(g, r.shown(who)), "   /revoke "+string(g.ID))
+	for i, g := range grants {
+		rows = append(rows, fmt.Sprintf("%d  %s", i+1, card.InForce(g, r.shown(who))), "   /revoke "+ShortID(g.ID))
 	}
 	return strings.Join(rows, "\n"), nil
 }
@@ -154,20 +155,42 @@ func (r *Reader) revoke(
 	ctx context.Context, id connectors.Identity, who connectors.Person, name string,
 ) (string, error) {
 	if name == "" {
-		return "Say which: /revoke and the id of a grant (see /grants), or the code of an approval that was not used.", nil
+		return "Say which: /revoke and what /grants says of a grant, or the code of an approval that was not used.", nil
 	}
 	if len(name) == permissions.CodeLength {
 		s, err := r.Inbound.Void(ctx, id, strings.ToUpper(name))
 		if err != nil {
 			return "", err
 		}
-		return card.Settled(s.Request, r.shown(who)), nil
+		return card.Outcome(s.Request, r.shown(who)).Text, nil
 	}
-	revoked, err := r.Inbound.Revoke(ctx, id, permissions.ID(strings.ToUpper(name)))
+	name = strings.ToUpper(name)
+	if len(name) == shortID {
+		grants, err := r.Inbound.Grants(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		grants = slices.DeleteFunc(grants, func(g permissions.Grant) bool { return ShortID(g.ID) != name })
+		if len(grants) == 1 { // of more than one, none is meant
+			name = string(grants[0].ID)
+		}
+	}
+	revoked, err := r.Inbound.Revoke(ctx, id, permissions.ID(name))
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(card.Revoked(revoked.Grant, revoked.Ran, r.shown(who)), "\n"), nil
+	return r.listed(connectors.Notice{About: permissions.AboutRevoked, Grant: revoked.Grant, Ran: revoked.Ran}, who), nil
+}
+
+// shortID is the length of what names a grant in a chat.
+const shortID = permissions.CodeLength + 1
+
+// ShortID is what names a grant among those of a person: the end of its id, which is random.
+func ShortID(id permissions.ID) string { return string(id)[max(len(id)-shortID, 0):] }
+
+// listed is a notice as a reply.
+func (r *Reader) listed(n connectors.Notice, who connectors.Person) string {
+	return strings.Join(wire.Each(card.NoticeParts(n, r.shown(who)), func(p card.Part) string { return p.Text }), "\n")
 }
 
 func stopped(n int) string {
@@ -215,7 +238,7 @@ func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, er
 	}
 	rows := []string{"Your agents in this chat:"}
 	for _, a := range all {
-		row := card.Visible(a.Agent) + " · " + activity(a.Activity)
+		row := card.Name(a.Agent) + " · " + activity(a.Activity)
 		if a.Foreground {
 			row += " · your messages go there"
 		}
@@ -236,7 +259,7 @@ func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (
 	if err != nil {
 		return "", err
 	}
-	return "Your messages go to " + card.Visible(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
+	return "Your messages go to " + card.Name(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
 }
 
 // status describes the agent in the foreground and counts what waits for the person.
@@ -254,7 +277,7 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 		if !a.Foreground {
 			continue
 		}
-		rows = append(rows, card.Visible(a.Agent)+" · "+activity(a.Activity))
+		rows = append(rows, card.Name(a.Agent)+" · "+activity(a.Activity))
 		if a.Unheard > 0 {
 			rows = append(rows, count(a.Unheard, "message")+" of yours not read yet")
 		}
@@ -265,17 +288,22 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 	return strings.Join(append(rows, count(len(waiting), "request")+" waiting for your answer: /pending"), "\n"), nil
 }
 
-// order makes the agent in the foreground obey.
-func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (string, error) {
+// order makes the agent in the foreground obey, unless another one is named.
+func (r *Reader) order(ctx context.Context, m Message, o permissions.Order, named string) (string, error) {
 	before, err := r.Inbound.Agents(ctx, m.From)
 	if err != nil {
 		return "", err
+	}
+	for _, a := range before {
+		if a.Foreground && named != "" && !strings.EqualFold(a.Agent, named) {
+			return "Nothing stops: your messages go to " + card.Name(a.Agent) + ". Choose the other one with /use, then write /stop.", nil
+		}
 	}
 	agent, err := r.Inbound.Order(ctx, m.From, o, m.Key)
 	if err != nil {
 		return "", err
 	}
-	name := card.Visible(agent)
+	name := card.Name(agent)
 	switch o {
 	case permissions.OrderQuit:
 		return name + " ends its session.", nil

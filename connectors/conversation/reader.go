@@ -1,6 +1,6 @@
 // Package conversation handles a person's messages in any channel. A message answers pending requests, as parsed by package
-// reply; it is a command, such as /pending; or it is for one of their agents. The replies are returned as text, which the
-// channel sends.
+// reply; it is a command, such as /pending; or it is for one of their agents. The replies are returned as text with names
+// marked, see [card.Part.Spans], which the channel sends.
 //
 // It depends on no channel: the channel has proved who wrote and which message is replied to, and the [connectors.Inbound]
 // says what is allowed. Groups are not conversations; their channel decides who gets an answer.
@@ -168,7 +168,7 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Di
 // Answered is the reply to a decision. An error that is not a refusal is returned: the decision has to be retried.
 func (r *Reader) Answered(who connectors.Person, after permissions.Request, err error) (string, error) {
 	if err == nil {
-		return card.Settled(after, r.shown(who)), nil
+		return card.Outcome(after, r.shown(who)).Text, nil
 	}
 	return spoken("", err)
 }

@@ -312,3 +312,79 @@ func TestAMenuThatHangsHoldsUpNothing(t *testing.T) {
 	s.taps("fay", s.card("fay", "x"), "Allow once", "✅")
 	s.get(call, permissions.Approved)
 }
+
+// pressed waits for the button of a message, and returns its data.
+func (s *env) button(who string, m telegramtest.Message, text string) string {
+	s.t.Helper()
+	for _, b := range slices.Concat(m.Keyboard...) {
+		if strings.Contains(b.Text, text) {
+			return b.Data
+		}
+	}
+	s.t.Fatalf("%s has no button %q in %v", who, text, m.Keyboard)
+	return ""
+}
+
+// TestAListOpensTheCardOfWhatWaits: an item of /pending shows its card again, below, where it is answered; the older one points there.
+func TestAListOpensTheCardOfWhatWaits(t *testing.T) {
+	s := newEnv(t)
+	call, m, code := s.asked("for a while")
+	s.until("the card is noted", s.upToDate)
+	list := s.says("fay", "/pending", code)
+	open := s.button("fay", list, code)
+	s.toast(s.phones["fay"].TapsData(list.ID, open), "⬇️ "+code+" is shown again below.")
+	again := s.sees("fay", code+" · until", func(now telegramtest.Message) bool { return now.ID > list.ID && len(now.Keyboard) > 0 })
+	s.sees("fay", code+" is shown again below", func(now telegramtest.Message) bool { return now.ID == m.ID })
+	s.taps("fay", again, "Allow once", "✅ You allowed this once")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", again.ID, "✅ You allowed this once")
+	s.toast(s.phones["fay"].TapsData(list.ID, open), "Too late: already approved by fay")
+}
+
+// TestAListsButtonsAreItsPersonsOnly: nobody else opens, takes back or stops anything by them, whatever the data says.
+func TestAListsButtonsAreItsPersonsOnly(t *testing.T) {
+	s := newEnv(t)
+	call, m, code := s.asked("for a while")
+	list := s.says("fay", "/pending", code)
+	s.toast(s.phones["eve"].TapsData(list.ID, s.button("fay", list, code)), "belongs to nothing")
+	mine := s.says("sam", "/pending", "Nothing waits")
+	for data, want := range map[string]string{
+		"list.open " + code: "not yours to decide", "list.open AAAAA": "belongs to nothing", "list./lock": "belongs to nothing",
+		"list.yes " + code: "belongs to nothing", "list./stop all": "belongs to nothing", "list./stop ALL": "belongs to nothing",
+	} {
+		s.toast(s.phones["sam"].TapsData(mine.ID, data), want)
+	}
+	s.isStopped("")
+	s.waits(call)
+	s.sees("fay", code, func(now telegramtest.Message) bool { return now.ID == m.ID && len(now.Keyboard) > 0 })
+}
+
+// TestAGrantIsTakenBackByItsButton: the list is then as it is without that grant; its short name in the text does the same.
+func TestAGrantIsTakenBackByItsButton(t *testing.T) {
+	s := newEnv(t)
+	for range 2 {
+		call, m, _ := s.asked("for a while")
+		s.taps("fay", m, "15 minutes", "✅")
+		s.get(call, permissions.Approved)
+		list := s.says("fay", "/grants", "1  network access")
+		if len(list.Keyboard) != 1 {
+			t.Fatalf("%q has the buttons %v", list.Text, list.Keyboard)
+		}
+		s.taps("fay", list, "Take back 1", "✖ Taken back: network access")
+		s.sees("fay", "Nothing is granted.", func(now telegramtest.Message) bool { return now.ID == list.ID && len(now.Keyboard) == 0 })
+		s.says("fay", "/grants", "Nothing is granted.")
+	}
+}
+
+// TestAgentsAreStoppedAndChosenByButtons: a button names its agent, and stops no other one that is chosen since.
+func TestAgentsAreStoppedAndChosenByButtons(t *testing.T) {
+	s := newEnv(t, withAgents(newScribe("helper", permissions.Running), newScribe("coder", permissions.Running)))
+	list := s.says("fay", "/agents", "helper · running · your messages go there")
+	stop := s.button("fay", list, "Stop helper")
+	s.taps("fay", list, "Stop helper", "helper stops what it works on")
+	s.taps("fay", list, "Write to coder", "Your messages go to coder")
+	s.sees("fay", "coder · running · your messages go there", func(now telegramtest.Message) bool {
+		return now.ID == list.ID && strings.Contains(now.Keyboard[0][0].Text+now.Keyboard[1][0].Text, "Stop coder")
+	})
+	s.toast(s.phones["fay"].TapsData(list.ID, stop), "Nothing stops: your messages go to coder")
+}

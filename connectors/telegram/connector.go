@@ -256,7 +256,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		if p.Group == "" {
 			o.Self = p.To.Name
 		}
-		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Settled(p.Request, o))
+		err = c.replyOutcome(ctx, r, at, p.Code+" · "+card.Outcome(p.Request, o).Text)
 		return c.failed(at, p.To, err)
 	case cannotEdit(err) && at.chat < 0:
 		return connectors.ErrResend
@@ -285,9 +285,8 @@ func (c *Connector) replyOutcome(ctx context.Context, r ref, at spot, text strin
 	if known, _ := c.ends.Get(r); known == text {
 		return nil
 	}
-	params := at.into(map[string]any{
-		"text": clip(card.Isolate(text)), "reply_parameters": replyTo(r.message), "link_preview_options": noPreview,
-	})
+	params := at.into(ourText(text, noKeys()).params())
+	params["reply_parameters"] = replyTo(r.message)
 	if err := c.add(ctx, at.chat, edits, "sendMessage", params); err != nil {
 		return err
 	}
@@ -301,28 +300,12 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if err != nil {
 		return err
 	}
-	self := n.To.Name
-	if n.Group != "" {
-		self = ""
-	}
-	parts, g := card.NoticeParts(n, card.Options{Now: c.now(), Location: n.To.Location, Self: self}), &page{}
-	if len(parts) == 0 {
+	out := noticed(n, c.now())
+	if out.Text == "" {
 		return nil
 	}
-	if n.Group != "" {
-		g.write(toAnswer(n.Waiting) + "\n")
-	}
-	for i := range parts {
-		if parts[i].Role == card.Words { // within a block it has no link, no name and no command to tap on
-			parts[i].Role = card.Action
-		}
-	}
-	g.card(parts, "")
-	text := clip(strings.TrimRight(string(g.text), " \n"))
-	params := at.into(map[string]any{"text": text, "disable_notification": n.Silent, "link_preview_options": noPreview})
-	if entities := entitiesOf(text, g.spans); len(entities) > 0 {
-		params["entities"] = entities
-	}
+	params := at.into(out.params())
+	params["disable_notification"] = n.Silent
 	for _, p := range n.Waiting {
 		if r, err := parseRef(p.Ref); err == nil && r.chat == at.chat {
 			params["reply_parameters"] = replyTo(r.message)
@@ -377,10 +360,11 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 	return nil
 }
 
+// reply sends a text of ours, with names marked, as a reply to a message.
 func (c *Connector) reply(ctx context.Context, to ref, text string) error {
-	return c.add(ctx, to.chat, replies, "sendMessage", map[string]any{
-		"chat_id": to.chat, "text": clip(card.Isolate(text)), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,
-	})
+	params := ourText(text, noKeys()).params()
+	params["chat_id"], params["reply_parameters"] = to.chat, replyTo(to.message)
+	return c.add(ctx, to.chat, replies, "sendMessage", params)
 }
 
 // lose records that a person cannot be written to, if that is what why says, and adds what they have to do.

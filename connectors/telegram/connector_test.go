@@ -75,7 +75,7 @@ func TestWhatFailsForNowIsDoneLater(t *testing.T) {
 			}
 			call := s.ask(network("x"))
 			m := s.card("fay", "x")
-			s.taps("fay", m, "Deny with reason", "Nothing is denied yet")
+			s.taps("fay", m, "Deny, say why", "Nothing is denied yet")
 			s.server.FailNext("sendMessage", 1, fault)
 			s.taps("fay", m, "Allow once", "✅")
 			s.get(call, permissions.Approved)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -113,6 +114,9 @@ func TestWhateverIsAskedFits(t *testing.T) {
 		if out.TooBig != strings.Contains(out.Text, "cannot be allowed here") {
 			rt.Fatalf("too big %v:\n%s", out.TooBig, out.Text)
 		}
+		if !out.TooBig {
+			pressable(rt, keysMore(p), false)
+		}
 		changed := edit(p, noon)
 		if changed.Text != out.Text || changed.Document != nil {
 			rt.Fatalf("edited it is\n%s\ninstead of\n%s", changed.Text, out.Text)
@@ -209,4 +213,41 @@ func vanishes(c rune) bool {
 
 func halved(units []uint16, at int) bool {
 	return at > 0 && at < len(units) && utf16.IsSurrogate(rune(units[at])) && units[at] >= 0xdc00
+}
+
+// TestNoticesAndRepliesHaveAnAgentsWordsInCodesOnly says of reminders, lists, notices and replies what [sound] says of cards.
+func TestNoticesAndRepliesHaveAnAgentsWordsInCodesOnly(t *testing.T) {
+	theirs := rapid.StringOf(rapid.SampledFrom([]rune("漢😀│┃<* \n\t\u202e\"`ж.")))
+	rapid.Check(t, func(rt *rapid.T) {
+		text := func(label string) string { return "漢" + theirs.Draw(rt, label) }
+		p := prompt(t, permissions.KindTool, command(text("command")))
+		p.Code = "K7F3Q"
+		p.Request.Agent, p.Request.Claimed = text("agent"), rapid.Bool().Draw(rt, "claimed")
+		if rapid.Bool().Draw(rt, "a tool") {
+			p.Request.Tool, p.Request.Input = text("tool"), json.RawMessage(`{}`)
+		}
+		ended := p.Request
+		ended.State, ended.Answer, ended.DecidedBy, ended.Comment = permissions.Denied, permissions.Deny, "fay", text("comment")
+		g := permissions.Grant{Caller: "token:" + text("caller"), Tool: p.Request.Tool, By: "fay", CreatedAt: noon}
+		for _, n := range []connectors.Notice{
+			{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p, p}}, {About: permissions.AboutEnded, Grant: g},
+			{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p, p}, Group: "-100"},
+			{About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{p.Request}},
+			{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+				{Via: "telegram", Account: "6666", Name: text("name"), At: noon},
+			}}},
+			{About: permissions.AboutSays, By: "uid:1000", At: noon, Told: permissions.Telling{
+				Agent: text("teller"), Title: text("title"), Text: text("text"),
+			}},
+		} {
+			n.To = p.To
+			sound(rt, noticed(n, noon))
+		}
+		for _, words := range []string{
+			"Granted:\n" + card.InForce(g, card.Options{Now: noon}), card.Name(p.Request.Agent) + " stops what it works on.",
+			p.Code + " · " + card.Outcome(ended, card.Options{Now: noon}).Text,
+		} {
+			sound(rt, ourText(words, noKeys()))
+		}
+	})
 }

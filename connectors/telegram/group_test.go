@@ -132,7 +132,7 @@ func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
 	call := s.ask(network("why"))
 	m := s.card("fay@ops", "why")
 	s.until("the card is noted", s.upToDate)
-	s.taps("fay@ops", m, "Deny with reason", "Nothing is denied yet")
+	s.taps("fay@ops", m, "Deny, say why", "Nothing is denied yet")
 	q := s.told("fay@ops", "fay: Reply to this message with your reason")
 	if q.ForceReply == nil || !q.ForceReply.Selective || q.ReplyTo != m.ID || len(q.Entities) != 1 ||
 		q.Entities[0].User == nil || q.Entities[0].User.ID != ids["fay"] || q.Entities[0].Of(q.Text) != "fay" {

@@ -17,6 +17,8 @@ const (
 	maxLabel = 60
 	// maxCalls is how many calls of a step have buttons at a time; a keyboard has at most 100 (Bot API).
 	maxCalls = 24
+	// maxData limits a button's data in bytes (Bot API, InlineKeyboardButton).
+	maxData = 64
 	// maxButton limits a copy's value in characters, so that data stays within 64 bytes.
 	maxButton = 40
 )
@@ -32,19 +34,22 @@ const (
 	stepReally = "!"       // asks for the second confirmation, whose button is the answer itself
 	stepReason = "?reason" // asks for the reason of a denial
 	stepOther  = "?other"  // asks for an answer in the person's own words
+	stepMore   = "?more"   // shows the wider scopes
 	stepBack   = "<"       // leaves the second step
 )
 
 // press is a button's data: the value of its copy, and an answer or a step. It does not identify who pressed it where.
 type press struct {
 	Button string
-	Answer permissions.Answer // empty for stepReason, stepOther and stepBack
+	Answer permissions.Answer // empty for steps that belong to no answer
 	Call   int                // of a step; 0: all open calls
 	Step   string             // empty: the press answers
 }
 
 // alone reports whether a step belongs to no particular answer.
-func alone(step string) bool { return step == stepReason || step == stepOther || step == stepBack }
+func alone(step string) bool {
+	return step == stepReason || step == stepOther || step == stepMore || step == stepBack
+}
 
 // parseData parses a button's data. It accepts exactly what [press.data] makes.
 func parseData(data string) (pr press, ok bool) {
@@ -126,6 +131,44 @@ func parseResume(data string) (step string, stop time.Time, ok bool) {
 	return step, stop, ok && err == nil && data == resumeData(step, stop)
 }
 
+// listPrefix begins the data of the buttons below a list. What a press does follows: a command, or opens and a code.
+const (
+	listPrefix = "list."
+	opens      = "open "
+)
+
+// parseList parses a button's data: what a list's button does is one of a few commands, which its person could write as well.
+func parseList(data string) (command string, ok bool) {
+	command, ok = strings.CutPrefix(data, listPrefix)
+	isOne := func(begin string) bool { return strings.HasPrefix(command, begin) }
+	ok = ok && !strings.EqualFold(command, "/stop all") && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop "}, isOne)
+	return command, ok
+}
+
+// listKey is a button below a list; none if its command is too long, or would be another one.
+func listKey(label, command string) []key {
+	if _, ok := parseList(listPrefix + command); !ok || len(listPrefix+command) > maxData {
+		return nil
+	}
+	return []key{{Text: clipTo(label, maxLabel), Data: listPrefix + command}}
+}
+
+// listed arranges buttons in rows.
+func listed(keys []key, perRow int) keyboard {
+	k := noKeys()
+	k.Rows = slices.AppendSeq(k.Rows, slices.Chunk(keys, perRow))
+	return k
+}
+
+// keysOpen returns the buttons that show requests again.
+func keysOpen(codes []string) keyboard {
+	var all []key
+	for _, code := range slices.Compact(codes[:min(len(codes), maxCalls)]) {
+		all = append(all, listKey("👁 "+code, opens+code)...)
+	}
+	return listed(all, 3)
+}
+
 // keysStopped returns the buttons below the message about a stop. The place of the second yes, at the right, has a button
 // that resumes nothing, as in [keysAgain].
 func keysStopped(stop time.Time) keyboard {
@@ -165,18 +208,15 @@ func keys(p connectors.Prompt) keyboard {
 	}
 	b := board{p, mine(r, who)}
 	var first, rest [][]key
-	var row []key
+	var row, last []key
 	for i, o := range r.Options {
 		switch s, allows := o.ID.Scope(); {
 		case r.Kind == permissions.KindClarification:
 			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, prose(o.Label)), "")})
-		case allows && len(b.free) == 0: // an approval can only be replaced by a denial
-		case o.ID.With() > 0:
-			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.With(), labelOf(r, o)), "")})
+		case allows && (len(b.free) == 0 || o.ID.With() > 0): // an approval can only be replaced by a denial
 		case allows && s == permissions.Once:
 			row = append([]key{b.key(o.ID, 0, "✅ "+labelOf(r, o), styleYes)}, row...)
-		case allows:
-			rest = append(rest, []key{b.key(o.ID, 0, labelOf(r, o), "")})
+		case allows: // see keysMore
 		case o.ID == permissions.Interrupt && r.Mode == permissions.ModeConfirm:
 			rest = append(rest, []key{b.key(o.ID, 0, "✋ "+labelOf(r, o), styleNo)})
 		default:
@@ -188,14 +228,52 @@ func keys(p connectors.Prompt) keyboard {
 	}
 	k.Rows = slices.Concat(first, b.calls(), rest)
 	if r.Offers(permissions.Deny) {
-		reason := press{Button: p.Button, Step: stepReason}
-		k.Rows = append(k.Rows, []key{{Text: "✏️ Deny with reason", Data: reason.data()}})
+		reason, label := press{Button: p.Button, Step: stepReason}, "✏️ Deny, say why"
+		if r.Plans() {
+			label = "✏️ Change it"
+		}
+		last = append(last, key{Text: label, Data: reason.data()})
+	}
+	if len(b.wider()) > 0 {
+		more := press{Button: p.Button, Step: stepMore}
+		last = append(last, key{Text: "⋯ More", Data: more.data()})
+	}
+	if len(last) > 0 {
+		k.Rows = append(k.Rows, last)
 	}
 	if r.TakesWords() {
 		other := press{Button: p.Button, Step: stepOther}
 		k.Rows = append(k.Rows, []key{{Text: "✏️ Other", Data: other.data()}})
 	}
 	return k
+}
+
+// keysMore returns the buttons of what a card allows beyond this once, and the way back.
+func keysMore(p connectors.Prompt) keyboard {
+	who := p.To.Name
+	if p.Group != "" {
+		who = ""
+	}
+	wider := board{p, mine(p.Request, who)}.wider()
+	if p.Request.State != permissions.Pending || !isButton(p.Button) || len(wider) == 0 {
+		return keys(p)
+	}
+	back := press{Button: p.Button, Step: stepBack}
+	return keyboard{Rows: append(wider, []key{{Text: "↩︎ Back", Data: back.data()}})}
+}
+
+// wider returns the buttons of the scopes beyond once, and of the agent's suggestions.
+func (b board) wider() (rows [][]key) {
+	for _, o := range b.Request.Options {
+		switch s, allows := o.ID.Scope(); {
+		case !allows || len(b.free) == 0:
+		case o.ID.With() > 0:
+			rows = append(rows, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.With(), labelOf(b.Request, o)), "")})
+		case s != permissions.Once:
+			rows = append(rows, []key{b.key(o.ID, 0, labelOf(b.Request, o), "")})
+		}
+	}
+	return rows
 }
 
 // tooBig reports whether p's card does not fit here, so that it cannot be allowed, by text either.

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ func pressable(t tester, k keyboard, tooBig bool) {
 	seen := map[string]bool{}
 	for _, b := range buttons {
 		pr, ok := parseData(b.Data)
+		if _, is := parseList(b.Data); is {
+			pr.Button, ok = aButton, true
+		}
 		switch {
 		case len(b.Data) > 64 || !ok || pr.Button != aButton || seen[b.Data]:
 			t.Fatalf("a button carries %q, read as %+v", b.Data, pr)
@@ -61,7 +65,7 @@ func TestKeys(t *testing.T) {
 			r.Calls[1].Tool = "ls"
 		}), []string{
 			"✅ Allow all | ⛔ Deny all", "#1 ✅ | #1 ⛔", "#2 ✅ | #2 ⛔",
-			"Allow these exact calls for this session", "Allow these exact calls for 15 minutes", "✏️ Deny with reason",
+			"✏️ Deny, say why | ⋯ More", "more:", "Allow these exact calls for this session", "Allow these exact calls for 15 minutes",
 		}},
 		"four tools": {prompt(t, tool, func(r *permissions.Request) {
 			calls(4)(r)
@@ -70,27 +74,34 @@ func TestKeys(t *testing.T) {
 			}
 		}), []string{
 			"✅ Allow all | ⛔ Deny all", "#1 ✅ | #1 ⛔", "#2 ✅ | #2 ⛔", "#3 ✅ | #3 ⛔", "#4 ✅ | #4 ⛔",
-			"Allow these exact calls for this session", "Allow these exact calls for 15 minutes", "✏️ Deny with reason",
+			"✏️ Deny, say why | ⋯ More", "more:", "Allow these exact calls for this session", "Allow these exact calls for 15 minutes",
 		}},
 		"a tool of ours": {prompt(t, tool, func(r *permissions.Request) {
 			r.Caller = permissions.Caller{Name: "agent:helper", UID: permissions.NoUID}
 			r.Tool = strings.Repeat("long", 20)
 		}), []string{
-			"✅ Allow once | ⛔ Deny", "Allow longlonglonglonglonglonglonglonglon… for this session",
+			"✅ Allow once | ⛔ Deny", "✏️ Deny, say why | ⋯ More", "more:", "Allow longlonglonglonglonglonglonglonglon… for this session",
 			"Allow all gated tools this session but high risk and shells",
-			"Allow longlonglonglonglonglonglonglonglon… for 15 minutes", "✏️ Deny with reason",
+			"Allow longlonglonglonglonglonglonglonglon… for 15 minutes",
 		}},
 		"a tool called like an option": {prompt(t, tool, func(r *permissions.Request) {
 			r.Tool = "all gated tools"
 		}), []string{
-			"✅ Allow once | ⛔ Deny", "Allow this exact call for this session", "Allow this exact call for 15 minutes",
-			"✏️ Deny with reason",
+			"✅ Allow once | ⛔ Deny", "✏️ Deny, say why | ⋯ More", "more:", "Allow this exact call for this session",
+			"Allow this exact call for 15 minutes",
 		}},
 		"a question": {prompt(t, permissions.KindClarification, func(r *permissions.Request) {
 			r.Choices = []string{"blog", "✏️ Other"}
 		}), []string{"1 · blog", "2 · ✏️ Other", "✏️ Other"}},
+		"a plan": {prompt(t, tool, func(r *permissions.Request) { r.Tool, r.Input = "ExitPlanMode", json.RawMessage(`{}`) }), []string{
+			"✅ Start | ⛔ Stop", "✏️ Change it | ⋯ More", "more:", "Allow this exact call for this session", "Allow this exact call for 15 minutes",
+		}},
 	} {
-		if diff := cmp.Diff(c.want, labels(keys(c.p))); diff != "" {
+		got := labels(keys(c.p))
+		if more := labels(keysMore(c.p)); more[len(more)-1] == "↩︎ Back" {
+			got = slices.Concat(got, []string{"more:"}, more[:len(more)-1])
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -103,7 +114,7 @@ func TestNoKeys(t *testing.T) {
 		"without a value":  {Request: prompt(t, permissions.KindTool, nil).Request},
 		"a value too long": {Request: prompt(t, permissions.KindTool, nil).Request, Button: strings.Repeat("x", 41)},
 	} {
-		for _, k := range []keyboard{keys(p), keysTooBig(p), keysAgain(p, press{Answer: "allow_once"})} {
+		for _, k := range []keyboard{keys(p), keysMore(p), keysTooBig(p), keysAgain(p, press{Answer: "allow_once"})} {
 			if k.Rows == nil || len(k.Rows) != 0 {
 				t.Errorf("%s: %v", name, k)
 			}

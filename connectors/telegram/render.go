@@ -2,12 +2,14 @@ package telegram
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -130,7 +132,7 @@ func renderWithLead(p connectors.Prompt, lead string) outgoing {
 	if p.Request.State != permissions.Pending {
 		g.settled(m, p.Code, lead)
 	} else {
-		g.card(m.Parts, lead)
+		g.card(card.Marked(m.Parts, p.Request), lead)
 	}
 	text := strings.TrimRight(string(g.text), " \n")
 	return outgoing{
@@ -147,12 +149,21 @@ func fit(p connectors.Prompt) card.Message {
 			Text: limit, Unit: card.UTF16, Rows: maxDetails, Document: maxDocument,
 		})
 		pending, settled := &page{}, &page{}
-		pending.card(m.Parts, "")
+		pending.card(card.Marked(m.Parts, decided(p.Request)), "")
 		settled.settled(m, p.Code, "")
 		if card.UTF16.Of(string(pending.text)) <= maxCard && card.UTF16.Of(string(settled.text)) <= maxCard {
 			return m
 		}
 	}
+}
+
+// decided is r with every call denied, whose card is the longest one.
+func decided(r permissions.Request) permissions.Request {
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		r.Calls[i].Answer = permissions.Deny
+	}
+	return r
 }
 
 // page is a text being written, with its formatted spans.
@@ -219,6 +230,42 @@ func (g *page) ours(part card.Part) {
 			g.write(text)
 		}
 	}
+}
+
+// noticed renders a notice; its text is empty if there is nothing to say.
+func noticed(n connectors.Notice, now time.Time) outgoing {
+	o, g := card.Options{Now: now, Location: n.To.Location, Self: n.To.Name}, &page{}
+	if n.Group != "" {
+		o.Self = ""
+	}
+	parts := card.NoticeParts(n, o)
+	if n.Group != "" && len(parts) > 0 {
+		g.write(toAnswer(n.Waiting) + "\n")
+	}
+	for i := range parts {
+		if parts[i].Role == card.Words { // within a block it has no link, no name and no command to tap on
+			parts[i].Role = card.Action
+		}
+	}
+	g.card(parts, "")
+	k := noKeys()
+	if n.Group == "" {
+		k = keysOpen(wire.Each(n.Waiting, func(p connectors.Prompt) string { return p.Code }))
+	}
+	return g.message(k)
+}
+
+// message is the page as a message, cut to the longest one.
+func (g *page) message(k keyboard) outgoing {
+	text := clip(strings.TrimRight(string(g.text), " \n"))
+	return outgoing{Text: text, Entities: entitiesOf(text, g.spans), Keyboard: k}
+}
+
+// ourText is a text of ours, with names marked, as a message.
+func ourText(text string, k keyboard) outgoing {
+	g := &page{}
+	g.ours(card.Part{Text: text})
+	return g.message(k)
 }
 
 // rowsOnPhone is the approximate number of rows that a text fills on a phone.

@@ -173,7 +173,7 @@ func TestCards(t *testing.T) {
 		"tool-details":       show(prompt(t, tool, both(command("make"), details(strings.Repeat("row\n", 9)+"end"))), noon),
 		"tool-document":      show(long, noon),
 		"tool-document-edit": edit(after(t, long, vote("fay", "telegram", once, nil)), noon.Add(time.Minute)),
-		"tool-too-big":       show(prompt(t, tool, both(command("make"), details(strings.Repeat("\n", 900_000)))), noon),
+		"tool-too-big":       show(prompt(t, tool, both(command("make"), details(strings.Repeat("\n", 900_000)+"x"))), noon),
 		"tool-long-reason":   show(prompt(t, tool, reason(strings.Repeat("because of this ", 20))), noon),
 		"step":               show(prompt(t, tool, calls(3)), noon),
 		"step-one-denied":    edit(after(t, prompt(t, tool, calls(3)), vote("fay", "cli", permissions.Deny, call(2))), noon),

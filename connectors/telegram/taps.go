@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -222,6 +224,9 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	if step, stop, is := parseResume(tap.Data); is {
 		return d.resume(ctx, tap, step, stop)
 	}
+	if command, is := parseList(tap.Data); is {
+		return d.fromList(ctx, u, command)
+	}
 	p, known := parseData(tap.Data)
 	if !known {
 		d.toast(ctx, tap, toastUnknown, true)
@@ -311,6 +316,67 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 	return err
 }
 
+// fromList does what a button below a list does, and what its person could write as well. The list is in a private chat.
+func (d *handler) fromList(ctx context.Context, u update, command string) error {
+	tap := u.Callback
+	on, from := chatOf(tap), identity(tap.From.ID)
+	who, err := d.in.Person(from)
+	if tap.From.IsBot || on.chat != tap.From.ID || err != nil {
+		d.toast(ctx, tap, toastUnknown, true)
+		return nil //nolint:nilerr // an unknown account learns nothing
+	}
+	code, isOpen := strings.CutPrefix(command, opens)
+	var did conversation.Did
+	if isOpen {
+		err = d.open(ctx, from, code, on.chat)
+	} else {
+		did, err = d.reader.Read(ctx, conversation.Message{
+			Message: connectors.Message{From: from, Text: command, Key: d.eventKey(u)}, Who: who, At: d.now(),
+		})
+	}
+	switch refusal := permissions.AsRefusal(err); {
+	case refusal != nil:
+		d.toast(ctx, tap, toastRefused(refusal), true)
+	case err != nil:
+		return err
+	case isOpen:
+		d.toast(ctx, tap, "⬇️ "+code+" is shown again below.", false)
+	default:
+		d.toast(ctx, tap, card.Isolate(card.Plain(strings.Join(did.Say, "\n"))), false)
+		d.inBackground(ctx, func(ctx context.Context) error {
+			words, k, err := d.listAgain(ctx, from, who, command)
+			if err != nil {
+				return err
+			}
+			return d.put(ctx, on, ourText(words, k))
+		})
+	}
+	return nil
+}
+
+// listAgain is the list that a command's button is below, as it is now.
+func (d *handler) listAgain(
+	ctx context.Context, from connectors.Identity, who connectors.Person, command string,
+) (words string, k keyboard, err error) {
+	list := "/agents"
+	if strings.HasPrefix(command, "/revoke ") {
+		list = "/grants"
+	}
+	did, err := d.reader.Read(ctx, conversation.Message{Message: connectors.Message{From: from, Text: list}, Who: who, At: d.now()})
+	return strings.Join(did.Say, "\n"), d.keysOf(ctx, list, from), err
+}
+
+// open shows a pending request again, below; its older card then points to the new one.
+func (d *handler) open(ctx context.Context, from connectors.Identity, code string, chat int64) error {
+	d.gaps.Lock() // the new card may be sent before olds has the old one
+	defer d.gaps.Unlock()
+	p, err := d.in.SendAgain(ctx, from, code)
+	if at, bad := parseRef(p.Ref); err == nil && bad == nil && at.chat == chat {
+		d.olds.Add(old{p.Request.ID, chat}, at)
+	}
+	return err
+}
+
 // keysOfStop replaces the buttons below the message about a stop, unless that ended meanwhile.
 func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboard) {
 	d.inBackground(ctx, func(sending context.Context) error {
@@ -353,6 +419,9 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.begins(at, d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, toastReally, true)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
+	case stepMore:
+		d.toast(ctx, tap, "", false)
+		d.keyboard(ctx, at, decision, prompt, keysMore(prompt))
 	case stepBack:
 		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
@@ -326,7 +328,7 @@ func TestALateTapIsToldHowItEnded(t *testing.T) {
 		s.get(call, permissions.Approved)
 		s.becomes("fay", fays.ID, "✅ Allowed once by sam")
 		s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "⛔ Deny")), "Too late: already approved by sam")
-		s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "✏️ Deny with reason")), "Too late: already approved by sam")
+		s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "✏️ Deny, say why")), "Too late: already approved by sam")
 		s.toast(s.phones["sam"].TapsData(sams.ID, data(t, sams, "Allow once")), "✅ You allowed this.")
 
 		late := network("soon over")
@@ -451,7 +453,7 @@ func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
 	t.Run("B1/too big for Telegram", func(t *testing.T) {
 		s := newEnv(t)
 		q := toolCall("write_file", `{"path":"notes.md"}`)
-		q.Details = strings.Repeat("\n", 900_000)
+		q.Details = strings.Repeat("\n", 900_000) + "x"
 		call := s.ask(q)
 		m := s.card("fay", "Too big to be shown here whole")
 		s.until("the card is noted", s.upToDate)
@@ -466,4 +468,27 @@ func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
 		s.taps("fay", m, "Deny", "You denied this")
 		s.get(call, permissions.Denied)
 	})
+}
+
+// TestMoreShowsWhatAllowsMoreAndTheWayBack: the wider scopes are one press away, and the first buttons come back.
+func TestMoreShowsWhatAllowsMoreAndTheWayBack(t *testing.T) {
+	s := newEnv(t)
+	call := s.ask(toolCall("write_file", `{"path":"a"}`))
+	m := s.card("fay", "")
+	first := fmt.Sprint(m.Keyboard)
+	s.until("the card is noted", s.upToDate) // or its edit brings the first buttons back
+	s.taps("fay", m, "⋯ More", "")
+	m = s.sees("fay", "", func(now telegramtest.Message) bool { return now.ID == m.ID && fmt.Sprint(now.Keyboard) != first })
+	var got []string
+	for _, row := range m.Keyboard {
+		got = append(got, row[0].Text)
+	}
+	want := []string{"Allow this exact call for this session", "Allow this exact call for 15 minutes", "↩︎ Back"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	s.taps("fay", m, "Back", "")
+	m = s.sees("fay", "", func(now telegramtest.Message) bool { return now.ID == m.ID && fmt.Sprint(now.Keyboard) == first })
+	s.taps("fay", m, "Allow once", "✅ You allowed this once")
+	s.get(call, permissions.Approved)
 }

@@ -2,12 +2,13 @@ package telegram
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -132,7 +133,7 @@ func (d *handler) answer(
 
 func (d *handler) tell(ctx context.Context, m *message, words string) {
 	d.inBackground(ctx, func(ctx context.Context) error {
-		return d.reply(ctx, ref{m.Chat.ID, m.ID}, card.Isolate(words))
+		return d.reply(ctx, ref{m.Chat.ID, m.ID}, words)
 	})
 }
 
@@ -151,7 +152,9 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	}
 	stop := d.in.Stop()
 	for _, words := range did.Say {
-		if did.StopAll && stop.By == who.Name && !stop.At.IsZero() {
+		if k := d.keysOf(ctx, m.Text, id); len(k.Rows) > 0 {
+			d.tellWith(ctx, m, words, k)
+		} else if did.StopAll && stop.By == who.Name && !stop.At.IsZero() {
 			d.tellStop(ctx, m, words, stop)
 		} else {
 			d.tell(ctx, m, words)
@@ -160,15 +163,50 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	return nil
 }
 
+// keysOf returns the buttons below the answer to a command that lists something.
+func (d *handler) keysOf(ctx context.Context, command string, id connectors.Identity) keyboard {
+	var all []key
+	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(command)), "@")
+	switch name {
+	case "/pending":
+		waiting, _ := d.in.Pending(ctx, id, "", maxCalls) // without buttons on an error
+		return keysOpen(wire.Each(waiting, func(s permissions.RequestView) string { return s.Code }))
+	case "/grants":
+		grants, _ := d.in.Grants(ctx, id)
+		for i, g := range grants[:min(len(grants), maxCalls)] {
+			all = append(all, listKey(fmt.Sprintf("✖ Take back %d", i+1), "/revoke "+string(g.ID))...)
+		}
+		return listed(all, 2)
+	case "/agents":
+		agents, _ := d.in.Agents(ctx, id)
+		for _, a := range agents {
+			if a.Foreground {
+				all = append(all, listKey("✋ Stop "+visible(a.Agent), "/stop "+a.Agent)...)
+			} else {
+				all = append(all, listKey("💬 Write to "+visible(a.Agent), "/use "+a.Agent)...)
+			}
+		}
+		return listed(all, 1)
+	}
+	return noKeys()
+}
+
+func (d *handler) tellWith(ctx context.Context, m *message, words string, k keyboard) {
+	d.inBackground(ctx, func(ctx context.Context) error {
+		params := ourText(words, k).params()
+		params["chat_id"], params["reply_parameters"] = m.Chat.ID, replyTo(m.ID)
+		return d.add(ctx, m.Chat.ID, replies, "sendMessage", params)
+	})
+}
+
 // tellStop replies that everything is stopped, with buttons that end this stop. Once it is over the message says so, unless
 // the daemon was restarted meanwhile: then it says so when it is tapped.
 func (d *handler) tellStop(ctx context.Context, m *message, words string, stop connectors.Stop) {
 	d.inBackground(ctx, func(sending context.Context) error {
 		var sent message
-		err := d.addTo(sending, m.Chat.ID, replies, "sendMessage", map[string]any{
-			"chat_id": m.Chat.ID, "text": clip(card.Isolate(words)), "reply_parameters": replyTo(m.ID),
-			"link_preview_options": noPreview, "reply_markup": keysStopped(stop.At),
-		}, &sent)
+		params := ourText(words, keysStopped(stop.At)).params()
+		params["chat_id"], params["reply_parameters"] = m.Chat.ID, replyTo(m.ID)
+		err := d.addTo(sending, m.Chat.ID, replies, "sendMessage", params, &sent)
 		if err != nil {
 			return err
 		}
@@ -189,9 +227,9 @@ func (d *handler) overwrite(ctx context.Context, at ref, text string) {
 }
 
 func (c *Connector) say(ctx context.Context, chat int64, part int, text string) error {
-	return c.add(ctx, chat, part, "sendMessage", map[string]any{
-		"chat_id": chat, "text": clip(text), "link_preview_options": noPreview,
-	})
+	params := ourText(text, noKeys()).params()
+	params["chat_id"] = chat
+	return c.add(ctx, chat, part, "sendMessage", params)
 }
 
 // menu is the list of commands that Telegram completes in chats of configured people.

@@ -30,7 +30,7 @@ func (s *env) asked(reason string) (call <-chan ended, m telegramtest.Message, c
 // question is where a reason is to be written, after a tap on its button.
 func (s *env) question(who string, m telegramtest.Message, code string) telegramtest.Message {
 	s.t.Helper()
-	s.taps(who, m, "Deny with reason", "Nothing is denied yet")
+	s.taps(who, m, "Deny, say why", "Nothing is denied yet")
 	return s.wants(who, m, whyNot.text(code))
 }
 

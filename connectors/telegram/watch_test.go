@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,14 @@ func (s *env) sees(who, text string, fits func(telegramtest.Message) bool) teleg
 func (s *env) taps(who string, m telegramtest.Message, button, toast string) {
 	s.t.Helper()
 	tap, err := s.phones[who].Taps(m.ID, button)
+	if err != nil && strings.Contains(fmt.Sprint(m.Keyboard), "⋯ More") { // it is behind that
+		s.until("the card is noted", s.upToDate)
+		s.toast(s.phones[who].TapsData(m.ID, data(s.t, m, "⋯ More")), "")
+		s.sees(who, "", func(now telegramtest.Message) bool {
+			return now.ID == m.ID && fmt.Sprint(now.Keyboard) != fmt.Sprint(m.Keyboard)
+		})
+		tap, err = s.phones[who].Taps(m.ID, button)
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func (s *screen) settled(p connectors.Prompt) string {
 	if p.Locked && p.Request.State == permissions.Pending {
 		return p.To.Name + " is locked, so this can no longer be answered here."
 	}
-	return card.Continued(card.Settled(p.Request, s.options(p)), max(s.t.console.width()-len("K7F3Q  "), 0))
+	return card.Outcome(p.Request, s.options(p)).Text
 }
 
 // maxTries is how many invalid answers to a clarification are accepted.

@@ -173,8 +173,16 @@ func (s *screen) wrapped(text string, room int) string {
 	return card.Wrap(text, max(s.t.console.width()-room, 1), 0)
 }
 
-// say writes a text of ours, which may contain others' names and words.
-func (s *screen) say(text string) { s.put(card.Spell(text)) }
+// say writes a text of ours, with names marked, see [card.Part.Spans]. What is marked begins no row without a sign.
+func (s *screen) say(text string) {
+	rows := strings.Split(text, "\n")
+	for i, row := range rows {
+		if rows[i] = card.Spell(row); card.Plain(row) != row {
+			rows[i] = card.Continued(row, s.t.console.width())
+		}
+	}
+	s.put(card.Plain(strings.Join(rows, "\n")))
+}
 
 // put writes a text. A hint on the screen is written again below it, with the input so far.
 func (s *screen) put(text string) {

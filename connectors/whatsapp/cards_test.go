@@ -168,7 +168,7 @@ func TestOtherKinds(t *testing.T) {
 		{N: 1, Tool: "write_file", Input: []byte(`{"path":"a"}`)}, {N: 2, Tool: "write_file", Input: []byte(`{"path":"b"}`)},
 	}}
 	call := s.ask(step)
-	m, code := s.card("fay", `"b"`)
+	m, code := s.card("fay", "path: b")
 	fay.Says("yes " + code + " #1")
 	s.becomes("fay", m.ID, "#1 allowed")
 	fay.Says("no " + code + " #2 because not b")

@@ -137,13 +137,13 @@ func (d *handler) tellAbout(ctx context.Context, number string, h incoming, did 
 		d.aside(ctx, func(ctx context.Context) error { return d.mark(ctx, as, h.id, emoji) })
 		break // one emoji per message
 	}
-	about, ours := h.id, false
+	about, own := h.id, false
 	if h.reaction { // a reaction cannot be replied to
-		about, ours = h.quotes, !h.onOwn
+		about, own = h.quotes, !h.onOwn
 	}
 	for _, words := range did.Say {
 		as := ref{number, newID("")}
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(words), about, ours) })
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, spelled(words), about, own) })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -50,7 +51,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 		return out
 	}
 	state, rows := head(p, now), []string(nil)
-	for i, part := range m.Parts {
+	for i, part := range card.Marked(m.Parts, p.Request) {
 		switch part.Role {
 		case card.Title:
 			rows = append(rows, ours(part, true))
@@ -101,7 +102,7 @@ func fit(p connectors.Prompt) card.Message {
 // head is a pending request's state in a few words; empty if there is nothing to say.
 func head(p connectors.Prompt, now time.Time) string {
 	r := p.Request
-	told := loose(permissions.Brief(card.Settled(r, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name}), maxLead))
+	told := ours(card.Outcome(r, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name}), false)
 	var rows []string
 	switch {
 	case p.Locked && p.To.Name == "":
@@ -140,6 +141,22 @@ func ours(part card.Part, title bool) string {
 		}
 	}
 	return listless(b.String())
+}
+
+// spelled is a text of ours, with names marked.
+func spelled(text string) string {
+	return ours(card.Part{Text: permissions.Brief(text, maxWords)}, false)
+}
+
+// noticed renders a notice; empty if there is nothing to say.
+func noticed(n connectors.Notice, now time.Time) string {
+	o := card.Options{Now: now, Location: n.To.Location, Self: n.To.Name}
+	return strings.Join(wire.Each(card.NoticeParts(n, o), func(p card.Part) string {
+		if p.Role == card.Words {
+			return block(p.Text)
+		}
+		return ours(p, false)
+	}), "\n")
 }
 
 // block is an action as a block. The apps take no fence that begins with a space.

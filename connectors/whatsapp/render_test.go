@@ -56,6 +56,39 @@ func unformatted(t *rapid.T, text string) {
 	}
 }
 
+// onlyOurs checks a text: whatever is outside of its blocks, quotes and codes is ours.
+func onlyOurs(t *rapid.T, text string) {
+	blocks := strings.Split(text, fence)
+	if len(blocks)%2 == 0 {
+		t.Fatalf("a block is open: %q", text)
+	}
+	for i, block := range blocks {
+		if i%2 == 1 {
+			if strings.TrimSpace(block) == "" && block != "" || strings.HasPrefix(block, " ") || strings.Contains(block, "`") {
+				t.Fatalf("a block is %q: %q", block, text)
+			}
+			continue
+		}
+		for row := range strings.SplitSeq(block, "\n") {
+			said, isQuote := strings.CutPrefix(row, "> ")
+			if isQuote {
+				unformatted(t, said)
+				continue
+			}
+			spans := strings.Split(strings.ReplaceAll(row, "`\u2060", ""), "`")
+			if len(spans)%2 == 0 {
+				t.Fatalf("a code is open: %q", row)
+			}
+			for j := 0; j < len(spans); j += 2 {
+				unformatted(t, bolded.ReplaceAllString(spans[j], "$1$2$3"))
+				if strings.ContainsAny(spans[j], "漢│┃─✅") {
+					t.Fatalf("an agent's words stand outside of quotes, blocks and codes in %q: %q", row, text)
+				}
+			}
+		}
+	}
+}
+
 // Whatever an agent writes, what is outside of blocks, quotes and codes is ours, and formats nothing but our own words: so
 // however a phone wraps it, no row there is an agent's.
 func TestNothingChangesHowACardLooks(t *testing.T) {
@@ -77,35 +110,22 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 		}
 		p := connectors.Prompt{Request: r, Code: o.Code, Waiting: 1, To: connectors.Person{Name: "fay", Location: time.UTC}}
 		text := show(p, noon).Text
-		blocks := strings.Split(text, fence)
-		if len(blocks)%2 == 0 {
-			t.Fatalf("a block is open: %q", text)
+		onlyOurs(t, text)
+		g := permissions.Grant{Caller: "token:" + r.Agent, Tool: r.Tool, By: "fay", CreatedAt: noon}
+		for _, n := range []connectors.Notice{
+			{About: permissions.AboutWaiting, Waiting: []connectors.Prompt{p, p}}, {About: permissions.AboutEnded, Grant: g},
+			{About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{r}},
+			{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+				{Via: "telegram", Account: "6666", Name: r.Agent, At: noon},
+			}}},
+			{About: permissions.AboutSays, By: "uid:1000", At: noon, Told: permissions.Telling{Agent: r.Agent, Title: r.Reason, Text: r.Details}},
+		} {
+			n.To = p.To
+			onlyOurs(t, noticed(n, noon))
 		}
-		for i, block := range blocks {
-			if i%2 == 1 {
-				if strings.TrimSpace(block) == "" && block != "" || strings.HasPrefix(block, " ") || strings.Contains(block, "`") {
-					t.Fatalf("a block is %q: %q", block, text)
-				}
-				continue
-			}
-			for row := range strings.SplitSeq(block, "\n") {
-				said, isQuote := strings.CutPrefix(row, "> ")
-				if isQuote {
-					unformatted(t, said)
-					continue
-				}
-				spans := strings.Split(strings.ReplaceAll(row, "`\u2060", ""), "`")
-				if len(spans)%2 == 0 {
-					t.Fatalf("a code is open: %q", row)
-				}
-				for j := 0; j < len(spans); j += 2 {
-					unformatted(t, bolded.ReplaceAllString(spans[j], "$1$2$3"))
-					if strings.ContainsAny(spans[j], "漢│┃─✅") {
-						t.Fatalf("an agent's words stand outside of quotes, blocks and codes in %q: %q", row, text)
-					}
-				}
-			}
-		}
+		onlyOurs(t, spelled("Granted:\n"+card.InForce(g, card.Options{Now: noon})))
+		onlyOurs(t, spelled(card.Outcome(r, card.Options{Now: noon}).Text))
+		onlyOurs(t, spelled(card.Name(r.Agent)+" stops what it works on."))
 		if n := utf8.RuneCountInString(text); n > 65_536 {
 			t.Fatalf("%d characters", n)
 		}

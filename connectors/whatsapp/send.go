@@ -133,11 +133,11 @@ const maxEnds = 1000
 
 // tellEnd replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
-	words := p.Code + " · " + card.Settled(p.Request, card.Options{Location: p.To.Location, Self: p.To.Name})
+	words := p.Code + " · " + card.Outcome(p.Request, card.Options{Location: p.To.Location, Self: p.To.Name}).Text
 	if known, _ := c.ends.Get(r); known == words {
 		return nil
 	}
-	if err := c.add(ctx, ref{r.number, newID("")}, edits, c.textMessage(r.number, loose(words), r.id, true)); err != nil {
+	if err := c.add(ctx, ref{r.number, newID("")}, edits, c.textMessage(r.number, spelled(words), r.id, true)); err != nil {
 		return c.failed(p.To, err)
 	}
 	c.ends.Add(r, words)
@@ -149,15 +149,8 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 	if err := c.Reach(n.To); err != nil {
 		return err
 	}
-	var rows []string
-	for _, part := range card.NoticeParts(n, card.Options{Now: c.now(), Location: n.To.Location, Self: n.To.Name}) {
-		if part.Role == card.Words {
-			rows = append(rows, block(part.Text))
-		} else {
-			rows = append(rows, ours(part, false))
-		}
-	}
-	if len(rows) == 0 {
+	text := noticed(n, c.now())
+	if text == "" {
 		return nil
 	}
 	about := ""
@@ -166,7 +159,7 @@ func (c *Connector) Notify(ctx context.Context, n connectors.Notice) error {
 			about = r.id
 		}
 	}
-	message := c.textMessage(n.To.Addresses[Name], strings.Join(rows, "\n"), about, true)
+	message := c.textMessage(n.To.Addresses[Name], text, about, true)
 	return c.failed(n.To, c.add(ctx, ref{n.To.Addresses[Name], newID("")}, edits, message))
 }
 

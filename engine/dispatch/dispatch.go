@@ -76,6 +76,8 @@ type Store interface {
 	// ShowAgain marks this connector's copies of pending requests as outdated, or with anew as not sent, and returns
 	// them as they were.
 	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
+	// SendAgain marks a copy as not sent.
+	SendAgain(ctx context.Context, c permissions.Copy) error
 	// PendingInGroup lists at most limit pending requests of a group, after the one named (empty: from the first),
 	// oldest first.
 	PendingInGroup(ctx context.Context, place string, after permissions.ID, limit int) ([]permissions.Request, error)

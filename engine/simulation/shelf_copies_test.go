@@ -206,6 +206,18 @@ func (t *rows) forget(connector string, anew bool) (were []permissions.Copy) {
 	return were
 }
 
+// SendAgain has one copy sent again.
+func (s *shelf) SendAgain(_ context.Context, c permissions.Copy) error {
+	return s.write(func() error {
+		for i, cp := range s.copies {
+			if cp.Request == c.Request && cp.Person == c.Person && cp.Connector == c.Connector && cp.Group == c.Group {
+				s.copies[i].Shown, s.copies[i].Ref = 0, ""
+			}
+		}
+		return nil
+	})
+}
+
 // ForgetCopies prepares a forgetful connector's start.
 func (s *shelf) ForgetCopies(_ context.Context, connector string) error {
 	return s.write(func() error {

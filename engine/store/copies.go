@@ -274,6 +274,15 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) ([]p
 	})
 }
 
+// SendAgain implements [engine.Store].
+func (s *Store) SendAgain(ctx context.Context, c permissions.Copy) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		s.forget(ctx, t, []permissions.Copy{c})
+		t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
+		return nil
+	})
+}
+
 // forget makes copies be sent again.
 func (s *Store) forget(ctx context.Context, t *tx, copies []permissions.Copy) {
 	for _, c := range copies {

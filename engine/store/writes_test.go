@@ -71,6 +71,7 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"shown":        func() error { return s.MarkShown(ctx, screen, "") },
 		"named":        func() error { return s.MarkNamed(ctx, screen) },
 		"failed":       func() error { return s.MarkFailed(ctx, screen) },
+		"send again":   func() error { return s.SendAgain(ctx, screen) },
 		"forget":       func() error { return s.ForgetCopies(ctx, "terminal") },
 		"record":       func() error { return s.Record(ctx, permissions.Record{Type: "X", At: now}) },
 		"hear":         func() error { return s.AddMessage(ctx, permissions.Message{Key: "k", Agent: "helper", From: "fay"}, 9) },

@@ -222,7 +222,7 @@ func (c *Connector) handle(ctx context.Context, u update) error {
 		say = append(say, d.Words)
 	}
 	for _, words := range say { // best effort: the card shows what counts
-		if err := c.post(ctx, who, message{ID: rand.Text(), Text: words, ReplyTo: u.ID}); err != nil {
+		if err := c.post(ctx, who, message{ID: rand.Text(), Text: card.Plain(words), ReplyTo: u.ID}); err != nil {
 			c.Log.Debug("reply to a message", "err", err)
 		}
 	}

@@ -37,7 +37,8 @@ type Act struct {
 	Stdin string   // of Run: the text of a here-document
 	Piped bool     // of Run: it reads the output of another command
 
-	at []string // the folders in which it may happen if a cd before && takes place
+	at   []string // the folders in which it may happen if a cd before && takes place
+	from int      // where it begins in the text, in bytes
 }
 
 // Reading is the result of reading a command. Without doubts, the command does these acts and nothing else. With doubts, these are
@@ -83,6 +84,7 @@ type command struct {
 	vars    map[string]string // the variables of the text and their values, which may contain Computed
 	stdin   string            // the here-document of the next program
 	piped   bool
+	from    int // see [Act]
 }
 
 func (c *command) doubt(format string, values ...any) {
@@ -95,7 +97,7 @@ func (c *command) read(text string, depth int) {
 		c.doubt("%s", cmp.Or(why, "it has shells in shells"))
 		return
 	}
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	f, err := parsed(text)
 	if err != nil {
 		c.Unread = true
 		c.doubt("it cannot be read: %v", err)
@@ -198,6 +200,9 @@ func (c *command) all(stmts []*syntax.Stmt, depth int) {
 }
 
 func (c *command) stmt(s *syntax.Stmt, depth int) {
+	if depth == 0 {
+		c.from = int(s.Pos().Offset())
+	}
 	if s.Background || s.Coprocess || s.Disown {
 		c.doubt("it goes on in the background")
 	}
@@ -251,6 +256,9 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 }
 
 func (c *command) redirect(r *syntax.Redirect, depth int) {
+	if depth == 0 {
+		c.from = int(r.Pos().Offset())
+	}
 	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
 		c.doubt("a redirection keeps a descriptor")
 	}
@@ -285,7 +293,7 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 }
 
 func (c *command) act(k Kind, words ...string) {
-	a := Act{Kind: k, Words: words, In: slices.Clone(c.folders), at: slices.Clone(c.at)}
+	a := Act{Kind: k, Words: words, In: slices.Clone(c.folders), at: slices.Clone(c.at), from: c.from}
 	if k == Run {
 		a.Stdin, a.Piped = c.stdin, c.piped
 	}

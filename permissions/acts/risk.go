@@ -24,6 +24,8 @@ const (
 	Secrets  Risk = "touches credentials"
 	Outside  Risk = "writes outside the workspace"
 	Unread   Risk = "cannot be read whole"
+	// Network is not high risk by itself; [Rows] names it.
+	Network Risk = "reaches the network"
 )
 
 // risks are in the order in which people read them.
@@ -49,10 +51,7 @@ func listed(found map[Risk]bool) []Risk {
 func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 	in := readInput(c.Input)
 	f := &finder{root: r.Cwd, found: map[Risk]bool{}}
-	folder := in.folder
-	if r.Cwd != "" && !unplaced(folder) {
-		folder = under(r.Cwd, folder)
-	}
+	folder := in.folderIn(r)
 	effect, compared := permissions.EffectOf(c.Tool), slices.Concat(in.commands, in.code)
 	strict := effect == permissions.DoesExecute && !interprets(c.Tool)
 	f.found[Rights] = in.unconfined
@@ -102,6 +101,14 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 		compared = append(compared, in.folder)
 	}
 	return permissions.Doing{Texts: compared, Risks: listed(f.found)}
+}
+
+// folderIn is where the command of a call of r runs.
+func (in input) folderIn(r permissions.Request) string {
+	if r.Cwd != "" && !unplaced(in.folder) {
+		return under(r.Cwd, in.folder)
+	}
+	return in.folder
 }
 
 // removesFolders reports whether a tool removes more than single files, as far as its name says.
@@ -299,25 +306,36 @@ func (f *finder) command(text, folder string, depth int) {
 		f.found[Unread] = true
 	}
 	f.found[Destroys] = f.found[Destroys] || destroying.MatchString(strings.Join(r.values, "\n"))
-	made, printed := map[string]string{}, "" // what the command writes into files, and what the last program printed
+	by := &scripts{made: map[string]string{}}
 	for _, a := range r.Acts {
-		switch a.Kind {
-		case Run:
-			f.runsMade(made, a, depth)
-			if printed = a.Stdin; len(a.Words) > 1 && slices.Contains([]string{"echo", "printf"}, a.Words[0]) {
-				printed = strings.Join(a.Words[1:], " ")
-			}
-			f.run(a, depth)
-		case Write:
-			made[path.Clean(a.Words[0])] = printed
-			f.touches(a, a.Words[0], true)
-		case Read:
-			f.touches(a, a.Words[0], false)
-		}
+		f.act(a, by, depth)
 	}
 	queries := func(a Act) bool { return a.Kind == Run && slices.Contains(databases, path.Base(a.Words[0])) }
 	if slices.ContainsFunc(r.Acts, queries) && losesData(text) {
 		f.found[Destroys] = true
+	}
+}
+
+// scripts are what a command writes into files, and what its last program printed.
+type scripts struct {
+	made    map[string]string
+	printed string
+}
+
+// act adds the risks of one effect of a command.
+func (f *finder) act(a Act, by *scripts, depth int) {
+	switch a.Kind {
+	case Run:
+		f.runsMade(by.made, a, depth)
+		if by.printed = a.Stdin; len(a.Words) > 1 && slices.Contains([]string{"echo", "printf"}, a.Words[0]) {
+			by.printed = strings.Join(a.Words[1:], " ")
+		}
+		f.run(a, depth)
+	case Write:
+		by.made[path.Clean(a.Words[0])] = by.printed
+		f.touches(a, a.Words[0], true)
+	case Read:
+		f.touches(a, a.Words[0], false)
 	}
 }
 
@@ -518,7 +536,9 @@ var programNames = func() []string {
 	names := slices.Concat(wrappers, shellNames, interpreters, databases,
 		strings.Fields("rm rmdir mv cp ln tee sed unlink git python* mkdir touch chmod chown dd tar curl wget"))
 	for _, row := range risky {
-		names = append(names, strings.Split(row.program, "|")...)
+		if row.risk != Network {
+			names = append(names, strings.Split(row.program, "|")...)
+		}
 	}
 	return names
 }()
@@ -883,7 +903,7 @@ type riskRow struct {
 }
 
 var risky = func() (all []riskRow) {
-	named := map[string]Risk{"destroys": Destroys, "rewrites": Rewrites, "rights": Rights, "secrets": Secrets}
+	named := map[string]Risk{"destroys": Destroys, "rewrites": Rewrites, "rights": Rights, "secrets": Secrets, "network": Network}
 	for line := range strings.Lines(riskyText) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
 			all = append(all, riskRow{named[f[0]], f[1], f[2:]})

@@ -60,6 +60,16 @@ func testShowAgain(t *testing.T, b Backend) {
 		t.Errorf("what is not shown is shown again: %v, %v", none, err)
 	}
 
+	fay.Shown, fay.Ref = 1, "m-9"
+	fay = show(t, s, fay)
+	if err := s.SendAgain(t.Context(), fay); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "lagging, of one", lagging(t, s, "telegram"), []permissions.ID{waits.ID})
+	fay.Shown, fay.Ref = 0, ""
+	same(t, "one to be sent", copies(t, s, waits.ID)[0], fay)
+	same(t, "the other one", copies(t, s, waits.ID)[1].Ref, "screen-1")
+
 	found, copied, err := s.ByNumber(t.Context(), waits.Number)
 	if err != nil {
 		t.Fatal(err)
