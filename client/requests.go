@@ -39,8 +39,7 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Re
 	return s, err
 }
 
-// Begin is [Client.Put] without waiting: it returns the request's current state. A later Put with the same Call, if set, and the
-// request's id continues it.
+// Begin is [Client.Put] without waiting: it returns the request as it is. A Put with its id, and the same Call if set, continues it.
 func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.RequestView, error) {
 	a, err := newAsking(c, q)
 	if err != nil {

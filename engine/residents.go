@@ -166,8 +166,7 @@ func usedByAnother(r permissions.Request, call string) bool {
 	return !r.UsedAt.IsZero() && r.Scope == permissions.Once && r.UsedCall != call
 }
 
-// stillHeld checks an approval again before its use: see stillAllowed; and permissions that were held, so that nobody
-// was asked, must still be held.
+// stillHeld checks an approval again before its use: see stillAllowed; what was held must still be held.
 func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 	e := c.engine
 	if err := e.stillAllowed(r); err != nil {

@@ -80,11 +80,9 @@ type Store interface {
 	// Health writes and reads a small row. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
 
-	// Keyed finds the request of a caller's key that is still in use, settled or not. Keys of our own agents are in use
-	// while their rows exist.
+	// Keyed finds the request of a caller's key that is in use, settled or not; keys of our own agents are while rows exist.
 	Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error)
-	// PendingOfSession lists the pending requests of a caller's session; without a caller, those of any of our own
-	// agents in that session.
+	// PendingOfSession lists the pending requests of a caller's session, or without a caller of any agent of ours in it.
 	PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
 	// KeptOfSession lists the approvals of a caller's session that nobody has collected or used.
 	KeptOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)

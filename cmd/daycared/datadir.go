@@ -201,8 +201,7 @@ func (d *dataDir) sign(h holder) error {
 	return err
 }
 
-// keepLock locks again if the lock file was deleted or replaced, since another daemon could lock a new file. The error matches
-// [unix.EWOULDBLOCK] if one has.
+// keepLock locks again if the lock file was deleted or replaced. The error matches [unix.EWOULDBLOCK] if another daemon has a new one.
 func (d *dataDir) keepLock() (anew bool, err error) {
 	path := filepath.Join(d.path, lockName)
 	own, err := d.lock.Stat()

@@ -20,8 +20,7 @@ const (
 	orderTime = 3 * time.Second
 )
 
-// OnMessage implements [connectors.Inbound]. A reply goes to the author of the message that it replies to, whichever
-// agent is in the foreground.
+// OnMessage implements [connectors.Inbound]. A reply goes to the author of what it replies to, whoever is in the foreground.
 func (a *Hosts) OnMessage(ctx context.Context, m connectors.Message) error {
 	person, mine, err := a.bound(m.From)
 	if err != nil {

@@ -324,8 +324,7 @@ func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies [
 	return nil
 }
 
-// Button is the button data of a copy: the number of its request, which avoids an index of random values, and the copy's
-// own random value.
+// Button is the button data of a copy: its request's number, so that random values need no index, and its own random value.
 func Button(r permissions.Request, cp permissions.Copy) string {
 	return strconv.FormatInt(r.Number, numberBase) + "-" + cp.Button
 }

@@ -1,5 +1,4 @@
-// Package shared has what the services of the engine share: how long and how much they do at a time, and what they say when
-// the store fails.
+// Package shared has what the services of the engine share: limits, delays, and what they say when the store fails.
 package shared
 
 import (

@@ -191,8 +191,7 @@ func keyedChain(ctx context.Context, from source, k *sealer, i identity, text st
 	return "", rows.Err()
 }
 
-// wrongKey explains why the audit key in file, read with err and found to seal the chain keyed, is not that of a store
-// with the identity i.
+// wrongKey explains why the audit key in file, read with err and sealing the chain keyed, is not that of store i.
 func (s *Store) wrongKey(file string, i identity, keyed string, err error) error {
 	switch {
 	case keyed != "":

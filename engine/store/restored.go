@@ -386,8 +386,7 @@ func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int
 	return n
 }
 
-// usedBefore reports whether an approval was used in an earlier life. What it allowed may have been repeated since, and
-// is not done again.
+// usedBefore reports whether an approval was used in an earlier life: what it allowed is not done again.
 func (s *Store) usedBefore(r permissions.Request) bool {
 	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)
 }

@@ -27,8 +27,7 @@ type mark struct {
 	Hash  string `json:"hash"`
 	// Opens is the newest opening that the main file records by itself, without its log.
 	Opens int64 `json:"opens"`
-	// Restoring announces a new life of the store. Until that life's mark is written, the main file may record fewer
-	// openings than its log.
+	// Restoring announces a new life. Until its mark is written, the main file may record fewer openings than its log.
 	Restoring bool `json:"restoring,omitempty"`
 	// InUse says that the store's log has content. The log is emptied only after a mark without InUse is written.
 	InUse bool `json:"in_use,omitempty"`

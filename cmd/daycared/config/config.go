@@ -56,8 +56,7 @@ type Config struct {
 // Silent reports whether there is a file that sets nothing.
 func (c *Config) Silent() bool { return c.File != "" && c.from != nil && len(c.from.lines) == 0 }
 
-// Position returns where the key of a path was set: a line of the file, as in "config.yaml:12" for people.0.user, or a variable;
-// empty if it was not set.
+// Position returns where a key was set: a line, as in "config.yaml:12" for people.0.user, or a variable; empty if it was not.
 func (c *Config) Position(path string) string {
 	if c.from == nil {
 		return c.File

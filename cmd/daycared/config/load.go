@@ -52,8 +52,7 @@ func whole(cfg *Config, err error) (*Config, error) {
 	return cfg, nil
 }
 
-// Places returns data_dir and the sockets of a file that [Load] refuses; ok is false if something wrong in it may concern them.
-// Ignore its other values.
+// Places returns data_dir and the sockets of a file that [Load] refuses, nothing else; ok is false if a problem may concern them.
 func Places(path string, environ []string) (cfg *Config, ok bool) {
 	data, err := read(path)
 	if err != nil {
@@ -342,8 +341,7 @@ func runDir(uid int, environ []string) string {
 	return ""
 }
 
-// folder returns the first absolute path of a variable. The XDG specification says to ignore relative ones; systemd may set
-// several, separated by colons.
+// folder returns the first absolute path of a variable. XDG says to ignore relative ones; systemd may set several, with colons between.
 func folder(environ []string, name string) string {
 	dir, _, _ := strings.Cut(lookup(environ, name), ":")
 	if !filepath.IsAbs(dir) {

@@ -27,8 +27,7 @@ type Problem struct {
 	Text  string // what is wrong; what would be right
 }
 
-// Split returns what is wrong, the text before the first semicolon outside of quotes, and what would be right, the rest, which may
-// be empty.
+// Split returns the text before the first semicolon outside of quotes, what is wrong, and the rest, what would be right.
 func (p Problem) Split() (cause, remedy string) {
 	quoted := false
 	for i, c := range p.Text {
@@ -63,8 +62,7 @@ func place(where string, line int) string {
 	return where + ":" + strconv.Itoa(line)
 }
 
-// Problems are all problems in the order of their lines, those of the environment last. It is the error of [Load] for an invalid
-// configuration.
+// Problems are all problems in the order of their lines, those of the environment last: the error of [Load].
 type Problems []Problem
 
 // Error returns all problems, one per line.

@@ -99,8 +99,7 @@ type Managed struct {
 	Hooks   []string
 	Verdict Verdict // while it contains daycared's hook
 	Note    string
-	// Pins are variables that its "env" must set, because settings of the agent's account could otherwise put something between
-	// the agent and the hook.
+	// Pins are variables that its "env" must set: the account's own settings could otherwise put something before the hook.
 	Pins []string
 }
 

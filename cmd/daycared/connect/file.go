@@ -401,8 +401,7 @@ func (e *editor) insert(object *hujson.Object, name string, value any, depth int
 	return nil
 }
 
-// after returns the whitespace and comments for an appended element: those before the closing bracket, which moves to a line of
-// its own.
+// after returns the whitespace and comments for an appended element: those before the closing bracket, which moves to its own line.
 func (e *editor) after(closing *hujson.Extra, depth int) hujson.Extra {
 	before := strings.TrimRight(string(*closing), " \t\r\n") + e.margin(depth)
 	*closing = hujson.Extra(e.margin(depth - 1))
