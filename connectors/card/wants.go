@@ -177,8 +177,8 @@ func (a *act) command(r permissions.Request, c permissions.Call, text string, o 
 			continue
 		}
 		does := capital(strings.Join(row.Risks, ", "))
-		if len(rows) > 1 {
-			does += ": " + coded(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
+		if does += "."; len(rows) > 1 {
+			does = strings.TrimSuffix(does, ".") + ": " + coded(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
 		}
 		a.does, a.risks = append(a.does, does), append(a.risks, row.Risks...)
 	}

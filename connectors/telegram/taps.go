@@ -421,7 +421,11 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepMore:
 		d.toast(ctx, tap, "", false)
-		d.keyboard(ctx, at, decision, prompt, keysMore(prompt))
+		k := edit(prompt, d.now()).Keyboard // of a card that allows nothing here, it has no such button
+		if slices.ContainsFunc(slices.Concat(k.Rows...), func(b key) bool { return b.Data == p.data() }) {
+			k = keysMore(prompt)
+		}
+		d.keyboard(ctx, at, decision, prompt, k)
 	case stepBack:
 		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
