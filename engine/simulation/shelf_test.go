@@ -107,7 +107,7 @@ func asStored(r permissions.Request) permissions.Request {
 	for i := range r.Votes {
 		r.Votes[i].At = kept(r.Votes[i].At)
 	}
-	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.Stays, r.Call = 0, "", false, false, 0, ""
+	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.OnlyTitle, r.Stays, r.Call = 0, "", false, false, false, 0, ""
 	return r
 }
 

@@ -293,7 +293,7 @@ func asStored(r permissions.Request) permissions.Request {
 		at := &r.Calls[i].At
 		*at = moment(micros(*at))
 	}
-	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.Stays, r.Call = 0, "", false, false, 0, ""
+	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.OnlyTitle, r.Stays, r.Call = 0, "", false, false, false, 0, ""
 	return r
 }
 
