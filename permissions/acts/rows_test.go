@@ -54,6 +54,7 @@ func TestACompoundCommandIsBrokenAfterItsOperators(t *testing.T) {
 		"a &&\nb; c":                         {"a &&\nb;", "c"},
 		"a && \\\n b":                        nil,
 		"cat <<EOF && b; c\nx && y\nEOF":     nil,
+		"cat <<EOF && b\nx\nEOF\nc; d":       {"cat <<EOF && b\nx\nEOF\nc;", "d"},
 		"cat <<EOF\nx && y\nEOF\na && b":     {"cat <<EOF\nx && y\nEOF\na &&", "b"},
 		"a <<<'x && y' | b":                  {"a <<<'x && y' |", "b"},
 		"$((1 || 0)) && a":                   {"$((1 || 0)) &&", "a"},
