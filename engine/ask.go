@@ -334,7 +334,7 @@ func (e *Engine) Reply(
 	if err := e.Settings().Editable(r); err != nil {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, err)
 	}
-	if shown != r.Digest {
+	if shown != r.Shown() {
 		return permissions.RequestView{}, e.refused(ctx, r, d, caller.Name, permissions.OtherShown())
 	}
 	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.clock.Stamp()})

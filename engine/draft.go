@@ -65,7 +65,7 @@ func (e *Engine) draft(
 	r.Under = verdict.Grants
 	if !verdict.Ask {
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
-		r.State, r.Deadline, r.Details = permissions.Approved, now, unshown(r.Details)
+		r.State, r.Deadline, r.Details, r.Was = permissions.Approved, now, unshown(r.Details), nil
 		return r, nil
 	}
 	return r, s.Direct(&r)

@@ -642,3 +642,35 @@ func TestADenialOverridesAHarmlessClaim(t *testing.T) {
 		t.Error("it is not left in another session, long after")
 	}
 }
+
+// TestRowsOfAFileAreShownAndAskNothing: what was told of a file belongs to what a decision is about, and to the store; an equal call
+// with other rows joins the question all the same.
+func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
+	phone := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, usual(), phone)
+	edit := func(text string) permissions.Request {
+		q := hook("Edit", `{"file_path":"/a","new_string":"y","old_string":"x"}`)
+		q.Was = []permissions.Rows{{First: 7, Text: text}}
+		return q
+	}
+	first := st.ask(t.Context(), edit("x\n"))
+	r := st.shown(phone, 1).Request
+	second := st.ask(t.Context(), edit("x\nz\n"))
+	st.waiting(r.ID, 2)
+	if len(r.Was) != 1 || r.Was[0] != (permissions.Rows{First: 7, Text: "x\n"}) || r.Shown() == r.Digest {
+		t.Fatalf("the card has %+v", r.Was)
+	}
+	_, err := phone.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow(), Shown: r.Digest})
+	if refusal := permissions.AsRefusal(err); refusal == nil || refusal.Text != permissions.OtherShown().Text {
+		t.Errorf("a decision about a card without the rows is taken: %v", err)
+	}
+	st.mustBePending(r.ID)
+	if _, err := phone.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: permissions.Deny, Shown: r.Shown()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []<-chan answer{first, second} {
+		if got := st.get(call); got.ID != r.ID || got.State != permissions.Denied {
+			t.Errorf("a call has %s, which is %s", got.ID, got.State)
+		}
+	}
+}

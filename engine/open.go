@@ -250,6 +250,9 @@ func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken [
 	for _, c := range r.Calls {
 		size += len(c.Input)
 	}
+	for _, c := range r.ToolCalls() {
+		size += c.Told()
+	}
 	for _, b := range []struct {
 		of      map[string]*rate.Limiter
 		most, n int

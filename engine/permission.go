@@ -43,10 +43,11 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
 		return r, permissions.Invalid(fmt.Errorf("a reason has at most %d characters", permissions.MaxReason))
 	}
-	if d.Shown != (permissions.Digest{}) && d.Shown != r.Digest {
+	s := e.Settings().Shown(r, d.From.Via)
+	if d.Shown != (permissions.Digest{}) && d.Shown != s.Shown() {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())
 	}
-	if s := e.Settings().Shown(r, d.From.Via); s.OnlyTitle && r.State == permissions.Pending && !s.Offers(d.Answer) {
+	if s.OnlyTitle && r.State == permissions.Pending && !s.Offers(d.Answer) {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OnlyTitle())
 	}
 	if !e.whole(r, person, d) {

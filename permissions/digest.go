@@ -126,6 +126,29 @@ func ComputeDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
+// Shown returns the digest of what people are shown of r: its own, and with it the rows of files that were told, if any.
+func (r Request) Shown() Digest {
+	w := &fields{}
+	w.text(string(r.Digest[:]))
+	all, told := [][]Rows{r.Was}, false
+	for _, c := range r.Calls {
+		all = append(all, c.Was)
+	}
+	for _, part := range all {
+		w.number(len(part))
+		for _, was := range part {
+			told = true
+			w.number(was.First)
+			w.text(was.Text)
+			w.number(was.After)
+		}
+	}
+	if !told {
+		return r.Digest
+	}
+	return sha256.Sum256(w.b)
+}
+
 // CallDigest returns the digest of one exact call of r: what it does, and where. The same words in another folder, or by
 // the hook of another agent, are another call.
 func CallDigest(r Request, c Call) Digest {

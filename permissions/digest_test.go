@@ -227,3 +227,24 @@ func TestSuggestionsMakeNoOtherAction(t *testing.T) {
 		t.Error("a question with other options is the same")
 	}
 }
+
+// TestWhatIsShownOfAFile: rows of a file make no other question, and another card.
+func TestWhatIsShownOfAFile(t *testing.T) {
+	r := Request{Version: 1, Kind: KindTool, Tool: "Edit", Input: []byte(`{"a":1}`)}
+	r.Digest = ComputeDigest(r)
+	if r.Shown() != r.Digest {
+		t.Error("without rows of a file, what is shown has another digest")
+	}
+	seen := map[Digest]bool{r.Digest: true}
+	for _, was := range []Rows{{}, {First: 1}, {First: 1, Text: "a"}, {First: 1, Text: "b"}, {First: 2, Text: "a"}, {First: 1, Text: "a", After: 1}} {
+		told := r
+		told.Was = []Rows{was}
+		if ComputeDigest(told) != r.Digest || !r.Answers(told) || !told.Answers(r) {
+			t.Errorf("%v makes another question", was)
+		}
+		if seen[told.Shown()] {
+			t.Errorf("what is shown with %v has the digest of something else", was)
+		}
+		seen[told.Shown()] = true
+	}
+}

@@ -30,7 +30,8 @@ const (
 	MaxSuggestions = 4
 	MaxTags        = 50
 	MaxCalls       = 50
-	MaxName        = 200 // agent, host, session, key, tool
+	MaxName        = 200       // agent, host, session, key, tool
+	MaxRows        = 256 << 10 // bytes of a file that a call changes
 )
 
 // ID identifies a request: a ULID, so that every index grows at its end.
@@ -126,6 +127,14 @@ func (m Recall) Matches(r Request) bool {
 		(m.Tool == "" || r.Tool == m.Tool && string(r.Input) == string(m.Input))
 }
 
+// Rows are rows of the file that a call changes, as whoever asks has read them. They show people what stands around the change, and
+// are no part of the question: an equal question may come with others. The zero Rows mean that there is no such file.
+type Rows struct {
+	First int    `json:"first"`           // the number of the first row; 1 is the file's first
+	Text  string `json:"text,omitempty"`  // the rows
+	After int    `json:"after,omitempty"` // how many rows follow, where the call writes the whole file
+}
+
 // Call is one tool call of a step.
 type Call struct {
 	N            int             `json:"n"`
@@ -137,6 +146,7 @@ type Call struct {
 	By           string          `json:"by,omitempty"` // the person whose vote decided it, and when
 	At           time.Time       `json:"at,omitzero"`
 	Ends         bool            `json:"ends,omitempty"` // denying it ends the run, and so denies the whole step
+	Was          []Rows          `json:"was,omitempty"`  // as in [Request]
 }
 
 // Request is one question that an agent asks people and waits for. It is a value: nothing in it is shared or modified in
@@ -162,6 +172,7 @@ type Request struct {
 	Input        json.RawMessage // canonical
 	AffectedPath string
 	Calls        []Call // instead of Tool and Input
+	Was          []Rows // of the file that Input changes, at most one; nil: nothing is known of it. Not in the digest, see [Request.Shown]
 	EnvNames     []string
 	EnvHash      string
 	Message      string
@@ -218,6 +229,14 @@ type Request struct {
 	EarlierAt   time.Time // when the same question was answered under the same key, if that answer is over; zero: it was not
 }
 
+// Told is how many bytes of its file were told beside c.
+func (c Call) Told() (n int) {
+	for _, was := range c.Was {
+		n += len(was.Text)
+	}
+	return n
+}
+
 // Missing returns the tags that people are asked about.
 func (r Request) Missing() []Tag { return Missing(r.Tags, r.Held) }
 
@@ -226,7 +245,7 @@ func (r Request) ToolCalls() []Call {
 	if r.Kind == KindTool && len(r.Calls) == 0 {
 		return []Call{{
 			N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath, Answer: r.Answer, Comment: r.Comment,
-			By: r.DecidedBy, At: r.DecidedAt,
+			By: r.DecidedBy, At: r.DecidedAt, Was: r.Was,
 		}}
 	}
 	return r.Calls
@@ -303,7 +322,7 @@ func Brief(text string, most int) string {
 // shows no more. Nothing is offered there that allows.
 func (r Request) Title() Request {
 	r.Input, r.AffectedPath, r.Message, r.Details, r.Reason, r.Comment = nil, "", "", "", "", ""
-	r.EnvNames, r.Choices, r.Held, r.OnlyTitle = nil, nil, nil, true
+	r.EnvNames, r.Choices, r.Held, r.Was, r.OnlyTitle = nil, nil, nil, nil, true
 	r.Tags = slices.Clone(r.Tags)
 	for i := range r.Tags {
 		r.Tags[i].path = ""
@@ -311,7 +330,7 @@ func (r Request) Title() Request {
 	r.Calls, r.Votes = slices.Clone(r.Calls), slices.Clone(r.Votes)
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		c.Input, c.AffectedPath, c.Comment = nil, "", ""
+		c.Input, c.AffectedPath, c.Comment, c.Was = nil, "", "", nil
 	}
 	for i := range r.Votes {
 		r.Votes[i].Comment = ""

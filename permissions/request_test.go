@@ -149,7 +149,7 @@ func TestATitleHasNothingOfWhatIsAskedFor(t *testing.T) {
 		switch field.Name {
 		case "Calls": // of which the tools are left, and who answered
 			c := r.Title().Calls[0]
-			text = string(c.Input) + c.AffectedPath + c.Comment
+			text = string(c.Input) + c.AffectedPath + c.Comment + fmt.Sprint(c.Was)
 		case "Votes":
 			text = r.Title().Votes[0].Comment
 		}

@@ -161,7 +161,7 @@ func Opened(r Request) []Record {
 
 func record(t Type, r Request, actor, via string, at time.Time, detail ...string) Record {
 	rec := Record{
-		Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.Digest.String()},
+		Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.Shown().String()},
 	}
 	for i := 0; i+1 < len(detail); i += 2 {
 		rec.Detail[detail[i]] = detail[i+1]

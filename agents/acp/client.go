@@ -272,7 +272,7 @@ func (c *client) plan(
 	}
 	return place, permissions.Request{
 		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Folder: place.Folder(), Step: t.n,
-		Tool: tool.Spec().Name, Input: input, AffectedPath: plan.AffectedPath, Details: plan.Details,
+		Tool: tool.Spec().Name, Input: input, AffectedPath: plan.AffectedPath, Details: plan.Details, Was: plan.Was,
 		Tags: slices.Concat(plan.Needs, permissions.Missing(bare.Needs, plan.Needs)),
 	}, plan, nil
 }

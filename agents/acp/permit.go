@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
 )
 
 // asking is session/request_permission, with the tool call's input unparsed.
@@ -157,7 +158,11 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 		}
 		details.WriteString("  " + place(at) + "\n")
 	}
+	edit, _ := edits.Of(call.tool(), input)
 	for _, c := range call.Content {
+		if c.Diff != nil && edit.Replaces(c.Diff.Path, wire.Value(c.Diff.OldText), c.Diff.NewText) {
+			continue // people are shown the input as a diff
+		}
 		details.WriteString(content(c, terminal) + "\n")
 	}
 	details.WriteString(in.offers())

@@ -9,8 +9,8 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions/edits"
 )
 
 // Limits of what is kept of one turn.
@@ -235,7 +235,7 @@ func name(c toolCall) string {
 func content(c sdk.ToolCallContent, shown func(string) string) string {
 	switch {
 	case c.Diff != nil:
-		return tools.Diff(c.Diff.Path, wire.Value(c.Diff.OldText), c.Diff.NewText)
+		return edits.Unified(c.Diff.Path, wire.Value(c.Diff.OldText), c.Diff.NewText)
 	case c.Terminal != nil:
 		return "terminal " + c.Terminal.TerminalId + ":\n" + shown(c.Terminal.TerminalId)
 	case c.Content != nil:

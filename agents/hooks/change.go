@@ -1,65 +1,53 @@
 package hooks
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
 )
 
 // maxInline is the maximum size in bytes of an input that fits a question unchanged. A question has at most 64 KiB in all.
 const maxInline = 32 << 10
 
-// The input members that hold what a tool writes to a file, and what it replaces.
-var (
-	contentMembers = []string{"content", "contents", "file_text", "new_source"}
-	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"oldString", "newString"}, {"oldText", "newText"}}
-)
+// maxRead is the maximum size in bytes of a file that is read to show what stands around a change.
+const maxRead = 8 << 20
 
-// diffOf renders what a call does to a file as a line diff; empty if the input does not say so. It is complete, and repeats
-// only what the input contains.
-func diffOf(path string, m members) string {
-	if patch := m.optionalText("command", "patch", "patchText", "input"); strings.HasPrefix(patch, "*** Begin Patch") {
-		return patch
-	}
-	if path == "" {
-		return ""
-	}
-	var out strings.Builder
-	if content := m.optionalText(contentMembers...); content != "" {
-		writePrefixed(&out, "+", content)
-	} else {
-		writeEdits(&out, m)
-	}
-	if out.Len() == 0 || out.Len() > permissions.MaxDetails/2 {
-		return ""
-	}
-	return "--- " + path + "\n+++ " + path + "\n" + out.String()
-}
-
-// writeEdits writes one replacement, or a list of them.
-func writeEdits(out *strings.Builder, m members) {
-	for _, names := range editMembers {
-		before, after := m.optionalText(names[0]), m.optionalText(names[1])
-		if before == "" && after == "" {
-			continue
-		}
-		out.WriteString("@@\n")
-		writePrefixed(out, "-", before)
-		writePrefixed(out, "+", after)
+// Look reads, on this machine, the file that the call changes, and adds what people need of it to the question. What cannot be read,
+// or is no plain text file, is left out.
+func (c *Call) Look() {
+	r := &c.Request
+	e, ok := edits.Of(r.Tool, r.Input)
+	if !ok || r.AffectedPath == "" || r.AffectedPath != affected(r.Cwd, e.Path) {
 		return
 	}
-	var list []members
-	if json.Unmarshal(m["edits"], &list) != nil {
+	f, err := os.OpenFile(r.AffectedPath, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
+	if errors.Is(err, fs.ErrNotExist) {
+		r.Was = e.Around("", false)
+	}
+	if err != nil {
 		return
 	}
-	for _, one := range list {
-		writeEdits(out, one)
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxRead+1))
+	if err == nil && len(text) <= maxRead && utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 {
+		r.Was = e.Around(string(text), true)
 	}
 }
 

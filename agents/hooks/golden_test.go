@@ -286,7 +286,7 @@ func TestALargeInputIsShownWhole(t *testing.T) {
 		if _, err := ask(strings.Repeat("x", permissions.MaxDetails)); err == nil || !strings.Contains(err.Error(), "more than can be shown") {
 			t.Errorf("too much to show: %v", err)
 		}
-		if c, err := ask(strings.Repeat("\n", maxInline/2-200)); err != nil || c.Request.Details == "" || len(c.Request.Input) < maxInline/2 {
+		if c, err := ask(strings.Repeat("\n", maxInline/2-200)); err != nil || c.Request.Details != "" || len(c.Request.Input) < maxInline/2 {
 			t.Errorf("what just fits: %v", err)
 		}
 	})

@@ -3,6 +3,7 @@ package hooks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -113,6 +114,27 @@ func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
 		if got := <-done; got.status != 200 || !strings.Contains(got.text, c.want) {
 			t.Errorf("%+v, want %s", got, c.want)
 		}
+	}
+}
+
+// TestTheDaemonReadsNoFileForAHook: of a file that an edit over HTTP names, nothing is read where the daemon runs.
+func TestTheDaemonReadsNoFileForAHook(t *testing.T) {
+	env := wiretest.NewEnv(t)
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte("the rest\nx\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env.Asks = func(_ permissions.Caller, q permissions.Request) {
+		if q.Tool != "Edit" || q.Was != nil || strings.Contains(fmt.Sprint(q), "the rest") {
+			t.Errorf("it asks %+v", q)
+		}
+	}
+	address, _ := serve(t, env)
+	done := post(t.Context(), address+"/hook/claude-code", fmt.Sprintf(`{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse",`+
+		`"tool_name":"Edit","tool_input":{"file_path":%q,"old_string":"x","new_string":"y"}}`, path))
+	decide(t, env, pending(t, env), permissions.Deny, "")
+	if r := <-done; r.err != nil || !strings.Contains(r.text, "deny") {
+		t.Errorf("the hook has %+v", r)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
 )
 
 // TestLimits tests each limit with a value just within it and one just beyond.
@@ -26,8 +27,9 @@ func TestLimits(t *testing.T) {
 		most int
 		met  func(n int) bool
 	}{
-		"a change that is shown": {permissions.MaxDetails/2 - len("+\n"), func(n int) bool {
-			return diffOf("/srv/a", members{"content": text(n)}) != ""
+		"rows of a file": {permissions.MaxRows, func(n int) bool {
+			e, _ := edits.Of("Write", json.RawMessage(`{"content":"","path":"/a"}`))
+			return e.Around(strings.Repeat("x", n), true) != nil
 		}},
 		"an input in the question": {maxInline - len(`{"a":""}`), func(n int) bool {
 			return !moves(`{"a":` + string(text(n)) + `}`)

@@ -246,7 +246,6 @@ func (c *Call) use(tool string, input json.RawMessage) {
 		return
 	}
 	r.AffectedPath = affected(r.Cwd, m.optionalText(pathMembers...))
-	r.Details = diffOf(r.AffectedPath, m)
 }
 
 // tool returns a tool's name and input.

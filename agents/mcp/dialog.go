@@ -151,7 +151,7 @@ func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.Elic
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	_, err := d.server.o.Requests.Reply(ctx, d.caller, r.ID, a, r.Digest)
+	_, err := d.server.o.Requests.Reply(ctx, d.caller, r.ID, a, r.Shown())
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.note = "In the editor: " + refusal.Text
 	} else if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,11 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
 )
 
 // write_file and edit_file: people see the difference, and it is applied to the file that it was made from, or not at all.
@@ -39,17 +39,25 @@ func (t writeFile) plan(ctx context.Context, p Workspace, in writing) (Plan, err
 	}
 	switch {
 	case plan.Basis == "":
-		plan.Details = "What is there now may not be looked at. This would be there instead:\n" + Diff(in.Path, "", in.Content)
-	case !was.There:
-		plan.Details = "A new file.\n" + Diff(in.Path, "", in.Content)
-	case !isText(was.Text):
-		plan.Details = fmt.Sprintf("Instead of %d bytes that are no text (%s).\n", len(was.Text), was.Basis) + Diff(in.Path, "", in.Content)
-	case string(was.Text) == in.Content:
+		plan.Details = "What is there now may not be looked at."
+	case was.There && !isText(was.Text):
+		plan.Details = fmt.Sprintf("Instead of %d bytes that are no text (%s).", len(was.Text), was.Basis)
+	case was.There && string(was.Text) == in.Content:
 		return Plan{}, errors.New("the file holds exactly that already")
 	default:
-		plan.Details = Diff(in.Path, string(was.Text), in.Content)
+		plan.Was, err = around(t.spec().Name, in, was)
 	}
-	return plan, nil
+	return plan, err
+}
+
+// around returns what people are shown of a file around a change.
+func around(tool string, in any, was fileContent) ([]permissions.Rows, error) {
+	input, err := json.Marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("show what is around a change: %w", err)
+	}
+	e, _ := edits.Of(tool, input) // an input of our own tools
+	return e.Around(string(was.Text), was.There), nil
 }
 
 func (t writeFile) run(ctx context.Context, p Workspace, in writing, plan Plan) (Outcome, error) {
@@ -80,15 +88,14 @@ func (t editFile) plan(ctx context.Context, p Workspace, in editing) (Plan, erro
 		return Plan{}, err
 	}
 	if plan.Basis == "" {
-		plan.Details = "The file may not be looked at. In it, this would be replaced:\n" + Diff(in.Path, in.Old, in.New)
+		plan.Details = "The file may not be looked at."
 		return plan, nil
 	}
-	text, err := in.apply(was)
-	if err != nil {
+	if _, err := in.apply(was); err != nil {
 		return Plan{}, err
 	}
-	plan.Details = Diff(in.Path, string(was.Text), string(text))
-	return plan, nil
+	plan.Was, err = around(t.spec().Name, in, was)
+	return plan, err
 }
 
 func (t editFile) run(ctx context.Context, p Workspace, in editing, plan Plan) (Outcome, error) {
@@ -204,15 +211,6 @@ func replace(ctx context.Context, box *sandbox.Sandbox, p Workspace, tag permiss
 		verb = "changed"
 	}
 	return Outcome{Text: fmt.Sprintf("%s %s: %d bytes", verb, tag.Path(), len(text))}, nil
-}
-
-// Diff is a change of a text in readable form.
-func Diff(name, before, after string) string {
-	text, err := udiff.ToUnified(name, name, before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // a bug in the library; show everything then
-		return "-" + before + "\n+" + after + "\n"
-	}
-	return text
 }
 
 // folder is a workspace as of the daemon's start. It is held open, so that no other folder gets its device and inode numbers.

@@ -5,7 +5,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
 )
+
+// shown is the diff that people are shown of a call.
+func shown(t *testing.T, name string, in args, plan Plan) string {
+	t.Helper()
+	e, ok := edits.Of(name, in.json(t))
+	if !ok {
+		t.Fatalf("%s is no edit", name)
+	}
+	return strings.Join(e.Diff(plan.Was, false).Rows, "\n")
+}
 
 func TestWriteFile(t *testing.T) { inBothModes(t, tryWriteFile) }
 
@@ -20,8 +33,9 @@ func tryWriteFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := plan(t, p, "write_file", args{"path": "a", "content": "one\nthree\n"})
-	if want := "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"; got.Details != want || got.AffectedPath != ws+"/a" ||
+	in := args{"path": "a", "content": "one\nthree\n"}
+	got := plan(t, p, "write_file", in)
+	if want := "@@ -1,2 +1,2 @@\n one\n-two\n+three"; shown(t, "write_file", in, got) != want || got.AffectedPath != ws+"/a" ||
 		got.Basis != basis([]byte("one\ntwo\n")) || len(got.Needs) > 0 {
 		t.Errorf("the plan is %+v", got)
 	}
@@ -32,7 +46,7 @@ func tryWriteFile(t *testing.T) {
 
 	fresh := args{"path": "new/folder/file", "content": "no end"}
 	got = plan(t, p, "write_file", fresh)
-	if !strings.HasPrefix(got.Details, "A new file.\n") || !strings.Contains(got.Details, "+no end\n\\ No newline at end of file") ||
+	if len(got.Was) != 1 || got.Was[0] != (permissions.Rows{}) || shown(t, "write_file", fresh, got) != "no end" ||
 		got.Basis != nothing {
 		t.Errorf("the plan is %+v", got)
 	}
@@ -103,10 +117,10 @@ func tryAFileThatMayNotBeRead(t *testing.T) {
 		"edit_file":  {"path": secret, "old_text": "guess", "new_text": "mine"},
 	} {
 		got := plan(t, p, name, in)
-		if got.Basis != "" || strings.Contains(got.Details, "the secret") || needs(got) != "write access to "+secret {
+		if got.Basis != "" || strings.Contains(got.Details, "the secret") || got.Was != nil || needs(got) != "write access to "+secret {
 			t.Errorf("%s: the plan is %+v", name, got)
 		}
-		if !strings.Contains(got.Details, "+mine") || !strings.Contains(got.Details, "may not be looked at") {
+		if !strings.Contains(shown(t, name, in, got), "mine") || !strings.Contains(got.Details, "may not be looked at") {
 			t.Errorf("%s: people are shown %q", name, got.Details)
 		}
 		tool(t, name).Run(t.Context(), p, in.json(t), got).says(t, true, "there is no write access to "+secret)
@@ -136,9 +150,9 @@ func tryEditFile(t *testing.T) {
 		"ws/a": "one two two\n", "ws/dos": "one\r\ntwo\r\nthree\r\n", "ws/mixed": "one\r\ntwo\n", "ws/binary": "one\x00",
 		"ws/full": strings.Repeat("x", maxFile), "ws/over": strings.Repeat("x", maxFile+1),
 	})
-	got := plan(t, p, "edit_file", args{"path": "dos", "old_text": "one\ntwo\n", "new_text": "1\n2\n2½\n"})
-	if !strings.Contains(got.Details, "-one\r\n-two\r\n+1\r\n+2\r\n+2½\r\n three\r\n") {
-		t.Errorf("people are shown %q", got.Details)
+	dos := args{"path": "dos", "old_text": "one\ntwo\n", "new_text": "1\n2\n2½\n"}
+	if got := shown(t, "edit_file", dos, plan(t, p, "edit_file", dos)); got != "@@ -1,3 +1,4 @@\n-one\n-two\n+1\n+2\n+2½\n three" {
+		t.Errorf("people are shown %q", got)
 	}
 	for _, c := range []struct {
 		path, before, after string
@@ -211,7 +225,7 @@ func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
 		"run_command": {"command": "echo two >a", "write": []string{".", "a"}},
 	} {
 		got := plan(t, p, name, in)
-		if needs(got) != "workspace write access" || name != "run_command" && !strings.Contains(got.Details, "-one\n+two\n") {
+		if needs(got) != "workspace write access" || name != "run_command" && !strings.Contains(shown(t, name, in, got), "-one\n+two") {
 			t.Errorf("%s: the plan is %+v", name, got)
 		}
 		tool(t, name).Run(t.Context(), p, in.json(t), got).says(t, true, "there is no workspace write access")

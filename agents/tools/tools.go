@@ -35,9 +35,10 @@ type Workspace struct {
 
 // Plan is what a call would do, as people are shown it. Planning changes nothing.
 type Plan struct {
-	Needs        []permissions.Tag // required tags; people are asked for the missing ones
-	AffectedPath string            // the file or folder that it changes or reads; empty: none
-	Details      string            // shown to people besides the input, as a diff; may be empty
+	Needs        []permissions.Tag  // required tags; people are asked for the missing ones
+	AffectedPath string             // the file or folder that it changes or reads; empty: none
+	Details      string             // shown to people besides the input; may be empty
+	Was          []permissions.Rows // of the file that it changes, shown to people around the change
 	// Basis identifies what the plan was made from, such as a file's content. Run refuses if that has changed: what was
 	// shown is what runs. It is stored with the call.
 	Basis string

@@ -203,7 +203,7 @@ func (d *demo) ran(r permissions.Request) (string, error) {
 	if d.kills > 0 {
 		across = "across a restart · "
 	}
-	return fmt.Sprintf("%sran exactly once, as shown (sha256 %s)", across, r.Digest.Short()), nil
+	return fmt.Sprintf("%sran exactly once, as shown (sha256 %s)", across, r.Shown().Short()), nil
 }
 
 // sum prints the summary and checks that no answer was lost.

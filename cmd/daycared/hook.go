@@ -121,6 +121,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 			call.ForgetServer(append(own, "mcp"))
 		}
 	}
+	call.Look()
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()

@@ -47,6 +47,7 @@ type Options struct {
 	Notes    []string       // added to the line about the outcome
 	Reveal   bool           // show secrets
 	flat     bool           // a command stays in its own rows
+	few      bool           // of edits only a few rows around each change
 }
 
 // Card is everything that p's person decides about, in rows separated by newlines. Nothing is shortened.
@@ -87,7 +88,9 @@ func Until(r permissions.Request, o Options) string {
 
 // ask adds who wants what, and returns it.
 func (s *sheet) ask(r permissions.Request, o Options) (all []act) {
+	o.few = s.short
 	all = acts(r, o)
+	s.few = s.few || slices.ContainsFunc(all, func(a act) bool { return a.cut })
 	s.in = inTitle
 	s.add(s.title(r, all, o), Title, "")
 	s.in = inAction
@@ -98,6 +101,10 @@ func (s *sheet) ask(r permissions.Request, o Options) (all []act) {
 			s.row(a.label)
 		}
 		s.block(a.role, a.lang, a.body)
+		if len(a.rest) > 0 {
+			s.row("The call says besides:")
+			s.block(a.role, "", a.rest)
+		}
 		for _, row := range a.notes {
 			s.row(row)
 		}
@@ -347,68 +354,97 @@ type Message struct {
 	Text     string // in plain text, with a sign before each row of somebody else's
 	Parts    []Part // the same, for channels that have blocks and quotes
 	TooBig   bool   // the channel cannot show everything: it may be denied there, never approved
+	Unseen   bool   // nothing of the action is in the text
 }
 
-// Document is a card as a plain text file.
+// Document is a card as a plain text file, or the diff of an edit where the text has the rest of the card.
 type Document struct {
 	Name    string
+	Type    string // a media type
 	Body    []byte
 	Digest  permissions.Digest // of Body
-	Caption string             // says what it is, with the request's digest
+	Caption string             // says what it is, with the digest of what the request shows
 }
 
 // Fit renders p's card for a channel with limits. If the card does not fit, the complete card becomes a document. The text
 // then leaves out what did not fit and has our summary, the document's name, size and digest, and always the kind of the
 // request, who asks and the terms. The exact action is left out last, and the text says so. The text is always within the
-// limits; below about a thousand characters it may only say that the request is too big.
+// limits; below about a thousand characters it may only say that the request is too big. Of an edit only the diff becomes a document if
+// everything else fits.
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	whole := newSheet(o.Width)
 	whole.fill(p, o)
 	m := Message{Text: whole.String(), Parts: parts(whole.rows)}
-	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows+1) {
+	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows+1) &&
+		(l.Changes == 0 || changes(whole.of(inAction)) <= l.Changes) {
 		return m
 	}
-	d := document(p, m.Text)
+	short := &sheet{width: whole.width, short: true}
+	short.fill(p, o)
+	if d, ok := diffOf(p, o); ok && (l.Document == 0 || len(d.Body) <= l.Document) {
+		if c := l.choose(short.noted(d, false, nil)); c.ok && c.rest {
+			return Message{Document: &d, Text: text(c.rows), Parts: parts(c.rows), Unseen: !c.seen}
+		}
+	}
+	d := document(p, "", "text/plain", m.Text+"\n", "the whole request")
 	m = Message{Document: &d}
 	if l.Document != 0 && len(d.Body) > l.Document {
 		m = Message{TooBig: true}
 	}
-	short := &sheet{width: whole.width, short: true}
-	short.fill(p, o)
-	short.note(d, m.TooBig, summary(p.Request))
-	rows, ok := l.choose(short)
-	if !ok {
+	c := l.choose(short.noted(d, m.TooBig, summary(p.Request)))
+	if !c.ok {
 		m.TooBig = true
-		rows = []row{{text: l.cut("A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.brief(p.Code)))}}
+		c.rows = []row{{text: l.cut("A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.brief(p.Code)))}}
 	}
-	m.Text, m.Parts = text(rows), parts(rows)
+	m.Text, m.Parts, m.Unseen = text(c.rows), parts(c.rows), !c.seen
 	return m
 }
 
-func document(p connectors.Prompt, text string) Document {
-	name := "daycared"
-	if p.Code != "" && !strings.ContainsFunc(p.Code, func(c rune) bool { return c >= 0x80 || !unicode.In(c, unicode.L, unicode.N) }) {
-		name += "-" + p.Code
+// diffOf is the diff of an edit as a document.
+func diffOf(p connectors.Prompt, o Options) (d Document, ok bool) {
+	r := p.Request
+	if r.Kind != permissions.KindTool || len(r.Calls) > 0 {
+		return d, false
 	}
-	body := []byte(text + "\n")
+	e, ok := editOf(r, r.ToolCalls()[0], false, o.source(0))
+	if !ok {
+		return d, false
+	}
+	name, text, caption, ok := e.document()
+	return document(p, name, "text/x-diff", text, caption), ok
+}
+
+// document is a file with a name, or with one after the request's code.
+func document(p connectors.Prompt, name, mediaType, text, caption string) Document {
+	if name == "" {
+		name = "daycared"
+		if p.Code != "" && !strings.ContainsFunc(p.Code, func(c rune) bool { return c >= 0x80 || !unicode.In(c, unicode.L, unicode.N) }) {
+			name += "-" + p.Code
+		}
+		name += map[string]string{"text/plain": ".txt", "text/x-diff": ".diff"}[mediaType]
+	}
+	body := []byte(text)
 	return Document{
-		Name: name + ".txt", Body: body, Digest: sha256.Sum256(body),
-		Caption: Visible(p.Code) + " · the whole request · " + p.Request.Digest.String(),
+		Name: name, Type: mediaType, Body: body, Digest: sha256.Sum256(body),
+		Caption: Visible(p.Code) + " · " + caption + " · " + p.Request.Shown().String(),
 	}
 }
 
-// note adds our summary and where the complete card is.
-func (s *sheet) note(d Document, big bool, summary []string) {
-	s.in = inSummary
+// noted is s with our summary and where the complete card is.
+func (s *sheet) noted(d Document, big bool, summary []string) *sheet {
+	with := *s
+	s = &with
+	s.rows, s.in = slices.Clip(s.rows), inSummary
 	for _, row := range summary {
 		s.row(row)
 	}
 	s.in = inNotes
 	if big {
 		s.row(fmt.Sprintf("Too big to be shown here whole (%d bytes): it cannot be allowed here.", len(d.Body)))
-		return
+		return s
 	}
-	s.row("All of it is in the file above: " + d.Name)
+	s.row("All of it is in the file above: " + coded(d.Name))
+	return s
 }
 
 // maxWhole is how many requests a [Whole] remembers.

@@ -137,11 +137,10 @@ K7F3Q · until 21 Nov 2027 14:00 UTC`},
 			}
 		}), card.Options{}, `
 scribe wants 3 things
-#1 Use write_file
-  path: n.md
-  content: |-
-    a
-    b
+#1 Write n.md (2 rows, no newline at the end)
+  a
+  b
+It replaces all that is in the file now.
 Affects /srv/n.md
 #2 Run a command
   ls
@@ -258,6 +257,10 @@ func fill(r *permissions.Request, text string) {
 	for i := range r.Calls {
 		r.Calls[i].Tool, r.Calls[i].Input, r.Calls[i].AffectedPath, r.Calls[i].Comment = text, r.Input, text, text
 	}
+	if len(r.Was) > 0 {
+		r.Tool, r.Input = "Edit", input(fmt.Sprintf(`{"file_path":%s,"new_string":%s,"old_string":"x","besides":%[1]s}`, quoted, quoted))
+		r.Was = []permissions.Rows{{First: 1, Text: text + "\nx\n" + text}}
+	}
 	once := permissions.Allow(permissions.Once)
 	r.Votes = []permissions.Vote{{By: text, Answer: once}, {By: text + "2", Answer: once}}
 }
@@ -265,7 +268,7 @@ func fill(r *permissions.Request, text string) {
 // every is a request of each kind and state.
 func every() (all []permissions.Request) {
 	for _, kind := range []permissions.Kind{
-		permissions.KindPermission, permissions.KindTool, "step", permissions.KindPause, permissions.KindClarification,
+		permissions.KindPermission, permissions.KindTool, "edit", "step", permissions.KindPause, permissions.KindClarification,
 	} {
 		for _, state := range []permissions.State{
 			permissions.Pending, permissions.Approved, permissions.Denied, permissions.Answered, permissions.Expired,
@@ -274,6 +277,9 @@ func every() (all []permissions.Request) {
 			all = append(all, request(kind, func(r *permissions.Request) {
 				r.State, r.Answer, r.Scope = state, permissions.Choose(1), permissions.Once
 				r.Tags = []permissions.Tag{tag("@read:/srv/\u202e\u200b")}
+				if kind == "edit" {
+					r.Kind, r.Hook, r.Was = permissions.KindTool, "claude-code", []permissions.Rows{{}}
+				}
 				if kind == "step" {
 					r.Kind = permissions.KindTool
 					r.Calls = []permissions.Call{{N: 1, Answer: permissions.Deny}, {N: 2}}
@@ -328,7 +334,7 @@ func TestNothingIsHidden(t *testing.T) {
 func TestWhatIsOnlySaidIsMarked(t *testing.T) {
 	for _, c := range []struct{ name, caller, cwd, input, affected, want, careful string }{
 		{"ours", "agent:scribe", "/srv", `{"path":"a"}`, "/real/a", "Affects /real/a", ""},
-		{"as the input says", "uid:0", "", `{"path":"/srv/a","content":"x"}`, "/srv/a", "Affects /srv/a", ""},
+		{"as the input says", "uid:0", "", `{"path":"/srv/a","lines":"x"}`, "/srv/a", "Affects /srv/a", ""},
 		{"in its folder", "uid:0", "/srv", `{"file_path":"x/../a"}`, "/srv/a", "Affects /srv/a", ""},
 		{"another", "uid:0", "", `{"path":"/etc/cron.d/x"}`, "/srv/a", "It says it affects /srv/a",
 			`it says it affects "/srv/a"; the input names "/etc/cron.d/x"`},
@@ -367,7 +373,8 @@ func rows(t *testing.T, text string) {
 		start := row
 		for _, ours := range []string{
 			"  ", "│", "┊", "Environment:", "It says", "Message:", "Details:", "It also needs:", "The answers:", "⚠ ", "#1 ", "#2 ",
-			"Affects", "Runs with", "If nobody", "\"", "in \"", "unproven name", "proven name", "K7F3Q · until ",
+			"Affects", "The call says besides:", "Rows of the file as", "Runs with", "If nobody", "\"", "in \"", "unproven name", "proven name",
+			"K7F3Q · until ",
 		} {
 			if strings.HasPrefix(start, ours) {
 				start = ""

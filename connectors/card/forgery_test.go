@@ -123,7 +123,20 @@ var places = map[string]func(*permissions.Request, string){
 	"broken":   func(r *permissions.Request, s string) { r.Input = json.RawMessage(s) },
 	"command":  func(r *permissions.Request, s string) { r.Tool, r.Input = "run_command", object("command", s) },
 	"shell":    func(r *permissions.Request, s string) { r.Tool, r.Input = "bash", object("command", s) },
-	"calls":    func(r *permissions.Request, s string) { r.Calls = steps(s) },
+	"edited": func(r *permissions.Request, s string) {
+		r.Tool, r.Input = "Edit", object("file_path", "/srv/notes/a", "old_string", "x", "new_string", s)
+		r.Hook, r.Was = "claude-code", []permissions.Rows{{First: 1, Text: s + "\nx\n" + s}}
+	},
+	"edited without the file": func(r *permissions.Request, s string) {
+		r.Tool, r.Input = "edit", object("filePath", s, "oldString", s, "newString", s+"\n"+s)
+	},
+	"written": func(r *permissions.Request, s string) {
+		r.Tool, r.Input = "Write", object("file_path", s, "content", s, "besides", s)
+	},
+	"patched": func(r *permissions.Request, s string) {
+		r.Tool, r.Input = "apply_patch", object("input", "*** Begin Patch\n*** Update File: "+s+"\n@@\n-"+s+"\n"+s)
+	},
+	"calls": func(r *permissions.Request, s string) { r.Calls = steps(s) },
 	"question": func(r *permissions.Request, s string) {
 		r.Kind, r.Message, r.Choices = permissions.KindClarification, s, []string{"a"}
 	},
@@ -171,7 +184,8 @@ func steps(s string) []permissions.Call {
 // ours is how every row begins that no sign marks as somebody else's words, given whose card it is.
 var ours = regexp.MustCompile(`^(` + strings.Join([]string{
 	`K7F3Q · until \d`, `(⚠ High risk:( |$))?([\w.\-:/@+#]*( wants| asks| paused|$)|(uid|token) |")`,
-	`#\d+ (Run a command|Use)( |$)`, `(Runs with|Affects|It says it)( |$)`, `It is described as( |$)`,
+	`#\d+ (Run a command|Use|Write|Edit|Delete)( |$)`, `(Runs with|Affects|It says it)( |$)`, `It is described as( |$)`,
+	`(Rows of the file as|There is no such|It replaces all)( |$)`, `The call says( |$)`,
 	`(It says|Message|Details|It also needs|The answers|Allow once, and as it suggests):$`, `Environment:( |$)`, `⚠ `,
 	`(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read)`,
 	`With( |$)`, `(Asked because|Denying one call|It takes \d|Nobody waits|If nobody)( |$)`,

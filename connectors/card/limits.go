@@ -36,6 +36,7 @@ type Limits struct {
 	Text     int // the longest text, in Unit; 0: unlimited
 	Unit     Unit
 	Rows     int // of details in a text, the rest is in the document; 0: unlimited
+	Changes  int // rows of edits in a text, the rest is in the document; 0: unlimited
 	Document int // the largest document in bytes; 0: unlimited; negative: the channel has none
 }
 
@@ -70,24 +71,33 @@ var labels = map[section]string{
 	inEnvironment: "The environment", inReason: "What it says", inMessage: "The message", inDetails: "The details",
 }
 
-// choose returns the rows of a short card that fit, in order. Some rows always stay; ok is false if they do not fit.
-func (l Limits) choose(s *sheet) (rows []row, ok bool) {
+// choice are the rows of a short card that fit, in order.
+type choice struct {
+	rows []row
+	ok   bool // what always stays fits
+	rest bool // of everything but the exact action nothing is left out
+	seen bool // something of the exact action is among them
+}
+
+// choose returns the rows of a short card that fit.
+func (l Limits) choose(s *sheet) (c choice) {
 	left := math.MaxInt
 	if l.Text > 0 {
 		left = l.Text + 1 // the last row has no newline
 	}
-	exact := l.cost(s.of(inAction)) + l.cost(s.of(inNeeds))
+	exact, changes := l.cost(s.of(inAction))+l.cost(s.of(inNeeds)), l.Changes > 0 && changes(s.of(inAction)) > l.Changes
 	for _, in := range []section{inTitle, inWarnings, inTerms, inNotes, inCode} {
 		left -= l.cost(s.of(in))
 	}
 	var warning []row
-	if whole := exact <= left && !s.cut; !whole {
+	if whole := exact <= left && !changes && !s.cut && !s.few; !whole {
 		w := &sheet{width: s.width, in: inNotes}
 		w.row("Not all of what it wants is shown here: read the whole before you answer.")
 		warning = w.rows
 		left -= l.cost(warning)
 	}
 	kept := map[section][]row{}
+	c.rest = !s.cut
 	for _, in := range byImportance {
 		most, spend := math.MaxInt, left
 		if in == inDetails && l.Rows > 0 {
@@ -96,23 +106,33 @@ func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 		if in == inAction && exact > left {
 			spend /= 2
 		}
-		kept[in] = l.first(s.of(in), most, spend, labels[in])
+		if in == inAction {
+			kept[in] = l.ends(s.of(in), spend)
+			for _, r := range s.of(in) {
+				c.rest = c.rest && (r.role != Ours || slices.Contains(kept[in], r))
+			}
+			c.seen = len(s.of(in)) == 0 || slices.ContainsFunc(kept[in], func(r row) bool { return r.role != Ours })
+		} else {
+			kept[in] = l.first(s.of(in), most, spend, labels[in])
+			c.rest = c.rest && len(kept[in]) == len(s.of(in))
+		}
 		left -= l.cost(kept[in])
 	}
 	for in := inTitle; in <= inCode; in++ {
 		if slices.Contains(byImportance, in) {
-			rows = append(rows, kept[in]...)
+			c.rows = append(c.rows, kept[in]...)
 			continue
 		}
-		rows = append(rows, s.of(in)...)
+		c.rows = append(c.rows, s.of(in)...)
 		if in == inNotes {
-			rows = append(rows, warning...)
+			c.rows = append(c.rows, warning...)
 		}
 	}
-	return rows, left >= 0
+	c.ok = left >= 0
+	return c
 }
 
-// first returns as many rows as there is room for, and a row about the rest. Of an action they are the first and the last.
+// first returns as many rows as there is room for, and a row about the rest.
 func (l Limits) first(rows []row, most, room int, label string) []row {
 	if len(rows) == 0 || len(rows) <= most && l.cost(rows) <= room {
 		return rows
@@ -128,20 +148,11 @@ func (l Limits) first(rows []row, most, room int, label string) []row {
 	if room < 0 {
 		return nil
 	}
-	n, end := 0, len(rows) // rows[n:end] are left out
-	for n+len(rows)-end < min(len(rows), most) {
-		next := n
-		if rows[0].in == inAction && n > len(rows)-end {
-			next = end - 1
-		}
-		if room -= l.cost(rows[next : next+1]); room < 0 {
+	n := 0
+	for ; n < min(len(rows), most); n++ {
+		if room -= l.cost(rows[n : n+1]); room < 0 {
 			break
 		}
-		if next == n {
-			n++
-		} else {
-			end--
-		}
 	}
-	return slices.Concat(rows[:n], more(n+len(rows)-end), rows[end:])
+	return append(slices.Clip(rows[:n]), more(n)...)
 }

@@ -161,11 +161,11 @@ func (m field) text(row string, as source) []string {
 		if strings.ContainsAny(text[:min(len(text), 1)], ` "|{[-`) || text == "" || strings.HasSuffix(text, " ") || json.Valid(value) {
 			return nil
 		}
-		return []string{rendered(text, as&prose != 0)}
+		return []string{rendered(text, as)}
 	case lines[0] == "" || lines[last] == "":
 		return nil
 	}
-	return append([]string{head}, indented(wire.Each(lines, func(l string) string { return rendered(l, as&prose != 0) }))...)
+	return append([]string{head}, indented(wire.Each(lines, func(l string) string { return rendered(l, as) }))...)
 }
 
 func indented(rows []string) []string {

@@ -78,10 +78,10 @@ func glance(r permissions.Request, o Options) string {
 	if len(r.Calls) > 0 {
 		return s.who(r, o) + " wants " + countCalls(r.Calls)
 	}
-	o.flat = true
+	o.flat, o.few = true, true
 	all := acts(r, o)
 	row := s.title(r, all[:1], Options{Who: o.Who})
-	if body := all[0].body; len(body) > 0 {
+	if body := all[0].body; len(body) > 0 && all[0].lang != langDiff {
 		first := brief(body[0], maxWhat)
 		row += ": " + coded(first)
 		if len(body) > 1 && !strings.HasSuffix(first, "…") {

@@ -30,6 +30,7 @@ const (
 	jsonText                    // JSON, with \n for newlines
 	located                     // a host or a path, in which secrets are only masked where a URL has them
 	opened                      // secrets are shown
+	tabbed                      // rows of a file: indentation stays as it is
 )
 
 // words returns the lines of an agent's text, rendered by [Lines] with secrets masked.
@@ -49,7 +50,7 @@ func words(text string, src source) []string {
 		for n < len(hide) && hide[n].from < end {
 			n++
 		}
-		lines[i] = mask(text, at, end, hide[:n], src&prose != 0)
+		lines[i] = mask(text, at, end, hide[:n], src)
 		at, hide = end+1, hide[n:]
 	}
 	return lines
@@ -57,21 +58,21 @@ func words(text string, src source) []string {
 
 // line renders an agent's text as one line.
 func line(text string, src source) string {
-	return mask(text, 0, len(text), secrets(text, src), src&prose != 0)
+	return mask(text, 0, len(text), secrets(text, src), src)
 }
 
-// mask renders text[from:to] like [Visible] or [Prose], with the pieces in hide masked.
-func mask(text string, from, to int, hide []piece, prose bool) string {
+// mask renders text[from:to] as its source, with the pieces in hide masked.
+func mask(text string, from, to int, hide []piece, src source) string {
 	if len(hide) == 0 && plain(text[from:to]) {
 		return text[from:to]
 	}
 	var b strings.Builder
 	for _, h := range hide {
-		render(&b, text[from:h.from], false, prose)
+		render(&b, text[from:h.from], false, src)
 		b.WriteString(masked(text[h.from:h.to]))
 		from = h.to
 	}
-	render(&b, text[from:to], true, prose)
+	render(&b, text[from:to], true, src)
 	return b.String()
 }
 

@@ -55,6 +55,7 @@ type sheet struct {
 	width int
 	short bool // names are shortened
 	cut   bool // a name was shortened
+	few   bool // edits have more rows
 	in    section
 	rows  []row
 }
@@ -132,8 +133,11 @@ func (s *sheet) spelled(text string, role Role) string {
 	if role == Words {
 		return spellEmoji(text)
 	}
-	return Spell(text)
+	return Spell(spellTabs.Replace(text))
 }
+
+// spellTabs shows tabs to terminals, where the width of one is unknown.
+var spellTabs = strings.NewReplacer("\t", "⇥   ", "⇥", `\u{21E5}`)
 
 // fits is how many bytes of line fit most cells: all, or up to a space, which is in the second half of a wide row. No row
 // ends in a space, which nobody would see; the next row begins with it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
 )
 
 const (
@@ -23,7 +24,6 @@ const (
 type change struct {
 	name           string
 	added, removed int // lines
-	bytes          int // of a file that is written completely
 	whole          bool
 }
 
@@ -105,7 +105,7 @@ func countFiles(changes []change) (rows []string) {
 	for _, c := range changes[:min(len(changes), maxFiles)] {
 		row := lines(c) + " in " + Name(c.name)
 		if c.whole {
-			row += ", written whole, " + plural(c.bytes, "byte")
+			row += ", written whole"
 		}
 		rows = append(rows, row)
 	}
@@ -139,15 +139,15 @@ func plural(n int, unit string) string {
 	return fmt.Sprintf("%d %s", n, unit)
 }
 
-// The members by which tools name a file, its content, and replacements in it.
-var (
-	pathMembers    = []string{"path", "file_path", "filePath", "absolute_path", "filename", "file", "notebook_path"}
-	contentMembers = []string{"content", "contents", "file_text", "text"}
-	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"old_text", "new_text"}, {"oldText", "newText"}}
-)
+// pathMembers are the members by which tools name a file.
+var pathMembers = []string{"path", "file_path", "filePath", "absolute_path", "filename", "file", "notebook_path"}
 
 // changesOf returns a call's changes to files, as far as its input states them in a common form.
 func changesOf(c permissions.Call) []change {
+	if e, ok := edits.Of(c.Tool, c.Input); ok && e.Files == 1 {
+		d := e.Diff(c.Was, true)
+		return []change{{name: e.Path, added: d.Added, removed: d.Removed, whole: d.Whole}}
+	}
 	var members map[string]any
 	if json.Unmarshal(c.Input, &members) != nil {
 		var text string
@@ -156,15 +156,6 @@ func changesOf(c permissions.Call) []change {
 		}
 		return diffs(text)
 	}
-	if path, ok := member(members, pathMembers); ok {
-		if content, ok := member(members, contentMembers); ok {
-			return []change{{name: path, added: len(split(content)), bytes: len(content), whole: true}}
-		}
-		if edited, ok := edits(members); ok {
-			edited.name = path
-			return []change{edited}
-		}
-	}
 	var all []change
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if text, ok := members[name].(string); ok {
@@ -172,36 +163,6 @@ func changesOf(c permissions.Call) []change {
 		}
 	}
 	return all
-}
-
-func member(members map[string]any, names []string) (text string, ok bool) {
-	for _, name := range names {
-		if text, ok = members[name].(string); ok {
-			return text, true
-		}
-	}
-	return "", false
-}
-
-// edits sums the replacements in an input, one or a list of them.
-func edits(members map[string]any) (sum change, ok bool) {
-	for _, names := range editMembers {
-		before, was := members[names[0]].(string)
-		after, is := members[names[1]].(string)
-		if was && is {
-			return edit(before, after), true
-		}
-	}
-	list, _ := members["edits"].([]any)
-	for _, e := range list {
-		one, isObject := e.(map[string]any)
-		c, found := edits(one)
-		if !isObject || !found {
-			return change{}, false
-		}
-		sum.added, sum.removed = sum.added+c.added, sum.removed+c.removed
-	}
-	return sum, len(list) > 0
 }
 
 // hunk matches the start of a hunk of a unified diff, with its line counts before and after.
@@ -306,24 +267,4 @@ func (c *change) patch(lines []string) (n int) {
 		}
 	}
 	return n
-}
-
-// edit counts the lines in which two texts differ, without their common start and end.
-func edit(before, after string) change {
-	a, b := split(before), split(after)
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	return change{added: len(b), removed: len(a)}
-}
-
-// split returns the lines of text; a newline at its end does not begin another one.
-func split(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }

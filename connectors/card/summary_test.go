@@ -77,14 +77,14 @@ func TestSummary(t *testing.T) {
 		{"a command", tool("bash", map[string]any{"command": "cd x\nls\n"}, nil), []string{"a command of 3 rows"}},
 		{"details", tool("x", nil, func(r *permissions.Request) { r.Details = "one\ntwö\n" }), []string{"details of 3 rows, 9 bytes"}},
 		{"a file", tool("write_file", map[string]any{"path": "site/n.md", "content": "a\nb\n"}, nil),
-			[]string{"+2 in site/n.md, written whole, 4 bytes"}},
+			[]string{"+2 in site/n.md, written whole"}},
 		{"an empty file", tool("Write", map[string]any{"file_path": "n\nx", "content": ""}, nil),
-			[]string{`+0 in "n\u{A}x", written whole, 0 bytes`}},
+			[]string{`+0 in "n\u{A}x", written whole`}},
 		{"an edit", tool("Edit", map[string]any{"file_path": "n.md", "old_string": "a\nb\nc\n", "new_string": "a\nB\nb\nc\n"}, nil),
 			[]string{"+1 −0 in n.md"}},
 		{"edits", tool("edit_file", map[string]any{"path": "n.md", "edits": []any{
 			map[string]any{"old_text": "a", "new_text": "b"}, map[string]any{"old_text": "a\nb", "new_text": ""},
-		}}, nil), []string{"+1 −3 in n.md"}},
+		}}, nil), []string{"+2 −3 in n.md"}},
 		{"edits that are none", tool("edit_file", map[string]any{"path": "n.md", "edits": []any{1}}, nil), nil},
 		{"a patch", tool("apply_patch", map[string]any{"input": patch}, nil),
 			[]string{"3 files, +3 −1", "+1 −1 in a.go", "+2 −0 in b.go", "+0 −0 in c.go"}},
@@ -98,20 +98,21 @@ func TestSummary(t *testing.T) {
 		}},
 		{"what is said is not what is done", tool("write_file", map[string]any{"path": "evil", "content": "x"},
 			func(r *permissions.Request) { r.Details = diff }), []string{
-			"+1 in evil, written whole, 1 byte", "details of 25 rows, 394 bytes, with a diff of 3 files, +3 −4",
+			"+1 in evil, written whole", "details of 25 rows, 394 bytes, with a diff of 3 files, +3 −4",
 		}},
 		{"calls", request(permissions.KindTool, func(r *permissions.Request) {
 			for i := range 12 {
-				r.Calls = append(r.Calls, permissions.Call{N: i + 1, Tool: fmt.Sprintf("t %d", i%5), Input: members(map[string]any{
-					"path": fmt.Sprint(i), "content": "x",
-				})})
+				r.Calls = append(r.Calls, permissions.Call{
+					N: i + 1, Tool: []string{"Write", "write_file", "create", "write", "create_file"}[i%5],
+					Input: members(map[string]any{"path": fmt.Sprint(i), "content": "x"}),
+				})
 			}
 		}), []string{
-			`12 calls: "t 0" ×3 "t 1" ×3 "t 2" ×2 and 2 more tools`, "12 files, +12 −0, the first 3:",
-			"+1 in 0, written whole, 1 byte", "+1 in 1, written whole, 1 byte", "+1 in 2, written whole, 1 byte",
+			"12 calls: Write ×3 write_file ×3 create ×2 and 2 more tools", "12 files, +12 −0, the first 3:",
+			"+1 in 0, written whole", "+1 in 1, written whole", "+1 in 2, written whole",
 		}},
 		{"long names", tool("write_file", map[string]any{"path": strings.Repeat("\u202e", 4000), "content": "x"}, nil),
-			[]string{`+1 in "\u{202E}\u{202E}\u{202E}\u{202E}…", written whole, 1 byte`}},
+			[]string{`+1 in "\u{202E}\u{202E}\u{202E}\u{202E}…", written whole`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, card.Summary(c.r)); diff != "" {

@@ -18,6 +18,8 @@ import (
 const (
 	// maxSpaces is the longest run of spaces that is shown as it is.
 	maxSpaces = 8
+	// maxIndented and maxTabs are the longest indentations that are shown as they are in a row of a diff.
+	maxIndented, maxTabs = 40, 10
 	// maxMarks limits the combining marks of a letter. More would reach into other rows.
 	maxMarks = 2
 )
@@ -50,19 +52,19 @@ var blank = &unicode.RangeTable{
 // not UTF-8 one such as \x{ff}, and a long run of spaces, or one at the end, its length, as in ⟨37 spaces⟩. Of several
 // encodings of a character only Unicode's normal form C stays as it is. Text that looks like one of these, or like a masked
 // secret, is escaped itself, so different texts are never rendered alike. The result is one line: a newline is escaped.
-func Visible(s string) string { return rendered(s, false) }
+func Visible(s string) string { return rendered(s, 0) }
 
 // Prose is [Visible] for text that is only read and never run, such as what agents and people say: an emoji that Unicode
 // recommends stays complete, with its joiners, selectors and tags.
-func Prose(s string) string { return rendered(s, true) }
+func Prose(s string) string { return rendered(s, prose) }
 
-func rendered(s string, prose bool) string {
+func rendered(s string, src source) string {
 	if plain(s) {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 16)
-	render(&b, s, true, prose)
+	render(&b, s, true, src)
 	return b.String()
 }
 
@@ -86,15 +88,15 @@ func plain(s string) bool {
 	return true
 }
 
-// render writes s like Visible or Prose; end means that nothing follows it on its row.
-func render(b *strings.Builder, s string, end, prose bool) {
+// render writes s like Visible or, if src has them, like Prose and with tabs; end means that nothing follows it on its row.
+func render(b *strings.Builder, s string, end bool, src source) {
 	room := 0 // for combining marks
 	from := 0 // s[from:i] is the last letter that was kept, with its marks; empty after anything else
 	for i := 0; i < len(s); {
 		c, size := utf8.DecodeRuneInString(s[i:])
 		next := i + size
 		emoji := 0
-		if prose {
+		if src&prose != 0 {
 			emoji = emojiAt(s, i)
 		}
 		switch {
@@ -108,7 +110,14 @@ func render(b *strings.Builder, s string, end, prose bool) {
 		case c == ' ':
 			n := len(s[i:]) - len(strings.TrimLeft(s[i:], " "))
 			next = i + n
-			b.WriteString(spaces(n, end && next == len(s)))
+			if src&tabbed != 0 && i == 0 && n <= maxIndented && next < len(s) {
+				b.WriteString(s[:next])
+			} else {
+				b.WriteString(spaces(n, end && next == len(s)))
+			}
+			room, from = 0, next
+		case c == '\t' && src&tabbed != 0 && shortTabs(s[i:], end):
+			b.WriteByte('\t')
 			room, from = 0, next
 		case ' ' < c && c <= '~' && c != '\\':
 			b.WriteByte(byte(c))
@@ -132,6 +141,12 @@ func render(b *strings.Builder, s string, end, prose bool) {
 		}
 		i = next
 	}
+}
+
+// shortTabs reports whether the tabs at the start of rest are few, and not at the end of a row, where nobody would see them.
+func shortTabs(rest string, end bool) bool {
+	after := strings.TrimLeft(rest, "\t")
+	return len(rest)-len(after) <= maxTabs && (!end || strings.TrimLeft(after, " ") != "")
 }
 
 // escape writes the escape of a byte or a code point. Bytes that are not UTF-8 are at least 0x80, so they have two digits.

@@ -25,6 +25,8 @@ type act struct {
 	lang   string // of the body
 	body   []string
 	role   Role
+	rest   []string    // of the input, where the body is not all of it
+	cut    bool        // the body is only a part
 	notes  []string    // below the body, in our words
 	does   []string    // what parts of a command do that is worth a look
 	risks  []risk.Risk // that does names
@@ -47,10 +49,11 @@ func (a act) line() string {
 	if a.isCommand() {
 		verb = strings.TrimSpace(a.number + "to run")
 	}
-	if len(a.body) == 1 {
-		return strings.TrimSpace(verb + " " + a.body[0])
+	body := slices.Concat(a.body, a.rest)
+	if len(body) == 1 {
+		return strings.TrimSpace(verb + " " + body[0])
 	}
-	return strings.TrimPrefix(strings.Join(append([]string{verb}, a.body...), "\n"), "\n")
+	return strings.TrimPrefix(strings.Join(append([]string{verb}, body...), "\n"), "\n")
 }
 
 func (a act) isCommand() bool { return a.verb == toRun }
@@ -58,6 +61,7 @@ func (a act) isCommand() bool { return a.verb == toRun }
 // toRun is the verb of a command.
 const toRun = "to run a command"
 
+// acts are the parts of what r asks for.
 func acts(r permissions.Request, o Options) []act {
 	switch r.Kind {
 	case permissions.KindPermission:
@@ -123,12 +127,17 @@ func tags(all []permissions.Tag) []string {
 	return wire.Each(all, func(t permissions.Tag) string { return Visible(t.Describe()) })
 }
 
-// toolCall is one call: a command as it would be typed, anything else as the tool's name and its canonical input.
+// toolCall is one call: a command as it would be typed, a change of files as a diff, and anything else as the tool's name and its
+// canonical input.
 func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 	a := act{role: Action}
 	text, rest, described, isCommand := command(c, r.Reason)
 	with := besides(rest, o)
+	e, isEdit := editOf(r, c, o.few, o.source(0))
 	switch {
+	case isEdit:
+		a.verb, a.brief = e.title(named), e.title(func(name string) string { return named(brief(name, maxName)) })
+		a.lang, a.body, a.rest, a.cut, a.notes = e.Language, e.body(), e.rest(), e.cut, e.notes()
 	case isCommand && len(with) == len(rest):
 		a.verb, a.lang = toRun, "bash"
 		a.command(r, c, text, o)
@@ -147,7 +156,7 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 			a.body = nil // all of it is in the details
 		}
 	}
-	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" {
+	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && !(isEdit && e.affects(c.AffectedPath)) {
 		note := "Affects " + path
 		if said, other := affects(r, c); said || other != "" {
 			note = "It says it affects " + path

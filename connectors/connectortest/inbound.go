@@ -286,7 +286,7 @@ func (d *inbound) decide(dec *connectors.Decision) (permissions.Request, error) 
 		return permissions.Request{}, permissions.Unknown(string(id))
 	case dec.From.Via != d.name || !d.is(dec.From) || !slices.Contains(r.Asked, d.self.Name):
 		return permissions.Request{}, permissions.NotYours()
-	case dec.Shown != permissions.Digest{} && dec.Shown != r.Digest:
+	case dec.Shown != permissions.Digest{} && dec.Shown != r.Shown():
 		return r, permissions.OtherShown()
 	case d.failures > 0:
 		d.failures--

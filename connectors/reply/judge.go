@@ -57,7 +57,7 @@ func (s sentence) unknown(said Said) Said {
 // decide returns what a sentence decides about one of its requests, or why it does not, without a period.
 func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	r := o.Request
-	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Digest}
+	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Shown()}
 	if d.Answer, not = c.answer(s, o); d.Answer == permissions.Other {
 		d.Comment = s.own
 	}

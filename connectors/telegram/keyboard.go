@@ -36,6 +36,7 @@ const (
 	stepOther  = "?other"  // asks for an answer in the person's own words
 	stepMore   = "?more"   // shows the wider scopes
 	stepBack   = "<"       // leaves the second step
+	stepRead   = "?read"   // says that the file was read, and shows the buttons that allow
 )
 
 // press is a button's data: the value of its copy, and an answer or a step. It does not identify who pressed it where.
@@ -48,7 +49,7 @@ type press struct {
 
 // alone reports whether a step belongs to no particular answer.
 func alone(step string) bool {
-	return step == stepReason || step == stepOther || step == stepMore || step == stepBack
+	return slices.Contains([]string{stepReason, stepOther, stepMore, stepBack, stepRead}, step)
 }
 
 // parseData parses a button's data. It accepts exactly what [press.data] makes.
@@ -289,6 +290,26 @@ func keysTooBig(p connectors.Prompt) keyboard {
 		if o.ID == permissions.Deny || o.ID == permissions.Interrupt {
 			k.Rows = append(k.Rows, []key{board{Prompt: p}.plain(o)})
 		}
+	}
+	return k
+}
+
+// keysUnread returns the buttons of a card that has nothing of the action: what allows it stands behind one that says that the file was
+// read.
+func keysUnread(p connectors.Prompt) keyboard {
+	k, allowing := keys(p), false
+	for i, row := range k.Rows {
+		k.Rows[i] = slices.DeleteFunc(row, func(b key) bool {
+			pr, _ := parseData(b.Data)
+			_, allows := pr.Answer.Scope()
+			allowing = allowing || allows
+			return allows || pr.Step == stepMore
+		})
+	}
+	k.Rows = slices.DeleteFunc(k.Rows, func(row []key) bool { return len(row) == 0 })
+	if allowing {
+		read := press{Button: p.Button, Step: stepRead}
+		k.Rows = slices.Insert(k.Rows, 0, []key{{Text: "📄 I have read the file", Data: read.data()}})
 	}
 	return k
 }

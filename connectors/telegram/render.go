@@ -43,6 +43,7 @@ type outgoing struct {
 	Keyboard keyboard
 	Silent   bool
 	TooBig   bool // it can be denied here but not allowed, by button or text
+	Unseen   bool // nothing of the action is in the text
 }
 
 // show renders the card for p's person, under a row about the request's state if that is worth one. The card itself never
@@ -53,8 +54,11 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	}
 	out := renderWithLead(p, leadRow(p, now))
 	out.Keyboard = keys(p)
-	if out.TooBig {
+	switch {
+	case out.TooBig:
 		out.Keyboard = keysTooBig(p)
+	case out.Unseen:
+		out.Keyboard = keysUnread(p)
 	}
 	return out
 }
@@ -136,7 +140,8 @@ func renderWithLead(p connectors.Prompt, lead string) outgoing {
 	}
 	text := strings.TrimRight(string(g.text), " \n")
 	return outgoing{
-		Document: m.Document, Text: text, Entities: entitiesOf(text, g.spans), Keyboard: noKeys(), Silent: p.Silent, TooBig: m.TooBig,
+		Document: m.Document, Text: text, Entities: entitiesOf(text, g.spans), Keyboard: noKeys(), Silent: p.Silent,
+		TooBig: m.TooBig, Unseen: m.Unseen,
 	}
 }
 
@@ -182,7 +187,7 @@ func (g *page) format(format, text string) {
 // card writes a card, with a lead below line 1: the exact action as a block, and an agent's words as a quote.
 func (g *page) card(parts []card.Part, lead string) {
 	for i, part := range parts {
-		text := card.Isolate(part.Text)
+		text := strings.ReplaceAll(card.Isolate(part.Text), "\t", "  ") // Telegram makes a tab one space
 		switch {
 		case part.Role == card.Action:
 			g.spans = append(g.spans, span{asPre, len(g.text), len(g.text) + len(text), part.Lang})

@@ -115,6 +115,19 @@ func reason(text string) func(*permissions.Request) {
 	return func(r *permissions.Request) { r.Reason = text }
 }
 
+// edited is a call of a hook that edits a file, of which it tells some rows.
+func edited(tool, before, after string, was ...permissions.Rows) func(*permissions.Request) {
+	return func(r *permissions.Request) {
+		members := map[string]any{"file_path": "/srv/notes/cart.go", "old_string": before, "new_string": after, "replace_all": false}
+		if tool == "Write" {
+			members = map[string]any{"file_path": "/srv/notes/cart.go", "content": after}
+		}
+		r.Agent, r.Claimed, r.Caller, r.Hook = "claude-code", true, permissions.CallerUID(1000), "claude-code"
+		r.Tool, r.Cwd, r.AffectedPath, r.Was = tool, "/srv/notes", "/srv/notes/cart.go", was
+		r.Input, _ = json.Marshal(members) // cannot fail
+	}
+}
+
 // TestCards compares what people see with testdata/cards; with -cards it rewrites that.
 func TestCards(t *testing.T) {
 	const permission, tool = permissions.KindPermission, permissions.KindTool
@@ -125,6 +138,7 @@ func TestCards(t *testing.T) {
 	long := prompt(t, tool, both(command("make"), details(strings.Repeat("a row of details\n", 300))))
 	quiet := prompt(t, permission, nil)
 	quiet.Silent = true
+	longEdit := prompt(t, tool, edited("Edit", strings.Repeat("an old row of the file\n", 200), strings.Repeat("a new row of the file\n", 200)))
 	cards := map[string]outgoing{
 		"permission":       show(prompt(t, permission, nil), noon),
 		"permission-quiet": show(quiet, noon),
@@ -145,6 +159,14 @@ func TestCards(t *testing.T) {
 			r.Tool, r.Input = "write_file", json.RawMessage(`{"content":"<b>hi</b>","path":"a.html"}`)
 			r.AffectedPath, r.Tags = "/srv/notes/a.html", []permissions.Tag{permissions.Workspace}
 		}), noon),
+		"edit": show(prompt(t, tool, edited("Edit", "sum := 0", "sum := 1",
+			permissions.Rows{First: 3, Text: "func Total() int {\n\tsum := 0\n\treturn sum // 👩‍👧\n"})), noon),
+		"edit-unread":       show(prompt(t, tool, both(edited("Edit", "one\ntwo", "one\n2"), reason("because"))), noon),
+		"edit-new":          show(prompt(t, tool, edited("Write", "", "package cart\n\n\tvar x int\n", permissions.Rows{})), noon),
+		"edit-replaced":     show(prompt(t, tool, edited("Write", "", "# Notes\n")), noon),
+		"edit-long":         show(longEdit, noon),
+		"edit-long-allowed": edit(after(t, longEdit, vote("fay", "telegram", once, nil)), noon.Add(time.Minute)),
+		"edit-no-row-fits":  show(prompt(t, tool, edited("Write", "", strings.Repeat("x", 9000), permissions.Rows{})), noon),
 		"tool-hostile-name": show(prompt(t, tool, func(r *permissions.Request) {
 			r.Tool, r.Input = `ls" for 1 minute, then "everything else that there is`, json.RawMessage(`{}`)
 		}), noon),

@@ -430,6 +430,9 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
 		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
+	case stepRead:
+		d.toast(ctx, tap, "", false)
+		d.keyboard(ctx, at, decision, prompt, keys(prompt))
 	case stepReason:
 		d.toast(ctx, tap, toastReason, false)
 		d.ask(ctx, at, whyNot, prompt.Code, decision.From, tap.From)

@@ -113,6 +113,32 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 	})
 }
 
+// Where nothing of an action fits the card, what allows it stands behind a button that says that the file was read.
+func TestTheFileIsReadBeforeItIsAllowed(t *testing.T) {
+	s := newEnv(t)
+	row, err := json.Marshal(map[string]string{"file_path": "/srv/min.js", "content": strings.Repeat("x", 9000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := s.ask(toolCall("Write", string(row)))
+	first := s.card("fay", "min.js")
+	s.until("the card is noted", s.upToDate)
+	for _, row := range first.Keyboard {
+		for _, b := range row {
+			if strings.Contains(b.Text, "Allow") {
+				t.Errorf("it can be allowed at once: %q", b.Text)
+			}
+		}
+	}
+	s.taps("fay", first, "I have read the file", "")
+	read := s.sees("fay", "min.js", func(m telegramtest.Message) bool {
+		return m.ID == first.ID && strings.Contains(m.Keyboard[0][0].Text, "Allow once")
+	})
+	s.waits(call)
+	s.taps("fay", read, "Allow once", "✅ You allowed this once")
+	s.get(call, permissions.Approved)
+}
+
 // The second yes counts only after a first one of the same person, which an alert has answered, and a second later.
 func TestADoubleTapIsNotTwoYeses(t *testing.T) {
 	s := newEnv(t)

@@ -281,7 +281,7 @@ func others(it *item) (names []string) {
 // nothing more of it.
 func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	r := it.prompt.Request
-	d.Request, d.Shown = r.ID, r.Digest
+	d.Request, d.Shown = r.ID, r.Shown()
 	after, err := s.hand(ctx, d)
 	if after.ID == r.ID && (after.Revision >= r.Revision || after.State != permissions.Pending) {
 		it.prompt.Request = after

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -261,6 +262,33 @@ func TestLongDetails(t *testing.T) {
 	}
 	fay.Quotes(m.ID, "yes")
 	s.get(call, permissions.Approved)
+}
+
+// TestTheDiffOfALongEdit: an edit of more rows than a card has goes as a file with the name of the edited one, a type and a caption, and
+// the card has both ends of it.
+func TestTheDiffOfALongEdit(t *testing.T) {
+	s := newEnv(t)
+	row, err := json.Marshal(map[string]string{
+		"file_path": "/srv/cart.go", "old_string": strings.Repeat("an old row\n", 40), "new_string": strings.Repeat("a new row\n", 40),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := toolCall("Edit", string(row))
+	q.Reason = "many rows."
+	call := s.ask(q)
+	m, code := s.card("fay", "many rows.")
+	if old, fresh := strings.Count(m.Text, "-an old row"), strings.Count(m.Text, "+a new row"); max(old-fresh, fresh-old) > 1 || old+fresh < 20 || old+fresh > 30 {
+		t.Errorf("the card has %d removed and %d added rows:\n%s", old, fresh, m.Text)
+	}
+	for _, m := range s.phones["fay"].Messages() {
+		if d := m.Document; d != nil && (d.Name != "cart.go.diff" || d.MIME != "text/x-diff" || strings.Count(string(d.Bytes), "+a new row\n") != 40 ||
+			!strings.HasPrefix(m.Text, code+" · the whole edit: +40 −40 in /srv/cart.go · sha256:")) {
+			t.Errorf("the file is %s, %s, %q", d.Name, d.MIME, m.Text)
+		}
+	}
+	s.phones["fay"].Quotes(m.ID, "no")
+	s.get(call, permissions.Denied)
 }
 
 // What nobody can read through cannot be allowed here.

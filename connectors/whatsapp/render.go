@@ -16,8 +16,8 @@ import (
 const (
 	// maxText limits a card in characters. The apps accept 65,536 and fold long texts.
 	maxText = 20_000
-	// maxDetails limits a card's rows of details; the document has the rest.
-	maxDetails = 200
+	// maxDetails and maxChanges limit a card's rows of details and of edits; the document has the rest.
+	maxDetails, maxChanges = 200, 30
 	// maxDocument limits a document, in bytes, to what a person can be expected to read.
 	maxDocument = 2 << 20
 	// maxLead limits the row above a card in characters, maxWords a text without a card.
@@ -67,7 +67,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 		}
 	}
 	if !p.Locked {
-		rows = append(rows[:len(rows)-1], howTo(p, m.TooBig), rows[len(rows)-1])
+		rows = append(rows[:len(rows)-1], howTo(p, m), rows[len(rows)-1])
 	}
 	out.Text = strings.Join(rows, "\n")
 	return out
@@ -79,7 +79,7 @@ const maxAsked = 80
 // asked is who wanted what, in one line.
 func asked(parts []card.Part) string {
 	text := ours(parts[0], false)
-	if len(parts) > 1 && (parts[1].Role == card.Action && parts[1].Lang != "json" || parts[1].Role == card.Words) {
+	if len(parts) > 1 && (parts[1].Role == card.Action && parts[1].Lang != "json" && parts[1].Lang != "diff" || parts[1].Role == card.Words) {
 		first, _, more := strings.Cut(parts[1].Text, "\n")
 		if short := permissions.Brief(first, maxAsked); more && short == first {
 			first += " …"
@@ -95,7 +95,7 @@ func asked(parts []card.Part) string {
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
 	return card.Fit(p, card.Options{Location: p.To.Location}, card.Limits{
-		Text: maxText, Unit: card.Characters, Rows: maxDetails, Document: maxDocument,
+		Text: maxText, Unit: card.Characters, Rows: maxDetails, Changes: maxChanges, Document: maxDocument,
 	})
 }
 
@@ -198,7 +198,7 @@ func loose(text string) string {
 }
 
 // howTo says how p can be answered here: in a reply to its card, or in words that name it.
-func howTo(p connectors.Prompt, tooBig bool) string {
+func howTo(p connectors.Prompt, m card.Message) string {
 	switch r := p.Request; {
 	case r.OnlyTitle && r.Offers(permissions.Deny):
 		return "Reply to this message: *no*"
@@ -206,7 +206,7 @@ func howTo(p connectors.Prompt, tooBig bool) string {
 		return "Reply to this message: *interrupt*"
 	case r.OnlyTitle:
 		return ""
-	case tooBig:
+	case m.TooBig:
 		return "Reply to this message: *no*. What cannot be shown whole cannot be allowed here."
 	case r.Kind == permissions.KindClarification:
 		return "Reply to this message with a number"
@@ -214,6 +214,9 @@ func howTo(p connectors.Prompt, tooBig bool) string {
 		return "Reply to this message: *continue* or *interrupt*"
 	case r.HighRisk:
 		return "To allow it write: *YES " + p.Code + " RUN*"
+	}
+	if m.Unseen {
+		return "Read the file above, then reply to this message: *yes* or *no*"
 	}
 	return "Reply to this message: *yes* or *no*"
 }

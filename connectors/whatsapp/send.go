@@ -94,7 +94,7 @@ func (c *Connector) document(ctx context.Context, r ref, d card.Document, p conn
 		return fmt.Errorf("upload the document: %w", err)
 	}
 	m := &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
-		FileName: proto.String(d.Name), Title: proto.String(d.Name), Mimetype: proto.String("text/plain"), Caption: proto.String(d.Caption),
+		FileName: proto.String(d.Name), Title: proto.String(d.Name), Mimetype: proto.String(d.Type), Caption: proto.String(d.Caption),
 		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256,
 		FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
 	}}

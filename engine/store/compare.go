@@ -196,7 +196,7 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 		return cmp.Or(err, c.request(r))
 	}
 	return cmp.Or( // each call removes the rows that it found from gates
-		eachSealed(ctx, from, c.own.seals, requests),
+		eachSealed(ctx, from, requests),
 		c.more(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, grantGate),
 		compareOpen(ctx, c, from, seals, tokens),

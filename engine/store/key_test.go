@@ -48,8 +48,9 @@ func oldView(t *testing.T) []string {
 	)
 }
 
-// oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended.
+// oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended, and of rows of files.
 var oldColumns = []string{
+	"ALTER TABLE requests DROP COLUMN was",
 	"DROP INDEX audit_sessions", "DROP INDEX audit_settled", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
 	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",
 	"DELETE FROM goose_db_version WHERE version_id > 18",
@@ -58,7 +59,7 @@ var oldColumns = []string{
 // oldSeals seals the rows of a store like a daemon from before wider seals.
 func oldSeals(k *sealer) func(context.Context, *sql.DB) error {
 	return func(ctx context.Context, db *sql.DB) error {
-		err := eachSealed(ctx, db, 0, func(r permissions.Request, _ []byte) error {
+		err := eachSealed(ctx, db, func(r permissions.Request, _ []byte) error {
 			_, err := db.ExecContext(ctx, sealRequest, k.seal("requests", sealingBefore(&r)...), r.Number)
 			return err
 		})

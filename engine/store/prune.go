@@ -196,12 +196,12 @@ const (
 		`AND decided_at < $1 ORDER BY decided_at LIMIT 0 + $2`
 
 	blankRequest = `UPDATE requests SET (options, calls, input, affected_path, message, details, reason, comment, ` +
-		`choices, env_names, pruned) = ($1, $2, '', '', '', '', '', '', '[]', '[]', TRUE) WHERE number = $3`
+		`choices, env_names, was, pruned) = ($1, $2, '', '', '', '', '', '', '[]', '[]', '[]', TRUE) WHERE number = $3`
 
 	blankVotes = `UPDATE votes SET comment = '' WHERE request = $1 AND comment <> ''`
 )
 
-// prunePayloads deletes words: inputs and their paths, messages, details, reasons, choices, comments and environment
+// prunePayloads deletes words: inputs, their paths and rows of their files, messages, details, reasons, choices, comments and environment
 // names. What remains says who asked for what kind of thing, where, and how it ended: kind, tags, tools, folder, option
 // ids (no labels for a clarification, whose labels were its choices), the answer to each call, and the digest, with
 // which whoever has the words can still prove them.

@@ -160,7 +160,7 @@ func refuseUnsealed(ctx context.Context, draft, path string, keys []*sealer) (er
 		keyed, err := keyedChain(ctx, db, k, i, text)
 		ours := keyed != "" || sealed && len(i.mac) == 0
 		if sealed && !ours && err == nil {
-			err = eachSealed(ctx, db, i.seals, func(r permissions.Request, mac []byte) error {
+			err = eachSealed(ctx, db, func(r permissions.Request, mac []byte) error {
 				ours = ours || k.holds(mac, "requests", sealedBy(i.seals, &r)...)
 				return nil
 			})

@@ -19,14 +19,14 @@ const (
 	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
 		`tags, held, env_names, choices, reason, message, input, details, under, place, hook, folder`
-	fixedColumns    = wordColumns + `, beyond`
+	fixedColumns    = wordColumns + `, beyond, was`
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
 	// number and id come first: they are readable even if a later column is not.
 	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
 	// A backup is compared before its schema is migrated.
-	backupColumns = `number, ` + wordColumns + `, 0, earlier_at, ` + changingColumns
+	backupColumns = `number, ` + wordColumns + `, 0, '[]', earlier_at, ` + changingColumns
 
 	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
 	// that has ended, according to the audit but not to its row.
@@ -44,6 +44,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
 		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
+		list[permissions.Rows]{&r.Was},
 	}
 }
 
@@ -335,6 +336,9 @@ func text(r permissions.Request) int {
 	n := len(r.Input) + len(r.AffectedPath) + len(r.Details) + len(r.Message) + len(r.Reason) + len(r.Comment) + len(r.Failure)
 	for _, c := range r.Calls {
 		n += len(c.Input) + len(c.AffectedPath) + len(c.Comment)
+	}
+	for _, c := range r.ToolCalls() {
+		n += c.Told()
 	}
 	for _, v := range r.Votes {
 		n += len(v.Comment)

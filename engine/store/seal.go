@@ -115,6 +115,9 @@ func sealing(r *permissions.Request) []any {
 		for _, o := range r.Options {
 			values = append(values, o.Label)
 		}
+		if shown := r.Shown(); shown != r.Digest { // old seals lack it
+			values = append(values, digest{&shown})
+		}
 	}
 	return values
 }
@@ -309,7 +312,7 @@ func sealedBy(version int64, r *permissions.Request) []any {
 // resealRequests seals requests that have a seal of another key or version, or none, with the store's key.
 func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int64) {
 	t.rows.dropAll()
-	t.fail(eachSealed(ctx, t, version, func(r permissions.Request, mac []byte) error {
+	t.fail(eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
 		if s.from != nil && !s.from.holds(mac, "requests", sealedBy(version, &r)...) {
 			s.logUnsealed("request " + string(r.ID))
 			return nil
@@ -324,7 +327,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 const (
 	// Of the columns after calls some are not sealed, but a request with an unreadable one is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
-		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, ` +
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, was, ` +
 		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	// hasWords checks the type of columns that are not read here because they may be long.
@@ -334,18 +337,24 @@ const (
 	sealedPage = 200
 )
 
-// eachSealed calls take with every request of a store of a [sealVersion], reading only what its seal covers.
-func eachSealed(ctx context.Context, from source, version int64, take func(r permissions.Request, mac []byte) error) error {
+// eachSealed calls take with every request of a store, reading only what its seal covers.
+func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
 	text := readSealed
-	if version == 0 { // the column may be missing
-		text = strings.Replace(text, ", beyond, ", ", 0, ", 1)
+	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'"} { // a store that is not migrated yet may lack them
+		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			text = strings.Replace(text, ", "+column+", ", ", "+instead+", ", 1)
+		}
 	}
 	fields := func(r *sealedRow[permissions.Request]) []any {
 		q := &r.row
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{raw{new(json.RawMessage)}}, &q.Beyond, &r.mac) // inputs may be long and are not needed
+			canonical{raw{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, &r.mac) // inputs may be long and are not needed
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by another program
 		page, err := collect(ctx, from, "", fields, text, next, sealedPage)

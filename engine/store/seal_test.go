@@ -135,6 +135,7 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"B5/what is asked":              {`UPDATE requests SET tags = '["@write:/etc"]' WHERE state = 'pending'`, "", waiting},
 		"B3/the label of a button": {`UPDATE requests SET options = replace(options, 'Deny', 'Allow once')
 			WHERE state = 'pending'`, "", waiting},
+		"B3/rows of a file":     {`UPDATE requests SET was = '[{"first":1,"text":"x"}]' WHERE state = 'pending'`, "", waiting},
 		"B3/a rate on the card": {`UPDATE requests SET beyond = 5 WHERE state = 'pending'`, "", waiting},
 		"B3/whether a person talks to the agent": {
 			`UPDATE requests SET background = NOT background WHERE state = 'pending'`, "", waiting,

@@ -23,8 +23,8 @@ import (
 
 const (
 	readWithin = 5 * time.Second // of a body
-	// maxEscaped is the maximum escaped length of details of [permissions.MaxDetails] bytes.
-	maxEscaped = 2 * permissions.MaxDetails
+	// maxEscaped is the maximum escaped length of details of [permissions.MaxDetails] bytes and of [permissions.MaxRows].
+	maxEscaped = 2 * (permissions.MaxDetails + permissions.MaxRows)
 	maxRead    = wire.MaxBody + maxEscaped
 )
 

@@ -27,29 +27,30 @@ const (
 
 // Ask is a question as an agent posts it. [Ask.Question] checks which members a kind takes; their values are validated elsewhere.
 type Ask struct {
-	Kind        permissions.Kind `json:"kind" doc:"permission, tool, pause or clarification"`
-	Mode        permissions.Mode `json:"mode,omitzero" doc:"of a pause: continue or confirm"`
-	Permissions []string         `json:"permissions,omitzero" doc:"of a permission: tags such as @write:/srv/www"`
-	Tool        string           `json:"tool,omitzero" doc:"of a tool: its name, beside input"`
-	Input       json.RawMessage  `json:"input,omitzero"`
-	Affected    string           `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
-	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
-	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
-	Harmless    bool             `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
-	Ahead       bool             `json:"ahead,omitzero" doc:"of a hook: it asks more in a moment, so nobody is shown this before"`
-	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
-	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification; of a tool: what else its asker says"`
-	Options     []string         `json:"options,omitzero" doc:"of a clarification; of a hook: what a yes can add for its agent"`
-	Reason      string           `json:"reason,omitzero"`
-	Details     string           `json:"details,omitzero" doc:"at most 1 MiB"`
-	Cwd         string           `json:"cwd,omitzero"`
-	Host        string           `json:"host,omitzero"`
-	Agent       string           `json:"agent,omitzero" doc:"who asks, by its own word"`
-	Session     string           `json:"session,omitzero"`
-	Timeout     string           `json:"timeout,omitzero" doc:"how long to wait for people, such as 15m; at most the route's"`
-	Scope       string           `json:"scope,omitzero" doc:"the widest scope to offer"`
-	Key         string           `json:"key,omitzero" doc:"asking again with the same key finds the same answer"`
-	Wait        string           `json:"wait,omitzero" doc:"how long this call waits, at most 50s"`
+	Kind        permissions.Kind   `json:"kind" doc:"permission, tool, pause or clarification"`
+	Mode        permissions.Mode   `json:"mode,omitzero" doc:"of a pause: continue or confirm"`
+	Permissions []string           `json:"permissions,omitzero" doc:"of a permission: tags such as @write:/srv/www"`
+	Tool        string             `json:"tool,omitzero" doc:"of a tool: its name, beside input"`
+	Input       json.RawMessage    `json:"input,omitzero"`
+	Affected    string             `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
+	Was         []permissions.Rows `json:"was,omitzero" doc:"of a tool: rows of the file that the input changes, shown around it, at most 256 KiB"`
+	Hook        string             `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
+	HookStage   string             `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
+	Harmless    bool               `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
+	Ahead       bool               `json:"ahead,omitzero" doc:"of a hook: it asks more in a moment, so nobody is shown this before"`
+	Calls       []AskedCall        `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
+	Message     string             `json:"message,omitzero" doc:"of a pause or a clarification; of a tool: what else its asker says"`
+	Options     []string           `json:"options,omitzero" doc:"of a clarification; of a hook: what a yes can add for its agent"`
+	Reason      string             `json:"reason,omitzero"`
+	Details     string             `json:"details,omitzero" doc:"at most 1 MiB"`
+	Cwd         string             `json:"cwd,omitzero"`
+	Host        string             `json:"host,omitzero"`
+	Agent       string             `json:"agent,omitzero" doc:"who asks, by its own word"`
+	Session     string             `json:"session,omitzero"`
+	Timeout     string             `json:"timeout,omitzero" doc:"how long to wait for people, such as 15m; at most the route's"`
+	Scope       string             `json:"scope,omitzero" doc:"the widest scope to offer"`
+	Key         string             `json:"key,omitzero" doc:"asking again with the same key finds the same answer"`
+	Wait        string             `json:"wait,omitzero" doc:"how long this call waits, at most 50s"`
 }
 
 // AskedCall is one call of a step in a question.
@@ -125,7 +126,7 @@ func AskOf(q permissions.Request) Ask {
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
 		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage, Harmless: q.Harmless,
-		Ahead: q.Ahead,
+		Ahead: q.Ahead, Was: q.Was,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Each(q.Tags, permissions.Tag.String)
@@ -170,7 +171,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
 		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage, Harmless: a.Harmless,
-		Ahead: a.Ahead,
+		Ahead: a.Ahead, Was: a.Was,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -216,6 +217,7 @@ func (a Ask) checkMembers() error {
 		{"tool", a.Tool != "", tool},
 		{"input", a.hasInput(), tool},
 		{"affected_path", a.Affected != "", tool},
+		{"was", a.Was != nil, tool},
 		{"hook", a.Hook != "", []permissions.Kind{permissions.KindTool, permissions.KindClarification}},
 		{"hook_stage", a.HookStage != "", tool},
 		{"harmless", a.Harmless, tool},
@@ -249,9 +251,9 @@ func either(kinds []permissions.Kind) string {
 	return words[0]
 }
 
-// checkSizes bounds everything except details, which have their own bound.
+// checkSizes bounds everything except details and rows of files, which have bounds of their own.
 func (a Ask) checkSizes() error {
-	a.Details = ""
+	a.Details, a.Was = "", nil
 	body, err := Encode(&a)
 	if err != nil {
 		return err

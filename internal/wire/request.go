@@ -39,12 +39,14 @@ type Request struct {
 	Tool         *string              `json:"tool"`
 	Input        json.RawMessage      `json:"input"`
 	AffectedPath *string              `json:"affected_path"`
+	Was          []permissions.Rows   `json:"was,omitzero" doc:"rows of the file that the input changes, by the asker's word"`
 	Calls        []Call               `json:"calls"` // null outside a step
 	HighRisk     bool                 `json:"high_risk"`
 	Message      *string              `json:"message"`
 	Details      *string              `json:"details"`
 	Reason       *string              `json:"reason"`
-	Digest       string               `json:"digest"`
+	Digest       string               `json:"digest" doc:"of what people are shown"`
+	Question     string               `json:"question_digest,omitzero" doc:"without was, where digest is of more"`
 	Key          *string              `json:"key"`
 	Options      []permissions.Option `json:"options"`
 	Suggested    []string             `json:"suggested,omitzero"` // by the agent of a hook's call, whether offered or not
@@ -98,6 +100,7 @@ type Call struct {
 	By           string              `json:"by,omitzero"`      // whose answer decided it
 	At           time.Time           `json:"at,omitzero"`
 	Ends         bool                `json:"ends,omitzero"` // denying it denies the whole step
+	Was          []permissions.Rows  `json:"was,omitzero"`  // as in a request
 }
 
 // Vote is one person's answer.
@@ -124,9 +127,9 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		Background: r.Background, Foreground: OrNull(r.Foreground), Step: OrNull(r.Step),
 		Mode: OrNull(r.Mode), Claimed: r.Claimed, Host: OrNull(r.Host), Cwd: OrNull(r.Cwd),
 		Tags: Each(r.Tags, permissions.Tag.String), Tool: OrNull(r.Tool), Input: orNullJSON(r.Input),
-		AffectedPath: OrNull(r.AffectedPath), HighRisk: r.HighRisk,
+		AffectedPath: OrNull(r.AffectedPath), Was: r.Was, HighRisk: r.HighRisk,
 		Message: OrNull(r.Message), Details: OrNull(r.Details), Reason: OrNull(r.Reason),
-		Digest: r.Digest.String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
+		Digest: r.Shown().String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
 		Suggested: suggested(r),
 		State:     r.State, Answer: OrNull(r.Answer), Scope: OrNull(r.Scope.String()), Comment: OrNull(r.Comment),
 		DecidedBy: OrNull(r.DecidedBy), DecidedVia: OrNull(r.DecidedVia), DecidedAt: OrNullTime(r.DecidedAt),
@@ -139,6 +142,9 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 	}
 	if len(r.Calls) > 0 {
 		w.Calls = Each(r.Calls, fromCall)
+	}
+	if question := r.Digest.String(); question != w.Digest {
+		w.Question = question
 	}
 	if forDeciders {
 		w.Code = s.Code
@@ -153,8 +159,11 @@ const maxListed = 300
 
 // Listed is a request in a list for deciders: without details and long values.
 func Listed(s permissions.RequestView) Request {
+	shown := s.Request.Shown()
 	s.Brief = shorten(&s.Request) || s.Brief
-	return From(s, true)
+	w := From(s, true)
+	w.Digest = shown.String()
+	return w
 }
 
 // ListedSitting is a session in a list, with the request that it waits for as in [Listed].
@@ -165,8 +174,8 @@ func ListedSitting(s permissions.SessionView) Session {
 
 // shorten removes the long values of r, and reports whether there were any.
 func shorten(r *permissions.Request) (shortened bool) {
-	shortened = r.Details != "" || len(r.Input) > maxListed || len(r.Message) > maxListed
-	r.Details = ""
+	shortened = r.Details != "" || r.Was != nil || len(r.Input) > maxListed || len(r.Message) > maxListed
+	r.Details, r.Was = "", nil
 	if len(r.Input) > maxListed {
 		r.Input = nil
 	}
@@ -178,6 +187,7 @@ func shorten(r *permissions.Request) (shortened bool) {
 		if len(c.Input) > maxListed {
 			r.Calls[i].Input, shortened = nil, true
 		}
+		r.Calls[i].Was = nil
 	}
 	return shortened
 }
@@ -190,6 +200,7 @@ func fromCall(c permissions.Call) Call {
 	return Call{
 		N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
 		AffectedPath: OrNull(c.AffectedPath), Answer: OrNull(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
+		Was: c.Was,
 	}
 }
 
@@ -258,7 +269,7 @@ func (w Request) Standing() (permissions.RequestView, error) {
 	if err != nil {
 		return permissions.RequestView{}, fmt.Errorf("read request %s: %w", w.ID, err)
 	}
-	digest, err := permissions.ParseDigest(w.Digest)
+	digest, err := permissions.ParseDigest(cmp.Or(w.Question, w.Digest))
 	if err != nil {
 		return permissions.RequestView{}, fmt.Errorf("read request %s: %w", w.ID, err)
 	}
@@ -271,7 +282,7 @@ func (w Request) Standing() (permissions.RequestView, error) {
 	r := permissions.Request{
 		ID: w.ID, Kind: w.Kind, Mode: Value(w.Mode), Caller: caller(w.Caller),
 		Agent: Value(w.Agent), Claimed: w.Claimed, Session: Value(w.Session), Host: Value(w.Host), Cwd: Value(w.Cwd),
-		Tags: tags, Tool: Value(w.Tool), AffectedPath: Value(w.AffectedPath), Calls: w.calls(), Hook: w.Hook,
+		Tags: tags, Tool: Value(w.Tool), AffectedPath: Value(w.AffectedPath), Was: w.Was, Calls: w.calls(), Hook: w.Hook,
 		Message: Value(w.Message), Details: Value(w.Details), Reason: Value(w.Reason), Choices: w.choices(),
 		Digest: digest, HighRisk: w.HighRisk, Background: w.Background, Foreground: Value(w.Foreground),
 		Step: Value(w.Step), Key: Value(w.Key), Options: w.Options, Asked: w.Asked, Quorum: w.Quorum,
@@ -309,6 +320,7 @@ func (w Request) calls() []permissions.Call {
 		return permissions.Call{
 			N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
 			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
+			Was: c.Was,
 		}
 	})
 }

@@ -27,7 +27,7 @@ func everything(t *testing.T) permissions.Request {
 		Tool: "run_command", Input: input, AffectedPath: "/srv/www/index.html",
 		Calls: []permissions.Call{
 			{N: 1, Tool: "write_file", Input: input, AffectedPath: "/a", Answer: permissions.Deny, Comment: "no <b>"},
-			{N: 2, Tool: "read_file", Input: json.RawMessage(`null`)},
+			{N: 2, Tool: "read_file", Input: json.RawMessage(`null`), Was: []permissions.Rows{{}}},
 		},
 		EnvNames: []string{"HOME", "A=\"b\""}, EnvHash: "ab12", Message: "line\nline\u2028", Details: "x\x00y</script>",
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
@@ -36,6 +36,7 @@ func everything(t *testing.T) permissions.Request {
 		Group: "telegram:-1/7", Hook: "gemini", Folder: "device 1, inode 2",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
 		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"}, Beyond: 600,
+		Was:       []permissions.Rows{{First: 7, Text: "a <b>\n\tc", After: 2}},
 		CreatedAt: when(0), Deadline: when(900),
 		State: permissions.Approved, Answer: permissions.Allow(permissions.Always), Scope: permissions.Always,
 		Comment: "fine", DecidedBy: "fay", DecidedVia: "telegram", DecidedAt: when(1),

@@ -1,0 +1,344 @@
+package edits_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/edits"
+)
+
+// call is a call of a tool, and what it does to a file.
+type call struct {
+	tool  string
+	input map[string]any
+	run   func(file string) (string, bool)
+}
+
+func replacing(old, new string, every bool) func(string) (string, bool) {
+	return func(file string) (string, bool) {
+		switch n := strings.Count(file, old); {
+		case old == "" && file == "":
+			return new, true
+		case old == "" || n == 0 || n > 1 && !every:
+			return "", false
+		}
+		return strings.ReplaceAll(file, old, new), true
+	}
+}
+
+// calls are the same replacement in each dialect, and the same new content.
+func calls(old, new, content string, every bool) []call {
+	swap, write := replacing(old, new, every), func(string) (string, bool) { return content, true }
+	two := func(file string) (string, bool) {
+		file, ok := replacing(old, new, every)(file)
+		if !ok {
+			return "", false
+		}
+		return replacing("b\n", "B\n", true)(file)
+	}
+	return []call{
+		{"Edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": new, "replace_all": every}, swap},
+		{"replace", map[string]any{"file_path": "/f", "old_string": old, "new_string": new, "allow_multiple": every}, swap},
+		{"edit", map[string]any{"filePath": "/f", "oldString": old, "newString": new, "replaceAll": every}, swap},
+		{"edit_file", map[string]any{"path": "/f", "old_text": old, "new_text": new, "replace_all": every}, swap},
+		{"MultiEdit", map[string]any{"file_path": "/f", "edits": []any{
+			map[string]any{"old_string": old, "new_string": new, "replace_all": every},
+			map[string]any{"old_string": "b\n", "new_string": "B\n", "replace_all": true},
+		}}, two},
+		{"Write", map[string]any{"file_path": "/f", "content": content}, write},
+		{"write_file", map[string]any{"path": "/f", "content": content}, write},
+		{"write", map[string]any{"filePath": "/f", "content": content}, write},
+		{"create", map[string]any{"path": "/f", "file_text": content}, write},
+		{"create_file", map[string]any{"filePath": "/f", "content": content}, write},
+		{"Write", map[string]any{"file_path": "/f", "contents": content}, write},
+		{"str_replace_editor", map[string]any{"command": "create", "path": "/f", "file_text": content}, write},
+		{"str_replace_editor", map[string]any{"command": "str_replace", "path": "/f", "old_str": old, "new_str": new}, replacing(old, new, false)},
+		{"edit", map[string]any{"path": "/f", "old_str": old, "new_str": new}, replacing(old, new, false)},
+		{"acp_edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": new}, replacing(old, new, false)},
+		{"StrReplace", map[string]any{"path": "/f", "old_string": old, "new_string": new, "replace_all": every}, swap},
+		{"replace_string_in_file", map[string]any{"filePath": "/f", "oldString": old, "newString": new}, replacing(old, new, false)},
+	}
+}
+
+func (c call) edit(t *testing.T) edits.Edit {
+	t.Helper()
+	raw, err := json.Marshal(c.input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, ok := edits.Of(c.tool, raw)
+	if rest := string(e.Rest); !ok || e.Path != "/f" || rest != "" && (c.tool != "MultiEdit" || rest != `{"replace_all":[false,true]}`) {
+		t.Fatalf("%s %s is read as %#v", c.tool, raw, e)
+	}
+	return e
+}
+
+// patched applies the rows of a unified diff by their numbers, as patch does.
+func patched(file string, rows []string) (string, error) {
+	before := strings.SplitAfter(file, "\n")
+	var out strings.Builder
+	at := 0
+	for i, row := range rows {
+		text := row[1:] + "\n"
+		if i+1 < len(rows) && strings.HasPrefix(rows[i+1], `\`) {
+			text = row[1:]
+		}
+		switch row[0] {
+		case '@':
+			digits, _, _ := strings.Cut(strings.TrimPrefix(row, "@@ -"), " ")
+			digits, count, found := strings.Cut(digits, ",")
+			n, err := strconv.Atoi(digits)
+			if err != nil {
+				return "", fmt.Errorf("%q has no number", row)
+			}
+			if !found || count != "0" {
+				n--
+			}
+			for ; at < n; at++ {
+				out.WriteString(before[at])
+			}
+		case '+':
+			out.WriteString(text)
+		case ' ', '-':
+			if at >= len(before) || before[at] != text {
+				return "", fmt.Errorf("%q is not at row %d", row, at+1)
+			}
+			if at++; row[0] == ' ' {
+				out.WriteString(text)
+			}
+		}
+	}
+	return out.String() + strings.Join(before[at:], ""), nil
+}
+
+func text(g *rand.Rand, most int) string {
+	var b strings.Builder
+	for range g.IntN(most) {
+		b.WriteString([]string{"a", "b", "\n", "\n", "c\n", "\tx := 1\n", "b\n", "é 👨‍👩‍👧\n", "--- a\n", "+++ b\n", "@@ -1 +1 @@\n", "  "}[g.IntN(12)])
+	}
+	return b.String()
+}
+
+// part returns a piece of a text.
+func part(g *rand.Rand, text string) string {
+	all := []rune(text)
+	from := g.IntN(len(all) + 1)
+	return string(all[from : from+g.IntN(len(all)-from+1)])
+}
+
+// rewritten is a text with another middle.
+func rewritten(text, middle string) string {
+	all := []rune(text)
+	return string(all[:len(all)/3]) + middle + string(all[len(all)/2:])
+}
+
+// TestTheDiffGivesTheFile: whatever an edit of a dialect does to a file, patch does with the rows that are shown.
+func TestTheDiffGivesTheFile(t *testing.T) {
+	t.Parallel()
+	g := rand.New(rand.NewPCG(1, 2))
+	ran := map[string]int{}
+	for range 1000 {
+		file := text(g, 40)
+		if g.IntN(4) == 0 {
+			file = text(g, 400)
+		}
+		for _, c := range calls(part(g, file), part(g, text(g, 12)), rewritten(file, text(g, 9)), g.IntN(2) == 0) {
+			want, runs := c.run(file)
+			e := c.edit(t)
+			was := e.Around(file, true)
+			if !runs {
+				if was != nil {
+					t.Fatalf("%s %v does not fit %q, and rows of it are told: %v", c.tool, c.input, file, was)
+				}
+				continue
+			}
+			ran[c.tool]++
+			for _, brief := range []bool{true, false} {
+				d := e.Diff(was, brief)
+				if !d.Told || d.Whole {
+					t.Fatalf("%s %v of %q is no diff of the file: %q", c.tool, c.input, file, d.Rows)
+				}
+				rows := d.Rows
+				if want == file {
+					rows = nil
+				}
+				got, err := patched(file, rows)
+				if err != nil || got != want {
+					t.Fatalf("%s %q of %q: the diff gives %q, %v, not %q: %q", c.tool, fmt.Sprint(c.input), file, got, err, want, rows)
+				}
+			}
+			if strings.Count(was[0].Text, "\n") > strings.Count(file, "\n")+1 {
+				t.Fatalf("more is told than there is: %v", was)
+			}
+		}
+	}
+	for _, c := range calls("a", "b", "", false) {
+		if ran[c.tool] < 200 {
+			t.Errorf("%s was tried %d times only", c.tool, ran[c.tool])
+		}
+	}
+}
+
+// TestWhatIsToldHidesNothing: whatever rows somebody makes up, the diff has every row that the input writes.
+func TestWhatIsToldHidesNothing(t *testing.T) {
+	t.Parallel()
+	g := rand.New(rand.NewPCG(3, 4))
+	for range 1000 {
+		old, new := text(g, 12), text(g, 12)
+		for _, c := range calls(old, new, new, g.IntN(2) == 0) {
+			told := []permissions.Rows{{First: g.IntN(9), Text: text(g, 30) + old + text(g, 30), After: g.IntN(5)}}
+			if g.IntN(3) == 0 {
+				told[0].Text = text(g, 30) + new + text(g, 30)
+			}
+			d := c.edit(t).Diff(told, false)
+			for row := range strings.Lines(new) {
+				row = strings.TrimSpace(row)
+				if strings.Contains(row, "b") { // the second of several edits changes it
+					continue
+				}
+				if !slices.ContainsFunc(d.Rows, func(shown string) bool { return strings.Contains(shown, row) }) {
+					t.Fatalf("%s %q with %v does not show %q: %q", c.tool, fmt.Sprint(c.input), told, row, d.Rows)
+				}
+			}
+		}
+	}
+}
+
+// TestWithoutTheFileItIsTheReplacement: where nothing is known of the file, all rows of both texts are shown, and no numbers.
+func TestWithoutTheFileItIsTheReplacement(t *testing.T) {
+	t.Parallel()
+	g := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		old, new := text(g, 30), text(g, 30)
+		d := calls(old, new, new, false)[0].edit(t).Diff(nil, false)
+		var before, after []string
+		for _, row := range d.Rows {
+			switch row[0] {
+			case ' ':
+				before, after = append(before, row[1:]), append(after, row[1:])
+			case '-':
+				before = append(before, row[1:])
+			case '+':
+				after = append(after, row[1:])
+			case '@': // each hunk begins with a row of its own
+				if row != "@@" {
+					t.Fatalf("a row with numbers, of a file that is not known: %q", row)
+				}
+			default:
+				t.Fatalf("a row %q", row)
+			}
+		}
+		if strings.Join(before, "\n") != old || strings.Join(after, "\n") != new || d.Told {
+			t.Fatalf("%q to %q is shown as\n%s", old, new, strings.Join(d.Rows, "\n"))
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	const file = "package cart\n\nfunc Total() int {\n\tsum := 0\n\tfor {\n\t\tsum++\n\t}\n\treturn sum\n}\n"
+	for _, c := range []struct {
+		name, tool, input, file string
+		told                    bool
+		want                    edits.Diff
+	}{
+		{
+			"an edit", "Edit", `{"file_path":"/s/cart.go","old_string":"sum := 0","new_string":"sum := 1"}`, file, true,
+			edits.Diff{Verb: "edit", Language: "diff", Told: true, Added: 1, Removed: 1, Rows: []string{
+				"@@ -1,7 +1,7 @@", " package cart", " ", " func Total() int {", "-\tsum := 0", "+\tsum := 1", " \tfor {", " \t\tsum++", " \t}",
+			}},
+		},
+		{
+			"white space", "replace", `{"file_path":"/s/cart.go","old_string":"\t\tsum++","new_string":"\tsum++"}`, file, true,
+			edits.Diff{Verb: "edit", Language: "diff", Told: true, Space: true, Added: 1, Removed: 1, Rows: []string{
+				"@@ -3,7 +3,7 @@", " func Total() int {", " \tsum := 0", " \tfor {", "-\t\tsum++", "+\tsum++", " \t}", " \treturn sum", " }",
+			}},
+		},
+		{
+			"a new file", "Write", `{"file_path":"/s/a.go","content":"package a\n\nvar x int"}`, "", true,
+			edits.Diff{Verb: "write", Language: "go", New: true, Whole: true, Told: true, Unended: true, Added: 3,
+				Rows: []string{"package a", "", "var x int"}},
+		},
+		{
+			"a new file by an edit", "Edit", `{"file_path":"/s/a.md","old_string":"","new_string":"# A\n"}`, "", true,
+			edits.Diff{Verb: "write", Language: "md", New: true, Whole: true, Told: true, Added: 1, Rows: []string{"# A"}},
+		},
+		{
+			"a whole file of which nothing is known", "write_file", `{"file_path":"/s/a.exe","content":"x\n","mode":"0755"}`, "", false,
+			edits.Diff{Verb: "write", Whole: true, Added: 1, Rows: []string{"x"}},
+		},
+		{
+			"a patch", "apply_patch", `{"command":"*** Begin Patch\n*** Add File: a.go\n+x\n*** End Patch"}`, "", false,
+			edits.Diff{Verb: "write", Language: "diff", Added: 1, Rows: []string{
+				"*** Begin Patch", "*** Add File: a.go", "+x", "*** End Patch",
+			}},
+		},
+		{
+			"a patch that deletes", "apply_patch", `{"input":"*** Begin Patch\n*** Delete File: a.go\n*** End Patch"}`, "", false,
+			edits.Diff{Verb: "delete", Language: "diff", Rows: []string{"*** Begin Patch", "*** Delete File: a.go", "*** End Patch"}},
+		},
+		{
+			"CRLF", "Edit", `{"file_path":"/s/a","old_string":"a\nb","new_string":"a\nB"}`, "a\r\nb\r\n", true,
+			edits.Diff{Verb: "edit", Language: "diff", Told: true, Added: 1, Removed: 1, Rows: []string{"@@ -1,2 +1,2 @@", " a", "-b", "+B"}},
+		},
+		{
+			"one row of CRLF becomes two", "edit_file", `{"path":"/s/a","old_text":"a","new_text":"1\n2"}`, "a\r\nb\r\n", true,
+			edits.Diff{Verb: "edit", Language: "diff", Told: true, Added: 2, Removed: 1, Rows: []string{"@@ -1,2 +1,3 @@", "-a", "+1", "+2", " b"}},
+		},
+		{
+			"a cell of a notebook", "NotebookEdit", `{"cell_id":"c7","edit_mode":"replace","new_source":"x = 1","notebook_path":"/s/a.ipynb"}`,
+			"{}", true, edits.Diff{Verb: "edit", Language: "diff", Added: 1, Rows: []string{"@@", "+x = 1"}},
+		},
+		{
+			"several without the file", "MultiEdit",
+			`{"file_path":"/s/a","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}`, "", false,
+			edits.Diff{Verb: "edit", Language: "diff", Added: 2, Removed: 2, Rows: []string{"@@", "-a", "+b", "@@", "-c", "+d"}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, ok := edits.Of(c.tool, json.RawMessage(c.input))
+			if !ok {
+				t.Fatal("it is no edit")
+			}
+			var was []permissions.Rows
+			if c.told {
+				was = e.Around(c.file, c.file != "")
+			}
+			got := e.Diff(was, false)
+			if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", c.want) {
+				t.Errorf("got  %#v\nwant %#v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestOnlyKnownToolsEdit: a tool that is called otherwise, or an input with more than a form has, is not taken for an edit.
+func TestOnlyKnownToolsEdit(t *testing.T) {
+	t.Parallel()
+	for tool, input := range map[string]string{
+		"mcp__site__publish": `{"path":"/a","content":"x"}`,
+		"Write":              `{"file_path":"/a","content":"x","contents":"y"}`,
+		"write":              `{"file_path":"/a"}`,
+		"Edit":               `{"file_path":"/a","old_string":"x"}`,
+		"edit":               `{"file_path":"/a","path":"/b","old_string":"x","new_string":"y"}`,
+		"MultiEdit":          `{"file_path":"/a","edits":[{"old_string":"a","new_string":"b","also":1}]}`,
+		"multiedit":          `{"file_path":"/a","edits":[]}`,
+		"apply_patch":        `{"command":"rm -rf /"}`,
+		"replace":            `[]`,
+		"str_replace_editor": `{"command":"insert","path":"/a","insert_line":1,"new_str":"x"}`,
+	} {
+		if e, ok := edits.Of(tool, json.RawMessage(input)); ok {
+			t.Errorf("%s %s is an edit: %#v", tool, input, e)
+		}
+	}
+	e, ok := edits.Of("write_file", json.RawMessage(`{"content":"x","mode":"0777","path":"/a"}`))
+	if !ok || string(e.Rest) != `{"mode":"0777"}` {
+		t.Errorf("what is left is %s, %t", e.Rest, ok)
+	}
+}
