@@ -394,7 +394,8 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	c := l.choose(short.noted(d, m.TooBig, summary(p.Request)))
 	if !c.ok {
 		m.TooBig = true
-		c.rows = []row{{text: l.cut("A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.brief(p.Code)))}}
+		told := "A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.brief(p.Code))
+		c.rows = []row{{text: l.cut(told)}}
 	}
 	m.Text, m.Parts, m.Unseen = text(c.rows), parts(c.rows), !c.seen
 	return m

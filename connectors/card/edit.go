@@ -141,7 +141,7 @@ var plainFile = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,59}$`)
 // body is the block that says what the call does.
 func (e edit) body() []string {
 	sign := func(row string) string { // of a row of a diff; it is no part of the words behind it
-		if e.Whole || row == "" || !strings.Contains(`+-@* \`, row[:1]) {
+		if e.Whole || row == "" || strings.IndexByte(`+-@* \`, row[0]) < 0 {
 			return ""
 		}
 		return row[:1]

@@ -226,7 +226,7 @@ func TestWhatAnEditSaysBesidesIsShown(t *testing.T) {
 	for tool, in := range map[string]map[string]any{
 		"Write":                  {"file_path": "/srv/shop/a", "content": "x\n", "mode": "0777"},
 		"Edit":                   {"file_path": "/srv/shop/a", "old_string": "a", "new_string": "b", "mode": "0777"},
-		"MultiEdit":              {"file_path": "/srv/shop/a", "edits": []any{map[string]any{"old_string": "a", "new_string": "b"}}, "mode": "0777"},
+		"MultiEdit":              {"file_path": "/srv/a", "edits": []any{map[string]any{"old_string": "a", "new_string": "b"}}, "mode": "0777"},
 		"replace_string_in_file": {"filePath": "/srv/shop/a", "oldString": "a", "newString": "b", "mode": "0777"},
 		"apply_patch":            {"input": "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch", "mode": "0777"},
 		"NotebookEdit":           {"notebook_path": "/srv/shop/a", "new_source": "x", "mode": "0777"},
@@ -296,7 +296,8 @@ func TestSecretsInADiffAreMasked(t *testing.T) {
 
 // TestWhiteSpaceOfAnEditIsSaid: tabs and emoji are shown as themselves, and an edit of white space says so.
 func TestWhiteSpaceOfAnEditIsSaid(t *testing.T) {
-	r := editing(t, "Edit", map[string]any{"file_path": "/srv/shop/a.go", "old_string": "\tx", "new_string": "\t\tx"}, "👨‍👩‍👧\n\tx // ☀️\n", true)
+	in := map[string]any{"file_path": "/srv/shop/a.go", "old_string": "\tx", "new_string": "\t\tx"}
+	r := editing(t, "Edit", in, "👨‍👩‍👧\n\tx // ☀️\n", true)
 	m := card.Fit(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{}, telegram)
 	want := "@@ -1,2 +1,2 @@\n 👨‍👩‍👧\n-\tx // ☀️\n+\t\tx // ☀️"
 	if m.Parts[1].Text != want || !strings.Contains(m.Text, "to edit a.go +1 −1 (only white space)\n") {
@@ -320,8 +321,9 @@ func TestNothingOfALongRowIsSeen(t *testing.T) {
 // TestFileNamesOfDiffs: a file is named after the other one only if that is a plain name.
 func TestFileNamesOfDiffs(t *testing.T) {
 	for path, want := range map[string]string{
-		"/srv/shop/cart.go": "cart.go.diff", "/srv/.env": ".env.diff", "/srv/a b": "daycared-K7F3Q.diff", "/srv/x\u202egp.exe": "daycared-K7F3Q.diff",
-		"/srv/-rf": "daycared-K7F3Q.diff", "/srv/" + strings.Repeat("n", 61): "daycared-K7F3Q.txt", "/srv/漢": "daycared-K7F3Q.diff",
+		"/srv/shop/cart.go": "cart.go.diff", "/srv/.env": ".env.diff", "/srv/a b": "daycared-K7F3Q.diff",
+		"/srv/x\u202egp.exe": "daycared-K7F3Q.diff",
+		"/srv/-rf":           "daycared-K7F3Q.diff", "/srv/" + strings.Repeat("n", 61): "daycared-K7F3Q.txt", "/srv/漢": "daycared-K7F3Q.diff",
 	} {
 		r := editing(t, "Write", map[string]any{"file_path": path, "content": strings.Repeat("x\n", 5000)}, "", false)
 		m := fitted(t, connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{}, telegram)
@@ -339,7 +341,9 @@ func TestFitOfEdits(t *testing.T) {
 	some := func(most int) string {
 		var b strings.Builder
 		for range g.IntN(most) {
-			b.WriteString([]string{"x", "\n", "\t", "    ", "```", "\u202e", "漢", "😀", "\x1b[2J", "\r\n", strings.Repeat("long ", 80), "K7F3Q · until", "│ "}[g.IntN(13)])
+			b.WriteString([]string{
+				"x", "\n", "\t", "    ", "```", "\u202e", "漢", "😀", "\x1b[2J", "\r\n", strings.Repeat("long ", 80), "K7F3Q · until", "│ ",
+			}[g.IntN(13)])
 		}
 		return b.String()
 	}
@@ -349,7 +353,9 @@ func TestFitOfEdits(t *testing.T) {
 		case 0:
 			tool, in = "Write", map[string]any{"file_path": "/srv/n" + some(3), "content": some(1000)}
 		case 1:
-			tool, in = "apply_patch", map[string]any{"input": "*** Begin Patch\n*** Update File: n" + some(3) + "\n@@\n-" + some(200) + "\n+" + some(300)}
+			tool, in = "apply_patch", map[string]any{
+				"input": "*** Begin Patch\n*** Update File: n" + some(3) + "\n@@\n-" + some(200) + "\n+" + some(300),
+			}
 		}
 		r := editing(t, tool, in, "", true)
 		r.Was = []permissions.Rows{{First: g.IntN(5), Text: some(100) + fmt.Sprint(in["old_string"]) + some(100), After: g.IntN(5)}}

@@ -156,7 +156,7 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 			a.body = nil // all of it is in the details
 		}
 	}
-	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && !(isEdit && e.affects(c.AffectedPath)) {
+	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && (!isEdit || !e.affects(c.AffectedPath)) {
 		note := "Affects " + path
 		if said, other := affects(r, c); said || other != "" {
 			note = "It says it affects " + path

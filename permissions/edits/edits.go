@@ -164,12 +164,11 @@ func rest(m map[string]json.RawMessage) json.RawMessage {
 // fit the text.
 func (e Edit) apply(text string) (after string, first, last int, ok bool) {
 	if e.whole {
-		old, new := lines(text), lines(e.content)
-		first = shared(old, new)
-		old, new = lines(text[first:]), lines(e.content[first:])
-		slices.Reverse(old)
-		slices.Reverse(new)
-		return e.content, first, shared(old, new), true
+		first = shared(lines(text), lines(e.content))
+		a, b := lines(text[first:]), lines(e.content[first:])
+		slices.Reverse(a)
+		slices.Reverse(b)
+		return e.content, first, shared(a, b), true
 	}
 	first, last = len(text), len(text)
 	for _, s := range e.swaps {

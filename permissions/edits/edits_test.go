@@ -20,35 +20,35 @@ type call struct {
 	run   func(file string) (string, bool)
 }
 
-func replacing(old, new string, every bool) func(string) (string, bool) {
+func replacing(old, fresh string, every bool) func(string) (string, bool) {
 	return func(file string) (string, bool) {
 		switch n := strings.Count(file, old); {
 		case old == "" && file == "":
-			return new, true
+			return fresh, true
 		case old == "" || n == 0 || n > 1 && !every:
 			return "", false
 		}
-		return strings.ReplaceAll(file, old, new), true
+		return strings.ReplaceAll(file, old, fresh), true
 	}
 }
 
 // calls are the same replacement in each dialect, and the same new content.
-func calls(old, new, content string, every bool) []call {
-	swap, write := replacing(old, new, every), func(string) (string, bool) { return content, true }
+func calls(old, fresh, content string, every bool) []call {
+	swap, write := replacing(old, fresh, every), func(string) (string, bool) { return content, true }
 	two := func(file string) (string, bool) {
-		file, ok := replacing(old, new, every)(file)
+		file, ok := replacing(old, fresh, every)(file)
 		if !ok {
 			return "", false
 		}
 		return replacing("b\n", "B\n", true)(file)
 	}
 	return []call{
-		{"Edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": new, "replace_all": every}, swap},
-		{"replace", map[string]any{"file_path": "/f", "old_string": old, "new_string": new, "allow_multiple": every}, swap},
-		{"edit", map[string]any{"filePath": "/f", "oldString": old, "newString": new, "replaceAll": every}, swap},
-		{"edit_file", map[string]any{"path": "/f", "old_text": old, "new_text": new, "replace_all": every}, swap},
+		{"Edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": fresh, "replace_all": every}, swap},
+		{"replace", map[string]any{"file_path": "/f", "old_string": old, "new_string": fresh, "allow_multiple": every}, swap},
+		{"edit", map[string]any{"filePath": "/f", "oldString": old, "newString": fresh, "replaceAll": every}, swap},
+		{"edit_file", map[string]any{"path": "/f", "old_text": old, "new_text": fresh, "replace_all": every}, swap},
 		{"MultiEdit", map[string]any{"file_path": "/f", "edits": []any{
-			map[string]any{"old_string": old, "new_string": new, "replace_all": every},
+			map[string]any{"old_string": old, "new_string": fresh, "replace_all": every},
 			map[string]any{"old_string": "b\n", "new_string": "B\n", "replace_all": true},
 		}}, two},
 		{"Write", map[string]any{"file_path": "/f", "content": content}, write},
@@ -58,11 +58,13 @@ func calls(old, new, content string, every bool) []call {
 		{"create_file", map[string]any{"filePath": "/f", "content": content}, write},
 		{"Write", map[string]any{"file_path": "/f", "contents": content}, write},
 		{"str_replace_editor", map[string]any{"command": "create", "path": "/f", "file_text": content}, write},
-		{"str_replace_editor", map[string]any{"command": "str_replace", "path": "/f", "old_str": old, "new_str": new}, replacing(old, new, false)},
-		{"edit", map[string]any{"path": "/f", "old_str": old, "new_str": new}, replacing(old, new, false)},
-		{"acp_edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": new}, replacing(old, new, false)},
-		{"StrReplace", map[string]any{"path": "/f", "old_string": old, "new_string": new, "replace_all": every}, swap},
-		{"replace_string_in_file", map[string]any{"filePath": "/f", "oldString": old, "newString": new}, replacing(old, new, false)},
+		{"str_replace_editor", map[string]any{
+			"command": "str_replace", "path": "/f", "old_str": old, "new_str": fresh,
+		}, replacing(old, fresh, false)},
+		{"edit", map[string]any{"path": "/f", "old_str": old, "new_str": fresh}, replacing(old, fresh, false)},
+		{"acp_edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": fresh}, replacing(old, fresh, false)},
+		{"StrReplace", map[string]any{"path": "/f", "old_string": old, "new_string": fresh, "replace_all": every}, swap},
+		{"replace_string_in_file", map[string]any{"filePath": "/f", "oldString": old, "newString": fresh}, replacing(old, fresh, false)},
 	}
 }
 
@@ -120,7 +122,9 @@ func patched(file string, rows []string) (string, error) {
 func text(g *rand.Rand, most int) string {
 	var b strings.Builder
 	for range g.IntN(most) {
-		b.WriteString([]string{"a", "b", "\n", "\n", "c\n", "\tx := 1\n", "b\n", "é 👨‍👩‍👧\n", "--- a\n", "+++ b\n", "@@ -1 +1 @@\n", "  "}[g.IntN(12)])
+		b.WriteString([]string{
+			"a", "b", "\n", "\n", "c\n", "\tx := 1\n", "b\n", "é 👨‍👩‍👧\n", "--- a\n", "+++ b\n", "@@ -1 +1 @@\n", "  ",
+		}[g.IntN(12)])
 	}
 	return b.String()
 }
@@ -190,14 +194,14 @@ func TestWhatIsToldHidesNothing(t *testing.T) {
 	t.Parallel()
 	g := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
-		old, new := text(g, 12), text(g, 12)
-		for _, c := range calls(old, new, new, g.IntN(2) == 0) {
+		old, fresh := text(g, 12), text(g, 12)
+		for _, c := range calls(old, fresh, fresh, g.IntN(2) == 0) {
 			told := []permissions.Rows{{First: g.IntN(9), Text: text(g, 30) + old + text(g, 30), After: g.IntN(5)}}
 			if g.IntN(3) == 0 {
-				told[0].Text = text(g, 30) + new + text(g, 30)
+				told[0].Text = text(g, 30) + fresh + text(g, 30)
 			}
 			d := c.edit(t).Diff(told, false)
-			for row := range strings.Lines(new) {
+			for row := range strings.Lines(fresh) {
 				row = strings.TrimSpace(row)
 				if strings.Contains(row, "b") { // the second of several edits changes it
 					continue
@@ -215,8 +219,8 @@ func TestWithoutTheFileItIsTheReplacement(t *testing.T) {
 	t.Parallel()
 	g := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
-		old, new := text(g, 30), text(g, 30)
-		d := calls(old, new, new, false)[0].edit(t).Diff(nil, false)
+		old, fresh := text(g, 30), text(g, 30)
+		d := calls(old, fresh, fresh, false)[0].edit(t).Diff(nil, false)
 		var before, after []string
 		for _, row := range d.Rows {
 			switch row[0] {
@@ -234,8 +238,8 @@ func TestWithoutTheFileItIsTheReplacement(t *testing.T) {
 				t.Fatalf("a row %q", row)
 			}
 		}
-		if strings.Join(before, "\n") != old || strings.Join(after, "\n") != new || d.Told {
-			t.Fatalf("%q to %q is shown as\n%s", old, new, strings.Join(d.Rows, "\n"))
+		if strings.Join(before, "\n") != old || strings.Join(after, "\n") != fresh || d.Told {
+			t.Fatalf("%q to %q is shown as\n%s", old, fresh, strings.Join(d.Rows, "\n"))
 		}
 	}
 }
