@@ -106,7 +106,7 @@ func TestEmojiOnCards(t *testing.T) {
 		exactly []string
 	}{
 		"command": {said, 2, []string{"rm " + spelled}},
-		"edit":    {edit, 1, []string{`"file_path": "/` + spelled, `"argument": "` + spelled}},
+		"edit":    {edit, 1, []string{"file_path: /" + spelled, "argument: " + spelled}},
 		"choices": {asked, 3, nil}, // the first one again, as what is taken in the end
 		"tag":     {tagged, 0, []string{"/" + spelled}},
 		"comment": {denied, 1, nil},

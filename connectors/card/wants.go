@@ -148,7 +148,7 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 			a.notes = append(a.notes, "With "+coded(row))
 		}
 		if described {
-			a.notes = append(a.notes, "It is described as it says.")
+			a.notes = append(a.notes, "The description says the same.")
 		}
 	default:
 		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+Name(c.Tool)
