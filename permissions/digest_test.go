@@ -236,7 +236,9 @@ func TestWhatIsShownOfAFile(t *testing.T) {
 		t.Error("without rows of a file, what is shown has another digest")
 	}
 	seen := map[Digest]bool{r.Digest: true}
-	for _, was := range []Rows{{}, {First: 1}, {First: 1, Text: "a"}, {First: 1, Text: "b"}, {First: 2, Text: "a"}, {First: 1, Text: "a", After: 1}} {
+	for _, was := range []Rows{
+		{}, {First: 1}, {First: 1, Text: "a"}, {First: 1, Text: "b"}, {First: 2, Text: "a"}, {First: 1, Text: "a", After: 1},
+	} {
 		told := r
 		told.Was = []Rows{was}
 		if ComputeDigest(told) != r.Digest || !r.Answers(told) || !told.Answers(r) {

@@ -138,7 +138,8 @@ func TestCards(t *testing.T) {
 	long := prompt(t, tool, both(command("make"), details(strings.Repeat("a row of details\n", 300))))
 	quiet := prompt(t, permission, nil)
 	quiet.Silent = true
-	longEdit := prompt(t, tool, edited("Edit", strings.Repeat("an old row of the file\n", 200), strings.Repeat("a new row of the file\n", 200)))
+	longEdit := prompt(t, tool,
+		edited("Edit", strings.Repeat("an old row of the file\n", 200), strings.Repeat("a new row of the file\n", 200)))
 	cards := map[string]outgoing{
 		"permission":       show(prompt(t, permission, nil), noon),
 		"permission-quiet": show(quiet, noon),

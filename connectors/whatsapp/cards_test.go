@@ -278,11 +278,13 @@ func TestTheDiffOfALongEdit(t *testing.T) {
 	q.Reason = "many rows."
 	call := s.ask(q)
 	m, code := s.card("fay", "many rows.")
-	if old, fresh := strings.Count(m.Text, "-an old row"), strings.Count(m.Text, "+a new row"); max(old-fresh, fresh-old) > 1 || old+fresh < 20 || old+fresh > 30 {
+	old, fresh := strings.Count(m.Text, "-an old row"), strings.Count(m.Text, "+a new row")
+	if max(old-fresh, fresh-old) > 1 || old+fresh < 20 || old+fresh > 30 {
 		t.Errorf("the card has %d removed and %d added rows:\n%s", old, fresh, m.Text)
 	}
 	for _, m := range s.phones["fay"].Messages() {
-		if d := m.Document; d != nil && (d.Name != "cart.go.diff" || d.MIME != "text/x-diff" || strings.Count(string(d.Bytes), "+a new row\n") != 40 ||
+		if d := m.Document; d != nil && (d.Name != "cart.go.diff" || d.MIME != "text/x-diff" ||
+			strings.Count(string(d.Bytes), "+a new row\n") != 40 ||
 			!strings.HasPrefix(m.Text, code+" · the whole edit: +40 −40 in /srv/cart.go · sha256:")) {
 			t.Errorf("the file is %s, %s, %q", d.Name, d.MIME, m.Text)
 		}

@@ -33,10 +33,10 @@ type Ask struct {
 	Tool        string             `json:"tool,omitzero" doc:"of a tool: its name, beside input"`
 	Input       json.RawMessage    `json:"input,omitzero"`
 	Affected    string             `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
-	Was         []permissions.Rows `json:"was,omitzero" doc:"of a tool: rows of the file that the input changes, shown around it, at most 256 KiB"`
+	Was         []permissions.Rows `json:"was,omitzero" doc:"of a tool: rows of the file around what the input changes, at most 256 KiB"`
 	Hook        string             `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
 	HookStage   string             `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
-	Harmless    bool               `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
+	Harmless    bool               `json:"harmless,omitzero" doc:"of a hook: it has read the call whole and leaves it to the agent's mode"`
 	Ahead       bool               `json:"ahead,omitzero" doc:"of a hook: it asks more in a moment, so nobody is shown this before"`
 	Calls       []AskedCall        `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string             `json:"message,omitzero" doc:"of a pause or a clarification; of a tool: what else its asker says"`

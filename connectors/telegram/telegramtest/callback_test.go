@@ -14,7 +14,7 @@ func TestTap(t *testing.T) {
 	s := New(t)
 	fay := started(t, s)
 	id := sends(t, s, "text", "may I?", "reply_markup", `{"inline_keyboard":[[{"text":"✅ Allow once","callback_data":"a"},`+
-		`{"text":"⛔ Deny","callback_data":"d"}],[{"text":"⛔ Deny, say why","callback_data":"r"},`+
+		`{"text":"⛔ Deny","callback_data":"d"}],[{"text":"⛔ Deny with reason","callback_data":"r"},`+
 		`{"text":"Read","url":"https://example.org"}]]}`)
 	for _, button := range []string{"Allow once", "a", "⛔ Deny", "with reason"} {
 		if _, err := fay.Taps(id, button); err != nil {
