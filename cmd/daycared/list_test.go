@@ -28,7 +28,7 @@ func TestAnExactCallIsSaid(t *testing.T) {
 		from permissions.RequestView
 		want string
 	}{
-		{1, permissions.RequestView{Request: asked, Code: "K7F3Q"}, `this exact call: to use write_file { "path": "a" }`},
+		{1, permissions.RequestView{Request: asked, Code: "K7F3Q"}, "this exact call: to use write_file path: a"},
 		{2, permissions.RequestView{Request: asked}, "this exact call: to run gh --token ‹secret, 40 characters, sha256 5de243›"},
 		{3, permissions.RequestView{Request: asked}, `this exact call: to run ` + strings.Repeat("0123456789", 5) + "012 …"},
 		{1, permissions.RequestView{Request: elsewhere, Code: "K7F3Q"}, "this exact call of write_file, asked in request K7F3Q"},

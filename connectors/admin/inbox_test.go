@@ -103,7 +103,11 @@ func TestAnInboxTellsWhatIsPendingThenWhatChanges(t *testing.T) {
 		t.Errorf("told %s, want %s", s.Request.Reason, after.ID)
 	}
 	deny(t, env, after.ID)
-	if s := o.next(t); s.Request.ID != after.ID || s.Request.State != permissions.Denied || s.Request.DecidedBy != "fay" {
+	s := o.next(t)
+	for s.Request.ID != after.ID && s.Request.State == permissions.Pending { // what else became of one of the others
+		s = o.next(t)
+	}
+	if s.Request.ID != after.ID || s.Request.State != permissions.Denied || s.Request.DecidedBy != "fay" {
 		t.Errorf("told %+v", s.Request)
 	}
 }
