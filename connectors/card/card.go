@@ -169,6 +169,9 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		s.row("⚠ " + warning)
 	}
 	s.in = inReason
+	if len(r.Calls) == 0 && all[0].described {
+		s.row("The agent describes it as:")
+	}
 	s.said("It says:", r.Reason, o)
 	s.in = inMessage
 	if r.Kind == permissions.KindPermission || r.Kind == permissions.KindTool {

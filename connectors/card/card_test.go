@@ -546,7 +546,7 @@ func TestWhatStandsBesideACommandStandsBelowIt(t *testing.T) {
 Runs with Bash
 With "cwd: /srv/a b"
 With "timeout: 120000"
-The description says the same.
+The agent describes it as:
 │ Run the tests
 an agent of daycared
 K7F3Q · until 14:15 UTC`

@@ -184,7 +184,7 @@ func steps(s string) []permissions.Call {
 // ours is how every row begins that no sign marks as somebody else's words, given whose card it is.
 var ours = regexp.MustCompile(`^(` + strings.Join([]string{
 	`K7F3Q · until \d`, `(⚠ High risk:( |$))?([\w.\-:/@+#]*( wants| asks| paused|$)|(uid|token) |")`,
-	`#\d+ (Run a command|Use|Write|Edit|Delete)( |$)`, `(Runs with|Affects|It says it)( |$)`, `The description says( |$)`,
+	`#\d+ (Run a command|Use|Write|Edit|Delete)( |$)`, `(Runs with|Affects|It says it)( |$)`, `The agent describes it as( |$|:)`,
 	`(Rows of the file as|There is no such|It replaces all)( |$)`, `The call says( |$)`,
 	`(It says|Message|Details|It also needs|The answers|Allow once, and as it suggests):$`, `Environment:( |$)`, `⚠ `,
 	`(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read)`,

@@ -30,6 +30,8 @@ type act struct {
 	notes  []string    // below the body, in our words
 	does   []string    // what parts of a command do that is worth a look
 	risks  []risk.Risk // that does names
+
+	described bool // its input says the request's reason, too
 }
 
 // Wants is what r asks for, complete: "write access to /srv/www", "to run rm -rf x", "to use NAME" with its input line by
@@ -147,9 +149,6 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 		for _, row := range with {
 			a.notes = append(a.notes, "With "+coded(row))
 		}
-		if described {
-			a.notes = append(a.notes, "The description says the same.")
-		}
 	default:
 		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+Name(c.Tool)
 		if a.body, a.lang = input(c.Input, o.source(jsonText)); r.Plans() && string(c.Input) == "{}" {
@@ -162,6 +161,9 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 			note = "It says it affects " + path
 		}
 		a.notes = append(a.notes, note)
+	}
+	if a.described = isCommand && described && len(with) == len(rest); a.described && len(r.Calls) > 0 {
+		a.notes = append(a.notes, "The agent describes it as below.")
 	}
 	return a
 }
