@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/edits"
+	"github.com/daycared/daycared/permissions/edits/editstest"
 )
 
 // whatsapp are the limits of a chat with long messages.
@@ -48,44 +48,6 @@ func diffIn(m card.Message) (rows []string, found bool) {
 		}
 	}
 	return nil, false
-}
-
-// applied is what patch makes of a file with the rows of a diff.
-func applied(file string, rows []string) (string, error) {
-	before := strings.SplitAfter(file, "\n")
-	var out strings.Builder
-	at := 0
-	for i, row := range rows {
-		text := row[1:] + "\n"
-		if i+1 < len(rows) && strings.HasPrefix(rows[i+1], `\`) {
-			text = row[1:]
-		}
-		switch row[0] {
-		case '@':
-			from, _, _ := strings.Cut(strings.TrimPrefix(row, "@@ -"), " ")
-			from, count, counted := strings.Cut(from, ",")
-			n, err := strconv.Atoi(from)
-			if err != nil {
-				return "", fmt.Errorf("%q has no number", row)
-			}
-			if !counted || count != "0" {
-				n--
-			}
-			for ; at < n; at++ {
-				out.WriteString(before[at])
-			}
-		case '+':
-			out.WriteString(text)
-		case ' ', '-':
-			if at >= len(before) || before[at] != text {
-				return "", fmt.Errorf("%q is not at row %d", row, at+1)
-			}
-			if at++; row[0] == ' ' {
-				out.WriteString(text)
-			}
-		}
-	}
-	return out.String() + strings.Join(before[at:], ""), nil
 }
 
 // TestTheShownDiffGivesTheFile: what a card or its file shows of an edit, applied to the file, is the file that is written, in every
@@ -145,7 +107,7 @@ func TestTheShownDiffGivesTheFile(t *testing.T) {
 				if !found {
 					t.Fatalf("%s: %s %q of %q has no diff:\n%s", chat, c.tool, c.in, file, m.Text)
 				}
-				if got, err := applied(file, diff); err != nil || got != content {
+				if got, err := editstest.Apply(file, diff); err != nil || got != content {
 					t.Fatalf("%s: %s %q of %q: the diff gives %q, %v, not %q:\n%s", chat, c.tool, c.in, file, got, err, content, strings.Join(diff, "\n"))
 				}
 				shown[fmt.Sprint(c.tool, m.Document != nil)]++
@@ -170,7 +132,7 @@ func TestANewFileIsItsContent(t *testing.T) {
 		m := card.Fit(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{}, telegram)
 		if m.Document != nil {
 			diff, _ := diffIn(m)
-			if got, err := applied("", diff); err != nil || got != c.content {
+			if got, err := editstest.Apply("", diff); err != nil || got != c.content {
 				t.Errorf("%s: the file gives %q, %v", c.path, got, err)
 			}
 		} else if got := m.Parts[1]; got.Lang != c.language || got.Text != strings.TrimSuffix(c.content, "\n") {

@@ -35,6 +35,7 @@ var rooms = []struct {
 	{"permissions", nil},
 	{"permissions/acts", []string{"permissions"}},
 	{"permissions/edits", []string{"permissions"}},
+	{"permissions/edits/editstest", nil},
 	{"permissions/timing", nil},
 	{"permissions/registry", []string{"permissions", "permissions/timing"}},
 	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/edits"
+	"github.com/daycared/daycared/permissions/edits/editstest"
 )
 
 // call is a call of a tool, and what it does to a file.
@@ -81,44 +81,6 @@ func (c call) edit(t *testing.T) edits.Edit {
 	return e
 }
 
-// patched applies the rows of a unified diff by their numbers, as patch does.
-func patched(file string, rows []string) (string, error) {
-	before := strings.SplitAfter(file, "\n")
-	var out strings.Builder
-	at := 0
-	for i, row := range rows {
-		text := row[1:] + "\n"
-		if i+1 < len(rows) && strings.HasPrefix(rows[i+1], `\`) {
-			text = row[1:]
-		}
-		switch row[0] {
-		case '@':
-			digits, _, _ := strings.Cut(strings.TrimPrefix(row, "@@ -"), " ")
-			digits, count, found := strings.Cut(digits, ",")
-			n, err := strconv.Atoi(digits)
-			if err != nil {
-				return "", fmt.Errorf("%q has no number", row)
-			}
-			if !found || count != "0" {
-				n--
-			}
-			for ; at < n; at++ {
-				out.WriteString(before[at])
-			}
-		case '+':
-			out.WriteString(text)
-		case ' ', '-':
-			if at >= len(before) || before[at] != text {
-				return "", fmt.Errorf("%q is not at row %d", row, at+1)
-			}
-			if at++; row[0] == ' ' {
-				out.WriteString(text)
-			}
-		}
-	}
-	return out.String() + strings.Join(before[at:], ""), nil
-}
-
 func text(g *rand.Rand, most int) string {
 	var b strings.Builder
 	for range g.IntN(most) {
@@ -172,7 +134,7 @@ func TestTheDiffGivesTheFile(t *testing.T) {
 				if want == file {
 					rows = nil
 				}
-				got, err := patched(file, rows)
+				got, err := editstest.Apply(file, rows)
 				if err != nil || got != want {
 					t.Fatalf("%s %q of %q: the diff gives %q, %v, not %q: %q", c.tool, fmt.Sprint(c.input), file, got, err, want, rows)
 				}

@@ -192,7 +192,7 @@ func (s *Server) start(ctx context.Context) (*conn, error) {
 		if how := words(run.How(), 500); errors.Is(err, errEnded) {
 			err = fmt.Errorf("%w %s", err, how)
 		}
-		_ = run.Stdout.Close() // ends the connection, whoever else holds it
+		_ = run.Stdout.Close() // ends the connection even while a child process has it open
 		return nil, err
 	}
 	l.works.Go(func() {
