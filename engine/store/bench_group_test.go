@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,13 +38,34 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-func decided(b *testing.B, s *Store) {
+func decided(b testing.TB, s *Store) {
 	r, _, err := s.Open(context.Background(), newAsk())
 	if err == nil {
 		_, err = s.Apply(context.Background(), r.ID, fayAllows())
 	}
 	if err != nil {
 		b.Error(err)
+	}
+}
+
+// TestTheBareWriterWritesTheRowsOfTheStore runs both writers of BenchmarkThroughput once, in every table with the same rows.
+func TestTheBareWriterWritesTheRowsOfTheStore(t *testing.T) {
+	s, same := newStore(t), newBareSame(t)
+	decided(t, s)
+	same.decide()
+	count := func(ctx context.Context, q interface {
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+	}, table string) (rows int) {
+		if err := q.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	for _, table := range []string{"requests", "votes", "audit"} {
+		stored, bare := count(t.Context(), s.writer, table), count(t.Context(), same.conn, table)
+		if stored == 0 || stored != bare {
+			t.Errorf("%s has %d rows of the store and %d of the bare writer", table, stored, bare)
+		}
 	}
 }
 
@@ -76,7 +99,7 @@ func divide(some, by []float64) []float64 {
 
 // bare is a minimal group writer: one goroutine takes all that is queued into one transaction.
 type bare struct {
-	b      *testing.B
+	b      testing.TB
 	conn   *sql.Conn
 	jobs   chan bareJob
 	insert func() (string, func())
@@ -130,7 +153,7 @@ func (w *bare) decide() {
 	w.commit(w.update(id))
 }
 
-func newBareWriter(b *testing.B, db *sql.DB) *bare {
+func newBareWriter(b testing.TB, db *sql.DB) *bare {
 	b.Helper()
 	conn, err := db.Conn(context.Background())
 	if err != nil {
@@ -156,24 +179,28 @@ func newBareMinimal(b *testing.B) *bare {
 	return w
 }
 
-// newBareSame writes the rows of Open and Apply for a request that one person allows, without the audit's hashes.
-func newBareSame(b *testing.B) *bare {
+// newBareSame writes the rows of Open and Apply for a request that one person allows, with constant bytes for hashes and seals.
+func newBareSame(b testing.TB) *bare {
 	b.Helper()
 	w := newBareWriter(b, newStore(b).writer)
 	insertRow := `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `)`
 	updateRow := `UPDATE requests SET (` + changedColumns + `) = (` + parameters(changedColumns) + `) WHERE id = ` +
 		parameter(strings.Count(changedColumns, ",")+2)
 	seq := int64(0)
+	var n atomic.Int64
+	mac := make([]byte, sha256.Size)
 	entry := func(r permissions.Record) {
 		seq++
 		e := permissions.Entry{Chain: "bare", Seq: seq, Record: r}
-		w.exec(addEntry, entryFields(&e)...)
+		w.exec(addEntry, append(entryFields(&e), mac)...)
 	}
 	var asked sync.Map
 	w.insert = func() (string, func()) {
 		r := newAsk().Request
+		r.Number = n.Add(1)
 		asked.Store(string(r.ID), r)
-		args := append(append(fixedFields(&r), changingFields(&r)...), int64(0), false, nothingShown, false, int64(0))
+		args := append(append(fixedFields(&r), changingFields(&r)...),
+			int64(0), mac, false, nothingShown, false, mac, int64(0), r.Number)
 		return string(r.ID), func() {
 			w.exec(insertRow, args...)
 			entry(permissions.Opened(r)[0])
@@ -188,8 +215,8 @@ func newBareSame(b *testing.B) *bare {
 		}
 		v := *c.Vote
 		return func() {
-			w.exec(updateRow, append(changingFields(&c.After), int64(0), id)...)
-			w.exec(addVote, r.ID, v.By, v.Via, v.Answer, v.Call, v.Comment, instant{&v.At}, v.Key)
+			w.exec(updateRow, append(changingFields(&c.After), int64(0), mac, id)...)
+			w.exec(addVote, append([]any{r.ID}, voteFields(&v)...)...)
 			for _, record := range c.Records {
 				entry(record)
 			}
