@@ -4,11 +4,11 @@
 # one lives, or has no result in time, that tools/mutants.txt does not explain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-parts=${*:-permissions connectors/reply agents/hooks engine/store/writequeue.go}
+parts=${*:-permissions connectors/reply agents/hooks engine/store/write.go engine/store/writequeue.go}
 # The tests that look at a part which is a file, of a package whose whole suite is slow.
 tests() {
 	case $1 in
-	*/writequeue.go) echo 'Group|LeavesTheLine|PanicsEndsAlone|DamageWasFound|CommitDid|IdleWrite|WrittenByAnother|LedgerIsRead|MarkIsNotMoved' ;;
+	*/write.go | */writequeue.go) echo 'Group|LeavesTheLine|PanicsEndsAlone|DamageWasFound|CommitDid|IdleWrite|WrittenByAnother|LedgerIsRead|MarkIsNotMoved' ;;
 	*.go) echo "tools/mutate.sh names no tests for $1" >&2; return 1 ;;
 	*) echo . ;;
 	esac

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -99,15 +97,9 @@ func (s *Store) refuse(
 	return c, permissions.Stopped(by)
 }
 
-const readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
-
-// load reads one request by its id, or refuses.
-func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permissions.Request, error) {
-	r, err := s.one(ctx, from, readRequest, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return r, permissions.Unknown(string(id))
-	}
-	return r, err
+// usedBefore reports whether an approval was used in an earlier life: what it allowed is not done again.
+func (s *Store) usedBefore(r permissions.Request) bool {
+	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)
 }
 
 const countKey = `SELECT COUNT(*) FROM votes WHERE key = $1 AND key <> ''`
@@ -129,6 +121,8 @@ var updateRequest = func() string {
 	return `UPDATE requests SET (` + changedColumns + `) = (` + parameters(changedColumns) + `) ` +
 		`WHERE number = ` + parameter(n+1) + ` AND revision = ` + parameter(n+2) + ` AND id = ` + parameter(n+3)
 }()
+
+const releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
 
 // commit writes the whole change if the row still equals c.Before.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
@@ -194,56 +188,10 @@ func askAnew(ctx context.Context, t *tx, c permissions.Change) {
 	}
 }
 
-// An approval depends on the grants that answered part of the question (Under), and one wider than once also on the
-// grants that it created. Both are checked in the transaction of the use.
-
-const (
-	countLeft = `SELECT COUNT(*) FROM grants WHERE request = $1`
-
-	readLeft = `SELECT ` + grantColumns + `, mac FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0 ` +
-		`AND suspended_at = 0 AND until > $2 AND created_at <= $2 ORDER BY id`
-)
-
-// grantsInForce reports whether all grants that r depends on, and one of those that it created (if any), are in force at the given time.
-func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
-	left, err := count(ctx, from, countLeft, r.ID)
-	if err != nil {
-		return false, err
-	}
-	if left > 0 || r.LeavesGrants() { // pruned no earlier than the request
-		live, err := sealed(ctx, s, from, grantGate, readLeft, r.ID, micros(at))
-		if err != nil || len(live) == 0 {
-			return false, err
-		}
-	}
-	for _, id := range r.Under {
-		live, err := sealed(ctx, s, from, grantGate, readGrantInForce, id, r.Caller.Name, micros(at))
-		if err != nil || len(live) == 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
 // over is the change for using r when its grants are over: it is revoked, unless it was used before.
 func over(r permissions.Request, at time.Time) (permissions.Change, error) {
 	if r.UsedAt.IsZero() {
 		return permissions.Step(r, permissions.Void{At: at})
 	}
 	return permissions.Change{Before: r, After: r}, permissions.ErrNoUse
-}
-
-const (
-	releaseOwn = `UPDATE requests SET key_live = FALSE WHERE id = $1 AND key <> ''`
-
-	releaseUses = `UPDATE requests SET key_live = FALSE WHERE number IN (SELECT request FROM uses WHERE granted = $1) ` +
-		`AND key <> ''`
-)
-
-// releaseKeys makes the keys of requests that an ended grant approved unusable.
-func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) {
-	if !(permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
-		t.exec(ctx, releaseOwn, g.Request)
-		t.exec(ctx, releaseUses, g.ID)
-	}
 }

@@ -2,19 +2,14 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
-
-// head is the newest entry of a chain.
-type head struct {
-	seq  int64
-	hash permissions.Digest
-}
 
 const newestEntry = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
 
@@ -62,13 +57,21 @@ var takesBack = []permissions.Type{
 	permissions.PersonLocked, permissions.AllStopped,
 }
 
-// Record appends an audit record that belongs to no request change.
-func (s *Store) Record(ctx context.Context, r permissions.Record) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		s.append(ctx, t, r)
-		return nil
-	})
-}
+// Details of the entry that seals the audit before it and the rows with a key: the key's name, whether the rows could
+// be checked, and how many of each kind there were.
+const (
+	keyID       = "key"
+	unchecked   = "unchecked"
+	sealsDetail = "seals" // which version of them; see [sealVersion]
+)
+
+// Details of the StoreRestored entry, besides the number of suspended rows of each kind.
+const (
+	backTo   = "back_to" // the last entry before the gap
+	was      = "was"     // SEQ:HASH of the newest known entry of the lost store, if any
+	why      = "why"
+	restated = "closed" // what else is closed is in the entries after it
+)
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
@@ -145,26 +148,24 @@ func (s *Store) NewestTime(ctx context.Context) (at time.Time, err error) {
 // Changed returns a channel that the next audit entry closes. It is safe for concurrent use.
 func (s *Store) Changed() <-chan struct{} { return s.bell.wait() }
 
-// bell wakes everybody who waits for the next entry. The first waiter makes the channel.
-type bell struct {
-	mu sync.Mutex
-	c  chan struct{} // nil: no waiter
+const readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
+
+// hasEntry reports whether the audit has the mark's entry, or begins after it because it was pruned.
+func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
+	if m.Seq == 0 {
+		return true, nil
+	}
+	field := func(h *permissions.Digest) []any { return []any{digest{h}} }
+	found, err := collect(ctx, from, "an entry of the audit", field, readEntryHash, m.Chain, m.Seq)
+	if err != nil || len(found) > 0 {
+		return err == nil && found[0].String() == m.Hash, err
+	}
+	var first int64 // a missing entry may also lie in the gap before a life
+	err = from.QueryRowContext(ctx, readFirst, m.Chain).Scan(&first)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return m.Seq < first, err
 }
 
-func (b *bell) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.c == nil {
-		b.c = make(chan struct{})
-	}
-	return b.c
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.c != nil {
-		close(b.c)
-		b.c = nil
-	}
-}
+const readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed

@@ -2,17 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/mattn/go-sqlite3"
-	"golang.org/x/sys/unix"
-
-	"github.com/daycared/daycared/permissions"
 )
 
 // Summary counts what a backup contains.
@@ -65,111 +58,7 @@ func backUp(ctx context.Context, from, to string, keys []*sealer) (sum Summary, 
 	return sum, err
 }
 
-// copyInto writes the committed content of db, the file at from, to a file at to: complete, synced and verified, or not
-// at all. The copy is marked as one in its header. Writers do not wait for it.
-func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft string) error) (err error) {
-	draft := to + draftSuffix
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed attempt
-		return err
-	}
-	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return permissions.Cause(err)
-	}
-	defer func() {
-		_ = f.Close() // synced below
-		if err != nil {
-			_ = os.Remove(draft + journalSuffix)
-			err = errors.Join(err, os.Remove(draft))
-		}
-	}()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { // see removeDrafts
-		return err
-	}
-	if _, err := db.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
-		return copyError(ctx, err, from, draft)
-	}
-	if err := change(ctx, draft, statements(markCopy)); err != nil {
-		return copyError(ctx, err, draft, draft)
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := sound(draft); err != nil {
-		return err
-	}
-	if err := os.Rename(draft, to); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(to))
-}
-
-// removeDrafts deletes drafts that killed attempts left in a folder. A draft that is being written is locked.
-func removeDrafts(folder string) {
-	drafts, _ := filepath.Glob(filepath.Join(folder, "daycared-*.db"+draftSuffix)) // the pattern is valid
-	for _, draft := range drafts {
-		f, err := os.OpenFile(draft, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if err != nil {
-			continue
-		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.Remove(draft) // a leftover only takes space
-			_ = os.Remove(draft + journalSuffix)
-		}
-		_ = f.Close()
-	}
-}
-
-// change runs do on a copy that nobody else has open, with one connection.
-func change(ctx context.Context, path string, do func(context.Context, *sql.DB) error) (err error) {
-	db := pool(path, 1, "mode=rw&_synchronous=FULL")
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return do(ctx, db)
-}
-
-// statements returns a function that runs them in order.
-func statements(all ...string) func(context.Context, *sql.DB) error {
-	return func(ctx context.Context, db *sql.DB) error {
-		for _, text := range all {
-			if _, err := db.ExecContext(ctx, text); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// copyError says which of two files failed.
-func copyError(ctx context.Context, err error, from, to string) error {
-	var failed sqlite3.Error
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case !errors.As(err, &failed):
-		return err
-	case failed.Code == sqlite3.ErrFull, failed.Code == sqlite3.ErrIoErr:
-		return (&Store{path: to}).diagnose(failed, err)
-	}
-	return (&Store{path: from}).diagnose(failed, err)
-}
-
-// readable checks the name of a store.
-func readable(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("the store %s cannot be read (%w); name the right file, and use the daemon's account",
-			path, permissions.Cause(err))
-	}
-	defer func() { _ = f.Close() }() // only opened
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("the store %s is not a file", path)
-	}
-	return err
-}
-
 const (
-	checkPages      = `SELECT integrity_check FROM pragma_integrity_check LIMIT 1`
 	countReferences = `SELECT COUNT(*) FROM pragma_foreign_key_check`
 	countRequests   = `SELECT COUNT(*) FROM requests`
 	countGrants     = `SELECT COUNT(*) FROM grants`
@@ -204,44 +93,4 @@ func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err
 	}
 	sum.Verified, err = verify(ctx, db, keys...)
 	return sum, err
-}
-
-// draftSuffix ends the name of an incomplete file.
-const draftSuffix = ".part"
-
-// WriteFile replaces the content and mode of a file atomically and durably: after a crash or power cut there is the old
-// file or the new one. The error does not contain the path.
-func WriteFile(path string, content []byte, mode os.FileMode) (err error) {
-	draft := path + draftSuffix
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed attempt
-		return err
-	}
-	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(draft, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(draft))
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes a new name in a folder durable.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }() // only read
-	return d.Sync()
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -103,15 +103,6 @@ func writeTurns(ctx context.Context, t *tx, c agents.Commit) {
 	}
 }
 
-const executionColumns = `session, step, call, tool, arguments, began_at, ended_at, success, exit_code, error, affected_path`
-
-func executionFields(e *agents.Execution) []any {
-	return []any{
-		&e.Session, &e.Step, &e.Call, &e.Tool, canonical{raw{&e.Arguments}}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
-		&e.Error, &e.AffectedPath,
-	}
-}
-
 // writeExecution writes a call and its start once; a later writer may not know them any more.
 var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (` + parameters(executionColumns) + `) ` +
 	`ON CONFLICT (session, step, call) DO UPDATE SET (ended_at, success, exit_code, error) = ` +

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,14 @@ import (
 
 	"github.com/daycared/daycared/permissions"
 )
+
+// Verified is what was verified, and what could not be checked.
+type Verified struct {
+	Chains    []permissions.Head
+	Unchecked []string // and why; empty: everything was checked
+}
+
+const beforeKey = "the seals of its rows and entries: it is from before the audit key"
 
 // comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long audit.
 type comparison struct {
@@ -333,6 +342,30 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables), allHold(ctx, from, seals, copyGate, readPendingCopies))
 }
 
+// locks checks against the entries that no lock was added, changed or removed by hand.
+func (c *comparison) locks(ctx context.Context, from source, seals *sealer) error {
+	n := 0
+	err := from.QueryRowContext(ctx, countLocks).Scan(&n)
+	if err == nil && n > 0 {
+		err = compareOpen(ctx, c, from, seals, lockGate)
+	}
+	if err != nil || c.own.shut == "" || n == 0 {
+		return err
+	}
+	said, err := c.own.decodeShutList()
+	if err != nil {
+		return err
+	}
+	is, err := readShut(ctx, from)
+	for _, a := range is.Suspensions {
+		delete(c.gates, c.row("suspensions", a.Via, a.Address))
+	}
+	if is.Since, is.Gone = said.Since, said.Gone; err == nil && !reflect.DeepEqual(is, said) {
+		err = errors.New("the locks and suspensions are not those that the store lists")
+	}
+	return err
+}
+
 // allHold returns an error if the seal of a row that a query finds does not hold.
 func allHold[T any](ctx context.Context, from source, seals *sealer, g gate[T], text string) error {
 	found, err := collect(ctx, from, "", g.rowFields, text)
@@ -361,4 +394,39 @@ func compareOpen[T any](ctx context.Context, c *comparison, from source, seals *
 		delete(c.gates, row)
 	}
 	return err
+}
+
+// verdict reports what the entries say of an open row: whether it was closed or replaced, and whether a restore suspended it.
+func verdict[T any](c *comparison, g gate[T], row T) (closed, suspended bool) {
+	said := c.gates[c.row(g.table, g.key(&row)...)]
+	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry)
+	return closed, g.since(&row).IsZero() && said.seq < c.restored.Seq
+}
+
+// stoppedBy is who stopped everything according to the entries; empty if nobody did or they do not say.
+func (c *comparison) stoppedBy() string {
+	if said := c.gates[c.row("meta")]; said.entry != nil && !said.closed {
+		return cmp.Or(said.entry.Actor, stoppedByNobody)
+	}
+	return ""
+}
+
+// missingShuts returns the locks and suspensions that the entries have and is lacks.
+func (c *comparison) missingShuts(is shutList) (said shutList) {
+	for _, row := range c.gates {
+		if row.entry == nil || row.closed {
+			continue
+		}
+		e, d := row.entry, row.entry.Detail
+		lock := func(l permissions.Lock) bool { return lockGate.agrees(l, e) }
+		suspension := func(a permissions.Suspension) bool { return a.Via == d["via"] && a.Address == d["address"] }
+		switch {
+		case row.table == "locks" && !slices.ContainsFunc(is.Locks, lock):
+			accounts := strings.FieldsFunc(d["accounts"], func(r rune) bool { return strings.ContainsRune(", ", r) })
+			said.Locks = append(said.Locks, permissions.Lock{Person: d["person"], Accounts: accounts, At: e.At, By: e.Actor, Via: e.Via})
+		case row.table == "suspensions" && !slices.ContainsFunc(is.Suspensions, suspension):
+			said.Suspensions = append(said.Suspensions, permissions.Suspension{Via: d["via"], Address: d["address"], At: e.At})
+		}
+	}
+	return said
 }

@@ -2,6 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +23,22 @@ func (s *Store) Copies(ctx context.Context, id permissions.ID) ([]permissions.Co
 
 func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {
 	return s.copies(ctx, from, "a copy of request "+string(id), readCopies, id)
+}
+
+// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
+func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Request, copies []permissions.Copy, err error) {
+	err = s.read(ctx, func(from source) error {
+		r, err = s.one(ctx, from, readNumber, number)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return permissions.Unknown("number " + strconv.FormatInt(number, 10))
+		case err != nil:
+			return err
+		}
+		copies, err = s.copiesOf(ctx, from, r.ID)
+		return err
+	})
+	return r, copies, err
 }
 
 // copies reads the copies that a query finds. One whose seal does not hold was not sent, as far as anybody knows.
@@ -54,6 +74,11 @@ func copyFields(c *permissions.Copy) []any {
 		&c.Failed, instant{&c.Dated},
 	}
 }
+
+const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+
+// nothingShown is the lowest revision shown of a request without copies: none is stale.
+const nothingShown = math.MaxInt64
 
 const readLagging = `SELECT id FROM requests WHERE revision > shown AND number > $1 AND EXISTS ` +
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
@@ -321,10 +346,8 @@ func (s *Store) Groups(ctx context.Context) ([]string, error) {
 	return gather(ctx, s, "a place", value[string], readPlaces)
 }
 
-const (
-	writeMoved = `INSERT INTO moved (was, now) VALUES ($1, $2) ON CONFLICT (was) DO UPDATE SET now = excluded.now ` +
-		`WHERE now <> excluded.now`
-)
+const writeMoved = `INSERT INTO moved (was, now) VALUES ($1, $2) ON CONFLICT (was) DO UPDATE SET now = excluded.now ` +
+	`WHERE now <> excluded.now`
 
 // RenameGroup records, with an audit entry, that a group has another name now, and reports whether that is new.
 func (s *Store) RenameGroup(ctx context.Context, m permissions.GroupRename, via string) (news bool, err error) {

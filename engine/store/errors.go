@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 
 	"github.com/mattn/go-sqlite3"
@@ -38,6 +39,14 @@ func damaged(what string, err error) error {
 	}
 }
 
+// unsealed is the error of a row whose seal does not hold.
+func unsealed(row string) error {
+	return &Error{
+		Row: true, What: row + " does not carry the seal of this store: it was changed behind daycared's back, or is damaged",
+		Advice: "see daycared audit verify, and put a backup in its place: daycared restore FILE",
+	}
+}
+
 // unreadable is the error of reading a row: SQLite's own, explained later, or that of the row's content.
 func unreadable(what string, err error) error {
 	var failed sqlite3.Error
@@ -62,37 +71,6 @@ func broke(err error) bool {
 	return errors.As(err, &failed) || errors.Is(err, permissions.ErrBroken)
 }
 
-// explain puts SQLite's errors into words. Refusals and context errors stay as they are.
-func (s *Store) explain(ctx context.Context, err error) error {
-	var failed sqlite3.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
-		return s.fault(ctx, err)
-	}
-	return err
-}
-
-// fault puts a database error into words, and remembers damage.
-func (s *Store) fault(ctx context.Context, err error) error {
-	var known *Error
-	var failed sqlite3.Error
-	errors.As(err, &failed)
-	switch {
-	case errors.As(err, &known):
-		return err
-	case ctx.Err() != nil && (failed.Code == 0 || failed.Code == sqlite3.ErrInterrupt):
-		return ctx.Err() // the caller left
-	}
-	e := s.diagnose(failed, err)
-	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
-		s.log.Error("store damaged: not written until restart", "path", s.path, "err", err)
-		s.damage.CompareAndSwap(nil, e)
-	}
-	return e
-}
-
 // IsFull reports whether err says that a disk is full, so that a retry makes sense.
 func IsFull(err error) bool {
 	var failed sqlite3.Error
@@ -101,38 +79,65 @@ func IsFull(err error) bool {
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// diagnose finds what is wrong and what to do.
-func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
+// diagnose finds what is wrong with the store at path and what to do.
+func diagnose(path string, failed sqlite3.Error, err error) *Error {
 	e := &Error{Err: err}
 	switch {
 	case IsFull(err):
-		e.What = "the disk under " + s.dir() + " is full"
+		e.What = "the disk under " + filepath.Dir(path) + " is full"
 		e.Advice = "free some space, nothing needs a restart"
 	case failed.SystemErrno == syscall.EFBIG:
-		e.What = "the files of the store in " + s.dir() + " may not grow any further (" + syscall.EFBIG.Error() + ")"
+		e.What = "the files of the store in " + filepath.Dir(path) + " may not grow any further (" + syscall.EFBIG.Error() + ")"
 		e.Advice = "raise the limit on the size of the daemon's files (LimitFSIZE of its unit, ulimit -f), nothing needs a restart"
 	case failed.Code == sqlite3.ErrBusy, failed.Code == sqlite3.ErrLocked:
-		e.What = "another process holds the store " + s.path + " locked"
+		e.What = "another process holds the store " + path + " locked"
 		e.Advice = "let it finish or end it (a backup, a sqlite3 shell, a second daemon), nothing needs a restart"
 	case failed.Code == sqlite3.ErrReadonly, failed.Code == sqlite3.ErrPerm, failed.SystemErrno == syscall.EROFS,
 		failed.Code == sqlite3.ErrIoErr && (failed.SystemErrno == syscall.EPERM || failed.SystemErrno == syscall.EACCES):
-		e.What = fmt.Sprintf("the store %s cannot be written (%v)", s.path, err)
+		e.What = fmt.Sprintf("the store %s cannot be written (%v)", path, err)
 		e.Advice = "make the file, its folder and its disk writable for the daemon's account, then start daycared again"
 	case failed.Code == sqlite3.ErrCorrupt, failed.Code == sqlite3.ErrNotADB:
-		e.What = fmt.Sprintf("the store %s is damaged (%v)", s.path, err)
+		e.What = fmt.Sprintf("the store %s is damaged (%v)", path, err)
 		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE"
 	case failed.Code == sqlite3.ErrCantOpen:
-		e.What = fmt.Sprintf("the store %s cannot be opened (%v)", s.path, err)
+		e.What = fmt.Sprintf("the store %s cannot be opened (%v)", path, err)
 		e.Advice = "check that its folder exists and that both belong to the daemon's account"
 	case failed.Code == sqlite3.ErrIoErr:
-		e.What = fmt.Sprintf("the disk under %s fails (%v)", s.dir(), err)
+		e.What = fmt.Sprintf("the disk under %s fails (%v)", filepath.Dir(path), err)
 		e.Advice = "check the disk and what the kernel says of it, then start daycared again"
 	case failed.Code == sqlite3.ErrError, failed.Code == sqlite3.ErrConstraint: // a foreign schema, for example
-		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
+		e.What = fmt.Sprintf("the store %s does not work (%v)", path, err)
 		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE; if that does not help, this is a fault of daycared"
 	default:
-		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
-		e.Advice = "stop daycared and check the store: daycared audit verify " + s.path + "; if it is sound, this is a fault of daycared"
+		e.What = fmt.Sprintf("the store %s does not work (%v)", path, err)
+		e.Advice = "stop daycared and check the store: daycared audit verify " + path + "; if it is sound, this is a fault of daycared"
 	}
 	return e
+}
+
+// copyError says which of two files failed.
+func copyError(ctx context.Context, err error, from, to string) error {
+	var failed sqlite3.Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.As(err, &failed):
+		return err
+	case failed.Code == sqlite3.ErrFull, failed.Code == sqlite3.ErrIoErr:
+		return diagnose(to, failed, err)
+	}
+	return diagnose(from, failed, err)
+}
+
+// unusable changes the advice for damage in a file to be restored to trying another one: for a store in use it is to restore.
+func unusable(err error) error {
+	var failed sqlite3.Error
+	var known *Error
+	switch {
+	case errors.As(err, &failed) && (failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB):
+		return fmt.Errorf("the file is damaged or no database (%w); try another backup", failed)
+	case !errors.As(err, &failed) && errors.As(err, &known):
+		return fmt.Errorf("%s; try another backup", known.What)
+	}
+	return err
 }

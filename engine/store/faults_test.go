@@ -238,7 +238,7 @@ func TestDiagnose(t *testing.T) {
 		{sqlite3.Error{Code: sqlite3.ErrNotADB}, "the store /srv/daycared/daycared.db is damaged"},
 		{sqlite3.Error{Code: sqlite3.ErrNomem}, "does not work (out of memory); stop daycared and check the store: daycared audit verify "},
 	} {
-		if got := s.diagnose(c.failed, c.failed); !strings.Contains(got.Error(), c.want) {
+		if got := diagnose(s.path, c.failed, c.failed); !strings.Contains(got.Error(), c.want) {
 			t.Errorf("%v: %q, want %q", c.failed, got, c.want)
 		}
 	}

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -14,14 +12,13 @@ import (
 // An old row has a valid seal too, so somebody may put one back after what it opens was closed. Each start therefore compares the
 // open rows, the locks, the suspended accounts and the stop with the newest entry of each, and closes again what that entry closed.
 
-// gateEntry is the condition of the index audit_gates, literally.
-const gateEntry = `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
-	`'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', 'PAIRING_REINSTATED', ` +
-	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED')`
-
 // readGates finds the entries of open grants and those that belong to no request.
 const readGates = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + gateEntry + ` AND request IN ` +
 	`(SELECT '' UNION ALL SELECT request FROM grants WHERE revoked_at = 0 AND ended_at = 0) ORDER BY seq`
+
+// readGateEntries reads the entries about what opens and shuts something, in order.
+const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +
+	`AND type NOT IN ('REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`
 
 // hearGates reads the gate entries whose seals hold under the key that the rows are sealed with; entries under an
 // earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can
@@ -94,39 +91,4 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 		s.log.Error("old row put back behind daycared's back: ignored", "row", g.name(row))
 		s.append(ctx, t, r)
 	}
-}
-
-// verdict reports what the entries say of an open row: whether it was closed or replaced, and whether a restore suspended it.
-func verdict[T any](c *comparison, g gate[T], row T) (closed, suspended bool) {
-	said := c.gates[c.row(g.table, g.key(&row)...)]
-	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry)
-	return closed, g.since(&row).IsZero() && said.seq < c.restored.Seq
-}
-
-// stoppedBy is who stopped everything according to the entries; empty if nobody did or they do not say.
-func (c *comparison) stoppedBy() string {
-	if said := c.gates[c.row("meta")]; said.entry != nil && !said.closed {
-		return cmp.Or(said.entry.Actor, stoppedByNobody)
-	}
-	return ""
-}
-
-// missingShuts returns the locks and suspensions that the entries have and is lacks.
-func (c *comparison) missingShuts(is shutList) (said shutList) {
-	for _, row := range c.gates {
-		if row.entry == nil || row.closed {
-			continue
-		}
-		e, d := row.entry, row.entry.Detail
-		lock := func(l permissions.Lock) bool { return lockGate.agrees(l, e) }
-		suspension := func(a permissions.Suspension) bool { return a.Via == d["via"] && a.Address == d["address"] }
-		switch {
-		case row.table == "locks" && !slices.ContainsFunc(is.Locks, lock):
-			accounts := strings.FieldsFunc(d["accounts"], func(r rune) bool { return strings.ContainsRune(", ", r) })
-			said.Locks = append(said.Locks, permissions.Lock{Person: d["person"], Accounts: accounts, At: e.At, By: e.Actor, Via: e.Via})
-		case row.table == "suspensions" && !slices.ContainsFunc(is.Suspensions, suspension):
-			said.Suspensions = append(said.Suspensions, permissions.Suspension{Via: d["via"], Address: d["address"], At: e.At})
-		}
-	}
-	return said
 }

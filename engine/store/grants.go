@@ -19,6 +19,23 @@ func grantFields(g *permissions.Grant) []any {
 	}
 }
 
+var grantGate = gate[permissions.Grant]{
+	table: "grants", fields: grantFields,
+	sealed: func(g *permissions.Grant) []any {
+		return []any{
+			&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, end{&g.Until}, &g.Request,
+			&g.By, instant{&g.CreatedAt}, instant{&g.SuspendedAt},
+		}
+	},
+	since: func(g *permissions.Grant) *time.Time { return &g.SuspendedAt },
+	open:  `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ORDER BY id`,
+	close: revokeGrant,
+	set:   `UPDATE grants SET suspended_at = $1, mac = $2 WHERE id = $3`,
+	key:   func(g *permissions.Grant) []any { return []any{g.ID} },
+	name:  func(g permissions.Grant) string { return "grant " + string(g.ID) },
+	made:  func(g permissions.Grant) time.Time { return g.CreatedAt },
+}
+
 const addedGrantColumns = grantColumns + `, mac, ended_at`
 
 var addGrant = `INSERT INTO grants (` + addedGrantColumns + `) VALUES (` + parameters(addedGrantColumns) + `)`
@@ -83,6 +100,37 @@ const (
 // readGrantInForce finds a grant that is in force for a caller at a time.
 const readGrantInForce = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1 AND caller = $2 AND revoked_at = 0 ` +
 	`AND ended_at = 0 AND suspended_at = 0 AND until > $3 AND created_at <= $3`
+
+// An approval depends on the grants that answered part of the question (Under), and one wider than once also on the
+// grants that it created. Both are checked in the transaction of the use.
+
+const (
+	countLeft = `SELECT COUNT(*) FROM grants WHERE request = $1`
+
+	readLeft = `SELECT ` + grantColumns + `, mac FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0 ` +
+		`AND suspended_at = 0 AND until > $2 AND created_at <= $2 ORDER BY id`
+)
+
+// grantsInForce reports whether all grants that r depends on, and one of those that it created (if any), are in force at the given time.
+func (s *Store) grantsInForce(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
+	left, err := count(ctx, from, countLeft, r.ID)
+	if err != nil {
+		return false, err
+	}
+	if left > 0 || r.LeavesGrants() { // pruned no earlier than the request
+		live, err := sealed(ctx, s, from, grantGate, readLeft, r.ID, micros(at))
+		if err != nil || len(live) == 0 {
+			return false, err
+		}
+	}
+	for _, id := range r.Under {
+		live, err := sealed(ctx, s, from, grantGate, readGrantInForce, id, r.Caller.Name, micros(at))
+		if err != nil || len(live) == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
 
 // useGrants records that grants answered r, or a part of it. It refuses if one was revoked since r was drafted.
 func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) error {
@@ -271,4 +319,19 @@ func soonestEnd(ctx context.Context, from source) (at time.Time, err error) {
 	field := func(at *time.Time) []any { return []any{end{at}} }
 	at, _, err = first(ctx, from, "the end of a grant", field, soonestGrant, int64(never))
 	return at, err
+}
+
+const (
+	releaseOwn = `UPDATE requests SET key_live = FALSE WHERE id = $1 AND key <> ''`
+
+	releaseUses = `UPDATE requests SET key_live = FALSE WHERE number IN (SELECT request FROM uses WHERE granted = $1) ` +
+		`AND key <> ''`
+)
+
+// releaseKeys makes the keys of requests that an ended grant approved unusable.
+func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) {
+	if !(permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
+		t.exec(ctx, releaseOwn, g.Request)
+		t.exec(ctx, releaseUses, g.ID)
+	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
-	"golang.org/x/sys/unix"
 )
 
 const beat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever its value was
@@ -76,53 +74,6 @@ func (s *Store) Heartbeat(ctx context.Context, at time.Time) (last time.Time, er
 	return last, err
 }
 
-// fileIdentity identifies a file that SQLite writes to, as it was opened.
-type fileIdentity struct {
-	path     string
-	dev, ino uint64
-}
-
-func newPlacedFile(path string) (fileIdentity, error) {
-	var found unix.Stat_t
-	err := unix.Stat(path, &found)
-	return fileIdentity{path, uint64(found.Dev), found.Ino}, err //nolint:unconvert // its type differs between systems
-}
-
-// checkPaths returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved or replaced
-// file can still be written, but the next start loses those writes, and a new connection would use another file. Without its log
-// the store is not used any more: only the open connections know its content, and closing them moves it into the store.
-func (s *Store) checkPaths() error {
-	if lost := s.lost.Load(); lost != nil {
-		return lost
-	}
-	for i, file := range s.files {
-		found, err := newPlacedFile(file.path)
-		switch {
-		case err == nil && found == file:
-		case i > 0 && (err == nil || errors.Is(err, fs.ErrNotExist)):
-			e := &Error{
-				What: fmt.Sprintf("%s, a part of the store, was deleted or replaced while it was open", file.path), Err: err,
-				Advice: "end daycared with: daycared stop (or SIGTERM), which saves what was decided; do not kill it; then start it again",
-			}
-			if s.lost.CompareAndSwap(nil, e) {
-				s.log.Error("store unusable until restart", "err", e)
-			}
-			return s.lost.Load()
-		case err != nil:
-			return &Error{
-				What: fmt.Sprintf("the store %s is no longer there (%v)", file.path, err), Err: err,
-				Advice: "stop daycared, put the file or a backup back in its place, and start it again",
-			}
-		default:
-			return &Error{
-				What:   fmt.Sprintf("the store %s was replaced by another file while it was open", s.path),
-				Advice: "stop daycared, see to it that the right file is in its place, and start it again",
-			}
-		}
-	}
-	return nil
-}
-
 // Inspect reads all pages of a store that no daemon has open, without changing it. For a damaged one the error is an [Error].
 func Inspect(ctx context.Context, path string) (err error) {
 	db := lookInto(path, readOnlySettings(path))
@@ -133,9 +84,9 @@ func Inspect(ctx context.Context, path string) (err error) {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &failed):
-		return (&Store{path: path}).diagnose(failed, err)
+		return diagnose(path, failed, err)
 	case err == nil && pages != "ok":
-		return (&Store{path: path}).diagnose(sqlite3.Error{Code: sqlite3.ErrCorrupt}, errors.New(pages))
+		return diagnose(path, sqlite3.Error{Code: sqlite3.ErrCorrupt}, errors.New(pages))
 	}
 	return err
 }

@@ -4,26 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
-	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
-
-// auditKey makes the seals. It is in its own file and in no backup: who has only the store or a copy can forge none.
-type auditKey [32]byte
-
-// KeyName is the default name of the audit key's file in the store's folder.
-const KeyName = "audit.key"
 
 // nextSuffix ends the name of a key that the store is not sealed with yet.
 const nextSuffix = ".next"
@@ -32,79 +20,17 @@ func (o Options) keyFile() string {
 	return cmp.Or(o.KeyFile, filepath.Join(filepath.Dir(o.Path), KeyName))
 }
 
-func readKey(path string) (*sealer, error) {
-	raw, err := readSmall(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the audit key %s: %w", path, permissions.Cause(err))
+// keys are the readable ones of the audit key and the copy's key. What cannot be checked without them is reported.
+func (o Options) keys() (all []*sealer) {
+	for _, file := range []string{o.keyFile(), o.CopyKey} {
+		if file == "" {
+			continue
+		}
+		if k, err := readKey(file); err == nil {
+			all = append(all, k)
+		}
 	}
-	b, err := hex.DecodeString(strings.TrimSpace(string(raw)))
-	if err != nil || len(b) != len(auditKey{}) {
-		return nil, fmt.Errorf("read the audit key %s: it does not hold %d hexadecimal digits", path, 2*len(auditKey{}))
-	}
-	return newSealer(auditKey(b)), nil
-}
-
-func makeKey(path string) (*sealer, error) {
-	var key auditKey
-	_, _ = rand.Read(key[:]) // never fails
-	if err := WriteFile(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("write the audit key %s: %w", path, permissions.Cause(err))
-	}
-	return newSealer(key), nil
-}
-
-// identity is the store's record of itself, covered by a seal.
-type identity struct {
-	chain                 string
-	code                  []byte // key of the request codes
-	stoppedBy             string
-	stoppedAt, restoredAt time.Time
-	above                 int64
-	shut                  string // see [shutList]
-	seals                 int64  // see [sealVersion]
-	mac                   []byte
-}
-
-const (
-	// In a store without these columns, shut and seals resolve to the outer query's names.
-	readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1), ` +
-		`(SELECT seals FROM meta LIMIT 1) FROM meta, (SELECT '' AS shut, 0 AS seals) AS none`
-)
-
-func (i *identity) fields() []any {
-	return []any{&i.chain, &i.code, &i.stoppedBy, instant{&i.stoppedAt}, instant{&i.restoredAt}, &i.above}
-}
-
-// sealed are the sealed values. Old stores sealed all but the last, or but the last two.
-func (i *identity) sealed() []any {
-	if i.seals != 0 {
-		return append(i.fields(), i.shut, i.seals)
-	}
-	if i.shut == "" {
-		return i.fields()
-	}
-	return append(i.fields(), i.shut)
-}
-
-func readIdentity(ctx context.Context, from source) (i identity, err error) {
-	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.shut, &i.seals))...)
-	return i, err
-}
-
-func (i *identity) holds(k *sealer) bool { return k != nil && k.holds(i.mac, "meta", i.sealed()...) }
-
-// sealIdentity seals the identity after a change.
-func sealIdentity(ctx context.Context, t execer, k *sealer) error {
-	i, err := readIdentity(ctx, t)
-	if err == nil {
-		_, err = t.ExecContext(ctx, `UPDATE meta SET mac = $1`, k.seal("meta", i.sealed()...))
-	}
-	return err
-}
-
-type execer interface {
-	source
-	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+	return all
 }
 
 // findKey finds the key of a store with the identity i, and the key that its rows are sealed with: none in a store from before the
@@ -256,25 +182,4 @@ func (s *Store) finishKey(file string) error {
 		return fmt.Errorf("put the new audit key in place: %w", err)
 	}
 	return syncFolder(filepath.Dir(file))
-}
-
-// Details of the entry that seals the audit before it and the rows with a key: the key's name, whether the rows could
-// be checked, and how many of each kind there were.
-const (
-	keyID       = "key"
-	unchecked   = "unchecked"
-	sealsDetail = "seals" // which version of them; see [sealVersion]
-)
-
-// sealAll seals the rows of a store from before the key, and its audit so far in one entry.
-func (s *Store) sealAll(ctx context.Context, t *tx) {
-	requests := s.resealRequests(ctx, t, 0)
-	detail := map[string]string{keyID: s.seals.id, "requests": strconv.FormatInt(requests, 10)}
-	s.sealMore(ctx, t, 0, false, detail)
-	n := s.resealGates(ctx, t, time.Time{}, detail)
-	if t.err == nil {
-		s.log.Info("store sealed with its audit key", "key", s.seals.id, "requests", requests, "grants", n.grants, "tokens", n.tokens,
-			"pairings", n.pairings)
-	}
-	s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -73,40 +72,51 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 	})
 }
 
-// restateLocks records in the audit of a new life which locks are in force: some may come from the replaced store.
-func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) {
-	s.changeShut(ctx, t, func() {
-		reseal(ctx, s, t, lockGate, at)
-		is, err := readShut(ctx, t)
-		t.fail(err)
-		for _, l := range is.Locks {
-			s.append(ctx, t, l.Record(permissions.PersonLocked, l.By, l.Via, at))
-		}
+const (
+	addSuspension = `INSERT INTO suspensions (via, address, at) VALUES ($1, $2, $3) ON CONFLICT (via, address) DO NOTHING`
+
+	putSuspension = `REPLACE INTO suspensions (via, address, at) VALUES ($1, $2, $3)`
+
+	readSuspensions = `SELECT via, address, at FROM suspensions ORDER BY via, address`
+)
+
+func suspensionFields(a *permissions.Suspension) []any {
+	return []any{&a.Via, &a.Address, instant{&a.At}}
+}
+
+// Suspend implements [engine.Store].
+func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		s.changeShut(ctx, t, func() {
+			if t.exec(ctx, addSuspension, via, address, micros(at)) > 0 {
+				account := permissions.Pairing{Person: who, Via: via, Address: address}
+				s.append(ctx, t, pairingRecord(permissions.AccountSuspended, account, who, via, at))
+			}
+		})
+		return nil
 	})
 }
 
-// locks checks against the entries that no lock was added, changed or removed by hand.
-func (c *comparison) locks(ctx context.Context, from source, seals *sealer) error {
-	n := 0
-	err := from.QueryRowContext(ctx, countLocks).Scan(&n)
-	if err == nil && n > 0 {
-		err = compareOpen(ctx, c, from, seals, lockGate)
+// Suspensions lists the accounts that are suspended.
+func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, error) {
+	return whole(ctx, s, "", suspensionFields, readSuspensions)
+}
+
+// lift ends the suspension of an account, and reports whether there was one.
+func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool) {
+	s.changeShut(ctx, t, func() { was = t.exec(ctx, `DELETE FROM suspensions WHERE via = $1 AND address = $2`, via, address) > 0 })
+	return was
+}
+
+func pairingRecord(what permissions.Type, p permissions.Pairing, by, via string, at time.Time) permissions.Record {
+	r := permissions.Record{
+		Type: what, At: at, Actor: by, Via: via,
+		Detail: map[string]string{"person": p.Person, "via": p.Via, "address": p.Address},
 	}
-	if err != nil || c.own.shut == "" || n == 0 {
-		return err
+	if p.Alias != "" {
+		r.Detail["alias"] = p.Alias
 	}
-	said, err := c.own.decodeShutList()
-	if err != nil {
-		return err
-	}
-	is, err := readShut(ctx, from)
-	for _, a := range is.Suspensions {
-		delete(c.gates, c.row("suspensions", a.Via, a.Address))
-	}
-	if is.Since, is.Gone = said.Since, said.Gone; err == nil && !reflect.DeepEqual(is, said) {
-		err = errors.New("the locks and suspensions are not those that the store lists")
-	}
-	return err
+	return r
 }
 
 const readApprovedBy = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND state = 'approved' ` +

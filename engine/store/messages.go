@@ -86,17 +86,6 @@ func (s *Store) SetForeground(ctx context.Context, b permissions.Binding) error 
 	return s.execute(ctx, writeForeground, b.Agent, b.Person, b.Via)
 }
 
-// readText reads one text, empty if there is no row.
-func (s *Store) readText(ctx context.Context, query string, args ...any) (word string, err error) {
-	err = s.read(ctx, func(from source) error { return orNone(from.QueryRowContext(ctx, query, args...).Scan(&word)) })
-	return word, err
-}
-
-func count(ctx context.Context, from source, query string, args ...any) (n int, err error) {
-	err = from.QueryRowContext(ctx, query, args...).Scan(&n)
-	return n, err
-}
-
 // maxPosts bounds the posts that wait for one session. Agents and the daemon get half, so that a person's always fit.
 const maxPosts = 1000
 

@@ -9,16 +9,32 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
-	"time"
+	"regexp"
+	"strings"
 
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/daycared/daycared/permissions"
 )
+
+// Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one from a newer
+// daemon is refused. A store restored from a copy begins a new life (restored.go); one beside another file's log is refused (watermark.go).
+//
+// The header and the schema are checked here, the pages when they are read: checking all would take too long for a large store, and
+// the daemon has to restart within a second.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	steps, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s, err := open(ctx, o, steps)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return s, nil
+}
 
 const (
 	// oldest is the first SQLite version without the bug that could corrupt a WAL database when its log is reset.
@@ -56,6 +72,51 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Close waits for running calls and closes the file. Later calls fail.
+func (s *Store) Close() error {
+	s.marking.Lock()
+	again := s.closing
+	s.closing = true
+	s.marking.Unlock()
+	if again {
+		return nil
+	}
+	if s.started {
+		_ = s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error { // a broken store keeps its mark
+			if s.stale {
+				return nil
+			}
+			err := s.checkMark(ctx, conn)
+			if err == nil {
+				s.noteMark(s.ledger.head)
+			}
+			return err
+		})
+	}
+	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.path + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})
+	err := s.readers.Close()
+	if !s.noteClosing() {
+		err = errors.Join(err, s.keepLog())
+	}
+	if err := errors.Join(err, s.writer.Close()); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// keepLog makes SQLite keep the log when the store is closed.
+func (s *Store) keepLog() error {
+	conn, err := s.writer.Conn(context.Background())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // only returns it to the pool
+	return conn.Raw(func(c any) error {
+		ours := c.(*sqlite3.SQLiteConn) //nolint:errcheck,forcetypeassert // our driver's
+		return ours.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
+	})
 }
 
 // connected is a store over an existing file of which nothing was read yet.
@@ -99,27 +160,6 @@ func create(path string) error {
 		return f.Chmod(0o600)
 	}
 	return nil
-}
-
-// connect makes the pool of at most n connections of a store that is in use.
-func connect(path string, busy time.Duration, n int, settings string) *sql.DB {
-	return pool(path, n, "mode=rw&_foreign_keys=on&_stmt_cache_size=64&_busy_timeout="+
-		strconv.FormatInt(busy.Milliseconds(), 10)+"&"+settings)
-}
-
-// lookInto makes a pool of one connection that only reads.
-func lookInto(path, settings string) *sql.DB { return pool(path, 1, "mode=ro&"+settings) }
-
-// pool makes a pool of at most n connections to a file. None is opened yet, so nothing fails.
-func pool(path string, n int, settings string) *sql.DB {
-	name := url.URL{Scheme: "file", Path: path, RawQuery: settings}
-	db, err := sql.Open("sqlite3", name.String())
-	if err != nil {
-		panic(err) // only without the driver
-	}
-	db.SetMaxOpenConns(n)
-	db.SetMaxIdleConns(n)
-	return db
 }
 
 // begin checks the file, migrates it, and reads what is kept in memory.
@@ -167,13 +207,6 @@ func (s *Store) check(ctx context.Context) error {
 	return nil
 }
 
-const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at, seals) ` +
-	`VALUES ($1, $2, $3, 0, '', 0, 0, $4)`
-
-// anyRows reports whether a store has audit entries or rows that open something.
-const anyRows = `SELECT EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM requests) OR EXISTS (SELECT 1 FROM tokens) ` +
-	`OR EXISTS (SELECT 1 FROM pairings)`
-
 // identify reads the store's name and key, or creates both for a new store, and finds the key of its seals.
 func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 	own, err := readIdentity(ctx, conn)
@@ -214,4 +247,63 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 		return nil
 	}
 	return s.findKey(ctx, conn, o, own, false)
+}
+
+// replacedAt matches the rest of the name of a replaced store: the time, and a number if others have the same.
+var replacedAt = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z(-[0-9]+)?$`)
+
+// finishRestore completes a restore that was decided on; otherwise it only removes leftovers.
+func finishRestore(path string) error {
+	name, err := readSmall(path + intentSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, left := range []string{restoredSuffix, restoredSuffix + draftSuffix} {
+			_ = os.Remove(path + left) // a leftover only takes space
+		}
+		return nil
+	}
+	if at, ours := strings.CutPrefix(string(name), filepath.Base(path)+replacedSuffix); err == nil &&
+		(!ours || !replacedAt.MatchString(at)) {
+		err = errors.New("it does not name where the store goes")
+	}
+	if err != nil {
+		return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
+	}
+	for _, m := range moves(path, string(name)) {
+		if err := m.do(); err != nil {
+			return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
+		}
+	}
+	return nil
+}
+
+// move renames a file, or removes it if to is empty.
+type move struct{ from, to string }
+
+// moves are the steps of a restore, any of which may be done already: the store and its companions move away, the copy moves in.
+func moves(path, kept string) (all []move) {
+	if exists(path + restoredSuffix) {
+		kept = filepath.Join(filepath.Dir(path), kept)
+		for _, suffix := range []string{"", logSuffix, indexSuffix, journalSuffix} {
+			all = append(all, move{path + suffix, kept + suffix})
+		}
+		all = append(all, move{path + restoredSuffix, path})
+	}
+	return append(all, move{path + intentSuffix, ""})
+}
+
+func (m move) do() (err error) {
+	switch {
+	case !exists(m.from): // done, or never there
+		return nil
+	case m.to == "":
+		err = os.Remove(m.from)
+	case exists(m.to):
+		err = fmt.Errorf("%s is there already; move it away", m.to)
+	default:
+		err = os.Rename(m.from, m.to)
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(m.from))
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -51,9 +50,6 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 	return r, created, nil
 }
 
-// nothingShown is the lowest revision shown of a request without copies: none is stale.
-const nothingShown = math.MaxInt64
-
 const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned, action, earlier_at, number`
 
 var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `)`
@@ -63,8 +59,6 @@ const (
 	numberFromEnd = 1
 	macFromEnd    = 7
 )
-
-const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // newRow is a request ready to be inserted, encoded before the transaction to keep that short.
 type newRow struct {
@@ -191,8 +185,6 @@ func findDuplicates(ctx context.Context, t *tx, o permissions.Opening) (m duplic
 const (
 	readByKey = `SELECT ` + sealedRequest + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
 
-	releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
-
 	// readKept finds a settled request, allowed or denied, whose answer nobody collected: the first equal request takes
 	// it. Excluded are withdrawn requests and those allowed by policy alone.
 	readKept = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND collected_at = 0 ` +
@@ -277,4 +269,32 @@ func (m duplicates) refusal(t *tx, o permissions.Opening) error {
 		return permissions.Limit(retryAfter, "pending_per_caller")
 	}
 	return nil
+}
+
+const (
+	waitColumns = `request, kind, call, pid, began, until`
+
+	// The request may have been settled meanwhile.
+	keepWait = `INSERT INTO waits (` + waitColumns + `) SELECT $1, $2, $3, $4, $5, $6 ` +
+		`WHERE EXISTS (SELECT 1 FROM requests WHERE id = $1 AND state = 'pending') ` +
+		`ON CONFLICT (request, kind, call) DO UPDATE SET (pid, began, until) = (excluded.pid, excluded.began, excluded.until)`
+)
+
+func waitFields(w *permissions.Wait) []any {
+	return []any{&w.Request, &w.Kind, &w.Call, &w.PID, &w.Began, instant{&w.Until}}
+}
+
+// KeepWait stores a wait, replacing one of the same request, kind and call, if its request is pending.
+func (s *Store) KeepWait(ctx context.Context, w permissions.Wait) error {
+	return s.execute(ctx, keepWait, waitFields(&w)...)
+}
+
+// DropWait deletes the wait of the same request, kind and call.
+func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
+	return s.execute(ctx, `DELETE FROM waits WHERE request = $1 AND kind = $2 AND call = $3`, w.Request, w.Kind, w.Call)
+}
+
+// Waits lists the stored waits. An unreadable row is skipped.
+func (s *Store) Waits(ctx context.Context) ([]permissions.Wait, error) {
+	return gather(ctx, s, "a wait", waitFields, `SELECT `+waitColumns+` FROM waits ORDER BY request, kind, call`)
 }

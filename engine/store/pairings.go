@@ -13,6 +13,18 @@ func pairingFields(p *permissions.Pairing) []any {
 	return []any{&p.Person, &p.Via, &p.Address, &p.Alias, instant{&p.PairedAt}, instant{&p.SuspendedAt}}
 }
 
+var pairingGate = gate[permissions.Pairing]{
+	table: "pairings", fields: pairingFields, sealed: pairingFields,
+	since:  func(p *permissions.Pairing) *time.Time { return &p.SuspendedAt },
+	open:   `SELECT ` + pairingColumns + `, mac FROM pairings ORDER BY person, via`,
+	close:  deletePairing,
+	set:    `UPDATE pairings SET suspended_at = $1, mac = $2 WHERE person = $3 AND via = $4`,
+	key:    func(p *permissions.Pairing) []any { return []any{p.Person, p.Via} },
+	name:   func(p permissions.Pairing) string { return "pairing " + p.Name() },
+	made:   func(p permissions.Pairing) time.Time { return p.PairedAt },
+	agrees: func(p permissions.Pairing, said *permissions.Entry) bool { return p.Address == said.Detail["address"] },
+}
+
 const (
 	readPairing = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE person = $1 AND via = $2`
 
@@ -87,15 +99,4 @@ func (s *Store) Unpair(
 func pairing(ctx context.Context, from source, text string, args ...any) (sealedRow[permissions.Pairing], error) {
 	p, _, err := first(ctx, from, "a pairing", pairingGate.rowFields, text, args...)
 	return p, err
-}
-
-func pairingRecord(what permissions.Type, p permissions.Pairing, by, via string, at time.Time) permissions.Record {
-	r := permissions.Record{
-		Type: what, At: at, Actor: by, Via: via,
-		Detail: map[string]string{"person": p.Person, "via": p.Via, "address": p.Address},
-	}
-	if p.Alias != "" {
-		r.Detail["alias"] = p.Alias
-	}
-	return r
 }

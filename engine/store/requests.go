@@ -3,15 +3,267 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
-	"strconv"
+	"math"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
 
+// gateEntry is the condition of the index audit_gates, literally.
+const gateEntry = `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
+	`'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', 'PAIRING_REINSTATED', ` +
+	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED')`
+
+// The columns of a request, in the order of the fields beside them: the constant ones, and those that Apply may change.
+const (
+	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
+		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
+		`tags, held, env_names, choices, reason, message, input, details, under, place, hook, folder`
+	fixedColumns    = wordColumns + `, beyond, was`
+	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
+		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
+		`failure, calls`
+	// number and id come first: they are readable even if a later column is not.
+	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
+	// A backup is compared before its schema is migrated.
+	backupColumns = `number, ` + wordColumns + `, 0, '[]', earlier_at, ` + changingColumns
+
+	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
+	// that has ended, according to the audit but not to its row.
+	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM audit ` +
+		`WHERE ` + gateEntry + ` AND audit.request = requests.id AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
+		`OR state = 'pending' AND EXISTS (SELECT 1 FROM audit WHERE audit.type = 'REQUEST_SETTLED' AND audit.request = requests.id) ` +
+		`THEN x'' ELSE mac END`
+)
+
+func fixedFields(r *permissions.Request) []any {
+	return []any{
+		&r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
+		instant{&r.CreatedAt}, &r.Agent, &r.Claimed,
+		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
+		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
+		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
+		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
+		list[permissions.Rows]{&r.Was},
+	}
+}
+
+func changingFields(r *permissions.Request) []any {
+	return []any{
+		&r.Revision, &r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt},
+		instant{&r.VoidAt}, &r.VoidedBy,
+		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
+		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked},
+		list[string]{&r.EscalateTo}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,
+		list[permissions.Call]{&r.Calls},
+	}
+}
+
+func requestFields(r *permissions.Request) []any {
+	return slices.Concat([]any{&r.Number}, fixedFields(r), []any{lenientTime{&r.EarlierAt}}, changingFields(r))
+}
+
+// reminding is the time of r's next reminder.
+func reminding(r permissions.Request) (at time.Time) {
+	if len(r.Reminders) > 0 {
+		at = r.Reminders[0]
+	}
+	return at
+}
+
+// The time comes last: if an earlier column is unreadable it is not read, and the request's seal does not hold.
+const (
+	oldVoteColumns = `voter, via, answer, call, comment, key`
+	voteColumns    = oldVoteColumns + `, account, at`
+)
+
+func voteFields(v *permissions.Vote) []any {
+	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, &v.Key, &v.Account, instant{&v.At}}
+}
+
+// In a store without that column, account resolves to the outer query's name.
+const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
+	`AND own.n = votes.n), at FROM votes, (SELECT '' AS account) AS none ` +
+	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
+
+// ballot is a vote with its request.
+type ballot struct {
+	request permissions.ID
+	permissions.Vote
+}
+
+func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields(&b.Vote)...) }
+
+// addVotes reads the votes on requests.
+func addVotes(ctx context.Context, from source, found []permissions.Request) error {
+	at := make(map[permissions.ID]int, len(found))
+	ids := make([]permissions.ID, len(found))
+	for i, r := range found {
+		ids[i], at[r.ID] = r.ID, i
+	}
+	all, err := collect(ctx, from, "", ballotFields, readVotesOf, list[permissions.ID]{&ids})
+	for _, b := range all {
+		r := &found[at[b.request]]
+		r.Votes = append(r.Votes, b.Vote)
+	}
+	return err
+}
+
+// sealedColumns are the request columns that the seal covers, besides the option ids, each call's tool and answer, and the votes.
+const sealedColumns = `number, id, kind, mode, caller, caller_uid, session, version, digest, key, hook, created_at, ` +
+	`agent, claimed, host, cwd, tool, tags, held, widest, high_risk, quorum, under, revision, state, deadline, decided_at, ` +
+	`used_at, collected_at, void_at, lapsed_at, answer, scope, decided_by, decided_via, timed_out, defaulted, used_call, ` +
+	`asked, escalate_to, escalate_at`
+
+func sealedFields(r *permissions.Request) []any {
+	return []any{
+		&r.Number, &r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
+		&r.Hook, instant{&r.CreatedAt}, &r.Agent, &r.Claimed, &r.Host, &r.Cwd, &r.Tool, list[permissions.Tag]{&r.Tags},
+		list[permissions.Tag]{&r.Held}, scope{&r.Widest}, &r.HighRisk, &r.Quorum, list[permissions.ID]{&r.Under}, &r.Revision,
+		&r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
+		instant{&r.LapsedAt}, &r.Answer, scope{&r.Scope}, &r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall,
+		list[string]{&r.Asked}, list[string]{&r.EscalateTo}, instant{&r.EscalateAt},
+	}
+}
+
+// sealing returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words
+// of a clarification are pruned later.
+func sealing(r *permissions.Request) []any {
+	values := append(sealingBefore(r), "1", r.Beyond, r.Background, r.Foreground, r.Step, r.Group)
+	if r.State == permissions.Pending {
+		for _, o := range r.Options {
+			values = append(values, o.Label)
+		}
+		if shown := r.Shown(); shown != r.Digest { // old seals lack it
+			values = append(values, digest{&shown})
+		}
+	}
+	return values
+}
+
+// sealingBefore is sealing before migration 19.
+func sealingBefore(r *permissions.Request) []any {
+	values := append(sealedFields(r), len(r.Options), len(r.Calls), len(r.Votes))
+	for _, o := range r.Options {
+		values = append(values, string(o.ID))
+	}
+	for _, c := range r.Calls {
+		values = append(values, c.N, c.Tool, string(c.Answer))
+	}
+	for _, v := range r.Votes {
+		values = append(values, v.By, v.Via, string(v.Answer), v.Call, micros(v.At), v.Key)
+		if v.Account != "" { // old stores have none; the type of the first value keeps it distinct
+			values = append(values, true, v.Account)
+		}
+	}
+	if r.VoidedBy != "" { // old seals lack it
+		values = append(values, r.VoidedBy)
+	}
+	return values
+}
+
+func (k *sealer) request(r *permissions.Request) []byte { return k.seal("requests", sealing(r)...) }
+
+// sealedBy are the sealed values of a request in a store of a [sealVersion].
+func sealedBy(version int64, r *permissions.Request) []any {
+	if version == 0 {
+		return sealingBefore(r)
+	}
+	return sealing(r)
+}
+
+// one reads the request that a query of sealedRequest finds, or returns sql.ErrNoRows. For an unusable row the error
+// matches [permissions.ErrRow].
+func (s *Store) one(ctx context.Context, from source, text string, args ...any) (permissions.Request, error) {
+	found, last, err := s.many(ctx, from, text, args...)
+	switch {
+	case err != nil:
+		return permissions.Request{}, err
+	case last.Number == 0:
+		return permissions.Request{}, sql.ErrNoRows
+	case len(found) == 0:
+		return permissions.Request{}, unsealed("request " + string(last.ID))
+	}
+	return found[0], nil
+}
+
+// many reads the requests that a query of sealedRequest finds and whose seals hold, and of the pending ones, which are
+// complete, the digest matches. Others are left out. last is the last row found, usable or not.
+func (s *Store) many(
+	ctx context.Context, from source, text string, args ...any,
+) (found []permissions.Request, last permissions.Request, err error) {
+	return s.manyOf(ctx, from, sealVersion, text, args...)
+}
+
+// manyOf is many in a store of a [sealVersion].
+func (s *Store) manyOf(
+	ctx context.Context, from source, version int64, text string, args ...any,
+) (found []permissions.Request, last permissions.Request, err error) {
+	var macs []*[]byte
+	fields := func(r *permissions.Request) []any {
+		macs = append(macs, new([]byte))
+		return append(requestFields(r), macs[len(macs)-1])
+	}
+	all, err := collect(ctx, from, "", fields, text, args...)
+	if err != nil || len(all) == 0 {
+		return nil, last, err
+	}
+	if slices.ContainsFunc(all, func(r permissions.Request) bool { return r.Revision > 1 }) { // each vote increments the revision
+		if err := addVotes(ctx, from, all); err != nil {
+			return nil, last, err
+		}
+	}
+	for i, r := range all {
+		if s.seals.holds(*macs[i], "requests", sealedBy(version, &r)...) &&
+			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
+			found = append(found, r)
+		} else {
+			s.logUnsealed("request " + string(r.ID))
+		}
+	}
+	return found, all[len(all)-1], nil
+}
+
+// after is many, in pages of at most limit, by number, after the given one.
+func (s *Store) after(
+	ctx context.Context, from source, number int64, limit int, text string, args ...any,
+) (found []permissions.Request, err error) {
+	for len(found) < limit {
+		more, last, err := s.many(ctx, from, text, slices.Concat([]any{number}, args, []any{limit - len(found)})...)
+		if err != nil || last.Number == 0 {
+			return found, err
+		}
+		found, number = append(found, more...), last.Number
+	}
+	return found, nil
+}
+
 // Read implements [registry.Store].
 func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
 	return reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
+}
+
+const readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
+
+// load reads one request by its id, or refuses.
+func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permissions.Request, error) {
+	r, err := s.one(ctx, from, readRequest, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, permissions.Unknown(string(id))
+	}
+	return r, err
+}
+
+// current is the request as the transaction has it, or a refusal.
+func (s *Store) current(ctx context.Context, t *tx, id permissions.ID) (permissions.Request, error) {
+	if r, kept := t.rows.lru.Get(id); kept {
+		return r, nil
+	}
+	return s.load(ctx, t, id)
 }
 
 const (
@@ -69,22 +321,6 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 	return r, err
 }
 
-// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
-func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Request, copies []permissions.Copy, err error) {
-	err = s.read(ctx, func(from source) error {
-		r, err = s.one(ctx, from, readNumber, number)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return permissions.Unknown("number " + strconv.FormatInt(number, 10))
-		case err != nil:
-			return err
-		}
-		copies, err = s.copiesOf(ctx, from, r.ID)
-		return err
-	})
-	return r, copies, err
-}
-
 const (
 	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
 		`ORDER BY number LIMIT 0 + $2`
@@ -120,30 +356,108 @@ func position(ctx context.Context, from source, id permissions.ID) (number int64
 	return number, err
 }
 
-const (
-	waitColumns = `request, kind, call, pid, began, until`
+// asStored returns r as a later read returns it: times in whole microseconds of UTC, without what is not stored.
+func asStored(r permissions.Request) permissions.Request {
+	for _, t := range []*time.Time{
+		&r.CreatedAt, &r.Deadline, &r.EscalateAt, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
+		&r.EarlierAt,
+	} {
+		*t = moment(micros(*t))
+	}
+	r.Reminders = slices.Clone(r.Reminders)
+	for i, t := range r.Reminders {
+		r.Reminders[i] = moment(micros(t))
+	}
+	r.Votes = slices.Clone(r.Votes)
+	for i := range r.Votes {
+		at := &r.Votes[i].At
+		*at = moment(micros(*at))
+	}
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		at := &r.Calls[i].At
+		*at = moment(micros(*at))
+	}
+	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.OnlyTitle, r.Stays, r.Call = 0, "", false, false, false, 0, ""
+	return r
+}
 
-	// The request may have been settled meanwhile.
-	keepWait = `INSERT INTO waits (` + waitColumns + `) SELECT $1, $2, $3, $4, $5, $6 ` +
-		`WHERE EXISTS (SELECT 1 FROM requests WHERE id = $1 AND state = 'pending') ` +
-		`ON CONFLICT (request, kind, call) DO UPDATE SET (pid, began, until) = (excluded.pid, excluded.began, excluded.until)`
+const (
+	// Of the columns after calls some are not sealed, but a request with an unreadable one is not used.
+	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, was, ` +
+		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
+
+	// hasWords checks the type of columns that are not read here because they may be long.
+	hasWords = `typeof(reason) = 'text' AND typeof(message) = 'text' AND typeof(details) = 'text' ` +
+		`AND pruned IN (FALSE, TRUE)`
+
+	sealedPage = 200
 )
 
-func waitFields(w *permissions.Wait) []any {
-	return []any{&w.Request, &w.Kind, &w.Call, &w.PID, &w.Began, instant{&w.Until}}
+// eachSealed calls take with every request of a store, reading only what its seal covers.
+func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
+	text := readSealed
+	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'"} { // a store that is not migrated yet may lack them
+		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			text = strings.Replace(text, ", "+column+", ", ", "+instead+", ", 1)
+		}
+	}
+	fields := func(r *sealedRow[permissions.Request]) []any {
+		q := &r.row
+		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
+			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
+			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
+			canonical{raw{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, &r.mac) // inputs may be long and are not needed
+	}
+	for next := int64(math.MinInt64); ; { // a number below one was written by another program
+		page, err := collect(ctx, from, "", fields, text, next, sealedPage)
+		if err != nil || len(page) == 0 {
+			return errors.Join(err, ctx.Err())
+		}
+		requests := make([]permissions.Request, len(page))
+		for i, r := range page {
+			requests[i] = r.row
+		}
+		if err := addVotes(ctx, from, requests); err != nil {
+			return err
+		}
+		for i, r := range requests {
+			if err := take(r, page[i].mac); err != nil {
+				return err
+			}
+		}
+		last := page[len(page)-1].row.Number
+		if last == math.MaxInt64 {
+			return nil
+		}
+		next = last + 1
+	}
 }
 
-// KeepWait stores a wait, replacing one of the same request, kind and call, if its request is pending.
-func (s *Store) KeepWait(ctx context.Context, w permissions.Wait) error {
-	return s.execute(ctx, keepWait, waitFields(&w)...)
+// gap is the least number of request numbers to skip: more than a daemon can have handed out since its last mark.
+const gap = 1_000_000
+
+const countPending = `SELECT COUNT(*) FROM requests WHERE state = 'pending'`
+
+// CountPending is the number of pending requests.
+func (s *Store) CountPending(ctx context.Context) (int, error) {
+	return reading(ctx, s, func(from source) (int, error) { return count(ctx, from, countPending) })
 }
 
-// DropWait deletes the wait of the same request, kind and call.
-func (s *Store) DropWait(ctx context.Context, w permissions.Wait) error {
-	return s.execute(ctx, `DELETE FROM waits WHERE request = $1 AND kind = $2 AND call = $3`, w.Request, w.Kind, w.Call)
-}
-
-// Waits lists the stored waits. An unreadable row is skipped.
-func (s *Store) Waits(ctx context.Context) ([]permissions.Wait, error) {
-	return gather(ctx, s, "a wait", waitFields, `SELECT `+waitColumns+` FROM waits ORDER BY request, kind, call`)
+// readingAfter is reading of what comes after a request, by its number.
+func readingAfter[T any](
+	ctx context.Context, s *Store, after permissions.ID, do func(from source, number int64) (T, error),
+) (T, error) {
+	return reading(ctx, s, func(from source) (v T, err error) {
+		number, err := position(ctx, from, after)
+		if err != nil {
+			return v, err
+		}
+		return do(from, number)
+	})
 }

@@ -7,15 +7,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/mattn/go-sqlite3"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -200,77 +196,6 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 	return err == nil && slices.ContainsFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) })
 }
 
-// unusable changes the advice for damage in a file to be restored to trying another one: for a store in use it is to restore.
-func unusable(err error) error {
-	var failed sqlite3.Error
-	var known *Error
-	switch {
-	case errors.As(err, &failed) && (failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB):
-		return fmt.Errorf("the file is damaged or no database (%w); try another backup", failed)
-	case !errors.As(err, &failed) && errors.As(err, &known):
-		return fmt.Errorf("%s; try another backup", known.What)
-	}
-	return err
-}
-
-const readChain = `SELECT chain FROM meta`
-
-// readOnlySettings returns the settings for reading a file without leaving companions beside it.
-func readOnlySettings(path string) string {
-	for _, suffix := range []string{logSuffix, journalSuffix} {
-		if n, err := size(path + suffix); err != nil || n > 0 {
-			return "_busy_timeout=5000"
-		}
-	}
-	return "immutable=1"
-}
-
-// isSound refuses a file that is damaged, no store, or from a newer daemon.
-func isSound(ctx context.Context, db source, from string) error {
-	pages, version := "", int64(0)
-	if err := db.QueryRowContext(ctx, checkPages).Scan(&pages); err != nil {
-		return copyError(ctx, err, from, from)
-	}
-	if pages != "ok" {
-		return fmt.Errorf("its pages are damaged: %s", pages)
-	}
-	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
-		return fmt.Errorf("it is no store of daycared (%w)", err)
-	}
-	newest, err := newestSchema()
-	if err == nil && version > newest {
-		err = fmt.Errorf("it was written by a newer daycared (schema %d, this one knows %d)", version, newest)
-	}
-	if err != nil {
-		return err
-	}
-	return hasSchema(ctx, db, version)
-}
-
-// hasSchema refuses a store whose schema is not exactly that version's.
-func hasSchema(ctx context.Context, from source, version int64) error {
-	steps, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	all, err := differences(ctx, from, steps, version)
-	if err == nil && len(all) > 0 {
-		err = fmt.Errorf("its schema is not that of daycared: %s; try another backup", inWords(all))
-	}
-	return err
-}
-
-// newestSchema is the number that the last migration's name begins with.
-func newestSchema() (newest int64, err error) {
-	files, err := migrations.ReadDir("migrations")
-	for _, f := range files {
-		if _, err := fmt.Sscanf(f.Name(), "%d_", &newest); err != nil {
-			return 0, err
-		}
-	}
-	return newest, err
-}
-
 // Statements that carry what was revoked in the replaced store, attached as "was", into the copy.
 const (
 	sameChain = `(SELECT chain FROM main.meta) = (SELECT chain FROM was.meta)`
@@ -381,10 +306,6 @@ func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bo
 	return same, canKeep, lost, err
 }
 
-// readGateEntries reads the entries about what opens and shuts something, in order.
-const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +
-	`AND type NOT IN ('REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`
-
 // carrySaid carries into a copy what the later entries of the replaced store say was revoked, whatever its rows say.
 func carrySaid(
 	ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool,
@@ -436,70 +357,4 @@ func carrySaid(
 		do(putSuspension, suspensionFields(&a)...)
 	}
 	return err
-}
-
-// File names that a restore uses beside a store.
-const (
-	restoredSuffix = ".restored"  // the complete, verified copy
-	intentSuffix   = ".restoring" // says that the copy is to replace the store, and the name for the store
-	replacedSuffix = ".replaced-" // ends that name, before the time
-)
-
-// replacedAt matches the rest of the name of a replaced store: the time, and a number if others have the same.
-var replacedAt = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z(-[0-9]+)?$`)
-
-// finishRestore completes a restore that was decided on; otherwise it only removes leftovers.
-func finishRestore(path string) error {
-	name, err := readSmall(path + intentSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		for _, left := range []string{restoredSuffix, restoredSuffix + draftSuffix} {
-			_ = os.Remove(path + left) // a leftover only takes space
-		}
-		return nil
-	}
-	if at, ours := strings.CutPrefix(string(name), filepath.Base(path)+replacedSuffix); err == nil &&
-		(!ours || !replacedAt.MatchString(at)) {
-		err = errors.New("it does not name where the store goes")
-	}
-	if err != nil {
-		return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
-	}
-	for _, m := range moves(path, string(name)) {
-		if err := m.do(); err != nil {
-			return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
-		}
-	}
-	return nil
-}
-
-// move renames a file, or removes it if to is empty.
-type move struct{ from, to string }
-
-// moves are the steps of a restore, any of which may be done already: the store and its companions move away, the copy moves in.
-func moves(path, kept string) (all []move) {
-	if exists(path + restoredSuffix) {
-		kept = filepath.Join(filepath.Dir(path), kept)
-		for _, suffix := range []string{"", logSuffix, indexSuffix, journalSuffix} {
-			all = append(all, move{path + suffix, kept + suffix})
-		}
-		all = append(all, move{path + restoredSuffix, path})
-	}
-	return append(all, move{path + intentSuffix, ""})
-}
-
-func (m move) do() (err error) {
-	switch {
-	case !exists(m.from): // done, or never there
-		return nil
-	case m.to == "":
-		err = os.Remove(m.from)
-	case exists(m.to):
-		err = fmt.Errorf("%s is there already; move it away", m.to)
-	default:
-		err = os.Rename(m.from, m.to)
-	}
-	if err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(m.from))
 }

@@ -38,13 +38,6 @@ func lifeFields(l *lifeRecord) []any {
 	return []any{&l.opens, &l.marked, &l.answered, instant{&l.began}, &l.above, &l.copied}
 }
 
-// A copy is marked as one in its header, so that it is recognised at any path. The store itself has 0 there.
-const (
-	isCopy       = 1
-	markCopy     = `PRAGMA user_version = 1`
-	markOriginal = `PRAGMA user_version = 0`
-)
-
 const noteMarked = `UPDATE meta SET marked = marked IS NOT FALSE OR $1, beat = beat + 1` // never the previous value
 
 // start counts this opening, begins a new life if the store was restored, and writes the mark.
@@ -113,35 +106,12 @@ func (s *Store) start(ctx context.Context) error {
 	return s.firstMark(ctx, l, m)
 }
 
-// sealVersions returns the version of seals that the store records of itself, and that of its rows.
-func (s *Store) sealVersions(ctx context.Context, t *tx) (own, version int64, err error) {
-	i, err := readIdentity(ctx, t)
-	if err == nil {
-		version, err = s.sealsBefore(ctx, t, i)
-	}
-	return i.seals, version, err
-}
-
 func (s *Store) renewed(renewed *renewal) {
 	s.coder.Key = renewed.key
 	s.log.Warn("store restored from a copy: grants, tokens and pairings are suspended; list them with: daycared suspended; "+
 		"if a copy was put in place by hand, locks made since are lost: make them again",
 		"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
 		"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
-}
-
-// sealAgain writes the seals that a new key, or rows with older seals, need. own is the store's record of its version.
-func (s *Store) sealAgain(ctx context.Context, t *tx, version, own int64) {
-	switch {
-	case s.newKey != "":
-		s.sealAll(ctx, t)
-		t.fail(sealIdentity(ctx, t, s.seals))
-	case version == 0:
-		s.sealWider(ctx, t)
-	case own == 0:
-		t.exec(ctx, writeSeals, version)
-		t.fail(sealIdentity(ctx, t, s.seals))
-	}
 }
 
 // errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it first.
@@ -268,6 +238,18 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 	}
 }
 
+// restateLocks records in the audit of a new life which locks are in force: some may come from the replaced store.
+func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) {
+	s.changeShut(ctx, t, func() {
+		reseal(ctx, s, t, lockGate, at)
+		is, err := readShut(ctx, t)
+		t.fail(err)
+		for _, l := range is.Locks {
+			s.append(ctx, t, l.Record(permissions.PersonLocked, l.By, l.Via, at))
+		}
+	})
+}
+
 // dropOpen removes the open rows of a table from c.
 func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) {
 	found, err := collect(ctx, t, "", g.rowFields, g.open)
@@ -285,17 +267,6 @@ type renewal struct {
 	from, next int64 // the last entry before the gap and the first after it
 	approvals  int   // revoked
 }
-
-// gap is the least number of request numbers to skip: more than a daemon can have handed out since its last mark.
-const gap = 1_000_000
-
-// Details of the StoreRestored entry, besides the number of suspended rows of each kind.
-const (
-	backTo   = "back_to" // the last entry before the gap
-	was      = "was"     // SEQ:HASH of the newest known entry of the lost store, if any
-	why      = "why"
-	restated = "closed" // what else is closed is in the entries after it
-)
 
 const (
 	writeLife = `UPDATE meta SET code_key = $1, opens = $2, marked = FALSE, answered = $3, restored_at = $4, numbers_above = $5`
@@ -384,9 +355,4 @@ func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int
 		n++
 	}
 	return n
-}
-
-// usedBefore reports whether an approval was used in an earlier life: what it allowed is not done again.
-func (s *Store) usedBefore(r permissions.Request) bool {
-	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)
 }

@@ -214,3 +214,27 @@ func (s *Store) checkRoom() error {
 
 // copyName is the path of the copy made before a migration from a version.
 func (s *Store) copyName(version int64) string { return fmt.Sprintf("%s.v%d", s.path, version) }
+
+// newestSchema is the number that the last migration's name begins with.
+func newestSchema() (newest int64, err error) {
+	files, err := migrations.ReadDir("migrations")
+	for _, f := range files {
+		if _, err := fmt.Sscanf(f.Name(), "%d_", &newest); err != nil {
+			return 0, err
+		}
+	}
+	return newest, err
+}
+
+// hasSchema refuses a store whose schema is not exactly that version's.
+func hasSchema(ctx context.Context, from source, version int64) error {
+	steps, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	all, err := differences(ctx, from, steps, version)
+	if err == nil && len(all) > 0 {
+		err = fmt.Errorf("its schema is not that of daycared: %s; try another backup", inWords(all))
+	}
+	return err
+}

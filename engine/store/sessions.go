@@ -63,6 +63,8 @@ const (
 		`AND chain || '' = $3 AND detail LIKE $4)` // so that the index is used, not the one of chains
 )
 
+const readOpenSealed = `SELECT ` + sessionColumns + `, audited, mac FROM sessions WHERE ended_at = 0 ORDER BY id`
+
 // checkSession is the error of a session whose row was changed, or put back to how it was earlier, without the key. The version
 // least was committed before the row was read.
 func (s *Store) checkSession(ctx context.Context, from source, r sealedSession, least int64) error {
@@ -183,6 +185,15 @@ const readTurns = `SELECT seq, content, at FROM turns WHERE session = $1 AND dro
 func (s *Store) Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error) {
 	fields := func(t *agents.Turn) []any { return []any{&t.Seq, raw{&t.Content}, instant{&t.At}} }
 	return whole(ctx, s, "a turn", fields, readTurns, session)
+}
+
+const executionColumns = `session, step, call, tool, arguments, began_at, ended_at, success, exit_code, error, affected_path`
+
+func executionFields(e *agents.Execution) []any {
+	return []any{
+		&e.Session, &e.Step, &e.Call, &e.Tool, canonical{raw{&e.Arguments}}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
+		&e.Error, &e.AffectedPath,
+	}
 }
 
 const readExecutions = `SELECT ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND step = $2 ORDER BY call`

@@ -13,10 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const (
-	// stopPage is how many pending requests are cancelled per transaction, so that other writes do not wait long.
-	stopPage = 500
-)
+// stopPage is how many pending requests are cancelled per transaction, so that other writes do not wait long.
+const stopPage = 500
 
 // stoppedByNobody is the name for a stop without a name: empty would mean that nothing is stopped.
 const stoppedByNobody = "daycared"

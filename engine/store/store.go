@@ -1,9 +1,9 @@
 // Package store keeps everything durable in one SQLite file: requests, votes, copies, grants, the audit, the outbox, and the
 // sessions of our own agents (commit.go, sessions.go). It is the only package with SQL.
 //
-// One connection writes and a few read. Every write is one immediate transaction (tx.go) with the whole change: the row, the vote,
+// One connection writes and a few read. Every write is one immediate transaction (write.go) with the whole change: the row, the vote,
 // the grants and the audit records, so that nothing happens unaudited. Concurrent writes share a transaction and its sync
-// (writequeue.go), and the last rows written are cached for the next write (row.go). A method that returns nil has its change on the
+// (writequeue.go), and the last requests written are cached for the next write. A method that returns nil has its change on the
 // disk (WAL with synchronous=FULL). The package storetest specifies what a second database has to do.
 //
 // Each statement stands beside the method that runs it and is valid for PostgreSQL as well: parameters are $1, $2 and so on in the
@@ -93,7 +93,7 @@ type Store struct {
 	restoredAt time.Time // start of the newest life, unless it is the first; see restored.go
 	above      int64     // new requests get greater numbers; 0: follow the existing ones
 
-	// marking guards the last mark written; see watermark.go.
+	// marking guards the last mark written; see ledger.go.
 	marking  sync.Mutex
 	started  bool // there is something to mark
 	closing  bool // the log is about to be removed
@@ -107,59 +107,76 @@ type Store struct {
 	lost   atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
 }
 
-// Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one from a newer
-// daemon is refused. A store restored from a copy begins a new life (restored.go); one beside another file's log is refused (watermark.go).
-//
-// The header and the schema are checked here, the pages when they are read: checking all would take too long for a large store, and
-// the daemon has to restart within a second.
-func Open(ctx context.Context, o Options) (*Store, error) {
-	steps, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	s, err := open(ctx, o, steps)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	return s, nil
-}
-
-// Close waits for running calls and closes the file. Later calls fail.
-func (s *Store) Close() error {
-	s.marking.Lock()
-	again := s.closing
-	s.closing = true
-	s.marking.Unlock()
-	if again {
-		return nil
-	}
-	if s.started {
-		_ = s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error { // a broken store keeps its mark
-			if s.stale {
-				return nil
-			}
-			err := s.checkMark(ctx, conn)
-			if err == nil {
-				s.noteMark(s.ledger.head)
-			}
-			return err
-		})
-	}
-	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.path + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})
-	err := s.readers.Close()
-	if !s.noteClosing() {
-		err = errors.Join(err, s.keepLog())
-	}
-	if err := errors.Join(err, s.writer.Close()); err != nil {
-		return fmt.Errorf("close store: %w", err)
-	}
-	return nil
-}
-
 // Coder makes the codes of requests. Its key belongs to the store and does not change while it is open.
 func (s *Store) Coder() permissions.Coder { return s.coder }
 
 func (s *Store) dir() string { return filepath.Dir(s.path) }
+
+// explain puts SQLite's errors into words. Refusals and context errors stay as they are.
+func (s *Store) explain(ctx context.Context, err error) error {
+	var failed sqlite3.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
+		return s.fault(ctx, err)
+	}
+	return err
+}
+
+// fault puts a database error into words, and remembers damage.
+func (s *Store) fault(ctx context.Context, err error) error {
+	var known *Error
+	var failed sqlite3.Error
+	errors.As(err, &failed)
+	switch {
+	case errors.As(err, &known):
+		return err
+	case ctx.Err() != nil && (failed.Code == 0 || failed.Code == sqlite3.ErrInterrupt):
+		return ctx.Err() // the caller left
+	}
+	e := diagnose(s.path, failed, err)
+	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
+		s.log.Error("store damaged: not written until restart", "path", s.path, "err", err)
+		s.damage.CompareAndSwap(nil, e)
+	}
+	return e
+}
+
+// checkPaths returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved or replaced
+// file can still be written, but the next start loses those writes, and a new connection would use another file. Without its log
+// the store is not used any more: only the open connections know its content, and closing them moves it into the store.
+func (s *Store) checkPaths() error {
+	if lost := s.lost.Load(); lost != nil {
+		return lost
+	}
+	for i, file := range s.files {
+		found, err := newPlacedFile(file.path)
+		switch {
+		case err == nil && found == file:
+		case i > 0 && (err == nil || errors.Is(err, fs.ErrNotExist)):
+			e := &Error{
+				What: fmt.Sprintf("%s, a part of the store, was deleted or replaced while it was open", file.path), Err: err,
+				Advice: "end daycared with: daycared stop (or SIGTERM), which saves what was decided; do not kill it; then start it again",
+			}
+			if s.lost.CompareAndSwap(nil, e) {
+				s.log.Error("store unusable until restart", "err", e)
+			}
+			return s.lost.Load()
+		case err != nil:
+			return &Error{
+				What: fmt.Sprintf("the store %s is no longer there (%v)", file.path, err), Err: err,
+				Advice: "stop daycared, put the file or a backup back in its place, and start it again",
+			}
+		default:
+			return &Error{
+				What:   fmt.Sprintf("the store %s was replaced by another file while it was open", s.path),
+				Advice: "stop daycared, see to it that the right file is in its place, and start it again",
+			}
+		}
+	}
+	return nil
+}
 
 // LibraryVersion is the version of the SQLite library in this build.
 func LibraryVersion() string {

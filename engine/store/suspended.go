@@ -88,39 +88,3 @@ func only[T any](all []T, meant func(T) bool) []T {
 	}
 	return all[i : i+1]
 }
-
-const (
-	addSuspension = `INSERT INTO suspensions (via, address, at) VALUES ($1, $2, $3) ON CONFLICT (via, address) DO NOTHING`
-
-	putSuspension = `REPLACE INTO suspensions (via, address, at) VALUES ($1, $2, $3)`
-
-	readSuspensions = `SELECT via, address, at FROM suspensions ORDER BY via, address`
-)
-
-func suspensionFields(a *permissions.Suspension) []any {
-	return []any{&a.Via, &a.Address, instant{&a.At}}
-}
-
-// Suspend implements [engine.Store].
-func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		s.changeShut(ctx, t, func() {
-			if t.exec(ctx, addSuspension, via, address, micros(at)) > 0 {
-				account := permissions.Pairing{Person: who, Via: via, Address: address}
-				s.append(ctx, t, pairingRecord(permissions.AccountSuspended, account, who, via, at))
-			}
-		})
-		return nil
-	})
-}
-
-// Suspensions lists the accounts that are suspended.
-func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, error) {
-	return whole(ctx, s, "", suspensionFields, readSuspensions)
-}
-
-// lift ends the suspension of an account, and reports whether there was one.
-func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool) {
-	s.changeShut(ctx, t, func() { was = t.exec(ctx, `DELETE FROM suspensions WHERE via = $1 AND address = $2`, via, address) > 0 })
-	return was
-}

@@ -21,6 +21,29 @@ func tokenFields(t *permissions.Token) []any {
 	}
 }
 
+var tokenGate = gate[permissions.Token]{
+	table: "tokens", fields: tokenFields,
+	sealed: func(t *permissions.Token) []any {
+		values := []any{
+			&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.SuspendedAt},
+		}
+		if t.Person != "" { // old seals lack it
+			values = append(values, &t.Person)
+		}
+		return values
+	},
+	since: func(t *permissions.Token) *time.Time { return &t.SuspendedAt },
+	open:  openTokens(tokenColumns),
+	close: revokeToken,
+	set:   `UPDATE tokens SET suspended_at = $1, mac = $2 WHERE id = $3`,
+	key:   func(t *permissions.Token) []any { return []any{t.ID} },
+	name:  func(t permissions.Token) string { return "token " + string(t.ID) },
+	made:  func(t permissions.Token) time.Time { return t.CreatedAt },
+	agrees: func(t permissions.Token, said *permissions.Entry) bool {
+		return said.Type != permissions.TokenCreated || said.Detail["person"] == t.Person
+	},
+}
+
 const addedTokenColumns = tokenColumns + `, mac`
 
 var insertToken = `INSERT INTO tokens (` + addedTokenColumns + `) VALUES (` + parameters(addedTokenColumns) + `)`
@@ -183,23 +206,4 @@ func (s *Store) Callers(ctx context.Context, now time.Time) ([]string, error) {
 
 func openTokens(columns string) string {
 	return `SELECT ` + columns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`
-}
-
-// sealPersons reseals tokens whose persons were in a separate table before migration 15, if the audit agrees. Others are not used.
-func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error {
-	if s.from == nil {
-		return nil
-	}
-	found, err := collect(ctx, t, "", tokenGate.rowFields, tokenGate.open)
-	for _, r := range found {
-		before, e := r.row, said.gates[said.row(tokenGate.table, r.row.ID)].entry
-		before.Person = ""
-		if r.row.Person == "" || e == nil || e.Type != permissions.TokenCreated || !tokenGate.agrees(r.row, e) ||
-			!tokenGate.holds(s.from, sealedRow[permissions.Token]{before, r.mac}) {
-			continue
-		}
-		tokenGate.put(ctx, t, s.from, r.row)
-		s.log.Info("token sealed with its person", "token", r.row.ID, "person", r.row.Person)
-	}
-	return err
 }

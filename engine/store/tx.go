@@ -5,8 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io/fs"
-	"math"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -38,14 +39,6 @@ func (t *tx) exec(ctx context.Context, text string, args ...any) (changed int64)
 		changed, t.err = result.RowsAffected()
 	}
 	return changed
-}
-
-// execute runs one statement in a write of its own.
-func (s *Store) execute(ctx context.Context, text string, args ...any) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		t.exec(ctx, text, args...)
-		return nil
-	})
 }
 
 // change is exec for a statement that has to change exactly one row, so that nothing is reported as closed while it is open.
@@ -84,23 +77,10 @@ type ledger struct {
 	stopped string // by whom; empty: nobody
 }
 
-// source is what rows can be read from.
-type source interface {
-	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
-}
-
-const countPending = `SELECT COUNT(*) FROM requests WHERE state = 'pending'`
-
-// noteHalt publishes the stop, so that callers are refused without waiting for their turn.
-func (s *Store) noteHalt() {
-	by := s.ledger.stopped
-	switch known := s.halt.Load(); {
-	case by == "" || s.stale:
-		s.halt.Store(nil)
-	case known == nil || *known != by:
-		s.halt.Store(&by)
-	}
+// head is the newest entry of a chain.
+type head struct {
+	seq  int64
+	hash permissions.Digest
 }
 
 // transact runs do in an immediate transaction.
@@ -122,143 +102,81 @@ func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) 
 	return err
 }
 
-// CountPending is the number of pending requests.
-func (s *Store) CountPending(ctx context.Context) (int, error) {
-	return reading(ctx, s, func(from source) (int, error) { return count(ctx, from, countPending) })
+// bell wakes everybody who waits for the next entry. The first waiter makes the channel.
+type bell struct {
+	mu sync.Mutex
+	c  chan struct{} // nil: no waiter
 }
 
-// catchUp refreshes the state in memory after a commit that failed but may have happened, which it announces, and after
-// a write by another process. It fails unless the audit continues from one of these commits.
-func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
-	version := int64(0)
-	if err := t.QueryRowContext(ctx, readVersion).Scan(&version); err != nil {
-		return err
+func (b *bell) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c == nil {
+		b.c = make(chan struct{})
 	}
-	if !stale && version == s.version {
-		return nil
-	}
-	if s.started && version != s.version { // an added trigger, for example, could undo this write
-		steps, err := fs.Sub(migrations, "migrations")
-		if err != nil {
-			return err
-		}
-		if err := s.checkSchema(ctx, t, steps, math.MaxInt64); err != nil {
-			return err
-		}
-	}
-	s.rows.dropAll()
-	if err := s.readLedger(ctx, t); err != nil {
-		return err
-	}
-	if s.started && t.head != s.ledger.head && t.head != s.tried {
-		if t.seq <= s.ledger.seq { // the next start must notice the loss
-			s.noteMark(s.ledger.head)
-		}
-		return s.isTampered(max(t.seq, s.ledger.seq))
-	}
-	if t.seq != s.ledger.seq {
-		s.bell.ring()
-	}
-	s.ledger, s.version, s.tried = t.ledger, version, t.head
-	return nil
+	return b.c
 }
 
-// readVersion changes with other connections' commits.
-const readVersion = `PRAGMA data_version`
-
-// readLedger reads the ledger from the rows.
-func (s *Store) readLedger(ctx context.Context, t *tx) error {
-	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
-		return fmt.Errorf("count pending requests: %w", err)
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c != nil {
+		close(b.c)
+		b.c = nil
 	}
-	own, err := readIdentity(ctx, t)
+}
+
+const (
+	// maxRows is how many requests are cached: about as many as are asked and answered within a moment.
+	maxRows = 2048
+	// maxText is the longest text of a cached request, in bytes. Most are far shorter; one that shows a whole file is
+	// read when needed.
+	maxText = 8 << 10
+)
+
+// rows caches the last requests written, as they are in the file or the current write transaction. A request is usually
+// answered, used and marked as seen soon after it is asked, and this saves reading the row while other writes wait.
+//
+// The owner of the write turn owns the cache. Every statement that changes a column of [requestColumns] stores or drops
+// the request here; after a rollback, or a write by another process, all are dropped.
+type rows struct {
+	lru *simplelru.LRU[permissions.ID, permissions.Request]
+}
+
+func newRows() *rows {
+	lru, err := simplelru.NewLRU[permissions.ID, permissions.Request](maxRows, nil)
 	if err != nil {
-		return fmt.Errorf("read who stopped everything: %w", unreadable("what the store says of itself", err))
+		panic(err) // only for a size below one
 	}
-	if s.from == s.seals && !own.holds(s.from) { // where the key changes, findKey has checked
-		return unsealed("who stopped everything")
-	}
-	t.stopped = own.stoppedBy
-	version, err := s.sealsBefore(ctx, t, own)
-	if err != nil {
-		return err
-	}
-	if t.newest, err = s.newest(ctx, t, version, own.above); err != nil {
-		return fmt.Errorf("read the newest request: %w", err)
-	}
-	t.head, err = readHead(ctx, t, s.chain)
-	return err
+	return &rows{lru}
 }
 
-// reading is [Store.read] of one value.
-func reading[T any](ctx context.Context, s *Store, do func(source) (T, error)) (v T, err error) {
-	err = s.read(ctx, func(from source) error {
-		v, err = do(from)
-		return err
-	})
-	return v, err
-}
-
-// writing is [Store.write] of one value, which is zero after an error.
-func writing[T any](ctx context.Context, s *Store, do func(context.Context, *tx) (T, error)) (v T, err error) {
-	err = s.write(ctx, func(ctx context.Context, t *tx) (err error) {
-		v, err = do(ctx, t)
-		return err
-	})
-	if err != nil {
-		return *new(T), err
+func (m *rows) keep(r permissions.Request) {
+	if text(r) > maxText {
+		m.drop(r.ID)
+		return
 	}
-	return v, nil
+	m.lru.Add(r.ID, r)
 }
 
-// readingAfter is reading of what comes after a request, by its number.
-func readingAfter[T any](
-	ctx context.Context, s *Store, after permissions.ID, do func(from source, number int64) (T, error),
-) (T, error) {
-	return reading(ctx, s, func(from source) (v T, err error) {
-		number, err := position(ctx, from, after)
-		if err != nil {
-			return v, err
-		}
-		return do(from, number)
-	})
-}
-
-// read runs do on one consistent snapshot.
-func (s *Store) read(ctx context.Context, do func(source) error) error {
-	if err := s.checkPaths(); err != nil {
-		return err
+// text is the total length of r's long texts.
+func text(r permissions.Request) int {
+	n := len(r.Input) + len(r.AffectedPath) + len(r.Details) + len(r.Message) + len(r.Reason) + len(r.Comment) + len(r.Failure)
+	for _, c := range r.Calls {
+		n += len(c.Input) + len(c.AffectedPath) + len(c.Comment)
 	}
-	conn, err := s.readers.Conn(ctx)
-	if err != nil {
-		return s.fault(ctx, err)
+	for _, c := range r.ToolCalls() {
+		n += c.Told()
 	}
-	defer func() { _ = conn.Close() }() // only returns it to the pool
-	if _, err := conn.ExecContext(unlessOver(ctx), "BEGIN"); err != nil {
-		return s.fault(ctx, err)
+	for _, v := range r.Votes {
+		n += len(v.Comment)
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // nothing to commit
-	return s.explain(ctx, do(view{conn}))
-}
-
-// view is a reading connection. It checks the context between queries only: interruptible queries need a goroutine
-// each, which costs more than the query.
-type view struct{ conn *sql.Conn }
-
-// QueryContext is that of [sql.Conn] without the cancellation.
-func (v view) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	return v.conn.QueryContext(unlessOver(ctx), text, args...)
-}
-
-// QueryRowContext is that of [sql.Conn] without the cancellation.
-func (v view) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
-	return v.conn.QueryRowContext(unlessOver(ctx), text, args...)
-}
-
-// unlessOver returns ctx without its cancellation, unless it has ended already.
-func unlessOver(ctx context.Context) context.Context {
-	if ctx.Err() != nil {
-		return ctx
+	for _, o := range r.Options {
+		n += len(o.Label)
 	}
-	return context.WithoutCancel(ctx)
+	return n
 }
+
+func (m *rows) drop(id permissions.ID) { m.lru.Remove(id) }
+
+func (m *rows) dropAll() { m.lru.Purge() }

@@ -16,14 +16,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed
-
-// Verified is what was verified, and what could not be checked.
-type Verified struct {
-	Chains    []permissions.Head
-	Unchecked []string // and why; empty: everything was checked
-}
-
 // Verify reads every chain from its start, or from where one of its entries signs off what was pruned, and returns the
 // heads. Then it compares the rows that open a gate, and the requests, with their seals and entries. The error names
 // the entry at which a chain is broken, or the row that differs. The daemon's own chain has to reach the last commit.
@@ -83,19 +75,6 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	return v, unusable(err)
 }
 
-// keys are the readable ones of the audit key and the copy's key. What cannot be checked without them is reported.
-func (o Options) keys() (all []*sealer) {
-	for _, file := range []string{o.keyFile(), o.CopyKey} {
-		if file == "" {
-			continue
-		}
-		if k, err := readKey(file); err == nil {
-			all = append(all, k)
-		}
-	}
-	return all
-}
-
 // verify returns the head of each chain, or where one is broken or differs from the rows.
 func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
 	c := newComparison()
@@ -123,18 +102,6 @@ func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err 
 		return Verified{}, err
 	}
 	return v, nil
-}
-
-const beforeKey = "the seals of its rows and entries: it is from before the audit key"
-
-// countSealed is 1 if the tables have a column for seals.
-const countSealed = `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'mac'`
-
-// hasSeals reports whether the rows of a store can have seals.
-func hasSeals(ctx context.Context, from source) (bool, error) {
-	n := 0
-	err := from.QueryRowContext(ctx, countSealed).Scan(&n)
-	return n > 0, err
 }
 
 func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v *Verified) error {
@@ -290,3 +257,41 @@ func follows(last, e permissions.Entry) error {
 	}
 	return nil
 }
+
+// kept returns nil if the store's audit has the entry of its mark. An answered mark is ignored.
+func (m *mark) kept(ctx context.Context, from source, text string) error {
+	answered := ""
+	_ = from.QueryRowContext(ctx, `SELECT answered FROM meta`).Scan(&answered) // an old store has none
+	if m == nil || m.Restoring || text == answered {
+		return nil
+	}
+	has, err := hasEntry(ctx, from, m)
+	if err == nil && !has {
+		err = fmt.Errorf("chain %s is broken at entry %d: by the mark beside the store it had one that is missing or another", m.Chain, m.Seq)
+	}
+	return err
+}
+
+// isSound refuses a file that is damaged, no store, or from a newer daemon.
+func isSound(ctx context.Context, db source, from string) error {
+	pages, version := "", int64(0)
+	if err := db.QueryRowContext(ctx, checkPages).Scan(&pages); err != nil {
+		return copyError(ctx, err, from, from)
+	}
+	if pages != "ok" {
+		return fmt.Errorf("its pages are damaged: %s", pages)
+	}
+	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
+		return fmt.Errorf("it is no store of daycared (%w)", err)
+	}
+	newest, err := newestSchema()
+	if err == nil && version > newest {
+		err = fmt.Errorf("it was written by a newer daycared (schema %d, this one knows %d)", version, newest)
+	}
+	if err != nil {
+		return err
+	}
+	return hasSchema(ctx, db, version)
+}
+
+const checkPages = `SELECT integrity_check FROM pragma_integrity_check LIMIT 1`

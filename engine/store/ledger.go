@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+)
+
+// catchUp refreshes the state in memory after a commit that failed but may have happened, which it announces, and after
+// a write by another process. It fails unless the audit continues from one of these commits.
+func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
+	version := int64(0)
+	if err := t.QueryRowContext(ctx, readVersion).Scan(&version); err != nil {
+		return err
+	}
+	if !stale && version == s.version {
+		return nil
+	}
+	if s.started && version != s.version { // an added trigger, for example, could undo this write
+		steps, err := fs.Sub(migrations, "migrations")
+		if err != nil {
+			return err
+		}
+		if err := s.checkSchema(ctx, t, steps, math.MaxInt64); err != nil {
+			return err
+		}
+	}
+	s.rows.dropAll()
+	if err := s.readLedger(ctx, t); err != nil {
+		return err
+	}
+	if s.started && t.head != s.ledger.head && t.head != s.tried {
+		if t.seq <= s.ledger.seq { // the next start must notice the loss
+			s.noteMark(s.ledger.head)
+		}
+		return s.isTampered(max(t.seq, s.ledger.seq))
+	}
+	if t.seq != s.ledger.seq {
+		s.bell.ring()
+	}
+	s.ledger, s.version, s.tried = t.ledger, version, t.head
+	return nil
+}
+
+// readVersion changes with other connections' commits.
+const readVersion = `PRAGMA data_version`
+
+// readLedger reads the ledger from the rows.
+func (s *Store) readLedger(ctx context.Context, t *tx) error {
+	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
+		return fmt.Errorf("count pending requests: %w", err)
+	}
+	own, err := readIdentity(ctx, t)
+	if err != nil {
+		return fmt.Errorf("read who stopped everything: %w", unreadable("what the store says of itself", err))
+	}
+	if s.from == s.seals && !own.holds(s.from) { // where the key changes, findKey has checked
+		return unsealed("who stopped everything")
+	}
+	t.stopped = own.stoppedBy
+	version, err := s.sealsBefore(ctx, t, own)
+	if err != nil {
+		return err
+	}
+	if t.newest, err = s.newest(ctx, t, version, own.above); err != nil {
+		return fmt.Errorf("read the newest request: %w", err)
+	}
+	t.head, err = readHead(ctx, t, s.chain)
+	return err
+}
+
+// noteHalt publishes the stop, so that callers are refused without waiting for their turn.
+func (s *Store) noteHalt() {
+	by := s.ledger.stopped
+	switch known := s.halt.Load(); {
+	case by == "" || s.stale:
+		s.halt.Store(nil)
+	case known == nil || *known != by:
+		s.halt.Store(&by)
+	}
+}
+
+// checkMark returns nil if the audit still has the mark's entry, so that the mark may be replaced.
+func (s *Store) checkMark(ctx context.Context, from source) error {
+	s.marking.Lock()
+	m := s.marked
+	s.marking.Unlock()
+	return s.keeps(ctx, from, m)
+}
+
+func (s *Store) keeps(ctx context.Context, from source, m mark) error {
+	has, err := hasEntry(ctx, from, &m)
+	if err == nil && !has {
+		err = s.isTampered(m.Seq)
+	}
+	return err
+}
+
+// isTampered is the error of a store whose audit another program wrote while it was open. It is not written any more.
+func (s *Store) isTampered(seq int64) error {
+	e := &Error{
+		What:   fmt.Sprintf("the audit was changed behind daycared's back: entry %d is missing or another", seq),
+		Advice: "stop the daemon and restore a backup: daycared restore FILE",
+	}
+	if s.damage.CompareAndSwap(nil, e) {
+		s.log.Error("audit modified: store is neither written nor grants anything", "path", s.path, "err", e)
+	}
+	return s.damage.Load()
+}
+
+// noteMark writes the mark of a store that has reached h. If that fails, the old one stays, which only claims less.
+func (s *Store) noteMark(h head) {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	logged, _ := size(s.path + logSuffix) // if it cannot be examined, the mark claims less
+	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens, InUse: !s.closing && logged > 0}
+	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.checkPaths() != nil {
+		return
+	}
+	err := writeMark(s.path, m)
+	if err != nil {
+		if !s.unmarked {
+			s.log.Warn("write the mark beside the store, retrying", "path", markName(s.path), "err", err)
+		}
+		s.unmarked = true
+		return
+	}
+	s.marked, s.unmarked = m, false
+}
+
+// noteClosing writes to the mark that the log is about to be removed or emptied. It reports success: otherwise the log has to stay.
+func (s *Store) noteClosing() bool {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	at, err := newPlacedFile(s.path)
+	if err != nil || at != s.files[0] { // the mark belongs to another file now
+		return true
+	}
+	m, _, err := readMark(s.path)
+	if err != nil || m == nil || !m.InUse {
+		return true
+	}
+	m.InUse = false
+	err = writeMark(s.path, *m)
+	if err != nil {
+		s.log.Warn("write the mark beside the store; its log stays", "path", markName(s.path), "err", err)
+	}
+	return err == nil
+}

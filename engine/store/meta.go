@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// identity is the store's record of itself, covered by a seal.
+type identity struct {
+	chain                 string
+	code                  []byte // key of the request codes
+	stoppedBy             string
+	stoppedAt, restoredAt time.Time
+	above                 int64
+	shut                  string // see [shutList]
+	seals                 int64  // see [sealVersion]
+	mac                   []byte
+}
+
+// In a store without these columns, shut and seals resolve to the outer query's names.
+const readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1), ` +
+	`(SELECT seals FROM meta LIMIT 1) FROM meta, (SELECT '' AS shut, 0 AS seals) AS none`
+
+func (i *identity) fields() []any {
+	return []any{&i.chain, &i.code, &i.stoppedBy, instant{&i.stoppedAt}, instant{&i.restoredAt}, &i.above}
+}
+
+// sealed are the sealed values. Old stores sealed all but the last, or but the last two.
+func (i *identity) sealed() []any {
+	if i.seals != 0 {
+		return append(i.fields(), i.shut, i.seals)
+	}
+	if i.shut == "" {
+		return i.fields()
+	}
+	return append(i.fields(), i.shut)
+}
+
+func readIdentity(ctx context.Context, from source) (i identity, err error) {
+	err = from.QueryRowContext(ctx, readMeta).Scan(exactFields(append(i.fields(), &i.mac, &i.shut, &i.seals))...)
+	return i, err
+}
+
+func (i *identity) holds(k *sealer) bool { return k != nil && k.holds(i.mac, "meta", i.sealed()...) }
+
+// sealIdentity seals the identity after a change.
+func sealIdentity(ctx context.Context, t execer, k *sealer) error {
+	i, err := readIdentity(ctx, t)
+	if err == nil {
+		_, err = t.ExecContext(ctx, `UPDATE meta SET mac = $1`, k.seal("meta", i.sealed()...))
+	}
+	return err
+}
+
+const readChain = `SELECT chain FROM meta`
+
+// countSealed is 1 if the tables have a column for seals.
+const countSealed = `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'mac'`
+
+// hasSeals reports whether the rows of a store can have seals.
+func hasSeals(ctx context.Context, from source) (bool, error) {
+	n := 0
+	err := from.QueryRowContext(ctx, countSealed).Scan(&n)
+	return n > 0, err
+}
+
+// sealsBefore is the version of the seals that the rows of a store with the identity own have. An identity from before that is said
+// to be older than the audit says was put back.
+func (s *Store) sealsBefore(ctx context.Context, t *tx, own identity) (int64, error) {
+	if own.seals != 0 {
+		return own.seals, nil
+	}
+	n, err := count(ctx, t, countVersions)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	s.log.Error("what the store says of itself was put back to before its rows were sealed: they are not sealed again")
+	return sealVersion, nil
+}
+
+// countVersions counts the entries that say that the rows of a store were sealed as a [sealVersion] says.
+const countVersions = `SELECT COUNT(*) FROM audit WHERE type IN ('AUDIT_KEYED', 'STORE_RESTORED') AND detail LIKE '%"seals":"1"%'`
+
+const writeSeals = `UPDATE meta SET seals = $1`
+
+const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at, seals) ` +
+	`VALUES ($1, $2, $3, 0, '', 0, 0, $4)`
+
+// anyRows reports whether a store has audit entries or rows that open something.
+const anyRows = `SELECT EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM requests) OR EXISTS (SELECT 1 FROM tokens) ` +
+	`OR EXISTS (SELECT 1 FROM pairings)`

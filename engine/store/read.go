@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// read runs do on one consistent snapshot.
+func (s *Store) read(ctx context.Context, do func(source) error) error {
+	if err := s.checkPaths(); err != nil {
+		return err
+	}
+	conn, err := s.readers.Conn(ctx)
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	defer func() { _ = conn.Close() }() // only returns it to the pool
+	if _, err := conn.ExecContext(unlessOver(ctx), "BEGIN"); err != nil {
+		return s.fault(ctx, err)
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // nothing to commit
+	return s.explain(ctx, do(view{conn}))
+}
+
+// view is a reading connection. It checks the context between queries only: interruptible queries need a goroutine
+// each, which costs more than the query.
+type view struct{ conn *sql.Conn }
+
+// QueryContext is that of [sql.Conn] without the cancellation.
+func (v view) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	return v.conn.QueryContext(unlessOver(ctx), text, args...)
+}
+
+// QueryRowContext is that of [sql.Conn] without the cancellation.
+func (v view) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	return v.conn.QueryRowContext(unlessOver(ctx), text, args...)
+}
+
+// unlessOver returns ctx without its cancellation, unless it has ended already.
+func unlessOver(ctx context.Context) context.Context {
+	if ctx.Err() != nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// reading is [Store.read] of one value.
+func reading[T any](ctx context.Context, s *Store, do func(source) (T, error)) (v T, err error) {
+	err = s.read(ctx, func(from source) error {
+		v, err = do(from)
+		return err
+	})
+	return v, err
+}
+
+// collectReadable is [collect] without the unreadable rows, each of which is logged once: they do not block the others.
+func collectReadable[T any](
+	ctx context.Context, s *Store, from source, what string, fields func(*T) []any, text string, args ...any,
+) ([]T, error) {
+	return drain(ctx, from, fields, func(err error) (skip bool, _ error) {
+		var row *Error
+		if err = unreadable(what, err); !errors.As(err, &row) {
+			return false, err
+		}
+		if _, told := s.unsealed.LoadOrStore(err.Error(), true); !told {
+			s.log.Error("unreadable row skipped", "err", err)
+		}
+		return true, nil
+	}, text, args...)
+}
+
+// gather is [collectReadable] in its own read transaction.
+func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) ([]T, error) {
+	return reading(ctx, s, func(from source) ([]T, error) {
+		return collectReadable(ctx, s, from, what, fields, text, args...)
+	})
+}
+
+// whole is [collect] in its own read transaction: a missing row is an error.
+func whole[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) ([]T, error) {
+	return reading(ctx, s, func(from source) ([]T, error) { return collect(ctx, from, what, fields, text, args...) })
+}
+
+// readText reads one text, empty if there is no row.
+func (s *Store) readText(ctx context.Context, query string, args ...any) (word string, err error) {
+	err = s.read(ctx, func(from source) error { return orNone(from.QueryRowContext(ctx, query, args...).Scan(&word)) })
+	return word, err
+}
+
+// logUnsealed logs once that a row is not used.
+func (s *Store) logUnsealed(row string) {
+	if _, told := s.unsealed.LoadOrStore(row, true); !told {
+		s.log.Error("unsealed row ignored", "err", unsealed(row))
+	}
+}
+
+// countUnsealed is the number of unused rows.
+func (s *Store) countUnsealed() (n int) {
+	s.unsealed.Range(func(any, any) bool { n++; return true })
+	return n
+}
