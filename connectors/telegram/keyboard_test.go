@@ -228,6 +228,30 @@ func TestData(t *testing.T) {
 	}
 }
 
+// TestButtonsOfEarlierLayouts has the data of buttons as they stand in chats since before cards began with what is asked for.
+func TestButtonsOfEarlierLayouts(t *testing.T) {
+	for data, want := range map[string]press{
+		"AbC.allow_once":    {Button: "AbC", Answer: permissions.Allow(permissions.Once)},
+		"AbC.allow_once#2":  {Button: "AbC", Answer: permissions.Allow(permissions.Once), Call: 2},
+		"AbC.allow_15m":     {Button: "AbC", Answer: permissions.Allow(permissions.For(15 * time.Minute))},
+		"AbC.allow_session": {Button: "AbC", Answer: permissions.Allow(permissions.Session)},
+		"AbC.allow_always":  {Button: "AbC", Answer: permissions.Allow(permissions.Always)},
+		"AbC.!allow_once":   {Button: "AbC", Answer: permissions.Allow(permissions.Once), Step: stepReally},
+		"AbC.deny":          {Button: "AbC", Answer: permissions.Deny},
+		"AbC.deny#1":        {Button: "AbC", Answer: permissions.Deny, Call: 1},
+		"AbC.option_3":      {Button: "AbC", Answer: permissions.Choose(3)},
+		"AbC.continue":      {Button: "AbC", Answer: permissions.Continue},
+		"AbC.interrupt":     {Button: "AbC", Answer: permissions.Interrupt},
+		"AbC.?reason":       {Button: "AbC", Step: stepReason},
+		"AbC.?other":        {Button: "AbC", Step: stepOther},
+		"AbC.<":             {Button: "AbC", Step: stepBack},
+	} {
+		if got, ok := parseData(data); !ok || got != want {
+			t.Errorf("%s is read as %+v, %v; want %+v", data, got, ok, want)
+		}
+	}
+}
+
 func TestParseDataIsStrict(t *testing.T) {
 	for _, data := range []string{
 		"", ".", "x", "x.", ".allow_once", "x.allow", "x.allow_", "x.Allow_once", "x.allow_once ", " x.allow_once",
