@@ -25,8 +25,9 @@ trap 'rm -rf "$work"' EXIT
 go build -o "$work/mutate" ./tools/mutate
 for part in $parts; do # without quotes: a list
 	run=$(tests "$part")
-	for one in $([ -f "$part" ] && echo "$part" || go list -f '{{if .TestGoFiles}}{{.Dir}}{{end}}' "./$part/..." | sed "s#^$PWD/##"); do
-		"$work/mutate" -run "$run" -timeout "${seconds}s" "$one" >>"$work/mutants"
+	for one in $([ -f "$part" ] && echo "$part" || go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "./$part/..." | sed "s#^$PWD/##"); do
+		echo "$one" >&2
+		"$work/mutate" -run "$run" -timeout "${seconds}s" "$one" | tee -a "$work/mutants" | grep -v '^KILLED' >&2 || test "${PIPESTATUS[0]}" = 0
 	done
 done
 awk -f tools/mutate.awk tools/mutants.txt "$work/mutants"

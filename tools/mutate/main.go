@@ -158,29 +158,22 @@ func mutate(part, run string, limit time.Duration) error {
 	if out, err := p.test(binary, run, limit, 0); err != nil {
 		return fmt.Errorf("the tests fail where nothing is changed: %w\n%s", err, out)
 	}
-	outcomes := make([]string, len(p.mutants))
 	var all errgroup.Group
 	all.SetLimit(runtime.NumCPU())
-	for i := range p.mutants {
+	for i, m := range p.mutants {
 		all.Go(func() error {
+			outcome := "LIVED"
 			switch out, err := p.test(binary, run, limit, i+1); {
 			case errors.Is(err, context.DeadlineExceeded) || bytes.Contains(out, []byte("panic: test timed out")):
-				outcomes[i] = "TIMED OUT"
+				outcome = "TIMED OUT"
 			case err != nil:
-				outcomes[i] = "KILLED"
-			default:
-				outcomes[i] = "LIVED"
+				outcome = "KILLED"
 			}
-			return nil
+			_, err := fmt.Printf("%s\t%s\t%s:%d:%d\n", outcome, m.kind, filepath.ToSlash(m.at.Filename), m.at.Line, m.at.Column)
+			return err
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return err
-	}
-	for i, m := range p.mutants {
-		fmt.Printf("%s\t%s\t%s:%d:%d\n", outcomes[i], m.kind, filepath.ToSlash(m.at.Filename), m.at.Line, m.at.Column)
-	}
-	return nil
+	return all.Wait()
 }
 
 // pack is a package whose types are known.
