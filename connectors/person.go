@@ -30,10 +30,11 @@ type Person struct {
 	// Locked is the name under which the person is locked, usually their own; empty: they are not. Nothing from their
 	// accounts counts, and nothing is sent there.
 	Locked string
-	// LastLocked is when they were locked last since the daemon's start; zero: not. What they began before counts no more.
-	LastLocked time.Time
-	Location   *time.Location
-	Quiet      Hours // when they are not to be disturbed, in Location
+	// Ended counts how often the account by which they were identified has ceased to answer for somebody, by a lock, a suspension or
+	// a configuration without it. A first of two steps counts only until that happens.
+	Ended    int
+	Location *time.Location
+	Quiet    Hours // when they are not to be disturbed, in Location
 	// PhoneAfter is how long requests of an agent's hook are kept from their phone, so that they can answer at the agent.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try in this order; empty: the daemon's order

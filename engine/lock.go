@@ -228,15 +228,13 @@ const unlockers = 2
 // agree adds a vote to end a lock. Votes of people who are locked by now or no longer configured are dropped, and votes
 // from accounts that are no longer theirs.
 func (k *locks) agree(ctx context.Context, l permissions.Lock, who string, id connectors.Identity) (permissions.Lock, error) {
-	var others, theirs []string
+	var others []string
 	for _, p := range k.Settings().People {
 		if p.Locked == "" {
 			others = append(others, p.Name)
-			for _, account := range directory.Accounts(p) {
-				theirs = append(theirs, p.Name+" ("+account+")")
-			}
 		}
 	}
+	theirs := directory.Voices(k.Settings().People)
 	if len(others) < unlockers || !slices.Contains(others, who) {
 		return l, permissions.OperatorUnlocks(l.Person)
 	}

@@ -124,8 +124,10 @@ func TestAStopIsEndedByTwoTaps(t *testing.T) {
 	}
 	s.taps("fay", second, "Stay stopped", "Everything stays stopped.")
 	s.taps("fay", s.stepOfStop(m, resumeFirst), resumeFirst, "Nothing is resumed yet")
-	s.isStopped("fay")
 	yes := s.stepOfStop(m, resumeSecond)
+	s.taps("fay", yes, resumeSecond, "Nothing is resumed yet") // a double tap
+	s.isStopped("fay")
+	s.server.Advance(secondStep)
 	again := data(t, yes, resumeSecond)
 	s.taps("fay", yes, resumeSecond, resumed)
 	s.isStopped("")
@@ -186,6 +188,7 @@ func TestAnOldButtonEndsNoLaterStop(t *testing.T) {
 	}
 	s.isStopped("fay")
 	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+	s.server.Advance(secondStep)
 	s.taps("fay", s.stepOfStop(m, resumeSecond), resumeSecond, resumed)
 	s.isStopped("")
 }
@@ -201,7 +204,10 @@ func TestTheButtonsOfAStopOutliveTheDaemon(t *testing.T) {
 	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
 	second := s.stepOfStop(m, resumeSecond)
 	again()
+	s.server.Advance(secondStep)
+	s.taps("fay", second, resumeSecond, "Nothing is resumed yet") // the first step ends with the daemon
 	s.isStopped("fay")
+	s.server.Advance(secondStep)
 	s.taps("fay", second, resumeSecond, resumed)
 	s.isStopped("")
 	s.becomes("fay", m.ID, resumed)

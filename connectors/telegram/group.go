@@ -278,7 +278,7 @@ func (d *handler) unaddressed(text string) string {
 	return text
 }
 
-// first is the first of two steps that a person took on a card, towards an answer.
+// first is the first of two steps that a person took on a message: towards an answer, or the end of a stop, which has no answer.
 type first struct {
 	card   ref
 	by     taker
@@ -286,17 +286,17 @@ type first struct {
 	call   int
 }
 
-// taker is who takes steps. A lock makes another one of the person, who then begins anew.
+// taker is who takes steps. Whatever ends their right makes another one of them, who then begins anew.
 type taker struct {
 	account int64
 	name    string
-	locked  time.Time // last
+	ended   int // see [connectors.Person]
 }
 
 // taker is who taps; nobody's account has no name.
 func (d *handler) taker(account int64) taker {
 	who, _ := d.in.Person(identity(account))
-	return taker{account, who.Name, who.LastLocked}
+	return taker{account, who.Name, who.Ended}
 }
 
 // secondStep is how long the second step counts for nothing after the first: a double tap is one answer.

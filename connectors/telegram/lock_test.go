@@ -1,10 +1,12 @@
 package telegram
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -58,27 +60,72 @@ func TestAButtonThatIsPressedWhileLocked(t *testing.T) {
 	s.waits(call)
 }
 
-// TestTheButtonsBelowAStopEndWithALock: A8/whoever had a stolen phone may have got to either of the two steps; after the lock, neither
-// counts.
-func TestTheButtonsBelowAStopEndWithALock(t *testing.T) {
-	s := newEnv(t)
-	m := s.stopsAll()
-	s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
-	again := s.stepOfStop(m, resumeSecond)
-	s.says("sam", "/lock fay", "fay is locked")
-	if _, _, err := s.Unlock(t.Context(), operator, "fay"); err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range [][]telegramtest.Button{m.Keyboard[0], again.Keyboard[0]} {
-		for _, b := range k {
-			s.toast(s.phones["fay"].TapsData(m.ID, b.Data), "You were locked since")
+// ends are what ends a person's right, and gives it back.
+var ends = map[string][2]func(s *env){
+	"a lock": {func(s *env) { s.says("sam", "/lock fay", "fay is locked") }, func(s *env) {
+		if _, _, err := s.Unlock(s.t.Context(), operator, "fay"); err != nil {
+			s.t.Fatal(err)
 		}
+	}},
+	"a lock, and a restart": {func(s *env) { s.says("sam", "/lock fay", "fay is locked") }, func(s *env) {
+		if _, _, err := s.Unlock(s.t.Context(), operator, "fay"); err != nil {
+			s.t.Fatal(err)
+		}
+		s.stop()
+		s.open()
+	}},
+	"a reload without the account": {func(s *env) { s.account("fay", 0); s.Configure(s.settings) },
+		func(s *env) { s.account("fay", ids["fay"]); s.Configure(s.settings) }},
+	"a reload without the person": {func(s *env) {
+		s.settings.People = slices.DeleteFunc(slices.Clone(s.settings.People), func(p connectors.Person) bool { return p.Name == "fay" })
+		s.Configure(s.settings)
+	}, func(s *env) {
+		s.settings.People = append(s.settings.People, connectors.Person{Name: "fay"}.At(Name, address(ids["fay"])))
+		s.Configure(s.settings)
+	}},
+	"a suspension": {func(s *env) {
+		if err := s.Suspend(s.t.Context(), Name, address(ids["fay"])); err != nil {
+			s.t.Fatal(err)
+		}
+	}, func(s *env) { s.pairs("fay") }},
+}
+
+// TestAFirstStepEndsWithWhatEndsTheRight: A8/whoever had a stolen phone may have taken the first of two steps; it counts no more
+// afterwards, towards the end of a stop and towards what is high risk.
+func TestAFirstStepEndsWithWhatEndsTheRight(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) {
+				s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network}
+				s.settings.Routes[0].Ask = []string{"fay", "sam"}
+			})
+			s.ask(network("twice"))
+			card := s.card("fay", "twice")
+			s.until("the cards are noted", s.upToDate)
+			s.taps("fay", card, "Allow once", "nothing is allowed yet")
+			yes := data(t, s.sees("fay", "twice", func(m telegramtest.Message) bool { return strings.Contains(labelled(m), "Yes") }), "Yes")
+			s.server.Advance(secondStep)
+			end[0](s)
+			end[1](s)
+			s.until("fay is asked again", func() bool { return slices.Contains(s.only().Asked, "fay") && s.upToDate() })
+			s.toast(s.phones["fay"].TapsData(card.ID, yes), "nothing is allowed yet")
+			if r := s.only(); len(r.Votes) > 0 {
+				t.Errorf("it counted: %v", r.Votes)
+			}
+
+			m := s.stopsAll()
+			s.taps("fay", m, resumeFirst, "Nothing is resumed yet")
+			second := s.stepOfStop(m, resumeSecond)
+			s.server.Advance(secondStep)
+			end[0](s)
+			end[1](s)
+			s.taps("fay", second, resumeSecond, "Nothing is resumed yet")
+			s.isStopped("fay")
+			s.server.Advance(secondStep)
+			s.taps("fay", second, resumeSecond, resumed)
+			s.isStopped("")
+		})
 	}
-	s.isStopped("fay")
-	if now := s.becomes("fay", m.ID, "You were locked since"); len(now.Keyboard) > 0 {
-		t.Errorf("it still has %v", now.Keyboard)
-	}
-	s.says("fay", "/resume", "Resumed")
 }
 
 // TestTheCardOfALockedPerson stays as it is through an outage and a stop.

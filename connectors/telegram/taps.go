@@ -274,6 +274,7 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 		return nil
 	}
 	who, err := d.in.Person(from)
+	by := taker{tap.From.ID, who.Name, who.Ended}
 	stop := d.in.Stop()
 	switch {
 	case err != nil:
@@ -288,13 +289,12 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 	case !stop.At.Equal(at):
 		d.toast(ctx, tap, stopAgain, true)
 		d.overwrite(ctx, on, stopAgain)
-	case who.LastLocked.After(at): // whoever had the phone then may have seen the button
-		d.toast(ctx, tap, stopLocked, true)
-		d.overwrite(ctx, on, stopLocked)
-	case step == stepReally:
+	case step == stepReally || step == "" && !d.begun(on, by, press{}, d.now()):
+		d.begins(on, by, press{}, d.now())
 		d.toast(ctx, tap, toastResume, false)
 		d.keysOfStop(ctx, on, at, keysResume(at))
 	case step == stepBack:
+		d.goesBack(on, tap.From.ID)
 		d.toast(ctx, tap, toastStay, false)
 		d.keysOfStop(ctx, on, at, keysStopped(at))
 	default:
@@ -472,7 +472,23 @@ func (d *handler) refuse(ctx context.Context, tap *callback, decision connectors
 	if why.Code == permissions.CodeNotYours {
 		d.noteTapOfUnknown(ctx, &tap.From)
 	}
+	if at := chatOf(tap); at.chat == tap.From.ID && (why.Code == permissions.CodeNotYours || why.Code == permissions.CodeLocked) {
+		d.unbutton(ctx, at, decision)
+	}
 	d.redraw(ctx, decision, why)
+}
+
+// unbutton removes the buttons of a person's card that they may not answer: the daemon does not know a message that it was killed
+// while sending. If they may again meanwhile, the card is redrawn.
+func (d *handler) unbutton(ctx context.Context, at ref, decision connectors.Decision) {
+	decision.Again = true
+	d.inBackground(ctx, func(ctx context.Context) error {
+		err := d.board(ctx, at, noKeys())
+		if p, refused := d.in.Preview(ctx, decision); refused == nil && (err == nil || notModified(err)) {
+			return d.put(ctx, at, edit(p, d.now()))
+		}
+		return err
+	})
 }
 
 // redraw updates a tapped card that can no longer be answered.

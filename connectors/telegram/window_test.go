@@ -232,6 +232,70 @@ func TestWhoIsRemovedHasNoButtons(t *testing.T) {
 	s.becomes("fay", m.ID, "✅ You allowed this once")
 }
 
+// The card of a person whose account is taken from them has no buttons either, whatever takes it. They come back with the account.
+func TestWhoLosesTheAccountHasNoButtons(t *testing.T) {
+	without := func(s *env) { s.account("fay", 0) }
+	for name, c := range map[string]struct {
+		before     with
+		takes, has func(s *env)
+	}{
+		"a reload": {func(*env) {}, func(s *env) { without(s); s.Configure(s.settings) },
+			func(s *env) { s.account("fay", ids["fay"]); s.Configure(s.settings) }},
+		"it is unpaired": {without, func(s *env) {
+			if _, err := s.Unpair(s.t.Context(), operator, "fay", Name); err != nil {
+				s.t.Fatal(err)
+			}
+		}, func(s *env) { s.pairs("fay") }},
+		"while the daemon is down": {func(*env) {}, func(s *env) { s.stop(); without(s); s.open() },
+			func(s *env) { s.account("fay", ids["fay"]); s.Configure(s.settings) }},
+		"the person, while the daemon is down": {func(*env) {}, func(s *env) {
+			s.stop()
+			s.settings.People = slices.DeleteFunc(slices.Clone(s.settings.People), func(p connectors.Person) bool { return p.Name == "fay" })
+			s.open()
+		}, func(s *env) { s.stop(); s.enrol("fay", ids["fay"]); s.open() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) { s.settings.Routes[0].Ask = []string{"fay", "sam"} }, c.before)
+			if len(s.settings.People[slices.IndexFunc(s.settings.People, func(p connectors.Person) bool { return p.Name == "fay" })].Addresses) == 0 {
+				s.pairs("fay")
+			}
+			s.ask(network("it waits"))
+			m := s.card("fay", "it waits")
+			sams := s.card("sam", "it waits")
+			s.until("the cards are noted", s.upToDate)
+			c.takes(s)
+			s.ends("fay", m)
+			s.until("the cards are noted", s.upToDate)
+			c.has(s)
+			s.sees("fay", "it waits", func(is telegramtest.Message) bool { return is.ID == m.ID && withButtons(is) })
+			s.taps("fay", m, "⛔ Deny", "⛔")
+			s.becomes("fay", m.ID, "⛔ You denied this")
+			s.becomes("sam", sams.ID, "⛔ Denied by fay")
+		})
+	}
+}
+
+// A daemon that is killed while it sends a card does not know the message: its buttons go when they are pressed, if by then its
+// person may not answer.
+func TestACardThatTheDaemonDoesNotKnowLosesItsButtonsWhenPressed(t *testing.T) {
+	s := newEnv(t, func(s *env) { s.settings.Routes[0].Ask = []string{"fay", "sam"} })
+	s.ask(network("late"))
+	m := s.card("fay", "late")
+	s.until("the cards are noted", s.upToDate)
+	copies, err := s.rows.Copies(t.Context(), s.only().ID)
+	if err != nil || len(copies) != 2 {
+		t.Fatal(copies, err)
+	}
+	if err := s.rows.SendAgain(t.Context(), copies[0]); err != nil { // as it was before Telegram's answer
+		t.Fatal(err)
+	}
+	s.account("fay", 0)
+	s.Configure(s.settings)
+	s.until("the cards are noted", s.upToDate)
+	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+	s.sees("fay", "late", func(is telegramtest.Message) bool { return is.ID == m.ID && len(is.Keyboard) == 0 })
+}
+
 // A reload, and an account that is suspended, while a card is being sent: who is asked now has a card, who is not cannot
 // answer.
 func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
@@ -313,8 +377,10 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		other := s.card("sam", "late")
 		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
 		answer()
+		s.ends("fay", m)
 		s.account("fay", ids["fay"])
 		s.Configure(s.settings)
+		s.sees("fay", "late", func(is telegramtest.Message) bool { return is.ID == m.ID && withButtons(is) })
 		s.taps("fay", m, "⛔ Deny", "⛔")
 		s.get(call, permissions.Denied)
 		s.becomes("sam", other.ID, "⛔ Denied by fay")
@@ -330,6 +396,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		other := s.card("sam", "late")
 		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
 		answer()
+		s.ends("fay", m)
 		s.until("the cards are noted", s.upToDate)
 		s.pairs("fay") // and is asked again
 		again := s.sees("fay", "late", withButtons)

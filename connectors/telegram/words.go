@@ -138,8 +138,6 @@ const (
 	toastStay   = "Everything stays stopped."
 	// stopAgain answers a button of an earlier stop.
 	stopAgain = "▶️ That stop is over, but everything was stopped again since. /resume ends that."
-	// stopLocked answers a button of somebody who was locked since it was shown.
-	stopLocked = "🔒 You were locked since, so this button does nothing. Everything is still stopped; /resume ends that."
 	// toastReason and toastOther answer the buttons that ask for a reason and for an answer in the person's own words.
 	toastReason = "Nothing is denied yet: write your reason as a reply to the question below."
 	toastOther  = "Nothing is answered yet: write your answer as a reply to the question below."

@@ -212,7 +212,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	})
 	t.Run("a reload without the account", func(t *testing.T) {
 		s := newEnv(t, escalating)
-		call, _, code, confirm := s.late("late.")
+		call, m, code, confirm := s.late("late.")
 		s.settings.People = slices.Clone(s.settings.People)
 		s.moves(0, "")
 		s.Configure(s.settings)
@@ -221,9 +221,11 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.acknowledged()
 		s.waits(call)
 		confirm()
+		s.becomes("fay", m.ID, "This can no longer be answered")
 		s.settings.People = slices.Clone(s.settings.People)
 		s.moves(0, "+"+numbers["fay"])
 		s.Configure(s.settings)
+		s.becomes("fay", m.ID, "Reply to this message")
 		s.phones["fay"].Says("no " + code)
 		s.get(call, permissions.Denied)
 		s.until("the cards are noted", s.noted)
@@ -231,7 +233,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	t.Run("an account that is unpaired", func(t *testing.T) {
 		s := newEnv(t, escalating, func(s *env) { s.moves(0, "") })
 		s.pairs("fay")
-		call, _, code, confirm := s.late("late.")
+		call, m, code, confirm := s.late("late.")
 		if _, err := s.Unpair(t.Context(), operator, "fay", Name); err != nil {
 			t.Fatal(err)
 		}
@@ -240,6 +242,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.acknowledged()
 		s.waits(call)
 		confirm()
+		s.becomes("fay", m.ID, "This can no longer be answered")
 		s.until("the cards are noted", s.noted)
 		s.pairs("fay") // and is asked again
 		s.phones["fay"].Says("no " + code)
@@ -260,25 +263,61 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	})
 }
 
+// without takes fay's account, or fay, out of the configuration.
+func (s *env) without(person bool) {
+	s.settings.People = slices.Clone(s.settings.People)
+	if s.moves(0, ""); person {
+		s.settings.People = s.settings.People[1:]
+	}
+}
+
+// The card of a person who is taken out of the configuration while the daemon is down, or whose account is, says so.
+func TestWhoIsRemovedWhileTheDaemonIsDownSeesIt(t *testing.T) {
+	for name, person := range map[string]bool{"the account": false, "the person": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}} })
+			_, m, code := s.asked("it waits.")
+			s.sees("sam", "it waits.")
+			s.until("the cards are noted", s.noted)
+			people := s.settings.People
+			s.stop()
+			s.without(person)
+			s.open()
+			s.becomes("fay", m.ID, "This can no longer be answered")
+			s.until("the cards are noted", s.noted)
+			s.settings.People = people
+			s.Configure(s.settings)
+			s.becomes("fay", m.ID, "Reply to this message")
+			s.phones["fay"].Says("no " + code)
+			s.becomes("fay", m.ID, "You denied this")
+		})
+	}
+}
+
 // A daemon that is started again while a card is being sent knows the card by the name that it gave it, whether or not WhatsApp
-// confirmed it: the card shows that its person is locked, and how the request ended.
+// confirmed it: the card shows that its person is locked, or gone, and how the request ended.
 func TestARestartBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
+		before  func(s *env) // while the daemon is down
 		happens func(s *env, code string)
 		says    string
 	}{
-		"a lock": {func(s *env, _ string) {
+		"a lock": {func(*env) {}, func(s *env, _ string) {
 			if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "You are locked"},
-		"a settlement": {func(s *env, code string) { s.phones["sam"].Says("no " + code) }, "Denied by sam"},
+		"without the person":  {func(s *env) { s.without(true) }, func(*env, string) {}, "This can no longer be answered"},
+		"without the account": {func(s *env) { s.without(false) }, func(*env, string) {}, "This can no longer be answered"},
+		"a settlement":        {func(*env) {}, func(s *env, code string) { s.phones["sam"].Says("no " + code) }, "Denied by sam"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t, func(s *env) { s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}} })
 			_, m, code, confirm := s.late("late.")
 			s.sees("sam", "late.")
-			s.restart()
+			s.stop()
+			c.before(s)
+			s.open()
 			c.happens(s, code)
 			s.becomes("fay", m.ID, c.says)
 			confirm()

@@ -88,8 +88,8 @@ type Directory struct {
 	owners    map[string]string // see Settings
 	suspended []permissions.Suspension
 	locks     []permissions.Lock
-	locked    map[string]time.Time // when people were locked last, by name
-	invited   map[string]invited   // by code
+	ended     map[string]int     // how often accounts have ceased to answer for somebody
+	invited   map[string]invited // by code
 }
 
 // New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].
@@ -97,7 +97,7 @@ func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
-		locked: map[string]time.Time{},
+		ended: map[string]int{},
 	}
 	d.base.Store(&c.Settings)
 	d.settings.Store(&c.Settings)
@@ -176,6 +176,9 @@ func (d *Directory) Person(id connectors.Identity) (connectors.Person, error) {
 	case !known:
 		return connectors.Person{}, permissions.NotConfigured(id.UID)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.Ended = d.ended[d.settings.Load().AccountOf(id)]
 	return p, nil
 }
 
@@ -248,6 +251,7 @@ func (d *Directory) refill() {
 	}
 	d.unconfirmed(s.People)
 	d.shut(s.People)
+	d.note(d.settings.Load().People, s.People)
 	d.settings.Store(&s)
 	d.changed()
 }

@@ -485,14 +485,6 @@ func (s *Settings) moved(v permissions.Vote) bool {
 	return allows && v.Account != "" && !slices.Contains(p.Suspended, channel) && !slices.Contains(Accounts(p), v.Account)
 }
 
-// Suspends reports whether a recipient of r has lost an account.
-func (s *Settings) Suspends(r permissions.Request) bool {
-	return slices.ContainsFunc(r.Asked, func(name string) bool {
-		p, _ := s.Person(name)
-		return len(p.Suspended) > 0 || p.Locked != ""
-	})
-}
-
 // DecidersValid reports whether everybody who answered r is still configured and not locked.
 func (s *Settings) DecidersValid(r permissions.Request) bool {
 	stands := func(name string) bool {

@@ -198,8 +198,8 @@ func AccountOf(id connectors.Identity) string {
 	return ""
 }
 
-// shut marks the people who are locked, by name or by account, and records in each lock the other names, and when they
-// were locked last. The mutex is held.
+// shut marks the people who are locked, by name or by account, and records in each lock the other names. Votes to end a lock end
+// with the account that they came from. The mutex is held.
 func (d *Directory) shut(people []connectors.Person) {
 	for j, l := range d.locks {
 		d.locks[j].Holds = nil
@@ -211,12 +211,34 @@ func (d *Directory) shut(people []connectors.Person) {
 			if people[i].Locked = l.Person; !named {
 				d.locks[j].Holds = append(d.locks[j].Holds, p.Name)
 			}
-			if l.At.After(d.locked[p.Name]) {
-				d.locked[p.Name] = l.At
+		}
+	}
+	theirs := Voices(people)
+	for j, l := range d.locks {
+		d.locks[j].Unlocking = slices.DeleteFunc(slices.Clone(l.Unlocking), func(said string) bool { return !slices.Contains(theirs, said) })
+	}
+}
+
+// Voices returns the people who are not locked, once for each of their accounts, as [permissions.Lock] names them.
+func Voices(people []connectors.Person) (all []string) {
+	for _, p := range people {
+		for _, account := range Accounts(p) {
+			if p.Locked == "" {
+				all = append(all, p.Name+" ("+account+")")
 			}
 		}
 	}
-	for i, p := range people {
-		people[i].LastLocked = d.locked[p.Name]
+	return all
+}
+
+// note counts the accounts that no longer answer for the person for whom they did. The mutex is held.
+func (d *Directory) note(were, are []connectors.Person) {
+	now := Voices(are)
+	for _, p := range were {
+		for _, account := range Accounts(p) {
+			if p.Locked == "" && !slices.Contains(now, p.Name+" ("+account+")") {
+				d.ended[account]++
+			}
+		}
 	}
 }

@@ -370,18 +370,19 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if cp.SentAt.IsZero() {
 		left = r.State == permissions.Pending
 	}
+	lost := e.lacksAccount(person, cp)
+	if out := !known && left || person.Locked != ""; cp.Group == "" && cp.Ref != "" && (lost || out && cp.SentAt.IsZero()) {
+		if err := l.bar(ctx, &cp, e.Prompt(r, cp, person, copies)); err != nil {
+			return err
+		}
+	}
 	if !known && cp.Group == "" && left {
 		return l.orphaned(ctx, r, cp)
 	}
 	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
-	if why := directory.AccountProblem(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
-		editor, edits := l.connector.(connectors.Editor)
-		if edits && person.Locked != "" && cp.Ref != "" { // an earlier process may have sent it
-			if err := editor.Edit(ctx, cp.Ref, e.Prompt(r, cp, person, copies)); err != nil {
-				l.log.Warn("edit prompt of a locked person: answers to it are refused", "request", r.ID, "err", err)
-			}
-		}
-		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
+	if why := e.barred(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
+		e.reconciler.Enqueue(r.ID)
+		return e.close(ctx, &cp, why)
 	}
 	prompt := e.Prompt(r, cp, person, copies)
 	since := l.mayBeSentSince(cp)
@@ -426,6 +427,24 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	cp.Shown = r.Revision
 	s.Copy = l.dated(cp, since, began)
 	return l.note(ctx, s)
+}
+
+// bar edits a message that its person can no longer answer to say so. One that an earlier process may have sent is forgotten then:
+// if its person can answer again, it is sent anew.
+func (l *lane) bar(ctx context.Context, cp *permissions.Copy, p connectors.Prompt) error {
+	editor, edits := l.connector.(connectors.Editor)
+	if !edits {
+		return nil
+	}
+	err := editor.Edit(ctx, cp.Ref, p)
+	if err != nil && !errors.Is(err, connectors.ErrUnreachable) && !errors.Is(err, connectors.ErrResend) {
+		return err
+	}
+	if cp.SentAt.IsZero() {
+		cp.Ref = ""
+		return l.service.store.SendAgain(ctx, *cp)
+	}
+	return nil
 }
 
 // send sends a prompt. The call is cancelled some time after its request has ended.

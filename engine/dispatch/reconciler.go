@@ -113,7 +113,7 @@ func (d *Dispatch) planFor(
 	live := map[string]bool{} // that work, as far as known
 	for _, c := range have {
 		if c.Person == p.Name && c.Group == "" {
-			had[c.Connector], live[c.Connector] = c, c.Failed == ""
+			had[c.Connector], live[c.Connector] = c, c.Failed == "" && d.barred(p, c.Connector) == nil
 		}
 	}
 	groupVia, there, first := d.groupChannel(p, r, have)
@@ -128,7 +128,7 @@ func (d *Dispatch) planFor(
 			return true
 		}
 		if old, tried := had[name]; tried {
-			if out := directory.AccountProblem(p, name); old.Failed == "" && out != nil {
+			if out := d.barred(p, name); old.Failed == "" && out != nil {
 				why = append(why, out.Error())
 			} else if old.Failed != "" {
 				why = append(why, old.Failed)
@@ -260,7 +260,10 @@ func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connect
 		Ref: cp.Ref, SentAt: cp.SentAt, Button: Button(r, cp), Silent: !r.HighRisk && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
-	if to.Name == "" && cp.Group == "" { // a person who is not configured does not see the outcome
+	if d.lacksAccount(to, cp) {
+		to, p.To = connectors.Person{}, connectors.Person{}
+	}
+	if to.Name == "" && cp.Group == "" { // a person who is not configured, or not with this account, does not see the outcome
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if cp.Group != "" {
@@ -308,7 +311,13 @@ func (d *Dispatch) barred(p connectors.Person, via string) error {
 	return why
 }
 
-// withhold fails the individual copies at an account that is suspended by now or no longer its person's.
+// lacksAccount reports whether the person of an individual copy has no account at its channel, by the configuration and pairings.
+func (d *Dispatch) lacksAccount(p connectors.Person, cp permissions.Copy) bool {
+	return cp.Group == "" && directory.AccountProblem(p, cp.Connector) == nil && d.barred(p, cp.Connector) != nil
+}
+
+// withhold fails the individual copies at an account that is suspended by now. One that is no longer its person's is
+// edited first, to say so.
 func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies []permissions.Copy) error {
 	for i, cp := range copies {
 		p, _ := s.Person(cp.Person)
@@ -316,12 +325,40 @@ func (d *Dispatch) withhold(ctx context.Context, s *directory.Settings, copies [
 		if why == nil || cp.Group != "" || cp.Failed != "" || p.Locked != "" { // a locked person's copy says so
 			continue
 		}
-		copies[i].Failed = why.Error()
-		if err := d.store.MarkFailed(ctx, copies[i]); err != nil {
+		if d.lacksAccount(p, cp) && cp.Ref != "" {
+			cp.Shown = 0
+			if err := d.store.MarkShown(ctx, cp, cp.Ref); err != nil {
+				return err
+			}
+			d.Enqueue(cp.Request)
+			continue
+		}
+		if err := d.close(ctx, &copies[i], why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// close fails an individual copy that its person can no longer answer, unless they can again by then: the settings may change
+// meanwhile.
+func (d *Dispatch) close(ctx context.Context, cp *permissions.Copy, why error) error {
+	cp.Failed = why.Error()
+	err := d.store.MarkFailed(ctx, *cp)
+	if p, known := d.dir.Settings().Person(cp.Person); err == nil && known && d.barred(p, cp.Connector) == nil {
+		cp.Failed, cp.Shown = "", 0
+		err = d.store.MarkShown(ctx, *cp, cp.Ref)
+		d.Enqueue(cp.Request)
+	}
+	return err
+}
+
+// withholds reports whether a recipient of r lacks an account, so that a copy of theirs may have to be withheld.
+func (d *Dispatch) withholds(r permissions.Request) bool {
+	return slices.ContainsFunc(r.Asked, func(name string) bool {
+		p, _ := d.dir.Settings().Person(name)
+		return slices.ContainsFunc(d.dispatchers, func(c *dispatcher) bool { return d.barred(p, c.connector.Name()) != nil })
+	})
 }
 
 // Button is the button data of a copy: its request's number, so that random values need no index, and its own random value.

@@ -186,7 +186,7 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 			if moved {
 				err = d.revive(ctx, r, d.answers)
 			}
-			if moved || d.dir.Settings().Suspends(r) {
+			if moved || d.withholds(r) {
 				d.reconciler.Enqueue(r.ID)
 			}
 			_, failed := d.Realign(ctx, r)
