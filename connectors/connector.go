@@ -158,8 +158,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// ReadySignaler is an optional interface of the errors of SendMessage: nothing is wrong, and the channel is closed as soon as a retry
-// makes sense. The usual retries run meanwhile.
+// ReadySignaler is an optional interface of the errors of Send, Notify and SendMessage: nothing is wrong, and the channel, unless it
+// is nil, is closed as soon as a retry of SendMessage makes sense. The usual retries run meanwhile.
 type ReadySignaler interface {
 	error
 	ReadySignal() <-chan struct{}

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // recordingStore is the real store, and records commits.
 type recordingStore struct {
 	*store.Store
+	under   sync.RWMutex // locked for reading while a commit is stored and recorded
 	mu      sync.Mutex
 	commits []agents.Commit
 	changed chan struct{}
@@ -46,6 +47,8 @@ func (l *recordingStore) Commit(ctx context.Context, c agents.Commit) error {
 			return err
 		}
 	}
+	l.under.RLock()
+	defer l.under.RUnlock()
 	if err := l.Store.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -57,7 +60,10 @@ func (l *recordingStore) Commit(ctx context.Context, c agents.Commit) error {
 	return nil
 }
 
+// all returns every commit that a reader of the store may have seen.
 func (l *recordingStore) all() []agents.Commit {
+	l.under.Lock()
+	defer l.under.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.commits)

@@ -186,10 +186,10 @@ func (i *inboxes) offer(name string, s Said) (taken int, written <-chan bool, aw
 	return taken, results, nil
 }
 
-// absent is the error of a message to a person without an open inbox.
+// absent is the error of what is for a person without an open inbox, who may open one.
 type absent struct {
 	error
-	back <-chan struct{}
+	back <-chan struct{} // nil: nothing tells of it
 }
 
 func (a *absent) ReadySignal() <-chan struct{} { return a.back }

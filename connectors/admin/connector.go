@@ -188,7 +188,9 @@ func (c *Connector) Notify(_ context.Context, n connectors.Notice) error {
 	return gone(n.To)
 }
 
-func away(p connectors.Person) error { return errors.New(p.Name + " has no inbox open just now") }
+func away(p connectors.Person) error {
+	return &absent{error: errors.New(p.Name + " has no inbox open just now")}
+}
 
 // Headers by which a caller describes itself.
 const (

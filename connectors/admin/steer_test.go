@@ -3,10 +3,14 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
@@ -136,6 +140,80 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, "/v1/stop-all", "", "")
 	if text != `{"cancelled":0}`+"\n" {
 		t.Errorf("stopping where nothing waits says %s", text)
+	}
+}
+
+// TestAStopOfThousands: ten thousand pending requests are cancelled by one call over the socket, in a few commits. Meanwhile a
+// decision waits for one of them at most, and is refused.
+func TestAStopOfThousands(t *testing.T) {
+	const waiting, perCommit = 10_000, 500
+	socket, env := wiretest.Socket(t), wiretest.NewEnv(t)
+	serve(t, socket, env)
+	var last permissions.Request
+	var asking errgroup.Group
+	asking.SetLimit(256) // which share commits
+	for n := range waiting {
+		asking.Go(func() error {
+			r := wiretest.Question(strconv.Itoa(n))
+			r.ID, r.Revision, r.Version, r.Quorum, r.Caller, r.Asked = permissions.NewID(time.Now()), 1, 1, 1, permissions.CallerUID(n), []string{"fay"}
+			r.CreatedAt, r.Deadline, r.State = time.Now(), time.Now().Add(time.Hour), permissions.Pending
+			r.Session, r.Options = string(r.ID), permissions.Offer(r, nil, r.Widest)
+			r.Digest = permissions.ComputeDigest(r)
+			opened, _, err := env.Store.Open(t.Context(), permissions.Opening{Request: r, RedeemWindow: time.Hour})
+			if n == waiting-1 {
+				last = opened
+			}
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	fay := newClient(t, socket, "")
+	_, before, _, err := env.Store.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := 0 // of the audit, as somebody who follows it sees
+	watched, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for seq := before; ; commits++ {
+			changed := env.Store.Changed()
+			_, now, _, err := env.Store.Head(context.Background())
+			if err != nil || now == seq {
+				select {
+				case <-changed:
+				case <-ended:
+					return
+				}
+			}
+			seq = now
+		}
+	}()
+	stopped := make(chan error, 1)
+	start := time.Now()
+	go func() {
+		n, err := fay.StopAll(t.Context(), connectors.Identity{})
+		if n != waiting {
+			err = errors.Join(err, fmt.Errorf("%d were cancelled", n))
+		}
+		stopped <- err
+	}()
+	wiretest.Eventually(t, "it is stopped", func() bool { return env.StoppedBy() != "" })
+	asked := time.Now()
+	_, refused := newClient(t, socket, "").Decide(t.Context(), connectors.Decision{Request: last.ID, Answer: permissions.Allow(permissions.Once)})
+	t.Logf("a decision meanwhile took %s", time.Since(asked))
+	if code := permissions.CodeOf(refused); code != permissions.CodeStopped && code != permissions.CodeSettled {
+		t.Errorf("a decision meanwhile: %v", refused)
+	}
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("it took %s", time.Since(start))
+	close(ended)
+	if <-watched; commits > 3*waiting/perCommit {
+		t.Errorf("it took %d commits", commits)
 	}
 }
 

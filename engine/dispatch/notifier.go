@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -96,7 +97,11 @@ func (t *noticeSender) sendInChat(ctx context.Context, at chat, notices []permis
 			t.e.log.Info("notice deferred", "about", n.About, "delay", again, "err", err)
 			later = again
 		} else if err != nil && ctx.Err() == nil {
-			t.e.log.Warn("send notice: retrying", "about", n.About, "err", err)
+			level := slog.LevelWarn
+			if _, expected := errors.AsType[connectors.ReadySignaler](err); expected {
+				level = slog.LevelDebug
+			}
+			t.e.log.Log(ctx, level, "send notice: retrying", "about", n.About, "err", err)
 			later = shared.RetryMost
 		}
 		if later > 0 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
@@ -163,7 +164,8 @@ func (q *workQueue) finish(ctx context.Context, id permissions.ID, as rank, err 
 		q.later[id] = again
 	}
 	level := slog.LevelDebug
-	if delay > shared.RetryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often fixed by the retry
+	_, expected := errors.AsType[connectors.ReadySignaler](err)
+	if delay > shared.RetryFirst && !expected && !errors.As(err, new(*unfinished)) { // the first failure is often fixed by the retry
 		level = slog.LevelWarn
 	}
 	q.log.Log(ctx, level, "update prompts of a request: retrying", "request", id, "delay", delay, "err", err)

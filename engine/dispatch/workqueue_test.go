@@ -1,9 +1,12 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,4 +55,23 @@ func TestWhatIsMoreUrgentIsDoneFirst(t *testing.T) {
 			t.Errorf("an edit was done after %v", rested)
 		}
 	})
+}
+
+// absent is the error of a person who may open an inbox.
+type absent struct{ error }
+
+// ReadySignal is nil, as of an inbox that is not awaited.
+func (absent) ReadySignal() <-chan struct{} { return nil }
+
+// Nothing is wrong while a person's inbox is closed for a moment: only other failures that come again are warned about.
+func TestWhoIsAwayForAMomentIsNoWarning(t *testing.T) {
+	for why, want := range map[error]slog.Level{absent{errors.New("away")}: slog.LevelDebug, errors.New("broken"): slog.LevelWarn} {
+		var said bytes.Buffer
+		q := newWorkQueue(func() time.Duration { return 0 }, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		q.finish(t.Context(), "x", firstCard, why)
+		q.finish(t.Context(), "x", firstCard, why)
+		if last := said.String()[strings.Index(said.String(), "\n"):]; !strings.Contains(last, "level="+want.String()) {
+			t.Errorf("%v is logged as %s", why, last)
+		}
+	}
 }

@@ -120,14 +120,14 @@ const sealedColumns = `number, id, kind, mode, caller, caller_uid, session, vers
 	`asked, escalate_to, escalate_at`
 
 func sealedFields(r *permissions.Request) []any {
-	return []any{
+	return append(make([]any, 0, 80), // with room for the values of sealing
 		&r.Number, &r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
 		&r.Hook, instant{&r.CreatedAt}, &r.Agent, &r.Claimed, &r.Host, &r.Cwd, &r.Tool, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, scope{&r.Widest}, &r.HighRisk, &r.Quorum, list[permissions.ID]{&r.Under}, &r.Revision,
 		&r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
 		instant{&r.LapsedAt}, &r.Answer, scope{&r.Scope}, &r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall,
 		list[string]{&r.Asked}, list[string]{&r.EscalateTo}, instant{&r.EscalateAt},
-	}
+	)
 }
 
 // sealing returns the sealed values of a request. What pending ones show of an option is sealed until they are settled: the words

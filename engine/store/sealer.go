@@ -35,7 +35,7 @@ func newSealer(key auditKey) *sealer {
 
 // seal is the MAC of a row's bound values. Type and length precede each value, so that no two rows have the same bytes.
 func (k *sealer) seal(table string, values ...any) []byte {
-	b := sealText(make([]byte, 0, 512), table)
+	b := sealText(make([]byte, 0, 1024), table) // more than most rows need
 	for _, bound := range values {
 		v, err := driver.DefaultParameterConverter.ConvertValue(bound)
 		if err != nil {

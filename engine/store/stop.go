@@ -36,12 +36,15 @@ func (s *Store) StoppedBy(ctx context.Context) (by string, at time.Time, err err
 // An overdue request expires instead of being cancelled, and is returned as well. Unreadable requests are left and do
 // not block the others: the error, returned with the cancelled ones, has their number.
 func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
-	last, err := s.commitStop(ctx, by, via, at)
+	last, waiting, err := s.commitStop(ctx, by, via, at)
 	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // finished even if the caller leaves
-	c := canceller{Store: s, event: permissions.Withdraw{By: by, Via: via, At: at}, told: map[string]bool{by: true}}
+	c := canceller{
+		Store: s, event: permissions.Withdraw{By: by, Via: via, At: at}, told: map[string]bool{by: true},
+		cancelled: make([]permissions.Request, 0, waiting),
+	}
 	for c.number < last {
 		before := c.number
 		if err := c.page(ctx, last); err != nil {
@@ -57,15 +60,15 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 	return c.cancelled, nil
 }
 
-// commitStop commits the stop unless there is one, and returns the number of the newest request. An operator's stop replaces
-// a person's, who then cannot end it.
-func (s *Store) commitStop(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
+// commitStop commits the stop unless there is one, and returns the number of the newest request and how many wait. An operator's stop
+// replaces a person's, who then cannot end it.
+func (s *Store) commitStop(ctx context.Context, by, via string, at time.Time) (last int64, waiting int, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		last = t.newest
+		last, waiting = t.newest, t.pending
 		s.hold(ctx, t, by, via, at)
 		return nil
 	})
-	return last, err
+	return last, waiting, err
 }
 
 func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) {
@@ -100,7 +103,7 @@ func (c *canceller) page(ctx context.Context, last int64) error {
 	var next canceller
 	var ended []permissions.Request
 	err := c.write(ctx, func(ctx context.Context, t *tx) error {
-		next, ended = *c, nil
+		next, ended = *c, make([]permissions.Request, 0, stopPage)
 		page, err := next.pending(ctx, t)
 		if err != nil {
 			return err
