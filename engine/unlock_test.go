@@ -81,6 +81,19 @@ func TestWhoUnlocks(t *testing.T) {
 		unlocked(t, st, kimAt, false) // sam's earlier vote does not count again
 		unlocked(t, st, samAt, true)
 	})
+	t.Run("A8/two others of whom one had no account in between", func(t *testing.T) {
+		s := known()
+		st := newEnv(t, s, newPhone(fay, "fays-phone"))
+		st.lock(kimAt, "fay")
+		unlocked(t, st, samAt, false)
+		next := s
+		next.People = slices.Clone(s.People)
+		next.People[1].UID = permissions.NoUID
+		st.Configure(next)
+		st.Configure(s)
+		unlocked(t, st, kimAt, false) // sam's earlier vote does not count again
+		unlocked(t, st, samAt, true)
+	})
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("A2/two others by one account, restart %v", restart), func(t *testing.T) {
 			s := known()
