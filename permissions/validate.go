@@ -3,6 +3,7 @@ package permissions
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -133,8 +134,9 @@ func (r Request) validateTool() error {
 		switch told := c.Told(); {
 		case len(c.Was) > 1 || told > MaxRows:
 			return fmt.Errorf("call %d has at most one part of its file, of at most %d bytes", i+1, MaxRows)
-		case told > 0 && !utf8.ValidString(c.Was[0].Text), len(c.Was) > 0 && min(c.Was[0].First, c.Was[0].After) < 0:
-			return fmt.Errorf("call %d needs UTF-8 rows of its file, and numbers of rows from 0 on", i+1)
+		case told > 0 && !utf8.ValidString(c.Was[0].Text),
+			len(c.Was) > 0 && (min(c.Was[0].First, c.Was[0].After) < 0 || max(c.Was[0].First, c.Was[0].After) > math.MaxInt32):
+			return fmt.Errorf("call %d needs UTF-8 rows of its file, and numbers of rows from 0 to %d", i+1, math.MaxInt32)
 		}
 		if !isToolName(c.Tool) {
 			return fmt.Errorf("call %d needs a printable tool name of 1 to %d bytes, other than %s", i+1, MaxName, AllTools)

@@ -130,6 +130,9 @@ func swapsIn(m map[string]json.RawMessage) (all []swap, ok bool) {
 	}
 	list, ok := take[[]map[string]json.RawMessage](m, []string{"edits"})
 	for _, one := range list {
+		if one["edits"] != nil {
+			return nil, false
+		}
 		part, found := swapsIn(one)
 		ok = ok && found && len(one) == 0
 		all = append(all, part...)
@@ -160,8 +163,15 @@ func rest(m map[string]json.RawMessage) json.RawMessage {
 	return canonical
 }
 
+const (
+	// maxGrowth is by how many bytes an edit may lengthen a text that it is applied to: replacements of replacements multiply.
+	maxGrowth = 1 << 20
+	// maxWork is how many bytes may be read for that.
+	maxWork = 256 << 20
+)
+
 // apply returns the text after the edit, and how many bytes at its start and end stay as they are. ok is false if the edit does not
-// fit the text.
+// fit the text, or makes far more of it.
 func (e Edit) apply(text string) (after string, first, last int, ok bool) {
 	if e.whole {
 		first = shared(lines(text), lines(e.content))
@@ -171,13 +181,15 @@ func (e Edit) apply(text string) (after string, first, last int, ok bool) {
 		return e.content, first, shared(a, b), true
 	}
 	first, last = len(text), len(text)
+	most, work := len(text)+maxGrowth, 0
 	for _, s := range e.swaps {
 		n := strings.Count(text, s.before)
+		work += len(text)
 		switch {
 		case s.before == "" && text == "":
 			first, last, text = 0, 0, s.after
 			continue
-		case s.before == "", n == 0, n > 1 && !s.every:
+		case s.before == "", n == 0, n > 1 && !s.every, work > maxWork, len(text)+n*(len(s.after)-len(s.before)) > most:
 			return "", 0, 0, false
 		}
 		first = min(first, strings.Index(text, s.before))
@@ -334,7 +346,7 @@ func (e Edit) sides(was []permissions.Rows) (before, after string, skipped int, 
 	w := was[0]
 	if e.whole {
 		rows := lines(e.content)
-		if w.First-1+w.After > len(rows) {
+		if w.After > len(rows) || w.First-1 > len(rows)-w.After { // their sum may be too large for a number
 			return "", "", 0, false
 		}
 		before = strings.Join(rows[:w.First-1], "") + w.Text + strings.Join(rows[len(rows)-w.After:], "")

@@ -3,6 +3,7 @@ package edits_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -306,5 +307,51 @@ func TestOnlyKnownToolsEdit(t *testing.T) {
 	e, ok := edits.Of("write_file", json.RawMessage(`{"content":"x","mode":"0777","path":"/a"}`))
 	if !ok || string(e.Rest) != `{"mode":"0777"}` {
 		t.Errorf("what is left is %s, %t", e.Rest, ok)
+	}
+}
+
+// TestRowsThatNoFileHas: H/whatever an asker says of the file that it replaces, the edit is shown.
+func TestRowsThatNoFileHas(t *testing.T) {
+	e, _ := edits.Of("Write", json.RawMessage(`{"file_path":"/a","content":"a\n"}`))
+	for _, w := range []permissions.Rows{
+		{First: 1<<62 + 1, Text: "a\n", After: 1 << 62}, {First: math.MaxInt, After: 1}, {First: 1, After: math.MaxInt}, {First: 3}, {First: 2, After: 1},
+	} {
+		if d := e.Diff([]permissions.Rows{w}, false); d.Told || !slices.Equal(d.Rows, []string{"a"}) {
+			t.Errorf("of %+v, %q is shown", w, d.Rows)
+		}
+	}
+}
+
+// TestAnEditThatMakesMuchOfLittle: H/replacements of what others have put there multiply. Nothing is made of a file that would become far
+// longer, by whoever reads or draws it; the edit is shown as it was asked. Of many replacements in a long file, the time is bounded.
+func TestAnEditThatMakesMuchOfLittle(t *testing.T) {
+	multiply := func(n int, before, after string) string {
+		one, _ := json.Marshal(map[string]any{"old_string": before, "new_string": after, "replace_all": true})
+		return `{"file_path":"/a","edits":[` + strings.TrimSuffix(strings.Repeat(string(one)+",", n), ",") + `]}`
+	}
+	for name, c := range map[string]struct{ input, file string }{
+		"of a word":                   {multiply(6, "a", strings.Repeat("a", 20)), "a\n"},
+		"in a long file":              {multiply(1, "a", strings.Repeat("b", 100)), strings.Repeat("a", 256<<10-1) + "\n"},
+		"many of them in a long file": {multiply(800, "a", "a"), strings.Repeat("a\n", 4<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ok := edits.Of("MultiEdit", json.RawMessage(c.input))
+			if !ok {
+				t.Fatal("it is no edit")
+			}
+			if was := e.Around(c.file, true); was != nil {
+				t.Errorf("%d parts of the file are shown", len(was))
+			}
+			if d := e.Diff([]permissions.Rows{{First: 1, Text: c.file}}, false); d.Told || len(d.Rows) == 0 {
+				t.Errorf("it is applied, in %d rows", len(d.Rows))
+			}
+		})
+	}
+	e, _ := edits.Of("MultiEdit", json.RawMessage(multiply(3, "a", "aa")))
+	if d := e.Diff([]permissions.Rows{{First: 1, Text: "a\n"}}, false); !d.Told || d.Rows[len(d.Rows)-1] != "+"+strings.Repeat("a", 8) {
+		t.Errorf("of a few replacements it says %q", d.Rows)
+	}
+	if _, ok := edits.Of("MultiEdit", json.RawMessage(`{"file_path":"/a","edits":[{"edits":[{"old_string":"a","new_string":"b"}]}]}`)); ok {
+		t.Error("edits in edits are an edit")
 	}
 }
