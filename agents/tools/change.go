@@ -139,17 +139,17 @@ func (in editing) apply(was fileContent) ([]byte, error) {
 	if crlf(was.Text) {
 		before, after = toCRLF(before), toCRLF(after)
 	}
-	switch n := bytes.Count(was.Text, []byte(before)); {
+	n := bytes.Count(was.Text, []byte(before))
+	size := len(was.Text) + n*(len(after)-len(before))
+	switch {
 	case n == 0:
 		return nil, errors.New("old_text does not occur in the file; read it again, and copy the text exactly")
 	case n > 1 && !in.All:
 		return nil, fmt.Errorf("old_text occurs %d times; add what is around it, or set replace_all", n)
+	case size > maxFile: // it may be more than the machine has
+		return nil, fmt.Errorf("the file would have %d bytes, more than %d", size, maxFile)
 	}
-	text := bytes.ReplaceAll(was.Text, []byte(before), []byte(after))
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("the file would have %d bytes, more than %d", len(text), maxFile)
-	}
-	return text, nil
+	return bytes.ReplaceAll(was.Text, []byte(before), []byte(after)), nil
 }
 
 // crlf reports whether every line of a text ends with CRLF.

@@ -3,6 +3,7 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -240,5 +241,20 @@ func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
 	held := p.with(t, "@write:"+p.Workspace)
 	if got := plan(t, held, "write_file", args{"path": "a", "content": "x"}); len(got.Needs) > 0 {
 		t.Errorf("with the folder held it needs %q", needs(got))
+	}
+}
+
+// TestAnEditThatIsFarTooLarge: H/what would be far larger than the largest file is refused before it is made.
+func TestAnEditThatIsFarTooLarge(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := editing{Old: "x", New: strings.Repeat("y", 1000), All: true}.apply(
+		fileContent{There: true, Text: []byte(strings.Repeat("x", maxFile))})
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "the file would have 1048576000 bytes") {
+		t.Errorf("it is applied: %v", err)
+	}
+	if made := after.TotalAlloc - before.TotalAlloc; made > 256<<20 {
+		t.Errorf("%d bytes were made for it", made)
 	}
 }

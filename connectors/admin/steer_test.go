@@ -155,7 +155,8 @@ func TestAStopOfThousands(t *testing.T) {
 	for n := range waiting {
 		asking.Go(func() error {
 			r := wiretest.Question(strconv.Itoa(n))
-			r.ID, r.Revision, r.Version, r.Quorum, r.Caller, r.Asked = permissions.NewID(time.Now()), 1, 1, 1, permissions.CallerUID(n), []string{"fay"}
+			r.ID, r.Revision, r.Version, r.Quorum = permissions.NewID(time.Now()), 1, 1, 1
+			r.Caller, r.Asked = permissions.CallerUID(n), []string{"fay"}
 			r.CreatedAt, r.Deadline, r.State = time.Now(), time.Now().Add(time.Hour), permissions.Pending
 			r.Session, r.Options = string(r.ID), permissions.Offer(r, nil, r.Widest)
 			r.Digest = permissions.ComputeDigest(r)
@@ -202,7 +203,8 @@ func TestAStopOfThousands(t *testing.T) {
 	}()
 	wiretest.Eventually(t, "it is stopped", func() bool { return env.StoppedBy() != "" })
 	asked := time.Now()
-	_, refused := newClient(t, socket, "").Decide(t.Context(), connectors.Decision{Request: last.ID, Answer: permissions.Allow(permissions.Once)})
+	said := connectors.Decision{Request: last.ID, Answer: permissions.Allow(permissions.Once)}
+	_, refused := newClient(t, socket, "").Decide(t.Context(), said)
 	t.Logf("a decision meanwhile took %s", time.Since(asked))
 	if code := permissions.CodeOf(refused); code != permissions.CodeStopped && code != permissions.CodeSettled {
 		t.Errorf("a decision meanwhile: %v", refused)

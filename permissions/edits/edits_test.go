@@ -314,7 +314,8 @@ func TestOnlyKnownToolsEdit(t *testing.T) {
 func TestRowsThatNoFileHas(t *testing.T) {
 	e, _ := edits.Of("Write", json.RawMessage(`{"file_path":"/a","content":"a\n"}`))
 	for _, w := range []permissions.Rows{
-		{First: 1<<62 + 1, Text: "a\n", After: 1 << 62}, {First: math.MaxInt, After: 1}, {First: 1, After: math.MaxInt}, {First: 3}, {First: 2, After: 1},
+		{First: 1<<62 + 1, Text: "a\n", After: 1 << 62}, {First: math.MaxInt, After: 1}, {First: 1, After: math.MaxInt},
+		{First: 3}, {First: 2, After: 1},
 	} {
 		if d := e.Diff([]permissions.Rows{w}, false); d.Told || !slices.Equal(d.Rows, []string{"a"}) {
 			t.Errorf("of %+v, %q is shown", w, d.Rows)
