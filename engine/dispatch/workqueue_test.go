@@ -70,7 +70,7 @@ func TestWhoIsAwayForAMomentIsNoWarning(t *testing.T) {
 		q := newWorkQueue(func() time.Duration { return 0 }, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		q.finish(t.Context(), "x", firstCard, why)
 		q.finish(t.Context(), "x", firstCard, why)
-		if last := said.String()[strings.Index(said.String(), "\n"):]; !strings.Contains(last, "level="+want.String()) {
+		if _, last, _ := strings.Cut(said.String(), "\n"); !strings.Contains(last, "level="+want.String()) {
 			t.Errorf("%v is logged as %s", why, last)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 // gate is a table of sealed rows. A row that opens something carries a seal, written in the commit that creates or changes it, and
 // is used only while the seal holds, so that neither a damaged disk nor somebody who edits the file without the key can open
-// anything. Closing a row for good deletes its seal. A seal covers nothing that pruning deletes. Where more than the first four fields are set, each row opens something until closed, and can be
-// suspended.
+// anything. Closing a row for good deletes its seal. A seal covers nothing that pruning deletes. Where more than the
+// first four fields are set, each row opens something until closed, and can be suspended.
 type gate[T any] struct {
 	table  string
 	fields func(*T) []any // the columns
