@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 )
@@ -50,6 +52,70 @@ func BenchmarkTapToAnswer(b *testing.B) {
 	b.ReportMetric(float64(middle(ours).Microseconds()), "tap-µs")
 	b.ReportMetric(float64(middle(least).Microseconds()), "bare-µs")
 	b.ReportMetric(float64(middle(ours))/float64(middle(least)), "ratio")
+}
+
+// committed notes when the last request was committed.
+type committed struct {
+	engine.Store
+	at atomic.Pointer[time.Time]
+}
+
+func (c *committed) Open(ctx context.Context, o permissions.Opening) (permissions.Request, bool, error) {
+	r, created, err := c.Store.Open(ctx, o)
+	now := time.Now()
+	c.at.Store(&now)
+	return r, created, err
+}
+
+// BenchmarkCommitToButton measures from the commit of a request to the arrival of the call of Telegram that brings its
+// buttons: of a short card, of an edit, and of one whose content goes before it as a file.
+func BenchmarkCommitToButton(b *testing.B) {
+	long := strings.Repeat("a row of the file\\n", 600)
+	for _, c := range []struct {
+		name, button string
+		ends         permissions.State
+		ask          func(name string) permissions.Request
+	}{
+		{"permission", "Allow once", permissions.Approved, network},
+		{"edit", "Deny", permissions.Denied, func(name string) permissions.Request {
+			return toolCall("write_file", fmt.Sprintf(`{"path":"/srv/%s","content":"one\ntwo\nthree\n"}`, name))
+		}},
+		{"file", "Deny", permissions.Denied, func(name string) permissions.Request {
+			return toolCall("write_file", fmt.Sprintf(`{"path":"/srv/%s","content":"%s"}`, name, long))
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			rows := &committed{}
+			s := newEnv(b, func(s *env) {
+				s.through = func(own engine.Store) engine.Store {
+					rows.Store = own
+					return rows
+				}
+			})
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				name := fmt.Sprintf("number-%d.", i)
+				from := len(s.server.Calls())
+				call := s.ask(c.ask(name))
+				m := s.card("fay", name)
+				for _, sent := range s.server.Calls()[from:] {
+					if sent.Method == "sendMessage" && sent.Params["reply_markup"] != "" {
+						took = append(took, sent.At.Sub(*rows.at.Load()))
+					}
+				}
+				if len(took) != i+1 {
+					b.Fatalf("%d cards came for %d requests", len(took), i+1)
+				}
+				s.until("the card is noted", s.upToDate)
+				s.phones["fay"].TapsData(m.ID, data(b, m, c.button))
+				s.get(call, c.ends)
+				s.until("the card has been edited", s.upToDate)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
 }
 
 func middle(all []time.Duration) time.Duration {

@@ -45,6 +45,7 @@ type env struct {
 	brisk    bool
 	paced    bool // with the limits of sending
 	token    Token
+	through  func(engine.Store) engine.Store // wraps the engine's store; nil: not wrapped
 	stop     func()
 }
 
@@ -134,8 +135,12 @@ func (s *env) open() {
 		s.t.Fatal(err)
 	}
 	s.rows = rows
+	seen := engine.Store(rows)
+	if s.through != nil {
+		seen = s.through(rows)
+	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
+		Store: seen, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
 		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
 	})
 	s.bot = New(Options{Token: s.token, APIURL: s.server.URL(), Now: s.server.Now, Log: log}, s.Engine)
