@@ -186,7 +186,10 @@ type Prompt struct {
 	SentAt  time.Time // when it was first sent; zero before
 	// Before were asked before To and have not answered; Besides were asked since. Both are empty in a group.
 	Before, Besides []Asked
-	Locked          bool // To is locked or no longer configured: show no way to answer
+	// Away are the recipients who are away and have not answered; Needed is set if too few others are left to decide.
+	Away   []permissions.Absence
+	Needed bool
+	Locked bool // To is locked or no longer configured: show no way to answer
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
 	// current prompt, or an error to return because nothing is to be sent any more.
 	Refresh func(ctx context.Context) (Prompt, error)
@@ -266,6 +269,9 @@ type Inbound interface {
 	Lock(ctx context.Context, id Identity, name string, since time.Time) (permissions.Locked, error)
 	// Unlock ends a lock, or records the first of the two people that it takes; for the operator it ends at once.
 	Unlock(ctx context.Context, id Identity, name string) (l permissions.Lock, over bool, err error)
+	// SetAway has requests to the caller escalate at once until a time: to the person called to where a route lets them
+	// decide, else to everybody to whom it escalates. With the zero time the caller is back.
+	SetAway(ctx context.Context, id Identity, until time.Time, to string) error
 }
 
 // Services is the [Inbound] of a channel that the daemon runs, with what such a channel reports and asks about its chats.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Person is somebody who may decide, with their addresses in the channels.
@@ -32,7 +34,9 @@ type Person struct {
 	Locked string
 	// Ended counts how often the account by which they were identified has ceased to answer for somebody, by a lock, a suspension or
 	// a configuration without it. A first of two steps counts only until that happens.
-	Ended    int
+	Ended int
+	// Away, while it holds, says that they do not answer.
+	Away     permissions.Absence
 	Location *time.Location
 	Quiet    Hours // when they are not to be disturbed, in Location
 	// PhoneAfter is how long requests of an agent's hook are kept from their phone, so that they can answer at the agent.

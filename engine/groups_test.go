@@ -118,6 +118,120 @@ func TestAGroupIsShownOneCardForAll(t *testing.T) {
 	}
 }
 
+// askedOfOne is a team whose route asks everybody in a group, and takes one of them; the agent is fay's.
+func askedOfOne() engine.Settings {
+	s := teamIn("group:ops")
+	s.Routes[0].Quorum = 1
+	s.Bonds = map[string]permissions.Binding{ours.Name: {Agent: "helper", Person: "fay", Via: "group"}}
+	return s
+}
+
+// TestAnOrdinaryRequestGoesToTheOwnerBeforeTheGroup: the group sees how it ended, and until then nothing.
+func TestAnOrdinaryRequestGoesToTheOwnerBeforeTheGroup(t *testing.T) {
+	h := newGroupChannel()
+	st := newEnv(t, askedOfOne(), h)
+	r := st.submit(ours, keyed(network("x"), "1"))
+	if p := st.shown(h.Memory, 1); p.Group != "" || p.To.Name != "fay" || len(p.Besides) != 0 {
+		t.Fatalf("sent to %s in %q, and %v are asked, too", p.To.Name, p.Group, p.Besides)
+	}
+	st.advance(time.Minute)
+	if n := len(h.Copies()); n != 1 {
+		t.Errorf("%d cards were sent", n)
+	}
+	if _, err := h.presses(t, "fay", h.Copies()[0], allow()); err != nil {
+		t.Fatal(err)
+	}
+	p := st.shown(h.Memory, 2)
+	if p.Group != "group:ops" || p.Request.ID != r.ID || p.Request.State != permissions.Approved || !p.Silent {
+		t.Errorf("in %q comes a card that is %s, silent %v", p.Group, p.Request.State, p.Silent)
+	}
+	withdrawn := st.submit(ours, keyed(network("y"), "2"))
+	st.shown(h.Memory, 3)
+	if _, err := st.Cancel(t.Context(), fayAt("group"), string(withdrawn.ID)); err != nil {
+		t.Fatal(err)
+	}
+	st.edited(h.Memory, 3, func(p connectors.Prompt) bool { return p.Request.State == permissions.Cancelled })
+	st.submit(ours, keyed(network("z"), "3"))
+	if p := st.shown(h.Memory, 4); p.Request.State != permissions.Pending || p.Group != "" {
+		t.Errorf("a card that is %s comes in %q", p.Request.State, p.Group)
+	}
+}
+
+// TestAGroupIsAsked: at once, where it concerns several people or nobody can be asked in private, and else once that takes too long.
+func TestAGroupIsAsked(t *testing.T) {
+	gone := &connectors.UnreachableError{Reason: "fay has blocked the bot"}
+	brief := network("x")
+	brief.Patience = 20 * time.Second // a card is held back by real time
+	alone := func(s *engine.Settings, _ *groupChannel) { s.Routes[0].Escalate.To = nil }
+	for name, c := range map[string]struct {
+		changes func(*engine.Settings, *groupChannel)
+		request permissions.Request
+		caller  permissions.Caller
+		first   bool // in private
+		after   time.Duration
+	}{
+		"a quorum":              {func(s *engine.Settings, _ *groupChannel) { s.Routes[0].Quorum = 2 }, network("x"), ours, false, 0},
+		"high risk":             {nil, tool("run_command", `{"command":"ls"}`), ours, false, 0},
+		"nobody's agent":        {nil, network("x"), self, false, 0},
+		"no answer, escalating": {nil, network("x"), ours, true, 8 * time.Minute},
+		"no answer":             {alone, brief, ours, true, 0},
+		"she blocked it":        {func(_ *engine.Settings, h *groupChannel) { h.FailSend(1, gone) }, network("x"), ours, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := newGroupChannel(), askedOfOne()
+			if c.changes != nil {
+				c.changes(&s, h)
+			}
+			st := newEnv(t, s, h)
+			r := st.submit(c.caller, keyed(c.request, "1"))
+			n := 1
+			if c.first {
+				if p := st.shown(h.Memory, 1); p.Group != "" {
+					t.Fatalf("asked in %q", p.Group)
+				}
+				n = 2
+			}
+			st.advance(c.after)
+			p := st.shown(h.Memory, n)
+			if p.Group != "group:ops" || p.Request.State != permissions.Pending {
+				t.Errorf("asked in %q, %s", p.Group, p.Request.State)
+			}
+			st.eventually("all have it", func() bool {
+				copies, err := st.rows.Copies(t.Context(), r.ID)
+				return err == nil && !slices.ContainsFunc(copies, func(cp permissions.Copy) bool { return cp.Group != "" && cp.SentAt.IsZero() })
+			})
+			d := connectors.Decision{Button: p.Button, Ref: h.Copies()[n-1].Ref, Answer: allow(), From: h.Identities["sam"], Really: true}
+			if _, err := h.Do(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAPersonAskedInPrivateIsRemindedThere: and those who are to be asked in the group later are not reminded of what they never saw.
+func TestAPersonAskedInPrivateIsRemindedThere(t *testing.T) {
+	h, s := newGroupChannel(), askedOfOne()
+	s.Approvals.Remind = []engine.Moment{{Percent: 20}}
+	st := newEnv(t, s, h)
+	st.submit(ours, keyed(network("x"), "1"))
+	st.shown(h.Memory, 1)
+	ref := h.Copies()[0].Ref
+	st.advance(4 * time.Minute)
+	if err := h.Hears(soon(t), func(n []connectors.Notice) bool { return len(n) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.Told()[0]; n.To.Name != "fay" || n.Group != "" || len(n.Waiting) != 1 || n.Waiting[0].Ref != ref {
+		t.Errorf("%s is reminded in %q of %+v", n.To.Name, n.Group, n.Waiting)
+	}
+	st.eventually("nobody else is to be reminded", func() bool {
+		n, err := st.rows.Notices(t.Context(), "", 9)
+		return err == nil && len(n) == 0
+	})
+	if n := len(h.Told()); n != 1 {
+		t.Errorf("%d reminders were sent", n)
+	}
+}
+
 // When a group can no longer be written to, each recipient is asked individually: at once, at the next edit, or at the
 // next reminder.
 func TestAGroupThatIsGone(t *testing.T) {

@@ -98,6 +98,15 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	}
 	prompt, exhausted := e.reserve(s, r)
 	exhausted = max(exhausted, full)
+	var told []permissions.Record
+	if absence, due := s.Absence(r, r.CreatedAt); due && r.State == permissions.Pending {
+		c, err := permissions.Step(r, absence)
+		if err != nil {
+			return opening{}, permissions.Invalid(err)
+		}
+		r, told = c.After, c.Records
+		r.Revision = 1
+	}
 	copies, unreachable := e.Plan(s, r, nil)
 	if e.Reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // waiting would be pointless
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
@@ -108,7 +117,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		rest = 0
 	}
 	return opening{settings: s, prompt: prompt, room: room, unreachable: unreachable, Opening: permissions.Opening{
-		Request: r, Copies: copies, RedeemWindow: s.Approvals.RedeemWindow,
+		Request: r, Copies: copies, Told: told, RedeemWindow: s.Approvals.RedeemWindow,
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
 		Exhausted: exhausted,
 	}}, nil

@@ -109,7 +109,7 @@ func (c approvals) pose(
 	if err != nil {
 		return permissions.Request{}, err
 	}
-	o.Told = told
+	o.Told = append(o.Told, told...)
 	r, created, err := e.registry.Open(ctx, o.Opening)
 	if err != nil {
 		return permissions.Request{}, e.notOpened(o, err)

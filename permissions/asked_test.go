@@ -33,6 +33,27 @@ func TestEscalationAsksMorePeopleOnce(t *testing.T) {
 	}
 }
 
+// TestAnEscalationToSome: only they are asked at once, the others at their time; nobody whom it doesn't name is asked.
+func TestAnEscalationToSome(t *testing.T) {
+	r := escalating()
+	r.EscalateTo = []string{"kim", "ann"}
+	c := must(Step(r, Escalate{To: []string{"ann", "eve"}, Away: []string{"fay"}, At: soon}))
+	if !slices.Equal(c.After.Asked, []string{"fay", "sam", "ann"}) || !slices.Equal(c.After.EscalateTo, []string{"kim"}) ||
+		!c.After.EscalateAt.Equal(r.EscalateAt) || c.After.Quorum != r.Quorum {
+		t.Errorf("got %+v", c.After)
+	}
+	if d := c.Records[0].Detail; d["to"] != "ann" || d["away"] != "fay" {
+		t.Errorf("the audit says %v", d)
+	}
+	if none := must(Step(r, Escalate{To: []string{"eve"}, At: soon})); !none.Empty() {
+		t.Errorf("eve is asked: %v", none.After.Asked)
+	}
+	rest := must(Step(c.After, Escalate{At: soon}))
+	if !slices.Equal(rest.After.Asked, []string{"fay", "sam", "ann", "kim"}) || !rest.After.EscalateAt.IsZero() {
+		t.Errorf("later: %+v", rest.After)
+	}
+}
+
 func TestPeopleComeAndGoWhileARequestIsPending(t *testing.T) {
 	r := after(t, escalating(), vote("fay", Allow(Once)))
 	for _, c := range []struct {

@@ -75,6 +75,33 @@ func (l Lock) Record(what Type, by, via string, at time.Time) Record {
 	}}
 }
 
+// Absence says that a person does not answer for a while. It changes when others are asked, never who may decide.
+type Absence struct {
+	Person string
+	Until  time.Time
+	// To is who is asked instead where the route lets them decide; empty: everybody to whom the route escalates.
+	To  string
+	At  time.Time // when they said so
+	Via string
+}
+
+// MaxAbsence is the longest time for which a person can be away.
+const MaxAbsence = 60 * 24 * time.Hour
+
+// Holds reports whether the person is away at that time; the zero absence never holds.
+func (a Absence) Holds(at time.Time) bool { return at.Before(a.Until) }
+
+// Record returns the audit record of an absence that begins or, with PersonBack, ends.
+func (a Absence) Record(what Type, via string, at time.Time) Record {
+	r := Record{Type: what, At: at, Actor: a.Person, Via: via, Detail: map[string]string{
+		"person": a.Person, "until": a.Until.UTC().Format(time.RFC3339),
+	}}
+	if a.To != "" {
+		r.Detail["to"] = a.To
+	}
+	return r
+}
+
 // LockedOut refuses a locked person.
 func LockedOut(person string) *Refusal {
 	return refuse(CodeLocked, ExitOther,

@@ -317,16 +317,23 @@ func reroute(r Request, e Reroute) Change {
 	return c
 }
 
-// escalate asks the people of the escalation as well; there is no second one.
+// escalate asks the people of the escalation as well, or some of them; the others keep their time.
 func escalate(r Request, e Escalate) Change {
-	if len(r.EscalateTo) == 0 {
+	now := func(name string) bool { return len(e.To) == 0 || slices.Contains(e.To, name) }
+	to := slices.DeleteFunc(slices.Clone(r.EscalateTo), func(name string) bool { return !now(name) })
+	if len(to) == 0 {
 		return Change{Before: r, After: r}
 	}
 	after := r
 	after.Revision++
-	after.Asked = append(slices.Clone(r.Asked), r.EscalateTo...)
-	after.EscalateTo, after.EscalateAt = nil, time.Time{}
-	told := record(RequestEscalated, r, "", "", e.At, "to", strings.Join(r.EscalateTo, ", "))
+	after.Asked = append(slices.Clone(r.Asked), to...)
+	if after.EscalateTo = slices.DeleteFunc(slices.Clone(r.EscalateTo), now); len(after.EscalateTo) == 0 {
+		after.EscalateTo, after.EscalateAt = nil, time.Time{}
+	}
+	told := record(RequestEscalated, r, "", "", e.At, "to", strings.Join(to, ", "))
+	if len(e.Away) > 0 {
+		told.Detail["away"] = strings.Join(e.Away, ", ")
+	}
 	return Change{Before: r, After: after, Records: []Record{told}, Notices: after.inGroup(e.At)}
 }
 

@@ -134,7 +134,15 @@ type inboxInbound struct {
 var _ connectors.Inbound = inboxInbound{}
 
 // Person returns the person of this account.
-func (d inboxInbound) Person(connectors.Identity) (connectors.Person, error) { return d.person, nil }
+func (d inboxInbound) Person(connectors.Identity) (connectors.Person, error) {
+	ctx, done := context.WithTimeout(context.Background(), askTime)
+	defer done()
+	p := d.person
+	if me, err := d.WhoAmI(ctx); err == nil && me.Away != nil {
+		p.Away = permissions.Absence{Person: p.Name, Until: me.Away.Until, To: wire.Value(me.Away.To), At: me.Away.Since}
+	}
+	return p, nil
+}
 
 // Pending returns the requests pending for this account. Everything that the inbox received is shown on this terminal.
 func (d inboxInbound) Pending(

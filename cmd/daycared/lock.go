@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -139,4 +141,47 @@ func (c *CLI) unlockCommand() *cobra.Command {
 			return nil
 		}),
 	}
+}
+
+func (c *CLI) awayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:  "away [UNTIL [to NAME]]",
+		Args: arguments(cobra.ArbitraryArgs, "until when, and who is asked instead"),
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				until, to, err := conversation.ParseAway(strings.Join(args, " "), time.Now(), me.Location())
+				if err != nil {
+					return usage("%s", permissions.AsRefusal(err).Text)
+				}
+				if err := client.SetAway(cmd.Context(), connectors.Identity{}, until, to); err != nil {
+					return err
+				}
+				if me, err = client.WhoAmI(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			switch {
+			case c.asJSON:
+				return c.json(me.Away)
+			case me.Away == nil:
+				fmt.Fprintf(c.Out, "%s is not away\n", spelled(me.Name))
+			default:
+				fmt.Fprintf(c.Out, "%s; end it with: daycared away off\n", awayUntil(*me.Away, me.Location()))
+			}
+			return nil
+		}),
+	}
+}
+
+// awayUntil says until when somebody is away, and who is asked instead.
+func awayUntil(a admin.Absence, zone *time.Location) string {
+	text := spelled(a.Person) + " is away until " + when(a.Until, zone)
+	if a.To != nil {
+		text += ", and " + spelled(*a.To) + " is asked instead where a route allows it"
+	}
+	return text
 }

@@ -58,7 +58,8 @@ func (c *CLI) root() *cobra.Command {
 		c.tellCommand())
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
-		c.agentsCommand(), c.eventsCommand(), c.lockCommand(), c.unlockCommand())
+		c.agentsCommand(), c.eventsCommand(), c.lockCommand(), c.unlockCommand(),
+		c.awayCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
@@ -117,7 +118,7 @@ var jsonOutputs = []struct {
 	commands []string
 }{
 	{"print one JSON object", true, []string{
-		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "resume", "lock", "unlock", "unpair",
+		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "resume", "lock", "unlock", "away", "unpair",
 		"token create", "connect", "status", "stop", "backup", "restore", "reinstate", "config show",
 	}},
 	{"print one JSON object instead of the sentence", true, []string{"ask", "confirm", "choose"}},

@@ -228,6 +228,9 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	for _, l := range s.Locked {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
 	}
+	for _, a := range s.Away {
+		row("away", "%s", awayUntil(a, time.Local))
+	}
 	for _, a := range s.Suspended {
 		row("suspended", "%s", a.Text)
 	}

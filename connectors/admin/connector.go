@@ -252,6 +252,8 @@ type Operations interface {
 	connectors.Inbound
 	// Who is the name of an identity's person.
 	Who(id connectors.Identity) (name string, err error)
+	// Absences lists the people who are away.
+	Absences() []permissions.Absence
 	// Show returns a request by its id or code.
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 	// Cancel withdraws a pending request by its id or code.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -195,6 +196,64 @@ func (r *routes) registerLocks() {
 		l, over, err := r.engine.Unlock(ctx, who(ctx), in.Name)
 		return fromLock(permissions.Locked{Lock: l}, over), err
 	})
+}
+
+// Absence is the JSON form of an absence that holds.
+type Absence struct {
+	Person string    `json:"person"`
+	Until  time.Time `json:"until"`
+	To     *string   `json:"to" doc:"who is asked instead where a route lets them decide; null: whoever the route escalates to"`
+	Since  time.Time `json:"since"`
+}
+
+// absences returns who is away.
+func (r *routes) absences() []Absence {
+	return wire.Each(r.engine.Absences(), func(a permissions.Absence) Absence {
+		return Absence{Person: a.Person, Until: a.Until.UTC(), To: wire.OrNull(a.To), Since: a.At.UTC()}
+	})
+}
+
+// absence returns the absence of a person, or nil.
+func (r *routes) absence(name string) *Absence {
+	for _, a := range r.absences() {
+		if a.Person == name {
+			return &a
+		}
+	}
+	return nil
+}
+
+type awayInput struct {
+	Body struct {
+		Until time.Time `json:"until" doc:"at most 60 days from now"`
+		To    string    `json:"to,omitzero" maxLength:"200" doc:"who is asked instead where a route lets them decide"`
+	}
+}
+
+func (r *routes) registerAway() {
+	away := post("away", "/v1/away", "Have others asked instead of the caller until a time, as far as the routes name any")
+	serve(r, away, func(ctx context.Context, in *awayInput) (none nothingBody, err error) {
+		if in.Body.Until.IsZero() {
+			return none, permissions.Invalid(errors.New("until is missing"))
+		}
+		return none, r.engine.SetAway(ctx, who(ctx), in.Body.Until, in.Body.To)
+	})
+	back := remove("back", "/v1/away", "Have the caller asked again")
+	serve(r, back, func(ctx context.Context, _ *struct{}) (none nothingBody, err error) {
+		return none, r.engine.SetAway(ctx, who(ctx), time.Time{}, "")
+	})
+}
+
+// SetAway is that of [connectors.Inbound]. The identity is ignored: the socket proves it.
+func (c *Client) SetAway(ctx context.Context, _ connectors.Identity, until time.Time, to string) error {
+	if until.IsZero() {
+		_, err := ask[nothingBody](ctx, c, http.MethodDelete, "/v1/away", nil, 0)
+		return err
+	}
+	var in awayInput
+	in.Body.Until, in.Body.To = until, to
+	_, err := ask[nothingBody](ctx, c, http.MethodPost, "/v1/away", in.Body, 0)
+	return err
 }
 
 func plainly(all []permissions.Request) []wire.Request {

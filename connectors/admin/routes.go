@@ -59,6 +59,7 @@ func (r *routes) register() {
 	r.registerPairing()
 	r.registerSuspended()
 	r.registerLocks()
+	r.registerAway()
 	r.registerChat()
 }
 
@@ -186,6 +187,7 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 		return Me{}, err
 	}
 	me := Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: wire.OrNull(r.engine.StoppedBy())}
+	me.Away = r.absence(name)
 	if r.options.Zone != nil {
 		me.Timezone = zoneName(r.options.Zone(name))
 	}
@@ -250,6 +252,8 @@ type Me struct {
 	StoppedBy *string `json:"stopped_by"`
 	// Timezone is the IANA name of their time zone, or null if none is configured.
 	Timezone *string `json:"timezone"`
+	// Away is their absence, or null.
+	Away *Absence `json:"away"`
 }
 
 // Location is the caller's time zone; without a known one, this process's.

@@ -50,6 +50,7 @@ type Status struct {
 	StoppedBy *string          `json:"stopped_by"`
 	Suspended []SuspendedState `json:"suspended" doc:"accounts that decide nothing until they are paired again or confirmed"`
 	Locked    []Lock           `json:"locked" doc:"people whose accounts count for nothing until they are unlocked"`
+	Away      []Absence        `json:"away" doc:"people who do not answer just now"`
 	// Unconfirmed counts what a restore suspended and nobody has confirmed since.
 	Unconfirmed *UnconfirmedStatus `json:"unconfirmed" doc:"null for everybody but the operator"`
 }
@@ -110,7 +111,7 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	s := Status{
 		Daemon: r.self(), StoppedBy: wire.OrNull(r.engine.StoppedBy()),
 		Channels: []ChannelStatus{}, People: []PersonStatus{}, Suspended: []SuspendedState{},
-		Locked: []Lock{},
+		Locked: []Lock{}, Away: r.absences(),
 	}
 	if err := r.engine.Ready(ctx); err != nil {
 		s.NotReady = wire.OrNull(err.Error())
@@ -245,6 +246,7 @@ func channelOf(name string, health error) Channel {
 type Person struct {
 	Name string   `json:"name"`
 	Via  []string `json:"via" doc:"the channels by which they can be reached; screens are not among them"`
+	Away *Absence `json:"away" doc:"their absence, or null"`
 }
 
 func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
@@ -253,7 +255,7 @@ func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
 	}
 	all := []Person{}
 	for name, via := range r.engine.ReachableVia() {
-		all = append(all, Person{Name: name, Via: via})
+		all = append(all, Person{Name: name, Via: via, Away: r.absence(name)})
 	}
 	slices.SortFunc(all, func(a, b Person) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil

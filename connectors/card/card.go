@@ -286,7 +286,33 @@ func Others(p connectors.Prompt) string {
 	for _, a := range p.Besides {
 		say("%s is asked, too, since %s.", a)
 	}
+	told = append(told, Away(p)...)
 	return strings.Join(told, " ")
+}
+
+// Away says which recipients of a pending request are away.
+func Away(p connectors.Prompt) (told []string) {
+	for _, a := range p.Away {
+		text := Visible(a.Person) + " is away"
+		if a.Person == p.To.Name && p.Group == "" {
+			text = "You are away"
+		}
+		text += " until " + AwayUntil(a.Until, p.To.Location)
+		if p.Needed {
+			text += ", but too few others may decide this"
+		}
+		told = append(told, text+".")
+	}
+	return told
+}
+
+// AwayUntil formats the time when somebody is back: the day, and the time unless the day begins then. A nil location is UTC.
+func AwayUntil(t time.Time, location *time.Location) string {
+	t = t.In(zone(Options{Location: location}))
+	if t.Hour() == 0 && t.Minute() == 0 {
+		return t.Format("Mon 2 Jan")
+	}
+	return t.Format("Mon 2 Jan 15:04")
 }
 
 // capital is text with a capital at its start.

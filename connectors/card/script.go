@@ -68,7 +68,11 @@ func warnings(r permissions.Request) (rows []string) {
 		}
 	}
 	for _, text := range lookalike(r) {
-		for _, host := range encodedHost.FindAllString(text, maxWords) {
+		var encoded []string
+		if strings.Contains(strings.ToLower(text), "xn--") { // the search is slow
+			encoded = encodedHost.FindAllString(text, maxWords)
+		}
+		for _, host := range encoded {
 			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
 				name(host, "is the host "+coded(quoted(brief(plain, widestWord))))
 			}

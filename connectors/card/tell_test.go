@@ -3,6 +3,7 @@ package card
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -26,6 +27,26 @@ func TestWhatANoticeSays(t *testing.T) {
 		got := strings.Join(Notice(c.n, Options{}), "\n")
 		if !strings.HasPrefix(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("%s says %q", c.n.About, got)
+		}
+	}
+}
+
+// TestACardSaysWhoIsAway: until when, in the reader's time zone, and whether the others are too few.
+func TestACardSaysWhoIsAway(t *testing.T) {
+	const name = "f\u202eay"
+	away := permissions.Absence{Person: name, Until: time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC)}
+	kim, self := connectors.Person{Name: "kim"}, connectors.Person{Name: name}
+	traveller := kim
+	traveller.Location = time.FixedZone("CET", 3600)
+	for want, p := range map[string]connectors.Prompt{
+		`f\u{202E}ay is away until Mon 30 Nov.`:                                           {To: traveller},
+		`f\u{202E}ay is away until Sun 29 Nov 23:00.`:                                     {To: kim},
+		`You are away until Sun 29 Nov 23:00, but too few others may decide this.`:        {To: self, Needed: true},
+		`f\u{202E}ay is away until Sun 29 Nov 23:00, but too few others may decide this.`: {To: self, Group: "-1", Needed: true},
+	} {
+		p.Away = []permissions.Absence{away}
+		if got := Others(p); got != want {
+			t.Errorf("it says %q, not %q", got, want)
 		}
 	}
 }

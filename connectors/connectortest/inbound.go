@@ -84,6 +84,11 @@ func (Nobody) Unlock(_ context.Context, _ connectors.Identity, name string) (per
 	return permissions.Lock{}, false, permissions.NoPerson(name, "")
 }
 
+// SetAway finds nobody.
+func (Nobody) SetAway(_ context.Context, id connectors.Identity, _ time.Time, _ string) error {
+	return permissions.NotConfigured(id.UID)
+}
+
 // NoteUnknownSender does nothing.
 func (Nobody) NoteUnknownSender(context.Context, permissions.UnknownSender) error { return nil }
 

@@ -1,9 +1,11 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,8 +20,8 @@ const maxNamed = 40
 
 // commands are all commands except /start, which Telegram's Start button sends.
 var commands = []string{
-	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/quit", "/new",
-	"/whoami", "/help",
+	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/away", "/quit",
+	"/new", "/whoami", "/help",
 }
 
 // IsCommand reports whether a text begins with a command, for channels where a slash may begin something else.
@@ -56,6 +58,8 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 		return r.resume(ctx, m.From)
 	case "/lock", "/unlock":
 		return r.lock(ctx, m.From, name, rest)
+	case "/away":
+		return r.away(ctx, m, rest)
 	case "/quit":
 		return r.order(ctx, m, permissions.OrderQuit, "")
 	case "/new":
@@ -65,9 +69,15 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	case "/use":
 		return r.use(ctx, m.From, rest)
 	case "/status":
-		return r.status(ctx, m.From)
+		words, err := r.status(ctx, m.From)
+		away := r.absent(m.Who)
+		if away != "" && permissions.CodeOf(err) == permissions.CodeNoAgent {
+			return away, nil
+		}
+		return strings.TrimSpace(away + "\n" + words), err
 	case "/whoami":
-		return "You are " + card.Visible(m.Who.Name) + " here. " + r.Account(m.From), nil
+		words := "You are " + card.Visible(m.Who.Name) + " here. " + r.Account(m.From)
+		return strings.TrimSpace(words + "\n" + r.absent(m.Who)), nil
 	case "/start", "/help":
 		return r.Help, nil
 	}
@@ -115,6 +125,132 @@ func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name
 		return "🔓 " + name + " is unlocked.", err
 	}
 	return "🔒 " + name + " stays locked until one more person, or the operator, says the same.", err
+}
+
+// absent says that a person is away; empty if they are not.
+func (r *Reader) absent(who connectors.Person) string {
+	a := who.Away
+	if !a.Holds(r.Now()) {
+		return ""
+	}
+	text := "You are away until " + card.AwayUntil(a.Until, who.Location)
+	if a.To != "" {
+		text += ", and " + card.Visible(a.To) + " is asked instead where a route allows it"
+	}
+	return text + ". /away off ends that."
+}
+
+// away has others asked instead of a person, until the time in the text.
+func (r *Reader) away(ctx context.Context, m Message, text string) (string, error) {
+	if text == "" {
+		return cmp.Or(r.absent(m.Who), "You are not away. "+AwayForms), nil
+	}
+	until, to, err := ParseAway(text, r.Now(), m.Who.Location)
+	if err == nil {
+		err = r.Inbound.SetAway(ctx, m.From, until, to)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case until.IsZero():
+		return "You are back: you are asked again.", nil
+	}
+	whom := "whom the route of a request escalates to"
+	if to != "" {
+		whom = card.Visible(to) + " where a route lets " + card.Visible(to) + " decide, else to " + whom
+	}
+	return "You are away until " + card.AwayUntil(until, m.Who.Location) + ". What is asked of you goes to " + whom +
+		", at once. Where too few others may decide, you are still asked. /away off ends that.", nil
+}
+
+// AwayForms says how an absence is written.
+const AwayForms = "Write until when, and who is asked instead, if somebody in particular: /away until Monday to sam. A time is a " +
+	"weekday, a date such as 2026-12-01, a time of day such as 18:00, a day with a time, or a duration such as 2h or 3d."
+
+// ParseAway parses the text of /away: until when, the zero time for off, and the person to ask instead, if any. Times are in
+// the zone; a day begins there at midnight, and a weekday is never today.
+func ParseAway(text string, now time.Time, zone *time.Location) (until time.Time, to string, err error) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	now = now.In(zone)
+	wrong := permissions.Invalid(fmt.Errorf("%q is no time that is understood here. %s", permissions.Brief(text, maxNamed), AwayForms))
+	words := strings.Fields(text)
+	if at := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "to") }); at >= 0 {
+		if at != len(words)-2 {
+			return until, "", wrong
+		}
+		words, to = words[:at], words[at+1]
+	}
+	if len(words) > 1 && (strings.EqualFold(words[0], "until") || strings.EqualFold(words[0], "for")) {
+		words = words[1:]
+	}
+	if len(words) == 1 && to == "" && strings.EqualFold(words[0], "off") {
+		return time.Time{}, "", nil
+	}
+	if len(words) == 1 {
+		if d, ok := parseSpan(strings.ToLower(words[0])); ok {
+			return now.Add(d), to, nil
+		}
+	}
+	day, named := time.Time{}, false
+	if len(words) > 0 {
+		day, named = parseDay(words[0], now)
+	}
+	if named {
+		words = words[1:]
+	}
+	switch {
+	case len(words) == 0 && named:
+		return day, to, nil
+	case len(words) != 1:
+		return until, "", wrong
+	}
+	clock, err := time.Parse("15:04", words[0])
+	if err != nil {
+		return until, "", wrong
+	}
+	if !named {
+		day = now
+	}
+	at := func(days int) time.Time {
+		return time.Date(day.Year(), day.Month(), day.Day()+days, clock.Hour(), clock.Minute(), 0, 0, zone)
+	}
+	if until = at(0); !named && !until.After(now) {
+		until = at(1)
+	}
+	return until, to, nil
+}
+
+// parseDay returns the midnight at which a day begins: a weekday's next one after today, tomorrow, or a date.
+func parseDay(word string, now time.Time) (day time.Time, ok bool) {
+	midnight := func(days int) time.Time {
+		return time.Date(now.Year(), now.Month(), now.Day()+days, 0, 0, 0, 0, now.Location())
+	}
+	if strings.EqualFold(word, "tomorrow") {
+		return midnight(1), true
+	}
+	for days := 1; days <= 7; days++ {
+		name := midnight(days).Weekday().String()
+		if strings.EqualFold(word, name) || strings.EqualFold(word, name[:3]) {
+			return midnight(days), true
+		}
+	}
+	day, err := time.ParseInLocation(time.DateOnly, word, now.Location())
+	return day, err == nil
+}
+
+// parseSpan parses a duration: whole days or weeks such as 3d and 1w, or Go's form such as 2h30m.
+func parseSpan(text string) (time.Duration, bool) {
+	day := 24 * time.Hour
+	for unit, span := range map[string]time.Duration{"d": day, "w": 7 * day} {
+		if digits, is := strings.CutSuffix(text, unit); is {
+			n, err := strconv.Atoi(digits)
+			return time.Duration(min(n, 1000)) * span, err == nil && n > 0
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d > 0
 }
 
 func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {

@@ -199,7 +199,9 @@ func (r *Reader) Open(
 		o := reply.Open{Request: s.Request, Code: s.Code}
 		for _, c := range s.Copies {
 			if c.Person == who.Name && c.Connector == id.Via && (c.Ref != "" || !c.SentAt.IsZero() || s.Code == card) {
-				o.ShownAt = r.shownAt(c)
+				if at := r.shownAt(c); o.ShownAt.IsZero() || at.Before(o.ShownAt) { // in private, and later in a group
+					o.ShownAt = at
+				}
 				if ref != "" && c.Ref == ref || s.Code == card {
 					quoted = s.Code
 				}

@@ -198,3 +198,95 @@ func TestCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestWhenAnAbsenceEnds: each form of a time is read in the person's time zone.
+func TestWhenAnAbsenceEnds(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 26, 23, 30, 0, 0, time.UTC) // Friday, 00:30, in Berlin
+	for text, want := range map[string]string{
+		"until Monday": "2026-11-30 00:00", "Mon": "2026-11-30 00:00", "UNTIL friday": "2026-12-04 00:00", "fri": "2026-12-04 00:00",
+		"tomorrow": "2026-11-28 00:00", "until 18:00": "2026-11-27 18:00", "0:10": "2026-11-28 00:10",
+		"2026-12-01": "2026-12-01 00:00", "until 2026-12-01 09:15": "2026-12-01 09:15", "Monday 9:00": "2026-11-30 09:00",
+		"2h": "2026-11-27 02:30", "for 90m": "2026-11-27 02:00", "3d": "2026-11-30 00:30", "1w": "2026-12-04 00:30", "off": "",
+	} {
+		for suffix, name := range map[string]string{"": "", " to sam": "sam", " TO Sam": "Sam"} {
+			if want == "" && suffix != "" {
+				continue
+			}
+			until, to, err := ParseAway(text+suffix, now, berlin)
+			got := ""
+			if !until.IsZero() {
+				got = until.In(berlin).Format("2006-01-02 15:04")
+			}
+			if got != want || to != name || err != nil {
+				t.Errorf("%q: %s, %q, %v; want %s", text+suffix, got, to, err, want)
+			}
+		}
+	}
+	for _, text := range []string{
+		"", "until", "to sam", "until to sam", "someday", "Monday to", "Monday to sam kim", "Monday sam", "25:00", "2026-13-01", "-2h", "0d",
+		"2h 3h", "off to sam", "Monday Tuesday", "x Monday", "until until", "9999999999999d9",
+	} {
+		if until, to, err := ParseAway(text, now, berlin); permissions.CodeOf(err) != permissions.CodeInvalid || !until.IsZero() {
+			t.Errorf("%q: %v, %q, %v", text, until, to, err)
+		} else if !strings.Contains(permissions.AsRefusal(err).Text, "a weekday, a date such as 2026-12-01") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// absent keeps the last absence.
+type absent struct {
+	forgetful
+	until *time.Time
+	to    *string
+}
+
+func (a absent) SetAway(_ context.Context, _ connectors.Identity, until time.Time, to string) error {
+	*a.until, *a.to = until, to
+	return a.why
+}
+
+// TestSayingThatOneIsAway: the answer says until when, who is asked, and what ends it; /status and /whoami say it, too.
+func TestSayingThatOneIsAway(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	in := absent{until: &time.Time{}, to: new(string)}
+	r := over(nil)
+	r.Inbound, r.Now = in, func() time.Time { return now }
+	says := func(text string, who connectors.Person, want ...string) {
+		t.Helper()
+		m := wrote(text)
+		m.Who = who
+		did, err := r.Read(t.Context(), m)
+		if err != nil || len(did.Say) != 1 {
+			t.Fatalf("%s: %v, %v", text, did.Say, err)
+		}
+		for _, part := range want {
+			if !strings.Contains(did.Say[0], part) {
+				t.Errorf("%s says %q, not %q", text, did.Say[0], part)
+			}
+		}
+	}
+	fay := connectors.Person{Name: "fay", Location: time.UTC}
+	says("/away", fay, "You are not away.", "/away until Monday to sam")
+	says("/away until Monday to sam", fay, "away until Mon 30 Nov.", "goes to sam where a route lets sam decide", "/away off")
+	if !in.until.Equal(time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)) || *in.to != "sam" {
+		t.Errorf("away until %v to %s", in.until, *in.to)
+	}
+	says("/away 2h", fay, "away until Thu 26 Nov 14:00.", "goes to whom the route of a request escalates to, at once")
+	fay.Away = permissions.Absence{Person: "fay", Until: *in.until, To: "sam"}
+	for _, command := range []string{"/away", "/status", "/whoami"} {
+		says(command, fay, "You are away until Thu 26 Nov 14:00, and sam is asked instead", "/away off ends that.")
+	}
+	says("/away off", fay, "You are back")
+	if !in.until.IsZero() {
+		t.Errorf("away until %v", in.until)
+	}
+	says("/away off to sam", fay, "no time that is understood here")
+	in.why = permissions.NoPerson("eve", "there are fay, sam")
+	r.Inbound = in
+	says("/away 2h to eve", fay, "eve")
+}

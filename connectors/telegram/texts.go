@@ -246,6 +246,7 @@ var menu = []map[string]string{
 	{"command": "resume", "description": "Go on after /stop all"},
 	{"command": "lock", "description": "A phone was stolen: /lock NAME, or /lock for yourself"},
 	{"command": "unlock", "description": "End that: /unlock NAME, by two people"},
+	{"command": "away", "description": "Others are asked: /away until Monday to NAME; /away off"},
 	{"command": "whoami", "description": "Who you are here"},
 	{"command": "help", "description": "How to answer"},
 }

@@ -274,6 +274,7 @@ In a reply to the card the code is left out; a yes or no by itself never counts.
 /resume · go on after that
 /lock NAME · have nothing count from their accounts, as when a phone is stolen; without a name, from yours
 /unlock NAME · end that; it takes two people, or the operator
+/away until Monday to NAME · others are asked instead, as far as a route names any; /away off ends that
 /whoami · who you are here
 /help · this
 

@@ -108,7 +108,8 @@ func (s *screen) show() {
 	if s.now.prompt.Request.Kind == permissions.KindClarification {
 		s.write("⚠ AGENT CLARIFICATION NEEDED\n")
 	}
-	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
+	rows := append([]string{card.Card(s.now.prompt, s.options(s.now.prompt))}, card.Away(s.now.prompt)...)
+	s.write(strings.Join(rows, "\n") + "\n")
 }
 
 // keys switches the console to single keys, with nothing typed yet. If that fails, the console is closed.

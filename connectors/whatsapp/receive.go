@@ -316,5 +316,6 @@ In a reply to the card the code is left out, and 👍 or 👎 on it counts too; 
 /resume · go on after that
 /lock NAME · have nothing count from their accounts, as when a phone is stolen; without a name, from yours
 /unlock NAME · end that; it takes two people, or the operator
+/away until Monday to NAME · others are asked instead, as far as a route names any; /away off ends that
 /whoami · who you are here
 /help · this`

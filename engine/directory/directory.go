@@ -1,5 +1,5 @@
 // Package directory knows who is who: the people of the configuration with the accounts that were paired with them
-// (pairing.go), without those that are suspended, and who is locked (suspend.go). Its [Settings] say who is
+// (pairing.go), without those that are suspended, and who is locked (suspend.go) or away (away.go). Its [Settings] say who is
 // asked about a request (route.go).
 package directory
 
@@ -46,6 +46,11 @@ type Store interface {
 	// PutLock stores a lock, replacing the earlier one, or ends it, as r says.
 	PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error
 
+	// Absences lists who is away, perhaps with some whose time is over.
+	Absences(ctx context.Context) ([]permissions.Absence, error)
+	// PutAbsence stores an absence, replacing the earlier one, or ends it, as r says.
+	PutAbsence(ctx context.Context, a permissions.Absence, r permissions.Record) error
+
 	// Suspended lists what has been suspended since the store was restored.
 	Suspended(ctx context.Context) (permissions.Suspended, error)
 	// Reinstate ends the suspension of grants and tokens by id, and of pairings by [permissions.Pairing.Name]; without
@@ -88,7 +93,9 @@ type Directory struct {
 	owners    map[string]string // see Settings
 	suspended []permissions.Suspension
 	locks     []permissions.Lock
-	ended     map[string]int     // how often accounts have ceased to answer for somebody
+	ended     map[string]int // how often accounts have ceased to answer for somebody
+	absences  []permissions.Absence
+	changes   atomic.Int64       // of absences
 	invited   map[string]invited // by code
 }
 
@@ -145,7 +152,8 @@ func (d *Directory) Configure(s Settings) (moved bool) {
 func (d *Directory) ReadPeople(ctx context.Context) error {
 	return cmp.Or(
 		d.ReadOwners(ctx), d.readPairings(ctx),
-		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.store.Locks, &d.locks))
+		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.store.Locks, &d.locks),
+		reread(ctx, d, d.store.Absences, &d.absences))
 }
 
 // reread puts into force what the store has of something.
@@ -252,6 +260,11 @@ func (d *Directory) refill() {
 	d.unconfirmed(s.People)
 	d.shut(s.People)
 	d.note(d.settings.Load().People, s.People)
+	for i, p := range s.People {
+		if at := slices.IndexFunc(d.absences, func(a permissions.Absence) bool { return a.Person == p.Name }); at >= 0 {
+			s.People[i].Away = d.absences[at]
+		}
+	}
 	d.settings.Store(&s)
 	d.changed()
 }

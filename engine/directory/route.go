@@ -187,6 +187,20 @@ func (s *Settings) owner(c permissions.Caller) string {
 	return name
 }
 
+// AskedAlone returns the recipient of r whom it concerns by itself: the owner of the agent, or the only one; empty: none.
+// Requests that take several people, and those of high risk, concern all of them.
+func (s *Settings) AskedAlone(r permissions.Request) string {
+	switch owner := s.owner(r.Caller); {
+	case r.HighRisk || r.Quorum > 1 || len(r.Asked) == 0:
+		return ""
+	case slices.Contains(r.Asked, owner):
+		return owner
+	case len(r.Asked) == 1:
+		return r.Asked[0]
+	}
+	return ""
+}
+
 // owned returns a route with the owner's name where it asks the owner. If the agent has no owner, those of Escalate are
 // asked at once; without them, nobody is.
 func (t Route) owned(owner string) Route {

@@ -147,6 +147,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	group.Go(func() error { return d.follow(ctx) })
 	group.Go(func() error { return d.noteAbsence(ctx) })
 	group.Go(func() error { return d.reroute(ctx) })
+	group.Go(func() error { return d.followAbsences(ctx) })
 	group.Go(func() error { return d.sendNotices(ctx) })
 	group.Go(func() error { return d.reconciler.run(ctx, d.reconciler.reconcile) })
 	for _, c := range d.dispatchers {

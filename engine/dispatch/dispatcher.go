@@ -137,7 +137,7 @@ func (c *dispatcher) assign(ctx context.Context, id permissions.ID, group *errgr
 			group.Go(func() error { return l.workQueue.run(ctx, l.deliver) })
 		}
 		c.mu.Unlock()
-		l.enqueue(r, eldest(cp, copies))
+		l.enqueue(r, eldest(cp, copies), copies)
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func (c *dispatcher) isStale(r permissions.Request, cp permissions.Copy) bool {
 	return cp.Connector == c.connector.Name() && cp.Failed == "" && cp.Shown < r.Revision
 }
 
-func (l *lane) enqueue(r permissions.Request, cp permissions.Copy) {
+func (l *lane) enqueue(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) {
 	as := pendingEdit
 	l.mu.Lock()
 	switch was, edited := l.seen[r.ID]; {
@@ -158,7 +158,7 @@ func (l *lane) enqueue(r permissions.Request, cp permissions.Copy) {
 	case cp.SentAt.IsZero():
 		as = firstCard
 		if l.unshown[r.ID] == nil {
-			l.unshown[r.ID] = &attempt{since: l.elapsed() + l.heldBackFor(r, cp)}
+			l.unshown[r.ID] = &attempt{since: l.elapsed() + l.heldBackFor(r, cp, copies)}
 		}
 	case edited && was.same(r):
 		as = presenceEdit
@@ -199,7 +199,7 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	at := slices.IndexFunc(copies, func(cp permissions.Copy) bool { return l.isStale(r, cp) && chatOf(cp) == l.chat })
 	if at >= 0 {
 		cp := eldest(copies[at], copies)
-		if after := max(l.heldBackFor(r, cp), l.background(r, cp)); after > 0 {
+		if after := max(l.heldBackFor(r, cp, copies), l.background(r, cp)); after > 0 {
 			return &unfinished{errHeldBack, after}
 		}
 		if err := l.bringUpToDate(ctx, r, cp, copies); err != nil {
@@ -218,15 +218,33 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 // errHeldBack is the error of a copy that is held back (see hold).
 var errHeldBack = errors.New("prompt held back")
 
-// heldBackFor returns how long a copy is still held back (see hold). A copy that is due later than hold allows was planned
-// before the clock was set back, and is sent.
-func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy) time.Duration {
-	ahead := cp.Since.Sub(c.service.clock.Now())
-	person, _ := c.service.dir.Settings().Person(cp.Person)
-	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > max(aheadFor, hold(c.connector, person, r)) {
+// heldBackFor returns how long a copy is still held back (see hold and inGroupAt). A copy that is due later than these
+// allow was planned before the clock was set back, and is sent.
+func (c *dispatcher) heldBackFor(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) time.Duration {
+	s := c.service.dir.Settings()
+	person, _ := s.Person(cp.Person)
+	most := max(aheadFor, hold(c.connector, person, r))
+	if first := s.AskedAlone(r); cp.Group != "" && slices.ContainsFunc(copies, func(o permissions.Copy) bool {
+		return o.Person == first && o.Failed == "" && c.service.inChat(o)
+	}) {
+		most = r.Timeout()
+	}
+	ahead := dueInGroup(cp, copies).Sub(c.service.clock.Now())
+	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > most {
 		return 0
 	}
 	return max(ahead, retryLeast)
+}
+
+// dueInGroup is when a copy is due; one in a group, when the first one there is.
+func dueInGroup(cp permissions.Copy, copies []permissions.Copy) time.Time {
+	due := cp.Since
+	for _, o := range copies {
+		if cp.Group != "" && o.Group == cp.Group && o.Connector == cp.Connector && o.Since.Before(due) {
+			due = o.Since
+		}
+	}
+	return due
 }
 
 // background returns how long an edit that would only show who waits is held back.
@@ -398,6 +416,10 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	began := e.clock.Stamp() // before sending: a quick answer may be dated before the send returns
 	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
+	case r.State != permissions.Pending && cp.Group != "" && cp.Ref == "" && r.DecidedBy != "" && r.State != permissions.Cancelled &&
+		dueInGroup(cp, copies).After(r.DecidedAt): // decided in private
+		prompt.Refresh, prompt.Silent = nil, true
+		cp.Ref, err = l.connector.Send(ctx, prompt)
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
 	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:

@@ -110,18 +110,39 @@ func (d *Dispatch) audience(r permissions.Request) (first connectors.Person, qui
 }
 
 // stands returns the copy of r in its group that can be answered there; ok is false when there is none, or none yet.
-func (d *Dispatch) stands(ctx context.Context, r permissions.Request, who string) (cp permissions.Copy, ok bool, err error) {
+func (d *Dispatch) stands(ctx context.Context, r permissions.Request) (cp permissions.Copy, ok bool, err error) {
 	if r.Group == "" {
 		return cp, false, nil
 	}
 	copies, err := d.store.Copies(ctx, r.ID)
 	i := slices.IndexFunc(copies, func(c permissions.Copy) bool {
-		return c.Group == r.Group && c.Failed == "" && !c.SentAt.IsZero() && (who == "" || c.Person == who)
+		return c.Group == r.Group && c.Failed == "" && !c.SentAt.IsZero()
 	})
 	if err != nil || i < 0 {
 		return cp, false, err
 	}
 	return copies[i], true, nil
+}
+
+// inGroupOnly reports whether a person sees r in its group, or is to see it there and is not asked in private.
+func (d *Dispatch) inGroupOnly(ctx context.Context, r permissions.Request, who string) (only bool, err error) {
+	if r.Group == "" {
+		return false, nil
+	}
+	copies, err := d.store.Copies(ctx, r.ID)
+	alone := false
+	for _, cp := range copies {
+		switch {
+		case cp.Person != who || cp.Failed != "":
+		case cp.Group == "":
+			alone = true
+		case !cp.SentAt.IsZero():
+			return true, err
+		case cp.Since.After(d.clock.Now().Add(-delayedAfter)):
+			only = true
+		}
+	}
+	return only && !alone, err
 }
 
 // remindIn reminds all recipients of a group of what is pending there, in one message, unless all have quiet hours.
@@ -133,7 +154,7 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	}
 	quiet, via, copies := true, "", []permissions.Copy(nil)
 	for _, r := range rows {
-		cp, there, err := d.stands(ctx, r, "")
+		cp, there, err := d.stands(ctx, r)
 		if err != nil {
 			return 0, err
 		}

@@ -228,7 +228,8 @@ func (d *Dispatch) Hearing(p connectors.Person) error {
 	return permissions.Untellable(why)
 }
 
-// waitingFor returns what awaits one person's answer, except for what a group is reminded of.
+// waitingFor returns what awaits one person's answer, except for what a group is reminded of, and
+// for what others can decide while the person is away.
 func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
 	rows, err := d.store.Pending(ctx, to.Name, "", shared.Page)
 	if err != nil {
@@ -236,7 +237,11 @@ func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]conn
 	}
 	var waiting []connectors.Prompt
 	for _, r := range rows {
-		if _, elsewhere, err := d.stands(ctx, r, to.Name); err != nil {
+		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough &&
+			slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == to.Name }) {
+			continue
+		}
+		if elsewhere, err := d.inGroupOnly(ctx, r, to.Name); err != nil {
 			return nil, err
 		} else if elsewhere {
 			continue
@@ -294,7 +299,7 @@ func (d *Dispatch) aim(ctx context.Context, n *connectors.Notice, connector stri
 		p.Request = d.dir.Settings().Shown(p.Request, connector)
 		p.Ref = ""
 		for _, cp := range copies {
-			if cp.Person == n.To.Name && cp.Connector == connector {
+			if cp.Person == n.To.Name && cp.Connector == connector && cp.Group == "" {
 				p.Ref = cp.Ref
 			}
 		}

@@ -33,6 +33,9 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 		if err := e.withhold(ctx, s, copies); err != nil {
 			return err
 		}
+		if r.Group != "" { // it waits for copies in private
+			e.Enqueue(id)
+		}
 		more, why := e.Plan(s, r, copies)
 		if len(more) > 0 {
 			err := e.store.AddCopies(ctx, more)
@@ -65,19 +68,45 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 	}
 }
 
-// Plan returns the copies that r lacks, given those that it has, and the reasons why nobody else can be reached.
+// Plan returns the copies that r lacks, given those that it has, and the reasons why nobody else can be reached. Recipients
+// who are away are left alone, unless too few others can be reached; a group shows them its card like everybody else.
 func (d *Dispatch) Plan(s *directory.Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
 	if r.State != permissions.Pending {
 		return nil, ""
 	}
+	if away, enough := s.Away(r, d.clock.Now()); enough && len(away) > 0 {
+		more, why = d.planAll(s, r, have, away)
+		if d.Reached(s, r, append(slices.Clone(have), more...)) >= r.Quorum {
+			return more, why
+		}
+	}
+	return d.planAll(s, r, have, nil)
+}
+
+// planAll is Plan in which those who are away are left alone.
+func (d *Dispatch) planAll(
+	s *directory.Settings, r permissions.Request, have []permissions.Copy, away []permissions.Absence,
+) (more []permissions.Copy, why string) {
 	var reasons []string
+	first, own := d.inPrivate(s, r, have, away)
 	for _, name := range r.Asked {
 		person, ok := s.Person(name)
 		if !ok {
 			reasons = append(reasons, name+" is not configured")
 			continue
 		}
-		copies, unreachable := d.planFor(person, r, have)
+		alone := slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == name })
+		copies, unreachable := d.planFor(person, r, have, alone)
+		if len(own) > 0 {
+			for i := range copies {
+				if copies[i].Group != "" {
+					copies[i].Since = inGroupAt(r)
+				}
+			}
+			if name == first {
+				copies = append(slices.DeleteFunc(copies, func(c permissions.Copy) bool { return c.Group == "" }), own...)
+			}
+		}
 		more = append(more, asOne(copies, more)...)
 		live := func(c permissions.Copy) bool {
 			return c.Person == name && c.Failed == "" && d.barred(person, c.Connector) == nil
@@ -90,6 +119,45 @@ func (d *Dispatch) Plan(s *directory.Settings, r permissions.Request, have []per
 		reasons = []string{"no channel is switched on"}
 	}
 	return more, strings.Join(slices.Compact(reasons), "; ")
+}
+
+// inPrivate returns the person who sees a new request by themselves before its group does, with their copies; none if they
+// cannot be reached so.
+func (d *Dispatch) inPrivate(
+	s *directory.Settings, r permissions.Request, have []permissions.Copy, away []permissions.Absence,
+) (name string, own []permissions.Copy) {
+	name = s.AskedAlone(r)
+	if r.Group == "" || name == "" || len(have) > 0 ||
+		slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == name }) {
+		return "", nil
+	}
+	r.Group = ""
+	p, _ := s.Person(name)
+	own, _ = d.planFor(p, r, nil, false)
+	if !slices.ContainsFunc(own, d.inChat) {
+		return "", nil
+	}
+	return name, own
+}
+
+// inChat reports whether a copy is a message to one person, not on a screen.
+func (d *Dispatch) inChat(cp permissions.Copy) bool {
+	c, on := d.dir.Channel(cp.Connector)
+	_, screen := c.(connectors.Screen)
+	return on && !screen && cp.Group == ""
+}
+
+// inGroupAt is when a group sees a request that one of its people was asked in private: when it escalates, or after half
+// its time if others are asked, too. A request that nobody else may decide is shown once it is settled.
+func inGroupAt(r permissions.Request) time.Time {
+	at := r.Deadline
+	if len(r.Asked) > 1 {
+		at = r.CreatedAt.Add(r.Timeout() / 2)
+	}
+	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(at) {
+		at = r.EscalateAt
+	}
+	return at
 }
 
 // asOne gives copies the button of the others in the same group.
@@ -105,9 +173,10 @@ func asOne(copies, others []permissions.Copy) []permissions.Copy {
 
 // planFor returns the copies that one person lacks. A person who named channels gets one copy in the first of them that
 // works, and one on every screen; without names, one in every channel that may reach them. A person who can be reached
-// in the request's group sees it there, and that channel sends them none of their own while this holds.
+// in the request's group sees it there, and that channel sends them none of their own while this holds (but see
+// inPrivate). A person who is left alone gets no other.
 func (d *Dispatch) planFor(
-	p connectors.Person, r permissions.Request, have []permissions.Copy,
+	p connectors.Person, r permissions.Request, have []permissions.Copy, alone bool,
 ) (more []permissions.Copy, why []string) {
 	had := map[string]permissions.Copy{}
 	live := map[string]bool{} // that work, as far as known
@@ -121,6 +190,9 @@ func (d *Dispatch) planFor(
 		shared := d.copyFor(p, r, groupVia, r.Group)
 		shared.Since = shared.Since.Add(ahead(r))
 		more = append(more, shared)
+	}
+	if alone {
+		return more, nil
 	}
 	add := func(c connectors.Connector) bool {
 		name := c.Name()
@@ -266,6 +338,10 @@ func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connect
 	if to.Name == "" && cp.Group == "" { // a person who is not configured, or not with this account, does not see the outcome
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
+	if r.State == permissions.Pending {
+		away, enough := d.dir.Settings().Away(r, d.clock.Now())
+		p.Away, p.Needed = away, !enough
+	}
 	if cp.Group != "" {
 		p.To, p.Silent = d.audience(r)
 		p.Group, p.Silent = d.groupNow(cp.Group), p.Silent && !r.HighRisk
@@ -293,7 +369,7 @@ func (d *Dispatch) others(r permissions.Request, cp permissions.Copy, copies []p
 		case name == cp.Person || answered:
 		case !is.At.IsZero() && is.At.Before(cp.Since):
 			before = append(before, is)
-		case !cp.SentAt.IsZero() && planned.After(cp.SentAt):
+		case !cp.SentAt.IsZero() && planned.After(cp.SentAt) && !planned.After(d.clock.Now()):
 			besides = append(besides, connectors.Asked{Name: name, At: planned})
 		}
 	}

@@ -190,7 +190,7 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 				d.reconciler.Enqueue(r.ID)
 			}
 			_, failed := d.Realign(ctx, r)
-			return errors.Join(err, failed)
+			return errors.Join(err, failed, d.escalateAbsence(ctx, r.ID))
 		})
 		d.registry.NotifyNotices()
 		if err == nil && moved {
@@ -202,6 +202,43 @@ func (d *Dispatch) reroute(ctx context.Context) error {
 			d.RealignSoon(moved)
 		}
 	}
+}
+
+// escalateAbsence escalates a pending request if the absence of recipients makes that due.
+func (d *Dispatch) escalateAbsence(ctx context.Context, id permissions.ID) error {
+	if len(d.dir.Absences()) == 0 {
+		return nil
+	}
+	r, err := d.store.Read(ctx, id)
+	if err == nil {
+		if e, due := d.dir.Settings().Absence(r, d.clock.Stamp()); due {
+			_, err = d.registry.Resolve(ctx, id, e)
+		}
+	}
+	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrRow) {
+		return nil
+	}
+	return err
+}
+
+// absenceEvery is how often absences that have begun or ended are looked for.
+const absenceEvery = time.Second
+
+// followAbsences has people asked again whose absence is over, and cards say who is away, until ctx ends.
+func (d *Dispatch) followAbsences(ctx context.Context) error {
+	was, before := d.dir.Absences(), d.dir.AbsenceChanges()
+	for timing.Pause(ctx, absenceEvery) == nil {
+		is, changes := d.dir.Absences(), d.dir.AbsenceChanges()
+		if slices.Equal(is, was) && changes == before {
+			continue
+		}
+		if err := errors.Join(d.refreshAll(ctx), d.CatchUp(ctx)); err != nil {
+			d.log.Error("show who is away: retrying", "err", err)
+			continue
+		}
+		was, before = is, changes
+	}
+	return nil
 }
 
 // answers reports whether the person of a copy can answer through its channel, as far as it knows.

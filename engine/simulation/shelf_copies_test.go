@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -365,6 +366,14 @@ func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error)  
 func (s *shelf) Locks(context.Context) ([]permissions.Lock, error)               { return nil, nil }
 func (s *shelf) GroupRenames(context.Context) ([]permissions.GroupRename, error) { return nil, nil }
 func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)             { return nil, nil }
+
+// Absences are none: nobody is away here.
+func (s *shelf) Absences(context.Context) ([]permissions.Absence, error) { return nil, nil }
+
+// PutAbsence is not called.
+func (s *shelf) PutAbsence(context.Context, permissions.Absence, permissions.Record) error {
+	return errors.New("nobody is away here")
+}
 
 // Prune deletes nothing: what is asked here is not old enough.
 func (s *shelf) Prune(context.Context, permissions.Keep, time.Time, int) (bool, error) {

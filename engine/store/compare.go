@@ -323,8 +323,8 @@ func (c *comparison) request(r permissions.Request) error {
 
 const readPendingCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request IN (SELECT id FROM requests WHERE state = 'pending')`
 
-// more checks the seals of sessions of our own agents that have not ended, of timetables, and of copies of pending requests, and
-// that no later entry is about such a session.
+// more checks the seals of sessions of our own agents that have not ended, of timetables, absences, and of copies of pending requests,
+// and that no later entry is about such a session.
 func (c *comparison) more(ctx context.Context, from source, seals *sealer) error {
 	if seals == nil || c.own.seals == 0 {
 		return nil
@@ -339,7 +339,19 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 			return c.differs(name)
 		}
 	}
-	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables), allHold(ctx, from, seals, copyGate, readPendingCopies))
+	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables),
+		c.absences(ctx, from, seals), allHold(ctx, from, seals, copyGate, readPendingCopies))
+}
+
+// countAway is 0 for a copy from before people could be away, else 1.
+const countAway = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'away'`
+
+func (c *comparison) absences(ctx context.Context, from source, seals *sealer) error {
+	n := 0
+	if err := from.QueryRowContext(ctx, countAway).Scan(&n); err != nil || n == 0 {
+		return err
+	}
+	return allHold(ctx, from, seals, absenceGate, readAbsences)
 }
 
 // locks checks against the entries that no lock was added, changed or removed by hand.

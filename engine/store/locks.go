@@ -224,3 +224,41 @@ func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) {
 		}
 	}
 }
+
+// The table away has who is away. A row whose seal does not hold counts as none: its person is asked.
+
+const (
+	readAbsences = `SELECT person, until_at, to_name, at, via, mac FROM away ORDER BY person`
+
+	writeAbsence = `REPLACE INTO away (person, until_at, to_name, at, via, mac) VALUES ($1, $2, $3, $4, $5, $6)`
+
+	deleteAbsences = `DELETE FROM away WHERE person = $1 OR until_at <= $2`
+)
+
+func absenceFields(a *permissions.Absence) []any {
+	return []any{&a.Person, instant{&a.Until}, &a.To, instant{&a.At}, &a.Via}
+}
+
+var absenceGate = gate[permissions.Absence]{
+	table: "away", fields: absenceFields, sealed: absenceFields,
+	name: func(a permissions.Absence) string { return "absence of " + a.Person },
+}
+
+// Absences lists who is away, and who was and has said nothing since.
+func (s *Store) Absences(ctx context.Context) ([]permissions.Absence, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Absence, error) {
+		return sealed(ctx, s, from, absenceGate, readAbsences)
+	})
+}
+
+// PutAbsence replaces or ends the absence of a person, as the record says. Those that are over are deleted.
+func (s *Store) PutAbsence(ctx context.Context, a permissions.Absence, r permissions.Record) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		t.exec(ctx, deleteAbsences, a.Person, micros(r.At))
+		if r.Type == permissions.PersonAway {
+			t.exec(ctx, writeAbsence, absenceGate.args(s.seals, a)...)
+		}
+		s.append(ctx, t, r)
+		return nil
+	})
+}

@@ -92,9 +92,9 @@ func (s *Store) resealRequests(ctx context.Context, t *tx, version int64) (n int
 
 const readAllCopies = `SELECT ` + copyColumns + ` FROM copies ORDER BY request, person, connector, place`
 
-// sealMore seals the sessions of our own agents, timetables and copies with the store's key. Those that nobody could seal before
+// sealMore seals the sessions of our own agents, timetables, absences and copies with the store's key. Those that nobody could seal before
 // are accepted as they are, but not when a new life begins: then unchecked sessions and timetables stay without a seal, unchecked
-// copies count as not sent, and no session holds any longer what was allowed it once. It adds counts to an entry's detail.
+// copies count as not sent, no session holds any longer what was allowed it once, and nobody is away. It adds counts to an entry's detail.
 func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, detail map[string]string) {
 	accepted := func(name string, holds func(*sealer) bool) bool {
 		ok := version == 0 && !life || s.from != nil && holds(s.from)
@@ -129,6 +129,16 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 	for _, r := range timetables {
 		if accepted(timetableGate.name(r.row), func(k *sealer) bool { return timetableGate.holds(k, r) }) {
 			t.exec(ctx, writeTimetable, timetableGate.args(s.seals, r.row)...)
+		}
+	}
+	if life {
+		t.exec(ctx, `DELETE FROM away`)
+	}
+	absences, err := collect(ctx, t, "", absenceGate.rowFields, readAbsences)
+	t.fail(err)
+	for _, r := range absences {
+		if accepted(absenceGate.name(r.row), func(k *sealer) bool { return absenceGate.holds(k, r) }) {
+			t.exec(ctx, writeAbsence, absenceGate.args(s.seals, r.row)...)
 		}
 	}
 	copies, err := collectReadable(ctx, s, t, "a copy", copyGate.rowFields, readAllCopies)

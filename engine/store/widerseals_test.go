@@ -125,6 +125,33 @@ func TestATimetableThatWasChangedCountsAsNone(t *testing.T) {
 	}
 }
 
+// TestAnAbsenceThatWasChangedCountsAsNone: its person is asked, and verify names it.
+func TestAnAbsenceThatWasChangedCountsAsNone(t *testing.T) {
+	for _, change := range []string{`until_at = until_at + 1`, `to_name = 'eve'`, `person = 'kim'`, `at = 1`, `via = ''`, `mac = ''`} {
+		t.Run(change, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			now := moment(micros(time.Now()))
+			a := permissions.Absence{Person: "fay", Until: now.Add(time.Hour), To: "sam", At: now, Via: "telegram"}
+			if err := o.PutAbsence(t.Context(), a, a.Record(permissions.PersonAway, "telegram", now)); err != nil {
+				t.Fatal(err)
+			}
+			if all, err := o.Absences(t.Context()); len(all) != 1 || err != nil {
+				t.Fatalf("before: %+v, %v", all, err)
+			}
+			if _, err := o.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, "UPDATE away SET "+change)
+			if all, err := o.Absences(t.Context()); len(all) != 0 || err != nil {
+				t.Errorf("read: %+v, %v", all, err)
+			}
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "absence of ") {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
 // sentCopy shows a request to fay as a message.
 func sentCopy(t *testing.T, s *Store, r permissions.Request, ref string) permissions.Copy {
 	t.Helper()

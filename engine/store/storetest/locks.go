@@ -8,6 +8,33 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
+// testAbsences: the last one of a person counts until it ends, whatever happens in between.
+func testAbsences(t *testing.T, b Backend) {
+	s := b.Open(t)
+	put := func(what permissions.Type, a permissions.Absence, at time.Time, want ...permissions.Absence) {
+		t.Helper()
+		if err := s.PutAbsence(t.Context(), a, a.Record(what, "telegram", at)); err != nil {
+			t.Fatal(err)
+		}
+		s = b.Reopen(t, s)
+		got, err := s.Absences(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "away", got, want)
+	}
+	fay := permissions.Absence{Person: "fay", Until: noon.Add(time.Hour), To: "sam", At: noon, Via: "telegram"}
+	kim := permissions.Absence{Person: "kim", Until: noon.Add(2 * day), At: noon, Via: "cli"}
+	longer := fay
+	longer.Until, longer.To = noon.Add(day), ""
+	put(permissions.PersonAway, fay, noon, fay)
+	put(permissions.PersonAway, kim, noon, fay, kim)
+	put(permissions.PersonAway, longer, noon, longer, kim)
+	put(permissions.PersonBack, longer, noon, kim)
+	put(permissions.PersonAway, fay, noon, fay, kim)
+	put(permissions.PersonBack, permissions.Absence{Person: "sam"}, noon.Add(3*time.Hour), kim) // fay's is over
+}
+
 // testLocks: a person is locked until unlocked, whatever happens in between, and the agreements to that are kept.
 func testLocks(t *testing.T, b Backend) {
 	s := b.Open(t)

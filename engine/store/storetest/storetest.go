@@ -122,6 +122,7 @@ var everythingElse = []part{
 	{"session ended", testSessionEnded},
 	{"commit whole", testCommitWhole},
 	{"timetables", testTimetables},
+	{"absences", testAbsences},
 	{"own keys", testOwnKeys},
 	{"lapsed of ours", testLapsedOfOurs},
 	{"end session", testEndSession},
