@@ -23,7 +23,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Tran
 			return err
 		}
 		c, refused = permissions.Change{Before: before, After: before}, nil
-		if seen, err := known(ctx, t, e); seen || err != nil {
+		if seen, err := voteKnown(ctx, t, e); seen || err != nil {
 			return err
 		}
 		if t.stopped != "" && permissions.Halts(e) {
@@ -85,7 +85,7 @@ func (s *Store) refuse(
 			return err
 		}
 		c = permissions.Change{Before: r, After: r}
-		seen, err = known(ctx, from, e)
+		seen, err = voteKnown(ctx, from, e)
 		return err
 	})
 	switch {
@@ -104,8 +104,8 @@ func (s *Store) usedBefore(r permissions.Request) bool {
 
 const countKey = `SELECT COUNT(*) FROM votes WHERE key = $1 AND key <> ''`
 
-// known reports whether the vote e was stored before.
-func known(ctx context.Context, from source, e permissions.Transition) (bool, error) {
+// voteKnown reports whether the vote e was stored before.
+func voteKnown(ctx context.Context, from source, e permissions.Transition) (bool, error) {
 	cast, votes := e.(permissions.Cast)
 	if !votes || cast.Vote.Key == "" {
 		return false, nil

@@ -67,10 +67,10 @@ const (
 
 // Details of the StoreRestored entry, besides the number of suspended rows of each kind.
 const (
-	backTo   = "back_to" // the last entry before the gap
-	was      = "was"     // SEQ:HASH of the newest known entry of the lost store, if any
-	why      = "why"
-	restated = "closed" // what else is closed is in the entries after it
+	backTo    = "back_to" // the last entry before the gap
+	wasDetail = "was"     // SEQ:HASH of the newest known entry of the lost store, if any
+	whyDetail = "why"
+	restated  = "closed" // what else is closed is in the entries after it
 )
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`

@@ -99,7 +99,7 @@ func writeTurns(ctx context.Context, t *tx, c agents.Commit) {
 	t.returning(ctx, &last, countTurn, len(c.Turns), id)
 	for i, turn := range c.Turns {
 		seq := last - int64(len(c.Turns)-1-i)
-		t.exec(ctx, insertTurn, id, seq, instant{&turn.At}, raw{&turn.Content})
+		t.exec(ctx, insertTurn, id, seq, instant{&turn.At}, rawJSON{&turn.Content})
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) err
 		s.finished(ctx, t, c.Session, e, before)
 	}
 	for _, a := range c.Artifacts {
-		t.exec(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, raw{&a.Content})
+		t.exec(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, rawJSON{&a.Content})
 	}
 	return nil
 }

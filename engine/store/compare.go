@@ -82,15 +82,15 @@ func (c *comparison) sum(words ...string) uint64 {
 	return maphash.String(c.seed, strings.Join(words, "\x00"))
 }
 
-func at(t time.Time) string { return strconv.FormatInt(micros(t), 10) }
+func microsText(t time.Time) string { return strconv.FormatInt(micros(t), 10) }
 
 // What entries can say about a subject.
 const (
-	created = "created"
-	settled = "settled" // how a request ended
-	used    = "used"
-	voided  = "voided"
-	voted   = "voted" // who answered it, and when
+	saidCreated = "created"
+	saidSettled = "settled" // how a request ended
+	saidUsed    = "used"
+	saidVoided  = "voided"
+	saidVoted   = "voted" // who answered it, and when
 )
 
 // addEntry adds an entry. It returns an error if a request is settled, used or revoked a second time.
@@ -99,7 +99,7 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	c.addRowEntry(e)
 	id := string(e.Request)
 	say := func(what string, about ...string) {
-		c.told[c.sum(append([]string{what}, about...)...)] = c.sum(at(e.At))
+		c.told[c.sum(append([]string{what}, about...)...)] = c.sum(microsText(e.At))
 	}
 	once := func(what ...string) {
 		if slices.ContainsFunc(what, func(what string) bool { return c.saysAnything(what, id) }) {
@@ -111,19 +111,19 @@ func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	case permissions.SessionStatus, permissions.SessionEnded, permissions.ToolStarted, permissions.ToolFinished:
 		c.sessions[permissions.ID(e.Detail["session"])] = e.Seq
 	case permissions.RequestCreated:
-		say(created, id)
+		say(saidCreated, id)
 	case permissions.RequestSettled:
-		once(settled)
-		c.told[c.sum(settled, id)] = c.sum(e.Detail["state"], e.Detail["answer"], e.Via, at(e.At))
-		say(voted, id, e.Actor, e.Via, at(e.At))
+		once(saidSettled)
+		c.told[c.sum(saidSettled, id)] = c.sum(e.Detail["state"], e.Detail["answer"], e.Via, microsText(e.At))
+		say(saidVoted, id, e.Actor, e.Via, microsText(e.At))
 	case permissions.RequestVoted:
-		say(voted, id, e.Actor, e.Via, at(e.At))
+		say(saidVoted, id, e.Actor, e.Via, microsText(e.At))
 	case permissions.RequestUsed:
-		once(used, voided)
-		say(used, id)
+		once(saidUsed, saidVoided)
+		say(saidUsed, id)
 	case permissions.RequestVoided:
-		once(used, voided)
-		say(voided, id)
+		once(saidUsed, saidVoided)
+		say(saidVoided, id)
 	case permissions.StoreRestored: // a stop of the replaced store persists
 		c.restored = e
 		delete(c.gates, c.row("meta"))
@@ -278,7 +278,7 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	}
 	used, err := collect(ctx, from, "a request", fields, missingUse)
 	for _, e := range append(gone, used...) {
-		if e.Type != permissions.RequestCreated || !c.saysAnything(settled, string(e.Request)) { // else possibly pruned
+		if e.Type != permissions.RequestCreated || !c.saysAnything(saidSettled, string(e.Request)) { // else possibly pruned
 			return fmt.Errorf("request %s, or that it used a grant, is missing, and no entry says why", e.Request)
 		}
 	}
@@ -296,16 +296,16 @@ func (c *comparison) differs(what string) error {
 // request compares a request, and the votes on it, with its entries.
 func (c *comparison) request(r permissions.Request) error {
 	name := "request " + string(r.ID)
-	if !c.says(r.CreatedAt, c.sum(at(r.CreatedAt)), created, string(r.ID)) {
+	if !c.says(r.CreatedAt, c.sum(microsText(r.CreatedAt)), saidCreated, string(r.ID)) {
 		return c.differs(name)
 	}
 	for _, vote := range r.Votes {
-		if !c.says(vote.At, c.sum(at(vote.At)), voted, string(r.ID), vote.By, vote.Via, at(vote.At)) {
+		if !c.says(vote.At, c.sum(microsText(vote.At)), saidVoted, string(r.ID), vote.By, vote.Via, microsText(vote.At)) {
 			return c.differs("the vote of " + vote.By + " on " + name)
 		}
 	}
 	if r.State == permissions.Pending {
-		if c.saysAnything(settled, string(r.ID)) {
+		if c.saysAnything(saidSettled, string(r.ID)) {
 			return c.differs(name)
 		}
 		return nil
@@ -314,8 +314,8 @@ func (c *comparison) request(r permissions.Request) error {
 	if r.TimedOut || r.Defaulted { // no person answered
 		answer = ""
 	}
-	if !c.says(r.DecidedAt, c.sum(string(r.State), answer, r.DecidedVia, at(r.DecidedAt)), settled, string(r.ID)) ||
-		c.saysAnything(used, string(r.ID)) && r.UsedAt.IsZero() || c.saysAnything(voided, string(r.ID)) && r.VoidAt.IsZero() {
+	if !c.says(r.DecidedAt, c.sum(string(r.State), answer, r.DecidedVia, microsText(r.DecidedAt)), saidSettled, string(r.ID)) ||
+		c.saysAnything(saidUsed, string(r.ID)) && r.UsedAt.IsZero() || c.saysAnything(saidVoided, string(r.ID)) && r.VoidAt.IsZero() {
 		return c.differs(name)
 	}
 	return nil

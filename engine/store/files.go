@@ -42,13 +42,13 @@ const (
 // draftSuffix ends the name of an incomplete file.
 const draftSuffix = ".part"
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// size is the length of a file; 0 if there is none.
-func size(path string) (int64, error) {
+// fileSize is the length of a file; 0 if there is none.
+func fileSize(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -162,7 +162,7 @@ func lookInto(path, settings string) *sql.DB { return pool(path, 1, "mode=ro&"+s
 // readOnlySettings returns the settings for reading a file without leaving companions beside it.
 func readOnlySettings(path string) string {
 	for _, suffix := range []string{logSuffix, journalSuffix} {
-		if n, err := size(path + suffix); err != nil || n > 0 {
+		if n, err := fileSize(path + suffix); err != nil || n > 0 {
 			return "_busy_timeout=5000"
 		}
 	}

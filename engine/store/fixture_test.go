@@ -116,7 +116,7 @@ func mode(t *testing.T, path string) os.FileMode {
 // copyFiles copies a store's files as after a crash, with the audit key.
 func copyFiles(t *testing.T, from, to string, suffixes ...string) {
 	t.Helper()
-	if key := options(from).keyFile(); exists(key) && !exists(options(to).keyFile()) {
+	if key := options(from).keyFile(); fileExists(key) && !fileExists(options(to).keyFile()) {
 		content, err := os.ReadFile(key)
 		if err == nil {
 			err = os.WriteFile(options(to).keyFile(), content, 0o600)

@@ -71,7 +71,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 	t.fail(err)
 	for _, row := range rows {
 		of, key := gateTables[slices.IndexFunc(gateTables, func(of gateTable) bool { return of.table == g.table })], g.key(&row)
-		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{why: "its row was put back"}}
+		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{whyDetail: "its row was put back"}}
 		switch closed, suspended := verdict(c, g, row); {
 		case closed:
 			for i, name := range of.key {

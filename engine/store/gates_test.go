@@ -272,7 +272,7 @@ func TestTheStoreIsStillRestored(t *testing.T) {
 			t.Errorf("what was used before: %v", err)
 		}
 		began := restorations(t, s)
-		if len(began) != 2 || began[1].Detail[why] != "what it says of itself is from before it was restored" {
+		if len(began) != 2 || began[1].Detail[whyDetail] != "what it says of itself is from before it was restored" {
 			t.Errorf("lives: %v", began)
 		}
 		if err := s.Close(); err != nil {

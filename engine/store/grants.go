@@ -14,7 +14,7 @@ const grantColumns = `id, caller, session, tags, tool, call, until, request, gra
 
 func grantFields(g *permissions.Grant) []any {
 	return []any{
-		&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, end{&g.Until}, &g.Request,
+		&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, endTime{&g.Until}, &g.Request,
 		&g.By, instant{&g.CreatedAt}, instant{&g.RevokedAt}, &g.Used, instant{&g.SuspendedAt},
 	}
 }
@@ -23,7 +23,7 @@ var grantGate = gate[permissions.Grant]{
 	table: "grants", fields: grantFields,
 	sealed: func(g *permissions.Grant) []any {
 		return []any{
-			&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, end{&g.Until}, &g.Request,
+			&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, endTime{&g.Until}, &g.Request,
 			&g.By, instant{&g.CreatedAt}, instant{&g.SuspendedAt},
 		}
 	},
@@ -82,7 +82,7 @@ func (s *Store) Grant(ctx context.Context, id permissions.ID) (permissions.Grant
 
 // loadGrant reads a grant without checking its seal.
 func loadGrant(ctx context.Context, from source, id permissions.ID) (sealedRow[permissions.Grant], error) {
-	g, found, err := first(ctx, from, "grant "+string(id), grantGate.rowFields, readGrant, id)
+	g, found, err := firstRow(ctx, from, "grant "+string(id), grantGate.rowFields, readGrant, id)
 	if err == nil && !found {
 		err = permissions.UnknownGrant(id)
 	}
@@ -316,8 +316,8 @@ func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now tim
 
 // soonestEnd is when the next grant ends, zero if there is none.
 func soonestEnd(ctx context.Context, from source) (at time.Time, err error) {
-	field := func(at *time.Time) []any { return []any{end{at}} }
-	at, _, err = first(ctx, from, "the end of a grant", field, soonestGrant, int64(never))
+	field := func(at *time.Time) []any { return []any{endTime{at}} }
+	at, _, err = firstRow(ctx, from, "the end of a grant", field, soonestGrant, int64(never))
 	return at, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-const beat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever its value was
+const nextBeat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever its value was
 
 // needed are the statements for asking, deciding and finding pending work.
 var needed = []string{
@@ -41,7 +41,7 @@ func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.fail(s.prepare(ctx, t))
-		t.returning(ctx, &written, beat)
+		t.returning(ctx, &written, nextBeat)
 		return nil
 	})
 	if err != nil {

@@ -169,10 +169,10 @@ const lostKey = "put the right key back; if it is lost, run daycared audit new-k
 
 // finishKey renames the key that the store is sealed with now. The replaced one is kept.
 func (s *Store) finishKey(file string) error {
-	if !exists(file + nextSuffix) {
+	if !fileExists(file + nextSuffix) {
 		return nil
 	}
-	if exists(file) {
+	if fileExists(file) {
 		kept := file + replacedSuffix + s.now().UTC().Format("20060102T150405.000Z")
 		if err := os.Link(file, kept); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("keep the audit key that is replaced: %w", err)

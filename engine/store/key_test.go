@@ -141,7 +141,7 @@ func TestASealingThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = reopen(t, path)
-	if len(restorations(t, s)) != 0 || !exists(key) || exists(key+nextSuffix) {
+	if len(restorations(t, s)) != 0 || !fileExists(key) || fileExists(key+nextSuffix) {
 		t.Error("the key is not in its place")
 	}
 	// A migration killed between its step and the seals.
@@ -253,7 +253,7 @@ func TestRestoreWithAnotherKey(t *testing.T) {
 			if _, err := Backup(t.Context(), options(elsewhere.path), from); err != nil {
 				t.Fatal(err)
 			}
-			if exists(options(from).keyFile()) {
+			if fileExists(options(from).keyFile()) {
 				t.Error("the key is beside the backup")
 			}
 			if c.meddles != "" {
@@ -339,7 +339,7 @@ func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
 		if _, err := Backup(t.Context(), options(s.path), filepath.Join(folder, "second.db")); err != nil {
 			t.Error(err)
 		}
-		if !exists(draft) {
+		if !fileExists(draft) {
 			t.Error("the draft of another backup was removed")
 		}
 		return nil
@@ -347,7 +347,7 @@ func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exists(killed) || exists(killed+journalSuffix) || !exists(others) || !exists(writing) {
+	if fileExists(killed) || fileExists(killed+journalSuffix) || !fileExists(others) || !fileExists(writing) {
 		t.Error("the wrong files are left")
 	}
 }
@@ -361,7 +361,7 @@ func TestWriteFile(t *testing.T) {
 	if err := WriteFile(path, []byte("whole"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "whole" || mode(t, path) != 0o640 || exists(path+draftSuffix) {
+	if text, err := os.ReadFile(path); err != nil || string(text) != "whole" || mode(t, path) != 0o640 || fileExists(path+draftSuffix) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if err := os.MkdirAll(path+draftSuffix+"/x", 0o700); err != nil {

@@ -113,7 +113,7 @@ func (s *Store) isTampered(seq int64) error {
 func (s *Store) noteMark(h head) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
-	logged, _ := size(s.path + logSuffix) // if it cannot be examined, the mark claims less
+	logged, _ := fileSize(s.path + logSuffix) // if it cannot be examined, the mark claims less
 	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens, InUse: !s.closing && logged > 0}
 	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.checkPaths() != nil {
 		return

@@ -21,13 +21,13 @@ import (
 func TestRemovedLog(t *testing.T) {
 	fail := func(t *testing.T, path string) {
 		steps := fstest.MapFS{"00001_requests.sql": {Data: []byte("nonsense")}}
-		if s, err := open(t.Context(), options(path), steps); err == nil {
+		if s, err := openStore(t.Context(), options(path), steps); err == nil {
 			t.Fatal("it opened", s.Close())
 		}
 	}
 	cut := func(n int64) func(t *testing.T, path string) { // below 0: truncated by so many bytes
 		return func(t *testing.T, path string) {
-			is, err := size(path + logSuffix)
+			is, err := fileSize(path + logSuffix)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestRemovedLog(t *testing.T) {
 		"H1/cut to its header":        {cut(32), 1},
 		"H1/without its newest entry": {cut(-1), 1},
 		"H1/overwritten": {func(t *testing.T, path string) {
-			n, err := size(path + logSuffix)
+			n, err := fileSize(path + logSuffix)
 			if err == nil {
 				err = os.WriteFile(path+logSuffix, make([]byte, n), 0o600)
 			}
@@ -98,7 +98,7 @@ func TestRemovedLog(t *testing.T) {
 			fail(t, path)
 		}, 0},
 		"closed": {func(t *testing.T, path string) {
-			if err := reopen(t, path).Close(); err != nil || exists(path+logSuffix) {
+			if err := reopen(t, path).Close(); err != nil || fileExists(path+logSuffix) {
 				t.Fatal("closed, it has a log", err)
 			}
 		}, 0},
@@ -209,7 +209,7 @@ func TestForeignLog(t *testing.T) {
 			dead := filepath.Join(t.TempDir(), "daycared.db")
 			copyFiles(t, path, dead, "", logSuffix)
 			copyFiles(t, markName(path), markName(dead), "")
-			if n, err := size(dead + logSuffix); err != nil || n == 0 {
+			if n, err := fileSize(dead + logSuffix); err != nil || n == 0 {
 				t.Fatalf("the log has %d bytes, %v", n, err)
 			}
 			alive := filepath.Join(t.TempDir(), "daycared.db")

@@ -118,7 +118,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if err != nil || known > 0 {
 			return err
 		}
-		session, found, err := first(ctx, t, "a session", (*sealedSession).fields, readSession, p.Session)
+		session, found, err := firstRow(ctx, t, "a session", (*sealedSession).fields, readSession, p.Session)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s, err = open(t.Context(), options(path), newer)
+	s, err = openStore(t.Context(), options(path), newer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestMigrateFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer, _ := next(t, "CREATE TABLE audit (x)")
-	_, err = open(t.Context(), options(path), newer)
+	_, err = openStore(t.Context(), options(path), newer)
 	if !errors.Is(err, permissions.ErrBroken) {
 		t.Errorf("got %v", err)
 	}

@@ -29,7 +29,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s, err := open(ctx, o, steps)
+	s, err := openStore(ctx, o, steps)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -37,13 +37,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 const (
-	// oldest is the first SQLite version without the bug that could corrupt a WAL database when its log is reset.
-	oldest     = 3_051_003
-	oldestName = "3.51.3"
+	// oldestSQLite is the first SQLite version without the bug that could corrupt a WAL database when its log is reset.
+	oldestSQLite = 3_051_003
+	oldestName   = "3.51.3"
 )
 
-func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
-	if name, number, _ := sqlite3.Version(); number < oldest {
+func openStore(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
+	if name, number, _ := sqlite3.Version(); number < oldestSQLite {
 		return nil, fmt.Errorf("this build carries SQLite %s, which can damage the store; build daycared with %s or newer",
 			name, oldestName)
 	}
@@ -268,7 +268,7 @@ func finishRestore(path string) error {
 	if err != nil {
 		return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
 	}
-	for _, m := range moves(path, string(name)) {
+	for _, m := range restoreSteps(path, string(name)) {
 		if err := m.do(); err != nil {
 			return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
 		}
@@ -276,28 +276,28 @@ func finishRestore(path string) error {
 	return nil
 }
 
-// move renames a file, or removes it if to is empty.
-type move struct{ from, to string }
+// restoreStep renames a file, or removes it if to is empty.
+type restoreStep struct{ from, to string }
 
-// moves are the steps of a restore, any of which may be done already: the store and its companions move away, the copy moves in.
-func moves(path, kept string) (all []move) {
-	if exists(path + restoredSuffix) {
+// restoreSteps are the steps of a restore, any of which may be done already: the store and its companions move away, the copy moves in.
+func restoreSteps(path, kept string) (all []restoreStep) {
+	if fileExists(path + restoredSuffix) {
 		kept = filepath.Join(filepath.Dir(path), kept)
 		for _, suffix := range []string{"", logSuffix, indexSuffix, journalSuffix} {
-			all = append(all, move{path + suffix, kept + suffix})
+			all = append(all, restoreStep{path + suffix, kept + suffix})
 		}
-		all = append(all, move{path + restoredSuffix, path})
+		all = append(all, restoreStep{path + restoredSuffix, path})
 	}
-	return append(all, move{path + intentSuffix, ""})
+	return append(all, restoreStep{path + intentSuffix, ""})
 }
 
-func (m move) do() (err error) {
+func (m restoreStep) do() (err error) {
 	switch {
-	case !exists(m.from): // done, or never there
+	case !fileExists(m.from): // done, or never there
 		return nil
 	case m.to == "":
 		err = os.Remove(m.from)
-	case exists(m.to):
+	case fileExists(m.to):
 		err = fmt.Errorf("%s is there already; move it away", m.to)
 	default:
 		err = os.Rename(m.from, m.to)

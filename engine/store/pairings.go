@@ -48,7 +48,7 @@ func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
 ) (permissions.Pairing, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (was permissions.Pairing, err error) {
-		found, err := pairing(ctx, t, `SELECT `+pairingColumns+`, mac FROM pairings WHERE via = $1 AND address = $2`, p.Via, p.Address)
+		found, err := loadPairing(ctx, t, `SELECT `+pairingColumns+`, mac FROM pairings WHERE via = $1 AND address = $2`, p.Via, p.Address)
 		owner := found.row
 		switch {
 		case err != nil:
@@ -60,7 +60,7 @@ func (s *Store) Pair(
 		if owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero() && pairingGate.holds(s.seals, found) {
 			return owner, nil
 		}
-		if found, err = pairing(ctx, t, readPairing, p.Person, p.Via); err != nil {
+		if found, err = loadPairing(ctx, t, readPairing, p.Person, p.Via); err != nil {
 			return was, err
 		}
 		was = found.row
@@ -82,7 +82,7 @@ func (s *Store) Unpair(
 	ctx context.Context, person, channel, by, via string, at time.Time,
 ) (permissions.Pairing, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Pairing, error) {
-		was, err := pairing(ctx, t, readPairing, person, channel)
+		was, err := loadPairing(ctx, t, readPairing, person, channel)
 		if err == nil && was.row.Person == "" {
 			err = permissions.NoPairing(person, channel)
 		}
@@ -95,8 +95,8 @@ func (s *Store) Unpair(
 	})
 }
 
-// pairing reads one pairing without checking its seal; the zero value if there is none.
-func pairing(ctx context.Context, from source, text string, args ...any) (sealedRow[permissions.Pairing], error) {
-	p, _, err := first(ctx, from, "a pairing", pairingGate.rowFields, text, args...)
+// loadPairing reads one pairing without checking its seal; the zero value if there is none.
+func loadPairing(ctx context.Context, from source, text string, args ...any) (sealedRow[permissions.Pairing], error) {
+	p, _, err := firstRow(ctx, from, "a pairing", pairingGate.rowFields, text, args...)
 	return p, err
 }

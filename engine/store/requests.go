@@ -47,7 +47,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
+		canonical{rawJSON{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
 		list[permissions.Rows]{&r.Was},
 	}
 }
@@ -412,7 +412,7 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{raw{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, &r.mac) // inputs may be long and are not needed
+			canonical{rawJSON{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, &r.mac) // inputs may be long and are not needed
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by another program
 		page, err := collect(ctx, from, "", fields, text, next, sealedPage)

@@ -116,7 +116,7 @@ func (s *Store) sealMore(ctx context.Context, t *tx, version int64, life bool, d
 				continue
 			}
 			r.row.Step = step
-			t.exec(ctx, `UPDATE sessions SET step = $1 WHERE id = $2`, raw{&r.row.Step}, r.row.ID)
+			t.exec(ctx, `UPDATE sessions SET step = $1 WHERE id = $2`, rawJSON{&r.row.Step}, r.row.ID)
 		}
 		if version == 0 {
 			r.audited = t.seq

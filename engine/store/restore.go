@@ -33,14 +33,14 @@ type Restored struct {
 //
 // After a crash the store is either unchanged, or replaced once [Open] or Restore has finished the rest.
 func Restore(ctx context.Context, o Options, from string) (Restored, error) {
-	r, err := restore(ctx, o, from)
+	r, err := restoreFrom(ctx, o, from)
 	if err != nil {
 		return Restored{}, fmt.Errorf("restore the store from %s: %w", from, err)
 	}
 	return r, nil
 }
 
-func restore(ctx context.Context, o Options, from string) (r Restored, err error) {
+func restoreFrom(ctx context.Context, o Options, from string) (r Restored, err error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return r, err
@@ -63,10 +63,10 @@ func restore(ctx context.Context, o Options, from string) (r Restored, err error
 		return r, unusable(err)
 	}
 	kept := path + replacedSuffix + o.Now().UTC().Format("20060102T150405Z")
-	for n := 2; exists(kept); n++ {
+	for n := 2; fileExists(kept); n++ {
 		kept = fmt.Sprintf("%s-%d", strings.TrimSuffix(kept, fmt.Sprintf("-%d", n-1)), n)
 	}
-	if exists(path) || exists(path+logSuffix) {
+	if fileExists(path) || fileExists(path+logSuffix) {
 		r.Kept = kept
 	}
 	if err := WriteFile(path+intentSuffix, []byte(filepath.Base(kept)), 0o600); err != nil {
@@ -177,7 +177,7 @@ const reachedEntry = `SELECT ` + keyedColumns + ` FROM audit WHERE chain = $1 AN
 // wasSealed reports whether the newest entry that the store at path shares with a copy is sealed there with one of the
 // keys, so that the copy must have been sealed too.
 func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) bool {
-	if !exists(path) {
+	if !fileExists(path) {
 		return false
 	}
 	db := lookInto(path, readOnlySettings(path))
@@ -226,7 +226,7 @@ const (
 
 // carryOver carries what was revoked in the store at path, if it is readable, into a copy, and returns how far that store had come.
 func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached string, err error) {
-	if !exists(path) {
+	if !fileExists(path) {
 		return "", nil
 	}
 	if err := foreignLog(path); err != nil {

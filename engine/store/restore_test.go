@@ -77,7 +77,7 @@ func newDead(t *testing.T) dead {
 	d.head = s.ledger.seq
 	copyFiles(t, s.path, d.path, "", logSuffix)
 	copyFiles(t, markName(s.path), markName(d.path), "")
-	if n, err := size(d.path + logSuffix); err != nil || n == 0 {
+	if n, err := fileSize(d.path + logSuffix); err != nil || n == 0 {
 		t.Fatalf("the log has %d bytes, %v", n, err)
 	}
 	return d
@@ -98,7 +98,7 @@ func (d dead) restored(t *testing.T, kept string) {
 		t.Error("what came after the backup is there")
 	}
 	for _, suffix := range []string{intentSuffix, restoredSuffix, restoredSuffix + draftSuffix} {
-		if exists(d.path + suffix) {
+		if fileExists(d.path + suffix) {
 			t.Errorf("%s is left", suffix)
 		}
 	}
@@ -348,7 +348,7 @@ func TestRestoreKilled(t *testing.T) {
 		}
 		if step == 0 { // killed before the decision: the store is unchanged
 			s := reopen(t, d.path)
-			if _, err := s.Read(t.Context(), d.lost.ID); err != nil || len(restorations(t, s)) != 0 || exists(d.path+restoredSuffix) {
+			if _, err := s.Read(t.Context(), d.lost.ID); err != nil || len(restorations(t, s)) != 0 || fileExists(d.path+restoredSuffix) {
 				t.Errorf("the store was changed: %v", err)
 			}
 			continue
@@ -356,7 +356,7 @@ func TestRestoreKilled(t *testing.T) {
 		if err := WriteFile(d.path+intentSuffix, []byte(kept), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		all := moves(d.path, kept)
+		all := restoreSteps(d.path, kept)
 		if step-1 > len(all) {
 			break
 		}
@@ -463,7 +463,7 @@ func TestAnIntentNamesAFileOfOurs(t *testing.T) {
 		if _, err := Open(t.Context(), options(d.path)); err == nil || !strings.Contains(err.Error(), "it does not name where the store goes") {
 			t.Errorf("%q: %v", name, err)
 		}
-		if !exists(d.path) {
+		if !fileExists(d.path) {
 			t.Errorf("%q: the store was moved", name)
 		}
 	}

@@ -233,7 +233,7 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) {
 		all = append(all, permissions.Record{Type: permissions.AllStopped, Actor: t.stopped, Detail: map[string]string{}})
 	}
 	for _, r := range all {
-		r.At, r.Detail[why] = at, "it was so in the store that was replaced"
+		r.At, r.Detail[whyDetail] = at, "it was so in the store that was replaced"
 		s.append(ctx, t, r)
 	}
 }
@@ -291,11 +291,11 @@ const (
 func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, reason string, version int64) (*renewal, error) {
 	now := s.now()
 	n := &renewal{why: reason, from: t.seq}
-	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), why: reason, restated: "by rows"}
+	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), whyDetail: reason, restated: "by rows"}
 	if m != nil {
 		reached = max(reached, m.Seq)
 		l.opens = max(l.opens, m.Opens)
-		detail[was] = strconv.FormatInt(m.Seq, 10) + ":" + m.Hash
+		detail[wasDetail] = strconv.FormatInt(m.Seq, 10) + ":" + m.Hash
 	}
 	if reached > maxSeq {
 		return nil, damaged("the number of its newest audit entry", fmt.Errorf("%d", reached))

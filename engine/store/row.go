@@ -38,8 +38,8 @@ func collect[T any](
 	}, text, args...)
 }
 
-// first reads the first row that a query finds; found is false if there is none.
-func first[T any](
+// firstRow reads the first row that a query finds; found is false if there is none.
+func firstRow[T any](
 	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
 ) (row T, found bool, err error) {
 	err = from.QueryRowContext(ctx, text, args...).Scan(exactFields(fields(&row))...)

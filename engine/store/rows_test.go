@@ -88,7 +88,7 @@ func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kept := s.rows.lru.Contains(r.ID); kept != (r.ID == short.Request.ID) {
-			t.Errorf("one with %d characters is kept: %t", text(r), kept)
+			t.Errorf("one with %d characters is kept: %t", textLength(r), kept)
 		}
 	}
 	if c, err := s.Apply(t.Context(), long.Request.ID, fayAllows()); err != nil || c.After.Details != long.Request.Details {

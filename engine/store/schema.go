@@ -194,7 +194,7 @@ func (s *Store) checkRoom() error {
 	}
 	need := int64(1 << 20)
 	for _, file := range []string{s.path, s.path + logSuffix} {
-		n, err := size(file)
+		n, err := fileSize(file)
 		if err != nil {
 			return err
 		}

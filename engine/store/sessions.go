@@ -25,7 +25,7 @@ func namingFields(s *permissions.AgentSession) []any {
 func movingFields(s *permissions.AgentSession) []any {
 	return []any{
 		&s.Version, &s.Status, &s.Model, &s.Tokens, &s.Cost, &s.Request, &s.Tool, instant{&s.ChangedAt}, instant{&s.EndedAt},
-		raw{&s.Step},
+		rawJSON{&s.Step},
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *Store) agentSession(
 		again := false
 		err = s.read(ctx, func(from source) error {
 			var r sealedSession
-			if r, found, err = first(ctx, from, "a session", (*sealedSession).fields, text, args...); err != nil || !found {
+			if r, found, err = firstRow(ctx, from, "a session", (*sealedSession).fields, text, args...); err != nil || !found {
 				return err
 			}
 			session = r.row
@@ -183,7 +183,7 @@ const readTurns = `SELECT seq, content, at FROM turns WHERE session = $1 AND dro
 
 // Turns is the transcript of a session without dropped turns.
 func (s *Store) Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error) {
-	fields := func(t *agents.Turn) []any { return []any{&t.Seq, raw{&t.Content}, instant{&t.At}} }
+	fields := func(t *agents.Turn) []any { return []any{&t.Seq, rawJSON{&t.Content}, instant{&t.At}} }
 	return whole(ctx, s, "a turn", fields, readTurns, session)
 }
 
@@ -191,7 +191,7 @@ const executionColumns = `session, step, call, tool, arguments, began_at, ended_
 
 func executionFields(e *agents.Execution) []any {
 	return []any{
-		&e.Session, &e.Step, &e.Call, &e.Tool, canonical{raw{&e.Arguments}}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
+		&e.Session, &e.Step, &e.Call, &e.Tool, canonical{rawJSON{&e.Arguments}}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
 		&e.Error, &e.AffectedPath,
 	}
 }
@@ -226,7 +226,7 @@ func (s *Store) ArtifactsOf(
 	ctx context.Context, session permissions.ID, execution, after int64, limit int,
 ) ([]agents.Artifact, error) {
 	fields := func(a *agents.Artifact) []any {
-		return []any{&a.ID, &a.Execution, &a.Step, &a.Call, &a.Type, raw{&a.Content}}
+		return []any{&a.ID, &a.Execution, &a.Step, &a.Call, &a.Type, rawJSON{&a.Content}}
 	}
 	return gather(ctx, s, "an artifact", fields, readArtifactsOf, session, execution, after, limit)
 }

@@ -55,7 +55,7 @@ const readLastPerson = `SELECT person FROM tokens WHERE name = $1 ORDER BY creat
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if token.Person == "" {
-			last, _, err := first(ctx, t, "the last token of "+token.Name, value[string], readLastPerson, token.Name)
+			last, _, err := firstRow(ctx, t, "the last token of "+token.Name, value[string], readLastPerson, token.Name)
 			switch {
 			case err != nil:
 				return err

@@ -152,15 +152,15 @@ func newRows() *rows {
 }
 
 func (m *rows) keep(r permissions.Request) {
-	if text(r) > maxText {
+	if textLength(r) > maxText {
 		m.drop(r.ID)
 		return
 	}
 	m.lru.Add(r.ID, r)
 }
 
-// text is the total length of r's long texts.
-func text(r permissions.Request) int {
+// textLength is the total length of r's long texts.
+func textLength(r permissions.Request) int {
 	n := len(r.Input) + len(r.AffectedPath) + len(r.Details) + len(r.Message) + len(r.Reason) + len(r.Comment) + len(r.Failure)
 	for _, c := range r.Calls {
 		n += len(c.Input) + len(c.AffectedPath) + len(c.Comment)

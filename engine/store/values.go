@@ -123,17 +123,17 @@ func moment(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// end is the time at which something ends; the zero time, never, sorts last.
-type end struct{ time *time.Time }
+// endTime is the time at which something ends; the zero time, never, sorts last.
+type endTime struct{ time *time.Time }
 
-func (c end) Value() (driver.Value, error) {
+func (c endTime) Value() (driver.Value, error) {
 	if c.time.IsZero() {
 		return int64(never), nil
 	}
 	return c.time.UnixMicro(), nil
 }
 
-func (c end) Scan(v any) error {
+func (c endTime) Scan(v any) error {
 	if v == int64(never) {
 		*c.time = time.Time{}
 		return nil
@@ -196,12 +196,12 @@ func (c scope) Scan(v any) (err error) {
 	return err
 }
 
-// raw is JSON that is kept byte for byte.
-type raw struct{ json *json.RawMessage }
+// rawJSON is JSON that is kept byte for byte.
+type rawJSON struct{ json *json.RawMessage }
 
-func (c raw) Value() (driver.Value, error) { return string(*c.json), nil }
+func (c rawJSON) Value() (driver.Value, error) { return string(*c.json), nil }
 
-func (c raw) Scan(v any) error {
+func (c rawJSON) Scan(v any) error {
 	text, err := textOf(v)
 	if err != nil {
 		return err
@@ -213,11 +213,11 @@ func (c raw) Scan(v any) error {
 	return nil
 }
 
-// canonical is [raw] that is used in answers unchanged.
-type canonical struct{ raw }
+// canonical is [rawJSON] that is used in answers unchanged.
+type canonical struct{ rawJSON }
 
 func (c canonical) Scan(v any) error {
-	if err := c.raw.Scan(v); err != nil || *c.json == nil {
+	if err := c.rawJSON.Scan(v); err != nil || *c.json == nil {
 		return err
 	}
 	return permissions.Answerable(string(*c.json), 100)

@@ -26,7 +26,7 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error
 		return nil
 	})
 	err = s.read(ctx, func(from source) error {
-		v, err := verify(ctx, from, s.seals)
+		v, err := verifyAll(ctx, from, s.seals)
 		heads = v.Chains
 		if err == nil && len(v.Unchecked) > 0 {
 			err = errors.New("not checked: " + strings.Join(v.Unchecked, "; "))
@@ -69,14 +69,14 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err := isSound(ctx, db, path); err != nil {
 		return v, unusable(err)
 	}
-	if v, err = verify(ctx, db, o.keys()...); err == nil {
+	if v, err = verifyAll(ctx, db, o.keys()...); err == nil {
 		err = m.kept(ctx, db, text)
 	}
 	return v, unusable(err)
 }
 
-// verify returns the head of each chain, or where one is broken or differs from the rows.
-func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
+// verifyAll returns the head of each chain, or where one is broken or differs from the rows.
+func verifyAll(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
 	c := newComparison()
 	c.keys = keys
 	sealed, err := hasSeals(ctx, from)

@@ -11,7 +11,7 @@ func TestTheLibrarysVersion(t *testing.T) {
 	if n, err := fmt.Sscanf(LibraryVersion(), "%d.%d.%d", &major, &minor, &patch); n != 3 || err != nil {
 		t.Fatalf("%q: %v", LibraryVersion(), err)
 	}
-	if number := major*1_000_000 + minor*1_000 + patch; number < oldest {
+	if number := major*1_000_000 + minor*1_000 + patch; number < oldestSQLite {
 		t.Errorf("%s is older than %s", LibraryVersion(), oldestName)
 	}
 }

@@ -69,10 +69,10 @@ func announceRestore(path string, m mark) (*mark, string, error) {
 // it the last commits. It is written before SQLite begins another log.
 func missingLog(path string) error {
 	m, _, err := readMark(path)
-	if err != nil || m == nil || !m.InUse || m.Restoring || !exists(path) {
+	if err != nil || m == nil || !m.InUse || m.Restoring || !fileExists(path) {
 		return err
 	}
-	if n, err := size(path + logSuffix); err != nil || n > 0 {
+	if n, err := fileSize(path + logSuffix); err != nil || n > 0 {
 		return err
 	}
 	_, _, err = announceRestore(path, *m)
@@ -89,7 +89,7 @@ func missingLog(path string) error {
 //
 // What cannot be read is left to SQLite.
 func foreignLog(path string) error {
-	n, err := size(path + logSuffix)
+	n, err := fileSize(path + logSuffix)
 	if err != nil || n == 0 {
 		return err
 	}
