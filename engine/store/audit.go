@@ -76,9 +76,7 @@ const (
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
 // Audit lists at most limit entries after seq of a chain (empty: this daemon's own), oldest first. An unreadable entry has no hash.
-func (s *Store) Audit(
-	ctx context.Context, chain string, after int64, limit int,
-) ([]permissions.Entry, error) {
+func (s *Store) Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error) {
 	if chain == "" {
 		chain = s.chain
 	}
@@ -115,9 +113,7 @@ func eventFields(h *permissions.Event) []any {
 }
 
 // Events implements [engine.Store].
-func (s *Store) Events(
-	ctx context.Context, after int64, limit int,
-) (found []permissions.Event, first int64, err error) {
+func (s *Store) Events(ctx context.Context, after int64, limit int) (found []permissions.Event, first int64, err error) {
 	err = s.read(ctx, func(from source) error {
 		err := orNone(from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first))
 		if err != nil {

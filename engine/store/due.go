@@ -102,9 +102,7 @@ func (s *Store) Due(
 }
 
 // look lists what is due at now, and returns the next time at which anything will be. It stops early if the first is not due.
-func (m timer) look(
-	ctx context.Context, from source, now time.Time, limit int,
-) (due []planned, next time.Time, err error) {
+func (m timer) look(ctx context.Context, from source, now time.Time, limit int) (due []planned, next time.Time, err error) {
 	list := func(fields func(*planned) []any, text string, at int64, limit int) ([]planned, error) {
 		found, err := collect(ctx, from, "", fields, text, at, limit)
 		for i := range found {

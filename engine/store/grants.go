@@ -259,9 +259,7 @@ const (
 )
 
 // EndGrants implements [registry.Store]. It writes only if there is something to record.
-func (s *Store) EndGrants(
-	ctx context.Context, now time.Time, limit int,
-) (ended []permissions.Grant, next time.Time, err error) {
+func (s *Store) EndGrants(ctx context.Context, now time.Time, limit int) (ended []permissions.Grant, next time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
 		next, err = soonestEnd(ctx, from)
 		return err
@@ -287,9 +285,7 @@ func (s *Store) EndGrants(
 }
 
 // EndGrantsNow implements [registry.Store].
-func (s *Store) EndGrantsNow(
-	ctx context.Context, ids []permissions.ID, now time.Time,
-) (ended []permissions.Grant, err error) {
+func (s *Store) EndGrantsNow(ctx context.Context, ids []permissions.ID, now time.Time) (ended []permissions.Grant, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -124,9 +124,7 @@ const readApprovedBy = `SELECT ` + sealedRequest + ` FROM requests WHERE state <
 	`WHERE request = requests.id AND voter = $2 AND at >= $1 AND answer <> 'deny') AND (used_at <> 0) = $3 LIMIT 0 + $4`
 
 // ApprovedBy lists at most limit unrevoked approvals that a person voted for since a time, unused ones first.
-func (s *Store) ApprovedBy(
-	ctx context.Context, person string, since time.Time, limit int,
-) (all []permissions.Request, err error) {
+func (s *Store) ApprovedBy(ctx context.Context, person string, since time.Time, limit int) (all []permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
 		all = nil
 		for _, used := range []bool{false, true} {

@@ -59,9 +59,7 @@ const toldAgain = time.Minute
 const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT 0 + $2`
 
 // Notices lists at most limit unsent notices after the given one, oldest first.
-func (s *Store) Notices(
-	ctx context.Context, after permissions.ID, limit int,
-) ([]permissions.Notice, error) {
+func (s *Store) Notices(ctx context.Context, after permissions.ID, limit int) ([]permissions.Notice, error) {
 	return gather(ctx, s, "a notice", noticeFields, readNotices, after, limit)
 }
 

@@ -44,9 +44,7 @@ func (s *Store) Pairings(ctx context.Context) ([]permissions.Pairing, error) {
 }
 
 // Pair implements [engine.Store]. The same pairing again only ends its suspension and that of its account.
-func (s *Store) Pair(
-	ctx context.Context, p permissions.Pairing, by, via string,
-) (permissions.Pairing, error) {
+func (s *Store) Pair(ctx context.Context, p permissions.Pairing, by, via string) (permissions.Pairing, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (was permissions.Pairing, err error) {
 		found, err := loadPairing(ctx, t, `SELECT `+pairingColumns+`, mac FROM pairings WHERE via = $1 AND address = $2`, p.Via, p.Address)
 		owner := found.row
@@ -78,9 +76,7 @@ func (s *Store) Pair(
 }
 
 // Unpair removes and returns a person's account in a channel, or refuses with [permissions.CodeUnknown].
-func (s *Store) Unpair(
-	ctx context.Context, person, channel, by, via string, at time.Time,
-) (permissions.Pairing, error) {
+func (s *Store) Unpair(ctx context.Context, person, channel, by, via string, at time.Time) (permissions.Pairing, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (permissions.Pairing, error) {
 		was, err := loadPairing(ctx, t, readPairing, person, channel)
 		if err == nil && was.row.Person == "" {

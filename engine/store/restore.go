@@ -307,9 +307,7 @@ func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bo
 }
 
 // carrySaid carries into a copy what the later entries of the replaced store say was revoked, whatever its rows say.
-func carrySaid(
-	ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool,
-) error {
+func carrySaid(ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool) error {
 	h, err := readHead(ctx, db, chain)
 	said = slices.DeleteFunc(said, func(e permissions.Entry) bool { return e.Seq <= h.seq })
 	do := func(text string, args ...any) {

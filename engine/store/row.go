@@ -27,9 +27,7 @@ type sealedRow[T any] struct {
 
 // collect reads every row that a query finds, none after an error. With an empty what, an unreadable row yields the
 // columns before the unreadable one, and so no seal, which is the last column.
-func collect[T any](
-	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
-) ([]T, error) {
+func collect[T any](ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any) ([]T, error) {
 	return drain(ctx, from, fields, func(err error) (skip bool, _ error) {
 		if what == "" {
 			return false, nil

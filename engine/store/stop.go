@@ -177,9 +177,7 @@ func withdraw(r permissions.Request, e permissions.Withdraw) (permissions.Change
 }
 
 // tellStopped leaves a notice for each person who was asked and was not told yet.
-func tellStopped(
-	ctx context.Context, t *tx, cancelled []permissions.Request, told map[string]bool, e permissions.Withdraw,
-) {
+func tellStopped(ctx context.Context, t *tx, cancelled []permissions.Request, told map[string]bool, e permissions.Withdraw) {
 	people := map[string]bool{}
 	for _, r := range cancelled {
 		for _, person := range r.Asked {

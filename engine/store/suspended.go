@@ -32,9 +32,7 @@ func (s *Store) suspended(ctx context.Context, from source) (all permissions.Sus
 }
 
 // Reinstate implements [engine.Store].
-func (s *Store) Reinstate(
-	ctx context.Context, names []string, by, via string, at time.Time,
-) (permissions.Suspended, error) {
+func (s *Store) Reinstate(ctx context.Context, names []string, by, via string, at time.Time) (permissions.Suspended, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (back permissions.Suspended, err error) {
 		if back, err = s.suspended(ctx, t); err == nil {
 			back, err = named(back, names)

@@ -162,9 +162,7 @@ const (
 )
 
 // RevokeToken implements [engine.Store].
-func (s *Store) RevokeToken(
-	ctx context.Context, name, by, via string, at time.Time,
-) ([]permissions.Token, error) {
+func (s *Store) RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error) {
 	return writing(ctx, s, func(ctx context.Context, t *tx) (revoked []permissions.Token, err error) {
 		for _, text := range []string{readTokenByID, readTokensOf} {
 			if len(revoked) == 0 && err == nil {

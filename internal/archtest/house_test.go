@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"io/fs"
 	"maps"
@@ -292,6 +293,78 @@ func TestCircle(t *testing.T) {
 	if got := circle(append(straight, pkg{ImportPath: "engine/store"})); len(got) != 3 || got[0] != got[2] {
 		t.Errorf("the circle is %q, want agents → engine → agents", got)
 	}
+}
+
+// TestFilesOfTheStoreStandInOneOrder: a file of the store uses only names of files below it.
+func TestFilesOfTheStoreStandInOneOrder(t *testing.T) {
+	uses := fileUses(t, filepath.Join(root, "engine/store"))
+	if len(uses["write.go"]["tx.go"]) == 0 {
+		t.Fatalf("write.go uses nothing of tx.go; the uses are %v", uses)
+	}
+	var shortest []string // circle of files, each of which uses the one before
+	for file := range uses {
+		via, next := map[string]string{}, []string{file}
+		for ; len(next) > 0; next = next[1:] {
+			for used := range uses[next[0]] {
+				if via[used] == "" {
+					via[used], next = next[0], append(next, used)
+				}
+			}
+		}
+		way := []string{file}
+		for user := via[file]; user != ""; user = via[user] {
+			if way = append(way, user); user == file {
+				break
+			}
+		}
+		if len(way) > 1 && (shortest == nil || len(way) < len(shortest)) {
+			shortest = way
+		}
+	}
+	for i := range max(0, len(shortest)-1) {
+		t.Errorf("in a circle, %s uses %v of %s", shortest[i+1], uses[shortest[i+1]][shortest[i]], shortest[i])
+	}
+}
+
+// fileUses returns the names that each file of a package uses of each other file. What other packages define is not looked at.
+func fileUses(t *testing.T, dir string) map[string]map[string][]string {
+	t.Helper()
+	fset, uses := token.NewFileSet(), map[string]map[string][]string{}
+	var files []*ast.File
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.go")) // the pattern is valid
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, uses[filepath.Base(path)] = append(files, file), map[string][]string{}
+	}
+	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: emptyPackages{}, Error: func(error) {}} // names of other packages are unknown
+	pkg, _ := config.Check(dir, fset, files, &info)
+	for name, object := range info.Uses {
+		_, method := object.(*types.Func)
+		if object.Pkg() != pkg || !method && object.Parent() != pkg.Scope() {
+			continue
+		}
+		user, of := filepath.Base(fset.Position(name.Pos()).Filename), filepath.Base(fset.Position(object.Pos()).Filename)
+		if user != of && !slices.Contains(uses[user][of], name.Name) {
+			uses[user][of] = append(uses[user][of], name.Name)
+		}
+	}
+	return uses
+}
+
+// emptyPackages imports every package as one without names.
+type emptyPackages struct{}
+
+func (emptyPackages) Import(path string) (*types.Package, error) {
+	p := types.NewPackage(path, filepath.Base(path))
+	p.MarkComplete()
+	return p, nil
 }
 
 // list is every package of the module. It needs no network: go test has just built them.
