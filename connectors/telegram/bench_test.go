@@ -81,7 +81,7 @@ func BenchmarkCommitToButton(b *testing.B) {
 			return toolCall("write_file", fmt.Sprintf(`{"path":"/srv/%s","content":"one\ntwo\nthree\n"}`, name))
 		}},
 		{"file", "Deny", permissions.Denied, func(name string) permissions.Request {
-			return toolCall("write_file", fmt.Sprintf(`{"path":"/srv/%s","content":"%s"}`, name, long))
+			return toolCall("write_file", `{"path":"/srv/`+name+`","content":"`+long+`"}`)
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -416,10 +416,8 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	began := e.clock.Stamp() // before sending: a quick answer may be dated before the send returns
 	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
-	case r.State != permissions.Pending && cp.Group != "" && cp.Ref == "" && r.DecidedBy != "" && r.State != permissions.Cancelled &&
-		dueInGroup(cp, copies).After(r.DecidedAt): // decided in private
-		prompt.Refresh, prompt.Silent = nil, true
-		cp.Ref, err = l.connector.Send(ctx, prompt)
+	case decidedInPrivate(r, cp, copies):
+		cp.Ref, err = l.report(ctx, prompt)
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
 	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:
@@ -467,6 +465,18 @@ func (l *lane) bar(ctx context.Context, cp *permissions.Copy, p connectors.Promp
 		return l.service.store.SendAgain(ctx, *cp)
 	}
 	return nil
+}
+
+// decidedInPrivate reports whether a group, which was not asked yet, is to see who decided r.
+func decidedInPrivate(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) bool {
+	return r.State != permissions.Pending && r.State != permissions.Cancelled && r.DecidedBy != "" && cp.Group != "" && cp.Ref == "" &&
+		dueInGroup(cp, copies).After(r.DecidedAt)
+}
+
+// report sends a settled prompt without a sound.
+func (l *lane) report(ctx context.Context, p connectors.Prompt) (ref string, err error) {
+	p.Refresh, p.Silent = nil, true
+	return l.connector.Send(ctx, p)
 }
 
 // send sends a prompt. The call is cancelled some time after its request has ended.
