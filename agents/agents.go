@@ -48,8 +48,8 @@ type Approvals interface {
 	Evaluate(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
 	// Forbids reports whether a tool never runs for the caller.
 	Forbids(caller permissions.Caller, tool string) bool
-	// OverRate counts a call that policy alone allows, and reports whether the caller has used up this minute's for the tool.
-	OverRate(caller permissions.Caller, tool string) bool
+	// OverRate counts the calls of q, which policy alone allows, and reports whether the caller has used up this minute's for a tool.
+	OverRate(caller permissions.Caller, q permissions.Request) bool
 	// Held returns the tags that the caller holds now in a session, from the configuration and grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
 	// Submit asks people q and returns the row, settled or not, without waiting. Its Key is required: the same key later

@@ -293,8 +293,8 @@ func (e *Engine) stillAllowed(r permissions.Request) error {
 	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see unshown
 		return permissions.Broken("request " + string(r.ID) + " is not what was approved")
 	}
-	if tool := s.PolicyOf(r.Caller).Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
-		return permissions.Forbidden(tool)
+	if v := s.PolicyOf(r.Caller).Evaluate(r, nil, e.clock.Now()); v.Forbidden != "" {
+		return permissions.ForbiddenBy(v)
 	}
 	_, err := ownFiles(s, r)
 	return err

@@ -45,7 +45,7 @@ func (e *Engine) draft(
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask {
 		if beyond := e.tooOften(s, r.Caller, verdict.Auto); beyond > 0 { // then only a grant lets it run without asking
-			policy.Auto, r.Harmless = nil, false
+			policy.Auto, policy.NoAllowing, r.Harmless = nil, true, false
 			if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
 				r.Beyond = beyond
 			}
@@ -53,7 +53,10 @@ func (e *Engine) draft(
 	}
 	verdict.Ask = verdict.Ask || around
 	if verdict.Forbidden != "" {
-		return r, permissions.Forbidden(verdict.Forbidden)
+		return r, permissions.ForbiddenBy(verdict)
+	}
+	if policy.Rules != nil && r.Kind == permissions.KindTool {
+		r.Ruled = []permissions.Ruling{verdict.Ruling}
 	}
 	r.Held = verdict.Held
 	r.HighRisk = policy.HighRisk(r)

@@ -38,6 +38,9 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 		return permissions.Verdict{}, err
 	}
 	v := permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Under}
+	for _, ruled := range r.Ruled {
+		v.Ruling = ruled
+	}
 	for _, g := range grants {
 		if slices.Contains(r.Under, g.ID) {
 			v.Scope = permissions.Narrowest(v.Scope, g.Scope())
@@ -51,10 +54,10 @@ func (c approvals) Forbids(caller permissions.Caller, tool string) bool {
 	return c.engine.Settings().PolicyOf(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
 }
 
-func (c approvals) OverRate(caller permissions.Caller, tool string) bool {
+func (c approvals) OverRate(caller permissions.Caller, q permissions.Request) bool {
 	s := c.engine.Settings()
-	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
-	return c.engine.tooOften(s, caller, s.PolicyOf(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto) > 0
+	q.Caller = caller
+	return c.engine.tooOften(s, caller, s.PolicyOf(caller).Evaluate(q, nil, c.engine.clock.Now()).Auto) > 0
 }
 
 func (c approvals) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {

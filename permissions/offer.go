@@ -101,12 +101,13 @@ func (r Request) suggests() bool {
 	return r.Kind == KindTool && r.Hook != "" && len(r.Calls) == 0 && !r.HighRisk && r.Caller.Name != Anonymous
 }
 
-// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed only once.
+// offers reports whether scope s, wider than once, can be given to r at all. High risk, and what a rule always asks about, is allowed
+// only once.
 func offers(r Request, s Scope) bool {
 	k, _ := s.kind()
 	tool := r.Kind == KindTool
 	switch {
-	case r.Caller.Name == Anonymous, r.HighRisk, k.ends == withSession && r.Session == "":
+	case r.Caller.Name == Anonymous, r.HighRisk, k.ends == withSession && r.Session == "", r.RuledBy(RuleAsks) != "":
 		return false
 	case k.ends == withSession && k.covers == thisTool:
 		return tool

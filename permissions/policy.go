@@ -3,6 +3,7 @@ package permissions
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,6 +20,62 @@ type Policy struct {
 	Held                   []Tag // given to the caller by the configuration, so not by a grant that can be revoked
 	// Reads says what a call of a request does (acts.Reads); nil: nothing is known of any.
 	Reads func(Request, Call) Doing
+	// Rules says what the rules of the configuration decide about a call of a request; nil: there are none.
+	Rules func(Request, Call, time.Time) Ruling
+	// NoAllowing makes the calls that rules allow ask, as those of Auto without an entry; deny and ask rules hold.
+	NoAllowing bool
+}
+
+// Ruling is what the rules of the configuration say of a call.
+type Ruling struct {
+	Effect RuleEffect `json:"effect,omitempty"`
+	Rule   int        `json:"rule,omitempty"`   // the number of the rule that decides, counted from 1
+	Why    string     `json:"why,omitempty"`    // in the words of the configuration
+	Exact  bool       `json:"exact,omitempty"`  // of RuleAllows: no wildcard was needed
+	Reason string     `json:"reason,omitempty"` // why no rule allows it
+}
+
+// RuleEffect is what rules do with a call.
+type RuleEffect string
+
+// The effects of rules.
+const (
+	RuleSilent RuleEffect = "" // no rule covers it, so it is asked about if nothing else allows it
+	RuleAllows RuleEffect = "allow"
+	RuleAsks   RuleEffect = "ask"
+	RuleDenies RuleEffect = "deny"
+)
+
+// Name is the rule and why it is there, as people read it; empty without a rule.
+func (r Ruling) Name() string {
+	switch {
+	case r.Rule == 0:
+		return ""
+	case r.Why == "":
+		return "rule " + strconv.Itoa(r.Rule)
+	}
+	return "rule " + strconv.Itoa(r.Rule) + ", " + strconv.Quote(r.Why)
+}
+
+// RuledBy names the rule that decided about r when it was asked, if it had that effect.
+func (r Request) RuledBy(e RuleEffect) string {
+	for _, ruled := range r.Ruled {
+		if ruled.Effect == e {
+			return ruled.Name()
+		}
+	}
+	return ""
+}
+
+// Detail is what the audit says of it: pairs of a key and a value.
+func (r Ruling) Detail() []string {
+	var all []string
+	for _, d := range [][2]string{{"verdict", string(r.Effect)}, {"rule", r.Name()}, {"reason", r.Reason}} {
+		if d[1] != "" {
+			all = append(all, d[0], d[1])
+		}
+	}
+	return all
 }
 
 // Doing is what a call does.
@@ -42,12 +99,14 @@ type Verdict struct {
 	Grants    []ID      // the grants that cover the request or a part of it
 	Scope     Scope     // the narrowest of these grants' scopes
 	Auto      []Unasked // the calls that need no approval
+	// Ruling is the rule that decides: the strongest one over all calls.
+	Ruling Ruling
 }
 
 // Unasked is a call that needs no approval.
 type Unasked struct {
 	Tool    string
-	Pattern string // the pattern of Policy.Auto that matches it
+	Pattern string // the pattern of Policy.Auto that matches it, or "rule 3"
 }
 
 // Evaluate decides whether r needs approval, given its caller's grants. It is pure. Unknown tools are gated; forbidden overrides
@@ -73,10 +132,17 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
-		auto, risky := match(p.Auto, c.Tool, false), p.risky(r, c)
+		auto, risky, ruled := p.auto(c.Tool), p.risky(r, c), p.ruling(r, c, now)
+		v.Ruling = v.Ruling.or(ruled)
 		switch {
 		case matchesTool(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
+		case ruled.Effect == RuleDenies:
+			return Verdict{Forbidden: c.Tool, Ruling: ruled}
+		case ruled.Effect == RuleAsks:
+			v.Ask = true
+		case ruled.Effect == RuleAllows && (!risky || ruled.Exact):
+			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
 		case auto < 0 && r.leftToAgentMode() && !risky && !matches(p.Gated, c.Tool, true):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
@@ -93,6 +159,34 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	slices.Sort(v.Grants)
 	v.Grants = slices.Compact(v.Grants)
 	return v
+}
+
+// auto returns the index of the entry of Auto for a tool, -1 if there is none. A pattern does not stand for a shell.
+func (p Policy) auto(tool string) int {
+	if i := slices.Index(p.Auto, tool); i >= 0 || RunsCode(tool) {
+		return i
+	}
+	return match(p.Auto, tool, false)
+}
+
+// ruling is what the rules say of a call of r.
+func (p Policy) ruling(r Request, c Call, now time.Time) (ruled Ruling) {
+	if p.Rules == nil {
+		return ruled
+	}
+	if ruled = p.Rules(r, c, now); ruled.Effect == RuleAllows && (p.NoAllowing || ruled.Rule == 0) {
+		ruled.Effect = RuleSilent
+	}
+	return ruled
+}
+
+// or returns the stronger ruling: deny before ask before none before allow.
+func (r Ruling) or(o Ruling) Ruling {
+	strength := []RuleEffect{RuleAllows, RuleSilent, RuleAsks, RuleDenies}
+	if r == (Ruling{}) || slices.Index(strength, o.Effect) > slices.Index(strength, r.Effect) {
+		return o
+	}
+	return r
 }
 
 // leftToAgent is the [Unasked.Pattern] of calls that a hook leaves to the agent's own mode. It is not a pattern of tool names.

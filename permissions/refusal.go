@@ -83,6 +83,14 @@ func Forbidden(tool string) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
 }
 
+// ForbiddenBy refuses a call that a rule denies, or a tool that policy never allows.
+func ForbiddenBy(v Verdict) *Refusal {
+	if v.Ruling.Effect != RuleDenies {
+		return Forbidden(v.Forbidden)
+	}
+	return refuse(CodeForbidden, ExitOther, "This call of %s is forbidden here: %s.", v.Forbidden, v.Ruling.Name())
+}
+
 // NotHeld refuses a caller that uses a permission it does not hold, or no longer.
 func NotHeld(t Tag) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "You do not hold %s: ask for it, for a time or for your session.", t)

@@ -191,6 +191,8 @@ type Request struct {
 	Hook       string        // the dialect of the agent's hook that asks, which sees one call at a time; empty: no hook
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
 	HookStage  string        // HookBefore, HookAgain or HookDenied, if the hook says so. Not stored
+	Ruled      []Ruling      // what the rules said when it was asked: the one that decides; empty: there were none
+	Leads      Leads         // where names lead on the machine where the call runs, as its hook says. Not stored
 	Harmless   bool          // the hook has read the whole call and found that people need not be asked. Not stored
 	Ahead      bool          // another question about the call follows in a moment, so nobody is shown this one before. Not stored
 	Stays      time.Duration // how long the asking process runs unless it is ended; zero: unknown. Not stored
@@ -227,6 +229,15 @@ type Request struct {
 	LapsedAt    time.Time // when it lapsed uncollected
 	LeftAt      time.Time // since when nobody waits
 	EarlierAt   time.Time // when the same question was answered under the same key, if that answer is over; zero: it was not
+}
+
+// MaxLeads is the most bytes of the names in [Leads].
+const MaxLeads = 32 << 10
+
+// Leads says where the names in a call lead on the machine where it runs, with links resolved, as the hook there tells it.
+type Leads struct {
+	Root  string            `json:"root,omitempty"`  // the project's folder, absolute
+	Names map[string]string `json:"names,omitempty"` // absolute names, and where each leads
 }
 
 // Told is how many bytes of its file were told beside c.
@@ -323,6 +334,7 @@ func Brief(text string, most int) string {
 func (r Request) Title() Request {
 	r.Input, r.AffectedPath, r.Message, r.Details, r.Reason, r.Comment = nil, "", "", "", "", ""
 	r.EnvNames, r.Choices, r.Held, r.Was, r.OnlyTitle = nil, nil, nil, nil, true
+	r.Ruled, r.Leads = nil, Leads{}
 	r.Tags = slices.Clone(r.Tags)
 	for i := range r.Tags {
 		r.Tags[i].path = ""

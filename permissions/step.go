@@ -149,7 +149,11 @@ func closing(r Request, by, via string, at time.Time) []Record {
 
 // Opened returns the audit records of a new request, including one that needed no answer.
 func Opened(r Request) []Record {
-	all := []Record{record(RequestCreated, r, r.Caller.Name, "", r.CreatedAt, "kind", string(r.Kind))}
+	detail := []string{"kind", string(r.Kind)}
+	for _, ruled := range r.Ruled {
+		detail = append(detail, ruled.Detail()...)
+	}
+	all := []Record{record(RequestCreated, r, r.Caller.Name, "", r.CreatedAt, detail...)}
 	if r.Kind == KindClarification {
 		all = append(all, record(DialogRequested, r, r.Caller.Name, "", r.CreatedAt))
 	}

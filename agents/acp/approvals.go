@@ -32,8 +32,8 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	case err != nil:
 		return q, err
 	case verdict.Forbidden != "":
-		return q, permissions.Forbidden(verdict.Forbidden)
-	case !verdict.Ask && len(verdict.Grants) == 0 && !a.approvals.OverRate(a.caller(), q.Tool): // allowed by policy alone
+		return q, permissions.ForbiddenBy(verdict)
+	case !verdict.Ask && len(verdict.Grants) == 0 && !a.approvals.OverRate(a.caller(), q): // allowed by policy alone
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // Call is a tool call that a hook asks about.
@@ -289,16 +290,41 @@ func (c Call) Harmless(env func(string) string) bool {
 	if c.given == nil || c.questions != nil || strings.EqualFold(c.event, "permissionRequest") {
 		return false
 	}
-	folder := own.Resolve(c.Request.Cwd)
-	root := folder
-	if told := env(projectFolderVars[c.dialect]); filepath.IsAbs(told) {
-		root = own.Resolve(told)
-	}
+	folder, root := own.Resolve(c.Request.Cwd), own.Resolve(c.project(env))
 	w := acts.Workspace{Root: root, Resolve: own.Resolve}
 	if !w.Reads(folder) || !isProjectFolder(root, env) {
 		return false
 	}
 	return w.HarmlessCall(c.dialect, c.Request.Tool, c.given, folder)
+}
+
+// project is the folder in which the session began, as the agent names it.
+func (c Call) project(env func(string) string) string {
+	if told := env(projectFolderVars[c.dialect]); filepath.IsAbs(told) {
+		return told
+	}
+	return c.Request.Cwd
+}
+
+// Leads resolves the links of the names in the call on this machine. It is empty outside a project's folder, and where a program that is
+// named without a folder may be one of the project's.
+func (c Call) Leads(env func(string) string) (l permissions.Leads) {
+	root := c.project(env)
+	if c.given == nil || c.questions != nil || !isProjectFolder(own.Resolve(root), env) {
+		return l
+	}
+	l = permissions.Leads{Root: root, Names: map[string]string{}}
+	size := 0
+	for _, name := range rules.Names(rules.Call{
+		Dialect: c.dialect, Tool: c.Request.Tool, Input: c.Request.Input, Folder: c.Request.Cwd, Root: root,
+	}, permissions.MaxLeads) {
+		to := own.Resolve(name)
+		if size += len(name) + len(to); size > permissions.MaxLeads {
+			return permissions.Leads{}
+		}
+		l.Names[name] = to
+	}
+	return l
 }
 
 // isProjectFolder reports whether a folder can be a project: it contains neither the home folder nor a program on PATH, and CDPATH

@@ -61,8 +61,8 @@ func (sh *turn) execute(ctx context.Context) (rests bool, err error) {
 
 // began stores that a call runs from now on, with an audit entry: an older row of the session does not begin it again.
 func (sh *turn) began(ctx context.Context, x agents.Execution, granted []agents.Artifact) error {
-	r := agents.RecordOf(permissions.ToolStarted, sh.session, x.Began,
-		"tool", x.Tool, "step", strconv.Itoa(x.Step), "call", strconv.Itoa(x.Call))
+	r := agents.RecordOf(permissions.ToolStarted, sh.session, x.Began, append(sh.ruling.Detail(),
+		"tool", x.Tool, "step", strconv.Itoa(x.Step), "call", strconv.Itoa(x.Call))...)
 	return sh.advance(ctx, agents.Commit{
 		Executions: []agents.Execution{x}, Artifacts: granted, Records: []permissions.Record{r},
 	}, Began{x.Call})
@@ -96,13 +96,14 @@ func (sh *turn) allowed(ctx context.Context, c Call) (held []permissions.Tag, gr
 	}
 	_, asks := askingTool(c.Tool)
 	verdict, err := sh.runtime.approvals.Evaluate(ctx, sh.session.Caller(), sh.request([]Call{c}))
+	sh.ruling = verdict.Ruling
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return held, nil, r.Text, nil
 	case err != nil:
 		return nil, nil, "", err
 	case verdict.Forbidden != "":
-		return held, nil, permissions.Forbidden(verdict.Forbidden).Text, nil
+		return held, nil, permissions.ForbiddenBy(verdict).Text, nil
 	case asks: // built-in tools need no permission
 		return held, nil, "", nil
 	case verdict.Ask:

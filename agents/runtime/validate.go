@@ -93,11 +93,11 @@ func (sh *turn) judge(ctx context.Context, call Call, held []permissions.Tag) (v
 	case err != nil:
 		return v, "", err
 	case verdict.Forbidden != "":
-		v, _, err := spare(permissions.Forbidden(verdict.Forbidden).Text)
+		v, _, err := spare(permissions.ForbiddenBy(verdict).Text)
 		return v, "", err
 	case isAsking:
 		v.Fate = Runs
-	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.approvals.OverRate(sh.session.Caller(), call.Tool):
+	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.approvals.OverRate(sh.session.Caller(), q):
 		v.Fate = Asks
 	default:
 		v.Fate = Runs

@@ -25,6 +25,7 @@ type turn struct {
 	agent   *agent
 	session permissions.AgentSession
 	run     Run
+	ruling  permissions.Ruling // of the call that is about to run
 }
 
 // work works on a session until it rests. Failures are retried with a growing delay.

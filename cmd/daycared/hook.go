@@ -123,6 +123,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	}
 	call.Look()
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
+	call.Request.Leads = call.Leads(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()
 	if err != nil {

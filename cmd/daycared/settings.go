@@ -23,6 +23,7 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // usualRate is how many calls a minute an entry of tools.auto lets run where limits.auto_per_minute has none for the tool.
@@ -33,6 +34,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	if len(cfg.Faults) > 0 {
 		return engine.Settings{}, cfg.Faults
 	}
+	var err error
 	s := engine.Settings{
 		UID: uid,
 		Approvals: engine.Approvals{
@@ -47,6 +49,9 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
 		Asking:        hooks.AskingTools(mcp.ToolNames()),
+	}
+	if s.Rules, err = ruleSet(cfg, s.Own); err != nil {
+		return s, err
 	}
 	s.Limits.AutoPerMinute = map[string]int{"*": usualRate}
 	maps.Copy(s.Limits.AutoPerMinute, cfg.Limits.AutoPerMinute)
@@ -64,7 +69,6 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			return s, config.Problems{cfg.Problem(key, config.UnknownGroup, key, group)}
 		}
 	}
-	var err error
 	if s.People, err = people(cfg, user.Lookup); err != nil {
 		return s, err
 	}
@@ -96,6 +100,21 @@ func policy(cfg *config.Config) permissions.Policy {
 			Tools: cfg.HighRisk.Except.Tools, Effects: cfg.HighRisk.Except.Kinds, Patterns: cfg.HighRisk.Except.Patterns,
 		},
 	}
+}
+
+// ruleSet compiles the rules. None may allow access to the daemon's own files.
+func ruleSet(cfg *config.Config, own []string) (*rules.Set, error) {
+	set, found := rules.Compile(cfg.Ruling())
+	if err := rules.Failed(found); err != nil {
+		return nil, err // Load has refused it
+	}
+	for _, file := range own {
+		if rule, text := set.Reaches(file); rule > 0 {
+			return nil, config.Problems{cfg.Problem(fmt.Sprintf("rules.%d.allow", rule-1), "rules.allow: %q covers or lies in daycared's own %s, which "+
+				"no rule allows; name another folder", text, file)}
+		}
+	}
+	return set, nil
 }
 
 // people converts the configured people; lookup resolves their accounts to uids.

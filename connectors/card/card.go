@@ -221,6 +221,15 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	if r.Beyond > 0 {
 		s.row("Asked because it is beyond the " + plural(r.Beyond, "call") + " a minute that may run unasked.")
 	}
+	for _, by := range r.Ruled {
+		if by.Effect == permissions.RuleAsks {
+			why := ""
+			if by.Why != "" {
+				why = ", " + quoted(by.Why)
+			}
+			s.row(fmt.Sprintf("Always asked: rule %d%s.", by.Rule, why))
+		}
+	}
 	if r.Ends() {
 		s.row("Denying one call ends the run; then none of them is run.")
 	}

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // OperatorName is the person who runs the daemon when the configuration names nobody with that account.
@@ -24,6 +26,7 @@ type Settings struct {
 	Routes        []Route
 	Approvals     Approvals
 	Policy        permissions.Policy
+	Rules         *rules.Set // for every caller; nil: none
 	Limits        Limits
 	Keep          permissions.Keep
 	AllowSameUser bool
@@ -51,7 +54,33 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 		p.Held = s.Holdings[c.Name]
 	}
 	p.Reads = acts.Reads
+	if s.Rules.Len() > 0 {
+		p.Rules = func(r permissions.Request, c permissions.Call, now time.Time) permissions.Ruling {
+			return s.ruling(r, c, now)
+		}
+	}
 	return p
+}
+
+// ruling judges a call by the rules. What our own agents call runs on this machine, so its links are resolved here. A hook on this machine
+// says where names lead; of every other caller nothing is known.
+func (s *Settings) ruling(r permissions.Request, c permissions.Call, now time.Time) permissions.Ruling {
+	call := rules.Call{
+		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Input: c.Input,
+		Folder: r.Cwd, Root: r.Cwd, At: now,
+	}
+	switch {
+	case r.Caller.Ours():
+		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), own.Resolve
+	case r.Hook != "" && r.Caller.UID >= 0 && r.Leads.Root != "":
+		call.Root = r.Leads.Root
+		call.Resolve = func(name string) string { return r.Leads.Names[name] }
+	}
+	v := s.Rules.Judge(call)
+	return permissions.Ruling{
+		Effect: permissions.RuleEffect(v.Effect), Rule: v.Rule, Why: v.Why, Exact: v.Exact,
+		Reason: permissions.Brief(strings.Join(v.Reasons, "; "), permissions.MaxReason),
+	}
 }
 
 // inherited returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.

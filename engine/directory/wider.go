@@ -9,11 +9,16 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // Wider lists, in the configuration's names, what next allows that old does not, or asks other people about.
 func Wider(old, next Settings) (all []string) {
 	all = append(all, widerPolicy("", old.Policy, next.Policy)...)
+	all = append(all, more("rules: allow", old.Rules.Lines(rules.Allow), next.Rules.Lines(rules.Allow))...)
+	for _, e := range []rules.Effect{rules.Ask, rules.Deny} {
+		all = append(all, fewer("rules: "+string(e), old.Rules.Lines(e), next.Rules.Lines(e))...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(next.Policies)) {
 		agent := permissions.Caller{Name: name}
 		all = append(all, widerPolicy(name+": ", old.PolicyOf(agent), next.PolicyOf(agent))...)

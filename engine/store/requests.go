@@ -23,14 +23,14 @@ const (
 	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
 		`tags, held, env_names, choices, reason, message, input, details, under, place, hook, folder`
-	fixedColumns    = wordColumns + `, beyond, was`
+	fixedColumns    = wordColumns + `, beyond, was, ruled`
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
 	// number and id come first: they are readable even if a later column is not.
 	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
 	// A backup is compared before its schema is migrated.
-	backupColumns = `number, ` + wordColumns + `, 0, '[]', earlier_at, ` + changingColumns
+	backupColumns = `number, ` + wordColumns + `, 0, '[]', '[]', earlier_at, ` + changingColumns
 
 	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
 	// that has ended, according to the audit but not to its row.
@@ -48,7 +48,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
 		canonical{rawJSON{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
-		list[permissions.Rows]{&r.Was},
+		list[permissions.Rows]{&r.Was}, list[permissions.Ruling]{&r.Ruled},
 	}
 }
 
@@ -140,6 +140,9 @@ func sealing(r *permissions.Request) []any {
 		}
 		if shown := r.Shown(); shown != r.Digest { // old seals lack it
 			values = append(values, digest{&shown})
+		}
+		for _, ruled := range r.Ruled {
+			values = append(values, string(ruled.Effect), ruled.Rule, ruled.Why)
 		}
 	}
 	return values
@@ -379,13 +382,14 @@ func asStored(r permissions.Request) permissions.Request {
 		*at = moment(micros(*at))
 	}
 	r.Patience, r.HookStage, r.Harmless, r.Ahead, r.OnlyTitle, r.Stays, r.Call = 0, "", false, false, false, 0, ""
+	r.Leads = permissions.Leads{}
 	return r
 }
 
 const (
 	// Of the columns after calls some are not sealed, but a request with an unreadable one is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
-		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, was, ` +
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, was, ruled, ` +
 		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	// hasWords checks the type of columns that are not read here because they may be long.
@@ -398,7 +402,7 @@ const (
 // eachSealed calls take with every request of a store, reading only what its seal covers.
 func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
 	text := readSealed
-	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'"} { // a store that is not migrated yet may lack them
+	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'"} { // a store that is not migrated yet may lack them
 		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
 		if err != nil {
 			return err
@@ -412,7 +416,8 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{rawJSON{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, &r.mac) // inputs may be long and are not needed
+			canonical{rawJSON{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
+			&r.mac) // inputs may be long and are not needed
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by another program
 		page, err := collect(ctx, from, "", fields, text, next, sealedPage)

@@ -40,6 +40,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00021_ended.sql":        "d2085f7a22986da2a01cda3be45d5b48517e8b363c53e60f8b5a55dc86e20343",
 		"00022_was.sql":          "f0521801435aa86e6290d95ef312f9dcf3691292f5d52c1b73bd7b5e5636e49c",
 		"00023_away.sql":         "3217d54976a92d78ecaf75c6f3978fc8c499959d5c57a6078183ba3d6a1cb655",
+		"00024_ruled.sql":        "1d8fca90f251c82bacc228789ad74d7a6cb23111914cdf17b121c80d8aeadf04",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

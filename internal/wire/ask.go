@@ -37,6 +37,7 @@ type Ask struct {
 	Hook        string             `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
 	HookStage   string             `json:"hook_stage,omitzero" doc:"of a hook: before a call, again (its rules ask), denied (it refused)"`
 	Harmless    bool               `json:"harmless,omitzero" doc:"of a hook: it has read the call whole and leaves it to the agent's mode"`
+	Leads       permissions.Leads  `json:"leads,omitzero" doc:"of a hook: where names in the call lead on its machine, links resolved"`
 	Ahead       bool               `json:"ahead,omitzero" doc:"of a hook: it asks more in a moment, so nobody is shown this before"`
 	Calls       []AskedCall        `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string             `json:"message,omitzero" doc:"of a pause or a clarification; of a tool: what else its asker says"`
@@ -126,7 +127,7 @@ func AskOf(q permissions.Request) Ask {
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
 		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage, Harmless: q.Harmless,
-		Ahead: q.Ahead, Was: q.Was,
+		Ahead: q.Ahead, Was: q.Was, Leads: q.Leads,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Each(q.Tags, permissions.Tag.String)
@@ -171,7 +172,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
 		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage, Harmless: a.Harmless,
-		Ahead: a.Ahead, Was: a.Was,
+		Ahead: a.Ahead, Was: a.Was, Leads: a.Leads,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -221,6 +222,7 @@ func (a Ask) checkMembers() error {
 		{"hook", a.Hook != "", []permissions.Kind{permissions.KindTool, permissions.KindClarification}},
 		{"hook_stage", a.HookStage != "", tool},
 		{"harmless", a.Harmless, tool},
+		{"leads", a.Leads.Root != "" || a.Leads.Names != nil, tool},
 		{"ahead", a.Ahead, tool},
 		{"calls", a.Calls != nil, tool},
 		{"mode", a.Mode != "", pause},
@@ -251,9 +253,16 @@ func either(kinds []permissions.Kind) string {
 	return words[0]
 }
 
-// checkSizes bounds everything except details and rows of files, which have bounds of their own.
+// checkSizes bounds everything except details, rows of files and where names lead, which have bounds of their own.
 func (a Ask) checkSizes() error {
-	a.Details, a.Was = "", nil
+	leads := 0
+	for name, to := range a.Leads.Names {
+		leads += len(name) + len(to)
+	}
+	if leads > permissions.MaxLeads {
+		return fmt.Errorf("the names in leads have at most %d bytes, not %d", permissions.MaxLeads, leads)
+	}
+	a.Details, a.Was, a.Leads = "", nil, permissions.Leads{}
 	body, err := Encode(&a)
 	if err != nil {
 		return err

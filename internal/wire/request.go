@@ -75,8 +75,10 @@ type Request struct {
 	// Grants are those by which nobody had to be asked. Without any, an unasked request was allowed by policy.
 	Grants []permissions.ID `json:"grants,omitzero"`
 	// Beyond is the number of unasked calls per minute that this call exceeds; omitted if it is asked for another reason.
-	Beyond int    `json:"beyond,omitzero"`
-	Code   string `json:"code,omitzero"` // deciders only
+	Beyond int `json:"beyond,omitzero"`
+	// Ruled is what the rules of the configuration said of it; omitted if there are none.
+	Ruled []permissions.Ruling `json:"ruled,omitzero"`
+	Code  string               `json:"code,omitzero"` // deciders only
 	// Earlier is when the same question was answered under the same key; that answer is over, and this one was asked anew.
 	Earlier *time.Time `json:"earlier_at,omitzero"`
 	// Brief marks a list item: details are missing, and long values are null. The request itself has them.
@@ -138,7 +140,7 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
 		UsedAt: OrNullTime(r.UsedAt), VoidedBy: OrNull(r.VoidedBy), VoidAt: OrNullTime(r.VoidAt), LapsedAt: OrNullTime(r.LapsedAt),
 		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Grants: r.Under, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
-		Beyond: r.Beyond,
+		Beyond: r.Beyond, Ruled: r.Ruled,
 	}
 	if len(r.Calls) > 0 {
 		w.Calls = Each(r.Calls, fromCall)
@@ -291,7 +293,7 @@ func (w Request) Standing() (permissions.RequestView, error) {
 		DecidedBy: Value(w.DecidedBy), DecidedVia: Value(w.DecidedVia), DecidedAt: Value(w.DecidedAt),
 		Votes: Each(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
 		UsedAt: Value(w.UsedAt), VoidedBy: Value(w.VoidedBy), VoidAt: Value(w.VoidAt), LapsedAt: Value(w.LapsedAt),
-		EarlierAt: Value(w.Earlier), Under: w.Grants, Beyond: w.Beyond,
+		EarlierAt: Value(w.Earlier), Under: w.Grants, Beyond: w.Beyond, Ruled: w.Ruled,
 	}
 	if r.Tool != "" {
 		r.Input = w.Input

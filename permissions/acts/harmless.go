@@ -25,7 +25,7 @@ func (w Workspace) Harmless(r Reading) (why string) {
 		ok := false
 		switch a.Kind {
 		case Run:
-			ok = w.runs(a)
+			ok = len(a.Env) == 0 && w.runs(a)
 		case Write:
 			ok = a.Words[0] == "/dev/null" // agents edit with tools of their own
 		case Read, Enter:
@@ -121,17 +121,19 @@ var programText string
 
 type program struct {
 	operands string
+	builds   bool            // it is below "# building and testing"
 	options  map[string]byte // the kind of value: 0, or one of : (required) = (optional, and part of the word) < > (a file)
 }
 
 var programs = func() map[string]program {
-	all := map[string]program{}
+	all, builds := map[string]program{}, false
 	for line := range strings.Lines(programText) {
 		f := strings.Fields(line)
+		builds = builds || strings.HasPrefix(line, "# building")
 		if len(f) < 2 || f[0] == "#" {
 			continue
 		}
-		p := program{f[1], map[string]byte{}}
+		p := program{f[1], builds, map[string]byte{}}
 		for _, o := range f[2:] {
 			kind := o[len(o)-1]
 			if strings.IndexByte(":=<>", kind) < 0 {
@@ -145,14 +147,29 @@ var programs = func() map[string]program {
 	return all
 }()
 
-// runs reports whether a program is on the list with these arguments.
-func (w Workspace) runs(a Act) bool {
-	words := a.Words[1:]
-	p, known := programs[a.Words[0]]
+// OnlyReads reports whether a program is on the list with these arguments and only reads: it neither builds nor tests anything.
+func (w Workspace) OnlyReads(a Act) bool {
+	p, _, known := entryOf(a)
+	return known && !p.builds && w.runs(a)
+}
+
+// FormatsText reports whether the operands of printf are formatted only as text: zsh evaluates those that are formatted as numbers.
+func FormatsText(operands []string) bool { return len(operands) > 0 && plainFormat(operands[0]) }
+
+// entryOf returns the entry of a program on the list, and its arguments.
+func entryOf(a Act) (p program, words []string, known bool) {
+	words = a.Words[1:]
+	p, known = programs[a.Words[0]]
 	if !known && len(words) > 0 {
 		p, known = programs[a.Words[0]+" "+words[0]]
 		words = words[1:]
 	}
+	return p, words, known
+}
+
+// runs reports whether a program is on the list with these arguments.
+func (w Workspace) runs(a Act) bool {
+	p, words, known := entryOf(a)
 	if !known || a.Words[0] == "git" && len(a.In) > 1 { // each folder's .git says what git executes
 		return false
 	}
@@ -173,7 +190,7 @@ func (w Workspace) runs(a Act) bool {
 			if !ok || (kind == '<' || kind == '>') && !w.mayTouch(a, value, kind == '>') || next && namesArguments(a, value) {
 				return false
 			}
-			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.namesNoSecret(a, value) { // -L 1,5:FILE
+			if a.Words[0] == "git" && strings.HasPrefix(word, "-L") && !w.NamesNoSecret(a, value) { // -L 1,5:FILE
 				return false
 			}
 			if strings.HasPrefix(word, "-e") || strings.HasPrefix(word, "--regexp") || word == "--files" {
@@ -187,15 +204,15 @@ func (w Workspace) runs(a Act) bool {
 	if pattern && len(operands) > 0 {
 		operands = operands[1:]
 	}
-	if a.Words[0] == "git" && slices.ContainsFunc(operands, func(o string) bool { return !w.namesNoSecret(a, o) }) {
+	if a.Words[0] == "git" && slices.ContainsFunc(operands, func(o string) bool { return !w.NamesNoSecret(a, o) }) {
 		return false
 	}
 	return w.allowsOperands(a, p.operands, operands)
 }
 
-// namesNoSecret reports whether an argument of git names no secret: neither after a colon, as in HEAD:.env, :(icase).env and -L 1,5:.env,
+// NamesNoSecret reports whether an argument of git names no secret: neither after a colon, as in HEAD:.env, :(icase).env and -L 1,5:.env,
 // nor by a pattern that git expands.
-func (w Workspace) namesNoSecret(a Act, word string) bool {
+func (w Workspace) NamesNoSecret(a Act, word string) bool {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return r == ':' || r == ')' })
 	return !slices.ContainsFunc(parts, func(part string) bool { return !w.mayTouch(a, strings.TrimLeft(part, "/!^"), false) }) &&
 		!strings.ContainsAny(word, `*?[\`)
@@ -264,7 +281,7 @@ func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 	case "text": // after "--", a program may pass options on
 		return each(func(o string) bool { return !strings.HasPrefix(o, "-") || slices.Contains(strings.Split(list, ","), o) })
 	case "format": // zsh evaluates operands that are formatted as numbers
-		return len(operands) > 0 && formatsText(operands[0])
+		return FormatsText(operands)
 	case "only":
 		return len(operands) <= 1 && each(func(o string) bool { return slices.Contains(strings.Split(list, ","), o) })
 	case "one":
@@ -282,8 +299,8 @@ func (w Workspace) allowsOperands(a Act, as string, operands []string) bool {
 	return false
 }
 
-// formatsText reports whether a format of printf has no directive but %s, %b and %%.
-func formatsText(format string) bool {
+// plainFormat reports whether a format of printf has no directive but %s, %b and %%.
+func plainFormat(format string) bool {
 	return !strings.Contains(strings.NewReplacer("%%", "", "%s", "", "%b", "").Replace(format), "%")
 }
 
@@ -294,108 +311,36 @@ func printsLines(script string) bool {
 	return prints && from != "" && strings.Trim(from+to, "0123456789") == ""
 }
 
-// knownTools lists the tools whose input describes their whole effect: dialects, tool, verb, the member with the object, and irrelevant
-// members. Codex's commands are missing because its hooks do not know their folder, those of Copilot CLI and Cursor because their
-// shells keep state between commands.
-var knownTools = []string{
-	"claude-code Bash runs command description timeout",
-	"opencode bash runs command description timeout",
-	"gemini run_shell_command runs command description",
-	"claude-code,copilot Read reads file_path offset limit",
-	"claude-code NotebookRead reads notebook_path",
-	"claude-code,copilot Glob lists path pattern",
-	"claude-code,copilot Grep reads path pattern output_mode head_limit offset multiline type -n -i -A -B -C",
-	"claude-code LS reads path",
-	"claude-code TodoWrite notes - todos",
-	"claude-code,copilot Write writes file_path content",
-	"claude-code,copilot Edit writes file_path old_string new_string replace_all",
-	"claude-code MultiEdit writes file_path edits",
-	"claude-code NotebookEdit writes notebook_path new_source cell_id cell_type edit_mode",
-	"codex apply_patch patches command",
-	"copilot view reads path view_range",
-	"copilot create writes path file_text",
-	"copilot edit writes path old_str new_str",
-	"cursor read_file reads file_path",
-	"cursor Write writes file_path contents content",
-	"gemini read_file reads file_path offset limit start_line end_line",
-	"gemini list_directory reads dir_path",
-	"gemini write_file writes file_path content",
-	"gemini replace writes file_path old_string new_string expected_replacements instruction allow_multiple",
-	"opencode read reads filePath offset limit",
-	"opencode list reads path",
-	"opencode glob lists path pattern",
-	"opencode grep reads path pattern",
-	"opencode write writes filePath content",
-	"opencode edit writes filePath oldString newString replaceAll",
-}
-
 // HarmlessCall reports whether a tool call that a dialect's hook asks about is harmless in the workspace: it runs a harmless command
 // (see [Workspace.Harmless]), or reads or edits files that are not executed later. Relative names are relative to the absolute folder.
 func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, folder string) bool {
-	for _, row := range knownTools {
-		f := strings.Fields(row)
-		if f[1] == tool && slices.Contains(strings.Split(f[0], ","), dialect) {
-			return w.harmlessInput(f[2], f[3:], input, folder)
-		}
+	if dialect == "vscode" || dialect == "codex" && tool != "apply_patch" {
+		return false // VS Code has no mode that it could be left to; Codex's folder is not known
 	}
-	return false
+	d := DeedOf(dialect, tool, input)
+	reads := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Reads(under(folder, name)) }
+	writes := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Writes(under(folder, name)) }
+	each := func(holds func(string) bool) bool {
+		return !slices.ContainsFunc(d.Names, func(name string) bool { return !holds(name) })
+	}
+	switch d.Verb {
+	case Runs:
+		return d.Folder == "" && w.Harmless(Command(d.Command, folder)) == ""
+	case Lists:
+		return d.ListsWithin() && each(reads)
+	case Views:
+		return each(reads)
+	case Writes, Patches:
+		return each(writes)
+	}
+	return d.Verb == Notes
 }
 
-// harmlessInput reports whether a tool with this verb and these known members has a harmless input.
-func (w Workspace) harmlessInput(verb string, names []string, given json.RawMessage, folder string) bool {
-	var input map[string]json.RawMessage
-	if json.Unmarshal(given, &input) != nil {
-		return false
-	}
-	for name := range input {
-		if !slices.Contains(names, name) {
-			return false
-		}
-	}
-	text := func(name string) (value string) {
-		_ = json.Unmarshal(input[name], &value) // checked below
-		return value
-	}
-	what := text(names[0])
-	if what == "" && input[names[0]] != nil && verb != "notes" {
-		return false
-	}
-	if verb != "runs" && verb != "patches" && what != strings.TrimSpace(what) { // some agents trim a name after their hook was called
-		return false
-	}
-	at := under(folder, what)
-	switch verb {
-	case "runs":
-		return w.Harmless(Command(what, folder)) == ""
-	case "lists":
-		pattern := text("pattern")
-		return w.Reads(at) && !filepath.IsAbs(pattern) && !leaves.MatchString(pattern) && !strings.HasPrefix(pattern, "~")
-	case "reads":
-		return w.Reads(at) && !strings.HasPrefix(what, "~")
-	case "writes":
-		return what != "" && !strings.HasPrefix(what, "~") && w.Writes(at)
-	case "patches":
-		return w.patches(folder, what)
-	}
-	return verb == "notes"
+// ListsWithin reports whether the pattern of [Lists] finds files in the named folder only.
+func (d Deed) ListsWithin() bool {
+	return !filepath.IsAbs(d.Pattern) && !leaves.MatchString(d.Pattern) && !strings.HasPrefix(d.Pattern, "~")
 }
 
 // leaves matches glob patterns that may lead out of the folder: by "..", also one that is escaped or put together by braces, or by an
 // alternative that is absolute.
 var leaves = regexp.MustCompile(`\.\.|[\\(]|[{,][./,}]|\.[,}]`)
-
-// patches reports whether a patch in Codex's format only adds and updates files that may be written.
-func (w Workspace) patches(folder, patch string) bool {
-	found := false
-	for line := range strings.Lines(patch) {
-		head, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch {
-		case !strings.HasPrefix(head, "*** ") || slices.Contains([]string{"*** Begin Patch", "*** End Patch", "*** End of File"}, head):
-		case head != "*** Add File" && head != "*** Update File" && head != "*** Move to" || filepath.IsAbs(name) || !w.Writes(folder+"/"+name):
-			return false
-		default:
-			found = true
-		}
-	}
-	return found
-}

@@ -36,6 +36,9 @@ type Act struct {
 	In    []string // the folders in which it may happen
 	Stdin string   // of Run: the text of a here-document
 	Piped bool     // of Run: it reads the output of another command
+	Env   []string // of Run: the variables that are set for it alone, as NAME=VALUE
+	// Through are the commands around it that were read as what they run (timeout, sh -c), the outermost first.
+	Through [][]string
 
 	at   []string // the folders in which it may happen if a cd before && takes place
 	from int      // where it begins in the text, in bytes
@@ -84,7 +87,9 @@ type command struct {
 	vars    map[string]string // the variables of the text and their values, which may contain Computed
 	stdin   string            // the here-document of the next program
 	piped   bool
-	from    int // see [Act]
+	env     []string   // see [Act]
+	through [][]string // see [Act]
+	from    int        // see [Act]
 }
 
 func (c *command) doubt(format string, values ...any) {
@@ -259,7 +264,7 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 	if depth == 0 {
 		c.from = int(r.Pos().Offset())
 	}
-	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
+	if r.N != nil && (len(r.N.Value) != 1 || strings.Trim(r.N.Value, "0123456789") != "") { // dash reads one digit
 		c.doubt("a redirection keeps a descriptor")
 	}
 	name, known := literal(r.Word)
@@ -281,7 +286,7 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 		known = known && len(name) == 1 && name[0] >= '0' && name[0] <= '9'
 	case syntax.RdrIn:
 		c.act(Read, name)
-	case syntax.RdrOut, syntax.AppOut:
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob:
 		c.act(Write, name)
 	default:
 		c.doubt("it redirects by %s", r.Op)
@@ -296,17 +301,32 @@ func (c *command) act(k Kind, words ...string) {
 	a := Act{Kind: k, Words: words, In: slices.Clone(c.folders), at: slices.Clone(c.at), from: c.from}
 	if k == Run {
 		a.Stdin, a.Piped = c.stdin, c.piped
+		a.Env, a.Through = slices.Clone(c.env), slices.Clone(c.through)
 	}
 	c.Acts = append(c.Acts, a)
 }
 
 func (c *command) call(n *syntax.CallExpr, depth int) {
-	if len(n.Assigns) > 0 || len(n.Args) == 0 {
-		c.doubt("it sets a variable")
-		for _, a := range n.Assigns {
-			c.values = append(c.values, approximate(a.Value, c.vars))
-			c.inner(a, depth)
+	if len(n.Args) == 0 {
+		c.doubt("it sets a variable for what follows")
+	}
+	outer := c.env
+	defer func() { c.env = outer }()
+	for _, a := range n.Assigns {
+		value := ""
+		if a.Value != nil {
+			value = approximate(a.Value, c.vars)
+			if _, known := literal(a.Value); !known {
+				c.doubt("it sets a variable to what is computed when it runs")
+			}
 		}
+		if a.Name == nil || a.Append || a.Index != nil || a.Array != nil || a.Naked {
+			c.doubt("it sets a part of a variable")
+		} else {
+			c.env = append(slices.Clip(c.env), a.Name.Value+"="+value)
+		}
+		c.values = append(c.values, value)
+		c.inner(a, depth)
 	}
 	var words []string
 	for _, w := range n.Args {
@@ -321,10 +341,19 @@ func (c *command) call(n *syntax.CallExpr, depth int) {
 			words = append(words, approximate(w, c.vars))
 		}
 	}
-	if len(words) > 0 {
-		c.simple(words, depth)
+	if len(words) == 0 {
+		return
 	}
+	if len(n.Assigns) > 0 && slices.Contains(builtins, words[0]) {
+		c.doubt("it sets a variable for %s, which is a part of the shell", words[0])
+	}
+	c.simple(words, depth)
 }
+
+// builtins are commands that a shell runs itself. Shells differ in whether a variable that is set for one stays.
+var builtins = strings.Fields(": . [ alias bg bind break builtin caller cd command compgen complete continue declare dirs disown echo enable eval exec " +
+	"exit export false fc fg getopts hash help history jobs kill let local logout mapfile noglob popd print printf pushd pwd read readarray " +
+	"readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait zmodload")
 
 // alternatives expands the braces of a word, if that makes few words.
 func alternatives(w *syntax.Word) []*syntax.Word {
@@ -348,12 +377,18 @@ func alternatives(w *syntax.Word) []*syntax.Word {
 var shells = []string{"sh -c", "bash -c", "bash -lc"}
 
 func (c *command) simple(words []string, depth int) {
+	around := c.through
+	defer func() { c.through = around }()
+	within := func(n int) { c.through = append(slices.Clip(c.through), words[:n]) }
 	switch {
-	case words[0] == "command" && len(words) > 1 && !strings.HasPrefix(words[1], "-"):
+	case (words[0] == "command" || words[0] == "nohup") && len(words) > 1 && !strings.HasPrefix(words[1], "-"):
+		within(1)
 		c.simple(words[1:], depth)
 	case words[0] == "timeout" && len(words) > 2 && words[1] != "" && strings.Trim(words[1], "0123456789smh") == "":
+		within(2)
 		c.simple(words[2:], depth)
 	case len(words) == 3 && slices.Contains(shells, words[0]+" "+words[1]):
+		within(3)
 		c.read(words[2], depth+1)
 	case words[0] == "popd":
 		c.doubt("popd goes to a folder that is not named")
@@ -381,6 +416,53 @@ func (c *command) simple(words []string, depth int) {
 	default:
 		c.act(Run, words...)
 	}
+}
+
+// Within returns acts that may happen inside an act of a program that runs others or a text, such as xargs, sudo and sh: what its words
+// name as a program, or are as a command. More may be found than happens.
+func (a Act) Within() []Act { return a.within(0) }
+
+func (a Act) within(depth int) (all []Act) {
+	if a.Kind != Run || len(a.Words) == 0 || depth > maxDepth {
+		return nil
+	}
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(a.Words[0])), ".exe")
+	isShell := slices.Contains(shellNames, name) || name == "source" || name == "."
+	if !isShell && name != "git" && !slices.Contains(wrappers, name) {
+		return nil
+	}
+	folder := Computed
+	if len(a.In) > 0 {
+		folder = a.In[0]
+	}
+	texts := []string{}
+	if isShell {
+		texts = append(texts, a.Stdin)
+	}
+	for i, word := range a.Words[1:] {
+		_, alias, is := strings.Cut(word, "=!")
+		switch {
+		case name == "git" && is:
+			texts = append(texts, alias)
+		case name == "git":
+		case strings.ContainsAny(word, " \t\n"):
+			texts = append(texts, strings.TrimPrefix(word, "-S"))
+		case !isShell && !strings.HasPrefix(word, "-") && len(all) < maxActs:
+			inner := Act{Kind: Run, Words: a.Words[i+1:], In: a.In, Stdin: a.Stdin}
+			all = append(append(all, inner), inner.within(depth+1)...)
+		}
+	}
+	if name == "eval" {
+		texts = append(texts, strings.Join(a.Words[1:], " "))
+	}
+	for _, text := range texts {
+		for _, inner := range Command(text, folder).Acts {
+			if len(all) < maxActs {
+				all = append(append(all, inner), inner.within(depth+1)...)
+			}
+		}
+	}
+	return all
 }
 
 // anyOf returns what holds one of these words: a name in the folder where the command runs, if each is one.
@@ -557,4 +639,13 @@ func escaped(b *strings.Builder, text, these string) {
 		}
 		b.WriteByte(text[i])
 	}
+}
+
+// Parses reports whether a text is shell syntax that is read at all, and runs something.
+func Parses(text string) bool {
+	if unfit(text) != "" {
+		return false
+	}
+	f, err := parsed(text)
+	return err == nil && len(f.Stmts) > 0
 }

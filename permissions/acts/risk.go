@@ -147,6 +147,12 @@ var (
 	queryNames      = strings.Fields("sql query queries statement statements")
 )
 
+// Suspected returns the commands and files that the input of a tool that is not known names, at any depth.
+func Suspected(text json.RawMessage) (commands, files []string) {
+	in := readInput(text)
+	return in.commands, in.paths
+}
+
 func readInput(text json.RawMessage) (in input) {
 	var value any
 	_ = json.Unmarshal(text, &value) // other inputs say nothing

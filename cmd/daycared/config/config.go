@@ -29,6 +29,7 @@ type Config struct {
 	Routes     []Route    `yaml:"routes"`
 	Approvals  Approvals  `yaml:"approvals"`
 	Tools      Tools      `yaml:"tools"`
+	Rules      []Rule     `yaml:"rules"`
 	HighRisk   HighRisk   `yaml:"high_risk"`
 	Connectors Connectors `yaml:"connectors"`
 	API        API        `yaml:"api"`
@@ -125,6 +126,22 @@ type Tools struct {
 	Auto      []string `yaml:"auto" is:"glob"`
 	Gated     []string `yaml:"gated" is:"glob"`
 	Forbidden []string `yaml:"forbidden" is:"glob"`
+}
+
+// Rule says what is done with calls by what they do: see [ruling.Rule]. It has one of Allow, Ask, Deny and Use.
+type Rule struct {
+	Allow  []string  `yaml:"allow" is:"acts"`
+	Ask    []string  `yaml:"ask" is:"acts"`
+	Deny   []string  `yaml:"deny" is:"acts"`
+	Use    string    `yaml:"use" is:"starter"`
+	Agents []string  `yaml:"agents" is:"glob"`
+	People []string  `yaml:"people" is:"name"`
+	In     string    `yaml:"in" is:"folder"`
+	Env    []string  `yaml:"env" is:"acts"`
+	Until  time.Time `yaml:"until" is:"day"` // the end of the last day, in UTC; zero: it does not end
+	Why    string    `yaml:"why" is:"why"`
+	Fits   []string  `yaml:"fits" is:"acts"`
+	Not    []string  `yaml:"not" is:"acts"`
 }
 
 // HighRisk says what needs a second confirmation, besides what is high risk by what it does.

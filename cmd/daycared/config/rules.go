@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	ruling "github.com/daycared/daycared/permissions/rules"
 )
 
 // operator is the name of the daemon's account if no person has it, so no person may have this name.
@@ -34,12 +36,52 @@ func rules(r *report, c *Config) {
 	r.agents(c)
 	r.number(c)
 	r.tools(c)
+	r.shells(c)
+	r.ruled(c)
 	r.approvals(c.Approvals)
 	r.keep(c.Keep)
 	r.listener(c.API)
 	if c.API.AdminSocket != "" && c.API.AdminSocket == c.API.AgentSocket {
 		r.key("api.admin_socket", "api.admin_socket: agents ask at this path, and who decides must not be found there; "+
 			"write another one")
+	}
+}
+
+// Ruling returns the rules as package permissions/rules has them.
+func (c *Config) Ruling() []ruling.Rule {
+	return wire.Each(c.Rules, func(r Rule) ruling.Rule { return ruling.Rule(r) })
+}
+
+// ruled checks the rules about what calls do.
+func (r *report) ruled(c *Config) {
+	_, found := ruling.Compile(c.Ruling())
+	for _, p := range found {
+		path := fmt.Sprintf("rules.%d", p.Rule)
+		if p.Key != "" {
+			path = join(path, p.Key)
+		}
+		if p.Item >= 0 {
+			path = join(path, strconv.Itoa(p.Item))
+		}
+		if !p.Warns && !r.wrong(path) {
+			r.key(path, "%s: %s", strings.TrimSuffix("rules."+p.Key, "."), p.Text)
+		}
+	}
+	for i, rule := range c.Rules {
+		r.named(rule.People, "rules.people", fmt.Sprintf("rules.%d.people", i), c.People, nil)
+	}
+}
+
+// shells rejects shells in tools.auto: it would let every command run.
+func (r *report) shells(c *Config) {
+	for agent := nobody; agent < len(c.Agents); agent++ {
+		t, at := c.toolsOf(agent)
+		for i, name := range t.Auto {
+			if here := at + ".auto." + strconv.Itoa(i); r.given(at+".auto") && !isPattern(name) && permissions.RunsCode(name) && !r.wrong(here) {
+				r.key(here, "%s: %s would run every command unasked; write which under rules, as in - allow: [\"run git status\"]",
+					KeyName(at+".auto"), quote(name))
+			}
+		}
 	}
 }
 

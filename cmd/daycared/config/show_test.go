@@ -77,6 +77,7 @@ tools:
   auto: [read_file, list_files, search_files]                         # default
   gated: [write_file, edit_file, run_command, fetch_url, web_search]  # default
   forbidden: [delete_repository]                                      # default
+rules: []                                                             # default
 high_risk:
   enabled: on   # default
   kinds: []     # default
@@ -201,7 +202,7 @@ func TestExampleWithoutComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := map[string][]string{"people": nil, "routes": nil, "agents": nil}
+	keys := map[string][]string{"people": nil, "routes": nil, "agents": nil, "rules": nil}
 	list := "people"
 	for _, l := range strings.Split(string(text), "\n") {
 		switch {
@@ -209,19 +210,23 @@ func TestExampleWithoutComments(t *testing.T) {
 			list = "routes"
 		case strings.HasPrefix(l, "# Of agents"):
 			list = "agents"
+		case strings.HasPrefix(l, "# rules:"):
+			list = "rules"
 		case strings.HasPrefix(l, "#     "), strings.HasPrefix(l, "#   - "):
 			keys[list] = append(keys[list], strings.TrimPrefix(l, "#"))
 		}
 	}
 	c := load(t, "people:\n   - name: fay\n     user: fay\n     timezone: UTC\n"+strings.Join(keys["people"], "\n")+
 		"\n   - name: sam\n   - name: kim\nroutes:\n"+strings.Join(keys["routes"], "\n")+
-		"\nagents:\n"+strings.Join(keys["agents"], "\n")+"\nconnectors: {telegram: {enabled: true}}\n")
+		"\nagents:\n"+strings.Join(keys["agents"], "\n")+"\nrules:\n"+strings.Join(keys["rules"], "\n")+
+		"\nconnectors: {telegram: {enabled: true}}\n")
 	elsewhere := map[string]string{
 		"agents.parent": "agents.1.parent", "agents.prompt": "agents.1.prompt", "agents.model.file": "", "agents.schedule.every": "",
 		"agents.acp": "agents.2.acp", "agents.acp_auth": "agents.2.acp_auth", "agents.mode": "agents.2.mode", "agents.env": "agents.2.env",
+		"rules.ask": "rules.1.ask", "rules.deny": "rules.2.deny", "rules.use": "rules.3.use",
 		"agents.instructions_file": "", // the words of these three are there: one excludes another
 	}
-	for _, name := range []string{"people", "routes", "agents"} {
+	for _, name := range []string{"people", "routes", "agents", "rules"} {
 		list, _ := root.find(name)
 		for _, k := range list.inner.settings() {
 			at, ok := elsewhere[k.path]

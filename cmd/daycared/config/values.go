@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	ruling "github.com/daycared/daycared/permissions/rules"
 )
 
 // leaf is one kind of plain value.
@@ -94,6 +96,10 @@ var leaves = map[string]leaf{
 	"cron":              {is: "a cron expression", written: asText, parse: parseCron},
 	"config.Clock":      {is: "a time of the day", written: asText, parse: parseClock, mend: mendClock},
 	"netip.Prefix":      {is: "a network", written: asText, parse: parsePrefix},
+	"acts":              {is: "text", written: asText, parse: parseActs},
+	"starter":           {is: "the name of a starter set", written: asText, parse: parseStarter},
+	"day":               {is: "a day", parse: parseDay, format: with(formatDay)},
+	"why":               {is: "text", written: asText, parse: parseWhy},
 }
 
 func (l leaf) text(value any) string {
@@ -179,6 +185,47 @@ func parseTag(s string) (any, error) {
 		return nil, fmt.Errorf(`%w; write an absolute, clean path, as in "@write:/srv/www"`, err)
 	}
 	return t, err
+}
+
+// parseActs parses a pattern of a rule, a command or a variable; rules.go checks them.
+func parseActs(s string) (any, error) {
+	if strings.TrimSpace(s) == "" {
+		return nil, errors.New(`an empty text says nothing; write it as in "run git status"`)
+	}
+	return s, nil
+}
+
+func parseStarter(s string) (any, error) {
+	if slices.Contains(ruling.Sets(), s) {
+		return s, nil
+	}
+	return nil, fmt.Errorf("there is no starter set %s; %s", quote(s), suggest(s, ruling.Sets()))
+}
+
+// parseDay returns the end of a day.
+func parseDay(s string) (any, error) {
+	day, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no day; write it as in 2027-01-31", quote(s))
+	}
+	return day.AddDate(0, 0, 1), nil
+}
+
+func formatDay(end time.Time) string {
+	if end.IsZero() {
+		return ""
+	}
+	return end.AddDate(0, 0, -1).Format(time.DateOnly)
+}
+
+// maxWhy is the maximum number of characters of a rule's reason, which is a row of a card.
+const maxWhy = 200
+
+func parseWhy(s string) (any, error) {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) || utf8.RuneCountInString(s) > maxWhy {
+		return nil, fmt.Errorf("%s is no row of at most %d characters that can be seen; write one", quote(s), maxWhy)
+	}
+	return s, nil
 }
 
 func parseLevel(s string) (any, error) {

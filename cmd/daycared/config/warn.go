@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	ruling "github.com/daycared/daycared/permissions/rules"
 )
 
 // warn returns warnings about settings that are allowed but hardly intended.
@@ -30,6 +32,15 @@ func warn(r *report, c *Config) Problems {
 	w.times(c)
 	w.tools(c, nobody)
 	w.rates(c)
+	_, found := ruling.Compile(c.Ruling())
+	for _, p := range found {
+		w.add(fmt.Sprintf("rules.%d.%s.%d", p.Rule, p.Key, p.Item), "%s; take one of the two out", p.Text)
+	}
+	for i, rule := range c.Rules {
+		if !rule.Until.IsZero() && !time.Now().Before(rule.Until) {
+			w.add(fmt.Sprintf("rules.%d.until", i), "this rule is over; take it out, or write a later day")
+		}
+	}
 	if !c.Connectors.Terminal.Enabled && !c.API.AdminReachable && !slices.ContainsFunc(connectors.KindNames(), c.On) {
 		w.add("connectors.terminal.enabled", "people can be reached only while their inbox is open; open one with: daycared inbox; "+
 			"or set connectors.terminal.enabled or api.admin_reachable")

@@ -44,7 +44,7 @@ func everything(t *testing.T) permissions.Request {
 		UsedAt: when(2), UsedCall: "call-1", CollectedAt: when(3), VoidAt: when(4), VoidedBy: "sam",
 		LapsedAt: when(5), LeftAt: when(6), EarlierAt: when(-9),
 		Number: 1, Patience: time.Minute, HookStage: permissions.HookBefore, Harmless: true, Ahead: true, Stays: time.Minute, Call: "call-0",
-		OnlyTitle: true,
+		OnlyTitle: true, Ruled: []permissions.Ruling{{Effect: permissions.RuleAsks, Rule: 1, Why: "x", Reason: "y", Exact: true}}, Leads: permissions.Leads{Root: "/srv"},
 	}
 	r.Digest = permissions.ComputeDigest(r)
 	for field, v := range reflect.ValueOf(r).Fields() {
@@ -64,6 +64,7 @@ func testOpen(t *testing.T, b Backend) {
 	want := r
 	want.Number, want.Votes, want.Patience, want.HookStage, want.Harmless = got.Number, nil, 0, "", false
 	want.Ahead, want.OnlyTitle, want.Stays, want.Call = false, false, 0, ""
+	want.Leads = permissions.Leads{}
 	same(t, "the row returned", got, want)
 	same(t, "the row read", read(t, s, r.ID), want)
 	if permissions.ComputeDigest(read(t, s, r.ID)) != r.Digest {

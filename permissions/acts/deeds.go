@@ -1,0 +1,230 @@
+package acts
+
+import (
+	"encoding/json"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Verb is what a tool does with the object that its input names.
+type Verb string
+
+// The verbs.
+const (
+	Runs    Verb = "runs"    // a command, in a new shell
+	Keeps   Verb = "keeps"   // a command, in a shell that keeps its folder and variables from one call to the next
+	Strays  Verb = "strays"  // a command, in a folder that is not told; [Runs] if it is
+	Views   Verb = "reads"   // a file or folder
+	Lists   Verb = "lists"   // files by a pattern
+	Writes  Verb = "writes"  // a file
+	Patches Verb = "patches" // files, by a patch in Codex's format
+	Fetches Verb = "fetches" // an address
+	Notes   Verb = "notes"   // nothing outside the agent
+	Calls   Verb = "calls"   // a tool of a server, or one that daycared does not know
+)
+
+// Deed is what the input of a tool call says that it does. Only the fields of its verb are set.
+type Deed struct {
+	Verb    Verb
+	Command string   // of Runs, Keeps and Strays, in the language of a POSIX shell
+	Folder  string   // of Runs: where it begins, in the call's folder
+	Names   []string // of Views, Lists, Writes and Patches: files, in the call's folder
+	Pattern string   // of Lists
+	Host    string   // of Fetches, with its port unless that is 80 or 443; empty if the address has none
+	Tool    string   // of Calls and Notes: SERVER/NAME, or the name of a tool that has no server
+}
+
+// daycared and anyone stand in [knownTools] for our own agents and for callers without a dialect.
+const (
+	Daycared = "daycared"
+	anyone   = "-"
+)
+
+// knownTools lists the tools whose input describes their whole effect: dialects, tools, verb, the member with the object, and irrelevant
+// members. A member @NAME names the folder of a command. Codex's hooks do not know in which folder a command runs, and the shells of
+// Copilot CLI, Cursor and VS Code keep state between commands.
+var knownTools = []string{
+	"claude-code Bash runs command description timeout",
+	"opencode bash runs command description timeout @workdir",
+	"gemini run_shell_command runs command description @dir_path @directory",
+	"daycared run_command runs command @cwd timeout network read write pause",
+	"- Bash,bash,run_command,run_shell_command,shell,sh,exec runs command description timeout @cwd @workdir",
+	"codex Bash,shell,exec_command,local_shell strays command description timeout timeout_ms @workdir",
+	"acp acp_execute strays command description timeout @cwd @workdir",
+	"copilot bash,Bash keeps command description timeout sessionId mode",
+	"cursor Shell keeps command description timeout cwd working_directory",
+	"vscode run_in_terminal keeps command explanation goal isBackground timeout",
+	"claude-code,copilot Read reads file_path offset limit",
+	"claude-code NotebookRead reads notebook_path",
+	"claude-code,copilot Glob lists path pattern",
+	"claude-code,copilot Grep reads path pattern output_mode head_limit offset multiline type -n -i -A -B -C",
+	"claude-code LS reads path",
+	"claude-code TodoWrite notes - todos",
+	"claude-code,copilot Write writes file_path content",
+	"claude-code,copilot Edit writes file_path old_string new_string replace_all",
+	"claude-code MultiEdit writes file_path edits",
+	"claude-code NotebookEdit writes notebook_path new_source cell_id cell_type edit_mode",
+	"claude-code WebFetch fetches url prompt",
+	"codex apply_patch patches command",
+	"copilot view reads path view_range",
+	"copilot create writes path file_text",
+	"copilot edit writes path old_str new_str",
+	"cursor read_file reads file_path",
+	"cursor Write writes file_path contents content",
+	"gemini read_file reads file_path offset limit start_line end_line",
+	"gemini list_directory reads dir_path",
+	"gemini write_file writes file_path content",
+	"gemini replace writes file_path old_string new_string expected_replacements instruction allow_multiple",
+	"opencode read reads filePath offset limit",
+	"opencode list reads path",
+	"opencode glob lists path pattern",
+	"opencode grep reads path pattern",
+	"opencode write writes filePath content",
+	"opencode edit writes filePath oldString newString replaceAll",
+	"opencode webfetch fetches url format timeout",
+	"vscode create_file writes filePath content",
+	"vscode replace_string_in_file writes filePath oldString newString explanation",
+	"vscode read_file reads filePath startLine endLine offset limit",
+	"daycared read_file reads path offset limit",
+	"daycared list_files reads path glob depth",
+	"daycared search_files reads path pattern glob ignore_case",
+	"daycared write_file writes path content",
+	"daycared edit_file writes path old_text new_text replace_all",
+	"daycared fetch_url fetches url pause",
+	"acp acp_read reads file_path offset limit",
+	"acp acp_edit writes file_path content old_string new_string replace_all",
+	"acp acp_fetch fetches url prompt",
+}
+
+// servers are the prefixes of the names of MCP tools, by dialect. What follows is SERVER__NAME or, with one underscore, SERVER_NAME.
+var servers = map[string]string{
+	"claude-code": "mcp__", "codex": "mcp__", "cursor": "mcp__", "gemini": "mcp_", Daycared: "", anyone: "mcp__",
+}
+
+// DeedOf returns what a tool call does: the one place that knows how each dialect writes a command, a file, an address and an MCP tool.
+// A dialect is that of an agent's hook or acp, [Daycared] for our own agents, and empty for every other caller. The verb of a tool that is not
+// known, or whose input has a member that is not, is [Calls].
+func DeedOf(dialect, tool string, input json.RawMessage) Deed {
+	if dialect == "" {
+		dialect = anyone
+	}
+	for _, row := range knownTools {
+		f := strings.Fields(row)
+		if slices.Contains(strings.Split(f[0], ","), dialect) && slices.Contains(strings.Split(f[1], ","), tool) {
+			if d, ok := deed(Verb(f[2]), f[3:], input); ok {
+				return d
+			}
+			return Deed{Verb: Calls, Tool: tool}
+		}
+	}
+	return Deed{Verb: Calls, Tool: serverTool(dialect, tool)}
+}
+
+// serverTool returns an MCP tool's name as SERVER/NAME.
+func serverTool(dialect, tool string) string {
+	prefix, has := servers[dialect]
+	rest, is := strings.CutPrefix(tool, prefix)
+	if !has || !is {
+		return tool
+	}
+	server, name, found := strings.Cut(rest, "__")
+	if !found && dialect == "gemini" {
+		server, name, found = strings.Cut(rest, "_")
+	}
+	if !found || server == "" || name == "" {
+		return tool
+	}
+	return server + "/" + name
+}
+
+// deed reads the input of a known tool.
+func deed(verb Verb, names []string, given json.RawMessage) (d Deed, ok bool) {
+	var input map[string]json.RawMessage
+	if json.Unmarshal(given, &input) != nil {
+		return d, false
+	}
+	for name := range input {
+		if !slices.Contains(names, name) && !slices.Contains(names, "@"+name) {
+			return d, false
+		}
+	}
+	text := func(name string) (value string) {
+		_ = json.Unmarshal(input[name], &value) // checked below
+		return value
+	}
+	what := text(names[0])
+	commands := verb == Runs || verb == Keeps || verb == Strays
+	if list, are := commandWords(input[names[0]]); commands && are {
+		what = list
+	}
+	if what == "" && (input[names[0]] != nil || commands || verb == Writes || verb == Fetches) && verb != Notes {
+		return d, false
+	}
+	if !commands && verb != Patches && what != strings.TrimSpace(what) { // some agents trim a name after their hook was called
+		return d, false
+	}
+	d = Deed{Verb: verb}
+	switch verb {
+	case Runs, Keeps, Strays:
+		d.Command = what
+		for _, name := range names[1:] {
+			if member, is := strings.CutPrefix(name, "@"); is && input[member] != nil {
+				if d.Folder = text(member); d.Folder == "" {
+					return d, string(input[member]) == "null"
+				}
+				d.Verb = Runs
+			}
+		}
+	case Patches:
+		d.Names, ok = patchedFiles(what)
+		return d, ok
+	case Lists:
+		d.Names, d.Pattern = []string{what}, text("pattern")
+	case Views, Writes:
+		d.Names = []string{what}
+	case Fetches:
+		d.Host = HostOf(what)
+	}
+	return d, true
+}
+
+// commandWords returns the command of an input that is a list of words, as Codex's shell tool has it.
+func commandWords(member json.RawMessage) (text string, are bool) {
+	var list any
+	if json.Unmarshal(member, &list) != nil {
+		return "", false
+	}
+	return words(list)
+}
+
+// patchedFiles returns the files of a patch in Codex's format that only adds, updates and moves.
+func patchedFiles(patch string) (files []string, ok bool) {
+	for line := range strings.Lines(patch) {
+		head, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case !strings.HasPrefix(head, "*** ") || slices.Contains([]string{"*** Begin Patch", "*** End Patch", "*** End of File"}, head):
+		case head != "*** Add File" && head != "*** Update File" && head != "*** Move to" || name == "" || filepath.IsAbs(name):
+			return nil, false
+		default:
+			files = append(files, name)
+		}
+	}
+	return files, len(files) > 0
+}
+
+// HostOf returns the host of an http or https address in lower case, with its port unless that is the usual one; empty for everything
+// that programs may read in different ways.
+func HostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" || u.Hostname() == "" ||
+		strings.ContainsAny(address, `\{}[]@`+" \t\n") {
+		return ""
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if port := u.Port(); port != "" && port != "80" && port != "443" {
+		host += ":" + port
+	}
+	return host
+}

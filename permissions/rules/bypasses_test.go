@@ -1,0 +1,293 @@
+package rules
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// shop is the workspace of these tests. Its folder out is a link to /etc.
+const shop = "/home/kim/shop"
+
+func links(root string) func(string) string {
+	return func(name string) string {
+		clean, out := filepath.Clean(name), root+"/out"
+		if clean != out && !strings.HasPrefix(name, out+"/") {
+			return clean
+		}
+		return filepath.Clean("/etc" + strings.TrimPrefix(name, out))
+	}
+}
+
+// judge judges a command in the workspace.
+func judged(s *Set, command string) Verdict {
+	return s.Judge(Call{Command: command, Folder: shop, Root: shop, Resolve: links(shop)})
+}
+
+// compiled compiles rules that have to be right.
+func rulesOf(t testing.TB, all ...Rule) *Set {
+	t.Helper()
+	s, found := Compile(all)
+	if err := Failed(found); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// side are the rules beside the one of a case.
+var side = Rule{Allow: []string{"run true", "run ls ...", "run cat ...", "run echo ..."}}
+
+type bypasses struct {
+	Ask map[string][]struct {
+		Rule     string
+		Commands []string
+	}
+	Repeat []struct {
+		Rule, First, Part, Last string
+		Times                   int
+	}
+	Refuse []string
+	Deny   []struct{ Allow, Deny, Command, Want string }
+	Allow  []struct {
+		Rules, Env []string
+		Command    string
+	}
+}
+
+func ownBypasses(t testing.TB) (all bypasses) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/bypasses.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// asPattern is a pattern of the file: one that runs is written without its kind.
+func asPattern(text string) string {
+	if k, _, _ := strings.Cut(text, " "); slices.Contains([]string{"run", "read", "write", "fetch", "tool"}, k) {
+		return text
+	}
+	return "run " + text
+}
+
+func TestBypassesAreAsked(t *testing.T) {
+	all, n := ownBypasses(t), 0
+	for group, rules := range all.Ask {
+		for _, r := range rules {
+			s := rulesOf(t, side, Rule{Allow: []string{asPattern(r.Rule)}})
+			for _, command := range r.Commands {
+				n++
+				if v := judged(s, command); v.Effect == Allow {
+					t.Errorf("%s: rule %q allows %q", group, r.Rule, command)
+				}
+			}
+		}
+	}
+	for _, r := range all.Repeat {
+		n++
+		s := rulesOf(t, side, Rule{Allow: []string{asPattern(r.Rule)}})
+		if v := judged(s, r.First+strings.Repeat(r.Part, r.Times)+r.Last); v.Effect == Allow {
+			t.Errorf("rule %q allows %d times %q", r.Rule, r.Times, r.Part)
+		}
+	}
+	if len(all.Ask) < 17 || n < 560 {
+		t.Errorf("%d cases in %d groups", n, len(all.Ask))
+	}
+}
+
+func TestRulesForAnyCodeDoNotLoad(t *testing.T) {
+	for _, text := range ownBypasses(t).Refuse {
+		if _, found := Compile([]Rule{{Allow: []string{asPattern(text)}}}); Failed(found) == nil {
+			t.Errorf("%q loads", text)
+		}
+	}
+}
+
+func TestDeniedCommandsAreDeniedHoweverTheyAreWritten(t *testing.T) {
+	cases := ownBypasses(t).Deny
+	for _, c := range cases {
+		s := rulesOf(t, side, Rule{Allow: []string{asPattern(c.Allow)}}, Rule{Deny: []string{c.Deny}})
+		if v := judged(s, c.Command); v.Effect == Allow || c.Want == "deny" && v.Effect != Deny {
+			t.Errorf("%q is %q under deny %q: %v", c.Command, v.Effect, c.Deny, v.Reasons)
+		}
+	}
+	if len(cases) < 32 {
+		t.Errorf("%d cases", len(cases))
+	}
+}
+
+func TestEverydayCommandsAreAllowed(t *testing.T) {
+	cases := ownBypasses(t).Allow
+	for _, c := range cases {
+		r := Rule{Env: c.Env}
+		for _, text := range c.Rules {
+			r.Allow = append(r.Allow, asPattern(text))
+		}
+		if v := judged(rulesOf(t, r), c.Command); v.Effect != Allow {
+			t.Errorf("%q is %q: %v", c.Command, v.Effect, v.Reasons)
+		}
+	}
+	if len(cases) < 35 {
+		t.Errorf("%d cases", len(cases))
+	}
+}
+
+// appended are what makes a command that is allowed another, by group. %s is the command.
+var appended = map[string][]string{
+	"separators":   {"%s; rm keep", "%s && rm keep", "%s || rm keep", "%s | rm keep", "%s |& rm keep", "%s & rm keep", "%s\nrm keep", "rm keep; %s", "(%s; rm keep)"},
+	"substitution": {"%s $(rm keep)", "%s `rm keep`", "%s \"$(rm keep)\"", "%s ${n:=$(rm keep)}", "%s <(rm keep)"},
+	"redirection":  {"%s > keep", "%s >> ~/.profile", "%s > .git/config", "%s 2> keep", "%s > /etc/x", "%s &> keep"},
+	"environment":  {"PATH=tools %s", "LD_PRELOAD=./a.so %s", "GIT_DIR=/x %s", "A=$(rm keep) %s", "export PATH=tools; %s", "PATH=tools; %s"},
+	"wrappers":     {"env %s", "sudo %s", "xargs %s", "nice %s", "watch %s", "sh -c \"%s; rm keep\"", "ssh build.example.net %s"},
+	"shells":       {"eval '%s'; rm keep", "git() { rm keep; }; %s", "trap 'rm keep' EXIT; %s", "alias git=rm; %s"},
+	"expansions":   {"%s {a,b}", "%s *", "%s ~/x", "%s $HOME", "%s /???/x"},
+	"characters":   {"%s\r", "%s\u202e", "%s\u200b; rm keep", "%s\x00"},
+	"unreadable":   {"%s; if", "%s 'a", "%s $(", "if %s; then rm keep; fi", "for a in b; do %s; rm keep; done"},
+	"options":      {"%s --output=keep", "%s --exec=rm", "%s -o keep", "%s --upload-pack=rm", "%s --config=x"},
+}
+
+// Each command that must be allowed, in each dangerous variant of each group.
+func TestDangerousVariantsOfAllowedCommandsAreAsked(t *testing.T) {
+	n := 0
+	for _, c := range ownBypasses(t).Allow {
+		r := Rule{Env: c.Env}
+		for _, text := range c.Rules {
+			if k, _, _ := strings.Cut(text, " "); k != "write" && !strings.HasPrefix(text, "echo") { // echo prints any word
+				r.Allow = append(r.Allow, asPattern(text))
+			}
+		}
+		if len(r.Allow) == 0 {
+			continue
+		}
+		s := rulesOf(t, r)
+		for group, forms := range appended {
+			for _, form := range forms {
+				n++
+				text := fmt.Sprintf(form, strings.TrimRight(c.Command, "\n"))
+				if strings.Contains(c.Command, "#") || strings.Contains(c.Command, "<<") {
+					continue // what follows is a comment, or the text of a here-document
+				}
+				if v := judged(s, text); v.Effect == Allow {
+					t.Errorf("%s: %q is allowed", group, text)
+				}
+			}
+		}
+	}
+	if n < 200 {
+		t.Errorf("%d variants", n)
+	}
+}
+
+// The starter sets allow none of the cases, alone or together, and none of the variants.
+func TestStarterSetsAllowNoBypass(t *testing.T) {
+	all := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:git-local"}, Rule{Use: "builtin:workspace-edits"})
+	own := regexp.MustCompile(`\brm |/etc|tools/`) // of the payloads; what the sets are for has none of it
+	for group, rules := range ownBypasses(t).Ask {
+		for _, r := range rules {
+			for _, command := range r.Commands {
+				if v := judged(all, command); v.Effect == Allow && own.MatchString(command) {
+					t.Errorf("%s: the starter sets allow %q", group, command)
+				}
+			}
+		}
+	}
+	for _, command := range []string{
+		"git status", "git diff main...HEAD -- src", "git log --oneline -5", "ls -la src | head -20", "grep -rn 'func main' src", "cat src/a.go", "find . -name '*.go'",
+		"git add -A", "git add src/a.go", "git commit -m 'cart: sum'", "git switch -c fix-1", "git diff --stat && git add src && git commit -m x", "echo made > src/made.txt",
+	} {
+		if v := judged(all, command); v.Effect != Allow {
+			t.Errorf("the starter sets do not allow %q: %v", command, v.Reasons)
+		}
+	}
+	for _, name := range []string{
+		".git/hooks/pre-commit", ".git/config", ".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".cursor/hooks.json", ".vscode/tasks.json",
+		"AGENTS.md", "CLAUDE.md", "src/CLAUDE.md", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".envrc", ".env", "Makefile", "sub/makefile", "package.json", "go.mod",
+		"Cargo.toml", "pyproject.toml", "setup.py", "Dockerfile", "build.gradle", "CMakeLists.txt", "Jenkinsfile", ".gitattributes", "out/passwd", "../x", "/etc/x",
+	} {
+		for _, command := range []string{"echo a > " + name, "tee " + name} {
+			if v := judged(all, command); v.Effect == Allow {
+				t.Errorf("the starter sets allow %q", command)
+			}
+		}
+	}
+	for _, command := range []string{"git push", "git commit --amend -m x", "git reset --hard", "git checkout -- .", "go test ./...", "npm test", "rm -r x", "cat .env"} {
+		if v := judged(all, command); v.Effect == Allow {
+			t.Errorf("the starter sets allow %q", command)
+		}
+	}
+}
+
+// DAYCARED_BYPASSES names another file of cases, with ids and a workspace /srv/code.
+func TestBypassesOfAnotherFile(t *testing.T) {
+	file := os.Getenv("DAYCARED_BYPASSES")
+	if file == "" {
+		return // it is no part of this repository
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Cases  []struct{ ID, Rule, Command, Load string }
+		Repeat []struct {
+			ID, Rule, Before, After, First, Then string
+			Times                                int
+		}
+		Deny  []struct{ ID, Allow, Deny, Command, Want string }
+		Allow []struct {
+			ID, Command string
+			Rules, Env  []string
+		}
+	}
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	const root = "/srv/code"
+	judge := func(s *Set, command string) Verdict {
+		at := func(name string) string {
+			return links(root)(strings.Replace(name, root+"/link", root+"/out", 1))
+		}
+		return s.Judge(Call{Command: command, Folder: root, Root: root, Resolve: at})
+	}
+	for _, c := range all.Cases {
+		s, found := Compile([]Rule{side, {Allow: []string{asPattern(c.Rule)}}})
+		if refused := Failed(found) != nil; refused != (c.Load == "refuse") {
+			t.Errorf("%s: the rule %q is refused: %v", c.ID, c.Rule, refused)
+		}
+		if v := judge(s, c.Command); v.Effect == Allow && Failed(found) == nil {
+			t.Errorf("%s is allowed: %q", c.ID, c.Command)
+		}
+	}
+	for _, c := range all.Repeat {
+		s := rulesOf(t, side, Rule{Allow: []string{asPattern(c.Rule)}})
+		if v := judge(s, c.First+strings.Repeat(c.Before, c.Times)+c.After+strings.Repeat(c.Then, c.Times)); v.Effect == Allow {
+			t.Errorf("%s is allowed", c.ID)
+		}
+	}
+	for _, c := range all.Deny {
+		s := rulesOf(t, side, Rule{Allow: []string{asPattern(c.Allow)}}, Rule{Deny: []string{asPattern(c.Deny)}})
+		if v := judge(s, c.Command); v.Effect == Allow || c.Want == "deny" && v.Effect != Deny {
+			t.Errorf("%s: %q is %q: %v", c.ID, c.Command, v.Effect, v.Reasons)
+		}
+	}
+	for _, c := range all.Allow {
+		r := Rule{Env: c.Env}
+		for _, text := range c.Rules {
+			r.Allow = append(r.Allow, asPattern(text))
+		}
+		if v := judge(rulesOf(t, r), c.Command); v.Effect != Allow {
+			t.Errorf("%s: %q is %q: %v", c.ID, c.Command, v.Effect, v.Reasons)
+		}
+	}
+	t.Logf("%d that must ask, %d with a deny rule, %d that must be allowed", len(all.Cases)+len(all.Repeat), len(all.Deny), len(all.Allow))
+}

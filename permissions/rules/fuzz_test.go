@@ -1,0 +1,40 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// Appending to a text that parses, after a blank, one of these, or putting an assignment before it, never turns ask into allow. A text
+// that does not parse or ends in a backslash is another text with more behind it.
+func FuzzAppendingNeverAllows(f *testing.F) {
+	all := ownBypasses(f)
+	for _, rules := range all.Ask {
+		for _, r := range rules {
+			for _, c := range r.Commands {
+				f.Add(c)
+			}
+		}
+	}
+	for _, c := range all.Allow {
+		f.Add(c.Command)
+	}
+	s := rulesOf(f, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:git-local"}, Rule{Use: "builtin:workspace-edits"}, Rule{Env: []string{"CI"}, Allow: []string{
+		"run git diff --stat", "run git push origin *", "run git commit -m *", "run go test|vet [-v] [-run *] ./...", "run npm test", "run x", "write ./**", "run sort ...",
+	}}, side)
+	f.Fuzz(func(t *testing.T, text string) {
+		if !acts.Parses(text) || strings.HasSuffix(text, "\\") || judged(s, text).Effect == Allow {
+			return
+		}
+		for _, more := range []string{" ; x", " && x", " | x", " & x", " $(x)", " > made", "\nx"} {
+			if v := judged(s, text+more); v.Effect == Allow {
+				t.Errorf("%q asks, and is allowed with %q behind it", text, more)
+			}
+		}
+		if v := judged(s, "CI=1 "+text); v.Effect == Allow {
+			t.Errorf("%q asks, and is allowed with an assignment before it", text)
+		}
+	})
+}

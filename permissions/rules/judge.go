@@ -1,0 +1,654 @@
+package rules
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// Call is one call that is judged.
+type Call struct {
+	Agent   string // the caller's proven name
+	Person  string // the agent's owner; empty: nobody
+	Dialect string // see [acts.DeedOf]
+	Tool    string
+	Input   json.RawMessage
+	Command string // instead of Tool and Input: the text of a command
+	Folder  string // where the call runs, absolute; empty: unknown
+	Root    string // the workspace, absolute; empty: none, so nothing lies inside it
+	// Resolve resolves the links of an absolute name on the machine where the call runs, and returns "" if nobody knows where it leads.
+	// Nil: nothing is known of that machine.
+	Resolve func(name string) string
+	At      time.Time // when it is judged; rules end by it
+
+	now time.Time
+}
+
+// Verdict is what the rules say of a call.
+type Verdict struct {
+	Effect  Effect // empty: no rule covers all of it
+	Rule    int    // the number of the rule that decides, counted from 1; 0: none
+	Why     string // of that rule
+	Exact   bool   // of Allow: only rules without wildcard cover it
+	Acts    []Judged
+	Reasons []string // why it is not allowed
+}
+
+// Judged is one act of a call with the rule that covers it.
+type Judged struct {
+	Text   string
+	Effect Effect // empty: no rule covers it
+	Rule   int
+	Reason string // why it is not allowed
+}
+
+// item is an act that is judged by itself.
+type item struct {
+	kind   kind
+	act    acts.Act
+	name   string // a file, a host or a tool
+	hidden bool   // found where it may run, so only deny and ask rules look at it
+	either bool   // of a file: it may be read or written
+	inside bool   // of a read: reading in the workspace needs no rule of its own
+}
+
+func (i item) text() string {
+	if i.kind == runs {
+		return strings.ReplaceAll("run "+strings.Join(i.act.Words, " "), acts.Computed, "…")
+	}
+	return strings.ReplaceAll(string(i.kind)+" "+i.name, acts.Computed, "…")
+}
+
+// Names returns the absolute names whose links a judge of the call needs resolved: at most so many bytes of them, and one more.
+func Names(c Call, most int) (all []string) {
+	seen, size := map[string]bool{}, 0
+	add := func(name string) {
+		if filepath.IsAbs(name) && !strings.Contains(name, acts.Computed) && !seen[name] && size <= most {
+			all, seen[name], size = append(all, name), true, size+len(name)
+		}
+	}
+	j := &judge{Set: &Set{}, Call: c}
+	j.w.Resolve = func(string) string { return "" }
+	j.read()
+	add(c.Root)
+	add(c.Folder)
+	for _, i := range j.items {
+		parts := []string{i.name}
+		for _, word := range i.act.Words {
+			_, value, _ := strings.Cut(word, "=")
+			parts = append(parts, word, value, strings.TrimSuffix(word, "..."))
+			if len(word) > 2 && word[0] == '-' {
+				parts = append(parts, word[2:])
+			}
+			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return r == ':' || r == ')' }) {
+				parts = append(parts, strings.TrimLeft(part, "/!^"))
+			}
+		}
+		for _, folder := range i.act.In {
+			add(folder)
+			for _, part := range parts {
+				if part != "" {
+					add(within(folder, part))
+					add(filepath.Clean(within(folder, part)))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// judge judges one call.
+type judge struct {
+	*Set
+	Call
+	w      acts.Workspace
+	items  []item
+	doubts []string
+}
+
+// Judge decides about a call.
+func (s *Set) Judge(c Call) (v Verdict) {
+	if s.Len() == 0 {
+		return v
+	}
+	if c.now.IsZero() {
+		c.now = c.At
+	}
+	j := &judge{Set: s, Call: c}
+	if j.w.Resolve = c.Resolve; c.Resolve == nil {
+		j.w.Resolve = func(string) string { return "" }
+	}
+	if c.Root != "" {
+		j.w.Root = j.w.Resolve(c.Root)
+	}
+	j.read()
+	v.Exact = true
+	allowed := len(j.doubts) == 0
+	v.Reasons = slices.Clone(j.doubts)
+	shown := 0
+	for _, i := range j.items {
+		if p := j.caught(i, Deny); p != nil {
+			v.note(i, Judged{Effect: Deny, Rule: p.rule.n}, p)
+			continue
+		}
+		p := j.caught(i, Ask)
+		switch {
+		case p != nil:
+			v.note(i, Judged{Effect: Ask, Rule: p.rule.n}, p)
+			allowed = false
+			continue
+		case i.hidden:
+			continue
+		}
+		shown++
+		got, exact := j.allowed(i)
+		if v.Exact = v.Exact && exact; got.Effect != Allow {
+			allowed = false
+		}
+		v.note(i, got, nil)
+	}
+	if allowed && shown > 0 && v.Effect == "" {
+		v.Effect = Allow
+		for _, one := range v.Acts {
+			v.Rule = cmp.Or(one.Rule, v.Rule)
+		}
+	}
+	if v.Effect != Allow {
+		v.Exact = false
+	}
+	return v
+}
+
+// note adds what was found about an act. The strongest effect decides.
+func (v *Verdict) note(i item, j Judged, by *pattern) {
+	j.Text = i.text()
+	v.Acts = append(v.Acts, j)
+	switch {
+	case by != nil && (v.Effect == "" || v.Effect == Ask && j.Effect == Deny):
+		v.Effect, v.Rule, v.Why = j.Effect, j.Rule, by.rule.Why
+	case by == nil && j.Effect == "":
+		v.Reasons = append(v.Reasons, j.Reason)
+	}
+}
+
+// read makes the items of the call.
+func (j *judge) read() {
+	command, folder := j.Command, j.Folder
+	if j.Tool != "" {
+		d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
+		j.items = append(j.items, item{kind: tools, name: cmp.Or(d.Tool, j.Tool), hidden: d.Verb != acts.Calls && d.Verb != acts.Notes})
+		here := acts.Act{Kind: acts.Read, In: []string{folder}}
+		switch d.Verb {
+		case acts.Keeps:
+			j.doubt("its shell keeps the folder and the variables of earlier commands")
+		case acts.Strays:
+			folder = acts.Computed
+			j.doubt("nobody said in which folder it runs")
+		case acts.Views, acts.Writes, acts.Patches, acts.Lists:
+			k := writes
+			if d.Verb == acts.Views || d.Verb == acts.Lists {
+				k = reads
+			}
+			for _, name := range d.Names {
+				here.Words = []string{name}
+				j.items = append(j.items, item{kind: k, act: here, name: name})
+			}
+			if d.Verb == acts.Lists && !d.ListsWithin() {
+				j.doubt("its pattern may leave the folder")
+			}
+			return
+		case acts.Fetches:
+			j.items = append(j.items, item{kind: fetches, name: d.Host})
+			return
+		case acts.Calls, acts.Notes:
+			j.suspect()
+			return
+		}
+		command = d.Command
+		if d.Folder != "" {
+			folder = within(folder, d.Folder)
+		}
+	}
+	if !filepath.IsAbs(folder) && folder != acts.Computed {
+		j.doubt("nobody said in which folder it runs")
+		folder = acts.Computed
+	}
+	r := acts.Command(command, folder)
+	j.doubts = append(j.doubts, r.Doubts...)
+	for _, a := range r.Acts {
+		j.add(a)
+	}
+}
+
+// suspect adds what the input of a tool that is not known says that it does, for deny and ask rules.
+func (j *judge) suspect() {
+	commands, files := acts.Suspected(j.Input)
+	for _, text := range commands {
+		at := len(j.items)
+		for _, a := range acts.Command(text, cmp.Or(j.Folder, acts.Computed)).Acts {
+			j.add(a)
+		}
+		for i := at; i < len(j.items); i++ {
+			j.items[i].hidden = true
+		}
+	}
+	for _, name := range files {
+		j.items = append(j.items, item{kind: writes, act: acts.Act{In: []string{j.Folder}}, name: name, hidden: true, either: true})
+	}
+}
+
+func within(folder, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return folder + "/" + name
+}
+
+func (j *judge) doubt(text string) { j.doubts = append(j.doubts, text) }
+
+// maxItems bounds what one call is judged by.
+const maxItems = 2000
+
+// add adds an act of a command with everything that it does.
+func (j *judge) add(a acts.Act) {
+	if len(j.items) > maxItems {
+		if len(j.doubts) == 0 {
+			j.doubt("it does too much to be judged")
+		}
+		return
+	}
+	switch a.Kind {
+	case acts.Read, acts.Write:
+		if host, is := socket(a.Words[0]); is {
+			j.items = append(j.items, item{kind: fetches, name: host})
+			return
+		}
+		if a.Words[0] == "/dev/null" {
+			return
+		}
+		k := reads
+		if a.Kind == acts.Write {
+			k = writes
+		}
+		j.items = append(j.items, item{kind: k, act: a, name: a.Words[0], inside: true})
+	case acts.Enter:
+		j.items = append(j.items, item{kind: reads, act: a, name: a.Words[0], inside: true},
+			item{kind: runs, act: acts.Act{Kind: acts.Run, Words: []string{"cd", a.Words[0]}}, hidden: true})
+	case acts.Run:
+		for len(a.Words) > 3 && a.Words[0] == "git" && a.Words[1] == "-C" { // as a cd before it
+			for i, folder := range a.In {
+				a.In[i] = within(folder, a.Words[2])
+			}
+			j.items = append(j.items, item{kind: reads, act: a, name: ".", inside: true})
+			a.Words = append([]string{"git"}, a.Words[3:]...)
+		}
+		j.items = append(j.items, item{kind: runs, act: a})
+		for _, words := range a.Through {
+			j.items = append(j.items, item{kind: runs, act: acts.Act{Kind: acts.Run, Words: words, In: a.In}, hidden: true})
+		}
+		j.operands(a, false)
+		for _, inner := range a.Within() {
+			if inner.Kind != acts.Run {
+				j.items = append(j.items, item{kind: writes, act: inner, name: inner.Words[0], hidden: true, either: inner.Kind == acts.Read})
+				continue
+			}
+			j.items = append(j.items, item{kind: runs, act: inner, hidden: true})
+			j.operands(inner, true)
+		}
+	}
+}
+
+// socket returns the host of a name that bash opens as a connection.
+func socket(name string) (host string, is bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) < 4 || parts[1] != "dev" || parts[2] != "tcp" && parts[2] != "udp" {
+		return "", false
+	}
+	return strings.Join(parts[3:], ":"), true
+}
+
+// operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
+// as a file that may be read and written.
+func (j *judge) operands(a acts.Act, hidden bool) {
+	name, words := baseName(a.Words[0]), a.Words[1:]
+	text := textsOf(a)
+	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
+	fetching := name == "curl" || name == "wget"
+	for n, word := range words {
+		_, value, joined := strings.Cut(word, "=")
+		host, address := addressOf(word)
+		switch {
+		case text[n+1]:
+		case address || fetching && !strings.HasPrefix(word, "-"):
+			j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: hidden})
+		case strings.HasPrefix(word, "-") || word == "":
+			if joined && value != "" {
+				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true, either: true})
+			}
+			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
+				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true, either: true})
+			}
+		case isWriter, name == "uniq" && n > 0 && second(words, n), name == "ln", name == "cp" && (n == len(words)-1 || targeted(words)):
+			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
+		case isReader, name == "cp":
+			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
+		default:
+			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true, either: true})
+			if joined {
+				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true, either: true})
+			}
+		}
+	}
+}
+
+// second reports whether the word at n is not the first operand.
+func second(words []string, n int) bool {
+	return slices.ContainsFunc(words[:n], func(w string) bool { return !strings.HasPrefix(w, "-") })
+}
+
+// targeted reports whether an option names the folder that cp copies to.
+func targeted(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, "--t") || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "t")
+	})
+}
+
+// textsOf reports which words of a program are certainly only text.
+func textsOf(a acts.Act) []bool {
+	text := make([]bool, len(a.Words))
+	name := a.Words[0]
+	for i, word := range a.Words {
+		switch {
+		case i == 0:
+		case slices.Contains(texts, name):
+			text[i] = true
+		case name == "git" && i > 1 && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") && slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
+			text[i] = true
+		case slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq"}, name) && !strings.HasPrefix(word, "-"):
+			text[i] = !second(a.Words[1:], i-1) && !slices.ContainsFunc(a.Words[1:], func(w string) bool {
+				return len(w) > 1 && w[0] == '-' && (w[1] == '-' && !slices.Contains(plainLong, w) || w[1] != '-' && (strings.ContainsAny(w, "ef0123456789ABCmdDgtTjM") || name == "rg" && strings.Contains(w, "r")))
+			})
+		}
+	}
+	return text
+}
+
+// plainLong are long options of grep and the like that take no value.
+var plainLong = strings.Fields("--line-number --recursive --ignore-case --count --only-matching --files-with-matches --invert-match --word-regexp " +
+	"--extended-regexp --fixed-strings --hidden --no-ignore --raw-output --compact-output")
+
+// addressOf returns the host of a word that is an address.
+func addressOf(word string) (host string, is bool) {
+	scheme, _, is := strings.Cut(word, "://")
+	if !is || scheme == "" || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return "", false
+	}
+	return acts.HostOf(word), true
+}
+
+// holds reports whether a rule's conditions are met.
+func (c *compiled) holds(j *judge) bool {
+	return (c.Until.IsZero() || j.now.Before(c.Until)) &&
+		(len(c.Agents) == 0 || slices.ContainsFunc(c.Agents, func(p string) bool { return fitsName(p, j.Agent) })) &&
+		(len(c.People) == 0 || j.Person != "" && slices.Contains(c.People, j.Person)) &&
+		(c.In == "" || j.isIn(c))
+}
+
+func fitsName(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil && name != ""
+}
+
+// isIn reports whether the call is in the folder of a rule. A rule that restricts holds wherever it may be meant.
+func (j *judge) isIn(c *compiled) bool {
+	told := filepath.IsAbs(j.Folder) && inFolder(c.In, filepath.Clean(j.Folder))
+	leads := j.w.Resolve(j.Folder)
+	if c.effect != Allow {
+		return told || leads != "" && inFolder(c.In, leads)
+	}
+	if j.Resolve == nil {
+		return told
+	}
+	return leads != "" && inFolder(c.In, leads)
+}
+
+func inFolder(outer, inner string) bool {
+	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
+}
+
+// caught returns the first deny or ask pattern that an item falls under.
+func (j *judge) caught(i item, e Effect) *pattern {
+	first := func(all []*pattern, fits func(*pattern) bool) *pattern {
+		for _, p := range all {
+			if fits(p) && p.rule.holds(j) {
+				return p
+			}
+		}
+		return nil
+	}
+	switch i.kind {
+	case runs:
+		return first(j.programs[e][baseName(i.act.Words[0])], func(p *pattern) bool { return p.catches(i.act.Words) })
+	case reads, writes:
+		if len(j.paths[e][reads])+len(j.paths[e][writes]) == 0 {
+			return nil
+		}
+		names := j.names(i)
+		of := j.files(e, reads, names) // what may not be read may not be written
+		if i.kind == writes {
+			of = slices.Concat(j.files(e, writes, names), of)
+		}
+		return first(of, func(p *pattern) bool {
+			return slices.ContainsFunc(names, func(name string) bool {
+				return p.path.fits(name, j.w.Root, true) || p.path.here && p.path.fits(name, j.Root, true)
+			})
+		})
+	case fetches:
+		return first(j.others[e][fetches], func(p *pattern) bool { return p.fitsHost(i.name) })
+	}
+	return first(j.others[e][tools], func(p *pattern) bool { return p.fitsTool(i.name, e) || p.fitsTool(j.Tool, e) })
+}
+
+// names returns every absolute name by which a file may be meant.
+func (j *judge) names(i item) (all []string) {
+	for _, folder := range i.act.In {
+		at := within(folder, i.name)
+		if strings.HasPrefix(i.name, "~") || !filepath.IsAbs(at) {
+			at = "/" + strings.TrimPrefix(at, "/")
+		}
+		all = append(all, filepath.Clean(at))
+		for _, name := range []string{at, filepath.Clean(at)} {
+			if leads := j.w.Resolve(name); leads != "" && !slices.Contains(all, leads) {
+				all = append(all, leads)
+			}
+		}
+	}
+	return all
+}
+
+// leads returns where a file is, by every way to read its name; ok is false if nobody knows.
+func (j *judge) leads(a acts.Act, name string) (all []string, ok bool) {
+	if j.Resolve == nil || name == "" || strings.Contains(name, acts.Computed) || strings.HasPrefix(name, "~") {
+		return nil, false
+	}
+	for _, folder := range a.In {
+		at := within(folder, name)
+		if !filepath.IsAbs(at) || strings.Contains(at, acts.Computed) {
+			return nil, false
+		}
+		for _, name := range []string{at, filepath.Clean(at)} {
+			to := j.w.Resolve(name)
+			if to == "" {
+				return nil, false
+			}
+			all = append(all, to)
+		}
+	}
+	return all, len(all) > 0
+}
+
+// allowed decides about an item that no deny or ask rule catches.
+func (j *judge) allowed(i item) (got Judged, exact bool) {
+	switch i.kind {
+	case runs:
+		return j.allowedRun(i.act)
+	case reads, writes:
+		return j.allowedFile(i)
+	case fetches:
+		for _, p := range j.others[Allow][fetches] {
+			if p.fitsHost(i.name) && p.rule.holds(j) {
+				return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+			}
+		}
+		if i.name == "" {
+			return Judged{Reason: "it reaches an address that programs may read in different ways"}, false
+		}
+		return Judged{Reason: "no rule allows to reach " + i.name}, false
+	}
+	for _, p := range j.others[Allow][tools] {
+		if p.fitsTool(i.name, Allow) && p.rule.holds(j) {
+			return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+		}
+	}
+	return Judged{Reason: "no rule allows the tool " + i.name}, false
+}
+
+func (j *judge) allowedFile(i item) (got Judged, exact bool) {
+	paths, known := j.leads(i.act, i.name)
+	if !known {
+		return Judged{Reason: fmt.Sprintf("nobody knows where %s leads", strings.ReplaceAll(i.name, acts.Computed, "…"))}, false
+	}
+	of := j.files(Allow, writes, paths) // what may be written may be read
+	if i.kind == reads {
+		of = slices.Concat(j.files(Allow, reads, paths), of)
+	}
+	for _, p := range of {
+		if !slices.ContainsFunc(paths, func(name string) bool { return !p.path.fits(name, j.w.Root, false) }) && p.rule.holds(j) {
+			return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+		}
+	}
+	if i.kind == reads && i.inside && j.inWorkspace(i.act, i.name) {
+		return Judged{Effect: Allow}, true
+	}
+	for _, r := range j.rules {
+		if r.set == nil || !r.holds(j) || j.w.Root == "" {
+			continue
+		}
+		may := r.set.reads
+		if i.kind == writes {
+			may = r.set.writes
+		}
+		if may != nil && !slices.ContainsFunc(i.act.In, func(folder string) bool { return !may(j.w, within(folder, i.name)) }) {
+			return Judged{Effect: Allow, Rule: r.n}, false
+		}
+	}
+	verb := map[kind]string{reads: "read", writes: "write"}[i.kind]
+	return Judged{Reason: fmt.Sprintf("no rule allows to %s %s", verb, paths[0])}, false
+}
+
+// inWorkspace reports whether a name leads to something in the workspace that does not look like a secret.
+func (j *judge) inWorkspace(a acts.Act, name string) bool {
+	return j.w.Root != "" && j.Resolve != nil && !strings.HasPrefix(name, "~") &&
+		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.w.Reads(within(folder, name)) })
+}
+
+// allowedRun decides about a program. Its files and hosts are items of their own.
+func (j *judge) allowedRun(a acts.Act) (got Judged, exact bool) {
+	if len(a.Words) == 0 || strings.Contains(a.Words[0], acts.Computed) {
+		return Judged{Reason: "which program it runs is computed when it runs"}, false
+	}
+	line := strings.ReplaceAll(strings.Join(a.Words, " "), acts.Computed, "…")
+	if !j.mayRunIn(a) {
+		return Judged{Reason: fmt.Sprintf("%s may run outside the workspace", line)}, false
+	}
+	reason := fmt.Sprintf("no rule allows to run %s", line)
+	for _, p := range j.programs[Allow][a.Words[0]] {
+		wild, ok := p.covers(a.Words)
+		if !ok || !p.rule.holds(j) {
+			continue
+		}
+		why := p.rule.forbidsEnv(a)
+		if why == "" {
+			why = j.leaves(a, wild)
+		}
+		if why == "" {
+			return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+		}
+		reason = fmt.Sprintf("rule %d would allow %s, but %s", p.rule.n, line, why)
+	}
+	for _, r := range j.rules {
+		if r.set != nil && r.set.runs != nil && len(a.Env) == 0 && r.holds(j) && j.w.Root != "" && j.Resolve != nil && r.set.runs(j.w, a) {
+			return Judged{Effect: Allow, Rule: r.n}, false
+		}
+	}
+	return Judged{Reason: reason}, false
+}
+
+// mayRunIn reports whether a program may run in its folder at all: in the one where the call is, or one in the workspace. Elsewhere
+// only programs that read what they are given run nothing that lies there.
+func (j *judge) mayRunIn(a acts.Act) bool {
+	if slices.Contains(readers, a.Words[0]) || slices.Contains(texts, a.Words[0]) {
+		return true
+	}
+	return !slices.ContainsFunc(a.In, func(folder string) bool {
+		if j.Resolve == nil {
+			return folder != j.Folder
+		}
+		path, err := filepath.Rel(j.w.Root, j.w.Resolve(folder))
+		return j.w.Root == "" || err != nil || !filepath.IsLocal(path)
+	})
+}
+
+// forbidsEnv returns why the variables that are set for a command are not covered; empty: they are.
+func (c *compiled) forbidsEnv(a acts.Act) string {
+	for _, one := range a.Env {
+		name, value, _ := strings.Cut(one, "=")
+		switch {
+		case holds(name):
+			return name + " decides what it runs"
+		case !slices.Contains(c.Env, name):
+			return "the rule does not name the variable " + name
+		case name == "GOFLAGS" && (strings.Contains(value, "exec") || strings.Contains(value, "overlay") || strings.Contains(value, "modfile")):
+			return "GOFLAGS names a program or other sources"
+		}
+	}
+	return ""
+}
+
+// leaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
+func (j *judge) leaves(a acts.Act, wild []int) string {
+	text, reader := textsOf(a), slices.Contains(readers, a.Words[0])
+	if a.Words[0] == "printf" && !acts.FormatsText(a.Words[1:]) {
+		return "printf may evaluate what it formats"
+	}
+	for _, n := range wild {
+		word := a.Words[n]
+		_, address := addressOf(word)
+		refspec := a.Words[0] == "git" && len(a.Words) > 1 && slices.Contains([]string{"push", "fetch", "pull", "clone", "ls-remote"}, a.Words[1]) &&
+			strings.ContainsAny(word, ":+")
+		switch {
+		case refspec:
+			return word + " names more than a branch"
+		case text[n] || address || a.Words[0] == "curl" || a.Words[0] == "wget":
+			continue
+		case reader && !strings.HasPrefix(word, "-"): // an item of its own
+			continue
+		}
+		parts := []string{word}
+		if _, value, is := strings.Cut(word, "="); is {
+			parts = append(parts, value)
+		}
+		if a.Words[0] == "git" && !j.w.NamesNoSecret(a, word) || j.Resolve == nil ||
+			slices.ContainsFunc(parts, func(part string) bool { return part != "" && !j.inWorkspace(a, part) }) {
+			return fmt.Sprintf("nobody knows that %s stays in the workspace", word)
+		}
+	}
+	return ""
+}

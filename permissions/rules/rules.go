@@ -1,0 +1,354 @@
+// Package rules decides by what a call does whether it is allowed, asked about or denied: which commands it runs with which words, which
+// files it reads and writes, which hosts it reaches and which tools it calls. Package acts reads the call; what it cannot read completely
+// is never allowed, but deny and ask rules still see what was found in it.
+//
+// The language is described in docs/rules.md. A [Set] is immutable and safe for concurrent use; it reads no file itself.
+package rules
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// Effect is what a rule does with the calls that it fits.
+type Effect string
+
+// The effects, the strongest first.
+const (
+	Deny  Effect = "deny"
+	Ask   Effect = "ask"
+	Allow Effect = "allow"
+)
+
+// Rule is one rule as it is written. It has one of Allow, Ask, Deny and Use.
+type Rule struct {
+	Allow, Ask, Deny []string
+	Use              string   // the name of a starter set, see [Sets]
+	Agents           []string // patterns of proven names; empty: every caller
+	People           []string // the owners of agents; empty: whoever owns it
+	In               string   // the folder that the call is in; empty: any
+	Env              []string // variables that a command may set
+	Until            time.Time
+	Why              string
+	Fits, Not        []string // commands that it covers and does not, checked by [Compile]
+}
+
+// Set is a list of rules, indexed by program.
+type Set struct {
+	rules    []*compiled
+	programs map[Effect]map[string][]*pattern          // of patterns that run
+	others   map[Effect]map[kind][]*pattern            // of hosts and tools
+	paths    map[Effect]map[kind]map[string][]*pattern // of files, by a part that their names have; empty: by none
+}
+
+func newSet() *Set {
+	s := &Set{programs: map[Effect]map[string][]*pattern{}, others: map[Effect]map[kind][]*pattern{}, paths: map[Effect]map[kind]map[string][]*pattern{}}
+	for _, e := range []Effect{Deny, Ask, Allow} {
+		s.programs[e], s.others[e] = map[string][]*pattern{}, map[kind][]*pattern{}
+		s.paths[e] = map[kind]map[string][]*pattern{reads: {}, writes: {}}
+	}
+	return s
+}
+
+// compiled is a rule that was checked.
+type compiled struct {
+	Rule
+	n        int // counted from 1
+	effect   Effect
+	patterns []*pattern
+	set      *starter
+}
+
+// Problem is what is wrong with a rule. Rule is its index, and Key the member: allow, ask, deny, use, env, fits or not.
+type Problem struct {
+	Rule  int
+	Key   string
+	Item  int // the index in the member's list; -1: the member itself
+	Text  string
+	Warns bool // it is allowed, but hardly intended
+}
+
+func (p Problem) Error() string { return fmt.Sprintf("rule %d: %s", p.Rule+1, p.Text) }
+
+// Compile checks rules and indexes them. A set with problems other than warnings must not be used.
+func Compile(all []Rule) (*Set, []Problem) {
+	s := newSet()
+	var found []Problem
+	for i, r := range all {
+		c := &compiled{Rule: r, n: i + 1}
+		found = append(found, c.compile(i)...)
+		s.rules = append(s.rules, c)
+		for _, p := range c.patterns {
+			s.index(p)
+		}
+	}
+	return s, append(found, s.covered()...)
+}
+
+// Failed returns the first problem that is no warning, nil if there is none.
+func Failed(found []Problem) error {
+	for _, p := range found {
+		if !p.Warns {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *Set) index(p *pattern) {
+	e := p.rule.effect
+	switch p.kind {
+	case reads, writes:
+		key := p.path.key()
+		s.paths[e][p.kind][key] = append(s.paths[e][p.kind][key], p)
+		return
+	case fetches, tools:
+		s.others[e][p.kind] = append(s.others[e][p.kind], p)
+		return
+	}
+	for _, name := range p.starts {
+		s.programs[e][name] = append(s.programs[e][name], p)
+	}
+}
+
+// files returns the patterns of a kind that may be about a file of these names, in the order of their rules.
+func (s *Set) files(e Effect, k kind, names []string) []*pattern {
+	by := s.paths[e][k]
+	if len(by) == 0 {
+		return nil
+	}
+	all := slices.Clone(by[""])
+	seen := map[string]bool{"": true}
+	for _, name := range names {
+		for part := range strings.SplitSeq(strings.ToLower(name), "/") {
+			if !seen[part] {
+				all, seen[part] = append(all, by[part]...), true
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *pattern) int { return a.rule.n - b.rule.n })
+	return all
+}
+
+// Len returns how many rules there are.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.rules)
+}
+
+func (c *compiled) compile(at int) (found []Problem) {
+	bad := func(key string, item int, format string, args ...any) {
+		found = append(found, Problem{Rule: at, Key: key, Item: item, Text: fmt.Sprintf(format, args...)})
+	}
+	given := 0
+	for _, of := range []struct {
+		effect Effect
+		texts  []string
+	}{{Deny, c.Deny}, {Ask, c.Ask}, {Allow, c.Allow}} {
+		if len(of.texts) == 0 {
+			continue
+		}
+		given++
+		c.effect = of.effect
+		for i, text := range of.texts {
+			p, err := parse(text, of.effect)
+			if err != nil {
+				bad(string(of.effect), i, "%v", err)
+				continue
+			}
+			p.rule = c
+			c.patterns = append(c.patterns, p)
+		}
+	}
+	if c.Use != "" {
+		given, c.effect = given+1, Allow
+		set, known := starters[c.Use]
+		if !known {
+			bad("use", -1, "there is no starter set %q; there are %s", c.Use, strings.Join(Sets(), ", "))
+		} else {
+			c.set = &set
+			for _, text := range set.rules {
+				p, err := parse(text, Allow)
+				if err != nil {
+					bad("use", -1, "%v", err)
+					continue
+				}
+				p.rule = c
+				c.patterns = append(c.patterns, p)
+			}
+		}
+	}
+	if given != 1 {
+		bad("", -1, "a rule allows, asks, denies or uses a starter set; write one of allow, ask, deny and use")
+	}
+	if c.In != "" && (!filepath.IsAbs(c.In) || filepath.Clean(c.In) != c.In) {
+		bad("in", -1, "%q is no clean, absolute folder; write it as in /srv/code", c.In)
+	}
+	for i, name := range c.Agents {
+		if _, err := path.Match(name, ""); name == "" || err != nil {
+			bad("agents", i, "%q is no pattern of names", name)
+		}
+	}
+	for i, name := range c.Env {
+		switch {
+		case name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != "" || name[0] >= '0' && name[0] <= '9':
+			bad("env", i, "%q is no name of a variable", name)
+		case holds(name):
+			bad("env", i, "%s decides what programs run, so no rule lets a command set it; leave it out", name)
+		case c.effect != Allow:
+			bad("env", i, "a rule that does not allow holds whatever variables are set; leave env out")
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, c.examples(at)...)
+	}
+	return found
+}
+
+// examples checks what fits and what does not, in a workspace without links.
+func (c *compiled) examples(at int) (found []Problem) {
+	alone := newSet()
+	alone.rules = []*compiled{c}
+	for _, p := range c.patterns {
+		alone.index(p)
+	}
+	agent, person := "", ""
+	if len(c.Agents) > 0 {
+		agent = strings.ReplaceAll(c.Agents[0], "*", "x")
+	}
+	if len(c.People) > 0 {
+		person = c.People[0]
+	}
+	for _, of := range []struct {
+		key   string
+		texts []string
+		want  bool
+	}{{"fits", c.Fits, true}, {"not", c.Not, false}} {
+		for i, text := range of.texts {
+			folder := cmp.Or(c.In, "/workspace")
+			v := alone.Judge(Call{Agent: agent, Person: person, Command: text, Folder: folder, Root: folder, Resolve: filepath.Clean, now: c.Until.Add(-1)})
+			if (v.Effect == c.effect) == of.want {
+				continue
+			}
+			problem := Problem{Rule: at, Key: of.key, Item: i, Text: fmt.Sprintf("%q is covered, and must not be", text)}
+			if of.want {
+				problem.Text = fmt.Sprintf("%q is not covered: %s", text, cmp.Or(strings.Join(v.Reasons, "; "), "no pattern fits"))
+			}
+			found = append(found, problem)
+		}
+	}
+	return found
+}
+
+// Reaches returns the first allow pattern that covers a file, or a folder around or in it, and its rule; 0: none does.
+func (s *Set) Reaches(file string) (rule int, text string) {
+	for _, k := range []kind{reads, writes} {
+		for _, p := range slices.Concat(slices.Collect(maps.Values(s.paths[Allow][k]))...) {
+			if !p.path.here && (p.path.fits(file, "", true) || p.path.prefix != "" && inFolder(file, p.path.prefix)) {
+				return p.rule.n, p.text
+			}
+		}
+	}
+	return 0, ""
+}
+
+// covered warns of allow patterns that a deny pattern covers wholly.
+func (s *Set) covered() (found []Problem) {
+	const any = "\u2026"
+	for _, r := range s.rules {
+		if r.effect != Allow || r.set != nil {
+			continue
+		}
+		for i, p := range r.patterns {
+			for _, by := range s.rules {
+				if by.effect == Deny && (len(by.Agents)+len(by.People) == 0) && (by.In == "" || by.In == r.In) && by.Until.IsZero() &&
+					slices.ContainsFunc(by.patterns, func(d *pattern) bool { return d.coversAll(p, any) }) {
+					found = append(found, Problem{Rule: r.n - 1, Key: string(Allow), Item: i, Warns: true,
+						Text: fmt.Sprintf("%q never holds, because rule %d denies all of it", p.text, by.n)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// coversAll reports whether a deny pattern catches everything that an allow pattern covers. any stands for a wildcard.
+func (p *pattern) coversAll(of *pattern, any string) bool {
+	switch {
+	case p.kind == runs && of.kind == runs:
+		var words []string
+		for _, w := range of.words {
+			if len(w) > 1 {
+				return false
+			}
+			words = append(words, w[0].before+w[0].after)
+		}
+		return p.catches(words)
+	case p.kind == reads && (of.kind == reads || of.kind == writes), p.kind == writes && of.kind == writes:
+		name := "/" + strings.Join(of.path.parts, "/")
+		return of.path.here == p.path.here && p.path.fits(strings.ReplaceAll(strings.ReplaceAll(name, "**", any+"/"+any), "*", any), "/", false)
+	case p.kind != of.kind:
+		return false
+	case p.kind == fetches:
+		return p.fitsHost(strings.ReplaceAll(of.name, "*", any))
+	}
+	return p.fitsTool(strings.ReplaceAll(of.name, "*", any), Deny)
+}
+
+// Lines returns the patterns of one effect, with their conditions, so that two sets can be compared.
+func (s *Set) Lines(e Effect) (all []string) {
+	if s == nil {
+		return nil
+	}
+	for _, r := range s.rules {
+		if r.effect != e {
+			continue
+		}
+		terms, _ := json.Marshal([]any{r.Agents, r.People, r.In, r.Env, r.Until}) // texts and a time
+		for _, text := range slices.Concat(r.Allow, r.Ask, r.Deny, []string{r.Use}) {
+			if text != "" {
+				all = append(all, text+" "+string(terms))
+			}
+		}
+	}
+	return all
+}
+
+// starter is a set of rules that daycared brings along.
+type starter struct {
+	rules  []string
+	runs   func(acts.Workspace, acts.Act) bool
+	reads  func(acts.Workspace, string) bool
+	writes func(acts.Workspace, string) bool
+}
+
+// starters are the sets that a rule can use. What they allow is in the tables of package acts.
+var starters = map[string]starter{
+	"builtin:read-only": {
+		runs:  acts.Workspace.OnlyReads,
+		reads: acts.Workspace.Reads,
+	},
+	"builtin:git-local": {rules: []string{
+		"run git add [-A] [-u] [-v] [-N] [--all] [--update] ...",
+		"run git commit -m * [-a] [-s] [-q] [-v] [-m *] [--signoff] [--all]", "run git commit -am *",
+		"run git switch [-c] *", "run git checkout -b *", "run git branch *", "run git stash", "run git stash push", "run git stash pop", "run git stash list",
+		"run git restore --staged ...", "run git reset", "run git tag *",
+	}},
+	"builtin:workspace-edits": {writes: acts.Workspace.Writes},
+}
+
+// Sets returns the names of the starter sets, the narrowest first.
+func Sets() []string {
+	return []string{"builtin:read-only", "builtin:git-local", "builtin:workspace-edits"}
+}
