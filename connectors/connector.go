@@ -350,6 +350,8 @@ type Identity struct {
 	Address string
 	// Alias is the channel's other name of the account, if it gave one: the LID at WhatsApp.
 	Alias string
+	// Language is an IETF tag of what the account reads, if the channel says so. It proves nothing.
+	Language string
 }
 
 // Message is text from a person that is not an answer.

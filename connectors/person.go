@@ -15,6 +15,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Person is somebody who may decide, with their addresses in the channels.
@@ -38,7 +39,8 @@ type Person struct {
 	// Away, while it holds, says that they do not answer.
 	Away     permissions.Absence
 	Location *time.Location
-	Quiet    Hours // when they are not to be disturbed, in Location
+	Language i18n.Language // of texts to them; empty: that of their channel, else English
+	Quiet    Hours         // when they are not to be disturbed, in Location
 	// PhoneAfter is how long requests of an agent's hook are kept from their phone, so that they can answer at the agent.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try in this order; empty: the daemon's order

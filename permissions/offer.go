@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Answer is the id of an option, as in allow_once, deny, continue or option_2.
@@ -63,6 +65,17 @@ type Option struct {
 	Label string `json:"label"`
 }
 
+// The labels of buttons that are the same for every request.
+const (
+	labelContinue  i18n.Phrase = "Continue"
+	labelInterrupt i18n.Phrase = "Interrupt"
+	labelApprove   i18n.Phrase = "Approve"
+	labelDeny      i18n.Phrase = "Deny"
+	labelOnce      i18n.Phrase = "Allow once"
+	labelStart     i18n.Phrase = "Start"
+	labelStop      i18n.Phrase = "Stop"
+)
+
 // Offer lists the options for r: every configured scope that makes sense for this request and is not wider than widest
 // (zero: no bound), once first, then deny.
 func Offer(r Request, configured []Scope, widest Scope) []Option {
@@ -75,14 +88,16 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 		return options
 	case KindPause:
 		if r.Mode == ModeContinue {
-			return []Option{{Continue, "Continue"}, {Interrupt, "Interrupt"}}
+			return []Option{{Continue, string(labelContinue)}, {Interrupt, string(labelInterrupt)}}
 		}
-		return []Option{{Allow(Once), "Approve"}, {Deny, "Deny"}, {Interrupt, "Interrupt"}}
+		return []Option{
+			{Allow(Once), string(labelApprove)}, {Deny, string(labelDeny)}, {Interrupt, string(labelInterrupt)},
+		}
 	}
-	options := []Option{{Allow(Once), "Allow once"}}
+	options := []Option{{Allow(Once), string(labelOnce)}}
 	for _, s := range configured {
 		if s != Once && Narrowest(s, widest) == s && offers(r, s) {
-			options = append(options, Option{Allow(s), label(r, s)})
+			options = append(options, Option{Allow(s), r.Label(s, i18n.English, strings.Join(r.ToolNames(), " and "))})
 		}
 	}
 	if r.suggests() && slices.Contains(configured, Session) && Narrowest(Session, widest) == Session {
@@ -90,8 +105,8 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 			options = append(options, Option{AllowWith(i + 1), "Allow once, and " + c})
 		}
 	}
-	if options = append(options, Option{Deny, "Deny"}); r.Plans() {
-		options[0].Label, options[len(options)-1].Label = "Start", "Stop"
+	if options = append(options, Option{Deny, string(labelDeny)}); r.Plans() {
+		options[0].Label, options[len(options)-1].Label = string(labelStart), string(labelStop)
 	}
 	return options
 }
@@ -119,20 +134,22 @@ func offers(r Request, s Scope) bool {
 	return true
 }
 
-// label describes exactly what the grant of s will cover.
-func label(r Request, s Scope) string {
+// Label describes exactly what the grant of s, wider than once, will cover. The tools are the names of those of r, as the reader sees them.
+func (r Request) Label(s Scope, in i18n.Language, tools string) string {
 	k, _ := s.kind()
-	what, exact := "Allow", "this exact call"
+	exact := i18n.Phrase("this exact call")
 	if len(r.Calls) > 1 {
 		exact = "these exact calls"
 	}
 	switch {
+	case k.button != "" && k.exactly != "" && r.Kind == KindTool:
+		return in.Sprintf(k.button, exact)
 	case k.button != "" && r.Kind == KindTool:
-		return strings.Replace(k.button, "{exact}", exact, 1)
+		return in.Text(k.button)
 	case r.Exact(s):
-		what = "Allow " + exact
+		return in.Sprintf("Allow %s %s", exact, s.Lasts(in))
 	case r.Kind == KindTool:
-		what = "Allow " + strings.Join(r.ToolNames(), " and ")
+		return in.Sprintf("Allow %s %s", tools, s.Lasts(in))
 	}
-	return what + " " + s.Lasts()
+	return in.Sprintf("Allow %s", s.Lasts(in))
 }

@@ -104,36 +104,36 @@ func (a Absence) Record(what Type, via string, at time.Time) Record {
 
 // LockedOut refuses a locked person.
 func LockedOut(person string) *Refusal {
-	return refuse(CodeLocked, ExitOther,
+	return tell(CodeLocked, ExitOther,
 		"%s is locked: nothing from this account counts until the operator, or two other people, unlock %s.", person, person)
 }
 
 // LockIncomplete is the refusal to say that everything was taken back that a person who is locked has given, and why.
 func LockIncomplete(name string, approvals, grants int, why string) *Refusal {
-	return refuse(CodeBroken, ExitOther, "%s is locked. Taken back: %d unused approvals and %d grants, but there may be more: %s.",
+	return tell(CodeBroken, ExitOther, "%s is locked. Taken back: %d unused approvals and %d grants, but there may be more: %s.",
 		name, approvals, grants, why)
 }
 
 // LockUnsaved says that somebody is locked, that this could not be stored, and why.
 func LockUnsaved(person, why string) *Refusal {
-	return refuse(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+
+	return tell(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+
 		"Nothing was taken back.", person, why)
 }
 
 // NotLocked refuses to unlock a person who is not locked.
 func NotLocked(person string) *Refusal {
-	return refuse(CodeUnknown, ExitUnknown, "%s is not locked.", bare(person))
+	return tell(CodeUnknown, ExitUnknown, "%s is not locked.", bare(person))
 }
 
 // OperatorUnlocks refuses an unlocking where fewer than two others could agree to it.
 func OperatorUnlocks(person string) *Refusal {
-	return refuse(CodeNotYours, ExitOther, "There are not two people who could agree to this, so only the operator unlocks %s, "+
+	return tell(CodeNotYours, ExitOther, "There are not two people who could agree to this, so only the operator unlocks %s, "+
 		"with admin.key in reach.", person)
 }
 
 // NoPerson refuses a name that nobody has; known says who there is.
 func NoPerson(name, known string) *Refusal {
-	return refuse(CodeUnknown, ExitUnknown, "nobody in the configuration is called %q; %s", name, known)
+	return tell(CodeUnknown, ExitUnknown, "nobody in the configuration is called %q; %s", name, known)
 }
 
 const (

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Policy determines which tools run unasked, ask or never run, and what is high risk. Patterns are shell globs over tool names.
@@ -80,8 +82,8 @@ func (r Ruling) Detail() []string {
 
 // Doing is what a call does.
 type Doing struct {
-	Texts []string // its command, or the files that it names
-	Risks []string // why it is high risk, in the words that people read; empty: it is not
+	Texts []string      // its command, or the files that it names
+	Risks []i18n.Phrase // why it is high risk, in the words that people read; empty: it is not
 }
 
 // Ordinary are the calls that are no high risk because of what they do. What Policy names is high risk all the same.

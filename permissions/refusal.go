@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/agnivade/levenshtein"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Refusal is why a question was not asked, or an answer not taken: nothing was stored, and nothing was granted. Its text
@@ -20,6 +22,18 @@ type Refusal struct {
 	Exit  int
 	After time.Duration // when to try again, 0 if that would not help
 	Row   bool          // one row of the store cannot be read; the others can
+
+	// Phrase and Args are Text for people, in whose language it is said; empty for what only programs and operators are told.
+	Phrase i18n.Phrase
+	Args   []any
+}
+
+// Say is the text in a language, or in English if it is not for people.
+func (r *Refusal) Say(in i18n.Language) string {
+	if r.Phrase == "" {
+		return r.Text
+	}
+	return in.Sprintf(r.Phrase, r.Args...)
 }
 
 func (r *Refusal) Error() string { return r.Text }
@@ -75,6 +89,11 @@ func refuse(code Code, exit int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Exit: exit, Text: fmt.Sprintf(format, args...)}
 }
 
+// tell is refuse for people.
+func tell(code Code, exit int, p i18n.Phrase, args ...any) *Refusal {
+	return &Refusal{Code: code, Exit: exit, Text: i18n.English.Sprintf(p, args...), Phrase: p, Args: args}
+}
+
 // Invalid refuses an invalid request.
 func Invalid(err error) *Refusal { return refuse(CodeInvalid, ExitUsage, "%s", err) }
 
@@ -118,7 +137,7 @@ func NoOwner(asker string) *Refusal {
 
 // OwnAsk refuses an account that would decide its own request.
 func OwnAsk(uid int) *Refusal {
-	return refuse(CodeOwnAsk, ExitOther,
+	return tell(CodeOwnAsk, ExitOther,
 		"You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
 }
 
@@ -182,26 +201,26 @@ func Stopped(by string) *Refusal {
 
 // StopUnsaved says that everything is stopped, but that this could not be stored, and why.
 func StopUnsaved(why string) *Refusal {
-	return refuse(CodeBroken, ExitOther, "Everything is stopped now: nothing is asked, allowed or used until resume. But that is not "+
+	return tell(CodeBroken, ExitOther, "Everything is stopped now: nothing is asked, allowed or used until resume. But that is not "+
 		"saved yet: %s; it is saved as soon as that is possible, and what waits is cancelled then. A restart before it is saved forgets it.", why)
 }
 
 // StopLeft says that everything is stopped, and what could not be cancelled.
 func StopLeft(what string) *Refusal {
-	return refuse(CodeBroken, ExitOther, "Everything is stopped: nothing is asked, allowed or used until resume. But %s.", what)
+	return tell(CodeBroken, ExitOther, "Everything is stopped: nothing is asked, allowed or used until resume. But %s.", what)
 }
 
 // RevokedBasis refuses an approval that depends on a revoked permission.
 func RevokedBasis() *Refusal {
-	return refuse(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")
+	return tell(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")
 }
 
 // NotYours refuses a person who was not asked.
-func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
+func NotYours() *Refusal { return tell(CodeNotYours, ExitOther, "This is not yours to decide.") }
 
 // OtherStop refuses to end a stop that is no longer in force.
 func OtherStop() *Refusal {
-	return refuse(CodeSettled, ExitOther, "That stop is over already. Nothing was changed.")
+	return tell(CodeSettled, ExitOther, "That stop is over already. Nothing was changed.")
 }
 
 // NotConfigured refuses an account that is no configured person's and has not proven to be the operator's.
@@ -218,27 +237,27 @@ func OperatorOnly() *Refusal {
 
 // ShownElsewhere refuses to show a card again in a chat that did not have it, as one of a group.
 func ShownElsewhere() *Refusal {
-	return refuse(CodeMoved, ExitOther, "This is not shown in this chat; answer it where it is.")
+	return tell(CodeMoved, ExitOther, "This is not shown in this chat; answer it where it is.")
 }
 
 // Moved refuses a button on a prompt that was sent again since.
 func Moved() *Refusal {
-	return refuse(CodeMoved, ExitOther, "This card was shown again below; please answer there.")
+	return tell(CodeMoved, ExitOther, "This card was shown again below; please answer there.")
 }
 
 // OnlyTitle refuses to allow what a chat shows only the title of.
 func OnlyTitle() *Refusal {
-	return refuse(CodeTooBig, ExitOther, "This chat shows no more than the title, so it cannot be allowed here; daycared inbox shows all.")
+	return tell(CodeTooBig, ExitOther, "This chat shows no more than the title, so it cannot be allowed here; daycared inbox shows all.")
 }
 
 // TooBig refuses to allow what the channel cannot have shown whole.
 func TooBig() *Refusal {
-	return refuse(CodeTooBig, ExitOther, "This is too big to be shown here whole, so it cannot be allowed here. It can be denied.")
+	return tell(CodeTooBig, ExitOther, "This is too big to be shown here whole, so it cannot be allowed here. It can be denied.")
 }
 
 // OtherShown refuses an answer to something other than what is asked.
 func OtherShown() *Refusal {
-	return refuse(CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again.")
+	return tell(CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again.")
 }
 
 // EditorOff refuses an answer from an editor's dialog if that is not enabled.
@@ -255,7 +274,7 @@ func AskersSide() *Refusal {
 
 // Unknown refuses an id, code or button that denotes nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
-	return refuse(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))
+	return tell(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))
 }
 
 // bare returns a user-supplied name unquoted if it cannot be misread.
@@ -270,12 +289,12 @@ func bare(name string) string {
 
 // UnknownGrant refuses an id that denotes no grant (or none of this person's).
 func UnknownGrant(id ID) *Refusal {
-	return refuse(CodeUnknown, ExitUnknown, "There is no grant %s.", bare(string(id)))
+	return tell(CodeUnknown, ExitUnknown, "There is no grant %s.", bare(string(id)))
 }
 
 // UnknownSession refuses an id that denotes no session (or none of this person's, or an ended one).
 func UnknownSession(id string) *Refusal {
-	return refuse(CodeUnknown, ExitUnknown, "There is no session %s.", bare(id))
+	return tell(CodeUnknown, ExitUnknown, "There is no session %s.", bare(id))
 }
 
 // NoToken refuses an id or a name that denotes no token.
@@ -327,26 +346,25 @@ func Pruned(first int64) *Refusal {
 
 // NoAgent refuses a message for an agent if none is bound.
 func NoAgent() *Refusal {
-	return refuse(CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this.")
+	return tell(CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this.")
 }
 
 // UnknownAgent refuses a name that none of this person's agents has, and suggests the likely one.
 func UnknownAgent(name string, agents []string) *Refusal {
-	meant := "."
 	if near := Nearest(name, agents); near != "" {
-		meant = "; did you mean " + near + "?"
+		return tell(CodeUnknown, ExitUnknown, "None of your agents here is called %q; did you mean %s? See /agents.", name, near)
 	}
-	return refuse(CodeUnknown, ExitUnknown, "None of your agents here is called %q%s See /agents.", name, meant)
+	return tell(CodeUnknown, ExitUnknown, "None of your agents here is called %q. See /agents.", name)
 }
 
 // InboxFull refuses another message to an agent with too many undelivered ones.
 func InboxFull(agent string) *Refusal {
-	return refuse(CodeLimit, ExitOther, "Too many messages wait for %s; this one was not taken. Write again later.", agent)
+	return tell(CodeLimit, ExitOther, "Too many messages wait for %s; this one was not taken. Write again later.", agent)
 }
 
 // OrderNotTaken refuses an order that an agent did not take.
 func OrderNotTaken(agent string) *Refusal {
-	return refuse(CodeLimit, ExitOther, "%s did not take this just now; try again.", agent)
+	return tell(CodeLimit, ExitOther, "%s did not take this just now; try again.", agent)
 }
 
 // OutboxFull refuses an agent that says more than can be sent; after is when to try again.
@@ -358,13 +376,13 @@ func OutboxFull(after time.Duration) *Refusal {
 
 // Broken refuses because the store is unusable now; advice says what to do.
 func Broken(advice string) *Refusal {
-	return refuse(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
+	return tell(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
 }
 
 // Unreadable refuses because a row of the store, or all of it, cannot be read; the text of why says what to do. The refusal matches
 // [ErrRow] if why does.
 func Unreadable(why error) *Refusal {
-	r := refuse(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
+	r := tell(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
 	r.Row = errors.Is(why, ErrRow)
 	return r
 }
@@ -378,35 +396,42 @@ func RefusedIn(zone *time.Location, err error) error {
 	var none noCall
 	switch {
 	case errors.As(err, &settled):
-		return refuse(CodeSettled, ExitOther, "%s", SayLate(settled.Request, zone))
+		return TooLate(settled.Request, zone)
 	case errors.Is(err, ErrLate):
-		return refuse(CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed.")
+		return tell(CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed.")
 	case errors.Is(err, ErrCall):
-		return refuse(CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed.")
+		return tell(CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed.")
 	case errors.Is(err, ErrNotAsked):
 		return NotYours()
 	case errors.Is(err, ErrAsker):
 		return AskersSide()
 	case errors.Is(err, ErrReally):
-		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes (approve --really).")
+		return tell(CodeReally, ExitOther, "This is high risk and needs a second yes (approve --really).")
 	case errors.As(err, &none):
-		return refuse(CodeInvalid, ExitUsage, "%s", none)
+		return none.refusal()
 	case errors.Is(err, ErrNoOption):
-		return refuse(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
+		return tell(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
 	case errors.Is(err, ErrWords):
-		return refuse(CodeInvalid, ExitUsage,
+		return tell(CodeInvalid, ExitUsage,
 			"An answer in words of one's own has 1 to %d characters, and no control characters.", MaxReason)
 	case errors.Is(err, ErrVoted):
-		return refuse(CodeNoAnswer, ExitOther, "You have allowed this already; an allowance can only become a denial.")
+		return tell(CodeNoAnswer, ExitOther, "You have allowed this already; an allowance can only become a denial.")
 	case errors.Is(err, ErrNoUse):
-		return refuse(CodeNoUse, ExitOther, "There is no unused approval here.")
+		return tell(CodeNoUse, ExitOther, "There is no unused approval here.")
 	}
 	return err
 }
 
-// SayLate tells a person in a zone whose answer came too late how the request ended; without a zone, times have an
-// offset.
-func SayLate(r Request, zone *time.Location) string {
+// lates say how a request ended, to whose answer came too late.
+var lates = map[State]i18n.Phrase{
+	Approved: "Too late: already approved by %s at %s. Nothing was changed.", Denied: "Too late: already denied by %s at %s. Nothing was changed.",
+	Answered: "Too late: already answered by %s at %s. Nothing was changed.",
+	Expired:  "Too late: expired at %s. Nothing was changed.", Cancelled: "Too late: cancelled at %s. Nothing was changed.",
+	Undeliverable: "Too late: undeliverable at %s. Nothing was changed.",
+}
+
+// TooLate tells a person in a zone whose answer came too late how the request ended; without a zone, times have an offset.
+func TooLate(r Request, zone *time.Location) *Refusal {
 	at := r.DecidedAt.UTC().Format(time.RFC3339)
 	if zone != nil {
 		at = r.DecidedAt.In(zone).Format("15:04:05 MST")
@@ -414,14 +439,14 @@ func SayLate(r Request, zone *time.Location) string {
 	switch r.State {
 	case Approved, Denied, Answered:
 		if r.DecidedVia == ViaEditor {
-			return fmt.Sprintf("Too late: already answered in the editor at %s. Nothing was changed.", at)
+			return tell(CodeSettled, ExitOther, "Too late: already answered in the editor at %s. Nothing was changed.", at)
 		}
 		if r.DecidedBy == "" {
-			return fmt.Sprintf("Too late: settled at %s without anybody's answer. Nothing was changed.", at)
+			return tell(CodeSettled, ExitOther, "Too late: settled at %s without anybody's answer. Nothing was changed.", at)
 		}
-		return fmt.Sprintf("Too late: already %s by %s at %s. Nothing was changed.", r.State, r.DecidedBy, at)
+		return tell(CodeSettled, ExitOther, lates[r.State], r.DecidedBy, at)
 	}
-	return fmt.Sprintf("Too late: %s at %s. Nothing was changed.", r.State, at)
+	return tell(CodeSettled, ExitOther, lates[r.State], at)
 }
 
 // Nearest returns the one of known that a mistyped word was probably meant to be, or empty if none is near: one letter

@@ -119,10 +119,10 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 	}
 }
 
-func TestSayLate(t *testing.T) {
+func TestTooLate(t *testing.T) {
 	east := time.FixedZone("EET", 7200)
 	at := noon.In(east).Format("15:04:05 MST")
-	if late := SayLate(Request{State: Expired, DecidedAt: noon.In(east)}, nil); !strings.Contains(late, noon.UTC().Format("T15:04:05Z")) {
+	if late := TooLate(Request{State: Expired, DecidedAt: noon.In(east)}, nil).Text; !strings.Contains(late, noon.UTC().Format("T15:04:05Z")) {
 		t.Errorf("programs are told %q", late)
 	}
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestSayLate(t *testing.T) {
 		{Request{State: Undeliverable}, "Too late: undeliverable at " + at + ". Nothing was changed."},
 	} {
 		c.r.DecidedAt = noon
-		if got := SayLate(c.r, east); got != c.want {
+		if got := TooLate(c.r, east).Text; got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

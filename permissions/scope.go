@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Scope is how far an approval reaches. The zero Scope is none, and as a bound it bounds nothing. Scopes are comparable
@@ -33,12 +35,13 @@ type ScopeKind struct {
 
 	ends    scopeEnd
 	covers  coverage
-	lasts   string // after "Allowed"; of durations without how long
-	short   string // in a list of answers
-	exactly string // instead of both, of an exact call
-	subject string // what is allowed of tools; empty: what was asked
-	except  string
-	button  string // of a tool, where it is not "Allow", what, and how long
+	lasts   i18n.Phrase // after "Allowed"; of durations with how long
+	short   i18n.Phrase // in a list of answers
+	brief   i18n.Phrase // on a button; empty: short
+	exactly i18n.Phrase // instead of these, of an exact call
+	subject i18n.Phrase // what is allowed of tools; empty: what was asked
+	except  i18n.Phrase
+	button  i18n.Phrase // of a tool, where it is not "Allow", what, and how long
 }
 
 // scopeEnd is when what was approved ends.
@@ -72,10 +75,10 @@ var ScopeKinds = []ScopeKind{
 		subject: "all gated tools", except: ", except high risk, shells and interpreters",
 		button: "Allow all gated tools this session but high risk and shells",
 		Help:   "permissions: for this session; a tool: all gated tools of it but high risk, shells and interpreters"},
-	{Name: "15m, 2h, …", ends: inTime, covers: thisTool, lasts: "for ", short: "for ",
+	{Name: "15m, 2h, …", ends: inTime, covers: thisTool, lasts: "for %s", short: "for %s", brief: "%s",
 		Help: "permissions: so long from now on; a tool: this tool, or this call only where session_tool says so"},
 	{Name: "always", ends: never, covers: exactCall, lasts: "until revoked", short: "until revoked", exactly: "always",
-		button: "Always allow {exact}",
+		button: "Always allow %s",
 		Help:   "permissions: until revoked; a tool: this call only, and never a shell (only where it is configured)"},
 }
 
@@ -113,15 +116,15 @@ func KeyScope(key string) (s Scope, ok bool) {
 }
 
 // Lasts says how long s lasts, as in "Allowed for this session".
-func (s Scope) Lasts() string {
+func (s Scope) Lasts(in i18n.Language) string {
 	k, _ := s.kind()
-	return s.timed(k.lasts)
+	return s.timed(in, k.lasts)
 }
 
 // Brief says how long s lasts in the fewest words: "this session", "15 minutes", "always".
-func (s Scope) Brief() string {
+func (s Scope) Brief(in i18n.Language) string {
 	k, _ := s.kind()
-	return strings.TrimPrefix(s.timed(cmp.Or(k.exactly, k.short)), "for ")
+	return s.timed(in, cmp.Or(k.brief, k.exactly, k.short))
 }
 
 // NamesTools reports whether a button for s names the tools that it covers.
@@ -130,39 +133,39 @@ func (s Scope) NamesTools() bool {
 	return k.covers == thisTool
 }
 
-// timed adds how long a duration lasts.
-func (s Scope) timed(words string) string {
+// timed is a phrase, with how long a duration lasts.
+func (s Scope) timed(in i18n.Language, p i18n.Phrase) string {
 	if s.span > 0 {
-		words += SayDuration(s.span)
+		return in.Sprintf(p, in.Duration(s.span))
 	}
-	return words
+	return in.Text(p)
 }
 
 // Covers says what approving r within s allows: "this tool for this session", "until revoked".
-func (r Request) Covers(s Scope) string {
+func (r Request) Covers(s Scope, in i18n.Language) string {
 	k, _ := s.kind()
-	subject, lasts, except := r.subject(s), k.lasts, ""
+	subject, lasts, except := in.Text(r.subject(s)), k.lasts, ""
 	switch {
 	case r.Exact(s):
 		lasts = cmp.Or(k.exactly, lasts)
 	case subject != "":
-		except = k.except
+		except = in.Text(k.except)
 	}
-	return strings.TrimSpace(subject+" "+s.timed(lasts)) + except
+	return strings.TrimSpace(subject+" "+s.timed(in, lasts)) + except
 }
 
 // CoversBriefly is [Request.Covers] in a list of answers: "this tool, this session", "until revoked", "allow once".
-func (r Request) CoversBriefly(s Scope) string {
+func (r Request) CoversBriefly(s Scope, in i18n.Language) string {
 	k, _ := s.kind()
 	short := k.short
 	if r.Exact(s) {
 		short = cmp.Or(k.exactly, short)
 	}
-	return strings.TrimPrefix(r.subject(s)+", "+s.timed(short), ", ")
+	return strings.TrimPrefix(in.Text(r.subject(s))+", "+s.timed(in, short), ", ")
 }
 
 // subject is what of the tools of r is allowed within s; empty for other requests, and where nothing more is said.
-func (r Request) subject(s Scope) string {
+func (r Request) subject(s Scope) i18n.Phrase {
 	k, _ := s.kind()
 	switch {
 	case r.Exact(s):
@@ -240,14 +243,8 @@ func Narrowest(a, b Scope) Scope {
 	return a
 }
 
-// SayDuration formats a duration in words, in whole minutes if possible: "15 minutes", "1 minute", "90 seconds". A
-// fraction of a second is rounded up.
-func SayDuration(d time.Duration) string {
-	if d >= time.Minute && d%time.Minute == 0 {
-		return plural(int64(d/time.Minute), "minute")
-	}
-	return plural(int64((d+time.Second-1)/time.Second), "second")
-}
+// SayDuration is [i18n.Language.Duration] in English.
+func SayDuration(d time.Duration) string { return i18n.English.Duration(d) }
 
 func plural(n int64, unit string) string {
 	if n == 1 {

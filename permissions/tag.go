@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // MaxTagPath is the longest path a tag may name, in bytes (Linux's PATH_MAX).
@@ -126,29 +128,29 @@ func within(outer, inner string) bool {
 }
 
 // Describe describes the tag in words, as in "write access to /srv/www".
-func (t Tag) Describe() string {
+func (t Tag) Describe(in i18n.Language) string {
 	switch t.verb {
 	case Network.verb:
-		return "network access"
+		return in.Text("network access")
 	case Workspace.verb:
-		return "workspace write access"
+		return in.Text("workspace write access")
 	case Events.verb:
-		return "events access"
+		return in.Text("events access")
 	case verbRead:
-		return "read access to " + t.path
+		return in.Sprintf("read access to %s", t.path)
 	case verbWrite:
-		return "write access to " + t.path
+		return in.Sprintf("write access to %s", t.path)
 	}
-	return "nothing"
+	return in.Text("nothing")
 }
 
 // DescribeTags describes several tags in words, separated by commas.
 func DescribeTags(tags []Tag) string {
-	words := make([]string, len(tags))
+	all := make([]string, len(tags))
 	for i, t := range tags {
-		words[i] = t.Describe()
+		all[i] = t.Describe(i18n.English)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(all, ", ")
 }
 
 // Missing returns the tags of wanted that none of held covers, in order.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // anyPath draws a clean absolute path of few short segments, so that paths often hold each other.
@@ -140,7 +142,7 @@ func TestDescribe(t *testing.T) {
 	if got := DescribeTags(list); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := (Tag{}).Describe(); got != "nothing" {
+	if got := (Tag{}).Describe(i18n.English); got != "nothing" {
 		t.Errorf("the zero tag is %q", got)
 	}
 	if got := DescribeTags(nil); got != "" {

@@ -52,11 +52,13 @@ func cast(r Request, e Cast) (Change, error) {
 // noCall refuses an answer to a call number that the request does not have.
 type noCall struct{ call, of int }
 
-func (e noCall) Error() string {
+func (e noCall) Error() string { return e.refusal().Text }
+
+func (e noCall) refusal() *Refusal {
 	if e.of == 0 {
-		return "This request is not of several calls; answer it without the number of one."
+		return tell(CodeInvalid, ExitUsage, "This request is not of several calls; answer it without the number of one.")
 	}
-	return fmt.Sprintf("There is no call %d: this request has %d calls.", e.call, e.of)
+	return tell(CodeInvalid, ExitUsage, "There is no call %d: this request has %d calls.", e.call, e.of)
 }
 
 // TakesWords reports whether r may be answered in the person's own words, see [Other].

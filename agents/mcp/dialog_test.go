@@ -181,7 +181,7 @@ func TestAPersonAnswersFirst(t *testing.T) {
 		want := "blog"
 		if name == byResult || name == both {
 			e.says <- accept("option_2")
-			want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID), nil) + ")"
+			want += "\n(In the editor: " + permissions.TooLate(s.row(r.ID), nil).Text + ")"
 		} else {
 			wait(t, "it is withdrawn", e.gone)
 		}
@@ -226,7 +226,7 @@ func TestTheEditorAnswersLate(t *testing.T) {
 			if name == byResult || name == both {
 				s.pass(try.late)
 				e.says <- accept(try.says)
-				want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID), nil) + ")"
+				want += "\n(In the editor: " + permissions.TooLate(s.row(r.ID), nil).Text + ")"
 			} else {
 				wait(t, "it is withdrawn", e.gone)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // FuzzScript: each word of --answer types one line with the word's meaning: only allow and the scopes allow.
@@ -51,7 +52,7 @@ func FuzzScript(f *testing.F) {
 			}
 			_, noScope := permissions.ParseScope(kind)
 			for _, r := range asked {
-				said := reply.Parse(line, r, "K7F3Q")
+				said := reply.Parse(line, r, "K7F3Q", i18n.English)
 				if _, allows := said.Answer.Scope(); allows && kind != "allow" && noScope != nil {
 					t.Fatalf("%q types %q, which allows", words[i], line)
 				}

@@ -235,7 +235,7 @@ func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
 	if line == "a" && !p.Request.Offers(permissions.Allow(permissions.Session)) {
 		line = "t" // the narrower scope
 	}
-	if reply.Parse(line, p.Request, p.Code).Meaning != reply.Decides {
+	if reply.Parse(line, p.Request, p.Code, p.To.Language).Meaning != reply.Decides {
 		return usage("--answer: number %d does not answer a question of the kind %s", s.next, p.Request.Kind)
 	}
 	if _, err := fmt.Fprint(screen, line); err != nil {

@@ -136,7 +136,7 @@ func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([
 				"account (uid %d), which is that of %s; no two people may share it", p.User, all[at].User, account, all[at].Name)}
 		}
 		all = append(all, connectors.Person{
-			Name: p.Name, User: p.User, UID: account, Addresses: p.Addresses, Location: p.Location,
+			Name: p.Name, User: p.User, UID: account, Addresses: p.Addresses, Location: p.Location, Language: p.Language,
 			Quiet: p.Quiet, Via: p.Via, PhoneAfter: p.PhoneAfter,
 		})
 	}

@@ -29,30 +29,34 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	risk "github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Options are what a card depends on besides its request. The zero Options are valid.
 type Options struct {
-	Heading  string         // before the title, as in 1/5
-	Who      string         // replaces the request's words for the asking agent
-	Self     string         // the person whose decisions read "you"
-	Now      time.Time      // zero: nothing is said relative to it
-	Location *time.Location // for times of day; nil: UTC
-	Zone     bool           // name the deadline's zone, for readers in several
-	Width    int            // cells per row, at least 24; 0: rows are not wrapped
-	Notes    []string       // added to the line about the outcome
-	Reveal   bool           // show secrets
-	flat     bool           // a command stays in its own rows
-	few      bool           // of edits only a few rows around each change
+	Heading       string         // before the title, as in 1/5
+	Who           string         // replaces the request's words for the asking agent
+	Self          string         // the person whose decisions read "you"
+	Now           time.Time      // zero: nothing is said relative to it
+	Location      *time.Location // for times of day; nil: UTC
+	Zone          bool           // name the deadline's zone, for readers in several
+	Width         int            // cells per row, at least 24; 0: rows are not wrapped
+	Notes         []string       // added to the line about the outcome
+	Reveal        bool           // show secrets
+	i18n.Language                // of our own words
+	flat          bool           // a command stays in its own rows
+	few           bool           // of edits only a few rows around each change
 }
 
 // Card is everything that p's person decides about, in rows separated by newlines. Nothing is shortened.
 func Card(p connectors.Prompt, o Options) string {
-	s := newSheet(o.Width)
+	s := newSheet(o)
 	s.fill(p, o)
 	return s.String()
 }
@@ -62,28 +66,32 @@ func (s *sheet) fill(p connectors.Prompt, o Options) {
 	r := p.Request
 	s.context(r, s.ask(r, o), o)
 	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
-		s.row("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too.")
+		s.row(o.Text("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too."))
 	}
 	s.place(r)
 	s.in = inCode
-	s.row(coded(Visible(s.brief(p.Code))) + " · until " + Until(r, o))
+	s.row(o.Sprintf(LastRow, coded(Visible(s.brief(p.Code))), Until(r, o)))
 }
+
+// LastRow is the last row of a card: the request's code and its deadline.
+const LastRow i18n.Phrase = "%s · until %s"
 
 // Until is r's deadline as a time of day in the person's zone, with the day and the year if they differ from those of its
 // creation.
 func Until(r permissions.Request, o Options) string {
 	at, created := r.Deadline.In(zone(o)), r.CreatedAt.In(zone(o))
-	layout := "15:04"
+	layout := i18n.Phrase("15:04")
 	switch {
 	case !r.CreatedAt.IsZero() && at.Year() != created.Year():
 		layout = "2 Jan 2006 15:04"
 	case r.CreatedAt.IsZero() || at.YearDay() != created.YearDay():
 		layout = "2 Jan 15:04"
 	}
+	text := o.Time(at, layout)
 	if o.Location == nil || o.Zone {
-		layout += " MST"
+		text += at.Format(" MST")
 	}
-	return at.Format(layout)
+	return text
 }
 
 // ask adds who wants what, and returns it.
@@ -96,13 +104,13 @@ func (s *sheet) ask(r permissions.Request, o Options) (all []act) {
 	s.in = inAction
 	for _, a := range all {
 		if len(r.Calls) > 0 {
-			s.row(a.number + capital(strings.TrimPrefix(s.verb(a), "to ")))
+			s.row(a.number + capital(s.heading(a)))
 		} else if a.label != "" {
 			s.row(a.label)
 		}
 		s.block(a.role, a.lang, a.body)
 		if len(a.rest) > 0 {
-			s.row("The call says besides:")
+			s.row(o.Text("The call says besides:"))
 			s.block(a.role, "", a.rest)
 		}
 		for _, row := range a.notes {
@@ -117,18 +125,18 @@ func (s *sheet) title(r permissions.Request, all []act, o Options) string {
 	title := s.who(r, o)
 	switch {
 	case r.Kind == permissions.KindPause && r.Mode == permissions.ModeContinue:
-		title += " paused"
+		title = o.Sprintf("%s paused", title)
 	case r.Kind == permissions.KindPause, r.Kind == permissions.KindClarification:
-		title += " asks"
+		title = o.Sprintf("%s asks", title)
 	case r.Plans():
-		title += " has a plan"
+		title = o.Sprintf("%s has a plan", title)
 	case len(r.Calls) > 0:
-		title += " wants " + plural(len(r.Calls), "thing")
+		title = o.Sprintf("%s wants %s", title, o.Plural(len(r.Calls), "%d thing|%d things"))
 	default:
-		title += " wants " + s.verb(all[0])
+		title = o.Sprintf("%s wants %s", title, s.verb(all[0]))
 	}
 	if r.HighRisk {
-		title = "⚠ High risk: " + title
+		title = o.Sprintf("⚠ High risk: %s", title)
 	}
 	if o.Heading != "" {
 		title = Visible(s.brief(o.Heading)) + " · " + title
@@ -145,12 +153,20 @@ func (s *sheet) verb(a act) string {
 	return a.verb
 }
 
+// heading is what an act wants, above its body.
+func (s *sheet) heading(a act) string { return strings.TrimPrefix(s.verb(a), "to ") }
+
+// joined are phrases in one row.
+func joined(all []i18n.Phrase, between string, o Options) string {
+	return strings.Join(wire.Each(all, o.Text), between)
+}
+
 // context adds with what a call runs, and what the agent says about it.
 func (s *sheet) context(r permissions.Request, all []act, o Options) {
 	s.in = inNeeds
 	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
-		s.row("It also needs:")
-		s.block(Action, "", tags(r.Missing()))
+		s.row(o.Text("It also needs:"))
+		s.block(Action, "", tags(r.Missing(), o))
 	}
 	s.in = inEnvironment
 	s.environment(r)
@@ -163,14 +179,14 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		risks = slices.DeleteFunc(risks, func(one risk.Risk) bool { return slices.Contains(a.risks, one) })
 	}
 	if r.HighRisk && len(risks) > 0 {
-		s.row(capital(strings.Join(risks, "; ")) + ".")
+		s.row(capital(joined(risks, "; ", o)) + ".")
 	}
-	for _, warning := range warnings(r) {
+	for _, warning := range warnings(r, o.Language) {
 		s.row("⚠ " + warning)
 	}
 	s.in = inReason
 	if len(r.Calls) == 0 && all[0].described {
-		s.row("The agent describes it as:")
+		s.row(o.Text("The agent describes it as:"))
 	}
 	s.said("It says:", r.Reason, o)
 	s.in = inMessage
@@ -178,7 +194,7 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		s.said("Message:", r.Message, o)
 	}
 	s.in = inDetails
-	label := "Details:"
+	label := i18n.Phrase("Details:")
 	if r.Plans() {
 		label = "The plan:"
 	}
@@ -186,16 +202,16 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 }
 
 // said adds an agent's words. The reason needs no label, except below other words.
-func (s *sheet) said(label, text string, o Options) {
+func (s *sheet) said(label i18n.Phrase, text string, o Options) {
 	if text == "" {
 		return
 	}
 	if strings.Trim(text, "\n") == "" {
-		s.row(label + " " + plural(len(text)+1, "empty row") + ".")
+		s.row(o.Plural(len(text)+1, "%s %d empty row.|%s %d empty rows.", o.Text(label), len(text)+1))
 		return
 	}
 	if s.in != inReason || slices.ContainsFunc(s.rows, func(r row) bool { return r.role == Words }) {
-		s.row(label)
+		s.row(o.Text(label))
 	}
 	s.block(Words, "", words(text, o.source(prose)))
 }
@@ -212,14 +228,15 @@ func (s *sheet) environment(r permissions.Request) {
 	if names != "" {
 		names += "· "
 	}
-	s.row("Environment: " + names + "values " + coded(named(r.EnvHash)))
+	s.row(s.Sprintf("Environment: %svalues %s", names, coded(named(r.EnvHash))))
 }
 
 // terms adds how the request is decided.
 func (s *sheet) terms(r permissions.Request, o Options) {
 	s.in = inTerms
 	if r.Beyond > 0 {
-		s.row("Asked because it is beyond the " + plural(r.Beyond, "call") + " a minute that may run unasked.")
+		s.row(o.Plural(r.Beyond, "Asked because it is beyond the %d call a minute that may run unasked.|"+
+			"Asked because it is beyond the %d calls a minute that may run unasked."))
 	}
 	for _, by := range r.Ruled {
 		if by.Effect == permissions.RuleAsks {
@@ -231,22 +248,21 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 		}
 	}
 	if r.Ends() {
-		s.row("Denying one call ends the run; then none of them is run.")
+		s.row(o.Text("Denying one call ends the run; then none of them is run."))
 	}
 	if r.Quorum > 1 {
-		s.row(fmt.Sprintf("It takes %d people: %s.", r.Quorum, s.votes(r, o)))
+		s.row(o.Sprintf("It takes %d people: %s.", r.Quorum, s.votes(r, o)))
 	}
 	if !r.LeftAt.IsZero() {
-		s.row("Nobody waits for it just now; an answer is kept for the agent.")
+		s.row(o.Text("Nobody waits for it just now; an answer is kept for the agent."))
 	}
-	silence := "If nobody answers by " + Until(r, o)
 	switch {
 	case r.DeniesSilence():
-		s.row(silence + ", it is not answered.")
+		s.row(o.Sprintf("If nobody answers by %s, it is not answered.", Until(r, o)))
 	case r.Kind == permissions.KindClarification && len(r.Choices) > 0:
-		s.row(silence + ": " + coded(quote(line(brief(r.Choices[0], maxName), o.source(prose)))))
+		s.row(o.Sprintf("If nobody answers by %s: %s", Until(r, o), coded(quote(line(brief(r.Choices[0], maxName), o.source(prose))))))
 	case r.Mode == permissions.ModeContinue:
-		s.row(silence + ", it continues.")
+		s.row(o.Sprintf("If nobody answers by %s, it continues.", Until(r, o)))
 	}
 }
 
@@ -260,15 +276,15 @@ func (s *sheet) place(r permissions.Request) {
 		}
 	}
 	if len(facts) > 0 && r.Host == "" {
-		facts[0] = "in " + facts[0]
+		facts[0] = s.Sprintf("in %s", facts[0])
 	}
 	switch {
 	case r.Claimed && r.Agent != "":
-		facts = append(facts, "unproven name, from "+s.caller(r))
+		facts = append(facts, s.Sprintf("unproven name, from %s", s.caller(r)))
 	case r.Caller.Ours():
-		facts = append(facts, "an agent of daycared")
+		facts = append(facts, s.Text("an agent of daycared"))
 	case r.Agent != "":
-		facts = append(facts, "proven name")
+		facts = append(facts, s.Text("proven name"))
 	}
 	if len(facts) > 0 {
 		s.row(strings.Join(facts, " · "))
@@ -284,10 +300,10 @@ func (s *sheet) votes(r permissions.Request, o Options) string {
 }
 
 // Others says why To is asked as well, or that others are, for a pending request; empty if there is nothing to say.
-func Others(p connectors.Prompt) string {
+func Others(p connectors.Prompt, in i18n.Language) string {
 	var told []string
-	say := func(form string, a connectors.Asked) {
-		told = append(told, fmt.Sprintf(form, Visible(a.Name), a.At.In(zone(Options{Location: p.To.Location})).Format("15:04")))
+	say := func(form i18n.Phrase, a connectors.Asked) {
+		told = append(told, in.Sprintf(form, Visible(a.Name), a.At.In(zone(Options{Location: p.To.Location})).Format("15:04")))
 	}
 	for _, a := range p.Before {
 		say("%s was asked at %s and has not answered.", a)
@@ -302,13 +318,14 @@ func Others(p connectors.Prompt) string {
 // Away says which recipients of a pending request are away.
 func Away(p connectors.Prompt) (told []string) {
 	for _, a := range p.Away {
-		text := Visible(a.Person) + " is away"
+		in := p.To.Language
+		until := AwayUntil(a.Until, p.To.Location, in)
+		text := in.Sprintf("%s is away until %s", Visible(a.Person), until)
 		if a.Person == p.To.Name && p.Group == "" {
-			text = "You are away"
+			text = in.Sprintf("You are away until %s", until)
 		}
-		text += " until " + AwayUntil(a.Until, p.To.Location)
 		if p.Needed {
-			text += ", but too few others may decide this"
+			text = in.Sprintf("%s, but too few others may decide this", text)
 		}
 		told = append(told, text+".")
 	}
@@ -316,16 +333,19 @@ func Away(p connectors.Prompt) (told []string) {
 }
 
 // AwayUntil formats the time when somebody is back: the day, and the time unless the day begins then. A nil location is UTC.
-func AwayUntil(t time.Time, location *time.Location) string {
+func AwayUntil(t time.Time, location *time.Location, in i18n.Language) string {
 	t = t.In(zone(Options{Location: location}))
 	if t.Hour() == 0 && t.Minute() == 0 {
-		return t.Format("Mon 2 Jan")
+		return in.Time(t, "Mon 2 Jan")
 	}
-	return t.Format("Mon 2 Jan 15:04")
+	return in.Time(t, "Mon 2 Jan 15:04")
 }
 
 // capital is text with a capital at its start.
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
 
 // who is the asking agent. Whether its name is proven is said in [sheet.place].
 func (s *sheet) who(r permissions.Request, o Options) string {
@@ -410,29 +430,29 @@ type Document struct {
 // limits; below about a thousand characters it may only say that the request is too big. Of an edit only the diff becomes a document if
 // everything else fits.
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
-	whole := newSheet(o.Width)
+	whole := newSheet(o)
 	whole.fill(p, o)
 	m := Message{Text: whole.String(), Parts: parts(whole.rows)}
 	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows+1) &&
 		(l.Changes == 0 || changes(whole.of(inAction)) <= l.Changes) {
 		return m
 	}
-	short := &sheet{width: whole.width, short: true}
+	short := &sheet{Language: o.Language, width: whole.width, short: true}
 	short.fill(p, o)
 	if d, ok := diffOf(p, o); ok && (l.Document == 0 || len(d.Body) <= l.Document) {
 		if c := l.choose(short.noted(d, false, nil)); c.ok && c.rest {
 			return Message{Document: &d, Text: text(c.rows), Parts: parts(c.rows), Unseen: !c.seen}
 		}
 	}
-	d := document(p, "", "text/plain", m.Text+"\n", "the whole request")
+	d := document(p, "", "text/plain", m.Text+"\n", o.Text("the whole request"))
 	m = Message{Document: &d}
 	if l.Document != 0 && len(d.Body) > l.Document {
 		m = Message{TooBig: true}
 	}
-	c := l.choose(short.noted(d, m.TooBig, summary(p.Request)))
+	c := l.choose(short.noted(d, m.TooBig, summary(p.Request, o.Language)))
 	if !c.ok {
 		m.TooBig = true
-		told := "A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.brief(p.Code))
+		told := o.Sprintf("A request is too big to be shown here; it cannot be allowed here. Its code: %s", Visible(short.brief(p.Code)))
 		c.rows = []row{{text: l.cut(told)}}
 	}
 	m.Text, m.Parts, m.Unseen = text(c.rows), parts(c.rows), !c.seen
@@ -445,7 +465,7 @@ func diffOf(p connectors.Prompt, o Options) (d Document, ok bool) {
 	if r.Kind != permissions.KindTool || len(r.Calls) > 0 {
 		return d, false
 	}
-	e, ok := editOf(r, r.ToolCalls()[0], false, o.source(0))
+	e, ok := editOf(r, r.ToolCalls()[0], false, o)
 	if !ok {
 		return d, false
 	}
@@ -479,10 +499,10 @@ func (s *sheet) noted(d Document, big bool, summary []string) *sheet {
 	}
 	s.in = inNotes
 	if big {
-		s.row(fmt.Sprintf("Too big to be shown here whole (%d bytes): it cannot be allowed here.", len(d.Body)))
+		s.row(s.Sprintf("Too big to be shown here whole (%d bytes): it cannot be allowed here.", len(d.Body)))
 		return s
 	}
-	s.row("All of it is in the file above: " + coded(d.Name))
+	s.row(s.Sprintf("All of it is in the file above: %s", coded(d.Name)))
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/edits"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // langDiff is the language of a diff.
@@ -23,18 +24,18 @@ type edit struct {
 	caller permissions.Caller
 	hook   bool   // a hook has read the file
 	folder string // of the call
-	source source
+	o      Options
 	cut    bool // there are more rows
 }
 
 // editOf returns what call c of r does to files. If brief, only a few rows around each change are shown, as for those calls of our
 // own agents whose files we have read ourselves.
-func editOf(r permissions.Request, c permissions.Call, brief bool, src source) (edit, bool) {
+func editOf(r permissions.Request, c permissions.Call, brief bool, o Options) (edit, bool) {
 	e, ok := edits.Of(c.Tool, c.Input)
 	if !ok {
 		return edit{}, false
 	}
-	shown := edit{e, e.Diff(c.Was, r.Caller.Ours() && len(c.Was) > 0), r.Caller, r.Hook != "", r.Cwd, src, false}
+	shown := edit{e, e.Diff(c.Was, r.Caller.Ours() && len(c.Was) > 0), r.Caller, r.Hook != "", r.Cwd, o, false}
 	if brief {
 		whole := len(shown.Rows)
 		shown.Diff = e.Diff(c.Was, true)
@@ -42,6 +43,9 @@ func editOf(r permissions.Request, c permissions.Call, brief bool, src source) (
 	}
 	return shown, true
 }
+
+// toChange says what is done to files.
+var toChange = map[string]i18n.Phrase{"edit": "to edit %s", "write": "to write %s", "delete": "to delete %s"}
 
 // affects reports whether path is the file that the input names.
 func (e edit) affects(path string) bool {
@@ -62,17 +66,18 @@ func (e edit) name() string {
 
 // title is what the call does in our words, such as: to edit notes.md +5 −2 (only white space).
 func (e edit) title(name func(string) string) string {
-	title := "to " + e.Verb + " " + coded(name(e.name()))
+	what := coded(name(e.name()))
 	if e.Files > 1 {
-		title += " and " + plural(e.Files-1, "other file")
+		what += e.o.Plural(e.Files-1, " and %d other file| and %d other files")
 	}
+	title := e.o.Sprintf(toChange[e.Verb], what)
 	var remarks []string
 	for _, r := range []struct {
 		text string
 		when bool
 	}{
-		{"new", e.New}, {plural(e.Added, "row"), e.Whole}, {"every place", e.Every}, {"only white space", e.Space},
-		{"no newline at the end", e.Unended},
+		{e.o.Text("new"), e.New}, {e.o.Plural(e.Added, someRows), e.Whole}, {e.o.Text("every place"), e.Every},
+		{e.o.Text("only white space"), e.Space}, {e.o.Text("no newline at the end"), e.Unended},
 	} {
 		if r.when {
 			remarks = append(remarks, r.text)
@@ -89,21 +94,24 @@ func (e edit) title(name func(string) string) string {
 
 // notes say what the file was, by whose word.
 func (e edit) notes() []string {
+	var note i18n.Phrase
 	switch {
 	case e.Told && e.caller.Ours():
 		return nil
 	case e.New && e.hook:
-		return []string{"There is no such file yet, as the hook found."}
+		note = "There is no such file yet, as the hook found."
 	case e.New:
-		return []string{"There is no such file yet, as the asker says."}
+		note = "There is no such file yet, as the asker says."
 	case e.Told && e.hook:
-		return []string{"Rows of the file as the hook read them."}
+		note = "Rows of the file as the hook read them."
 	case e.Told:
-		return []string{"Rows of the file as the asker says."}
+		note = "Rows of the file as the asker says."
 	case e.Whole:
-		return []string{"It replaces all that is in the file now."}
+		note = "It replaces all that is in the file now."
+	default:
+		return nil
 	}
-	return nil
+	return []string{e.o.Text(note)}
 }
 
 // document is the whole edit as a file, with the part of its caption between the code and the digest. ok is false if the file would not be
@@ -132,7 +140,7 @@ func (e edit) document() (name, text, caption string, ok bool) {
 	if base := filepath.Base(e.Path); e.Files == 1 && plainFile.MatchString(base) {
 		name = base + ".diff"
 	}
-	return name, text + strings.Join(rows, "\n") + "\n", "the whole edit: " + counts + " in " + Visible(brief(e.name(), maxName)), true
+	return name, text + strings.Join(rows, "\n") + "\n", e.o.Sprintf("the whole edit: %s in %s", counts, Visible(brief(e.name(), maxName))), true
 }
 
 // plainFile matches the name of a file that another file can be named after.
@@ -148,7 +156,7 @@ func (e edit) body() []string {
 	}
 	rows := wire.Each(e.Rows, func(row string) string { return row[len(sign(row)):] })
 	if text := strings.Join(rows, "\n"); text != "" {
-		rows = words(text, e.source|prose|tabbed)
+		rows = words(text, e.o.source(prose|tabbed))
 	}
 	for i, row := range e.Rows {
 		rows[i] = sign(row) + rows[i]
@@ -159,7 +167,7 @@ func (e edit) body() []string {
 // rest are the members of the input that the body does not show.
 func (e edit) rest() (rows []string) {
 	if e.Rest != nil {
-		rows, _ = input(e.Rest, e.source|jsonText)
+		rows, _ = input(e.Rest, e.o.source(jsonText))
 	}
 	return rows
 }
@@ -176,7 +184,7 @@ func changes(rows []row) (n int) {
 
 // ends returns the rows of an action that there is room for, and a row about each gap: our own rows, then the ends of each block. Of a
 // diff that is the first and the last hunk, and of these the ends of what is removed and of what is added.
-func (l Limits) ends(rows []row, room int) []row {
+func (l Limits) ends(rows []row, room int, in i18n.Language) []row {
 	order := byRank(rows)
 	kept := func(n int) (some []row) {
 		keep := make([]bool, len(rows))
@@ -192,9 +200,9 @@ func (l Limits) ends(rows []row, room int) []row {
 			for i+1 < len(rows) && !keep[i+1] {
 				i++
 			}
-			gap := row{text: "… " + plural(i+1-from, "more row"), in: inAction}
+			gap := row{text: in.Plural(i+1-from, moreRows), in: inAction}
 			if n == 0 {
-				gap.text = "The action: " + plural(len(rows), "row")
+				gap.text = in.Text(labels[inAction]) + ": " + in.Plural(len(rows), someRows)
 			}
 			some = append(some, gap)
 		}

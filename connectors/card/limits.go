@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Unit is how a channel measures texts.
@@ -66,7 +68,7 @@ var byImportance = []section{
 }
 
 // labels name the sections in the rows that say that one is left out completely.
-var labels = map[section]string{
+var labels = map[section]i18n.Phrase{
 	inAction: "The action", inNeeds: "What else it needs", inSummary: "The summary", inPlace: "Where it runs",
 	inEnvironment: "The environment", inReason: "What it says", inMessage: "The message", inDetails: "The details",
 }
@@ -92,7 +94,7 @@ func (l Limits) choose(s *sheet) (c choice) {
 	var warning []row
 	if whole := exact <= left && !changes && !s.cut && !s.few; !whole {
 		w := &sheet{width: s.width, in: inNotes}
-		w.row("Not all of what it wants is shown here: read the whole before you answer.")
+		w.row(s.Text("Not all of what it wants is shown here: read the whole before you answer."))
 		warning = w.rows
 		left -= l.cost(warning)
 	}
@@ -107,13 +109,13 @@ func (l Limits) choose(s *sheet) (c choice) {
 			spend /= 2
 		}
 		if in == inAction {
-			kept[in] = l.ends(s.of(in), spend)
+			kept[in] = l.ends(s.of(in), spend, s.Language)
 			for _, r := range s.of(in) {
 				c.rest = c.rest && (r.role != Ours || slices.Contains(kept[in], r))
 			}
 			c.seen = len(s.of(in)) == 0 || slices.ContainsFunc(kept[in], func(r row) bool { return r.role != Ours })
 		} else {
-			kept[in] = l.first(s.of(in), most, spend, labels[in])
+			kept[in] = l.first(s.of(in), most, spend, s.Text(labels[in]), s.Language)
 			c.rest = c.rest && len(kept[in]) == len(s.of(in))
 		}
 		left -= l.cost(kept[in])
@@ -132,15 +134,21 @@ func (l Limits) choose(s *sheet) (c choice) {
 	return c
 }
 
+// Counts of rows.
+const (
+	someRows i18n.Phrase = "%d row|%d rows"
+	moreRows i18n.Phrase = "… %d more row|… %d more rows"
+)
+
 // first returns as many rows as there is room for, and a row about the rest.
-func (l Limits) first(rows []row, most, room int, label string) []row {
+func (l Limits) first(rows []row, most, room int, label string, in i18n.Language) []row {
 	if len(rows) == 0 || len(rows) <= most && l.cost(rows) <= room {
 		return rows
 	}
 	more := func(n int) []row {
-		r := row{text: "… " + plural(len(rows)-n, "more row"), in: rows[0].in}
+		r := row{text: in.Plural(len(rows)-n, moreRows), in: rows[0].in}
 		if n == 0 {
-			r.text = label + ": " + plural(len(rows), "row")
+			r.text = label + ": " + in.Plural(len(rows), someRows)
 		}
 		return []row{r}
 	}

@@ -1,12 +1,12 @@
 package card
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -25,27 +25,25 @@ const (
 // reminder lists everything that waits for one person, in rows: each request's code, who asks, what and until when. The
 // action is shortened, because nothing is decided by a reminder.
 func reminder(waiting []connectors.Prompt, o Options) []string {
-	rows := []string{plural(len(waiting), "request") + " wait for your answer:"}
-	if len(waiting) == 1 {
-		rows[0] = "1 request waits for your answer:"
-	}
+	rows := []string{o.Plural(len(waiting), "%d request waits for your answer:|%d requests wait for your answer:")}
 	for _, p := range waiting[:min(len(waiting), maxListed)] {
-		rows = append(rows, coded(Visible(brief(p.Code, maxName)))+"  "+glance(p.Request, o)+" · until "+Until(p.Request, o))
+		rows = append(rows,
+			o.Sprintf("%s  %s · until %s", coded(Visible(brief(p.Code, maxName))), glance(p.Request, o), Until(p.Request, o)))
 	}
-	return append(rows, more(len(waiting)-maxListed)...)
+	return append(rows, more(len(waiting)-maxListed, o)...)
 }
 
 // revoked describes a revoked grant and what ran under it.
 func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
-	rows := []string{"✖ Taken back: " + InForce(g, o)}
+	rows := []string{o.Sprintf("✖ Taken back: %s", InForce(g, o))}
 	if len(ran) == 0 {
-		return append(rows, "Nothing ran under it.")
+		return append(rows, o.Text("Nothing ran under it."))
 	}
-	rows = append(rows, "What ran under it:")
+	rows = append(rows, o.Text("What ran under it:"))
 	for _, r := range ran[:min(len(ran), maxListed)] {
 		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
 	}
-	return append(rows, more(len(ran)-maxListed)...)
+	return append(rows, more(len(ran)-maxListed, o)...)
 }
 
 // strangers lists unknown senders, the first few by name. Their names are only claims.
@@ -53,34 +51,34 @@ func strangers(s permissions.UnknownSenders, o Options) []string {
 	if len(s.List) == 0 {
 		return nil
 	}
-	rows := []string{"👤 " + plural(s.Count(), "unknown account") + " wrote since " + moment(s.List[0].At, o) + ":"}
+	rows := []string{o.Plural(s.Count(), "👤 %d unknown account wrote since %s:|👤 %d unknown accounts wrote since %s:", s.Count(), moment(s.List[0].At, o))}
 	for _, one := range s.List[:min(len(s.List), maxStrangers)] {
-		name := "without a name"
+		name := o.Text("without a name")
 		if one.Name != "" {
-			name = "calls itself " + coded(quoted(brief(one.Name, maxName)))
+			name = o.Sprintf("calls itself %s", coded(quoted(brief(one.Name, maxName))))
 		}
-		rows = append(rows, "   "+Visible(brief(one.Account, maxName))+" · "+via(one.Via)+" · "+name)
+		rows = append(rows, "   "+Visible(brief(one.Account, maxName))+" · "+via(one.Via, o)+" · "+name)
 	}
-	rows = append(rows, more(s.Count()-min(len(s.List), maxStrangers))...)
-	return append(rows, "None was told more than their own id. Whoever should be asked: daycared pair NAME")
+	rows = append(rows, more(s.Count()-min(len(s.List), maxStrangers), o)...)
+	return append(rows, o.Text("None was told more than their own id. Whoever should be asked: daycared pair NAME"))
 }
 
-func more(n int) []string {
+func more(n int, o Options) []string {
 	if n <= 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("… and %d more", n)}
+	return []string{o.Sprintf("… and %d more", n)}
 }
 
 // glance is who asks for what, shortened to one row.
 func glance(r permissions.Request, o Options) string {
-	s := &sheet{short: true}
+	s := &sheet{Language: o.Language, short: true}
 	if len(r.Calls) > 0 {
-		return s.who(r, o) + " wants " + countCalls(r.Calls)
+		return o.Sprintf("%s wants %s", s.who(r, o), countCalls(r.Calls, o.Language))
 	}
 	o.flat, o.few = true, true
 	all := acts(r, o)
-	row := s.title(r, all[:1], Options{Who: o.Who})
+	row := s.title(r, all[:1], Options{Who: o.Who, Language: o.Language})
 	if body := all[0].body; len(body) > 0 && all[0].lang != langDiff {
 		first := brief(body[0], maxWhat)
 		row += ": " + coded(first)
@@ -102,58 +100,58 @@ func InForce(g permissions.Grant, o Options) string {
 	if found && kind == "uid" {
 		caller = "uid " + inTitleName(name)
 	}
-	used := fmt.Sprintf("used %d times", g.Used)
+	used := o.Sprintf("used %d times", g.Used)
 	switch g.Used {
 	case 0:
-		used = "never used"
+		used = o.Text("never used")
 	case 1:
-		used = "used once"
+		used = o.Text("used once")
 	}
 	if !g.SuspendedAt.IsZero() {
-		used += ", suspended since the store was restored"
+		used = o.Sprintf("%s, suspended since the store was restored", used)
 	}
-	return fmt.Sprintf("%s for %s, allowed by %s at %s %s, %s",
-		covers(g), caller, person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g), used)
+	return o.Sprintf("%s for %s, allowed by %s at %s %s, %s",
+		covers(g, o), caller, person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g, o), used)
 }
 
 // covers says what a grant allows.
-func covers(g permissions.Grant) string {
+func covers(g permissions.Grant, o Options) string {
 	switch {
 	case g.Tool == permissions.AllTools:
-		return "all gated tools, except high risk, shells and interpreters,"
+		return o.Text("all gated tools, except high risk, shells and interpreters,")
 	case g.Call != permissions.Digest{}:
-		return "one exact call of " + Name(g.Tool)
+		return o.Sprintf("one exact call of %s", Name(g.Tool))
 	case g.Tool != "":
-		return "the tool " + Name(g.Tool)
+		return o.Sprintf("the tool %s", Name(g.Tool))
 	}
 	words := make([]string, 0, maxTags)
 	for _, t := range g.Tags[:min(len(g.Tags), maxTags)] {
-		words = append(words, tagged(Visible(brief(t.Describe(), maxWhat))))
+		words = append(words, tagged(Visible(brief(t.Describe(o.Language), maxWhat)), o))
 	}
 	if n := len(g.Tags) - maxTags; n > 0 {
-		words = append(words, fmt.Sprintf("%d more", n))
+		words = append(words, o.Sprintf("%d more", n))
 	}
 	return strings.Join(words, ", ")
 }
 
 // lasts says how long a grant is valid.
-func lasts(g permissions.Grant) string {
+func lasts(g permissions.Grant, o Options) string {
 	switch {
 	case !g.Until.IsZero():
-		return "for " + permissions.SayDuration(g.Until.Sub(g.CreatedAt))
+		return o.Sprintf("for %s", o.Duration(g.Until.Sub(g.CreatedAt)))
 	case g.Session != "":
-		return "for a session"
+		return o.Text("for a session")
 	}
-	return "until revoked"
+	return o.Text("until revoked")
 }
 
 // moment is a past time of day, with the day if that was another.
 func moment(at time.Time, o Options) string {
 	at = at.In(zone(o))
 	if now := o.Now.In(zone(o)); o.Now.IsZero() || at.YearDay() != now.YearDay() || at.Year() != now.Year() {
-		return at.Format("2 Jan 15:04")
+		return o.Time(at, "2 Jan 15:04")
 	}
-	return at.Format("15:04")
+	return o.Time(at, "15:04")
 }
 
 // Notice renders a notice in rows of plain text; none if there is nothing to say.
@@ -170,17 +168,17 @@ func notice(n connectors.Notice, o Options) []row {
 			rows = reminder(n.Waiting, o)
 		}
 	case permissions.AboutEnded:
-		rows = []string{"⌛ Ended: " + InForce(n.Grant, o)}
+		rows = []string{o.Sprintf("⌛ Ended: %s", InForce(n.Grant, o))}
 	case permissions.AboutRevoked:
 		rows = revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
-		rows = []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
+		rows = []string{o.Sprintf("⛔ Everything was stopped by %s; nothing is asked until resume.", person(n.By, o))}
 	case permissions.AboutUnknownSenders:
 		rows = strangers(n.Strangers, o)
 	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
 		return told(n, o)
 	}
-	s := newSheet(o.Width)
+	s := newSheet(o)
 	for _, text := range rows {
 		s.row(text)
 	}
@@ -188,25 +186,25 @@ func notice(n connectors.Notice, o Options) []row {
 }
 
 // ends are what the first row of a notice of a caller's says of whom it is about.
-var ends = map[permissions.About]string{
+var ends = map[permissions.About]i18n.Phrase{
 	permissions.AboutFinished: "has finished", permissions.AboutWaits: "waits for you", permissions.AboutFailed: "has failed",
 	permissions.AboutSays: "says",
 }
 
 // told is what a caller has a person told. The first row is ours; every other one is the caller's.
 func told(n connectors.Notice, o Options) []row {
-	s := newSheet(o.Width)
+	s := newSheet(o)
 	s.short = true // names are
 	r := permissions.Request{Caller: permissions.Caller{Name: n.By}, Agent: n.Told.Agent, Claimed: true}
 	from := ""
 	if n.Told.Agent != "" {
-		from = " · unproven name, from " + s.caller(r)
+		from = " · " + o.Sprintf("unproven name, from %s", s.caller(r))
 	}
-	s.row("💬 " + s.who(r, o) + " " + ends[n.About] + " · " + moment(n.At, o) + from)
+	s.row("💬 " + s.who(r, o) + " " + o.Text(ends[n.About]) + " · " + moment(n.At, o) + from)
 	for _, text := range []string{n.Told.Title, strings.TrimSpace(n.Told.Text)} {
 		lines := words(Uncoded(text, n.Codes), prose)
 		if more := len(lines) - maxTold; more > 0 {
-			lines = append(lines[:maxTold:maxTold], fmt.Sprintf("… and %s", plural(more, "more row")))
+			lines = append(lines[:maxTold:maxTold], o.Plural(more, "… and %d more row|… and %d more rows"))
 		}
 		s.block(Words, "", lines)
 	}

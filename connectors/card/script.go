@@ -2,7 +2,6 @@ package card
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -47,7 +47,7 @@ var (
 // warnings returns warnings about an affected path that differs from the input's, and about words in the action, its place
 // and names that can be mistaken for others: with letters of different scripts or letters that look Latin, hosts that are
 // not written in Latin, and words that run from right to left.
-func warnings(r permissions.Request) (rows []string) {
+func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 	known := map[rune]string{}
 	var seen []string
 	more := 0
@@ -63,7 +63,7 @@ func warnings(r permissions.Request) (rows []string) {
 	}
 	for _, c := range r.ToolCalls() {
 		if _, other := affects(r, c); other != "" {
-			rows = append(rows, fmt.Sprintf("it says it affects %s; the input names %s",
+			rows = append(rows, in.Sprintf("it says it affects %s; the input names %s",
 				coded(quoted(brief(c.AffectedPath, widestWord))), coded(quoted(brief(other, widestWord)))))
 		}
 	}
@@ -74,53 +74,53 @@ func warnings(r permissions.Request) (rows []string) {
 		}
 		for _, host := range encoded {
 			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
-				name(host, "is the host "+coded(quoted(brief(plain, widestWord))))
+				name(host, in.Sprintf("is the host %s", coded(quoted(brief(plain, widestWord)))))
 			}
 		}
 		if !ascii(text) {
-			eachOdd(text, known, name)
+			eachOdd(text, known, in, name)
 		}
 		for _, m := range authority.FindAllStringSubmatch(text, -1) {
-			name(m[2], oddHost(m[1], m[2]))
+			name(m[2], oddHost(m[1], m[2], in))
 		}
 	}
 	if words := backward(r); len(words) > 0 {
-		rows = append(rows, "runs from right to left: "+strings.Join(words, ", "))
+		rows = append(rows, in.Sprintf("runs from right to left: %s", strings.Join(words, ", ")))
 	}
 	if more > 0 {
-		rows = append(rows, fmt.Sprintf("%d more words are not what they look like", more))
+		rows = append(rows, in.Sprintf("%d more words are not what they look like", more))
 	}
 	return rows
 }
 
 // eachOdd calls name for words in a text that can be mistaken for others.
-func eachOdd(text string, known map[rune]string, name func(word, why string)) {
+func eachOdd(text string, known map[rune]string, in i18n.Language, name func(word, why string)) {
 	sure := strings.Join(unmistaken.FindAllString(text, -1), " ")
 	apart := func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) && !isSign(c) }
 	for place := range strings.FieldsFuncSeq(text, apart) {
 		if part, twin := disguised(place); twin != "" {
-			name(part, looksLike(twin))
+			name(part, looksLike(twin, in))
 			continue
 		}
 		for word := range strings.FieldsFuncSeq(place, notInWord) {
-			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure, word), known))
+			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure, word), known, in))
 		}
 		m := hostName.FindStringSubmatch(place)
 		if len(m) == 3 && (m[1] != "" || commonDomain.MatchString(m[2])) {
-			name(m[2], oddHost("", m[2]))
+			name(m[2], oddHost("", m[2], in))
 		}
 	}
 }
 
 // oddHost is why a host, or what a URL has before its @, can be mistaken for another host; empty for an ordinary one.
-func oddHost(user, host string) (why string) {
+func oddHost(user, host string, in i18n.Language) (why string) {
 	if !ascii(host) {
 		plain, _ := idna.Lookup.ToASCII(host) // the closest approximation
-		why = "is the host " + coded(quoted(brief(plain, widestWord)))
+		why = in.Sprintf("is the host %s", coded(quoted(brief(plain, widestWord))))
 	}
 	login, _, _ := strings.Cut(user, ":")
 	if !ascii(user) || strings.ContainsAny(login, ".%") || strings.Contains(user, "@") || login == "localhost" {
-		why = cmp.Or(why, "is the host") + ", not what is before its @"
+		why = in.Sprintf("%s, not what is before its @", cmp.Or(why, in.Text("is the host")))
 	}
 	return why
 }
@@ -196,9 +196,9 @@ func lookalike(r permissions.Request) []string {
 
 // odd is why a word, perhaps part of a path or host, can be mistaken for another one; empty for an ordinary word. sure
 // means that no ordinary word can be here.
-func odd(word string, part, sure bool, known map[rune]string) string {
+func odd(word string, part, sure bool, known map[rune]string, in i18n.Language) string {
 	if mixed := scripts(word, known); mixed != nil {
-		return "mixes " + list(mixed) + " letters"
+		return in.Sprintf("mixes %s letters", list(mixed, in))
 	}
 	if ascii(word) || isBackward(word) {
 		return ""
@@ -208,13 +208,13 @@ func odd(word string, part, sure bool, known map[rune]string) string {
 		return ""
 	}
 	if twin := asASCII(word, sure); ascii(twin) {
-		return looksLike(twin)
+		return looksLike(twin, in)
 	}
 	return ""
 }
 
-func looksLike(twin string) string {
-	return "looks like " + coded(quoted(brief(twin, widestWord))) + " and is another word"
+func looksLike(twin string, in i18n.Language) string {
+	return in.Sprintf("looks like %s and is another word", coded(quoted(brief(twin, widestWord))))
 }
 
 // unlike are letters in Unicode's list of confusables (UTS #39) that are frequent in ordinary words and rarely mistaken for
@@ -292,9 +292,9 @@ func belongs(name string) string {
 }
 
 // list joins words as in a, b and c.
-func list(words []string) string {
+func list(words []string, in i18n.Language) string {
 	if n := len(words) - 1; n > 0 {
-		return strings.Join(words[:n], ", ") + " and " + words[n]
+		return in.Sprintf("%s and %s", strings.Join(words[:n], ", "), words[n])
 	}
 	return strings.Join(words, "")
 }

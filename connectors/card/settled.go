@@ -8,6 +8,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Settled is one line about r's state: its outcome, by whom and when; for a pending request, the progress so far.
@@ -24,13 +25,13 @@ func Outcome(r permissions.Request, o Options) Part {
 	words := slices.DeleteFunc(outcome(r, o), func(word string) bool { return word == "" })
 	switch {
 	case !r.VoidAt.IsZero():
-		back := "taken back " + r.VoidAt.In(zone(o)).Format("15:04")
+		back := o.Sprintf("taken back %s", r.VoidAt.In(zone(o)).Format("15:04"))
 		if r.VoidedBy != "" {
-			back += " by " + person(r.VoidedBy, o)
+			back = o.Sprintf("%s by %s", back, person(r.VoidedBy, o))
 		}
 		words = append(words, back)
 	case !r.LapsedAt.IsZero():
-		words = append(words, "was not collected")
+		words = append(words, o.Text("was not collected"))
 	}
 	for _, note := range o.Notes {
 		words = append(words, Visible(note))
@@ -40,20 +41,16 @@ func Outcome(r permissions.Request, o Options) Part {
 
 func outcome(r permissions.Request, o Options) []string {
 	if r.State != permissions.Approved && (!r.VoidAt.IsZero() || !r.LapsedAt.IsZero()) { // see [permissions.Request.Outcome]
-		return []string{"✖ Allowed by " + allowedBy(r, o), at(r, o)}
+		return []string{o.Sprintf("✖ Allowed by %s", allowedBy(r, o)), at(r, o)}
 	}
 	switch r.State {
 	case permissions.Approved:
 		if r.DecidedVia == permissions.ViaGrant {
-			return []string{"✅ Allowed already: it was held"}
+			return []string{o.Text("✅ Allowed already: it was held")}
 		}
-		by := "✅ " + allowed(r) + " by " + allowedBy(r, o)
-		if mine(r, o) && len(Allowing(r)) < 2 {
-			by = "✅ You " + this(allowed(r))
-		}
-		return append([]string{by, at(r, o)}, each(r, o)...)
+		return append([]string{allowed(r, o), at(r, o)}, each(r, o)...)
 	case permissions.Denied:
-		words := []string{did("⛔", "Denied", "denied this", r, o), at(r, o)}
+		words := []string{did("⛔ Denied by %s", "⛔ You denied this", r, o), at(r, o)}
 		if len(r.Calls) > 0 {
 			return append(words, each(r, o)...)
 		}
@@ -62,70 +59,82 @@ func outcome(r permissions.Request, o Options) []string {
 		return append(answered(r, o), comment(r.Comment)...)
 	case permissions.Expired:
 		if r.Mode == permissions.ModeContinue {
-			return []string{"⌛ Nobody resumed within " + span(r.Timeout()) + "; it continues"}
+			return []string{o.Sprintf("⌛ Nobody resumed within %s; it continues", span(r.Timeout()))}
 		}
 		if some := each(r, o); len(some) > 0 {
-			return append([]string{"⌛ Expired: not every call was answered within " + span(r.Timeout())}, some...)
+			return append([]string{o.Sprintf("⌛ Expired: not every call was answered within %s", span(r.Timeout()))}, some...)
 		}
-		return []string{"⌛ Expired: nobody answered within " + span(r.Timeout())}
+		return []string{o.Sprintf("⌛ Expired: nobody answered within %s", span(r.Timeout()))}
 	case permissions.Cancelled:
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
-			return []string{did("✖", "Cancelled", "cancelled this", r, o), at(r, o)}
+			return []string{did("✖ Cancelled by %s", "✖ You cancelled this", r, o), at(r, o)}
 		}
 		if why := withdrawnWhy[r.DecidedVia]; why != "" {
-			return []string{"✖ Cancelled: " + why}
+			return []string{o.Sprintf("✖ Cancelled: %s", why)}
 		}
 		if r.Hook != "" && !r.Caller.Ours() {
-			return []string{"✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped"}
+			return []string{o.Text("✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped")}
 		}
-		return []string{"✖ Cancelled by the agent"}
+		return []string{o.Text("✖ Cancelled by the agent")}
 	case permissions.Undeliverable:
-		return []string{"⚠ Could not be delivered: " + Visible(r.Failure)}
+		return []string{o.Sprintf("⚠ Could not be delivered: %s", Visible(r.Failure))}
 	}
 	return pending(r, o)
 }
 
 // did says who did something, to whoever did it as "You".
-func did(sign, done, you string, r permissions.Request, o Options) string {
-	if mine(r, o) {
-		return sign + " You " + you
+func did(by, you i18n.Phrase, r permissions.Request, o Options) string {
+	switch {
+	case mine(r, o):
+		return o.Text(you)
+	case r.DecidedVia == permissions.ViaEditor: // only that is known
+		return o.Sprintf(inEditor[by])
 	}
-	return sign + " " + done + " " + decider(r, o)
+	return o.Sprintf(by, person(r.DecidedBy, o))
 }
 
-// this is what a person did, after "You": allowed this once.
-func this(done string) string {
-	verb, rest, _ := strings.Cut(strings.ToLower(done[:1])+done[1:], " ")
-	for _, object := range []string{"this ", "these ", "all ", "#"} {
-		if strings.HasPrefix(rest, object) {
-			return verb + " " + rest
-		}
-	}
-	return strings.TrimSpace(verb + " this " + rest)
+// inEditor are what was done, where only the place is known.
+var inEditor = map[i18n.Phrase]i18n.Phrase{
+	"⛔ Denied by %s": "⛔ Denied in the editor", "✖ Cancelled by %s": "✖ Cancelled in the editor", "✅ Continued by %s": "✅ Continued in the editor",
+	"⛔ Interrupted by %s": "⛔ Interrupted in the editor", "✅ Answered by %s": "✅ Answered in the editor", "✅ Chosen by %s": "✅ Chosen in the editor",
 }
 
 // withdrawnWhy says why an asker withdrew a request, if it gave a reason.
-var withdrawnWhy = map[string]string{
+var withdrawnWhy = map[string]i18n.Phrase{
 	permissions.ViaKeyboard:   "it was answered at the agent's keyboard",
 	permissions.ViaInterrupt:  "the agent was interrupted",
 	permissions.ViaSessionEnd: "the agent's session ended",
 	permissions.ViaExpiry:     "the agent's token has expired",
 }
 
-// allowed says what an approval allows, in our words alone, because a tool's name could say anything.
-func allowed(r permissions.Request) string {
+// allowed says what was allowed by whom, in our words alone, because a tool's name could say anything.
+func allowed(r permissions.Request, o Options) string {
+	what, object := "", false // object: what says of what
+	by, mineTo := i18n.Phrase("✅ Allowed by %s"), i18n.Phrase("✅ You allowed this")
 	switch s := r.Scope; {
 	case mixed(r):
-		return "Allowed"
 	case r.Answer.With() > 0:
-		return fmt.Sprintf("Allowed once, with suggestion %d", r.Answer.With())
+		what = o.Sprintf("once, with suggestion %d", r.Answer.With())
 	case len(r.Calls) > 1 && s != permissions.Session || slices.ContainsFunc(r.Calls, denied):
-		return "Allowed" + allowedCalls(r) + " " + s.Lasts()
+		what, object = strings.TrimSpace(allowedCalls(r)+" "+s.Lasts(o.Language)), true
 	case r.Kind == permissions.KindPause:
-		return "Approved"
+		by, mineTo = "✅ Approved by %s", "✅ You approved this"
 	default:
-		return "Allowed " + r.Covers(s)
+		what = r.Covers(s, o.Language)
+		object = what != s.Lasts(o.Language)
 	}
+	you := mine(r, o) && len(Allowing(r)) < 2
+	switch {
+	case you && what == "":
+		return o.Text(mineTo)
+	case you && object:
+		return o.Sprintf("✅ You allowed %s", what)
+	case you:
+		return o.Sprintf("✅ You allowed this %s", what)
+	case what == "":
+		return o.Sprintf(by, allowedBy(r, o))
+	}
+	return o.Sprintf("✅ Allowed %s by %s", what, allowedBy(r, o))
 }
 
 func denied(c permissions.Call) bool { return c.Answer == permissions.Deny }
@@ -143,19 +152,19 @@ func each(r permissions.Request, o Options) (words []string) {
 	spared := false
 	for _, c := range r.Calls {
 		s, allows := c.Answer.Scope()
-		told, end := fmt.Sprintf("#%d denied", c.N), ""
+		told, end := o.Sprintf("#%d denied", c.N), ""
 		switch {
 		case allows && r.State != permissions.Approved:
-			told, end, spared = fmt.Sprintf("#%d allowed", c.N), ", but not run", true
+			told, end, spared = o.Sprintf("#%d allowed", c.N), o.Text(", but not run"), true
 		case allows && mixed(r):
-			told = fmt.Sprintf("#%d allowed %s", c.N, s.Lasts())
+			told = o.Sprintf("#%d allowed %s", c.N, s.Lasts(o.Language))
 		case allows && (c.At.IsZero() || c.At.Equal(r.DecidedAt)), c.Answer == "":
 			continue
 		case allows:
-			told = fmt.Sprintf("#%d allowed", c.N)
+			told = o.Sprintf("#%d allowed", c.N)
 		}
 		if c.By != "" && c.By != r.DecidedBy {
-			told += " by " + person(c.By, o)
+			told = o.Sprintf("%s by %s", told, person(c.By, o))
 		}
 		if !c.At.IsZero() && !c.At.Equal(r.DecidedAt) {
 			told += " " + c.At.In(zone(o)).Format("15:04")
@@ -163,7 +172,7 @@ func each(r permissions.Request, o Options) (words []string) {
 		words = append(append(words, told+end), comment(c.Comment)...)
 	}
 	if spared && r.State == permissions.Denied {
-		words = append(words, "the denial ends the run")
+		words = append(words, o.Text("the denial ends the run"))
 	}
 	return words
 }
@@ -185,50 +194,50 @@ func answered(r permissions.Request, o Options) []string {
 	}
 	switch {
 	case r.TimedOut && r.DeniesSilence():
-		return []string{"⌛ Nobody answered within " + span(r.Timeout())}
+		return []string{o.Sprintf("⌛ Nobody answered within %s", span(r.Timeout()))}
 	case r.Defaulted && r.DeniesSilence():
-		return []string{"⚠ No valid answer in three tries"}
+		return []string{o.Text("⚠ No valid answer in three tries")}
 	case r.TimedOut:
-		return []string{"⌛ Nobody answered within " + span(r.Timeout()) + "; first option taken", choice}
+		return []string{o.Sprintf("⌛ Nobody answered within %s; first option taken", span(r.Timeout())), choice}
 	case r.Defaulted:
-		return []string{"⚠ No valid answer in three tries; first option taken", choice}
+		return []string{o.Text("⚠ No valid answer in three tries; first option taken"), choice}
 	case r.Answer == permissions.Continue:
-		return []string{did("✅", "Continued", "continued this", r, o), at(r, o)}
+		return []string{did("✅ Continued by %s", "✅ You continued this", r, o), at(r, o)}
 	case r.Answer == permissions.Interrupt:
-		return []string{did("⛔", "Interrupted", "interrupted this", r, o), at(r, o)}
+		return []string{did("⛔ Interrupted by %s", "⛔ You interrupted this", r, o), at(r, o)}
 	case r.DecidedVia == permissions.ViaEditor, r.Answer == permissions.Other: // the words follow
-		return []string{did("✅", "Answered", "answered", r, o), at(r, o), choice}
+		return []string{did("✅ Answered by %s", "✅ You answered", r, o), at(r, o), choice}
 	}
-	return []string{did("✅", "Chosen", "chose", r, o), at(r, o), choice}
+	return []string{did("✅ Chosen by %s", "✅ You chose", r, o), at(r, o), choice}
 }
 
 // pending is the progress of a request that is not settled.
 func pending(r permissions.Request, o Options) []string {
-	words := []string{"⏳ Waiting for an answer"}
+	words := []string{o.Text("⏳ Waiting for an answer")}
 	if len(r.Votes) > 0 && (len(r.Calls) == 0 || r.Quorum > 1) {
 		words = []string{"⏳ " + votes(r, o)}
 	}
 	for _, c := range r.Calls {
 		switch _, allowed := c.Answer.Scope(); {
 		case allowed:
-			words = append(words, fmt.Sprintf("#%d allowed", c.N))
+			words = append(words, o.Sprintf("#%d allowed", c.N))
 		case c.Answer != "":
-			words = append(words, fmt.Sprintf("#%d denied", c.N))
+			words = append(words, o.Sprintf("#%d denied", c.N))
 		default:
-			words = append(words, fmt.Sprintf("#%d open", c.N))
+			words = append(words, o.Sprintf("#%d open", c.N))
 		}
 	}
 	if !r.LeftAt.IsZero() {
-		words = append(words, "nobody is waiting for it just now; an answer is kept for the agent")
+		words = append(words, o.Text("nobody is waiting for it just now; an answer is kept for the agent"))
 	}
 	return words
 }
 
 // votes says how many of the people needed have approved, and who.
 func votes(r permissions.Request, o Options) string {
-	text := fmt.Sprintf("%d of %d", len(Allowing(r)), r.Quorum)
+	text := o.Sprintf("%d of %d", len(Allowing(r)), r.Quorum)
 	if names := Allowing(r); len(names) > 0 {
-		text += ", allowed by " + people(names, o)
+		text = o.Sprintf("%s, allowed by %s", text, people(names, o))
 	}
 	return text
 }
@@ -250,24 +259,16 @@ func allowedBy(r permissions.Request, o Options) string {
 	return person(r.DecidedBy, o)
 }
 
-// decider is who answered, or where, if only that is known.
-func decider(r permissions.Request, o Options) string {
-	if r.DecidedVia == permissions.ViaEditor {
-		return "in the editor"
-	}
-	return "by " + person(r.DecidedBy, o)
-}
-
 func people(names []string, o Options) string {
-	return strings.Join(wire.Each(names, func(name string) string { return person(name, o) }), " and ")
+	return strings.Join(wire.Each(names, func(name string) string { return person(name, o) }), o.Text(" and "))
 }
 
 func person(name string, o Options) string {
 	switch name {
 	case "":
-		return "nobody"
+		return o.Text("nobody")
 	case o.Self:
-		return "you"
+		return o.Text("you")
 	}
 	return Visible(name)
 }
@@ -282,13 +283,13 @@ func at(r permissions.Request, o Options) string {
 
 func mine(r permissions.Request, o Options) bool { return o.Self != "" && r.DecidedBy == o.Self }
 
-func via(name string) string {
+func via(name string, o Options) string {
 	if k, known := connectors.KindOf(name); known {
 		return k.Label
 	}
 	switch name {
 	case "cli":
-		return "command line"
+		return o.Text("command line")
 	case "web":
 		return "HTTP"
 	}

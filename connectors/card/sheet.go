@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // narrowest is the minimum width to wrap rows to.
@@ -52,6 +53,8 @@ type row struct {
 
 // sheet collects the rows of a card. Rows are at most width cells wide; 0 means unlimited.
 type sheet struct {
+	i18n.Language // of our own rows
+
 	width int
 	short bool // names are shortened
 	cut   bool // a name was shortened
@@ -60,11 +63,12 @@ type sheet struct {
 	rows  []row
 }
 
-func newSheet(width int) *sheet {
-	if width = max(width, 0); width > 0 {
+func newSheet(o Options) *sheet {
+	width := max(o.Width, 0)
+	if width > 0 {
 		width = max(width, narrowest)
 	}
-	return &sheet{width: width, rows: make([]row, 0, 16)}
+	return &sheet{Language: o.Language, width: width, rows: make([]row, 0, 16)}
 }
 
 func (s *sheet) String() string { return text(s.rows) }
@@ -109,7 +113,7 @@ func (s *sheet) add(text string, role Role, lang string) {
 // Continued wraps rows of ours that are wider than width cells, so that what they quote begins no row without a sign. A
 // width of 0 wraps nothing.
 func Continued(text string, width int) string {
-	s := newSheet(width)
+	s := newSheet(Options{Width: width})
 	for line := range strings.SplitSeq(text, "\n") {
 		s.row(line)
 	}

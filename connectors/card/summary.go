@@ -11,6 +11,7 @@ import (
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/edits"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -31,7 +32,7 @@ type change struct {
 // removed lines, the length of a command and of the details. It is computed from the action, never from what is said about
 // it, except for a diff in the details, which is named as such. It is empty if the card says as much itself.
 func Summary(r permissions.Request) []string {
-	rows := summary(r)
+	rows := summary(r, i18n.English)
 	for i, row := range rows {
 		rows[i] = Plain(row)
 	}
@@ -39,10 +40,10 @@ func Summary(r permissions.Request) []string {
 }
 
 // summary is [Summary] with names as rows of a card have them.
-func summary(r permissions.Request) (rows []string) {
+func summary(r permissions.Request, in i18n.Language) (rows []string) {
 	calls := r.ToolCalls()
 	if len(calls) > 1 {
-		rows = append(rows, countCalls(calls))
+		rows = append(rows, countCalls(calls, in))
 	}
 	var changes []change
 	commands, longest := 0, 0
@@ -54,19 +55,19 @@ func summary(r permissions.Request) (rows []string) {
 		}
 	}
 	said := diffs(r.Details)
-	rows = append(rows, countFiles(changes)...)
+	rows = append(rows, countFiles(changes, in)...)
 	if len(changes) == 0 {
-		rows = append(rows, countFiles(said)...)
+		rows = append(rows, countFiles(said, in)...)
 	}
 	if commands == 1 {
-		rows = append(rows, fmt.Sprintf("a command of %d rows", longest))
+		rows = append(rows, in.Sprintf("a command of %d rows", longest))
 	} else if commands > 1 {
-		rows = append(rows, fmt.Sprintf("%d commands of up to %d rows", commands, longest))
+		rows = append(rows, in.Sprintf("%d commands of up to %d rows", commands, longest))
 	}
 	if n := len(Lines(r.Details)); n > 1 {
-		row := fmt.Sprintf("details of %d rows, %d bytes", n, len(r.Details))
+		row := in.Sprintf("details of %d rows, %d bytes", n, len(r.Details))
 		if len(said) > 0 {
-			row += ", with a diff of " + total(said)
+			row = in.Sprintf("%s, with a diff of %s", row, total(said, in))
 		}
 		rows = append(rows, row)
 	}
@@ -74,7 +75,7 @@ func summary(r permissions.Request) (rows []string) {
 }
 
 // countCalls counts the calls by tool.
-func countCalls(calls []permissions.Call) string {
+func countCalls(calls []permissions.Call, in i18n.Language) string {
 	var tools []string
 	times := map[string]int{}
 	for _, c := range calls {
@@ -83,10 +84,10 @@ func countCalls(calls []permissions.Call) string {
 		}
 	}
 	slices.SortStableFunc(tools, func(a, b string) int { return times[b] - times[a] })
-	row := fmt.Sprintf("%d calls:", len(calls))
+	row := in.Sprintf("%d calls:", len(calls))
 	for i, tool := range tools {
 		if i == maxTools {
-			return row + fmt.Sprintf(" and %d more tools", len(tools)-i)
+			return row + in.Sprintf(" and %d more tools", len(tools)-i)
 		}
 		row += fmt.Sprintf(" %s ×%d", Name(tool), times[tool])
 	}
@@ -94,18 +95,18 @@ func countCalls(calls []permissions.Call) string {
 }
 
 // countFiles lists the first files and the total.
-func countFiles(changes []change) (rows []string) {
+func countFiles(changes []change, in i18n.Language) (rows []string) {
 	if len(changes) > 1 {
-		row := total(changes)
+		row := total(changes, in)
 		if len(changes) > maxFiles {
-			row += fmt.Sprintf(", the first %d:", maxFiles)
+			row = in.Sprintf("%s, the first %d:", row, maxFiles)
 		}
 		rows = append(rows, row)
 	}
 	for _, c := range changes[:min(len(changes), maxFiles)] {
-		row := lines(c) + " in " + Name(c.name)
+		row := in.Sprintf("%s in %s", lines(c), Name(c.name))
 		if c.whole {
-			row += ", written whole"
+			row = in.Sprintf("%s, written whole", row)
 		}
 		rows = append(rows, row)
 	}
@@ -113,7 +114,7 @@ func countFiles(changes []change) (rows []string) {
 }
 
 // total counts the files and their lines.
-func total(changes []change) string {
+func total(changes []change, in i18n.Language) string {
 	var sum change
 	var names []string
 	for _, c := range changes {
@@ -122,7 +123,7 @@ func total(changes []change) string {
 			names = append(names, c.name)
 		}
 	}
-	return plural(len(names), "file") + ", " + lines(sum)
+	return in.Plural(len(names), "%d file, %s|%d files, %s", len(names), lines(sum))
 }
 
 func lines(c change) string {
@@ -130,13 +131,6 @@ func lines(c change) string {
 		return fmt.Sprintf("+%d", c.added)
 	}
 	return fmt.Sprintf("+%d −%d", c.added, c.removed)
-}
-
-func plural(n int, unit string) string {
-	if n != 1 {
-		unit += "s"
-	}
-	return fmt.Sprintf("%d %s", n, unit)
 }
 
 // pathMembers are the members by which tools name a file.

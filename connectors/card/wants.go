@@ -11,6 +11,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	risk "github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // maxTag limits a permission in the title, in characters; a longer one is a block below it.
@@ -31,6 +32,8 @@ type act struct {
 	does   []string    // what parts of a command do that is worth a look
 	risks  []risk.Risk // that does names
 
+	runs bool // a command
+
 	described bool // its input says the request's reason, too
 }
 
@@ -48,7 +51,7 @@ func Wants(r permissions.Request) string {
 // line is an act with its body, beside its verb if it is one row.
 func (a act) line() string {
 	verb := strings.TrimSpace(a.number + Plain(a.verb))
-	if a.isCommand() {
+	if a.runs {
 		verb = strings.TrimSpace(a.number + "to run")
 	}
 	body := slices.Concat(a.body, a.rest)
@@ -58,11 +61,6 @@ func (a act) line() string {
 	return strings.TrimPrefix(strings.Join(append([]string{verb}, body...), "\n"), "\n")
 }
 
-func (a act) isCommand() bool { return a.verb == toRun }
-
-// toRun is the verb of a command.
-const toRun = "to run a command"
-
 // acts are the parts of what r asks for.
 func acts(r permissions.Request, o Options) []act {
 	switch r.Kind {
@@ -71,13 +69,13 @@ func acts(r permissions.Request, o Options) []act {
 		if len(wanted) == 0 { // all of it was held, and nobody is asked
 			wanted = r.Tags
 		}
-		a := act{verb: plural(len(wanted), "permission"), body: tags(wanted), role: Action}
+		a := act{verb: o.Plural(len(wanted), "%d permission|%d permissions"), body: tags(wanted, o), role: Action}
 		switch {
 		case len(wanted) != 1:
 		case utf8.RuneCountInString(a.body[0]) > maxTag:
-			a.verb, _, _ = strings.Cut(a.body[0], " to ")
+			a.verb, _, _ = strings.Cut(a.body[0], o.Text(toPath))
 		default:
-			a.verb, a.body = tagged(a.body[0]), nil
+			a.verb, a.body = tagged(a.body[0], o), nil
 		}
 		return []act{a}
 	case permissions.KindTool:
@@ -94,7 +92,7 @@ func acts(r permissions.Request, o Options) []act {
 	}
 	all := []act{{body: words(r.Message, o.source(prose)), role: Words}}
 	if len(r.Choices) > 0 {
-		options := act{label: "The answers:", role: Words}
+		options := act{label: o.Text("The answers:"), role: Words}
 		for i, c := range r.Choices {
 			options.body = append(options.body, fmt.Sprintf("%d  %s", i+1, line(c, o.source(prose))))
 		}
@@ -105,7 +103,7 @@ func acts(r permissions.Request, o Options) []act {
 
 // suggested are what the agent of r suggests and a yes can take, with the numbers of their answers.
 func suggested(r permissions.Request, o Options) []act {
-	a := act{label: "Allow once, and as it suggests:", role: Words}
+	a := act{label: o.Text("Allow once, and as it suggests:"), role: Words}
 	for _, option := range r.Options {
 		if k := option.ID.With(); k > 0 && k <= len(r.Choices) {
 			a.body = append(a.body, fmt.Sprintf("%d  %s", k, line(r.Choices[k-1], o.source(prose))))
@@ -118,15 +116,18 @@ func suggested(r permissions.Request, o Options) []act {
 }
 
 // tagged is a permission, rendered already, with its path as a row of ours has it.
-func tagged(text string) string {
-	if what, path, found := strings.Cut(text, " to "); found {
-		return what + " to " + coded(path)
+func tagged(text string, o Options) string {
+	if what, path, found := strings.Cut(text, o.Text(toPath)); found {
+		return what + o.Text(toPath) + coded(path)
 	}
 	return text
 }
 
-func tags(all []permissions.Tag) []string {
-	return wire.Each(all, func(t permissions.Tag) string { return Visible(t.Describe()) })
+// toPath is between a permission and its path.
+const toPath i18n.Phrase = " to "
+
+func tags(all []permissions.Tag, o Options) []string {
+	return wire.Each(all, func(t permissions.Tag) string { return Visible(t.Describe(o.Language)) })
 }
 
 // toolCall is one call: a command as it would be typed, a change of files as a diff, and anything else as the tool's name and its
@@ -135,35 +136,35 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 	a := act{role: Action}
 	text, rest, described, isCommand := command(c, r.Reason)
 	with := besides(rest, o)
-	e, isEdit := editOf(r, c, o.few, o.source(0))
+	e, isEdit := editOf(r, c, o.few, o)
 	switch {
 	case isEdit:
 		a.verb, a.brief = e.title(named), e.title(func(name string) string { return named(brief(name, maxName)) })
 		a.lang, a.body, a.rest, a.cut, a.notes = e.Language, e.body(), e.rest(), e.cut, e.notes()
 	case isCommand && len(with) == len(rest):
-		a.verb, a.lang = toRun, "bash"
+		a.verb, a.lang, a.runs = o.Text("to run a command"), "bash", true
 		a.command(r, c, text, o)
 		if c.Tool != "run_command" {
-			a.notes = append(a.notes, "Runs with "+coded(named(c.Tool)))
+			a.notes = append(a.notes, o.Sprintf("Runs with %s", coded(named(c.Tool))))
 		}
 		for _, row := range with {
-			a.notes = append(a.notes, "With "+coded(row))
+			a.notes = append(a.notes, o.Sprintf("With %s", coded(row)))
 		}
 	default:
-		a.verb, a.brief = "to use "+coded(named(c.Tool)), "to use "+Name(c.Tool)
+		a.verb, a.brief = o.Sprintf("to use %s", coded(named(c.Tool))), o.Sprintf("to use %s", Name(c.Tool))
 		if a.body, a.lang = input(c.Input, o.source(jsonText)); r.Plans() && string(c.Input) == "{}" {
 			a.body = nil // all of it is in the details
 		}
 	}
 	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && (!isEdit || !e.affects(c.AffectedPath)) {
-		note := "Affects " + path
+		note := o.Sprintf("Affects %s", path)
 		if said, other := affects(r, c); said || other != "" {
-			note = "It says it affects " + path
+			note = o.Sprintf("It says it affects %s", path)
 		}
 		a.notes = append(a.notes, note)
 	}
 	if a.described = isCommand && described && len(with) == len(rest); a.described && len(r.Calls) > 0 {
-		a.notes = append(a.notes, "The agent describes it as below.")
+		a.notes = append(a.notes, o.Text("The agent describes it as below."))
 	}
 	return a
 }
@@ -187,7 +188,7 @@ func (a *act) command(r permissions.Request, c permissions.Call, text string, o 
 		if len(row.Risks) == 0 || len(a.does) == maxDoes {
 			continue
 		}
-		does := capital(strings.Join(row.Risks, ", "))
+		does := capital(joined(row.Risks, ", ", o))
 		if does += "."; len(rows) > 1 {
 			does = strings.TrimSuffix(does, ".") + ": " + coded(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // maxNamed limits an unknown command in the reply, in characters.
@@ -41,6 +42,7 @@ func isStopAll(name, rest string) bool { return name == "/stop" && strings.Equal
 
 // command runs a command.
 func (r *Reader) command(ctx context.Context, m Message, name, rest string) (string, error) {
+	in := m.Who.Language
 	switch name {
 	case "/pending":
 		return r.pending(ctx, m.From, m.Who)
@@ -51,13 +53,13 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	case "/stop":
 		if isStopAll(name, rest) {
 			n, err := r.Inbound.StopAll(ctx, m.From)
-			return stopped(n), err
+			return stopped(n, in), err
 		}
 		return r.order(ctx, m, permissions.OrderStop, rest)
 	case "/resume":
-		return r.resume(ctx, m.From)
+		return r.resume(ctx, m.From, in)
 	case "/lock", "/unlock":
-		return r.lock(ctx, m.From, name, rest)
+		return r.lock(ctx, m.From, name, rest, in)
 	case "/away":
 		return r.away(ctx, m, rest)
 	case "/quit":
@@ -65,66 +67,64 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	case "/new":
 		return r.order(ctx, m, permissions.OrderNew, "")
 	case "/agents":
-		return r.agents(ctx, m.From)
+		return r.agents(ctx, m.From, in)
 	case "/use":
-		return r.use(ctx, m.From, rest)
+		return r.use(ctx, m.From, rest, in)
 	case "/status":
-		words, err := r.status(ctx, m.From)
+		words, err := r.status(ctx, m.From, in)
 		away := r.absent(m.Who)
 		if away != "" && permissions.CodeOf(err) == permissions.CodeNoAgent {
 			return away, nil
 		}
 		return strings.TrimSpace(away + "\n" + words), err
 	case "/whoami":
-		words := "You are " + card.Visible(m.Who.Name) + " here. " + r.Account(m.From)
+		words := in.Sprintf("You are %s here. %s", card.Visible(m.Who.Name), r.Account(m.From, in))
 		return strings.TrimSpace(words + "\n" + r.absent(m.Who)), nil
 	case "/start", "/help":
-		return r.Help, nil
+		return in.Text(r.Help), nil
 	}
-	return "There is no command " + card.Visible(permissions.Brief(name, maxNamed)) + ". Write /help to see those that there are.", nil
+	return in.Sprintf("There is no command %s. Write /help to see those that there are.", card.Visible(permissions.Brief(name, maxNamed))), nil
 }
 
 // resume ends a stop of everything, for those who may.
-func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, error) {
+func (r *Reader) resume(ctx context.Context, id connectors.Identity, in i18n.Language) (string, error) {
 	by := r.Inbound.StoppedBy()
 	if by == "" {
-		return "Nothing is stopped.", nil
+		return in.Text("Nothing is stopped."), nil
 	}
 	err := r.Inbound.Resume(ctx, id)
 	if permissions.CodeOf(err) == permissions.CodeNotYours {
-		return NotResumed(by), nil
+		return NotResumed(by, in), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return Resumed, nil
+	return in.Text(Resumed), nil
 }
 
 // Resumed says that everything goes on after a stop.
 const Resumed = "▶️ Resumed: requests are asked again, and what is granted holds again."
 
 // NotResumed says why a person cannot end the stop of another one.
-func NotResumed(by string) string {
-	return "Nothing is resumed: " + card.Visible(by) + " stopped everything, so only " + card.Visible(by) +
-		" and the operator can resume."
+func NotResumed(by string, in i18n.Language) string {
+	return in.Sprintf("Nothing is resumed: %[1]s stopped everything, so only %[1]s and the operator can resume.", card.Visible(by))
 }
 
 // lock locks or unlocks a person.
-func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name string) (string, error) {
+func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name string, in i18n.Language) (string, error) {
 	switch {
 	case command == "/lock":
 		l, err := r.Inbound.Lock(ctx, id, name, time.Time{})
-		name = card.Visible(l.Person)
-		return "🔒 " + name + " is locked: nothing from " + name + "'s accounts counts until the operator, or two other people, say " +
-			"/unlock " + name, err
+		return in.Sprintf("🔒 %[1]s is locked: nothing from %[1]s's accounts counts until the operator, or two other people, say "+
+			"/unlock %[1]s", card.Visible(l.Person)), err
 	case name == "":
-		return "Say who: /unlock and a name.", nil
+		return in.Text("Say who: /unlock and a name."), nil
 	}
 	l, over, err := r.Inbound.Unlock(ctx, id, name)
 	if name = card.Visible(l.Person); over {
-		return "🔓 " + name + " is unlocked.", err
+		return in.Sprintf("🔓 %s is unlocked.", name), err
 	}
-	return "🔒 " + name + " stays locked until one more person, or the operator, says the same.", err
+	return in.Sprintf("🔒 %s stays locked until one more person, or the operator, says the same.", name), err
 }
 
 // absent says that a person is away; empty if they are not.
@@ -133,17 +133,19 @@ func (r *Reader) absent(who connectors.Person) string {
 	if !a.Holds(r.Now()) {
 		return ""
 	}
-	text := "You are away until " + card.AwayUntil(a.Until, who.Location)
+	until := card.AwayUntil(a.Until, who.Location, who.Language)
 	if a.To != "" {
-		text += ", and " + card.Visible(a.To) + " is asked instead where a route allows it"
+		return who.Language.Sprintf("You are away until %s, and %s is asked instead where a route allows it. /away off ends that.",
+			until, card.Visible(a.To))
 	}
-	return text + ". /away off ends that."
+	return who.Language.Sprintf("You are away until %s. /away off ends that.", until)
 }
 
 // away has others asked instead of a person, until the time in the text.
 func (r *Reader) away(ctx context.Context, m Message, text string) (string, error) {
+	in := m.Who.Language
 	if text == "" {
-		return cmp.Or(r.absent(m.Who), "You are not away. "+AwayForms), nil
+		return cmp.Or(r.absent(m.Who), in.Text("You are not away.")+" "+in.Text(AwayForms)), nil
 	}
 	until, to, err := ParseAway(text, r.Now(), m.Who.Location)
 	if err == nil {
@@ -153,14 +155,14 @@ func (r *Reader) away(ctx context.Context, m Message, text string) (string, erro
 	case err != nil:
 		return "", err
 	case until.IsZero():
-		return "You are back: you are asked again.", nil
+		return in.Text("You are back: you are asked again."), nil
 	}
-	whom := "whom the route of a request escalates to"
+	whom := in.Text("whom the route of a request escalates to")
 	if to != "" {
-		whom = card.Visible(to) + " where a route lets " + card.Visible(to) + " decide, else to " + whom
+		whom = in.Sprintf("%[1]s where a route lets %[1]s decide, else to %[2]s", card.Visible(to), whom)
 	}
-	return "You are away until " + card.AwayUntil(until, m.Who.Location) + ". What is asked of you goes to " + whom +
-		", at once. Where too few others may decide, you are still asked. /away off ends that.", nil
+	return in.Sprintf("You are away until %s. What is asked of you goes to %s, at once. Where too few others may decide, you are still "+
+		"asked. /away off ends that.", card.AwayUntil(until, m.Who.Location, in), whom), nil
 }
 
 // AwayForms says how an absence is written.
@@ -259,10 +261,10 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 		return "", err
 	}
 	if by := r.Inbound.StoppedBy(); by != "" {
-		return "Everything was stopped by " + card.Visible(by) + "; nothing is asked until /resume.", nil
+		return who.Language.Sprintf("Everything was stopped by %s; nothing is asked until /resume.", card.Visible(by)), nil
 	}
 	if len(waiting) == 0 {
-		return "Nothing waits for your answer.", nil
+		return who.Language.Text("Nothing waits for your answer."), nil
 	}
 	prompts := make([]connectors.Prompt, len(waiting))
 	for i, s := range waiting {
@@ -277,9 +279,9 @@ func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connect
 		return "", err
 	}
 	if len(grants) == 0 {
-		return "Nothing is granted.", nil
+		return who.Language.Text("Nothing is granted."), nil
 	}
-	rows := []string{"Granted:"}
+	rows := []string{who.Language.Text("Granted:")}
 	for i, g := range grants {
 		rows = append(rows, fmt.Sprintf("%d  %s", i+1, card.InForce(g, r.shown(who))), "   /revoke "+ShortID(g.ID))
 	}
@@ -291,7 +293,7 @@ func (r *Reader) revoke(
 	ctx context.Context, id connectors.Identity, who connectors.Person, name string,
 ) (string, error) {
 	if name == "" {
-		return "Say which: /revoke and what /grants says of a grant, or the code of an approval that was not used.", nil
+		return who.Language.Text("Say which: /revoke and what /grants says of a grant, or the code of an approval that was not used."), nil
 	}
 	if len(name) == permissions.CodeLength {
 		s, err := r.Inbound.Void(ctx, id, strings.ToUpper(name))
@@ -329,77 +331,77 @@ func (r *Reader) listed(n connectors.Notice, who connectors.Person) string {
 	return strings.Join(wire.Each(card.NoticeParts(n, r.shown(who)), func(p card.Part) string { return p.Text }), "\n")
 }
 
-func stopped(n int) string {
-	were := "s were"
-	if n == 1 {
-		were = " was"
-	}
-	return fmt.Sprintf("⛔ Stopped. %d request%s cancelled; nothing is asked until /resume.", n, were)
+func stopped(n int, in i18n.Language) string {
+	return in.Plural(n, "⛔ Stopped. %d request was cancelled; nothing is asked until /resume.|"+
+		"⛔ Stopped. %d requests were cancelled; nothing is asked until /resume.")
 }
 
 // agent passes a message that is not an answer to its agent and returns the reply: line if that succeeded, otherwise the
 // reason. waiting requests are still pending for its author.
 func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int) (words string, err error) {
+	in := m.Who.Language
 	err = r.Inbound.OnMessage(ctx, m.Message)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		return line, nil
-	case refusal != nil && refusal.Code == permissions.CodeNoAgent && strings.EqualFold(strings.TrimSpace(m.Text), "help"):
-		return r.Help, nil
+	case refusal != nil && refusal.Code == permissions.CodeNoAgent && isHelp(m.Text):
+		return in.Text(r.Help), nil
 	case refusal != nil && refusal.Code == permissions.CodeNoAgent:
-		return nobodyBound(waiting), nil
+		return nobodyBound(waiting, in), nil
 	case refusal != nil && refusal.Code != permissions.CodeBroken: // it is retried until it is stored
-		return card.Visible(refusal.Text), nil
+		return card.Visible(refusal.Say(in)), nil
 	}
 	return "", err
 }
 
 // nobodyBound answers a message without an agent; waiting requests are still pending.
-func nobodyBound(waiting int) string {
-	none := permissions.NoAgent().Text
-	switch {
-	case waiting == 1:
-		return none + " One request still waits for your answer: /pending"
-	case waiting > 1:
-		return none + fmt.Sprintf(" %d requests still wait for your answer: /pending", waiting)
+func nobodyBound(waiting int, in i18n.Language) string {
+	none := permissions.NoAgent().Say(in)
+	if waiting > 0 {
+		return none + in.Plural(waiting, " One request still waits for your answer: /pending| %d requests still wait for your answer: /pending")
 	}
-	return none + " /help says what works here."
+	return none + in.Text(" /help says what works here.")
+}
+
+// isHelp reports whether a message only asks for help, in any language.
+func isHelp(text string) bool {
+	return slices.ContainsFunc(i18n.All("help"), func(word string) bool { return strings.EqualFold(strings.TrimSpace(text), word) })
 }
 
 // agents lists a person's agents.
-func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, error) {
+func (r *Reader) agents(ctx context.Context, id connectors.Identity, in i18n.Language) (string, error) {
 	all, err := r.Inbound.Agents(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	rows := []string{"Your agents in this chat:"}
+	rows := []string{in.Text("Your agents in this chat:")}
 	for _, a := range all {
-		row := card.Name(a.Agent) + " · " + activity(a.Activity)
+		row := card.Name(a.Agent) + " · " + in.Text(activity(a.Activity))
 		if a.Foreground {
-			row += " · your messages go there"
+			row = in.Sprintf("%s · your messages go there", row)
 		}
 		rows = append(rows, row)
 	}
 	if len(all) > 1 {
-		rows = append(rows, "/use NAME · send your messages to another one")
+		rows = append(rows, in.Text("/use NAME · send your messages to another one"))
 	}
 	return strings.Join(rows, "\n"), nil
 }
 
 // use brings another agent to the foreground.
-func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (string, error) {
+func (r *Reader) use(ctx context.Context, id connectors.Identity, name string, in i18n.Language) (string, error) {
 	if name == "" {
-		return r.agents(ctx, id)
+		return r.agents(ctx, id, in)
 	}
 	agent, err := r.Inbound.Use(ctx, id, name)
 	if err != nil {
 		return "", err
 	}
-	return "Your messages go to " + card.Name(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
+	return in.Sprintf("Your messages go to %s from now on. A reply to a message goes to the agent that wrote it.", card.Name(agent)), nil
 }
 
 // status describes the agent in the foreground and counts what waits for the person.
-func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, error) {
+func (r *Reader) status(ctx context.Context, id connectors.Identity, in i18n.Language) (string, error) {
 	all, err := r.Inbound.Agents(ctx, id)
 	if err != nil {
 		return "", err
@@ -413,26 +415,27 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 		if !a.Foreground {
 			continue
 		}
-		rows = append(rows, card.Name(a.Agent)+" · "+activity(a.Activity))
+		rows = append(rows, card.Name(a.Agent)+" · "+in.Text(activity(a.Activity)))
 		if a.Unheard > 0 {
-			rows = append(rows, count(a.Unheard, "message")+" of yours not read yet")
+			rows = append(rows, in.Plural(a.Unheard, "%d message of yours not read yet|%d messages of yours not read yet"))
 		}
 	}
 	if len(waiting) == 0 {
-		return strings.Join(append(rows, "Nothing waits for your answer."), "\n"), nil
+		return strings.Join(append(rows, in.Text("Nothing waits for your answer.")), "\n"), nil
 	}
-	return strings.Join(append(rows, count(len(waiting), "request")+" waiting for your answer: /pending"), "\n"), nil
+	return strings.Join(append(rows, in.Plural(len(waiting), "%d request waiting for your answer: /pending|%d requests waiting for your answer: /pending")), "\n"), nil
 }
 
 // order makes the agent in the foreground obey, unless another one is named.
 func (r *Reader) order(ctx context.Context, m Message, o permissions.Order, named string) (string, error) {
+	in := m.Who.Language
 	before, err := r.Inbound.Agents(ctx, m.From)
 	if err != nil {
 		return "", err
 	}
 	for _, a := range before {
 		if a.Foreground && named != "" && !strings.EqualFold(a.Agent, named) {
-			return "Nothing stops: your messages go to " + card.Name(a.Agent) + ". Choose the other one with /use, then write /stop.", nil
+			return in.Sprintf("Nothing stops: your messages go to %s. Choose the other one with /use, then write /stop.", card.Name(a.Agent)), nil
 		}
 	}
 	agent, err := r.Inbound.Order(ctx, m.From, o, m.Key)
@@ -442,30 +445,20 @@ func (r *Reader) order(ctx context.Context, m Message, o permissions.Order, name
 	name := card.Name(agent)
 	switch o {
 	case permissions.OrderQuit:
-		return name + " ends its session.", nil
+		return in.Sprintf("%s ends its session.", name), nil
 	case permissions.OrderNew:
-		return name + " begins a new session.", nil
+		return in.Sprintf("%s begins a new session.", name), nil
 	}
 	if slices.ContainsFunc(before, func(p permissions.Presence) bool { return p.Foreground && p.Rests() }) {
-		return name + " works on nothing, so nothing stops. Other agents go on; /stop all stops everything.", nil
+		return in.Sprintf("%s works on nothing, so nothing stops. Other agents go on; /stop all stops everything.", name), nil
 	}
-	return name + " stops what it works on. Other agents go on; /stop all stops everything.", nil
+	return in.Sprintf("%s stops what it works on. Other agents go on; /stop all stops everything.", name), nil
 }
 
-// activity is an agent's activity in words.
-func activity(a permissions.Activity) string {
-	switch a {
-	case permissions.AwaitingUser:
-		return "waits for you"
-	case permissions.Idle, permissions.Running, permissions.Paused, permissions.Interrupted:
-		return string(a)
-	}
-	return "unknown"
+// activities are what agents do, in words.
+var activities = map[permissions.Activity]i18n.Phrase{
+	permissions.AwaitingUser: "waits for you", permissions.Idle: "idle", permissions.Running: "running", permissions.Paused: "paused",
+	permissions.Interrupted: "interrupted",
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func activity(a permissions.Activity) i18n.Phrase { return cmp.Or(activities[a], "unknown") }

@@ -19,6 +19,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // maxOpen limits the pending requests that a message can be about.
@@ -29,8 +30,8 @@ type Options struct {
 	Inbound connectors.Inbound
 	Now     func() time.Time
 	// Help explains how to answer in this channel; Account is a sentence about how the author is identified.
-	Help    string
-	Account func(connectors.Identity) string
+	Help    i18n.Phrase
+	Account func(connectors.Identity, i18n.Language) string
 	// Thumbs is set if the channel receives reactions.
 	Thumbs bool
 	// Theirs converts a time to the channel's clock, as far as that is known; nil: they are the same.
@@ -80,7 +81,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if text := strings.TrimSpace(m.Text); !m.Reaction && strings.HasPrefix(text, "/") {
 		name, rest := parse(text)
 		words, err := r.command(ctx, m, name, rest)
-		if words, err = spoken(words, err); err != nil {
+		if words, err = spoken(words, err, m.Who.Language); err != nil {
 			return Did{}, err
 		}
 		return Did{Say: []string{words}, StopAll: isStopAll(name, rest)}, nil
@@ -92,10 +93,10 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // no longer pending, which the reply says
 	}
-	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, Thumbs: r.Thumbs, At: m.At}
+	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, Thumbs: r.Thumbs, At: m.At, Language: m.Who.Language}
 	said := reply.Read(text, open)
 	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // only answers are muted
-		return Did{Say: []string{reply.SayMuted(left)}}, nil
+		return Did{Say: []string{reply.SayMuted(left, m.Who.Language)}}, nil
 	}
 	if len(said.Unknown) > 0 {
 		before, why := r.Before(ctx, m, said.Unknown)
@@ -170,20 +171,20 @@ func (r *Reader) Answered(who connectors.Person, after permissions.Request, err 
 	if err == nil {
 		return card.Outcome(after, r.shown(who)).Text, nil
 	}
-	return spoken("", err)
+	return spoken("", err, who.Language)
 }
 
 // spoken is words, or the text of a refusal.
-func spoken(words string, err error) (string, error) {
+func spoken(words string, err error, in i18n.Language) (string, error) {
 	if refusal := permissions.AsRefusal(err); refusal != nil {
-		return card.Visible(refusal.Text), nil //nolint:nilerr // the refusal is the reply
+		return card.Visible(refusal.Say(in)), nil //nolint:nilerr // the refusal is the reply
 	}
 	return words, err
 }
 
 // shown says how texts are rendered for a person.
 func (r *Reader) shown(to connectors.Person) card.Options {
-	return card.Options{Now: r.Now(), Location: to.Location, Self: to.Name}
+	return card.Options{Now: r.Now(), Location: to.Location, Language: to.Language, Self: to.Name}
 }
 
 // Open returns what is pending for a person, with the times when each was shown in id's channel. quoted is the code of the
@@ -231,7 +232,7 @@ const unheardEvery = time.Minute
 // Unheard is the reply to content that is not read here, such as "photos", in a private chat or in a group, which gets no
 // code; empty if the person got one within a minute.
 func (r *Reader) Unheard(
-	ctx context.Context, id connectors.Identity, who connectors.Person, what string, alone bool,
+	ctx context.Context, id connectors.Identity, who connectors.Person, what i18n.Phrase, alone bool,
 ) (string, error) {
 	r.mu.Lock()
 	last, told := r.told[who.Name]
@@ -243,7 +244,8 @@ func (r *Reader) Unheard(
 	if again {
 		return "", nil
 	}
-	words := "I can't read " + what + ", so nothing was decided. Please write it as a new message"
+	in := who.Language
+	words := in.Sprintf("I can't read %s, so nothing was decided. Please write it as a new message", what)
 	if !alone {
 		return words + ".", nil
 	}
@@ -252,9 +254,9 @@ func (r *Reader) Unheard(
 		return words + ".", err
 	}
 	if waiting[0].Request.Offers(permissions.Deny) {
-		return words + ", as in: no " + waiting[0].Code + " because …", nil
+		return in.Sprintf("%s, as in: no %s because …", words, waiting[0].Code), nil
 	}
-	return words + "; " + waiting[0].Code + " waits for your answer.", nil
+	return in.Sprintf("%s; %s waits for your answer.", words, waiting[0].Code), nil
 }
 
 // Muted is how long a person's answers are ignored because they named too many wrong codes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // forgetful stores nothing, and nothing waits there.
@@ -50,7 +51,7 @@ func (d forgetful) StoppedBy() string { return "" }
 func over(why error) *Reader {
 	return New(Options{
 		Inbound: forgetful{why: why}, Now: time.Now, Help: "Press a button.",
-		Account: func(connectors.Identity) string { return "Your number is 7." },
+		Account: func(connectors.Identity, i18n.Language) string { return "Your number is 7." },
 	})
 }
 
@@ -175,7 +176,7 @@ func TestGuessing(t *testing.T) {
 
 func TestHowMuchStillWaits(t *testing.T) {
 	for n, want := range map[int]string{0: "nobody reads this. /help says", 1: "One request still waits", 3: "3 requests still wait"} {
-		if words := nobodyBound(n); !strings.Contains(words, want) {
+		if words := nobodyBound(n, i18n.English); !strings.Contains(words, want) {
 			t.Errorf("%d: %q", n, words)
 		}
 	}

@@ -8,16 +8,18 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Message is what a person sent to a chat.
 type Message struct {
 	Text     string
-	Quotes   string    // code of the request whose card this replies or reacts to; empty: none
-	Reaction bool      // Text is an emoji, empty if it was removed
-	Console  bool      // typed at a prompt, where a code alone confirms high risk
-	Thumbs   bool      // the channel receives reactions, so hints may mention them
-	At       time.Time // when it was sent
+	Language i18n.Language // of the reply; what is read does not depend on it
+	Quotes   string        // code of the request whose card this replies or reacts to; empty: none
+	Reaction bool          // Text is an emoji, empty if it was removed
+	Console  bool          // typed at a prompt, where a code alone confirms high risk
+	Thumbs   bool          // the channel receives reactions, so hints may mention them
+	At       time.Time     // when it was sent
 }
 
 // Open is a request that is pending for the author.
@@ -68,7 +70,7 @@ func Read(m Message, open []Open) Said {
 	case !ok || c.isTalk(s):
 		return c.other(text)
 	case quoted != "" && !slices.Equal(s.codes, []string{quoted}):
-		return Said{Say: "Nothing was decided: you replied to the card of " + quoted + " and named another code."}
+		return Said{Say: c.Language.Sprintf("Nothing was decided: you replied to the card of %s and named another code.", quoted)}
 	case len(s.codes) > 0:
 		return c.judge(s)
 	}
@@ -89,9 +91,10 @@ func (c chat) replied(text string) (s sentence, ok bool) {
 		}
 	}
 	s, ok = shape(text)
-	if word := plain(text); !ok && isScope(fold(word)) {
-		s, ok = sentence{act: allows, scope: fold(word)}, true
-	} else if !ok && !waits && isNumber(word) { // too late
+	words := split(text)
+	if scope, used := readScope(words); !ok && used > 0 && used == len(words) {
+		s, ok = sentence{act: allows, scope: scope}, true
+	} else if word := plain(text); !ok && !waits && isNumber(word) { // too late
 		s, ok = sentence{act: picks}, true
 	}
 	if !ok || len(s.codes) > 0 {
@@ -122,9 +125,9 @@ func (c chat) reaction(text string) Said {
 	case ok && len(c.open) > 0:
 		return c.bare()
 	case waits && text == "":
-		return Said{Say: "Nothing was changed: taking a reaction back undoes nothing. " + c.hint(o) + "."}
+		return Said{Say: c.Language.Sprintf("Nothing was changed: taking a reaction back undoes nothing. %s.", c.hint(o))}
 	case waits:
-		return Said{Say: "Nothing was decided. " + c.hint(o) + "."}
+		return Said{Say: c.Language.Sprintf("Nothing was decided. %s.", c.hint(o))}
 	}
 	return Said{}
 }
@@ -156,7 +159,7 @@ func (c chat) other(text string) Said {
 		return Said{PassOn: true}
 	}
 	if named := c.mentioned(text); len(named) > 0 {
-		say := "Nothing was decided: an answer is a whole message and nothing else."
+		say := c.Language.Text("Nothing was decided: an answer is a whole message and nothing else.")
 		for _, o := range named[:min(len(named), maxHelped)] {
 			say += " " + c.help(o) + "."
 		}
@@ -167,8 +170,8 @@ func (c chat) other(text string) Said {
 	}
 	return Said{
 		PassOn: true,
-		Say: "This goes to the agent. It decides nothing and refuses nothing: " + waiting(c.open, "still ") + ". " +
-			c.hint(c.open[0]) + ".",
+		Say: c.Language.Sprintf("This goes to the agent. It decides nothing and refuses nothing: %s. %s.", c.waiting(
+			"%d request still waits: %s|%d requests still wait: %s"), c.hint(c.open[0])),
 	}
 }
 
@@ -177,7 +180,7 @@ func (c chat) bare() Said {
 	if len(c.open) == 0 {
 		return Said{PassOn: true}
 	}
-	say := "Nothing was decided: an answer names its request; " + waiting(c.open, "") + ". "
+	say := c.Language.Sprintf("Nothing was decided: an answer names its request; %s.", c.waiting("%d request waits: %s|%d requests wait: %s")) + " "
 	if o, waits := find(c.open, capitals(c.Quotes)); waits {
 		return Said{Bare: true, Say: say + c.help(o) + "."}
 	}
@@ -203,7 +206,7 @@ func (c chat) isAlmost(text string) bool {
 	words := strings.FieldsFunc(fold(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
 	answer := len(words) > 0 || strings.Contains(text, thumbUp) || strings.Contains(text, thumbDown)
 	for _, word := range words {
-		answer = answer && (isYes(word) || isNo(word) || word == "y" || word == "n")
+		answer = answer && (isYes(word) || isNo(word) || word == "y" || word == "j" || word == "n")
 	}
 	return answer || slices.ContainsFunc(c.open, func(o Open) bool { return len(Chosen(text, o.Request)) > 0 })
 }
@@ -254,7 +257,6 @@ func (g *Guard) Muted(at time.Time) time.Duration {
 }
 
 // SayMuted tells a person how long their text answers are ignored.
-func SayMuted(left time.Duration) string {
-	again := permissions.SayDuration(left)
-	return "Nothing was decided: too many wrong codes. Text answers are read again in " + again + "."
+func SayMuted(left time.Duration, in i18n.Language) string {
+	return in.Sprintf("Nothing was decided: too many wrong codes. Text answers are read again in %s.", in.Duration(left))
 }

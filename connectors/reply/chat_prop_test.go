@@ -18,15 +18,20 @@ import (
 // The shapes of a message that allows, in small letters and with single spaces: with the codes, and without in a reply
 // to a card.
 var (
-	allowing = regexp.MustCompile(`^((yes|allow|approve)( [2-9a-hj-kmnp-z]{5})+` +
-		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?( #[1-9])?` +
-		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?( run)?` +
-		`|[2-9a-hj-kmnp-z]{5} (yes|allow|approve))$`)
-	saysOther     = regexp.MustCompile(`^([2-9a-hj-kmnp-z]{5}\s+)?other:|^other\s+[2-9a-hj-kmnp-z]{5}\b`)
-	allowingReply = regexp.MustCompile(`^((yes|allow|approve)( (once|session_tool|session|always|[0-9][0-9.hms]*))?( #[1-9])?` +
-		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?|👍(\x{fe0f}|🏻|🏼|🏽|🏾|🏿)?)$`)
+	allowing = regexp.MustCompile(`^(` + yesWord + `( [2-9a-hj-kmnp-z]{5})+( ` + scopeWord + `)?( #[1-9])?( ` + scopeWord + `)?( ` + runWord +
+		`)?|[2-9a-hj-kmnp-z]{5} ` + yesWord + `)$`)
+	saysOther     = regexp.MustCompile(`^([2-9a-hj-kmnp-z]{5}\s+)?(other|anders):|^(other|anders)\s+[2-9a-hj-kmnp-z]{5}\b`)
+	allowingReply = regexp.MustCompile(`^(` + yesWord + `( ` + scopeWord + `)?( #[1-9])?( ` + scopeWord + `)?|👍(\x{fe0f}|🏻|🏼|🏽|🏾|🏿)?)$`)
 	// In a reply to a card a scope alone allows, too: it may follow the code.
-	scopeAlone = regexp.MustCompile(`^(once|session_tool|session|always|[0-9][0-9.hms]*)$`)
+	scopeAlone = regexp.MustCompile(`^` + scopeWord + `$`)
+	runLast    = regexp.MustCompile(` ` + runWord + `$`)
+)
+
+// The words of such a message in every language.
+const (
+	yesWord   = `(yes|allow|approve|ja|erlauben|erlaube)`
+	scopeWord = `(once|session_tool|session|always|einmal|sitzung|immer|[0-9][0-9.hms]*|[0-9]+ (minutes?|hours?|minuten?|stunden?))`
+	runWord   = `(run|ausf(ü|Ü|u\x{308})hren|ausfuehren)`
 )
 
 // ends are what ends a line.
@@ -94,7 +99,7 @@ func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Sa
 			t.Fatalf("%+v allows with a reason", m)
 		case o.Request.HighRisk && (!d.Really || m.Reaction || len(said.Decisions) > 1):
 			t.Fatalf("%+v allows high risk", m)
-		case o.Request.HighRisk && !m.Console && !strings.HasSuffix(text, " run"):
+		case o.Request.HighRisk && !m.Console && !runLast.MatchString(text):
 			t.Fatalf("%+v allows high risk without RUN", m)
 		case !o.Request.HighRisk && d.Really:
 			t.Fatalf("%+v says a second yes that nobody asked for", m)

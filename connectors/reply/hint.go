@@ -6,80 +6,89 @@ import (
 
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Hint is the prompt of r: its shortest answers, and where to type.
-func Hint(r permissions.Request, code string) string {
+func Hint(r permissions.Request, code string, in i18n.Language) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("1 to %d · %s in your own words > ", len(r.Choices), ownTyped(r, code))
+		return in.Sprintf("1 to %d · %s in your own words > ", len(r.Choices), ownTyped(r, code, in))
 	case r.HighRisk && len(r.Calls) > 0:
-		return "high risk: type  yes " + code + "  or  n, with #2 for one call > "
+		return in.Sprintf("high risk: type  yes %s  or  n, with #2 for one call > ", code)
 	case r.HighRisk:
-		return "high risk: type  yes " + code + "  or  n > "
+		return in.Sprintf("high risk: type  yes %s  or  n > ", code)
 	case r.Offers(permissions.Continue):
-		return "Enter continues · Esc interrupts "
+		return in.Text("Enter continues · Esc interrupts ")
 	}
-	words := []string{"y allow once"}
+	words := []string{in.Text("y allow once")}
 	if r.Kind == permissions.KindPause {
-		words = []string{"y yes"}
+		words = []string{in.Text("y yes")}
 	}
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok && s.Key() != "" {
-			words = append(words, s.Key()+" "+scopeWords(r, s))
+			words = append(words, s.Key()+" "+scopeWords(r, s, in))
 		}
 	}
-	words = append(words, "n deny", "r deny with a reason")
+	words = append(words, in.Text("n deny"), in.Text("r deny with a reason"))
 	if len(r.Calls) > 0 {
-		words = append(words, "y #2 or n #2 one call")
+		words = append(words, in.Text("y #2 or n #2 one call"))
 	}
 	if r.Offers(permissions.Interrupt) {
-		words = append(words, "Esc interrupts")
+		words = append(words, in.Text("Esc interrupts"))
 	}
 	return strings.Join(words, " · ") + " > "
 }
 
 // Help lists every answer to r in one sentence.
-func Help(r permissions.Request, code string) string {
+func Help(r permissions.Request, code string, in i18n.Language) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("Type a number from 1 to %d, the words of an option, or %s and words of your own.",
-			len(r.Choices), ownTyped(r, code))
+		return in.Sprintf("Type a number from 1 to %d, the words of an option, or %s and words of your own.",
+			len(r.Choices), ownTyped(r, code, in))
 	case r.Offers(permissions.Continue):
-		return "Press Enter to continue, or Esc to interrupt."
+		return in.Text("Press Enter to continue, or Esc to interrupt.")
 	}
 	var forms []string
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
-			form := yes(s, r, code)
+			form := yes(s, r, code, in)
 			if s.Key() != "" && !r.HighRisk {
-				form = s.Key() + " or " + form
+				form = in.Sprintf("%s or %s", s.Key(), form)
 			}
-			forms = append(forms, form+" ("+scopeWords(r, s)+")")
+			forms = append(forms, form+" ("+scopeWords(r, s, in)+")")
 		}
 	}
 	if len(r.Calls) > 0 {
-		forms = append(forms, "with #2 for one call")
+		forms = append(forms, in.Text("with #2 for one call"))
 	}
 	if r.Offers(permissions.AllowWith(1)) {
-		forms = append(forms, "in a shell daycared answer "+code+" allow_with_1 (take a suggestion)")
+		forms = append(forms, in.Sprintf("in a shell daycared answer %s allow_with_1 (take a suggestion)", code))
 	}
-	forms = append(forms, "n (deny)", "r and a reason (deny and say why)")
+	forms = append(forms, in.Text("n (deny)"), in.Text("r and a reason (deny and say why)"))
 	if r.Offers(permissions.Interrupt) {
-		forms = append(forms, "Esc (interrupt)")
+		forms = append(forms, in.Text("Esc (interrupt)"))
 	}
 	if card.Masks(r) {
-		forms = append(forms, "s (show unmasked)")
+		forms = append(forms, in.Text("s (show unmasked)"))
 	}
-	return "Type " + strings.Join(forms, ", ") + "."
+	return in.Sprintf("Type %s.", strings.Join(forms, ", "))
 }
 
 // scopeWords says what a scope of r covers, in our own words because a tool's name is the agent's.
-func scopeWords(r permissions.Request, s permissions.Scope) string {
+func scopeWords(r permissions.Request, s permissions.Scope, in i18n.Language) string {
 	if r.Kind == permissions.KindPause {
-		return "yes"
+		return in.Text("yes")
 	}
-	return r.CoversBriefly(s)
+	return r.CoversBriefly(s, in)
+}
+
+// scopeName is how a scope is typed.
+func scopeName(s permissions.Scope, in i18n.Language) string {
+	if s == permissions.SessionTool || s.Span() > 0 {
+		return s.String()
+	}
+	return in.Text(i18n.Phrase(s.String()))
 }
 
 const (
@@ -91,8 +100,8 @@ const (
 
 // ChatHelp says how to answer r in a chat with texts and replies, and with thumbs by reactions, as one sentence without its
 // period: the shortest answers, the wider scopes and the reason.
-func ChatHelp(r permissions.Request, code string, thumbs bool) string {
-	return chat{Message: Message{Thumbs: thumbs}}.help(Open{Request: r, Code: code})
+func ChatHelp(r permissions.Request, code string, thumbs bool, in i18n.Language) string {
+	return chat{Message: Message{Thumbs: thumbs, Language: in}}.help(Open{Request: r, Code: code})
 }
 
 // hint has the shortest answers to o that the channel receives.
@@ -100,55 +109,54 @@ func (c chat) hint(o Open) string {
 	if !c.Thumbs || o.Request.HighRisk || !o.Request.Offers(permissions.Deny) {
 		return c.textHint(o)
 	}
-	return c.textHint(o) + ", or react 👍 / 👎"
+	return c.Language.Sprintf("%s, or react 👍 / 👎", c.textHint(o))
 }
 
 func (c chat) help(o Open) string { return c.hint(o) + c.more(o) }
 
 // textHint says how to answer by text alone.
 func (c chat) textHint(o Open) string {
-	r, code := o.Request, o.Code
-	reply, yes, no := "Reply", c.typed(sentence{}, o), c.no(code)
+	r, code, in := o.Request, o.Code, c.Language
+	reply, risky, yes, no := i18n.Phrase("Reply"), i18n.Phrase("High risk: reply"), c.typed(sentence{}, o), c.no(code)
 	if c.Console {
-		reply = "Type"
+		reply, risky = "Type", "High risk: type"
 	}
 	switch {
 	case r.OnlyTitle && r.Offers(permissions.Deny):
-		return reply + " " + no + ", or allow it in daycared inbox on the machine"
+		return in.Sprintf("%s %s, or allow it in daycared inbox on the machine", reply, no)
 	case r.OnlyTitle && r.Offers(permissions.Interrupt):
-		return reply + " INTERRUPT " + code + ", or see daycared inbox on the machine"
+		return in.Sprintf("%s INTERRUPT %s, or see daycared inbox on the machine", reply, code)
 	case r.OnlyTitle:
-		return "Answer it in daycared inbox on the machine"
+		return in.Text("Answer it in daycared inbox on the machine")
 	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("%s %s and a number from 1 to %d or the words of an option, or %s and words of your own",
-			reply, code, len(r.Choices), ownSent(o))
+		return in.Sprintf("%s %s and a number from 1 to %d or the words of an option, or %s and words of your own",
+			reply, code, len(r.Choices), ownSent(o, in))
 	case r.Offers(permissions.Continue):
-		return reply + " CONTINUE " + code + " or INTERRUPT " + code
+		return in.Sprintf("%s CONTINUE %s or INTERRUPT %s", reply, code, code)
 	case r.HighRisk && len(r.Calls) > 0:
-		one := c.typed(sentence{call: 2}, o)
-		return "High risk: " + strings.ToLower(reply) + " " + yes + " or " + no + ", or for one call " + one + " or " + no + " #2"
+		return in.Sprintf("%[1]s %[2]s or %[3]s, or for one call %[4]s or %[3]s #2", risky, yes, no, c.typed(sentence{call: 2}, o))
 	case r.HighRisk:
-		return "High risk: " + strings.ToLower(reply) + " " + yes + " or " + no
+		return in.Sprintf("%s %s or %s", risky, yes, no)
 	case r.Offers(permissions.Interrupt):
-		return reply + " " + yes + ", " + no + " or INTERRUPT " + code
+		return in.Sprintf("%s %s, %s or INTERRUPT %s", reply, yes, no, code)
 	case len(r.Calls) > 0:
-		return reply + " " + yes + " or " + no + ", or for one call " + yes + " #2 or " + no + " #2"
+		return in.Sprintf("%[1]s %[2]s or %[3]s, or for one call %[2]s #2 or %[3]s #2", reply, yes, no)
 	}
-	return reply + " " + yes + " or " + no
+	return in.Sprintf("%s %s or %s", reply, yes, no)
 }
 
 func (c chat) more(o Open) string {
-	words := ""
+	words, in := "", c.Language
 	for _, option := range o.Request.Options {
 		if s, ok := option.ID.Scope(); ok && s != permissions.Once {
-			words += ", " + c.typed(sentence{scope: s.String()}, o) + " (" + scopeWords(o.Request, s) + ")"
+			words += ", " + c.typed(sentence{scope: scopeName(s, in)}, o) + " (" + scopeWords(o.Request, s, in) + ")"
 		}
 	}
 	if o.Request.Offers(permissions.AllowWith(1)) {
-		words += ", or take a suggestion by its button or in a shell with daycared answer " + o.Code + " allow_with_1"
+		words += in.Sprintf(", or take a suggestion by its button or in a shell with daycared answer %s allow_with_1", o.Code)
 	}
 	if o.Request.Offers(permissions.Deny) {
-		words += ", " + c.no(o.Code) + " because and your reason"
+		words += in.Sprintf(", %s because and your reason", c.no(o.Code))
 	}
 	return words
 }
@@ -163,7 +171,7 @@ func (c chat) typed(s sentence, o Open) string {
 		text += fmt.Sprintf(" #%d", s.call)
 	}
 	if o.Request.HighRisk && !c.Console {
-		text += " RUN"
+		text += " " + strings.ToUpper(c.Language.Text("run"))
 	}
 	return text
 }
@@ -172,25 +180,21 @@ func (c chat) yes(codes string) string { return c.word("yes") + " " + codes }
 
 func (c chat) no(code string) string { return c.word("no") + " " + code }
 
-func (c chat) word(small string) string {
+func (c chat) word(small i18n.Phrase) string {
 	if c.Console {
-		return small
+		return c.Language.Text(small)
 	}
-	return strings.ToUpper(small)
+	return strings.ToUpper(c.Language.Text(small))
 }
 
 // waiting says how many requests are pending, and their codes up to a limit.
-func waiting(open []Open, still string) string {
+func (c chat) waiting(forms i18n.Phrase) string {
 	var codes []string
-	for _, o := range open[:min(len(open), maxListed)] {
+	for _, o := range c.open[:min(len(c.open), maxListed)] {
 		codes = append(codes, o.Code)
 	}
-	if more := len(open) - maxListed; more > 0 {
-		codes = append(codes, fmt.Sprintf("and %d more", more))
+	if more := len(c.open) - maxListed; more > 0 {
+		codes = append(codes, c.Language.Sprintf("and %d more", more))
 	}
-	say := fmt.Sprintf("%d requests %swait: ", len(open), still)
-	if len(open) == 1 {
-		say = "1 request " + still + "waits: "
-	}
-	return say + strings.Join(codes, ", ")
+	return c.Language.Plural(len(c.open), forms, len(c.open), strings.Join(codes, ", "))
 }

@@ -1,13 +1,13 @@
 package reply
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // judge returns what a sentence decides about the requests that it names: about all of them, or about none.
@@ -22,16 +22,16 @@ func (c chat) judge(s sentence) Said {
 		named = append(named, o)
 	}
 	if len(said.Unknown) > 0 {
-		return s.unknown(said)
+		return s.unknown(said, c.Language)
 	}
 	var why []string
 	for i, o := range named {
 		d, not := c.decide(s, o)
 		switch {
 		case slices.Contains(s.codes[:i], s.codes[i]):
-			not = o.Code + " is named twice"
+			not = c.Language.Sprintf("%s is named twice", o.Code)
 		case o.ShownAt.IsZero():
-			not = o.Code + " has not been shown to you yet; look at it first"
+			not = c.Language.Sprintf("%s has not been shown to you yet; look at it first", o.Code)
 			said.Unseen = append(said.Unseen, o.Code)
 		}
 		if not != "" {
@@ -40,17 +40,17 @@ func (c chat) judge(s sentence) Said {
 		said.Decisions = append(said.Decisions, d)
 	}
 	if len(why) > 0 {
-		said.Decisions, said.Say = nil, "Nothing was decided: "+strings.Join(why, "; ")+"."
+		said.Decisions, said.Say = nil, c.Language.Sprintf("Nothing was decided: %s.", strings.Join(why, "; "))
 	}
 	return said
 }
 
 // unknown is the reply to a sentence that names what is not pending.
-func (s sentence) unknown(said Said) Said {
+func (s sentence) unknown(said Said, in i18n.Language) Said {
 	if !s.quoted {
 		said.Guesses = len(said.Unknown)
 	}
-	said.Say = "Nothing was decided: nothing that waits for you has the code " + strings.Join(said.Unknown, " or ") + "."
+	said.Say = in.Sprintf("Nothing was decided: nothing that waits for you has the code %s.", strings.Join(said.Unknown, in.Text(" or ")))
 	return said
 }
 
@@ -65,17 +65,17 @@ func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	switch several := len(s.codes) > 1; {
 	case not != "":
 	case c.At.Before(o.ShownAt):
-		not = "your answer is older than the card of " + o.Code + "; answer again"
+		not = c.Language.Sprintf("your answer is older than the card of %s; answer again", o.Code)
 	case several && (!allowing || s.scope != "" || s.call != 0 || s.run):
-		not = "several requests at once can only be allowed, and only once: " + c.yes(strings.Join(s.codes, " "))
+		not = c.Language.Sprintf("several requests at once can only be allowed, and only once: %s", c.yes(strings.Join(s.codes, " ")))
 	case s.call != 0 && !slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.N == s.call }):
-		not = fmt.Sprintf("%s has no call #%d", o.Code, s.call)
+		not = c.Language.Sprintf("%s has no call #%d", o.Code, s.call)
 	case s.run && !r.HighRisk:
-		not = o.Code + " is not high risk; leave RUN out"
+		not = c.Language.Sprintf("%s is not high risk; leave RUN out", o.Code)
 	case r.HighRisk && (several || s.quoted && s.reason == ""):
-		not = o.Code + " is high risk and takes a message of its own: " + c.typed(s, o) + " or " + c.no(o.Code)
+		not = c.Language.Sprintf("%s is high risk and takes a message of its own: %s or %s", o.Code, c.typed(s, o), c.no(o.Code))
 	case r.HighRisk && allowing && !s.run && !c.Console:
-		not = o.Code + " is high risk; to allow it: " + c.typed(s, o)
+		not = c.Language.Sprintf("%s is high risk; to allow it: %s", o.Code, c.typed(s, o))
 	default:
 		d.Really = r.HighRisk && allowing
 	}
@@ -91,8 +91,8 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 		case len(meant) == 1:
 			a = permissions.Choose(meant[0])
 		case len(meant) > 1:
-			return "", "that names two options of " + o.Code
-		case s.own != "" && (s.pick == "" || !begins(r, otherColon)):
+			return "", c.Language.Sprintf("that names two options of %s", o.Code)
+		case s.own != "" && (s.pick == "" || !colons(r)):
 			return permissions.Other, ""
 		}
 	case s.act == allows:
@@ -108,11 +108,11 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	case r.Offers(a):
 		return a, ""
 	case r.OnlyTitle:
-		return "", "this chat shows no more than the title of " + o.Code + ", so it is answered in daycared inbox on the machine. " + c.hint(o)
+		return "", c.Language.Sprintf("this chat shows no more than the title of %s, so it is answered in daycared inbox on the machine. %s", o.Code, c.hint(o))
 	case s.scope != "" && r.Offers(permissions.Allow(permissions.Once)):
-		return "", o.Code + " can be allowed for: " + strings.Join(scopes(r), ", ")
+		return "", c.Language.Sprintf("%s can be allowed for: %s", o.Code, strings.Join(scopes(r, c.Language), ", "))
 	}
-	return "", o.Code + " takes another answer. " + c.help(o)
+	return "", c.Language.Sprintf("%s takes another answer. %s", o.Code, c.help(o))
 }
 
 // reach is the scope that a sentence allows r for. "session" means the narrower scope of that name if only that is offered.
@@ -127,10 +127,10 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 	return scope
 }
 
-func scopes(r permissions.Request) (ids []string) {
+func scopes(r permissions.Request, in i18n.Language) (ids []string) {
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok && o.ID.With() == 0 {
-			ids = append(ids, s.String())
+			ids = append(ids, scopeName(s, in))
 		}
 	}
 	return ids

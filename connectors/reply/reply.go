@@ -25,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Meaning is the kind of a line.
@@ -54,89 +55,92 @@ const Esc = "\x1b"
 
 // Parse parses one line as an answer to r, which has that code. r accepts every answer that it returns. Parse is pure and
 // total; it allows nothing unless the whole line is an approval.
-func Parse(line string, r permissions.Request, code string) Reply {
+func Parse(line string, r permissions.Request, code string, in i18n.Language) Reply {
 	text := strings.TrimSpace(line)
 	if !utf8.ValidString(text) || (text != Esc && strings.ContainsFunc(text, unicode.IsControl)) {
-		return unclear(r, code)
+		return unclear(r, code, in)
 	}
 	if r.Kind == permissions.KindClarification {
-		return choice(text, r, code)
+		return choice(text, r, code, in)
 	}
 	word, rest, _ := strings.Cut(text, " ")
 	rest = strings.TrimSpace(rest)
-	switch fold(word) {
-	case "?", "h", "help":
+	switch word := fold(word); {
+	case one(helpWords, word):
 		if rest == "" {
-			return Reply{Meaning: Asks, Say: Help(r, code)}
+			return Reply{Meaning: Asks, Say: Help(r, code, in)}
 		}
-	case "s", "show":
+	case word == "s", word == "show":
 		if rest == "" {
 			return Reply{Meaning: Shows}
 		}
-	case "", "c", "continue":
+	case word == "", word == "c", one(continueWords, word):
 		if rest == "" {
-			return offered(r, code, Reply{Answer: permissions.Continue})
+			return offered(r, code, in, Reply{Answer: permissions.Continue})
 		}
-	case "i", "esc", "interrupt", Esc:
+	case word == "i", word == "esc", word == Esc, one(interruptWords, word):
 		if rest == "" {
-			return offered(r, code, Reply{Answer: permissions.Interrupt})
+			return offered(r, code, in, Reply{Answer: permissions.Interrupt})
 		}
-	case "y", "yes", "allow", "approve":
-		return allowance(rest, permissions.Once, r, code)
-	case "n", "no", "deny":
-		return denial(rest, r, code)
-	case "r":
-		return reason(rest, r, code)
+	case word == "y", word == "j", isYes(word):
+		return allowance(rest, permissions.Once, r, code, in)
+	case word == "n", isNo(word):
+		return denial(rest, r, code, in)
+	case word == "r":
+		return reason(rest, r, code, in)
 	}
 	if s, ok := permissions.KeyScope(fold(word)); ok {
-		return allowance(rest, s, r, code)
+		return allowance(rest, s, r, code, in)
 	}
-	return unclear(r, code)
+	return unclear(r, code, in)
 }
 
 // allowance parses what may follow y, in any order: a scope, one call, the code.
-func allowance(rest string, scope permissions.Scope, r permissions.Request, code string) Reply {
+func allowance(rest string, scope permissions.Scope, r permissions.Request, code string, in i18n.Language) Reply {
 	var named, coded bool
 	a := Reply{}
-	for _, token := range strings.Fields(rest) {
+	for tokens := strings.Fields(rest); len(tokens) > 0; {
+		token := tokens[0]
 		n, isCall := call(token, r)
-		s, err := permissions.ParseScope(fold(token))
+		id, used := readScope(tokens)
 		switch {
 		case isCall && a.Call == 0:
-			a.Call = n
+			a.Call, used = n, 1
 		case !coded && code != "" && fold(token) == fold(code):
-			coded = true
-		case err == nil && !named && scope == permissions.Once:
-			scope, named = s, true
+			coded, used = true, 1
+		case used > 0 && !named && scope == permissions.Once:
+			scope, _ = permissions.ParseScope(id) // which readScope has parsed
+			named = true
 		default:
-			return unclear(r, code)
+			return unclear(r, code, in)
 		}
+		tokens = tokens[used:]
 	}
 	a.Answer, a.Really = permissions.Allow(scope), coded && r.HighRisk
 	if r.HighRisk && !coded && r.Offers(a.Answer) {
-		typed := yes(scope, r, code)
+		typed := yes(scope, r, code, in)
 		if a.Call != 0 {
 			typed += " #" + strconv.Itoa(a.Call)
 		}
-		return Reply{Say: "Nothing was decided: this is high risk. Type  " + typed + "  to allow it."}
+		return Reply{Say: in.Sprintf("Nothing was decided: this is high risk. Type  %s  to allow it.", typed)}
 	}
-	return offered(r, code, a)
+	return offered(r, code, in, a)
 }
 
 // yes is how an approval of r is typed: at high risk with the code, which confirms it.
-func yes(s permissions.Scope, r permissions.Request, code string) string {
-	text := "yes"
+func yes(s permissions.Scope, r permissions.Request, code string, in i18n.Language) string {
+	text := in.Text("yes")
 	if r.HighRisk {
 		text += " " + code
 	}
 	if s == permissions.Once {
 		return text
 	}
-	return text + " " + s.String()
+	return text + " " + scopeName(s, in)
 }
 
 // denial parses what may follow n: the code, one call, and a reason after because.
-func denial(rest string, r permissions.Request, code string) Reply {
+func denial(rest string, r permissions.Request, code string, in i18n.Language) Reply {
 	a := Reply{Answer: permissions.Deny}
 	for rest != "" {
 		token, more, _ := strings.Cut(rest, " ")
@@ -146,20 +150,20 @@ func denial(rest string, r permissions.Request, code string) Reply {
 		case isCall && a.Call == 0:
 			a.Call = n
 		case code != "" && fold(token) == fold(code):
-		case fold(token) == "because" && more == "":
-			return offered(r, code, Reply{Meaning: Reason, Answer: permissions.Deny, Call: a.Call})
-		case fold(token) == "because":
+		case one(becauseWords, fold(token)) && more == "":
+			return offered(r, code, in, Reply{Meaning: Reason, Answer: permissions.Deny, Call: a.Call})
+		case one(becauseWords, fold(token)):
 			a.Comment, more = more, ""
 		default:
-			return unclear(r, code)
+			return unclear(r, code, in)
 		}
 		rest = more
 	}
-	return offered(r, code, a)
+	return offered(r, code, in, a)
 }
 
 // reason parses what may follow r: one call and the reason.
-func reason(rest string, r permissions.Request, code string) Reply {
+func reason(rest string, r permissions.Request, code string, in i18n.Language) Reply {
 	a := Reply{Answer: permissions.Deny, Comment: rest}
 	token, more, _ := strings.Cut(rest, " ")
 	if n, isCall := call(token, r); isCall {
@@ -168,18 +172,18 @@ func reason(rest string, r permissions.Request, code string) Reply {
 	if a.Comment == "" {
 		a.Meaning = Reason
 	}
-	return offered(r, code, a)
+	return offered(r, code, in, a)
 }
 
 // choice parses an option's number or words, or the person's own words. A text that names two options names none.
-func choice(text string, r permissions.Request, code string) Reply {
+func choice(text string, r permissions.Request, code string, in i18n.Language) Reply {
 	switch meant := Chosen(text, r); {
 	case len(meant) == 1:
-		return offered(r, code, Reply{Answer: permissions.Choose(meant[0])})
+		return offered(r, code, in, Reply{Answer: permissions.Choose(meant[0])})
 	case len(meant) > 1:
-		return Reply{Say: "Nothing was chosen: that names two options."}
-	case slices.Contains([]string{"?", "h", "help"}, fold(text)):
-		return Reply{Meaning: Asks, Say: Help(r, code)}
+		return Reply{Say: in.Text("Nothing was chosen: that names two options.")}
+	case one(helpWords, fold(text)):
+		return Reply{Meaning: Asks, Say: Help(r, code, in)}
 	case slices.Contains([]string{"s", "show"}, fold(text)):
 		return Reply{Meaning: Shows}
 	}
@@ -190,7 +194,7 @@ func choice(text string, r permissions.Request, code string) Reply {
 	case ok:
 		return Reply{Meaning: Reason, Answer: permissions.Other}
 	}
-	return unclear(r, code)
+	return unclear(r, code, in)
 }
 
 // call parses the number of one of r's calls, as in #2.
@@ -204,9 +208,9 @@ func call(token string, r permissions.Request) (n int, ok bool) {
 }
 
 // offered is a if r offers its answer; it decides unless a has another meaning.
-func offered(r permissions.Request, code string, a Reply) Reply {
+func offered(r permissions.Request, code string, in i18n.Language, a Reply) Reply {
 	if !r.Offers(a.Answer) {
-		return unclear(r, code)
+		return unclear(r, code, in)
 	}
 	if a.Meaning == Unclear {
 		a.Meaning = Decides
@@ -214,6 +218,6 @@ func offered(r permissions.Request, code string, a Reply) Reply {
 	return a
 }
 
-func unclear(r permissions.Request, code string) Reply {
-	return Reply{Say: "Nothing was decided. " + Help(r, code)}
+func unclear(r permissions.Request, code string, in i18n.Language) Reply {
+	return Reply{Say: in.Sprintf("Nothing was decided. %s", Help(r, code, in))}
 }

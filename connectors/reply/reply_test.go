@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const code = "K7F3Q"
@@ -155,7 +156,7 @@ func TestParseAnswers(t *testing.T) {
 		{"other:later", glued, decides(choose(2))},
 		{"o", letter, decides(choose(2))},
 	} {
-		if diff := cmp.Diff(c.want, reply.Parse(c.line, c.r, code)); diff != "" {
+		if diff := cmp.Diff(c.want, reply.Parse(c.line, c.r, code, i18n.English)); diff != "" {
 			t.Errorf("%q to a %s:\n%s", c.line, c.r.Kind, diff)
 		}
 	}
@@ -233,7 +234,7 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"MAIL", twice, "names two options"},
 		{"y", permissions.Request{Kind: permissions.KindTool}, "Nothing was decided"},
 	} {
-		got := reply.Parse(c.line, c.r, code)
+		got := reply.Parse(c.line, c.r, code, i18n.English)
 		if got.Meaning != reply.Unclear || got.Answer != "" || !strings.Contains(got.Say, c.says) {
 			t.Errorf("%q to a %s: %+v; want nothing decided, and %q", c.line, c.r.Kind, got, c.says)
 		}
@@ -274,11 +275,11 @@ func TestTheKeysSayWhatTheyCover(t *testing.T) {
 			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt)."},
 		{plain, "1 to 2 · o in your own words > ", "Type a number from 1 to 2, the words of an option, or o and words of your own."},
 	} {
-		if got := reply.Hint(c.r, code); got != c.hint {
+		if got := reply.Hint(c.r, code, i18n.English); got != c.hint {
 			t.Errorf("Hint of a %s\n got %q\nwant %q", c.r.Kind, got, c.hint)
 		}
 		for _, line := range []string{"?", " HELP ", "h"} {
-			if got := reply.Parse(line, c.r, code); got.Meaning != reply.Asks || !strings.Contains(got.Say, c.say) {
+			if got := reply.Parse(line, c.r, code, i18n.English); got.Meaning != reply.Asks || !strings.Contains(got.Say, c.say) {
 				t.Errorf("%q to a %s: %+v\nwant help: %s", line, c.r.Kind, got, c.say)
 			}
 		}
@@ -290,7 +291,7 @@ func TestANumberIsThePositionOfAnOption(t *testing.T) {
 	numbers := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"0", "1", "2", "30"} })
 	open := []reply.Open{{Code: code, Request: numbers, ShownAt: noon}}
 	for text, want := range map[string]int{"1": 1, "2": 2, "3": 3, "4": 4, "0": 1, "30": 4} {
-		if got := reply.Parse(text, numbers, code); got.Answer != choose(want) {
+		if got := reply.Parse(text, numbers, code, i18n.English); got.Answer != choose(want) {
 			t.Errorf("%q typed is %+v", text, got)
 		}
 		said := reply.Read(reply.Message{Text: code + " " + text, At: noon}, open)
@@ -299,7 +300,7 @@ func TestANumberIsThePositionOfAnOption(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"5", "01", "31"} {
-		if got := reply.Parse(text, numbers, code); got.Meaning != reply.Unclear {
+		if got := reply.Parse(text, numbers, code, i18n.English); got.Meaning != reply.Unclear {
 			t.Errorf("%q typed is %+v", text, got)
 		}
 	}
@@ -314,7 +315,7 @@ func TestAnOptionHasTheSameWordsEverywhere(t *testing.T) {
 	for text, want := range map[string]int{
 		"alpha": 1, "ALPHA": 1, "Mail to ALL": 2, "Nowhere": 3, "nowhere": 4, "NOWHERE": 0, "O": 5, "s": 6, "/stop": 7, "alph": 0,
 	} {
-		got := reply.Parse(text, r, code)
+		got := reply.Parse(text, r, code, i18n.English)
 		said := reply.Read(reply.Message{Text: code + " " + text, At: noon}, open)
 		if want == 0 {
 			if got.Meaning != reply.Unclear || len(said.Decisions) != 0 {
@@ -340,7 +341,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string, kind int) {
 		r := all[uint(kind)%uint(len(all))]
-		got := reply.Parse(line, r, code)
+		got := reply.Parse(line, r, code, i18n.English)
 		scope, allows := got.Answer.Scope()
 		lower := strings.ToLower(line)
 		switch {

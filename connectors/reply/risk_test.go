@@ -13,11 +13,11 @@ func TestHighRiskAdviceIsForTheCallNamed(t *testing.T) {
 		Kind: permissions.KindTool, HighRisk: true, Options: []permissions.Option{{ID: "allow_once"}, {ID: "deny"}},
 		Calls: []permissions.Call{{N: 1, Tool: "write_file"}, {N: 2, Tool: "run_command"}},
 	}
-	a := Parse("y #1", r, "K7F3Q")
+	a := Parse("y #1", r, "K7F3Q", i18n.English)
 	if a.Meaning != Unclear || !strings.Contains(a.Say, "yes K7F3Q #1 ") {
 		t.Errorf("%+v", a)
 	}
-	if a := Parse("yes K7F3Q #1", r, "K7F3Q"); a.Meaning != Decides || a.Call != 1 || !a.Really {
+	if a := Parse("yes K7F3Q #1", r, "K7F3Q", i18n.English); a.Meaning != Decides || a.Call != 1 || !a.Really {
 		t.Errorf("%+v", a)
 	}
 }

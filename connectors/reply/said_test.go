@@ -2,6 +2,7 @@ package reply_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 func TestWhatADecisionOfAMessageHolds(t *testing.T) {
@@ -133,14 +135,14 @@ func TestChatHints(t *testing.T) {
 		"CH5SE": "Reply CH5SE and a number from 1 to 5 or the words of an option, or CH5SE other: and words of your own",
 	} {
 		for _, o := range waiting {
-			if got := reply.ChatHelp(o.Request, o.Code, true); o.Code == code && !strings.HasPrefix(got, want) {
+			if got := reply.ChatHelp(o.Request, o.Code, true, i18n.English); o.Code == code && !strings.HasPrefix(got, want) {
 				t.Errorf("ChatHelp = %q; want %q first", got, want)
 			}
 		}
 	}
 	want := "High risk: reply YES R5SKY RUN or NO R5SKY, YES R5SKY session_tool RUN (this tool, this session), " +
 		"YES R5SKY 15m RUN (for 15 minutes), YES R5SKY always RUN (this exact call, always), NO R5SKY because and your reason"
-	if got := reply.ChatHelp(risky, "R5SKY", true); got != want {
+	if got := reply.ChatHelp(risky, "R5SKY", true, i18n.English); got != want {
 		t.Errorf("ChatHelp = %q; want %q", got, want)
 	}
 }
@@ -203,7 +205,7 @@ func TestTenWrongCodesMuteForAMinute(t *testing.T) {
 		})
 	}
 	want := "Nothing was decided: too many wrong codes. Text answers are read again in 59 seconds."
-	if got := reply.SayMuted(58500 * time.Millisecond); got != want {
+	if got := reply.SayMuted(58500*time.Millisecond, i18n.English); got != want {
 		t.Errorf("SayMuted = %q; want %q", got, want)
 	}
 }
@@ -253,7 +255,7 @@ func TestATimeIsSaidWithWhatItCovers(t *testing.T) {
 		t.Run("B6/"+name, func(t *testing.T) {
 			r := permissions.Request{Kind: permissions.KindTool, Tool: "write_file", Caller: permissions.Caller{Name: name, UID: 1000}}
 			r.Options = permissions.Offer(r, []permissions.Scope{quarter}, permissions.Scope{})
-			if got := reply.Help(r, "K7F3Q"); !strings.Contains(got, want) {
+			if got := reply.Help(r, "K7F3Q", i18n.English); !strings.Contains(got, want) {
 				t.Errorf("%q does not say %q", got, want)
 			}
 		})
@@ -279,15 +281,15 @@ func TestNoTextTakesASuggestion(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"1", "y 1", "yes with_1", "allow_with_1", "y allow_with_1"} {
-		if got := reply.Parse(line, r, "K7F3Q"); got.Meaning == reply.Decides {
+		if got := reply.Parse(line, r, "K7F3Q", i18n.English); got.Meaning == reply.Decides {
 			t.Errorf("%q at the prompt decides %+v", line, got)
 		}
 	}
 	const does = "daycared answer K7F3Q allow_with_1"
-	if help := reply.Help(r, "K7F3Q"); strings.Count(help, "allow once") != 1 || !strings.Contains(help, does) {
+	if help := reply.Help(r, "K7F3Q", i18n.English); strings.Count(help, "allow once") != 1 || !strings.Contains(help, does) {
 		t.Error(help)
 	}
-	if help := reply.ChatHelp(r, "K7F3Q", true); !strings.Contains(help, does) {
+	if help := reply.ChatHelp(r, "K7F3Q", true, i18n.English); !strings.Contains(help, does) {
 		t.Error(help)
 	}
 }
@@ -326,6 +328,43 @@ func TestAReplyToACardLeavesItsCodeOut(t *testing.T) {
 	for _, text := range []string{"yes", "2", "15m", "no."} { // too late, which whoever asks knows better
 		if said := reply.Read(reply.Message{Text: text, Quotes: "ZZZZ9", At: noon}, waiting); len(said.Unknown) != 1 || said.Guesses != 0 {
 			t.Errorf("%q to a card that is settled: %+v", text, said)
+		}
+	}
+}
+
+// allows reports whether a message allows anything.
+func allows(said reply.Said) bool {
+	return slices.ContainsFunc(said.Decisions, func(d connectors.Decision) bool {
+		_, allowing := d.Answer.Scope()
+		return allowing
+	})
+}
+
+// TestNegationsAllowNothing: in no language and whatever the person's, as a message, as a reply to an ordinary card or to one of high risk,
+// and at a prompt. No language has a smaller corpus than English, whose messages are not sent as replies: there some of them answer.
+func TestNegationsAllowNothing(t *testing.T) {
+	for _, l := range i18n.Languages() {
+		corpus, ways, prompts := replytest.Negations[string(l)], []reply.Message{{}}, []reply.Open(nil)
+		if len(corpus) < len(replytest.Negations["en"]) {
+			t.Errorf("%s has %d negations, fewer than English with %d", l, len(corpus), len(replytest.Negations["en"]))
+		}
+		if l != i18n.English {
+			ways, prompts = append(ways, reply.Message{Quotes: "K7F3Q"}, reply.Message{Quotes: "R5SKY"}, reply.Message{Quotes: "STEP2"},
+				reply.Message{Console: true}), waiting
+		}
+		for _, text := range corpus {
+			for _, how := range ways {
+				how.Text, how.At, how.Language = text, noon, l
+				if said := reply.Read(how, waiting); allows(said) {
+					t.Errorf("%q allows %v (%+v)", text, said.Decisions, how)
+				}
+			}
+			for _, o := range prompts {
+				a := reply.Parse(text, o.Request, o.Code, l)
+				if _, allowing := a.Answer.Scope(); allowing {
+					t.Errorf("%q allows %s at its prompt", text, o.Code)
+				}
+			}
 		}
 	}
 }

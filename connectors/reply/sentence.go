@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // act is what a message wants done.
@@ -54,14 +55,14 @@ func shape(text string) (s sentence, ok bool) {
 		s, ok = yesShape(words[1:])
 	case isNo(first):
 		s, ok = noShape(words[1:])
-	case first == "continue":
+	case one(continueWords, first):
 		s, ok = pauseShape(resumes, words[1:])
-	case first == "interrupt":
+	case one(interruptWords, first):
 		s, ok = pauseShape(interrupts, words[1:])
 	case isCode(plain(words[0])):
 		s, ok = codeShape(plain(words[0]), words[1:])
 		s.own, _ = ownWords(behind(text))
-	case first == "other" || strings.HasPrefix(first, otherColon):
+	case one(otherWords, first), isOwn(first):
 		s, ok = otherShape(text)
 	}
 	s.first = cmp.Or(s.first, plain(words[0]))
@@ -90,19 +91,21 @@ func plain(word string) string {
 func yesShape(words []string) (sentence, bool) {
 	s := sentence{act: allows}
 	s.codes, words = leadingCodes(words)
-	for i, word := range words {
-		word = fold(plain(word))
+	for len(words) > 0 {
+		word := fold(plain(words[0]))
 		n, isCall := callNumber(word)
+		scope, used := readScope(words)
 		switch {
 		case isCall && s.call == 0:
-			s.call = n
-		case isScope(word) && s.scope == "":
-			s.scope = word
-		case word == "run" && i == len(words)-1:
-			s.run = true
+			s.call, used = n, 1
+		case used > 0 && s.scope == "":
+			s.scope = scope
+		case one(runWords, word) && len(words) == 1:
+			s.run, used = true, 1
 		default:
 			return sentence{}, false
 		}
+		words = words[used:]
 	}
 	return s, true
 }
@@ -121,7 +124,7 @@ func noShape(words []string) (sentence, bool) {
 
 // because parses nothing, or because and a reason.
 func (s *sentence) because(words []string) bool {
-	if len(words) > 1 && fold(plain(words[0])) == "because" {
+	if len(words) > 1 && one(becauseWords, fold(plain(words[0]))) {
 		s.reason, words = strings.Join(words[1:], " "), nil
 	}
 	return len(words) == 0
@@ -145,9 +148,9 @@ func codeShape(code string, words []string) (sentence, bool) {
 		s.act = allows
 	case isNo(word) && s.because(words[1:]):
 		s.act = denies
-	case word == "continue" && alone:
+	case one(continueWords, word) && alone:
 		s.act = resumes
-	case word == "interrupt" && alone:
+	case one(interruptWords, word) && alone:
 		s.act = interrupts
 	}
 	return s, true
@@ -163,17 +166,39 @@ func leadingCodes(words []string) (codes, rest []string) {
 // fold converts to lower case. It maps no other character to ASCII, as Unicode does for the Kelvin sign and the dotted
 // capital I, so letters of other scripts never form one of our words.
 func fold(text string) string {
-	return strings.Map(func(c rune) rune {
+	return umlauts.Replace(strings.Map(func(c rune) rune {
 		if small := unicode.ToLower(c); c <= unicode.MaxASCII || small > unicode.MaxASCII {
 			return small
 		}
 		return c
-	}, text)
+	}, text))
 }
 
-func isYes(word string) bool { return word == "yes" || word == "allow" || word == "approve" }
+// umlauts composes letters of our words that keyboards may send in two characters.
+var umlauts = strings.NewReplacer("a\u0308", "ä", "o\u0308", "ö", "u\u0308", "ü")
 
-func isNo(word string) bool { return word == "no" || word == "deny" }
+// The words of answers, in every language whatever the person's, in small letters.
+var (
+	yesWords       = i18n.All("yes allow approve")
+	noWords        = i18n.All("no deny")
+	becauseWords   = i18n.All("because")
+	continueWords  = i18n.All("continue")
+	interruptWords = i18n.All("interrupt")
+	runWords       = i18n.All("run")
+	otherWords     = i18n.All("other")
+	helpWords      = append(i18n.All("help"), "?", "h")
+	minuteWords    = i18n.All("minute minutes")
+	hourWords      = i18n.All("hour hours")
+	onceWords      = i18n.All("once")
+	sessionWords   = i18n.All("session")
+	alwaysWords    = i18n.All("always")
+)
+
+func one(of []string, word string) bool { return slices.Contains(of, word) }
+
+func isYes(word string) bool { return one(yesWords, word) }
+
+func isNo(word string) bool { return one(noWords, word) }
 
 // isCode reports whether a word can be a request's code: five unambiguous ASCII letters and digits, in any case.
 func isCode(word string) bool {
@@ -194,10 +219,37 @@ func looksLikeCode(word string) bool {
 	return strings.ContainsAny(word, "23456789") || !strings.ContainsFunc(word, unicode.IsLower)
 }
 
-// isScope reports whether a lower-case word is a scope's id: a name, or a duration that begins with a digit.
-func isScope(word string) bool {
+// readScope reads a scope at the start of words: its id or its name, a duration that begins with a digit, or a number of minutes or hours.
+// It returns the scope's id and how many words that took; 0: there is none.
+func readScope(words []string) (id string, used int) {
+	if len(words) == 0 {
+		return "", 0
+	}
+	word := fold(plain(words[0]))
+	switch {
+	case one(onceWords, word):
+		word = permissions.Once.String()
+	case one(sessionWords, word):
+		word = permissions.Session.String()
+	case one(alwaysWords, word):
+		word = permissions.Always.String()
+	case len(words) > 1 && isNumber(words[0]):
+		switch unit := fold(plain(words[1])); {
+		case one(minuteWords, unit):
+			id, used = word+"m", 2
+		case one(hourWords, unit):
+			id, used = word+"h", 2
+		}
+		if _, err := permissions.ParseScope(id); err != nil {
+			return "", 0
+		}
+		return id, used
+	}
 	s, err := permissions.ParseScope(word)
-	return err == nil && (s.Span() == 0 || unicode.IsDigit(rune(word[0])))
+	if err != nil || s.Span() != 0 && !unicode.IsDigit(rune(word[0])) {
+		return "", 0
+	}
+	return word, 1
 }
 
 func callNumber(word string) (n int, ok bool) {
@@ -227,17 +279,26 @@ func thumb(text string) (a act, ok bool) {
 
 // A clarification may be answered in the person's own words. They need a keyword, because a mistyped option is not an
 // answer, and an option that begins with that keyword comes first.
-const (
-	otherColon = "other:"
-	otherShort = "o"
-)
+const otherShort = "o"
 
-// ownWords are the person's own words after the keyword, as typed.
+// ownWords are the person's own words after the keyword and a colon, as typed.
 func ownWords(text string) (own string, ok bool) {
-	if len(text) < len(otherColon) || fold(text[:len(otherColon)]) != otherColon {
-		return "", false
+	for _, word := range otherWords {
+		if word += ":"; len(text) >= len(word) && fold(text[:len(word)]) == word {
+			return strings.TrimSpace(text[len(word):]), true
+		}
 	}
-	return strings.TrimSpace(text[len(otherColon):]), true
+	return "", false
+}
+
+func isOwn(text string) bool {
+	_, ok := ownWords(text)
+	return ok
+}
+
+// colons reports whether an option of r begins with a keyword and a colon.
+func colons(r permissions.Request) bool {
+	return slices.ContainsFunc(otherWords, func(word string) bool { return begins(r, word+":") })
 }
 
 // behind is what follows the first word, as typed.
@@ -270,34 +331,34 @@ func otherShape(text string) (sentence, bool) {
 func begins(r permissions.Request, word string) bool {
 	return slices.ContainsFunc(r.Choices, func(choice string) bool {
 		rest, found := strings.CutPrefix(fold(strings.TrimSpace(choice)), word)
-		return found && (rest == "" || word == otherColon || strings.IndexFunc(rest, unicode.IsSpace) == 0)
+		return found && (rest == "" || strings.HasSuffix(word, ":") || strings.IndexFunc(rest, unicode.IsSpace) == 0)
 	})
 }
 
 // typedOwn is the person's own words in a line at the prompt of r; empty if the next line is to have them.
 func typedOwn(text string, r permissions.Request) (own string, ok bool) {
 	if own, ok = ownWords(text); ok {
-		return own, !begins(r, otherColon)
+		return own, !colons(r)
 	}
 	word, rest, _ := strings.Cut(text, " ")
 	return strings.TrimSpace(rest), fold(word) == otherShort && !begins(r, otherShort)
 }
 
 // ownTyped is how the person's own words are typed at the prompt of r.
-func ownTyped(r permissions.Request, code string) string {
+func ownTyped(r permissions.Request, code string, in i18n.Language) string {
 	switch {
 	case !begins(r, otherShort):
 		return otherShort
-	case !begins(r, otherColon):
-		return otherColon
+	case !colons(r):
+		return in.Text("other") + ":"
 	}
-	return "other " + code
+	return in.Text("other") + " " + code
 }
 
 // ownSent is how the person's own words about o are sent.
-func ownSent(o Open) string {
-	if begins(o.Request, otherColon) {
-		return "other " + o.Code
+func ownSent(o Open, in i18n.Language) string {
+	if colons(o.Request) {
+		return in.Text("other") + " " + o.Code
 	}
-	return o.Code + " " + otherColon
+	return o.Code + " " + in.Text("other") + ":"
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // says writes a command and waits for the answer to it.
@@ -163,7 +164,7 @@ func TestAStopThatEndsBetweenTwoStepsKeepsNoButtons(t *testing.T) {
 	stop := s.Stop().At
 	s.says("fay", "/resume", resumed)
 	s.becomes("fay", m.ID, resumed)
-	d.keysOfStop(t.Context(), at, stop, keysResume(stop))
+	d.keysOfStop(t.Context(), at, stop, keysResume(stop, i18n.English), i18n.English)
 	s.until("the late buttons have come, and gone", func() bool {
 		m, _ := s.phones["fay"].Message(m.ID)
 		return m.Edits == 3
@@ -293,11 +294,11 @@ func TestTheMenuFollowsTheConfiguration(t *testing.T) {
 			return p.Addresses[Name] != "" && len(s.server.Commands(chatWith(p))) == 0
 		})
 	})
-	given := map[int64]bool{}
+	given := map[int64]offered{}
 	d := &handler{Connector: s.bot}
 	d.align(t.Context(), given, s.settings.People[:2])
 	two := []int64{chatWith(s.settings.People[0]), chatWith(s.settings.People[1])}
-	if !given[two[0]] || !given[two[1]] || len(given) != 2 {
+	if !given[two[0]].taken || !given[two[1]].taken || len(given) != 2 {
 		t.Fatalf("given to %v; want %v", given, two)
 	}
 	s.server.FailNext("deleteMyCommands", 1, telegramtest.BadGateway())

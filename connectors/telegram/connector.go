@@ -244,7 +244,9 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 		c.olds.Remove(old{p.Request.ID, r.chat}) // it is not sent again
 	}
 	if p.Group == "" && p.Request.State == permissions.Pending && p.To.Addresses[Name] != "" && chatWith(p.To) != r.chat {
-		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, r, renderWithLead(p, askedElsewhere(p.To.Name))) })
+		c.inBackground(ctx, func(ctx context.Context) error {
+			return c.put(ctx, r, renderWithLead(p, askedElsewhere(p.To.Name, p.To.Language)))
+		})
 		return connectors.ErrResend
 	}
 	err = c.put(ctx, r, c.face(name, p))
@@ -252,7 +254,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
-		o := card.Options{Location: p.To.Location}
+		o := card.Options{Location: p.To.Location, Language: p.To.Language}
 		if p.Group == "" {
 			o.Self = p.To.Name
 		}
@@ -269,7 +271,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 // face is the text of one message about p: the card, or a pointer to the newer card.
 func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 	if p.Ref != "" && p.Ref != name && p.Request.State == permissions.Pending {
-		return renderWithLead(p, shownAgain(p.Code))
+		return renderWithLead(p, shownAgain(p.Code, p.To.Language))
 	}
 	return edit(p, c.now())
 }

@@ -80,7 +80,7 @@ func TestWhatFailsForNowIsDoneLater(t *testing.T) {
 			s.taps("fay", m, "Allow once", "✅")
 			s.get(call, permissions.Approved)
 			s.becomes("fay", m.ID, "✅ You allowed this once")
-			s.told("fay", whyNot.before)
+			s.told("fay", string(whyNot.before))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // membershipChanged handles a change of the bot's membership in a chat. The bot leaves a group in which nobody is asked. If it can no
@@ -143,7 +144,7 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 	}
 	id := identity(0) // an anonymous administrator or a channel is not a person
 	if m.From != nil && !m.From.IsBot && m.SenderChat == nil {
-		id = identity(m.From.ID)
+		id = m.From.identity()
 	}
 	who, err := d.in.Person(id)
 	if err != nil {
@@ -153,12 +154,14 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 	name, code, answer, wanted := askedOf(d.ours(m))
 	switch {
 	case m.Text[0] == '/':
-		d.pointToPrivateChat(ctx, m)
+		d.pointToPrivateChat(ctx, m, who.Language)
 		return nil
 	case wanted && name == visible(who.Name):
-		return d.inWords(ctx, u, id, connectors.Person{Location: who.Location}, connectors.Decision{Code: code, Answer: answer})
+		return d.inWords(ctx, u, id, connectors.Person{Location: who.Location, Language: who.Language}, connectors.Decision{Code: code, Answer: answer})
 	case wanted:
-		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name)) })
+		d.inBackground(ctx, func(ctx context.Context) error {
+			return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name, who.Language))
+		})
 		return nil
 	}
 	return d.groupAnswer(ctx, u, id, who)
@@ -166,7 +169,7 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 
 // auditUnmatched audits an answer of somebody who is not asked. They get no reply.
 func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.Identity) {
-	codes := reply.Read(d.written(m, d.quoted(m)), nil).Unknown
+	codes := reply.Read(d.written(m, d.quoted(m), i18n.English), nil).Unknown
 	if _, code, _, wanted := askedOf(d.ours(m)); wanted {
 		codes = []string{code}
 	}
@@ -181,9 +184,9 @@ func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.
 }
 
 // pointToPrivateChat tells a person, once a day, where to use commands.
-func (d *handler) pointToPrivateChat(ctx context.Context, m *message) {
+func (d *handler) pointToPrivateChat(ctx context.Context, m *message, in i18n.Language) {
 	_, _ = d.pointed.Do(m.From.ID, d.now(), func() error {
-		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, commandsElsewhere) })
+		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, in.Text(commandsElsewhere)) })
 		return nil
 	})
 }
@@ -195,12 +198,12 @@ func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Ident
 	if err != nil {
 		return err
 	}
-	text := d.written(m, cmp.Or(quoted, d.quoted(m)))
+	text := d.written(m, cmp.Or(quoted, d.quoted(m)), who.Language)
 	said := reply.Read(text, open)
 	here := ref{m.Chat.ID, m.ID}
 	if left := d.reader.Muted(who); left > 0 {
 		if len(said.Decisions) > 0 {
-			d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
+			d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left, who.Language)) })
 		}
 		return nil
 	}
@@ -221,7 +224,7 @@ func (d *handler) decides(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, text reply.Message, open []reply.Open,
 ) (bool, error) {
 	said := reply.Read(text, open)
-	toAll := connectors.Person{Location: who.Location} // without a name: the whole group reads it
+	toAll := connectors.Person{Location: who.Location, Language: who.Language} // without a name: the whole group reads it
 	if len(said.Unknown) > 0 {
 		before, why := d.reader.Before(ctx, conversation.Message{
 			Who: who, At: text.At, Message: connectors.Message{From: id, Key: d.eventKey(u)},
@@ -254,8 +257,8 @@ func (d *handler) nothing(ctx context.Context, m *message, toAll connectors.Pers
 }
 
 // written is a group message as the reader takes it.
-func (d *handler) written(m *message, quoted string) reply.Message {
-	return reply.Message{Text: d.unaddressed(m.Text), Quotes: quoted, At: time.Unix(m.Date, 0)}
+func (d *handler) written(m *message, quoted string, in i18n.Language) reply.Message {
+	return reply.Message{Text: d.unaddressed(m.Text), Language: in, Quotes: quoted, At: time.Unix(m.Date, 0)}
 }
 
 // quoted is the code of the card that a message replies to, whoever may answer it, or empty.

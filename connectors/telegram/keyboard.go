@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -172,18 +173,18 @@ func keysOpen(codes []string) keyboard {
 
 // keysStopped returns the buttons below the message about a stop. The place of the second yes, at the right, has a button
 // that resumes nothing, as in [keysAgain].
-func keysStopped(stop time.Time) keyboard {
+func keysStopped(stop time.Time, in i18n.Language) keyboard {
 	return keyboard{Rows: [][]key{{
-		{Text: "▶️ Resume", Data: resumeData(stepReally, stop)},
-		{Text: "⛔ Stay stopped", Data: resumeData(stepBack, stop)},
+		{Text: in.Text("▶️ Resume"), Data: resumeData(stepReally, stop)},
+		{Text: in.Text("⛔ Stay stopped"), Data: resumeData(stepBack, stop)},
 	}}}
 }
 
 // keysResume returns the buttons of the second step below the message about a stop.
-func keysResume(stop time.Time) keyboard {
+func keysResume(stop time.Time, in i18n.Language) keyboard {
 	return keyboard{Rows: [][]key{{
-		{Text: "⛔ Stay stopped", Data: resumeData(stepBack, stop)},
-		{Text: "⚠️ Yes, resume", Data: resumeData("", stop)},
+		{Text: in.Text("⛔ Stay stopped"), Data: resumeData(stepBack, stop)},
+		{Text: in.Text("⚠️ Yes, resume"), Data: resumeData("", stop)},
 	}}}
 }
 
@@ -207,7 +208,7 @@ func keys(p connectors.Prompt) keyboard {
 	if p.Group != "" { // others may still give an answer that one person has given
 		who = ""
 	}
-	b := board{p, mine(r, who)}
+	b, in := board{p, mine(r, who)}, p.To.Language
 	var first, rest [][]key
 	var row, last []key
 	for i, o := range r.Options {
@@ -216,10 +217,10 @@ func keys(p connectors.Prompt) keyboard {
 			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, prose(o.Label)), "")})
 		case allows && (len(b.free) == 0 || o.ID.With() > 0): // an approval can only be replaced by a denial
 		case allows && s == permissions.Once:
-			row = append([]key{b.key(o.ID, 0, "✅ "+labelOf(r, o), styleYes)}, row...)
+			row = append([]key{b.key(o.ID, 0, "✅ "+b.label(o), styleYes)}, row...)
 		case allows: // see keysMore
 		case o.ID == permissions.Interrupt && r.Mode == permissions.ModeConfirm:
-			rest = append(rest, []key{b.key(o.ID, 0, "✋ "+labelOf(r, o), styleNo)})
+			rest = append(rest, []key{b.key(o.ID, 0, "✋ "+b.label(o), styleNo)})
 		default:
 			row = append(row, b.plain(o))
 		}
@@ -229,22 +230,22 @@ func keys(p connectors.Prompt) keyboard {
 	}
 	k.Rows = slices.Concat(first, b.calls(), rest)
 	if r.Offers(permissions.Deny) {
-		reason, label := press{Button: p.Button, Step: stepReason}, "✏️ Deny, say why"
+		reason, label := press{Button: p.Button, Step: stepReason}, i18n.Phrase("✏️ Deny, say why")
 		if r.Plans() {
 			label = "✏️ Change it"
 		}
-		last = append(last, key{Text: label, Data: reason.data()})
+		last = append(last, key{Text: in.Text(label), Data: reason.data()})
 	}
 	if len(b.wider()) > 0 {
 		more := press{Button: p.Button, Step: stepMore}
-		last = append(last, key{Text: "⋯ More", Data: more.data()})
+		last = append(last, key{Text: in.Text("⋯ More"), Data: more.data()})
 	}
 	if len(last) > 0 {
 		k.Rows = append(k.Rows, last)
 	}
 	if r.TakesWords() {
 		other := press{Button: p.Button, Step: stepOther}
-		k.Rows = append(k.Rows, []key{{Text: "✏️ Other", Data: other.data()}})
+		k.Rows = append(k.Rows, []key{{Text: in.Text("✏️ Other"), Data: other.data()}})
 	}
 	return k
 }
@@ -260,7 +261,7 @@ func keysMore(p connectors.Prompt) keyboard {
 		return keys(p)
 	}
 	back := press{Button: p.Button, Step: stepBack}
-	return keyboard{Rows: append(wider, []key{{Text: "↩︎ Back", Data: back.data()}})}
+	return keyboard{Rows: append(wider, []key{{Text: p.To.Language.Text("↩︎ Back"), Data: back.data()}})}
 }
 
 // wider returns the buttons of the scopes beyond once, and of the agent's suggestions.
@@ -269,9 +270,9 @@ func (b board) wider() (rows [][]key) {
 		switch s, allows := o.ID.Scope(); {
 		case !allows || len(b.free) == 0:
 		case o.ID.With() > 0:
-			rows = append(rows, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.With(), labelOf(b.Request, o)), "")})
+			rows = append(rows, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", o.ID.With(), b.label(o)), "")})
 		case s != permissions.Once:
-			rows = append(rows, []key{b.key(o.ID, 0, labelOf(b.Request, o), "")})
+			rows = append(rows, []key{b.key(o.ID, 0, b.label(o), "")})
 		}
 	}
 	return rows
@@ -309,7 +310,7 @@ func keysUnread(p connectors.Prompt) keyboard {
 	k.Rows = slices.DeleteFunc(k.Rows, func(row []key) bool { return len(row) == 0 })
 	if allowing {
 		read := press{Button: p.Button, Step: stepRead}
-		k.Rows = slices.Insert(k.Rows, 0, []key{{Text: "📄 I have read the file", Data: read.data()}})
+		k.Rows = slices.Insert(k.Rows, 0, []key{{Text: p.To.Language.Text("📄 I have read the file"), Data: read.data()}})
 	}
 	return k
 }
@@ -327,8 +328,8 @@ func keysAgain(p connectors.Prompt, first press) keyboard {
 	}
 	back, yes := press{Button: p.Button, Step: stepBack}, press{Button: p.Button, Answer: first.Answer, Call: first.Call}
 	return keyboard{Rows: [][]key{{
-		{Text: "↩︎ Back", Data: back.data()},
-		{Text: "⚠️ Yes, " + reallyOf(r, first), Data: yes.data()},
+		{Text: p.To.Language.Text("↩︎ Back"), Data: back.data()},
+		{Text: p.To.Language.Sprintf("⚠️ Yes, %s", reallyOf(r, first, p.To.Language)), Data: yes.data()},
 	}}}
 }
 
@@ -347,9 +348,11 @@ func (b board) key(a permissions.Answer, call int, label, style string) key {
 	return key{Text: clipTo(label, maxLabel), Data: pr.data(), Style: style}
 }
 
+func (b board) label(o permissions.Option) string { return labelOf(b.Request, o, b.To.Language) }
+
 // plain is the button of an answer that allows nothing.
 func (b board) plain(o permissions.Option) key {
-	switch label := labelOf(b.Request, o); o.ID {
+	switch label := b.label(o); o.ID {
 	case permissions.Continue:
 		return b.key(o.ID, 0, "▶️ "+label, styleYes)
 	case permissions.Interrupt:
@@ -379,12 +382,12 @@ func (b board) calls() (rows [][]key) {
 }
 
 // laterCalls is a row about the calls that have no buttons yet, or empty.
-func laterCalls(r permissions.Request) string {
+func laterCalls(r permissions.Request, in i18n.Language) string {
 	more := len(openCalls(r)) - maxCalls
 	if r.State != permissions.Pending || more <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d more calls get buttons once these are answered.", more)
+	return in.Sprintf("%d more calls get buttons once these are answered.", more)
 }
 
 // openCalls returns the undecided calls of a step.

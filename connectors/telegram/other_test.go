@@ -7,6 +7,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // where asks fay a question and waits for the card.
@@ -28,7 +29,7 @@ func (s *env) where(message string) (call <-chan ended, m telegramtest.Message, 
 func (s *env) other(who string, m telegramtest.Message, code string) telegramtest.Message {
 	s.t.Helper()
 	s.taps(who, m, "✏️ Other", "Nothing is answered yet")
-	return s.wants(who, m, inOwnWords.text(code))
+	return s.wants(who, m, inOwnWords.text(code, i18n.English))
 }
 
 // answered checks that a question was answered in those words.
@@ -73,9 +74,9 @@ func TestWhatIsNoAnswerInWords(t *testing.T) {
 		fay, sam, eve := s.phones["fay"], s.phones["sam"], s.phones["eve"]
 		sam.Replies(q.ID, "sam's, to a question that is not in that chat")
 		eve.Replies(q.ID, "a stranger's")
-		fay.Replies(fay.Writes(inOwnWords.text(code)), "to my own words")
+		fay.Replies(fay.Writes(inOwnWords.text(code, i18n.English)), "to my own words")
 		fay.Replies(m.ID, "to the card")
-		fay.Replies(eve.Forwards(eve.Writes(inOwnWords.text(code)), fay), "to a forwarded question")
+		fay.Replies(eve.Forwards(eve.Writes(inOwnWords.text(code, i18n.English)), fay), "to a forwarded question")
 		fay.Writes("look at staging first")
 		s.drained()
 		s.waits(call)

@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func edit(p connectors.Prompt, now time.Time) outgoing {
 
 // away renders the card while the daemon is stopped: it cannot be answered.
 func away(p connectors.Prompt, _ time.Time) outgoing {
-	out := renderWithLead(p, notRunning)
+	out := renderWithLead(p, p.To.Language.Text(notRunning))
 	if p.Locked {
 		out = locked(p)
 	}
@@ -83,21 +82,21 @@ func away(p connectors.Prompt, _ time.Time) outgoing {
 // locked renders a card whose person can no longer answer it.
 func locked(p connectors.Prompt) outgoing {
 	if p.To.Name == "" {
-		return renderWithLead(p, notAnswered)
+		return renderWithLead(p, p.To.Language.Text(notAnswered))
 	}
-	return renderWithLead(p, lockedOut)
+	return renderWithLead(p, p.To.Language.Text(lockedOut))
 }
 
 // leadRow is the row about the outcome or the state so far and, in a group, who is asked; empty if there is nothing to say.
 func leadRow(p connectors.Prompt, now time.Time) string {
 	lead := standsAlone(p, now)
-	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
+	if others := card.Others(p, p.To.Language); others != "" && p.Request.State == permissions.Pending {
 		lead = strings.TrimPrefix(lead+" · "+others, " · ")
 	}
 	if p.Group == "" || p.Request.State != permissions.Pending {
 		return lead
 	}
-	asked := "👥 asks " + namesOf(p.Request.Asked)
+	asked := p.To.Language.Sprintf("👥 asks %s", namesOf(p.Request.Asked))
 	if lead != "" {
 		asked += " · " + lead
 	}
@@ -107,7 +106,7 @@ func leadRow(p connectors.Prompt, now time.Time) string {
 // standsAlone is stands for a card with a single reader.
 func standsAlone(p connectors.Prompt, now time.Time) string {
 	r := p.Request
-	o := card.Options{Now: now, Location: p.To.Location}
+	o := card.Options{Now: now, Location: p.To.Location, Language: p.To.Language}
 	if p.Group == "" {
 		o.Self = p.To.Name
 	}
@@ -116,7 +115,7 @@ func standsAlone(p connectors.Prompt, now time.Time) string {
 	case r.State != permissions.Pending:
 		return lead
 	case r.Quorum > 1 && len(r.Votes) == 0:
-		return lead + fmt.Sprintf(" · it takes %d people", r.Quorum)
+		return o.Sprintf("%s · it takes %d people", lead, r.Quorum)
 	case r.Quorum > 1, len(r.Votes) > 0, !r.LeftAt.IsZero():
 		return lead
 	}
@@ -130,7 +129,7 @@ func renderWithLead(p connectors.Prompt, lead string) outgoing {
 	for most := maxLead; card.UTF16.Of(card.Isolate(lead)) > maxLead; most /= 2 {
 		lead = clipTo(lead, most)
 	}
-	if later := laterCalls(p.Request); later != "" {
+	if later := laterCalls(p.Request, p.To.Language); later != "" {
 		lead = strings.TrimPrefix(lead+"\n"+later, "\n")
 	}
 	if p.Request.State != permissions.Pending {
@@ -150,7 +149,7 @@ func renderWithLead(p connectors.Prompt, lead string) outgoing {
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
 	for limit := maxCard - reserve; ; limit = max(limit/2, 1) { // smaller only if much of it is escaped
-		m := card.Fit(p, card.Options{Location: p.To.Location, Zone: p.Group != ""}, card.Limits{
+		m := card.Fit(p, card.Options{Location: p.To.Location, Language: p.To.Language, Zone: p.Group != ""}, card.Limits{
 			Text: limit, Unit: card.UTF16, Rows: maxDetails, Document: maxDocument,
 		})
 		pending, settled := &page{}, &page{}
@@ -239,7 +238,7 @@ func (g *page) ours(part card.Part) {
 
 // noticed renders a notice; its text is empty if there is nothing to say.
 func noticed(n connectors.Notice, now time.Time) outgoing {
-	o, g := card.Options{Now: now, Location: n.To.Location, Self: n.To.Name}, &page{}
+	o, g := card.Options{Now: now, Location: n.To.Location, Language: n.To.Language, Self: n.To.Name}, &page{}
 	if n.Group != "" {
 		o.Self = ""
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
@@ -87,7 +88,11 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 		d.gaps.Unlock()
 		return err
 	}
-	told := map[int64]ref{}
+	type spoken struct {
+		ref
+		language i18n.Language
+	}
+	told := map[int64]spoken{}
 	for _, p := range prompts {
 		r, err := parseRef(p.Ref)
 		if err != nil || p.Locked { // not shown again
@@ -95,16 +100,16 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 		}
 		d.olds.Add(old{p.Request.ID, r.chat}, r)
 		if _, is := told[r.chat]; !is {
-			told[r.chat] = r
+			told[r.chat] = spoken{r, p.To.Language}
 		}
 	}
 	d.gaps.Unlock()
-	for chat, r := range told {
+	for chat, p := range told {
 		d.inBackground(ctx, func(ctx context.Context) error {
 			if chat < 0 { // a reply stays in its topic
-				return d.reply(ctx, r, afterGap(gone))
+				return d.reply(ctx, p.ref, afterGap(gone, p.language))
 			}
-			return d.say(ctx, chat, replies, afterGap(gone))
+			return d.say(ctx, chat, replies, afterGap(gone, p.language))
 		})
 	}
 	return nil
@@ -122,7 +127,9 @@ func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64
 	defer c.gaps.Unlock()
 	was, there := c.olds.Get(old{p.Request.ID, chat})
 	if c.olds.Remove(old{p.Request.ID, chat}); there {
-		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, was, renderWithLead(p, shownAgain(p.Code))) })
+		c.inBackground(ctx, func(ctx context.Context) error {
+			return c.put(ctx, was, renderWithLead(p, shownAgain(p.Code, p.To.Language)))
+		})
 	}
 }
 
@@ -211,6 +218,22 @@ func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert
 	})
 }
 
+// identity is the user as Telegram proves it, with their language as it says.
+func (u user) identity() connectors.Identity {
+	id := identity(u.ID)
+	id.Language = u.Language
+	return id
+}
+
+// language is the language of whoever id proves.
+func (d *handler) language(id connectors.Identity) i18n.Language {
+	who, err := d.in.Person(id)
+	if err != nil {
+		return i18n.Known(id.Language)
+	}
+	return who.Language
+}
+
 // identity is the sender as Telegram proves it: by the id, which never changes hands.
 func identity(id int64) connectors.Identity {
 	return connectors.Identity{Via: Name, UID: permissions.NoUID, Address: address(id)}
@@ -229,10 +252,10 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	}
 	p, known := parseData(tap.Data)
 	if !known {
-		d.toast(ctx, tap, toastUnknown, true)
+		d.toast(ctx, tap, d.language(tap.From.identity()).Text(toastUnknown), true)
 		return nil
 	}
-	from := identity(tap.From.ID)
+	from, in := tap.From.identity(), d.language(tap.From.identity())
 	if tap.From.IsBot { // or an anonymous administrator: never a person, whatever the configuration says
 		from.Address = ""
 	}
@@ -247,20 +270,20 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	r, err := d.in.OnPermission(ctx, decision)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
-		d.toast(ctx, tap, toastDone(r), false)
+		d.toast(ctx, tap, toastDone(r, in), false)
 		d.conclude(ctx, decision)
 	case refusal != nil && refusal.Code == permissions.CodeReally: // it came too soon, or they pressed the second step of another person
 		d.begins(chatOf(tap), d.taker(tap.From.ID), p, d.now())
-		d.toast(ctx, tap, toastReally, true)
+		d.toast(ctx, tap, in.Text(toastReally), true)
 	case refusal != nil && d.gave(r, p, from):
-		d.toast(ctx, tap, toastGiven(p.Answer), false)
+		d.toast(ctx, tap, in.Text(toastGiven(p.Answer)), false)
 		d.redraw(ctx, decision, refusal) // an older card of the request may still have buttons
 	case refusal != nil:
 		d.refuse(ctx, tap, decision, refusal)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		d.toast(ctx, tap, toastBroken, true)
+		d.toast(ctx, tap, in.Text(toastBroken), true)
 		return err
 	}
 	return nil
@@ -268,9 +291,9 @@ func (d *handler) tap(ctx context.Context, u update) error {
 
 // resume handles a button about a stop, which is about the stop that began at that time only, not about a later one.
 func (d *handler) resume(ctx context.Context, tap *callback, step string, at time.Time) error {
-	on, from := chatOf(tap), identity(tap.From.ID)
+	on, from, in := chatOf(tap), tap.From.identity(), d.language(tap.From.identity())
 	if tap.From.IsBot || on.chat != tap.From.ID { // such messages are in private chats only
-		d.toast(ctx, tap, toastUnknown, true)
+		d.toast(ctx, tap, in.Text(toastUnknown), true)
 		return nil
 	}
 	who, err := d.in.Person(from)
@@ -282,47 +305,47 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 			err = permissions.NotYours() // an unknown account learns nothing
 		}
 	case stop.By == "":
-		d.toast(ctx, tap, conversation.Resumed, false)
-		d.overwrite(ctx, on, conversation.Resumed)
+		d.toast(ctx, tap, in.Text(conversation.Resumed), false)
+		d.overwrite(ctx, on, in.Text(conversation.Resumed))
 	case stop.By != who.Name:
-		d.toast(ctx, tap, clipTo(conversation.NotResumed(stop.By), maxToast), true)
+		d.toast(ctx, tap, clipTo(conversation.NotResumed(stop.By, in), maxToast), true)
 	case !stop.At.Equal(at):
-		d.toast(ctx, tap, stopAgain, true)
-		d.overwrite(ctx, on, stopAgain)
+		d.toast(ctx, tap, in.Text(stopAgain), true)
+		d.overwrite(ctx, on, in.Text(stopAgain))
 	case step == stepReally || step == "" && !d.begun(on, by, press{}, d.now()):
 		d.begins(on, by, press{}, d.now())
-		d.toast(ctx, tap, toastResume, false)
-		d.keysOfStop(ctx, on, at, keysResume(at))
+		d.toast(ctx, tap, in.Text(toastResume), false)
+		d.keysOfStop(ctx, on, at, keysResume(at, in), in)
 	case step == stepBack:
 		d.goesBack(on, tap.From.ID)
-		d.toast(ctx, tap, toastStay, false)
-		d.keysOfStop(ctx, on, at, keysStopped(at))
+		d.toast(ctx, tap, in.Text(toastStay), false)
+		d.keysOfStop(ctx, on, at, keysStopped(at, in), in)
 	default:
 		if err = d.in.EndStop(ctx, from, at); err == nil {
-			d.toast(ctx, tap, conversation.Resumed, false)
-			d.overwrite(ctx, on, conversation.Resumed)
+			d.toast(ctx, tap, in.Text(conversation.Resumed), false)
+			d.overwrite(ctx, on, in.Text(conversation.Resumed))
 		}
 	}
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		return nil
 	case refusal != nil:
-		d.toast(ctx, tap, toastRefused(refusal), true)
+		d.toast(ctx, tap, toastRefused(refusal, in), true)
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	d.toast(ctx, tap, toastBroken, true)
+	d.toast(ctx, tap, in.Text(toastBroken), true)
 	return err
 }
 
 // fromList does what a button below a list does, and what its person could write as well. The list is in a private chat.
 func (d *handler) fromList(ctx context.Context, u update, command string) error {
 	tap := u.Callback
-	on, from := chatOf(tap), identity(tap.From.ID)
+	on, from, in := chatOf(tap), tap.From.identity(), d.language(tap.From.identity())
 	who, err := d.in.Person(from)
 	if tap.From.IsBot || on.chat != tap.From.ID || err != nil {
-		d.toast(ctx, tap, toastUnknown, true)
+		d.toast(ctx, tap, in.Text(toastUnknown), true)
 		return nil //nolint:nilerr // an unknown account learns nothing
 	}
 	code, isOpen := strings.CutPrefix(command, opens)
@@ -336,11 +359,11 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 	}
 	switch refusal := permissions.AsRefusal(err); {
 	case refusal != nil:
-		d.toast(ctx, tap, toastRefused(refusal), true)
+		d.toast(ctx, tap, toastRefused(refusal, in), true)
 	case err != nil:
 		return err
 	case isOpen:
-		d.toast(ctx, tap, "⬇️ "+code+" is shown again below.", false)
+		d.toast(ctx, tap, in.Sprintf("⬇️ %s is shown again below.", code), false)
 	default:
 		d.toast(ctx, tap, card.Isolate(card.Plain(strings.Join(did.Say, "\n"))), false)
 		d.inBackground(ctx, func(ctx context.Context) error {
@@ -363,7 +386,7 @@ func (d *handler) listAgain(
 		list = "/grants"
 	}
 	did, err := d.reader.Read(ctx, conversation.Message{Message: connectors.Message{From: from, Text: list}, Who: who, At: d.now()})
-	return strings.Join(did.Say, "\n"), d.keysOf(ctx, list, from), err
+	return strings.Join(did.Say, "\n"), d.keysOf(ctx, list, from, who.Language), err
 }
 
 // open shows a pending request again, below; its older card then points to the new one.
@@ -378,11 +401,11 @@ func (d *handler) open(ctx context.Context, from connectors.Identity, code strin
 }
 
 // keysOfStop replaces the buttons below the message about a stop, unless that ended meanwhile.
-func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboard) {
+func (d *handler) keysOfStop(ctx context.Context, on ref, at time.Time, k keyboard, in i18n.Language) {
 	d.inBackground(ctx, func(sending context.Context) error {
 		err := d.board(sending, on, k)
 		if err == nil && !d.in.Stop().At.Equal(at) {
-			d.overwrite(ctx, on, conversation.Resumed)
+			d.overwrite(ctx, on, in.Text(conversation.Resumed))
 		}
 		return err
 	})
@@ -401,6 +424,7 @@ func (d *handler) gave(r permissions.Request, p press, from connectors.Identity)
 
 // step handles a button that does not decide: the first of two steps, the way back, or an answer that needs words.
 func (d *handler) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
+	in := d.language(decision.From)
 	prompt, err := d.in.Preview(ctx, decision)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.refuse(ctx, tap, decision, refusal)
@@ -411,13 +435,13 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	at, err := parseRef(decision.Ref)
 	if err != nil || p.Step == stepOther && !prompt.Request.TakesWords() {
-		d.toast(ctx, tap, toastUnknown, true)
+		d.toast(ctx, tap, in.Text(toastUnknown), true)
 		return nil //nolint:nilerr // there is no message to change; a retry is useless
 	}
 	switch p.Step {
 	case stepReally:
 		d.begins(at, d.taker(tap.From.ID), p, d.now())
-		d.toast(ctx, tap, toastReally, true)
+		d.toast(ctx, tap, in.Text(toastReally), true)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepMore:
 		d.toast(ctx, tap, "", false)
@@ -434,10 +458,10 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.toast(ctx, tap, "", false)
 		d.keyboard(ctx, at, decision, prompt, keys(prompt))
 	case stepReason:
-		d.toast(ctx, tap, toastReason, false)
+		d.toast(ctx, tap, in.Text(toastReason), false)
 		d.ask(ctx, at, whyNot, prompt.Code, decision.From, tap.From)
 	case stepOther:
-		d.toast(ctx, tap, toastOther, false)
+		d.toast(ctx, tap, in.Text(toastOther), false)
 		d.ask(ctx, at, inOwnWords, prompt.Code, decision.From, tap.From)
 	}
 	return nil
@@ -445,12 +469,13 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 
 // ask sends a question for words as a reply to a card; in a group it is addressed to who pressed.
 func (d *handler) ask(ctx context.Context, at ref, q question, code string, id connectors.Identity, pressed user) {
+	in := d.language(id)
 	params := map[string]any{
-		"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
-		"reply_markup": forceReply{Force: true, Placeholder: q.placeholder, Selective: true},
+		"chat_id": at.chat, "text": q.text(code, in), "reply_parameters": replyTo(at.message),
+		"reply_markup": forceReply{Force: true, Placeholder: in.Text(q.placeholder), Selective: true},
 	}
 	if who, err := d.in.Person(id); err == nil && at.chat < 0 {
-		params["text"], params["entities"] = q.of(who.Name, code, pressed)
+		params["text"], params["entities"] = q.of(who.Name, code, pressed, in)
 	}
 	d.inBackground(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
 }
@@ -468,7 +493,7 @@ func (d *handler) conclude(ctx context.Context, decision connectors.Decision) {
 // refuse says why a tap was not accepted. If the card can no longer be answered, it is redrawn: a message that the daemon
 // does not know, because it was killed while sending it, would otherwise keep its buttons forever.
 func (d *handler) refuse(ctx context.Context, tap *callback, decision connectors.Decision, why *permissions.Refusal) {
-	d.toast(ctx, tap, toastRefused(why), true)
+	d.toast(ctx, tap, toastRefused(why, d.language(tap.From.identity())), true)
 	if why.Code == permissions.CodeNotYours {
 		d.noteTapOfUnknown(ctx, &tap.From)
 	}

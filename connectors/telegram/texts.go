@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // message handles a text in a private chat. For groups see [handler.groupMessage].
@@ -25,7 +25,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 		d.arrive(ctx, m, code)
 		return nil
 	}
-	id := identity(m.From.ID)
+	id := m.From.identity()
 	who, err := d.in.Person(id)
 	if err != nil {
 		return d.unknownSender(ctx, m, err)
@@ -33,7 +33,9 @@ func (d *handler) message(ctx context.Context, u update) error {
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := asked(d.ours(m)); {
 	case m.foreign():
-		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded) })
+		d.inBackground(ctx, func(ctx context.Context) error {
+			return d.reply(ctx, ref{m.Chat.ID, m.ID}, who.Language.Text(forwarded))
+		})
 		return nil
 	case wanted && m.Text[0] != '/': // a command is a command even as a reply
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
@@ -42,12 +44,12 @@ func (d *handler) message(ctx context.Context, u update) error {
 }
 
 // unheard tells a configured person that what they sent is not read; in a group, only if it replies to the bot.
-func (d *handler) unheard(ctx context.Context, m *message, what string) error {
+func (d *handler) unheard(ctx context.Context, m *message, what i18n.Phrase) error {
 	alone := m.Chat.Type == "private"
 	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil || !alone && !m.ReplyTo.by(d.bot) {
 		return nil
 	}
-	id := identity(m.From.ID)
+	id := m.From.identity()
 	who, err := d.in.Person(id)
 	if err != nil {
 		return nil //nolint:nilerr // unknown accounts get no answer
@@ -61,9 +63,10 @@ func (d *handler) unheard(ctx context.Context, m *message, what string) error {
 
 // unknownSender answers an unknown account once a day and reports it to the owner. A locked person is told that they are locked.
 func (d *handler) unknownSender(ctx context.Context, m *message, why error) error {
-	words := toStranger(m.From.ID)
+	in := i18n.Known(m.From.Language)
+	words := toStranger(m.From.ID, in)
 	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
-		words = refusal.Text
+		words = refusal.Say(in)
 	}
 	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
 	if noted {
@@ -152,10 +155,10 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	}
 	stop := d.in.Stop()
 	for _, words := range did.Say {
-		if k := d.keysOf(ctx, m.Text, id); len(k.Rows) > 0 {
+		if k := d.keysOf(ctx, m.Text, id, who.Language); len(k.Rows) > 0 {
 			d.tellWith(ctx, m, words, k)
 		} else if did.StopAll && stop.By == who.Name && !stop.At.IsZero() {
-			d.tellStop(ctx, m, words, stop)
+			d.tellStop(ctx, m, words, stop, who.Language)
 		} else {
 			d.tell(ctx, m, words)
 		}
@@ -164,7 +167,7 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 }
 
 // keysOf returns the buttons below the answer to a command that lists something.
-func (d *handler) keysOf(ctx context.Context, command string, id connectors.Identity) keyboard {
+func (d *handler) keysOf(ctx context.Context, command string, id connectors.Identity, in i18n.Language) keyboard {
 	var all []key
 	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(command)), "@")
 	switch name {
@@ -174,16 +177,16 @@ func (d *handler) keysOf(ctx context.Context, command string, id connectors.Iden
 	case "/grants":
 		grants, _ := d.in.Grants(ctx, id)
 		for i, g := range grants[:min(len(grants), maxCalls)] {
-			all = append(all, listKey(fmt.Sprintf("✖ Take back %d", i+1), "/revoke "+string(g.ID))...)
+			all = append(all, listKey(in.Sprintf("✖ Take back %d", i+1), "/revoke "+string(g.ID))...)
 		}
 		return listed(all, 2)
 	case "/agents":
 		agents, _ := d.in.Agents(ctx, id)
 		for _, a := range agents {
 			if a.Foreground {
-				all = append(all, listKey("✋ Stop "+visible(a.Agent), "/stop "+a.Agent)...)
+				all = append(all, listKey(in.Sprintf("✋ Stop %s", visible(a.Agent)), "/stop "+a.Agent)...)
 			} else {
-				all = append(all, listKey("💬 Write to "+visible(a.Agent), "/use "+a.Agent)...)
+				all = append(all, listKey(in.Sprintf("💬 Write to %s", visible(a.Agent)), "/use "+a.Agent)...)
 			}
 		}
 		return listed(all, 1)
@@ -201,10 +204,10 @@ func (d *handler) tellWith(ctx context.Context, m *message, words string, k keyb
 
 // tellStop replies that everything is stopped, with buttons that end this stop. Once it is over the message says so, unless
 // the daemon was restarted meanwhile: then it says so when it is tapped.
-func (d *handler) tellStop(ctx context.Context, m *message, words string, stop connectors.Stop) {
+func (d *handler) tellStop(ctx context.Context, m *message, words string, stop connectors.Stop, in i18n.Language) {
 	d.inBackground(ctx, func(sending context.Context) error {
 		var sent message
-		params := ourText(words, keysStopped(stop.At)).params()
+		params := ourText(words, keysStopped(stop.At, in)).params()
 		params["chat_id"], params["reply_parameters"] = m.Chat.ID, replyTo(m.ID)
 		err := d.addTo(sending, m.Chat.ID, replies, "sendMessage", params, &sent)
 		if err != nil {
@@ -214,7 +217,7 @@ func (d *handler) tellStop(ctx context.Context, m *message, words string, stop c
 			select {
 			case <-ctx.Done():
 			case <-stop.Over:
-				d.overwrite(ctx, ref{m.Chat.ID, sent.ID}, conversation.Resumed)
+				d.overwrite(ctx, ref{m.Chat.ID, sent.ID}, in.Text(conversation.Resumed))
 			}
 		})
 		return nil
@@ -233,22 +236,39 @@ func (c *Connector) say(ctx context.Context, chat int64, part int, text string) 
 }
 
 // menu is the list of commands that Telegram completes in chats of configured people.
-var menu = []map[string]string{
-	{"command": "pending", "description": "What waits for your answer"},
-	{"command": "grants", "description": "What you have granted"},
-	{"command": "revoke", "description": "Take a grant back: /revoke ID"},
-	{"command": "agents", "description": "Your agents, and which one reads you"},
-	{"command": "use", "description": "Write to another agent: /use NAME"},
-	{"command": "status", "description": "What your agent does, and what waits"},
-	{"command": "new", "description": "Begin a new session with your agent"},
-	{"command": "quit", "description": "End your agent's session"},
-	{"command": "stop", "description": "Stop your agent's work; /stop all cancels and refuses everything"},
-	{"command": "resume", "description": "Go on after /stop all"},
-	{"command": "lock", "description": "A phone was stolen: /lock NAME, or /lock for yourself"},
-	{"command": "unlock", "description": "End that: /unlock NAME, by two people"},
-	{"command": "away", "description": "Others are asked: /away until Monday to NAME; /away off"},
-	{"command": "whoami", "description": "Who you are here"},
-	{"command": "help", "description": "How to answer"},
+var menu = []struct {
+	command string
+	does    i18n.Phrase
+}{
+	{"pending", "What waits for your answer"},
+	{"grants", "What you have granted"},
+	{"revoke", "Take a grant back: /revoke ID"},
+	{"agents", "Your agents, and which one reads you"},
+	{"use", "Write to another agent: /use NAME"},
+	{"status", "What your agent does, and what waits"},
+	{"new", "Begin a new session with your agent"},
+	{"quit", "End your agent's session"},
+	{"stop", "Stop your agent's work; /stop all cancels and refuses everything"},
+	{"resume", "Go on after /stop all"},
+	{"lock", "A phone was stolen: /lock NAME, or /lock for yourself"},
+	{"unlock", "End that: /unlock NAME, by two people"},
+	{"away", "Others are asked: /away until Monday to NAME; /away off"},
+	{"whoami", "Who you are here"},
+	{"help", "How to answer"},
+}
+
+// menuIn is the menu in a language.
+func menuIn(in i18n.Language) (all []map[string]string) {
+	for _, c := range menu {
+		all = append(all, map[string]string{"command": c.command, "description": in.Text(c.does)})
+	}
+	return all
+}
+
+// offered is a menu in a language that a chat was offered, and whether Telegram took it.
+type offered struct {
+	in    i18n.Language
+	taken bool
 }
 
 // menuEvery is how often people who were added or removed are looked for.
@@ -257,15 +277,15 @@ const menuEvery = 30 * time.Second
 // menus gives the chats of configured people the menu, and removes it from others, until ctx ends. Temporary errors are
 // retried at the next round; a chat that cannot be written to gets it once its person writes.
 func (d *handler) menus(ctx context.Context) error {
-	given := map[int64]bool{} // false: it failed
+	given := map[int64]offered{}
 	for ctx.Err() == nil {
 		d.align(ctx, given, d.in.People())
 		select {
 		case <-ctx.Done():
 		case <-time.After(menuEvery):
 		case chat := <-d.wrote:
-			if !given[chat] {
-				d.offer(ctx, given, chat)
+			if !given[chat].taken {
+				d.offer(ctx, given, chat, d.language(identity(chat)))
 			}
 		}
 	}
@@ -273,13 +293,13 @@ func (d *handler) menus(ctx context.Context) error {
 }
 
 // align gives the menu to new people and removes it from chats that belong to nobody any more.
-func (d *handler) align(ctx context.Context, given map[int64]bool, people []connectors.Person) {
+func (d *handler) align(ctx context.Context, given map[int64]offered, people []connectors.Person) {
 	enrolled := map[int64]bool{}
 	for _, p := range people {
 		chat := chatWith(p)
 		enrolled[chat] = true
-		if _, tried := given[chat]; chat != 0 && !tried {
-			d.offer(ctx, given, chat)
+		if was, tried := given[chat]; chat != 0 && (!tried || was.in != p.Language) {
+			d.offer(ctx, given, chat, p.Language)
 		}
 	}
 	for chat := range given {
@@ -292,13 +312,13 @@ func (d *handler) align(ctx context.Context, given map[int64]bool, people []conn
 	}
 }
 
-func (d *handler) offer(ctx context.Context, given map[int64]bool, chat int64) {
-	err := d.api.call(ctx, "setMyCommands", map[string]any{"commands": menu, "scope": inChat(chat)}, nil)
+func (d *handler) offer(ctx context.Context, given map[int64]offered, chat int64, in i18n.Language) {
+	err := d.api.call(ctx, "setMyCommands", map[string]any{"commands": menuIn(in), "scope": inChat(chat)}, nil)
 	if err != nil {
 		d.log.Debug("set command menu", "chat", chat, "err", err)
 	}
 	if !temporary(err) {
-		given[chat] = err == nil
+		given[chat] = offered{in, err == nil}
 	}
 }
 

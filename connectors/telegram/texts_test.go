@@ -12,6 +12,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // asked asks fay and waits for the card.
@@ -31,7 +32,7 @@ func (s *env) asked(reason string) (call <-chan ended, m telegramtest.Message, c
 func (s *env) question(who string, m telegramtest.Message, code string) telegramtest.Message {
 	s.t.Helper()
 	s.taps(who, m, "Deny, say why", "Nothing is denied yet")
-	return s.wants(who, m, whyNot.text(code))
+	return s.wants(who, m, whyNot.text(code, i18n.English))
 }
 
 // wants is the question with a text that replies to the card of m.
@@ -73,12 +74,12 @@ func TestOnlyAReplyIsAReason(t *testing.T) {
 	fay, eve := s.phones["fay"], s.phones["eve"]
 
 	eve.Replies(q.ID, "a stranger's") // in the unknown sender's own chat, without such a message
-	own := fay.Writes(whyNot.text(code))
+	own := fay.Writes(whyNot.text(code, i18n.English))
 	fay.Replies(own, "to my own words")
 	fay.Replies(m.ID, "to the card")
 	said := fay.Writes("said before")
 	fay.Edits(said, "yes "+code)
-	forwarded := eve.Writes(whyNot.text(code))
+	forwarded := eve.Writes(whyNot.text(code, i18n.English))
 	fay.Replies(eve.Forwards(forwarded, fay), "to a forwarded question")
 	eve.Forwards(eve.Writes("yes "+code), fay)
 	fay.Forwards(said, fay)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // The subset of the Bot API's objects that is used, see https://core.telegram.org/bots/api.
@@ -59,7 +61,7 @@ type message struct {
 type medium struct{}
 
 // media is what a message without text contains, in a person's words; empty for what nobody sends by hand.
-func (m *message) media() string {
+func (m *message) media() i18n.Phrase {
 	switch {
 	case m.Voice != nil:
 		return "voice messages"

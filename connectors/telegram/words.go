@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -33,41 +33,40 @@ const (
 func clip(text string) string { return clipTo(text, maxText) }
 
 // labelOf is a button's label. A tool's name, which is foreign, is quoted unless it is plain, and shortened first.
-func labelOf(r permissions.Request, o permissions.Option) string {
+func labelOf(r permissions.Request, o permissions.Option, in i18n.Language) string {
 	s, allows := o.ID.Scope()
 	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
-	switch {
-	case len(r.Calls) > 0 && (s == permissions.Once || o.ID == permissions.Deny) && answered:
-		return firstWord(o.Label) + " the rest"
-	case len(r.Calls) > 0 && (s == permissions.Once || o.ID == permissions.Deny):
-		return firstWord(o.Label) + " all"
-	case allows && r.Kind == permissions.KindTool && s.NamesTools():
-		names := r.ToolNames()
-		if scope, ok := strings.CutPrefix(o.Label, "Allow "+strings.Join(names, " and ")); ok {
-			return "Allow " + toolsOf(names) + visible(scope)
-		}
+	switch k := o.ID.With(); {
+	case len(r.Calls) > 0 && o.ID == permissions.Deny && answered:
+		return in.Text("Deny the rest")
+	case len(r.Calls) > 0 && s == permissions.Once && answered:
+		return in.Text("Allow the rest")
+	case len(r.Calls) > 0 && o.ID == permissions.Deny:
+		return in.Text("Deny all")
+	case len(r.Calls) > 0 && s == permissions.Once:
+		return in.Text("Allow all")
+	case k > 0 && k <= len(r.Choices):
+		return in.Sprintf("Allow once, and %s", visible(r.Choices[k-1]))
+	case allows && r.Kind == permissions.KindTool && s.NamesTools() && strings.HasPrefix(o.Label, "Allow "+strings.Join(r.ToolNames(), " and ")):
+		return r.Label(s, in, toolsOf(r.ToolNames(), in))
+	case allows && s != permissions.Once && in != i18n.English:
+		return r.Label(s, in, toolsOf(r.ToolNames(), in))
 	}
-	return visible(o.Label)
-}
-
-func firstWord(label string) string {
-	word, _, _ := strings.Cut(label, " ")
-	return word
+	return in.Text(i18n.Phrase(visible(o.Label)))
 }
 
 // toolsOf lists the tools' names within a button's room.
-func toolsOf(names []string) string {
+func toolsOf(names []string, in i18n.Language) string {
 	words := make([]string, len(names))
 	for i, name := range names {
 		words[i] = toolOf(name, maxTools)
 	}
-	switch all := strings.Join(words, " and "); {
+	switch all := strings.Join(words, in.Text(" and ")); {
 	case len(words) == 1 || card.UTF16.Of(all) <= maxTools:
 		return all
-	case len(words) == 2:
-		return toolOf(names[0], maxFirst) + " and 1 more tool"
+	default:
+		return in.Plural(len(words)-1, "%s and %d more tool|%s and %d more tools", toolOf(names[0], maxFirst), len(words)-1)
 	}
-	return fmt.Sprintf("%s and %d more tools", toolOf(names[0], maxFirst), len(words)-1)
 }
 
 func toolOf(name string, most int) string {
@@ -81,42 +80,42 @@ func toolOf(name string, most int) string {
 }
 
 // reallyOf is what the second confirmation allows, short enough for half a row of a phone.
-func reallyOf(r permissions.Request, first press) string {
+func reallyOf(r permissions.Request, first press, in i18n.Language) string {
 	s, _ := first.Answer.Scope()
 	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
 	switch {
 	case first.Call != 0:
-		return fmt.Sprintf("allow #%d", first.Call)
+		return in.Sprintf("allow #%d", first.Call)
 	case s != permissions.Once:
-		return s.Brief()
+		return s.Brief(in)
 	case answered:
-		return "allow the rest"
+		return in.Text("allow the rest")
 	case len(r.Calls) > 0:
-		return "allow all"
+		return in.Text("allow all")
 	case r.Kind == permissions.KindPause:
-		return "approve"
+		return in.Text("approve")
 	}
-	return "allow once"
+	return in.Text("allow once")
 }
 
 // toastDone says what an accepted tap did: the outcome, or the state so far.
-func toastDone(r permissions.Request) string {
-	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy})), maxToast)
+func toastDone(r permissions.Request, in i18n.Language) string {
+	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy, Language: in})), maxToast)
 }
 
 // toastRefused says why a tap was not accepted.
-func toastRefused(refusal *permissions.Refusal) string {
+func toastRefused(refusal *permissions.Refusal, in i18n.Language) string {
 	switch refusal.Code {
 	case permissions.CodeUnknown:
-		return toastUnknown
+		return in.Text(toastUnknown)
 	case permissions.CodeReally:
-		return toastReally
+		return in.Text(toastReally)
 	}
-	return clipTo(visible(refusal.Text), maxToast)
+	return clipTo(visible(refusal.Say(in)), maxToast)
 }
 
 // toastGiven answers a button whose answer the person has already given.
-func toastGiven(a permissions.Answer) string {
+func toastGiven(a permissions.Answer) i18n.Phrase {
 	if _, allows := a.Scope(); allows {
 		return "✅ You allowed this."
 	}
@@ -146,8 +145,8 @@ const (
 // question asks for the words that an answer needs. Its reply is matched by the request's code at the question's end.
 type question struct {
 	answer      permissions.Answer
-	before      string // the text before the code
-	placeholder string
+	before      i18n.Phrase // the text before the code
+	placeholder i18n.Phrase
 }
 
 var (
@@ -155,25 +154,27 @@ var (
 	inOwnWords = question{permissions.Other, "Reply to this message with your answer · ", "your answer"}
 )
 
-func (q question) text(code string) string { return q.before + code }
+func (q question) text(code string, in i18n.Language) string { return in.Text(q.before) + code }
 
 // asked is the code in a question for words, and the answer that they are for. The caller checks that the question is ours.
 func asked(text string) (code string, answer permissions.Answer, ok bool) {
 	for _, q := range []question{whyNot, inOwnWords} {
-		code, found := strings.CutPrefix(text, q.before)
-		if _, known := (permissions.Coder{}).Decode(code); found && known {
-			return code, q.answer, true
+		for _, l := range i18n.Languages() {
+			code, found := strings.CutPrefix(text, l.Text(q.before))
+			if _, known := (permissions.Coder{}).Decode(code); found && known {
+				return code, q.answer, true
+			}
 		}
 	}
 	return "", "", false
 }
 
 // of is the question in a group, which names and mentions its recipient.
-func (q question) of(name, code string, u user) (text string, calls []mention) {
+func (q question) of(name, code string, u user, in i18n.Language) (text string, calls []mention) {
 	name = visible(name)
 	called := mention{entity: entity{Type: "text_mention", Length: card.UTF16.Of(name)}}
 	called.User.ID, called.User.FirstName = u.ID, cmp.Or(u.FirstName, name)
-	return name + ": " + q.text(code), []mention{called}
+	return name + ": " + q.text(code, in), []mention{called}
 }
 
 // askedOf reads our question in a group: whom it is for, its request's code, and the answer that the words are for.
@@ -184,8 +185,8 @@ func askedOf(text string) (name, code string, answer permissions.Answer, ok bool
 }
 
 // notAsked answers a person who replied to another person's question.
-func notAsked(name string) string {
-	return "Nothing was decided: that question is for " + name + ". Press the button with ✏️ yourself."
+func notAsked(name string, in i18n.Language) string {
+	return in.Sprintf("Nothing was decided: that question is for %s. Press the button with ✏️ yourself.", name)
 }
 
 // commandsElsewhere answers a command in a group.
@@ -194,9 +195,11 @@ const commandsElsewhere = "Commands are for your own chat with me; here you answ
 // codeOfCard is the code at the start of a card's last row or, on a card of earlier versions, between dashes; or empty.
 func codeOfCard(text string) string {
 	rows := strings.Split(strings.TrimSpace(text), "\n")
-	code, _, _ := strings.Cut(rows[len(rows)-1], " · until ")
-	if _, known := (permissions.Coder{}).Decode(code); known && code == strings.ToUpper(code) {
-		return code
+	for _, l := range i18n.Languages() {
+		code, _, _ := strings.Cut(rows[len(rows)-1], l.Sprintf(card.LastRow, "", ""))
+		if _, known := (permissions.Coder{}).Decode(code); known && code == strings.ToUpper(code) {
+			return code
+		}
 	}
 	for _, row := range rows {
 		code, begins := strings.CutPrefix(strings.TrimSpace(row), "── ")
@@ -228,27 +231,29 @@ const maxNames = 300
 func namesOf(names []string) string { return clipTo(visible(strings.Join(names, ", ")), maxNames) }
 
 // shownAgain replaces a card that was sent again.
-func shownAgain(code string) string {
-	return "⬇️ " + visible(code) + " is shown again below; please answer there."
+func shownAgain(code string, in i18n.Language) string {
+	return in.Sprintf("⬇️ %s is shown again below; please answer there.", visible(code))
 }
 
 // askedElsewhere replaces a card in an account that is no longer the person's.
-func askedElsewhere(name string) string { return visible(name) + " is asked at another account now." }
+func askedElsewhere(name string, in i18n.Language) string {
+	return in.Sprintf("%s is asked at another account now.", visible(name))
+}
 
 // afterGap tells a person with pending requests that Telegram may have dropped their taps.
-func afterGap(gone time.Duration) string {
-	return "daycared had no contact with Telegram for " + permissions.SayDuration(gone.Round(time.Minute)) +
-		". What still waits for you is shown again below. If you pressed something and the card has not changed, press again."
+func afterGap(gone time.Duration, in i18n.Language) string {
+	return in.Sprintf("daycared had no contact with Telegram for %s. What still waits for you is shown again below. If you pressed "+
+		"something and the card has not changed, press again.", in.Duration(gone.Round(time.Minute)))
 }
 
 // toStranger answers an unknown account.
-func toStranger(id int64) string {
-	return fmt.Sprintf("Hello! This bot asks people for permission. It does not know you, so it has nothing to ask you.\n"+
+func toStranger(id int64, in i18n.Language) string {
+	return in.Sprintf("Hello! This bot asks people for permission. It does not know you, so it has nothing to ask you.\n"+
 		"Your numeric Telegram id is %d. If you should be asked, give it to whoever runs daycared here.", id)
 }
 
-func account(id connectors.Identity) string {
-	return "Your numeric Telegram id is " + id.Address + "."
+func account(id connectors.Identity, in i18n.Language) string {
+	return in.Sprintf("Your numeric Telegram id is %s.", id.Address)
 }
 
 // forwarded answers foreign words.

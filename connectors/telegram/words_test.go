@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 func TestToasts(t *testing.T) {
@@ -25,19 +26,19 @@ func TestToasts(t *testing.T) {
 		t.Fatal(late)
 	}
 	for got, want := range map[string]string{
-		toastDone(one.Request):                   "⏳ 1 of 2, allowed by fay",
-		toastDone(two.Request):                   "✅ Allowed once by fay and you",
-		toastDone(denied.Request):                "⛔ You denied this · \"no no no",
-		toastRefused(settled):                    "Too late: already approved by sam at ",
-		toastRefused(permissions.NotYours()):     "This is not yours to decide.",
-		toastRefused(permissions.Unknown("x")):   "This button belongs to nothing that daycared knows. Nothing was changed.",
-		toastRefused(permissions.Moved()):        "This card was shown again below; please answer there.",
-		toastRefused(permissions.Broken("wait")): "daycared cannot store anything just now, so nothing is granted: wait.",
-		toastBroken:                              "This could not be stored just now. Nothing was changed; it is tried again by itself.",
-		toastReally:                              "High risk: nothing is allowed yet.",
-		toastReason:                              "Nothing is denied yet: write your reason",
-		toastRefused(permissions.TooBig()):       "This is too big to be shown here whole, so it cannot be allowed here.",
-		toastOther:                               "Nothing is answered yet: write your answer",
+		toastDone(one.Request, i18n.English):                   "⏳ 1 of 2, allowed by fay",
+		toastDone(two.Request, i18n.English):                   "✅ Allowed once by fay and you",
+		toastDone(denied.Request, i18n.English):                "⛔ You denied this · \"no no no",
+		toastRefused(settled, i18n.English):                    "Too late: already approved by sam at ",
+		toastRefused(permissions.NotYours(), i18n.English):     "This is not yours to decide.",
+		toastRefused(permissions.Unknown("x"), i18n.English):   "This button belongs to nothing that daycared knows. Nothing was changed.",
+		toastRefused(permissions.Moved(), i18n.English):        "This card was shown again below; please answer there.",
+		toastRefused(permissions.Broken("wait"), i18n.English): "daycared cannot store anything just now, so nothing is granted: wait.",
+		toastBroken: "This could not be stored just now. Nothing was changed; it is tried again by itself.",
+		toastReally: "High risk: nothing is allowed yet.",
+		toastReason: "Nothing is denied yet: write your reason",
+		toastRefused(permissions.TooBig(), i18n.English): "This is too big to be shown here whole, so it cannot be allowed here.",
+		toastOther: "Nothing is answered yet: write your answer",
 	} {
 		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > maxToast {
 			t.Errorf("%q; want %q, and at most %d units", got, want, maxToast)
@@ -50,16 +51,17 @@ func TestToasts(t *testing.T) {
 
 // TestTheCodeOfAQuestion says that the code is found in our questions and in nothing else, with what was asked for.
 func TestTheCodeOfAQuestion(t *testing.T) {
-	for _, q := range []question{whyNot, inOwnWords} {
+	for i, q := range []question{whyNot, inOwnWords, whyNot, inOwnWords} {
+		l := i18n.Languages()[i/2]
 		rapid.Check(t, func(t *rapid.T) {
 			want := permissions.Coder{}.Encode(rapid.Int64Range(0, permissions.CodeCount-1).Draw(t, "number"))
-			if code, answer, ok := asked(q.text(want)); !ok || code != want || answer != q.answer {
+			if code, answer, ok := asked(q.text(want, l)); !ok || code != want || answer != q.answer {
 				t.Fatalf("%q, %q, %v; want %q", code, answer, ok, want)
 			}
 		})
 		for _, text := range []string{
-			"", "K7F3Q", q.text(""), q.text("K7F3"), q.text("K7F3Q "), q.text("K7F30"), " " + q.text("K7F3Q"),
-			q.text("K7F3Q") + "\n", "no K7F3Q", strings.ToUpper(q.text("K7F3Q")),
+			"", "K7F3Q", q.text("", l), q.text("K7F3", l), q.text("K7F3Q ", l), q.text("K7F30", l), " " + q.text("K7F3Q", l),
+			q.text("K7F3Q", l) + "\n", "no K7F3Q", strings.ToUpper(q.text("K7F3Q", l)),
 		} {
 			if code, answer, ok := asked(text); ok || code != "" || answer != "" {
 				t.Errorf("%q names %q", text, code)
@@ -70,10 +72,10 @@ func TestTheCodeOfAQuestion(t *testing.T) {
 
 func TestWordsForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{toStranger(1234), "Your numeric Telegram id is 1234."},
-		{account(identity(1234)), "Your numeric Telegram id is 1234."},
-		{afterGap(9*time.Minute + 50*time.Second), "for 10 minutes. What still waits for you is shown again below. If you pressed something"},
-		{shownAgain("K7F3Q"), "K7F3Q is shown again below"},
+		{toStranger(1234, i18n.English), "Your numeric Telegram id is 1234."},
+		{account(identity(1234), i18n.English), "Your numeric Telegram id is 1234."},
+		{afterGap(9*time.Minute+50*time.Second, i18n.English), "for 10 minutes. What still waits for you is shown again below. If you pressed something"},
+		{shownAgain("K7F3Q", i18n.English), "K7F3Q is shown again below"},
 		{forwarded, "somebody else's words"},
 		{help, "/stop all · cancel everything"},
 		{clip(strings.Repeat("😀", 3000)), "😀…"},

@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/connectors/talk"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // chat handles what is typed here that is not an answer.
@@ -71,8 +72,10 @@ func (s *screen) talk(ctx context.Context) {
 		text += "\n\n" + t.o.Leave
 	}
 	c := &chat{t.in, conversation.New(conversation.Options{
-		Inbound: t.in, Now: t.o.Now, Help: text,
-		Account: func(connectors.Identity) string { return cmp.Or(t.o.Account, "This is the daemon's own console.") },
+		Inbound: t.in, Now: t.o.Now, Help: i18n.Phrase(text),
+		Account: func(connectors.Identity, i18n.Language) string {
+			return cmp.Or(t.o.Account, "This is the daemon's own console.")
+		},
 	})}
 	if !alone {
 		s.chat = c

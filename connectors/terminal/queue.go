@@ -176,7 +176,7 @@ func (s *screen) enter(ctx context.Context, e entry) {
 		return
 	}
 	r := it.prompt.Request
-	a := reply.Parse(e.line, r, it.prompt.Code)
+	a := reply.Parse(e.line, r, it.prompt.Code, it.prompt.To.Language)
 	if e.long {
 		a = reply.Reply{Say: "Nothing was decided: that line is too long."}
 	}
@@ -214,7 +214,7 @@ func blank(e entry) bool { return !e.long && (e.line == reply.Esc || strings.Tri
 func (s *screen) finish(ctx context.Context, e entry) {
 	begun := s.now.reason
 	s.now.reason = ""
-	a := reply.Parse(begun+e.line, s.now.prompt.Request, s.now.prompt.Code)
+	a := reply.Parse(begun+e.line, s.now.prompt.Request, s.now.prompt.Code, s.now.prompt.To.Language)
 	if a.Meaning != reply.Decides || e.long {
 		what := "a reason"
 		if s.now.prompt.Request.TakesWords() {

@@ -140,7 +140,7 @@ func (s *screen) ask() {
 		s.close()
 		return
 	}
-	s.hint = reply.Hint(s.now.prompt.Request, s.now.prompt.Code)
+	s.hint = reply.Hint(s.now.prompt.Request, s.now.prompt.Code, s.now.prompt.To.Language)
 	switch takesWords := s.now.prompt.Request.TakesWords(); {
 	case s.now.reason != "" && takesWords:
 		s.hint = "answer > "

@@ -7,6 +7,8 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // incoming is a message that may count: a text, or an emoji on a message.
@@ -15,11 +17,11 @@ type incoming struct {
 	id       string
 	at       time.Time
 	text     string
-	quotes   string // id of the message that it replies or reacts to, or empty
-	reaction bool   // text is an emoji, empty if it was removed
-	onOwn    bool   // it reacts to a message of its own author
-	unread   string // what kind of content is not read, in a person's words; empty for what nobody sends by hand
-	author   string // author and chat of the message that it replies or reacts to, as the sender states them; may be empty
+	quotes   string      // id of the message that it replies or reacts to, or empty
+	reaction bool        // text is an emoji, empty if it was removed
+	onOwn    bool        // it reacts to a message of its own author
+	unread   i18n.Phrase // what kind of content is not read, in a person's words; empty for what nobody sends by hand
+	author   string      // author and chat of the message that it replies or reacts to, as the sender states them; may be empty
 	chat     string
 }
 
@@ -91,7 +93,7 @@ func decode(e *events.Message) (h incoming, not string) {
 }
 
 // media is what a message without text contains, in a person's words.
-func media(m *waE2E.Message) string {
+func media(m *waE2E.Message) i18n.Phrase {
 	switch {
 	case m.GetAudioMessage() != nil:
 		return "voice messages"

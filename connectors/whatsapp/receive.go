@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // handler handles messages: it hands what people do to the engine.
@@ -26,8 +27,8 @@ type handler struct {
 
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
-		Inbound: c.in, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity) string {
-			return "Your number is " + card.Visible(id.Address) + "."
+		Inbound: c.in, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity, in i18n.Language) string {
+			return in.Sprintf("Your number is %s.", card.Visible(id.Address))
 		},
 	})}
 }

@@ -1,7 +1,6 @@
 package whatsapp
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 const (
@@ -41,7 +41,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	m := fit(p)
 	out := outgoing{Document: m.Document, TooBig: m.TooBig}
 	if p.Request.State != permissions.Pending {
-		state := card.Outcome(p.Request, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name})
+		state := card.Outcome(p.Request, card.Options{Now: now, Location: p.To.Location, Language: p.To.Language, Self: p.To.Name})
 		done, more, found := strings.Cut(state.Text, " · ")
 		state.Text = more
 		if out.Text = ours(card.Part{Text: done}, true); found {
@@ -94,7 +94,7 @@ func asked(parts []card.Part) string {
 // fit renders the card, which never changes during its request's life, and neither does its document.
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
-	return card.Fit(p, card.Options{Location: p.To.Location}, card.Limits{
+	return card.Fit(p, card.Options{Location: p.To.Location, Language: p.To.Language}, card.Limits{
 		Text: maxText, Unit: card.Characters, Rows: maxDetails, Changes: maxChanges, Document: maxDocument,
 	})
 }
@@ -102,19 +102,19 @@ func fit(p connectors.Prompt) card.Message {
 // head is a pending request's state in a few words; empty if there is nothing to say.
 func head(p connectors.Prompt, now time.Time) string {
 	r := p.Request
-	told := ours(card.Outcome(r, card.Options{Now: now, Location: p.To.Location, Self: p.To.Name}), false)
+	told := ours(card.Outcome(r, card.Options{Now: now, Location: p.To.Location, Language: p.To.Language, Self: p.To.Name}), false)
 	var rows []string
 	switch {
 	case p.Locked && p.To.Name == "":
-		rows = append(rows, "This can no longer be answered.")
+		rows = append(rows, p.To.Language.Text("This can no longer be answered."))
 	case p.Locked:
-		rows = append(rows, "You are locked, and nothing from this account counts.")
+		rows = append(rows, p.To.Language.Text("You are locked, and nothing from this account counts."))
 	case r.Quorum > 1 && len(r.Votes) == 0:
-		rows = append(rows, told+fmt.Sprintf(" · it takes %d people", r.Quorum))
+		rows = append(rows, p.To.Language.Sprintf("%s · it takes %d people", told, r.Quorum))
 	case r.Quorum > 1, len(r.Votes) > 0, !r.LeftAt.IsZero():
 		rows = append(rows, told)
 	}
-	if others := card.Others(p); others != "" {
+	if others := card.Others(p, p.To.Language); others != "" {
 		rows = append(rows, loose(permissions.Brief(others, maxLead)))
 	}
 	return strings.Join(rows, "\n")
@@ -150,7 +150,7 @@ func spelled(text string) string {
 
 // noticed renders a notice; empty if there is nothing to say.
 func noticed(n connectors.Notice, now time.Time) string {
-	o := card.Options{Now: now, Location: n.To.Location, Self: n.To.Name}
+	o := card.Options{Now: now, Location: n.To.Location, Language: n.To.Language, Self: n.To.Name}
 	return strings.Join(wire.Each(card.NoticeParts(n, o), func(p card.Part) string {
 		if p.Role == card.Words {
 			return block(p.Text)
@@ -199,24 +199,26 @@ func loose(text string) string {
 
 // howTo says how p can be answered here: in a reply to its card, or in words that name it.
 func howTo(p connectors.Prompt, m card.Message) string {
+	var how i18n.Phrase
 	switch r := p.Request; {
 	case r.OnlyTitle && r.Offers(permissions.Deny):
-		return "Reply to this message: *no*"
+		how = "Reply to this message: *no*"
 	case r.OnlyTitle && r.Offers(permissions.Interrupt):
-		return "Reply to this message: *interrupt*"
+		how = "Reply to this message: *interrupt*"
 	case r.OnlyTitle:
 		return ""
 	case m.TooBig:
-		return "Reply to this message: *no*. What cannot be shown whole cannot be allowed here."
+		how = "Reply to this message: *no*. What cannot be shown whole cannot be allowed here."
 	case r.Kind == permissions.KindClarification:
-		return "Reply to this message with a number"
+		how = "Reply to this message with a number"
 	case r.Offers(permissions.Continue):
-		return "Reply to this message: *continue* or *interrupt*"
+		how = "Reply to this message: *continue* or *interrupt*"
 	case r.HighRisk:
-		return "To allow it write: *YES " + p.Code + " RUN*"
+		return p.To.Language.Sprintf("To allow it write: *YES %s RUN*", p.Code)
+	case m.Unseen:
+		how = "Read the file above, then reply to this message: *yes* or *no*"
+	default:
+		how = "Reply to this message: *yes* or *no*"
 	}
-	if m.Unseen {
-		return "Read the file above, then reply to this message: *yes* or *no*"
-	}
-	return "Reply to this message: *yes* or *no*"
+	return p.To.Language.Text(how)
 }

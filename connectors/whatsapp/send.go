@@ -133,7 +133,7 @@ const maxEnds = 1000
 
 // tellEnd replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
-	words := p.Code + " · " + card.Outcome(p.Request, card.Options{Location: p.To.Location, Self: p.To.Name}).Text
+	words := p.Code + " · " + card.Outcome(p.Request, card.Options{Location: p.To.Location, Language: p.To.Language, Self: p.To.Name}).Text
 	if known, _ := c.ends.Get(r); known == words {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
@@ -95,8 +96,9 @@ type Directory struct {
 	locks     []permissions.Lock
 	ended     map[string]int // how often accounts have ceased to answer for somebody
 	absences  []permissions.Absence
-	changes   atomic.Int64       // of absences
-	invited   map[string]invited // by code
+	changes   atomic.Int64             // of absences
+	invited   map[string]invited       // by code
+	reads     map[string]i18n.Language // by name, as their app said last since the daemon's start
 }
 
 // New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].
@@ -104,7 +106,7 @@ func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
-		ended: map[string]int{},
+		ended: map[string]int{}, reads: map[string]i18n.Language{},
 	}
 	d.base.Store(&c.Settings)
 	d.settings.Store(&c.Settings)
@@ -184,10 +186,26 @@ func (d *Directory) Person(id connectors.Identity) (connectors.Person, error) {
 	case !known:
 		return connectors.Person{}, permissions.NotConfigured(id.UID)
 	}
+	if in := i18n.Known(id.Language); in != "" && d.noteLanguage(p.Name, in) {
+		p, _ = d.settings.Load().Identify(id)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.Ended = d.ended[d.settings.Load().AccountOf(id)]
 	return p, nil
+}
+
+// noteLanguage notes in which language a person's app is, and reports whether that is new.
+func (d *Directory) noteLanguage(name string, in i18n.Language) bool {
+	d.mu.Lock()
+	was := d.reads[name]
+	d.reads[name] = in
+	d.mu.Unlock()
+	if was == in {
+		return false
+	}
+	d.refill()
+	return true
 }
 
 // Operator returns the name of the operator behind an identity, or a refusal.
@@ -272,6 +290,9 @@ func (d *Directory) refill() {
 // filled returns everybody in the configuration, with their paired accounts. The lock is held.
 func (d *Directory) filled() []connectors.Person {
 	people := slices.Clone(d.base.Load().People)
+	for i, p := range people {
+		people[i].Language = cmp.Or(p.Language, d.reads[p.Name])
+	}
 	for _, p := range d.pairings {
 		if door := d.Pairer(p.Via); door != nil {
 			fill(people, p)

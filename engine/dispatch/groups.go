@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Groups returns the groups that routes name, and those that still have pending prompts from earlier settings.
@@ -92,7 +93,7 @@ func (d *Dispatch) groupNow(name string) string {
 
 func (d *Dispatch) quiet(p connectors.Person) bool { return p.Quiet.Hold(d.dir.Wall(p)) }
 
-// audience returns the first recipient of r, and whether all of them have quiet hours.
+// audience returns the first recipient of r, in the language of all of them or else in English, and whether all of them have quiet hours.
 func (d *Dispatch) audience(r permissions.Request) (first connectors.Person, quiet bool) {
 	quiet = true
 	s := d.dir.Settings()
@@ -103,6 +104,9 @@ func (d *Dispatch) audience(r permissions.Request) (first connectors.Person, qui
 		}
 		if first.Name == "" {
 			first = p
+		}
+		if p.Language != first.Language {
+			first.Language = i18n.English
 		}
 		quiet = quiet && d.quiet(p)
 	}

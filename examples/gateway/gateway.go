@@ -30,6 +30,7 @@ import (
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/connectors/talk"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
@@ -92,7 +93,9 @@ func New(o Options, in connectors.Services) *Connector {
 	o.HTTP, o.Retry = cmp.Or(o.HTTP, http.DefaultClient), cmp.Or(o.Retry, retryDelay)
 	return &Connector{Options: o, in: in, reader: conversation.New(conversation.Options{
 		Inbound: in, Now: o.Now, Help: help,
-		Account: func(id connectors.Identity) string { return "Your account is " + card.Visible(id.Address) + "." },
+		Account: func(id connectors.Identity, in i18n.Language) string {
+			return in.Sprintf("Your account is %s.", card.Visible(id.Address))
+		},
 	})}
 }
 
@@ -117,7 +120,7 @@ func (c *Connector) render(p connectors.Prompt) (text string, tooBig bool) {
 	case m.TooBig:
 		rows = append(rows, "Reply NO "+p.Code+": what cannot be shown whole cannot be allowed here.")
 	default:
-		rows = append(rows, reply.ChatHelp(p.Request, p.Code, false)+".")
+		rows = append(rows, reply.ChatHelp(p.Request, p.Code, false, p.To.Language)+".")
 	}
 	return strings.Join(rows, "\n"), m.TooBig
 }

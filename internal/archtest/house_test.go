@@ -33,17 +33,18 @@ var rooms = []struct {
 	part string
 	may  []string
 }{
-	{"permissions", nil},
-	{"permissions/acts", []string{"permissions"}},
+	{"permissions", []string{"permissions/i18n"}},
+	{"permissions/acts", []string{"permissions", "permissions/i18n"}},
 	{"permissions/edits", []string{"permissions"}},
 	{"permissions/edits/editstest", nil},
+	{"permissions/i18n", nil},
 	{"permissions/rules", []string{"permissions", "permissions/acts"}},
 	{"permissions/timing", nil},
 	{"permissions/registry", []string{"permissions", "permissions/timing"}},
 	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},
-	{"connectors/...", []string{"permissions", "permissions/acts", "permissions/edits", "permissions/registry", "permissions/timing",
-		"internal/wire", "connectors/..."}},
-	{"connectors/admin", []string{"permissions", "permissions/registry", "permissions/timing", "internal/wire", "internal/server",
+	{"connectors/...", []string{"permissions", "permissions/acts", "permissions/edits", "permissions/i18n", "permissions/registry",
+		"permissions/timing", "internal/wire", "connectors/..."}},
+	{"connectors/admin", []string{"permissions", "permissions/i18n", "permissions/registry", "permissions/timing", "internal/wire", "internal/server",
 		"connectors/..."}},
 	{"agents/...", []string{"permissions", "permissions/acts", "permissions/edits", "permissions/rules", "permissions/timing", "internal/wire",
 		"internal/own", "agents/..."}},
@@ -52,15 +53,15 @@ var rooms = []struct {
 	{"engine", []string{"permissions/...", "connectors", "agents", "internal/aside", "internal/own", "engine/directory", "engine/agenthost",
 		"engine/dispatch", "engine/shared"}},
 	{"engine/shared", []string{"permissions"}},
-	{"engine/directory", []string{"permissions", "permissions/acts", "permissions/rules", "permissions/timing", "internal/own", "connectors",
-		"engine/shared"}},
+	{"engine/directory", []string{"permissions", "permissions/acts", "permissions/i18n", "permissions/rules", "permissions/timing",
+		"internal/own", "connectors", "engine/shared"}},
 	{"engine/agenthost", []string{"permissions", "permissions/timing", "connectors", "agents", "engine/directory", "engine/shared"}},
-	{"engine/dispatch", []string{"permissions", "permissions/registry", "permissions/timing",
+	{"engine/dispatch", []string{"permissions", "permissions/i18n", "permissions/registry", "permissions/timing",
 		"connectors", "engine/directory", "engine/shared"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
-	{"examples/...", []string{"permissions", "permissions/timing", "connectors/..."}}, // as a connector
+	{"examples/...", []string{"permissions", "permissions/i18n", "permissions/timing", "connectors/..."}}, // as a connector
 	{"tools/gallery", nil},
 	{"tools/grow", []string{"permissions", "engine/store"}},
 }

@@ -11,10 +11,11 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Risk is why a call is high risk by what it does, as people read it.
-type Risk = string
+type Risk = i18n.Phrase
 
 // The risks.
 const (

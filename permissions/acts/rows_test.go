@@ -119,7 +119,11 @@ func TestEachRowHasItsOwnRisks(t *testing.T) {
 	for _, row := range acts.Rows(permissions.Request{Cwd: "/srv"}, permissions.Call{}, "npm test && git add . && "+
 		"git push --force origin main; cd sub && rm -rf ../src | sudo tee /etc/hosts; echo x > ~/y; "+
 		"for i in 1; do curl https://x.example; done; sh -c 'rm -rf src'") {
-		got = append(got, strings.Join(row.Risks, ", "))
+		var risks []string
+		for _, risk := range row.Risks {
+			risks = append(risks, string(risk))
+		}
+		got = append(got, strings.Join(risks, ", "))
 	}
 	want := []string{
 		"", "", "reaches the network, rewrites history", "", "destroys data", "raises rights, writes outside the workspace",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // agents checks each agent, and that children stay within what their parents have.
@@ -130,7 +131,7 @@ func (r *report) child(a Agent, path string, c *Config) {
 	within := func(at, key string, wanted, held []permissions.Tag) {
 		if missing := permissions.Missing(wanted, held); len(missing) > 0 {
 			r.key(at, "agents.%s: %s has no %s, and a child has no more than its parent; give it to %[2]s, too, or take it out here",
-				key, quote(parent.Name), missing[0].Describe())
+				key, quote(parent.Name), missing[0].Describe(i18n.English))
 		}
 	}
 	for i, p := range a.Read {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Config is the whole configuration, checked. A field's yaml tag is its key, and its `is` tag the kind of value if the type does
@@ -79,6 +80,7 @@ type Person struct {
 	User      string            `yaml:"user" is:"account"` // OS account, by name; empty without one
 	Addresses map[string]string `yaml:",kinds"`            // a key for each of [connectors.Kinds]
 	Location  *time.Location    `yaml:"timezone"`          // the machine's own zone where none is given
+	Language  i18n.Language     `yaml:"language"`          // of what they are asked in; empty: their app's, else English
 	Quiet     connectors.Hours  `yaml:"quiet"`             // in Location; zero without any
 	Via       []string          `yaml:"via" is:"channel"`  // in this order; empty: the daemon's order
 	// PhoneAfter is how long what the hooks of agents ask is kept from channels of [connectors.Kinds].

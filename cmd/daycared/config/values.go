@@ -22,6 +22,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 	ruling "github.com/daycared/daycared/permissions/rules"
 )
 
@@ -69,6 +70,7 @@ var leaves = map[string]leaf{
 	"permissions.Kind":  {is: "a kind", parse: oneOf("kind", kinds)},
 	"effect":            {is: "a kind of calls", parse: oneOf("kind", permissions.Effects)},
 	"*time.Location":    {is: "a time zone", written: asText, parse: parseZone},
+	"i18n.Language":     {is: "a language", written: asText, parse: oneOf("language", i18n.Languages())},
 	"slog.Level":        {is: "a log level", parse: parseLevel, format: with(formatLevel)},
 	"format":            {is: "a log format", parse: parseFormat},
 	"glob":              {is: "a pattern", written: asText, parse: parseGlob},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 	ruling "github.com/daycared/daycared/permissions/rules"
 )
 
@@ -218,7 +219,7 @@ func (w *warner) agent(a Agent, path string, c *Config) {
 		for i, t := range a.Schedule.Needs {
 			if len(permissions.Missing([]permissions.Tag{t}, held)) > 0 {
 				w.add(fmt.Sprintf("%s.schedule.needs.%d", path, i), "%s has no %s by the configuration: %s gets it only while "+
-					"%[1]s holds it by a grant", quote(a.Parent), t.Describe(), quote(a.Name))
+					"%[1]s holds it by a grant", quote(a.Parent), t.Describe(i18n.English), quote(a.Name))
 			}
 		}
 	}

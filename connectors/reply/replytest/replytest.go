@@ -28,6 +28,8 @@ func Tables() []Table {
 		{"plain", reply.Message{}, plainMessages},
 		{"neither yes nor no", reply.Message{}, doubtfulMessages},
 		{"other scripts", reply.Message{}, foreignMessages},
+		{"in German", reply.Message{}, germanMessages},
+		{"replies in German to the card of K7F3Q", reply.Message{Quotes: "K7F3Q"}, quotingGerman},
 		{"replies to the card of K7F3Q", reply.Message{Quotes: "k7f3q"}, quotingMessages},
 		{"replies to the card of R5SKY", reply.Message{Quotes: "R5SKY"}, quotingRisky},
 		{"replies to the card of CH5SE", reply.Message{Quotes: "CH5SE"}, quotingChoices},
