@@ -23,17 +23,22 @@ type Refusal struct {
 	After time.Duration // when to try again, 0 if that would not help
 	Row   bool          // one row of the store cannot be read; the others can
 
-	// Phrase and Args are Text for people, in whose language it is said; empty for what only programs and operators are told.
+	// People is Text in the language of the person who is told; nil for what only programs and operators are told.
+	People *Saying
+}
+
+// Saying is a phrase with what its placeholders stand for.
+type Saying struct {
 	Phrase i18n.Phrase
 	Args   []any
 }
 
 // Say is the text in a language, or in English if it is not for people.
 func (r *Refusal) Say(in i18n.Language) string {
-	if r.Phrase == "" {
+	if r.People == nil {
 		return r.Text
 	}
-	return in.Sprintf(r.Phrase, r.Args...)
+	return in.Sprintf(r.People.Phrase, r.People.Args...)
 }
 
 func (r *Refusal) Error() string { return r.Text }
@@ -91,7 +96,7 @@ func refuse(code Code, exit int, format string, args ...any) *Refusal {
 
 // tell is refuse for people.
 func tell(code Code, exit int, p i18n.Phrase, args ...any) *Refusal {
-	return &Refusal{Code: code, Exit: exit, Text: i18n.English.Sprintf(p, args...), Phrase: p, Args: args}
+	return &Refusal{Code: code, Exit: exit, Text: i18n.English.Sprintf(p, args...), People: &Saying{p, args}}
 }
 
 // Invalid refuses an invalid request.

@@ -26,20 +26,20 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			person := connectors.Person{Name: me.Name, UID: c.UID, Location: me.Location()}
+			person := connectors.Person{Name: me.Name, UID: c.UID, Location: me.Location(), Language: me.Language}
 			ctx, leave := context.WithCancel(cmd.Context())
 			defer leave()
 			screen := terminal.New(terminal.Options{
 				In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
-				Account: "The daemon knows this account by its uid.", Leave: "q leaves the inbox.",
+				Account: me.Language.Text("The daemon knows this account by its uid."), Leave: me.Language.Text("q leaves the inbox."),
 			}, inboxInbound{client, person})
 			if err := screen.Reach(person); err != nil {
 				return usage("inbox needs a terminal: %s", err)
 			}
 			welcome := func() {
-				c.say("you answer as %s; q leaves", me.Name)
-				c.say("questions appear here, with the keys that answer them; agents ask with daycared ask, as an account of their own; " +
-					"/help says more")
+				c.say("%s", me.Language.Sprintf("you answer as %s; q leaves", me.Name))
+				c.say("%s", me.Language.Text("questions appear here, with the keys that answer them; agents ask with daycared ask, as an "+
+					"account of their own; /help says more"))
 				if note := stopNote(me); note != "" {
 					c.say("%s", note)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // routes are the server's routes. [authenticator.admit] authenticates the caller before each of them.
@@ -191,6 +192,9 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 	if r.options.Zone != nil {
 		me.Timezone = zoneName(r.options.Zone(name))
 	}
+	if p, err := r.engine.Person(id); err == nil {
+		me.Language = p.Language
+	}
 	return me, nil
 }
 
@@ -254,6 +258,8 @@ type Me struct {
 	Timezone *string `json:"timezone"`
 	// Away is their absence, or null.
 	Away *Absence `json:"away"`
+	// Language is the code of the language that they read, as in de; empty if none is known.
+	Language i18n.Language `json:"language"`
 }
 
 // Location is the caller's time zone; without a known one, this process's.

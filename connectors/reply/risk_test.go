@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // The advice for one call of a high-risk step allows that call, and not the others with it.

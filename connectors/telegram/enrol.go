@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Bot identifies a bot.
@@ -87,11 +88,15 @@ func (d *handler) arrive(ctx context.Context, m *message, code string) {
 		Address: address(m.From.ID), Name: strings.TrimSpace(m.From.FirstName + " " + m.From.LastName), Language: m.From.Language,
 	}
 	if d.Take(code, guest) {
-		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
+		d.inBackground(ctx, func(ctx context.Context) error {
+			return d.say(ctx, m.Chat.ID, replies, i18n.Known(m.From.Language).Text(toGuest))
+		})
 		return
 	}
 	if d.Wrong(address(m.From.ID)) && d.pace.unknownReplies.Allow() {
-		d.inBackground(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, toLate) })
+		d.inBackground(ctx, func(ctx context.Context) error {
+			return d.say(ctx, m.Chat.ID, typing, i18n.Known(m.From.Language).Text(toLate))
+		})
 	}
 }
 

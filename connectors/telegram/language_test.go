@@ -13,9 +13,9 @@ import (
 // English card, so that it answers whatever the language is by then.
 func TestGermanCards(t *testing.T) {
 	p := prompt(t, permissions.KindTool, func(r *permissions.Request) { r.Reason = "to run a command" })
-	english := show(p, now)
+	english := show(p, noon)
 	p.To.Language = "de"
-	german := show(p, now)
+	german := show(p, noon)
 	first, _, _ := strings.Cut(german.Text, "\n")
 	if !strings.Contains(first, " möchte ") || !strings.Contains(german.Text, " · bis ") || !strings.Contains(german.Text, "to run a command") {
 		t.Errorf("the German card is\n%s", german.Text)

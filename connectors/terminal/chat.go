@@ -64,17 +64,17 @@ func (s *screen) talk(ctx context.Context) {
 	t := s.t
 	_, err := t.in.Agents(ctx, t.identity())
 	alone := permissions.CodeOf(err) == permissions.CodeNoAgent
-	text := help
+	text := t.language().Text(help)
 	if alone {
-		text = helpAlone
+		text = t.language().Text(helpAlone)
 	}
 	if t.o.Leave != "" {
 		text += "\n\n" + t.o.Leave
 	}
 	c := &chat{t.in, conversation.New(conversation.Options{
 		Inbound: t.in, Now: t.o.Now, Help: i18n.Phrase(text),
-		Account: func(connectors.Identity, i18n.Language) string {
-			return cmp.Or(t.o.Account, "This is the daemon's own console.")
+		Account: func(_ connectors.Identity, in i18n.Language) string {
+			return cmp.Or(t.o.Account, in.Text("This is the daemon's own console."))
 		},
 	})}
 	if !alone {
@@ -90,17 +90,23 @@ func (t *Terminal) identity() connectors.Identity {
 	return connectors.Identity{Via: Name, Console: true, UID: permissions.NoUID}
 }
 
+// language is that of the person at the console.
+func (t *Terminal) language() i18n.Language {
+	who, _ := t.in.Person(t.identity()) // whoever is not known reads English
+	return who.Language
+}
+
 // greet says that an agent can be written to here.
 func (s *screen) greet(ctx context.Context) {
 	if s.chat == nil || s.over() {
 		return
 	}
 	all, _ := s.chat.in.Agents(ctx, s.t.identity()) // on an error, without the agent's name
-	to := "your agent"
+	to := s.t.language().Text("your agent")
 	if i := slices.IndexFunc(all, func(a permissions.Presence) bool { return a.Foreground }); i >= 0 {
 		to = card.Visible(all[i].Agent)
 	}
-	s.say("What you type here goes to " + to + "; /help says more.")
+	s.say(s.t.language().Sprintf("What you type here goes to %s; /help says more.", to))
 }
 
 // listen starts to read input for an agent and restores the draft from before the last card.
@@ -156,7 +162,7 @@ func (s *screen) wrote(ctx context.Context, e entry) {
 		s.close()
 	case blank(e):
 	case e.long:
-		s.say("That line is too long, and nobody has read it.")
+		s.say(s.t.language().Text("That line is too long, and nobody has read it."))
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
 	case s.t.o.Leave != "" && strings.EqualFold(strings.TrimSpace(e.line), "q"):
@@ -200,9 +206,9 @@ func (s *screen) aside(ctx context.Context, e entry) bool {
 	text = strings.TrimSpace(strings.TrimPrefix(text, marks))
 	now := s.t.o.Now()
 	_, open := s.waiting(now)
-	said := reply.Read(reply.Message{Text: text, Console: true, At: now}, open)
+	said := reply.Read(reply.Message{Text: text, Console: true, At: now, Language: s.t.language()}, open)
 	if len(said.Decisions)+len(said.Unknown)+len(said.Unseen) > 0 {
-		s.say("Nothing was decided, and your agent does not get it: codes are not for agents. To answer, leave out the >.")
+		s.say(s.t.language().Text("Nothing was decided, and your agent does not get it: codes are not for agents. To answer, leave out the >."))
 		return true
 	}
 	s.converse(ctx, text)
@@ -222,12 +228,12 @@ func (s *screen) converse(ctx context.Context, line string) {
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 	case refusal != nil:
-		did.Say = append(did.Say, card.Visible(refusal.Text))
+		did.Say = append(did.Say, card.Visible(refusal.Say(who.Language)))
 	case ctx.Err() != nil:
 		return
 	default:
 		s.t.o.Log.Error("store typed line", "err", err)
-		did.Say = append(did.Say, "Nothing was stored: "+card.Visible(err.Error())+". Write it again.")
+		did.Say = append(did.Say, who.Language.Sprintf("Nothing was stored: %s. Write it again.", card.Visible(err.Error())))
 	}
 	for _, d := range did.Decided {
 		s.say(d.Words)
@@ -242,7 +248,7 @@ func (s *screen) besides(say string) string {
 	if s.chat == nil {
 		return say
 	}
-	return say + "\n" + aboutChat
+	return say + "\n" + s.t.language().Text(aboutChat)
 }
 
 var _ connectors.MessageSender = (*Terminal)(nil)

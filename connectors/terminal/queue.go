@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // update is a message from Send, Edit or Tell to Run.
@@ -149,10 +150,10 @@ func open(p connectors.Prompt) bool {
 
 func (s *screen) settled(p connectors.Prompt) string {
 	if p.Locked && p.To.Name == "" {
-		return "This can no longer be answered here."
+		return p.To.Language.Text("This can no longer be answered here.")
 	}
 	if p.Locked && p.Request.State == permissions.Pending {
-		return p.To.Name + " is locked, so this can no longer be answered here."
+		return p.To.Language.Sprintf("%s is locked, so this can no longer be answered here.", p.To.Name)
 	}
 	return card.Outcome(p.Request, s.options(p)).Text
 }
@@ -176,9 +177,10 @@ func (s *screen) enter(ctx context.Context, e entry) {
 		return
 	}
 	r := it.prompt.Request
-	a := reply.Parse(e.line, r, it.prompt.Code, it.prompt.To.Language)
+	in := it.prompt.To.Language
+	a := reply.Parse(e.line, r, it.prompt.Code, in)
 	if e.long {
-		a = reply.Reply{Say: "Nothing was decided: that line is too long."}
+		a = reply.Reply{Say: in.Text("Nothing was decided: that line is too long.")}
 	}
 	switch {
 	case a.Meaning == reply.Decides:
@@ -190,7 +192,7 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	case a.Meaning == reply.Reason:
 		it.reason = "r "
 	case a.Meaning == reply.Asks && r.Kind == permissions.KindClarification:
-		s.say(s.besides(a.Say + " Answers that are none count: " + triesLeft(it) + "."))
+		s.say(s.besides(a.Say + in.Sprintf(" Answers that are none count: %s.", triesLeft(it))))
 	case a.Meaning == reply.Asks:
 		s.say(s.besides(a.Say))
 	case a.Meaning == reply.Shows:
@@ -200,7 +202,7 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
 	case r.Kind == permissions.KindClarification && !blank(e):
-		s.wrong(ctx, s.besides(strings.TrimPrefix(a.Say, "Nothing was decided. ")))
+		s.wrong(ctx, s.besides(strings.TrimPrefix(a.Say, in.Sprintf("Nothing was decided. %s", ""))))
 	default:
 		s.say(s.besides(a.Say))
 	}
@@ -214,13 +216,14 @@ func blank(e entry) bool { return !e.long && (e.line == reply.Esc || strings.Tri
 func (s *screen) finish(ctx context.Context, e entry) {
 	begun := s.now.reason
 	s.now.reason = ""
-	a := reply.Parse(begun+e.line, s.now.prompt.Request, s.now.prompt.Code, s.now.prompt.To.Language)
+	in := s.now.prompt.To.Language
+	a := reply.Parse(begun+e.line, s.now.prompt.Request, s.now.prompt.Code, in)
 	if a.Meaning != reply.Decides || e.long {
-		what := "a reason"
+		what := i18n.Phrase("Nothing was decided: a reason is one line of text.")
 		if s.now.prompt.Request.TakesWords() {
-			what = "an answer"
+			what = "Nothing was decided: an answer is one line of text."
 		}
-		s.say("Nothing was decided: " + what + " is one line of text.")
+		s.say(in.Text(what))
 		return
 	}
 	s.decide(ctx, s.now, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment})
@@ -233,19 +236,19 @@ func (s *screen) wrong(ctx context.Context, say string) {
 	it.tries++
 	switch {
 	case it.tries < maxTries:
-		s.say("No option (" + triesLeft(it) + "). " + say)
+		s.say(it.prompt.To.Language.Sprintf("No option (%s). %s", triesLeft(it), say))
 	case len(others(it)) == 0:
 		s.decide(ctx, it, connectors.Decision{Default: true})
 	default:
 		s.leave()
-		s.say(fmt.Sprintf("No option in three tries: %s. It can still be answered here with its code, as in  %s 1 .",
-			left(it, "now "), it.prompt.Code))
+		s.say(it.prompt.To.Language.Sprintf("No option in three tries: %s. It can still be answered here with its code, as in  %s 1 .",
+			left(it, "it is now left to %s; if nobody answers in time, %s"), it.prompt.Code))
 	}
 }
 
 // triesLeft says how many tries are left, and what follows.
 func triesLeft(it *item) string {
-	tries, then := "2 tries left", byDefault(it)
+	tries, then, in := i18n.Phrase("2 tries left"), byDefault(it), it.prompt.To.Language
 	switch maxTries - it.tries {
 	case maxTries:
 		tries = "3 tries"
@@ -253,22 +256,22 @@ func triesLeft(it *item) string {
 		tries = "1 try left"
 	}
 	if len(others(it)) > 0 {
-		then = left(it, "")
+		then = left(it, "it is left to %s; if nobody answers in time, %s")
 	}
-	return tries + ", then " + then
+	return in.Sprintf("%s, then %s", tries, then)
 }
 
 // byDefault says what happens to a clarification that nobody answers.
 func byDefault(it *item) string {
 	if it.prompt.Request.DeniesSilence() {
-		return "it is not answered"
+		return it.prompt.To.Language.Text("it is not answered")
 	}
-	return `1 "` + card.Visible(it.prompt.Request.Choices[0]) + `" is taken`
+	return it.prompt.To.Language.Sprintf("1 \"%s\" is taken", card.Visible(it.prompt.Request.Choices[0]))
 }
 
 // left says to whom a clarification is left, and what happens if they do not answer either.
-func left(it *item, now string) string {
-	return "it is " + now + "left to " + strings.Join(others(it), ", ") + "; if nobody answers in time, " + byDefault(it)
+func left(it *item, form i18n.Phrase) string {
+	return it.prompt.To.Language.Sprintf(form, strings.Join(others(it), ", "), byDefault(it))
 }
 
 // others are the other people who are or will be asked.
@@ -294,14 +297,14 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	case err == nil:
 		s.say(about + s.settled(it.prompt))
 	case permissions.CodeOf(err) == permissions.CodeOwnAsk:
-		s.say(about + card.Visible(refusal.Text) + "\n" + permissions.OwnAskElsewhere)
+		s.say(about + card.Visible(refusal.Say(s.t.language())) + "\n" + s.t.language().Text(permissions.OwnAskElsewhere))
 	case refusal != nil:
-		s.say(about + card.Visible(refusal.Text))
+		s.say(about + card.Visible(refusal.Say(s.t.language())))
 	case ctx.Err() != nil:
 		return
 	default:
 		s.t.o.Log.Error("store decision", "request", r.ID, "err", err)
-		s.say(about + "Nothing was stored: " + card.Visible(err.Error()) + ". Answer again.")
+		s.say(about + s.t.language().Sprintf("Nothing was stored: %s. Answer again.", card.Visible(err.Error())))
 	}
 	it.told = it.prompt.Request.State != permissions.Pending
 	if it.told {

@@ -106,7 +106,7 @@ func (s *screen) show() {
 	}
 	s.up, s.now.shown, s.now.reason = true, true, ""
 	if s.now.prompt.Request.Kind == permissions.KindClarification {
-		s.write("⚠ AGENT CLARIFICATION NEEDED\n")
+		s.write(s.t.language().Text("⚠ AGENT CLARIFICATION NEEDED") + "\n")
 	}
 	rows := append([]string{card.Card(s.now.prompt, s.options(s.now.prompt))}, card.Away(s.now.prompt)...)
 	s.write(strings.Join(rows, "\n") + "\n")
@@ -143,9 +143,9 @@ func (s *screen) ask() {
 	s.hint = reply.Hint(s.now.prompt.Request, s.now.prompt.Code, s.now.prompt.To.Language)
 	switch takesWords := s.now.prompt.Request.TakesWords(); {
 	case s.now.reason != "" && takesWords:
-		s.hint = "answer > "
+		s.hint = s.t.language().Text("answer > ")
 	case s.now.reason != "":
-		s.hint = "reason > "
+		s.hint = s.t.language().Text("reason > ")
 	}
 	s.hint = s.wrapped(s.hint, room)
 	s.asking = true
@@ -234,7 +234,7 @@ func (s *screen) close() {
 		s.t.o.Log.Info("console closed")
 	}
 	if first && s.t.console.kind() != noConsole {
-		s.write("This console is closed: nothing is decided here any more.\n")
+		s.write(s.t.language().Text("This console is closed: nothing is decided here any more.") + "\n")
 	}
 }
 
@@ -358,7 +358,7 @@ func (s *screen) options(p connectors.Prompt) card.Options {
 	o, r := s.t.o, p.Request
 	options := card.Options{
 		Self: cmp.Or(o.Self, p.To.Name), Now: o.Now(), Width: s.t.console.width(),
-		Location: cmp.Or(p.To.Location, time.Local),
+		Location: cmp.Or(p.To.Location, time.Local), Language: p.To.Language,
 	}
 	if o.Heading != nil {
 		options.Heading = o.Heading(r)
@@ -371,7 +371,7 @@ func (s *screen) options(p connectors.Prompt) card.Options {
 func (s *screen) named(ctx context.Context, line string) bool {
 	now := s.t.o.Now()
 	items, open := s.waiting(now)
-	said := reply.Read(reply.Message{Text: line, Console: true, At: now}, open)
+	said := reply.Read(reply.Message{Text: line, Console: true, At: now, Language: s.t.language()}, open)
 	switch {
 	case len(said.Decisions) > 0:
 		for _, d := range said.Decisions {
@@ -422,7 +422,7 @@ func (s *screen) late(ctx context.Context, said reply.Said) string {
 	for _, code := range said.Unknown {
 		_, err := s.hand(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing
 		if refusal := permissions.AsRefusal(err); refusal != nil && refusal.Code == permissions.CodeSettled {
-			return code + "  " + card.Visible(refusal.Text)
+			return code + "  " + card.Visible(refusal.Say(s.t.language()))
 		}
 	}
 	return said.Say

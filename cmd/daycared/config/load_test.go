@@ -58,7 +58,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	got := load(t, `
 people:
-  - {name: fay, telegram: 123456789, whatsapp: "+4915112345678", user: fay, timezone: Europe/Berlin,
+  - {name: fay, telegram: 123456789, whatsapp: "+4915112345678", user: fay, timezone: Europe/Berlin, language: de,
      quiet: "22:30-07:00", via: [terminal, admin]}
   - name: sam
     user: sam
@@ -96,7 +96,7 @@ log: {level: debug, format: json}
 `)
 	want := Config{
 		People: []Person{
-			{Name: "fay", Addresses: map[string]string{"telegram": "123456789", "whatsapp": "+4915112345678"}, User: "fay", Location: berlin,
+			{Name: "fay", Addresses: map[string]string{"telegram": "123456789", "whatsapp": "+4915112345678"}, User: "fay", Location: berlin, Language: "de",
 				Quiet: connectors.Hours{From: 22*60 + 30, To: 7 * 60}, Via: []string{"terminal", "admin"}},
 			{Name: "sam", User: "sam", Location: time.Local, Quiet: connectors.Hours{From: 13 * 60, To: 14 * 60}},
 			{Name: "kim", User: "kim", Location: time.Local},

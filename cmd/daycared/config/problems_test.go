@@ -142,6 +142,7 @@ func TestBadFiles(t *testing.T) {
 			`1: approvals.timeout: "soon" is not a duration; write a number and its unit, as in 90s, 15m or 4h`},
 		{"too short", "approvals: {timeout: 10ms}\n", `1: approvals.timeout: "10ms" is too short; write 1s or more`},
 		{"too long", "approvals: {timeout: 9000h}\n", `1: approvals.timeout: "9000h" is too long; write 8760h or less`},
+		{"no language of ours", "people:\n  - {name: fay, language: dee}\n", `2: people.language: unknown language "dee"; did you mean de?`},
 		{"bad zone", "people:\n  - {name: fay, timezone: Berlin}\n",
 			`2: people.timezone: unknown time zone "Berlin"; did you mean Europe/Berlin?`},
 		{"unknown scope", "approvals: {scopes: [once, forever]}\n", `1: approvals.scopes: unknown scope "forever"; ` +
