@@ -89,7 +89,7 @@ func (l Language) Plural(n int, p Phrase, args ...any) string {
 	if n != 1 {
 		form = several
 	}
-	if len(args) == 0 {
+	if len(args) == 0 && strings.Contains(form, "%") {
 		args = []any{n}
 	}
 	return fmt.Sprintf(form, args...)
