@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 func TestWhatANoticeSays(t *testing.T) {
@@ -45,7 +46,7 @@ func TestACardSaysWhoIsAway(t *testing.T) {
 		`f\u{202E}ay is away until Sun 29 Nov 23:00, but too few others may decide this.`: {To: self, Group: "-1", Needed: true},
 	} {
 		p.Away = []permissions.Absence{away}
-		if got := Others(p); got != want {
+		if got := Others(p, i18n.English); got != want {
 			t.Errorf("it says %q, not %q", got, want)
 		}
 	}
