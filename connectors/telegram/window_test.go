@@ -267,6 +267,7 @@ func TestWhoLosesTheAccountHasNoButtons(t *testing.T) {
 			s.ends("fay", m)
 			s.until("the cards are noted", s.upToDate)
 			c.has(s)
+			s.until("fay is asked again", func() bool { return slices.Contains(s.only().Asked, "fay") && s.upToDate() })
 			s.sees("fay", "it waits", func(is telegramtest.Message) bool { return is.ID == m.ID && withButtons(is) })
 			s.taps("fay", m, "⛔ Deny", "⛔")
 			s.becomes("fay", m.ID, "⛔ You denied this")
