@@ -244,7 +244,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 			if by.Why != "" {
 				why = ", " + quoted(by.Why)
 			}
-			s.row(fmt.Sprintf("Always asked: rule %d%s.", by.Rule, why))
+			s.row(o.Sprintf("Always asked: rule %d%s.", by.Rule, why))
 		}
 	}
 	if r.Ends() {

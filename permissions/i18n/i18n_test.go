@@ -2,6 +2,7 @@ package i18n
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,6 +29,17 @@ func TestGerman(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%q; want %q", got, want)
+		}
+	}
+}
+
+// What follows the words between a permission and its path is shown as code.
+func TestAPermissionWithoutAPathHasNone(t *testing.T) {
+	for _, l := range Languages() {
+		for _, p := range []Phrase{"network access", "workspace write access", "events access", "nothing"} {
+			if text := l.Text(p); strings.Contains(text, l.Text(" to ")) {
+				t.Errorf("%s: %q looks as if it had a path", l, text)
+			}
 		}
 	}
 }
