@@ -1,4 +1,4 @@
-# Judges what gremlins found. First comes the list of mutants that may live, tools/mutants.txt: of each a line with the
+# Judges what tools/mutate found. First comes the list of mutants that may live, tools/mutants.txt: of each a line with the
 # file, the mutation and the number of the character at which it is, the line of code as it is there, and why the tests
 # cannot tell the mutant, on indented lines. Then comes what was found: outcome, mutation and place, with tabs between.
 

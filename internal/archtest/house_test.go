@@ -63,6 +63,7 @@ var rooms = []struct {
 	{"cmd/daycared/...", []string{"..."}},
 	{"examples/...", []string{"permissions", "permissions/i18n", "permissions/timing", "connectors/..."}}, // as a connector
 	{"tools/gallery", nil},
+	{"tools/mutate", nil},
 	{"tools/grow", []string{"permissions", "engine/store"}},
 }
 
