@@ -131,18 +131,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: mutate [-run REGEXP] [-timeout D] FOLDER|FILE.go")
 		os.Exit(2)
 	}
-	if err := mutate(flag.Arg(0), *run, *limit); err != nil {
+	if err := mutate(context.Background(), os.Stdout, flag.Arg(0), *run, *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func mutate(part, run string, limit time.Duration) error {
+func mutate(ctx context.Context, out io.Writer, part, run string, limit time.Duration) error {
 	folder, only := part, ""
 	if strings.HasSuffix(part, ".go") {
 		folder, only = filepath.Split(part)
 	}
-	p, err := load(filepath.Clean(folder))
+	p, err := load(ctx, filepath.Clean(folder))
 	if err != nil {
 		return err
 	}
@@ -151,25 +151,25 @@ func mutate(part, run string, limit time.Duration) error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	binary, err := p.build(temp, only)
+	binary, err := p.build(ctx, temp, only)
 	if err != nil {
 		return err
 	}
-	if out, err := p.test(binary, run, limit, 0); err != nil {
-		return fmt.Errorf("the tests fail where nothing is changed: %w\n%s", err, out)
+	if said, err := p.test(ctx, binary, run, limit, 0); err != nil {
+		return fmt.Errorf("the tests fail where nothing is changed: %w\n%s", err, said)
 	}
 	var all errgroup.Group
 	all.SetLimit(runtime.NumCPU())
 	for i, m := range p.mutants {
 		all.Go(func() error {
 			outcome := "LIVED"
-			switch out, err := p.test(binary, run, limit, i+1); {
-			case errors.Is(err, context.DeadlineExceeded) || bytes.Contains(out, []byte("panic: test timed out")):
+			switch said, err := p.test(ctx, binary, run, limit, i+1); {
+			case errors.Is(err, context.DeadlineExceeded) || bytes.Contains(said, []byte("panic: test timed out")):
 				outcome = "TIMED OUT"
 			case err != nil:
 				outcome = "KILLED"
 			}
-			_, err := fmt.Printf("%s\t%s\t%s:%d:%d\n", outcome, m.kind, filepath.ToSlash(m.at.Filename), m.at.Line, m.at.Column)
+			_, err := fmt.Fprintf(out, "%s\t%s\t%s:%d:%d\n", outcome, m.kind, filepath.ToSlash(m.at.Filename), m.at.Line, m.at.Column)
 			return err
 		})
 	}
@@ -188,15 +188,17 @@ type pack struct {
 }
 
 // load reads the files of a package, with the types of what it imports as the go command compiled them.
-func load(folder string) (*pack, error) {
-	list := exec.Command("go", "list", "-export", "-deps", "-json=Dir,ImportPath,Name,Export,GoFiles,CgoFiles,DepOnly", "./"+folder)
+func load(ctx context.Context, folder string) (*pack, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-export", "-deps", //nolint:gosec // a folder of the developer's
+		"-json=Dir,ImportPath,Name,Export,GoFiles,CgoFiles,DepOnly", "./"+folder)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", folder, err)
 	}
 	exports := map[string]string{}
-	p := &pack{folder: folder, fset: token.NewFileSet(), texts: map[string][]byte{}, info: types.Info{Types: map[ast.Expr]types.TypeAndValue{}}}
+	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	p := &pack{folder: folder, fset: token.NewFileSet(), texts: map[string][]byte{}, info: info}
 	var path string
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var one struct {
@@ -216,7 +218,7 @@ func load(folder string) (*pack, error) {
 		path, p.name = one.ImportPath, one.Name
 		for _, name := range one.GoFiles {
 			name = filepath.Join(folder, name)
-			text, err := os.ReadFile(name)
+			text, err := os.ReadFile(name) //nolint:gosec // a file of the developer's
 			if err != nil {
 				return nil, err
 			}
@@ -233,7 +235,7 @@ func load(folder string) (*pack, error) {
 }
 
 // build compiles the tests of the package with every mutant in it, switched off.
-func (p *pack) build(temp, only string) (string, error) {
+func (p *pack) build(ctx context.Context, temp, only string) (string, error) {
 	overlay := struct{ Replace map[string]string }{Replace: map[string]string{}}
 	add := func(name, kept string, text []byte) error {
 		full, err := filepath.Abs(name)
@@ -266,7 +268,8 @@ func (p *pack) build(temp, only string) (string, error) {
 	if err := os.WriteFile(replace, text, 0o600); err != nil {
 		return "", err
 	}
-	compile := exec.Command("go", "test", "-c", "-vet=off", "-overlay", replace, "-o", binary, "./"+p.folder)
+	compile := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", //nolint:gosec // a folder of the developer's
+		"-overlay", replace, "-o", binary, "./"+p.folder)
 	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
 	if err := compile.Run(); err != nil {
 		return "", fmt.Errorf("compile the mutants of %s: %w", p.folder, err)
@@ -276,10 +279,11 @@ func (p *pack) build(temp, only string) (string, error) {
 }
 
 // test runs the tests with one mutant on; 0 is none.
-func (p *pack) test(binary, run string, limit time.Duration, number int) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit+5*time.Second)
+func (p *pack) test(ctx context.Context, binary, run string, limit time.Duration, number int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, binary, "-test.failfast", "-test.run", run, "-test.timeout", limit.String())
+	c := exec.CommandContext(ctx, binary, //nolint:gosec // the tests that were compiled above
+		"-test.failfast", "-test.run", run, "-test.timeout", limit.String())
 	c.Dir = p.folder
 	c.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(number))
 	c.WaitDelay = time.Second
