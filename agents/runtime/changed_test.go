@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/engine/store/storetest"
 	"github.com/daycared/daycared/permissions"
@@ -85,7 +86,13 @@ func TestASessionThatSomebodyChangedRunsNothing(t *testing.T) {
 			if _, err := s.rows.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "session ") {
 				t.Errorf("verify says %v", err)
 			}
-			s.answer(r, once)
+			// Whoever reads the session before the answer does ends it, and the answer is too late.
+			d := connectors.Decision{Request: r.ID, Answer: once, From: connectors.Identity{Via: "phone", UID: fay.UID}}
+			if _, err := s.OnPermission(t.Context(), d); err != nil {
+				if now, _ := s.rows.Read(t.Context(), r.ID); now.State != permissions.Cancelled {
+					t.Fatalf("answer %s: %v", once, err)
+				}
+			}
 			s.waitMessage(changedRow)
 			s.waitOver(r.Session)
 			if a, b := s.file("a"), s.file("b"); a+b != "" || len(s.phone.Copies()) != 1 {
