@@ -82,19 +82,19 @@ func TestLeaveOrCancel(t *testing.T) {
 	id := st.shown(phone, 1).Request.ID
 	done := st.ask(t.Context(), named("b"))
 	st.waiting(id, 2)
-	if _, err := st.LeaveOrCancel(t.Context(), permissions.CallerUID(askerUID+1), id, "a"); err == nil {
+	if _, err := st.LeaveOrCancel(t.Context(), permissions.CallerUID(askerUID+1), id, "a", ""); err == nil {
 		t.Error("another caller forgoes it")
 	}
-	if s, err := st.LeaveOrCancel(t.Context(), self, id, "a"); err != nil || s.Request.State != permissions.Pending || s.Waiting != 1 {
+	if s, err := st.LeaveOrCancel(t.Context(), self, id, "a", ""); err != nil || s.Request.State != permissions.Pending || s.Waiting != 1 {
 		t.Errorf("the first: %s, %d wait, %v", s.Request.State, s.Waiting, err)
 	}
-	if s, err := st.LeaveOrCancel(t.Context(), self, id, "b"); err != nil || s.Request.State != permissions.Cancelled {
+	if s, err := st.LeaveOrCancel(t.Context(), self, id, "b", ""); err != nil || s.Request.State != permissions.Cancelled {
 		t.Errorf("the last: %s, %v", s.Request.State, err)
 	}
 	if got := st.get(done); got.State != permissions.Cancelled {
 		t.Error(got.State)
 	}
-	if _, err := st.LeaveOrCancel(t.Context(), self, id, ""); err == nil {
+	if _, err := st.LeaveOrCancel(t.Context(), self, id, "", ""); err == nil {
 		t.Error("what is settled is forgone")
 	}
 }
@@ -116,21 +116,21 @@ func TestACallThatJoinedLeavesByTheIDThatItProposed(t *testing.T) {
 	st.waiting(id, 2)
 	ask("c")
 	st.waiting(id, 3)
-	_, err := st.LeaveOrCancel(t.Context(), permissions.CallerUID(askerUID+1), proposed["b"], "b")
+	_, err := st.LeaveOrCancel(t.Context(), permissions.CallerUID(askerUID+1), proposed["b"], "b", "")
 	if permissions.CodeOf(err) != permissions.CodeUnknown {
 		t.Errorf("another caller leaves: %v", err)
 	}
-	if _, err = st.LeaveOrCancel(t.Context(), self, proposed["b"], "d"); permissions.CodeOf(err) != permissions.CodeUnknown {
+	if _, err = st.LeaveOrCancel(t.Context(), self, proposed["b"], "d", ""); permissions.CodeOf(err) != permissions.CodeUnknown {
 		t.Errorf("a call that does not wait leaves: %v", err)
 	}
-	s, err := st.LeaveOrCancel(t.Context(), self, proposed["b"], "b")
+	s, err := st.LeaveOrCancel(t.Context(), self, proposed["b"], "b", "")
 	if err != nil || s.Request.State != permissions.Pending || s.Waiting != 2 {
 		t.Errorf("one of three: %s, %d wait, %v", s.Request.State, s.Waiting, err)
 	}
-	if _, err := st.LeaveOrCancel(t.Context(), self, id, "a"); err != nil {
+	if _, err := st.LeaveOrCancel(t.Context(), self, id, "a", ""); err != nil {
 		t.Error(err)
 	}
-	s, err = st.LeaveOrCancel(t.Context(), self, proposed["c"], "c")
+	s, err = st.LeaveOrCancel(t.Context(), self, proposed["c"], "c", "")
 	if err != nil || s.Request.State != permissions.Cancelled || s.Request.ID != id {
 		t.Errorf("the last: %s, %v", s.Request.State, err)
 	}

@@ -81,26 +81,11 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 
 // LeaveOrCancel removes one call of this caller from a request, by the call's own name (empty once it has left), and
 // cancels the request when no other call waits for it. See [registry.Registry.LeaveOrCancel]. A call that joined a request may
-// still name the id that it proposed for one of its own.
+// still name the id that it proposed for one of its own. via is [permissions.ViaInterrupt] for a call whose process was
+// ended, else empty.
 func (e *Engine) LeaveOrCancel(
-	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
-) (permissions.RequestView, error) {
-	r, err := e.leaveOrCancel(ctx, caller, id, call, "")
-	if err != nil {
-		return permissions.RequestView{}, err
-	}
-	return e.View(ctx, r)
-}
-
-// Killed is LeaveOrCancel for a call whose process was ended.
-func (e *Engine) Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error {
-	_, err := e.leaveOrCancel(ctx, caller, id, call, permissions.ViaInterrupt)
-	return err
-}
-
-func (e *Engine) leaveOrCancel(
 	ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string,
-) (permissions.Request, error) {
+) (permissions.RequestView, error) {
 	_, err := e.own(ctx, caller, id)
 	if call != "" {
 		call = nameOf(caller, call)
@@ -109,13 +94,13 @@ func (e *Engine) leaveOrCancel(
 		id, err = joined, nil
 	}
 	if err != nil {
-		return permissions.Request{}, err
+		return permissions.RequestView{}, err
 	}
 	r, err := e.registry.LeaveOrCancel(ctx, id, call, via)
 	if err != nil {
-		err = shared.Broken(permissions.Refused(err))
+		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
 	}
-	return r, err
+	return e.View(ctx, r)
 }
 
 // Recall withdraws the requests that a caller says need no answer any more, with its reason, and returns how many. It

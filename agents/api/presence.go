@@ -132,7 +132,10 @@ func (p *presence) watch(ctx context.Context, requests Requests) error {
 		var changes errgroup.Group // changes that come together share a commit of the store
 		changes.SetLimit(maxChanges)
 		for _, w := range gone {
-			changes.Go(func() error { return requests.Killed(ctx, w.caller, w.id, w.call) }) // on failure the request stays pending
+			changes.Go(func() error { // on failure the request stays pending
+				_, err := requests.LeaveOrCancel(ctx, w.caller, w.id, w.call, permissions.ViaInterrupt)
+				return err
+			})
 		}
 		for _, w := range late {
 			changes.Go(func() error { // on failure its row stays until the request is settled

@@ -168,7 +168,7 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (wire.Request, err
 	caller, id := CallerOf(ctx), permissions.ID(in.ID)
 	switch {
 	case in.Call != "":
-		return told(r.requests.LeaveOrCancel(ctx, caller, id, in.Call))
+		return told(r.requests.LeaveOrCancel(ctx, caller, id, in.Call, ""))
 	case in.After != "":
 		after, err := time.ParseDuration(in.After)
 		if err != nil || after < 0 || after > longestDelay {

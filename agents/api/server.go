@@ -135,10 +135,9 @@ type Requests interface {
 	agents.Requests
 	// WaitSettled returns when Await would, with little stack. A request of another caller is refused as unknown.
 	WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error
-	// LeaveOrCancel removes the named call from a request of the caller, and cancels the request if no other call waits.
-	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
-	// Killed removes a call whose process was killed from a request of the caller, and cancels it if no other call waits.
-	Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error
+	// LeaveOrCancel removes the named call from a request of the caller, and cancels the request if no other call waits; via is
+	// [permissions.ViaInterrupt] if the call's process was killed, else empty.
+	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string) (permissions.RequestView, error)
 	// WithdrawLater withdraws a request of the caller after a delay, unless the same is asked again by then or a call waits for it.
 	WithdrawLater(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.RequestView, error)
 	// KeepProcess stores which local process waits for a request of the caller, so that it survives a restart; a process without

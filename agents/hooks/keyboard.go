@@ -135,6 +135,6 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 func replaced(ctx context.Context, requests Requests, caller permissions.Caller, id permissions.ID) bool {
 	brief, done := context.WithTimeout(ctx, raceWithin)
 	defer done()
-	left, err := requests.LeaveOrCancel(brief, caller, id, "")
+	left, err := requests.LeaveOrCancel(brief, caller, id, "", "")
 	return err == nil && left.Request.State == permissions.Cancelled && left.Request.DecidedBy == ""
 }

@@ -100,7 +100,9 @@ func (l *late) Recall(context.Context, permissions.Caller, permissions.Recall) (
 	return 0, nil
 }
 
-func (l *late) LeaveOrCancel(ctx context.Context, _ permissions.Caller, _ permissions.ID, _ string) (permissions.RequestView, error) {
+func (l *late) LeaveOrCancel(
+	ctx context.Context, _ permissions.Caller, _ permissions.ID, _, _ string,
+) (permissions.RequestView, error) {
 	end, _ := ctx.Deadline()
 	l.forgoes = time.Until(end)
 	return permissions.RequestView{}, ctx.Err()

@@ -167,7 +167,9 @@ func (d *replacing) Begin(_ context.Context, _ permissions.Caller, q permissions
 	return permissions.RequestView{Request: q, Keyboard: true}, nil
 }
 
-func (d *replacing) LeaveOrCancel(_ context.Context, _ permissions.Caller, id permissions.ID, _ string) (permissions.RequestView, error) {
+func (d *replacing) LeaveOrCancel(
+	_ context.Context, _ permissions.Caller, id permissions.ID, _, _ string,
+) (permissions.RequestView, error) {
 	d.withdrawn = id
 	return permissions.RequestView{Request: d.left}, d.err
 }

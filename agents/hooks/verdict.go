@@ -114,7 +114,7 @@ type Requests interface {
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
 	// LeaveOrCancel removes the named call (empty: one that has returned) from a pending request of the caller, and cancels the
 	// request if no other call waits.
-	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.RequestView, error)
+	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string) (permissions.RequestView, error)
 	// Recall withdraws the caller's requests that match m, and returns how many there were.
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Recall) (withdrawn int, err error)
 }
@@ -244,7 +244,7 @@ func (h questioner) askOne(given permissions.Request, settled *permissions.Reque
 func (h questioner) withdraw(id permissions.ID, call string) Verdict {
 	work, finished := context.WithTimeout(context.WithoutCancel(h.ctx), withdrawWithin)
 	defer finished()
-	left, err := h.requests.LeaveOrCancel(work, h.caller, id, call)
+	left, err := h.requests.LeaveOrCancel(work, h.caller, id, call, "")
 	switch {
 	case err != nil:
 		return Verdict{Reason: "The hook was ended, and its question may stand: " + err.Error() + "."}

@@ -120,7 +120,7 @@ func (d remoteRequests) Recall(ctx context.Context, _ permissions.Caller, m perm
 }
 
 func (d remoteRequests) LeaveOrCancel(
-	ctx context.Context, _ permissions.Caller, id permissions.ID, call string,
+	ctx context.Context, _ permissions.Caller, id permissions.ID, call, _ string,
 ) (permissions.RequestView, error) {
 	return d.client.Leave(ctx, id, call)
 }
