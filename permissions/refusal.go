@@ -429,7 +429,8 @@ func RefusedIn(zone *time.Location, err error) error {
 
 // lates say how a request ended, to whose answer came too late.
 var lates = map[State]i18n.Phrase{
-	Approved: "Too late: already approved by %s at %s. Nothing was changed.", Denied: "Too late: already denied by %s at %s. Nothing was changed.",
+	Approved: "Too late: already approved by %s at %s. Nothing was changed.",
+	Denied:   "Too late: already denied by %s at %s. Nothing was changed.",
 	Answered: "Too late: already answered by %s at %s. Nothing was changed.",
 	Expired:  "Too late: expired at %s. Nothing was changed.", Cancelled: "Too late: cancelled at %s. Nothing was changed.",
 	Undeliverable: "Too late: undeliverable at %s. Nothing was changed.",

@@ -168,7 +168,9 @@ func TestEveryKindOfScopeIsWhole(t *testing.T) {
 			if label := labels[Allow(s)]; (label == "") != narrow || strings.HasSuffix(label, " ") {
 				t.Errorf("the button of %s for a %s is %q", s, r.Kind, label)
 			}
-			for _, words := range []string{s.Lasts(i18n.English), s.Brief(i18n.English), r.Covers(s, i18n.English), r.CoversBriefly(s, i18n.English)} {
+			for _, words := range []string{
+				s.Lasts(i18n.English), s.Brief(i18n.English), r.Covers(s, i18n.English), r.CoversBriefly(s, i18n.English),
+			} {
 				if words == "" || strings.TrimSpace(words) != words {
 					t.Errorf("%s of a %s is put as %q", s, r.Kind, words)
 				}

@@ -104,8 +104,8 @@ var servers = map[string]string{
 }
 
 // DeedOf returns what a tool call does: the one place that knows how each dialect writes a command, a file, an address and an MCP tool.
-// A dialect is that of an agent's hook or acp, [Daycared] for our own agents, and empty for every other caller. The verb of a tool that is not
-// known, or whose input has a member that is not, is [Calls].
+// A dialect is that of an agent's hook or acp, [Daycared] for our own agents, and empty for every other caller. The verb of a tool that is
+// not known, or whose input has a member that is not, is [Calls].
 func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 	if dialect == "" {
 		dialect = anyone

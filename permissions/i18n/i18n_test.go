@@ -10,22 +10,23 @@ import (
 func TestGerman(t *testing.T) {
 	const de Language = "de"
 	at := time.Date(2026, 3, 30, 18, 5, 0, 0, time.UTC)
+	const waits = " One request still waits for your answer: /pending| %d requests still wait for your answer: /pending"
 	for got, want := range map[string]string{
 		de.Sprintf("%s wants %s", "scribe", Phrase("network access")):      "scribe möchte Netzwerkzugriff",
 		English.Sprintf("%s wants %s", "scribe", Phrase("network access")): "scribe wants network access",
-		Language("").Text("once"):           "once",
-		de.Text("what no file has"):         "what no file has",
-		de.Plural(1, "%d row|%d rows"):      "1 Zeile",
-		de.Plural(2, "%d row|%d rows"):      "2 Zeilen",
-		English.Plural(0, "%d row|%d rows"): "0 rows",
-		de.Plural(1, " One request still waits for your answer: /pending| %d requests still wait for your answer: /pending"): " Eine Anfrage wartet noch auf Antwort: /pending",
-		de.Plural(2, "%d file, %s|%d files, %s", 2, "+1 −1"):                                                                 "2 Dateien, +1 −1",
-		de.Duration(15 * time.Minute):                    "15 Minuten",
-		de.Duration(59500 * time.Millisecond):            "60 Sekunden",
-		English.Duration(time.Minute):                    "1 minute",
-		de.Time(at, "2 Jan 15:04"):                       "30. März, 18:05",
-		English.Time(at, "2 Jan 15:04"):                  "30 Mar 18:05",
-		de.Time(at.AddDate(0, 2, 0), "2 Jan 2006 15:04"): "30. Mai 2026, 18:05",
+		Language("").Text("once"):                            "once",
+		de.Text("what no file has"):                          "what no file has",
+		de.Plural(1, "%d row|%d rows"):                       "1 Zeile",
+		de.Plural(2, "%d row|%d rows"):                       "2 Zeilen",
+		English.Plural(0, "%d row|%d rows"):                  "0 rows",
+		de.Plural(1, waits):                                  " Eine Anfrage wartet noch auf Antwort: /pending",
+		de.Plural(2, "%d file, %s|%d files, %s", 2, "+1 −1"): "2 Dateien, +1 −1",
+		de.Duration(15 * time.Minute):                        "15 Minuten",
+		de.Duration(59500 * time.Millisecond):                "60 Sekunden",
+		English.Duration(time.Minute):                        "1 minute",
+		de.Time(at, "2 Jan 15:04"):                           "30. März, 18:05",
+		English.Time(at, "2 Jan 15:04"):                      "30 Mar 18:05",
+		de.Time(at.AddDate(0, 2, 0), "2 Jan 2006 15:04"):     "30. Mai 2026, 18:05",
 	} {
 		if got != want {
 			t.Errorf("%q; want %q", got, want)
@@ -45,7 +46,9 @@ func TestAPermissionWithoutAPathHasNone(t *testing.T) {
 }
 
 func TestKnown(t *testing.T) {
-	for code, want := range map[string]Language{"de": "de", "de-AT": "de", "DE": "de", "en-US": "en", "fr": "", "": "", "de_AT": "", "deu": ""} {
+	for code, want := range map[string]Language{
+		"de": "de", "de-AT": "de", "DE": "de", "en-US": "en", "fr": "", "": "", "de_AT": "", "deu": "",
+	} {
 		if got := Known(code); got != want {
 			t.Errorf("%q is %q; want %q", code, got, want)
 		}

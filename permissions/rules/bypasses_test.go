@@ -144,7 +144,10 @@ func TestEverydayCommandsAreAllowed(t *testing.T) {
 
 // appended are what makes a command that is allowed another, by group. %s is the command.
 var appended = map[string][]string{
-	"separators":   {"%s; rm keep", "%s && rm keep", "%s || rm keep", "%s | rm keep", "%s |& rm keep", "%s & rm keep", "%s\nrm keep", "rm keep; %s", "(%s; rm keep)"},
+	"separators": {
+		"%s; rm keep", "%s && rm keep", "%s || rm keep", "%s | rm keep", "%s |& rm keep",
+		"%s & rm keep", "%s\nrm keep", "rm keep; %s", "(%s; rm keep)",
+	},
 	"substitution": {"%s $(rm keep)", "%s `rm keep`", "%s \"$(rm keep)\"", "%s ${n:=$(rm keep)}", "%s <(rm keep)"},
 	"redirection":  {"%s > keep", "%s >> ~/.profile", "%s > .git/config", "%s 2> keep", "%s > /etc/x", "%s &> keep"},
 	"environment":  {"PATH=tools %s", "LD_PRELOAD=./a.so %s", "GIT_DIR=/x %s", "A=$(rm keep) %s", "export PATH=tools; %s", "PATH=tools; %s"},
@@ -202,17 +205,22 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 		}
 	}
 	for _, command := range []string{
-		"git status", "git diff main...HEAD -- src", "git log --oneline -5", "ls -la src | head -20", "grep -rn 'func main' src", "cat src/a.go", "find . -name '*.go'",
-		"git add -A", "git add src/a.go", "git commit -m 'cart: sum'", "git switch -c fix-1", "git diff --stat && git add src && git commit -m x", "echo made > src/made.txt",
+		"git status", "git diff main...HEAD -- src", "git log --oneline -5",
+		"ls -la src | head -20", "grep -rn 'func main' src", "cat src/a.go", "find . -name '*.go'",
+		"git add -A", "git add src/a.go", "git commit -m 'cart: sum'", "git switch -c fix-1",
+		"git diff --stat && git add src && git commit -m x", "echo made > src/made.txt",
 	} {
 		if v := judged(all, command); v.Effect != Allow {
 			t.Errorf("the starter sets do not allow %q: %v", command, v.Reasons)
 		}
 	}
 	for _, name := range []string{
-		".git/hooks/pre-commit", ".git/config", ".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".cursor/hooks.json", ".vscode/tasks.json",
-		"AGENTS.md", "CLAUDE.md", "src/CLAUDE.md", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".envrc", ".env", "Makefile", "sub/makefile", "package.json", "go.mod",
-		"Cargo.toml", "pyproject.toml", "setup.py", "Dockerfile", "build.gradle", "CMakeLists.txt", "Jenkinsfile", ".gitattributes", "out/passwd", "../x", "/etc/x",
+		".git/hooks/pre-commit", ".git/config", ".claude/settings.json",
+		".codex/config.toml", ".gemini/settings.json", ".cursor/hooks.json", ".vscode/tasks.json",
+		"AGENTS.md", "CLAUDE.md", "src/CLAUDE.md", ".github/workflows/ci.yml",
+		".gitlab-ci.yml", ".envrc", ".env", "Makefile", "sub/makefile", "package.json", "go.mod",
+		"Cargo.toml", "pyproject.toml", "setup.py", "Dockerfile", "build.gradle",
+		"CMakeLists.txt", "Jenkinsfile", ".gitattributes", "out/passwd", "../x", "/etc/x",
 	} {
 		for _, command := range []string{"echo a > " + name, "tee " + name} {
 			if v := judged(all, command); v.Effect == Allow {
@@ -220,7 +228,9 @@ func TestStarterSetsAllowNoBypass(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"git push", "git commit --amend -m x", "git reset --hard", "git checkout -- .", "go test ./...", "npm test", "rm -r x", "cat .env"} {
+	for _, command := range []string{
+		"git push", "git commit --amend -m x", "git reset --hard", "git checkout -- .", "go test ./...", "npm test", "rm -r x", "cat .env",
+	} {
 		if v := judged(all, command); v.Effect == Allow {
 			t.Errorf("the starter sets allow %q", command)
 		}

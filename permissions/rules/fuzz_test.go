@@ -21,9 +21,11 @@ func FuzzAppendingNeverAllows(f *testing.F) {
 	for _, c := range all.Allow {
 		f.Add(c.Command)
 	}
-	s := rulesOf(f, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:git-local"}, Rule{Use: "builtin:workspace-edits"}, Rule{Env: []string{"CI"}, Allow: []string{
-		"run git diff --stat", "run git push origin *", "run git commit -m *", "run go test|vet [-v] [-run *] ./...", "run npm test", "run x", "write ./**", "run sort ...",
-	}}, side)
+	own := Rule{Env: []string{"CI"}, Allow: []string{
+		"run git diff --stat", "run git push origin *", "run git commit -m *", "run go test|vet [-v] [-run *] ./...",
+		"run npm test", "run x", "write ./**", "run sort ...",
+	}}
+	s := rulesOf(f, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:git-local"}, Rule{Use: "builtin:workspace-edits"}, own, side)
 	f.Fuzz(func(t *testing.T, text string) {
 		if !acts.Parses(text) || strings.HasSuffix(text, "\\") || judged(s, text).Effect == Allow {
 			return

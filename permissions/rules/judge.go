@@ -369,20 +369,30 @@ func textsOf(a acts.Act) []bool {
 		case i == 0:
 		case slices.Contains(texts, name):
 			text[i] = true
-		case name == "git" && i > 1 && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") && slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
+		case name == "git" && i > 1 && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") &&
+			slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
 			text[i] = true
 		case slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq"}, name) && !strings.HasPrefix(word, "-"):
-			text[i] = !second(a.Words[1:], i-1) && !slices.ContainsFunc(a.Words[1:], func(w string) bool {
-				return len(w) > 1 && w[0] == '-' && (w[1] == '-' && !slices.Contains(plainLong, w) || w[1] != '-' && (strings.ContainsAny(w, "ef0123456789ABCmdDgtTjM") || name == "rg" && strings.Contains(w, "r")))
-			})
+			text[i] = !second(a.Words[1:], i-1) && !slices.ContainsFunc(a.Words[1:], func(w string) bool { return mayTakeValue(name, w) })
 		}
 	}
 	return text
 }
 
+// mayTakeValue reports whether a word is an option of grep and the like that may take a value.
+func mayTakeValue(name, w string) bool {
+	switch {
+	case len(w) < 2 || w[0] != '-':
+		return false
+	case w[1] == '-':
+		return !slices.Contains(plainLong, w)
+	}
+	return strings.ContainsAny(w, "ef0123456789ABCmdDgtTjM") || name == "rg" && strings.Contains(w, "r")
+}
+
 // plainLong are long options of grep and the like that take no value.
-var plainLong = strings.Fields("--line-number --recursive --ignore-case --count --only-matching --files-with-matches --invert-match --word-regexp " +
-	"--extended-regexp --fixed-strings --hidden --no-ignore --raw-output --compact-output")
+var plainLong = strings.Fields("--line-number --recursive --ignore-case --count --only-matching --files-with-matches --invert-match " +
+	"--word-regexp --extended-regexp --fixed-strings --hidden --no-ignore --raw-output --compact-output")
 
 // addressOf returns the host of a word that is an address.
 func addressOf(word string) (host string, is bool) {
@@ -631,8 +641,8 @@ func (j *judge) leaves(a acts.Act, wild []int) string {
 	for _, n := range wild {
 		word := a.Words[n]
 		_, address := addressOf(word)
-		refspec := a.Words[0] == "git" && len(a.Words) > 1 && slices.Contains([]string{"push", "fetch", "pull", "clone", "ls-remote"}, a.Words[1]) &&
-			strings.ContainsAny(word, ":+")
+		refspec := a.Words[0] == "git" && len(a.Words) > 1 && strings.ContainsAny(word, ":+") &&
+			slices.Contains([]string{"push", "fetch", "pull", "clone", "ls-remote"}, a.Words[1])
 		switch {
 		case refspec:
 			return word + " names more than a branch"

@@ -66,7 +66,7 @@ func parse(text string, e Effect) (*pattern, error) {
 		return nil, fmt.Errorf("%q begins with no kind of act; write run, read, write, fetch or tool, as in run git status", text)
 	case rest == "":
 		return nil, fmt.Errorf("%q says nothing about what; write it as in run git status, read /srv/code/** or fetch api.example.org", text)
-	case !utf8.ValidString(rest) || strings.ContainsFunc(rest, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.M) }):
+	case !utf8.ValidString(rest) || strings.ContainsFunc(rest, unseen):
 		return nil, fmt.Errorf("%q has control or invisible characters, and no command with such is read; leave them out", text)
 	}
 	switch p.kind {
@@ -80,16 +80,19 @@ func parse(text string, e Effect) (*pattern, error) {
 	return p, p.parseTool(rest, e)
 }
 
+// unseen reports whether a character is a control one, or shows nothing of its own.
+func unseen(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.M) }
+
 // split cuts a text at blanks outside quotes and brackets. quoted says of each part that it was quoted, so has no wildcard.
 func split(text string) (parts []string, quoted []bool, err error) {
 	var b strings.Builder
-	in, open, was, any := byte(0), false, false, false
+	in, open, was, some := byte(0), false, false, false
 	flush := func() {
-		if any || was {
+		if some || was {
 			parts, quoted = append(parts, b.String()), append(quoted, was)
 		}
 		b.Reset()
-		was, any = false, false
+		was, some = false, false
 	}
 	for i := range len(text) {
 		switch at := text[i]; {
@@ -99,8 +102,8 @@ func split(text string) (parts []string, quoted []bool, err error) {
 			b.WriteByte(at)
 		case !open && (at == '\'' || at == '"'):
 			in, was = at, true
-		case at == '[' && !any && !was && !open:
-			open, any = true, true
+		case at == '[' && !some && !was && !open:
+			open, some = true, true
 			b.WriteByte(at)
 		case at == ']' && open:
 			open = false
@@ -109,7 +112,7 @@ func split(text string) (parts []string, quoted []bool, err error) {
 		case at == ' ' && !open:
 			flush()
 		default:
-			any = true
+			some = true
 			b.WriteByte(at)
 		}
 	}
@@ -236,7 +239,8 @@ func (w word) fits(text string) (ok, wild bool) {
 
 // plain reports whether a word may stand for *: it is no option and no prefix gives it another meaning.
 func plain(text string) bool {
-	return text != "" && !strings.ContainsRune("-+:@=~!|", rune(text[0])) && !strings.Contains(text, "::") && !strings.Contains(text, acts.Computed)
+	return text != "" && !strings.ContainsRune("-+:@=~!|", rune(text[0])) &&
+		!strings.Contains(text, "::") && !strings.Contains(text, acts.Computed)
 }
 
 // named reports whether a text is one of the literal alternatives.
@@ -372,8 +376,9 @@ var sameOptions = map[string][]string{
 	"rm": {"-r|-R|--recursive", "-f|--force", "-d|--dir"}, "cp": {"-r|-R|-a|--recursive|--archive", "-f|--force"}, "mv": {"-f|--force"},
 	"chmod": {"-R|--recursive"}, "chown": {"-R|--recursive"}, "chgrp": {"-R|--recursive"}, "ln": {"-f|--force", "-s|--symbolic"},
 	"git push": {"-f|--force", "-d|--delete"}, "git commit": {"-n|--no-verify", "-a|--all"}, "git clean": {"-f|--force"},
-	"git branch": {"-f|--force", "-d|--delete|-D"}, "git checkout": {"-f|--force", "-B|-b"}, "git switch": {"-f|--force|--discard-changes", "-C|-c"},
-	"git tag": {"-f|--force", "-d|--delete"}, "git add": {"-f|--force", "-A|--all"}, "git rm": {"-f|--force"}, "git merge": {"-n|--no-verify"},
+	"git branch": {"-f|--force", "-d|--delete|-D"}, "git checkout": {"-f|--force", "-B|-b"},
+	"git switch": {"-f|--force|--discard-changes", "-C|-c"}, "git tag": {"-f|--force", "-d|--delete"},
+	"git add": {"-f|--force", "-A|--all"}, "git rm": {"-f|--force"}, "git merge": {"-n|--no-verify"},
 	"git stash": {"-u|--include-untracked", "-a|--all"}, "git fetch": {"-f|--force"}, "git worktree": {"-f|--force"},
 	"docker rm": {"-f|--force", "-v|--volumes"}, "docker rmi": {"-f|--force"}, "docker run": {"-v|--volume", "-u|--user"},
 	"curl": {"-o|--output", "-d|--data", "-T|--upload-file", "-X|--request", "-K|--config"}, "wget": {"-O|--output-document"},
@@ -486,7 +491,8 @@ func fitsParts(pattern, parts []string, fold bool) bool {
 		part := parts[0]
 		switch {
 		case !star && !same(part, before, fold),
-			star && (len(part) < len(before)+len(after) || !same(part[:len(before)], before, fold) || !same(part[len(part)-len(after):], after, fold)):
+			star && (len(part) < len(before)+len(after) ||
+				!same(part[:len(before)], before, fold) || !same(part[len(part)-len(after):], after, fold)):
 			return false
 		}
 		pattern, parts = pattern[1:], parts[1:]

@@ -51,7 +51,11 @@ type Set struct {
 }
 
 func newSet() *Set {
-	s := &Set{programs: map[Effect]map[string][]*pattern{}, others: map[Effect]map[kind][]*pattern{}, paths: map[Effect]map[kind]map[string][]*pattern{}}
+	s := &Set{
+		programs: map[Effect]map[string][]*pattern{},
+		others:   map[Effect]map[kind][]*pattern{},
+		paths:    map[Effect]map[kind]map[string][]*pattern{},
+	}
 	for _, e := range []Effect{Deny, Ask, Allow} {
 		s.programs[e], s.others[e] = map[string][]*pattern{}, map[kind][]*pattern{}
 		s.paths[e] = map[kind]map[string][]*pattern{reads: {}, writes: {}}
@@ -147,11 +151,30 @@ func (s *Set) Len() int {
 	return len(s.rules)
 }
 
+// complaint notes a problem with an item of a rule's member.
+type complaint func(key string, item int, format string, args ...any)
+
 func (c *compiled) compile(at int) (found []Problem) {
 	bad := func(key string, item int, format string, args ...any) {
 		found = append(found, Problem{Rule: at, Key: key, Item: item, Text: fmt.Sprintf(format, args...)})
 	}
-	given := 0
+	given := c.parseOwn(bad)
+	if c.Use != "" {
+		given++
+		c.parseUsed(bad)
+	}
+	if given != 1 {
+		bad("", -1, "a rule allows, asks, denies or uses a starter set; write one of allow, ask, deny and use")
+	}
+	c.checkConditions(bad)
+	if len(found) == 0 {
+		found = append(found, c.examples(at)...)
+	}
+	return found
+}
+
+// parseOwn reads the patterns that a rule writes itself, and returns how many effects they have.
+func (c *compiled) parseOwn(bad complaint) (given int) {
 	for _, of := range []struct {
 		effect Effect
 		texts  []string
@@ -162,36 +185,43 @@ func (c *compiled) compile(at int) (found []Problem) {
 		given++
 		c.effect = of.effect
 		for i, text := range of.texts {
-			p, err := parse(text, of.effect)
-			if err != nil {
+			if err := c.add(text); err != nil {
 				bad(string(of.effect), i, "%v", err)
-				continue
-			}
-			p.rule = c
-			c.patterns = append(c.patterns, p)
-		}
-	}
-	if c.Use != "" {
-		given, c.effect = given+1, Allow
-		set, known := starters[c.Use]
-		if !known {
-			bad("use", -1, "there is no starter set %q; there are %s", c.Use, strings.Join(Sets(), ", "))
-		} else {
-			c.set = &set
-			for _, text := range set.rules {
-				p, err := parse(text, Allow)
-				if err != nil {
-					bad("use", -1, "%v", err)
-					continue
-				}
-				p.rule = c
-				c.patterns = append(c.patterns, p)
 			}
 		}
 	}
-	if given != 1 {
-		bad("", -1, "a rule allows, asks, denies or uses a starter set; write one of allow, ask, deny and use")
+	return given
+}
+
+// parseUsed reads the patterns of the starter set that a rule uses.
+func (c *compiled) parseUsed(bad complaint) {
+	c.effect = Allow
+	set, known := starters[c.Use]
+	if !known {
+		bad("use", -1, "there is no starter set %q; there are %s", c.Use, strings.Join(Sets(), ", "))
+		return
 	}
+	c.set = &set
+	for _, text := range set.rules {
+		if err := c.add(text); err != nil {
+			bad("use", -1, "%v", err)
+		}
+	}
+}
+
+// add reads a pattern of the rule's effect.
+func (c *compiled) add(text string) error {
+	p, err := parse(text, c.effect)
+	if err != nil {
+		return err
+	}
+	p.rule = c
+	c.patterns = append(c.patterns, p)
+	return nil
+}
+
+// checkConditions checks where, for whom and with which variables a rule holds.
+func (c *compiled) checkConditions(bad complaint) {
 	if c.In != "" && (!filepath.IsAbs(c.In) || filepath.Clean(c.In) != c.In) {
 		bad("in", -1, "%q is no clean, absolute folder; write it as in /srv/code", c.In)
 	}
@@ -202,7 +232,8 @@ func (c *compiled) compile(at int) (found []Problem) {
 	}
 	for i, name := range c.Env {
 		switch {
-		case name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != "" || name[0] >= '0' && name[0] <= '9':
+		case name == "" || name[0] >= '0' && name[0] <= '9' ||
+			strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != "":
 			bad("env", i, "%q is no name of a variable", name)
 		case holds(name):
 			bad("env", i, "%s decides what programs run, so no rule lets a command set it; leave it out", name)
@@ -210,10 +241,6 @@ func (c *compiled) compile(at int) (found []Problem) {
 			bad("env", i, "a rule that does not allow holds whatever variables are set; leave env out")
 		}
 	}
-	if len(found) == 0 {
-		found = append(found, c.examples(at)...)
-	}
-	return found
 }
 
 // examples checks what fits and what does not, in a workspace without links.
@@ -237,7 +264,9 @@ func (c *compiled) examples(at int) (found []Problem) {
 	}{{"fits", c.Fits, true}, {"not", c.Not, false}} {
 		for i, text := range of.texts {
 			folder := cmp.Or(c.In, "/workspace")
-			v := alone.Judge(Call{Agent: agent, Person: person, Command: text, Folder: folder, Root: folder, Resolve: filepath.Clean, now: c.Until.Add(-1)})
+			v := alone.Judge(Call{
+				Agent: agent, Person: person, Command: text, Folder: folder, Root: folder, Resolve: filepath.Clean, now: c.Until.Add(-1),
+			})
 			if (v.Effect == c.effect) == of.want {
 				continue
 			}
@@ -265,7 +294,7 @@ func (s *Set) Reaches(file string) (rule int, text string) {
 
 // covered warns of allow patterns that a deny pattern covers wholly.
 func (s *Set) covered() (found []Problem) {
-	const any = "\u2026"
+	const wild = "\u2026"
 	for _, r := range s.rules {
 		if r.effect != Allow || r.set != nil {
 			continue
@@ -273,7 +302,7 @@ func (s *Set) covered() (found []Problem) {
 		for i, p := range r.patterns {
 			for _, by := range s.rules {
 				if by.effect == Deny && (len(by.Agents)+len(by.People) == 0) && (by.In == "" || by.In == r.In) && by.Until.IsZero() &&
-					slices.ContainsFunc(by.patterns, func(d *pattern) bool { return d.coversAll(p, any) }) {
+					slices.ContainsFunc(by.patterns, func(d *pattern) bool { return d.coversAll(p, wild) }) {
 					found = append(found, Problem{Rule: r.n - 1, Key: string(Allow), Item: i, Warns: true,
 						Text: fmt.Sprintf("%q never holds, because rule %d denies all of it", p.text, by.n)})
 				}
@@ -283,8 +312,8 @@ func (s *Set) covered() (found []Problem) {
 	return found
 }
 
-// coversAll reports whether a deny pattern catches everything that an allow pattern covers. any stands for a wildcard.
-func (p *pattern) coversAll(of *pattern, any string) bool {
+// coversAll reports whether a deny pattern catches everything that an allow pattern covers. wild stands for a wildcard.
+func (p *pattern) coversAll(of *pattern, wild string) bool {
 	switch {
 	case p.kind == runs && of.kind == runs:
 		var words []string
@@ -297,13 +326,14 @@ func (p *pattern) coversAll(of *pattern, any string) bool {
 		return p.catches(words)
 	case p.kind == reads && (of.kind == reads || of.kind == writes), p.kind == writes && of.kind == writes:
 		name := "/" + strings.Join(of.path.parts, "/")
-		return of.path.here == p.path.here && p.path.fits(strings.ReplaceAll(strings.ReplaceAll(name, "**", any+"/"+any), "*", any), "/", false)
+		name = strings.ReplaceAll(strings.ReplaceAll(name, "**", wild+"/"+wild), "*", wild)
+		return of.path.here == p.path.here && p.path.fits(name, "/", false)
 	case p.kind != of.kind:
 		return false
 	case p.kind == fetches:
-		return p.fitsHost(strings.ReplaceAll(of.name, "*", any))
+		return p.fitsHost(strings.ReplaceAll(of.name, "*", wild))
 	}
-	return p.fitsTool(strings.ReplaceAll(of.name, "*", any), Deny)
+	return p.fitsTool(strings.ReplaceAll(of.name, "*", wild), Deny)
 }
 
 // Lines returns the patterns of one effect, with their conditions, so that two sets can be compared.
@@ -342,7 +372,8 @@ var starters = map[string]starter{
 	"builtin:git-local": {rules: []string{
 		"run git add [-A] [-u] [-v] [-N] [--all] [--update] ...",
 		"run git commit -m * [-a] [-s] [-q] [-v] [-m *] [--signoff] [--all]", "run git commit -am *",
-		"run git switch [-c] *", "run git checkout -b *", "run git branch *", "run git stash", "run git stash push", "run git stash pop", "run git stash list",
+		"run git switch [-c] *", "run git checkout -b *", "run git branch *",
+		"run git stash", "run git stash push", "run git stash pop", "run git stash list",
 		"run git restore --staged ...", "run git reset", "run git tag *",
 	}},
 	"builtin:workspace-edits": {writes: acts.Workspace.Writes},
