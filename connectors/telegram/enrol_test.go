@@ -65,7 +65,7 @@ func TestReceive(t *testing.T) {
 	for _, m := range fay.Messages() {
 		texts += m.Text + "\n"
 	}
-	for _, want := range []string{"is asking now", "You answer for daycared on vps as fay"} {
+	for _, want := range []string{"fragt jetzt nach", "gelten für daycared auf vps als die von fay"} {
 		if !strings.Contains(texts, want) {
 			t.Errorf("%q is not told:\n%s", want, texts)
 		}
