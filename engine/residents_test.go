@@ -440,7 +440,8 @@ func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 		if v, err := st.Approvals().Evaluate(t.Context(), who, tool("read_file", `{"path":"a"}`)); err != nil || v.Ask {
 			t.Errorf("call %d: %+v, %v", i+1, v, err)
 		}
-		if often, want := st.Approvals().OverRate(who, permissions.Request{Kind: permissions.KindTool, Tool: "read_file"}), i == 2; often != want {
+		read := permissions.Request{Kind: permissions.KindTool, Tool: "read_file"}
+		if often, want := st.Approvals().OverRate(who, read), i == 2; often != want {
 			t.Errorf("call %d is one too many: %v", i+1, often)
 		}
 	}

@@ -42,7 +42,10 @@ func Judge(r permissions.Request, err error) Verdict {
 		result := permissions.Result(r)
 		approved := r.Kind == permissions.KindTool && r.State == permissions.Approved
 		allowed := approved && !result.Error && result.Exit == permissions.ExitYes
-		return Verdict{Allowed: allowed, Unasked: allowed && r.Unasked() && r.RuledBy(permissions.RuleAllows) == "", Open: undecided(r.Outcome()), Reason: result.Text}
+		return Verdict{
+			Allowed: allowed, Unasked: allowed && r.Unasked() && r.RuledBy(permissions.RuleAllows) == "",
+			Open: undecided(r.Outcome()), Reason: result.Text,
+		}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Verdict{Open: true, Reason: stillWaiting(r)}
 	case errors.As(err, &refusal):

@@ -110,8 +110,8 @@ func ruleSet(cfg *config.Config, own []string) (*rules.Set, error) {
 	}
 	for _, file := range own {
 		if rule, text := set.Reaches(file); rule > 0 {
-			return nil, config.Problems{cfg.Problem(fmt.Sprintf("rules.%d.allow", rule-1), "rules.allow: %q covers or lies in daycared's own %s, which "+
-				"no rule allows; name another folder", text, file)}
+			return nil, config.Problems{cfg.Problem(fmt.Sprintf("rules.%d.allow", rule-1),
+				"rules.allow: %q covers or lies in daycared's own %s, which no rule allows; name another folder", text, file)}
 		}
 	}
 	return set, nil

@@ -175,7 +175,9 @@ func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, er
 
 // Notify is [connectors.Notifier]: the notice goes to all open inboxes of the person.
 func (c *Connector) Notify(_ context.Context, n connectors.Notice) error {
-	lines := card.Notice(n, card.Options{Self: n.To.Name, Now: time.Now(), Location: cmp.Or(n.To.Location, time.Local), Language: n.To.Language})
+	lines := card.Notice(n, card.Options{
+		Self: n.To.Name, Now: time.Now(), Location: cmp.Or(n.To.Location, time.Local), Language: n.To.Language,
+	})
 	if len(lines) == 0 {
 		return nil
 	}

@@ -140,7 +140,8 @@ func (e edit) document() (name, text, caption string, ok bool) {
 	if base := filepath.Base(e.Path); e.Files == 1 && plainFile.MatchString(base) {
 		name = base + ".diff"
 	}
-	return name, text + strings.Join(rows, "\n") + "\n", e.o.Sprintf("the whole edit: %s in %s", counts, Visible(brief(e.name(), maxName))), true
+	caption = e.o.Sprintf("the whole edit: %s in %s", counts, Visible(brief(e.name(), maxName)))
+	return name, text + strings.Join(rows, "\n") + "\n", caption, true
 }
 
 // plainFile matches the name of a file that another file can be named after.

@@ -51,7 +51,8 @@ func strangers(s permissions.UnknownSenders, o Options) []string {
 	if len(s.List) == 0 {
 		return nil
 	}
-	rows := []string{o.Plural(s.Count(), "👤 %d unknown account wrote since %s:|👤 %d unknown accounts wrote since %s:", s.Count(), moment(s.List[0].At, o))}
+	rows := []string{o.Plural(s.Count(), "👤 %d unknown account wrote since %s:|👤 %d unknown accounts wrote since %s:",
+		s.Count(), moment(s.List[0].At, o))}
 	for _, one := range s.List[:min(len(s.List), maxStrangers)] {
 		name := o.Text("without a name")
 		if one.Name != "" {

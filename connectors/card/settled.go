@@ -95,8 +95,12 @@ func did(by, you i18n.Phrase, r permissions.Request, o Options) string {
 
 // inEditor are what was done, where only the place is known.
 var inEditor = map[i18n.Phrase]i18n.Phrase{
-	"⛔ Denied by %s": "⛔ Denied in the editor", "✖ Cancelled by %s": "✖ Cancelled in the editor", "✅ Continued by %s": "✅ Continued in the editor",
-	"⛔ Interrupted by %s": "⛔ Interrupted in the editor", "✅ Answered by %s": "✅ Answered in the editor", "✅ Chosen by %s": "✅ Chosen in the editor",
+	"⛔ Denied by %s":      "⛔ Denied in the editor",
+	"✖ Cancelled by %s":   "✖ Cancelled in the editor",
+	"✅ Continued by %s":   "✅ Continued in the editor",
+	"⛔ Interrupted by %s": "⛔ Interrupted in the editor",
+	"✅ Answered by %s":    "✅ Answered in the editor",
+	"✅ Chosen by %s":      "✅ Chosen in the editor",
 }
 
 // withdrawnWhy says why an asker withdrew a request, if it gave a reason.

@@ -423,7 +423,9 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity, in i18n.Lan
 	if len(waiting) == 0 {
 		return strings.Join(append(rows, in.Text("Nothing waits for your answer.")), "\n"), nil
 	}
-	return strings.Join(append(rows, in.Plural(len(waiting), "%d request waiting for your answer: /pending|%d requests waiting for your answer: /pending")), "\n"), nil
+	rows = append(rows, in.Plural(len(waiting),
+		"%d request waiting for your answer: /pending|%d requests waiting for your answer: /pending"))
+	return strings.Join(rows, "\n"), nil
 }
 
 // order makes the agent in the foreground obey, unless another one is named.

@@ -44,5 +44,6 @@ func (p Pairing) Greet(code, address, name string) {
 
 // Release is [connectors.Pairer].
 func (p Pairing) Release(address, name string) {
-	p.Write(address, i18n.English.Sprintf("You no longer answer for daycared %s as %s. Nothing is asked here any more.", p.place(i18n.English), p.Shown(name)))
+	in := i18n.English
+	p.Write(address, in.Sprintf("You no longer answer for daycared %s as %s. Nothing is asked here any more.", p.place(in), p.Shown(name)))
 }

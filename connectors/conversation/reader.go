@@ -93,7 +93,10 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // no longer pending, which the reply says
 	}
-	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, Thumbs: r.Thumbs, At: m.At, Language: m.Who.Language}
+	text := reply.Message{
+		Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console,
+		Thumbs: r.Thumbs, At: m.At, Language: m.Who.Language,
+	}
 	said := reply.Read(text, open)
 	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // only answers are muted
 		return Did{Say: []string{reply.SayMuted(left, m.Who.Language)}}, nil
@@ -177,7 +180,7 @@ func (r *Reader) Answered(who connectors.Person, after permissions.Request, err 
 // spoken is words, or the text of a refusal.
 func spoken(words string, err error, in i18n.Language) (string, error) {
 	if refusal := permissions.AsRefusal(err); refusal != nil {
-		return card.Visible(refusal.Say(in)), nil //nolint:nilerr // the refusal is the reply
+		return card.Visible(refusal.Say(in)), nil
 	}
 	return words, err
 }

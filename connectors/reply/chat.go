@@ -180,7 +180,8 @@ func (c chat) bare() Said {
 	if len(c.open) == 0 {
 		return Said{PassOn: true}
 	}
-	say := c.Language.Sprintf("Nothing was decided: an answer names its request; %s.", c.waiting("%d request waits: %s|%d requests wait: %s")) + " "
+	waiting := c.waiting("%d request waits: %s|%d requests wait: %s")
+	say := c.Language.Sprintf("Nothing was decided: an answer names its request; %s.", waiting) + " "
 	if o, waits := find(c.open, capitals(c.Quotes)); waits {
 		return Said{Bare: true, Say: say + c.help(o) + "."}
 	}

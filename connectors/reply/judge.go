@@ -108,7 +108,8 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	case r.Offers(a):
 		return a, ""
 	case r.OnlyTitle:
-		return "", c.Language.Sprintf("this chat shows no more than the title of %s, so it is answered in daycared inbox on the machine. %s", o.Code, c.hint(o))
+		return "", c.Language.Sprintf("this chat shows no more than the title of %s, so it is answered in daycared inbox on the machine. %s",
+			o.Code, c.hint(o))
 	case s.scope != "" && r.Offers(permissions.Allow(permissions.Once)):
 		return "", c.Language.Sprintf("%s can be allowed for: %s", o.Code, strings.Join(scopes(r, c.Language), ", "))
 	}

@@ -157,7 +157,8 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 		d.pointToPrivateChat(ctx, m, who.Language)
 		return nil
 	case wanted && name == visible(who.Name):
-		return d.inWords(ctx, u, id, connectors.Person{Location: who.Location, Language: who.Language}, connectors.Decision{Code: code, Answer: answer})
+		person := connectors.Person{Location: who.Location, Language: who.Language}
+		return d.inWords(ctx, u, id, person, connectors.Decision{Code: code, Answer: answer})
 	case wanted:
 		d.inBackground(ctx, func(ctx context.Context) error {
 			return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name, who.Language))

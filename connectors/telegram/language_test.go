@@ -17,7 +17,8 @@ func TestGermanCards(t *testing.T) {
 	p.To.Language = "de"
 	german := show(p, noon)
 	first, _, _ := strings.Cut(german.Text, "\n")
-	if !strings.Contains(first, " möchte ") || !strings.Contains(german.Text, " · bis ") || !strings.Contains(german.Text, "to run a command") {
+	if !strings.Contains(first, " möchte ") || !strings.Contains(german.Text, " · bis ") ||
+		!strings.Contains(german.Text, "to run a command") {
 		t.Errorf("the German card is\n%s", german.Text)
 	}
 	var labels []string

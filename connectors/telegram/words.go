@@ -47,7 +47,8 @@ func labelOf(r permissions.Request, o permissions.Option, in i18n.Language) stri
 		return in.Text("Allow all")
 	case k > 0 && k <= len(r.Choices):
 		return in.Sprintf("Allow once, and %s", visible(r.Choices[k-1]))
-	case allows && r.Kind == permissions.KindTool && s.NamesTools() && strings.HasPrefix(o.Label, "Allow "+strings.Join(r.ToolNames(), " and ")):
+	case allows && r.Kind == permissions.KindTool && s.NamesTools() &&
+		strings.HasPrefix(o.Label, "Allow "+strings.Join(r.ToolNames(), " and ")):
 		return r.Label(s, in, toolsOf(r.ToolNames(), in))
 	case allows && s != permissions.Once && in != i18n.English:
 		return r.Label(s, in, toolsOf(r.ToolNames(), in))

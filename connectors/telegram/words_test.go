@@ -74,7 +74,8 @@ func TestWordsForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{toStranger(1234, i18n.English), "Your numeric Telegram id is 1234."},
 		{account(identity(1234), i18n.English), "Your numeric Telegram id is 1234."},
-		{afterGap(9*time.Minute+50*time.Second, i18n.English), "for 10 minutes. What still waits for you is shown again below. If you pressed something"},
+		{afterGap(9*time.Minute+50*time.Second, i18n.English),
+			"for 10 minutes. What still waits for you is shown again below. If you pressed something"},
 		{shownAgain("K7F3Q", i18n.English), "K7F3Q is shown again below"},
 		{forwarded, "somebody else's words"},
 		{help, "/stop all · cancel everything"},

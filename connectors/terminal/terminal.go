@@ -132,7 +132,8 @@ func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) erro
 // Notify shows a notice among the cards.
 func (t *Terminal) Notify(_ context.Context, n connectors.Notice) error {
 	rows := card.Notice(n, card.Options{
-		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(n.To.Location, time.Local), Language: n.To.Language, Width: t.console.width(),
+		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(n.To.Location, time.Local),
+		Language: n.To.Language, Width: t.console.width(),
 	})
 	return t.tell(update{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
 }

@@ -381,26 +381,11 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 // show sends or edits one copy.
 func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
 	e := l.service
-	s, err := sending{was: cp.Ref, redrawn: e.redrawn.Load()}, error(nil)
+	s := sending{was: cp.Ref, redrawn: e.redrawn.Load()}
 	s.lost, _ = e.lost.Load(e.chatAt(cp))
-	person, known := e.dir.Settings().Person(cp.Person)
-	left := cp.Ref == "" || r.HasVoted(cp.Person)
-	if cp.SentAt.IsZero() {
-		left = r.State == permissions.Pending
-	}
-	lost := e.lacksAccount(person, cp)
-	if out := !known && left || person.Locked != ""; cp.Group == "" && cp.Ref != "" && (lost || out && cp.SentAt.IsZero()) {
-		if err := l.bar(ctx, &cp, e.Prompt(r, cp, person, copies)); err != nil {
-			return err
-		}
-	}
-	if !known && cp.Group == "" && left {
-		return l.orphaned(ctx, r, cp)
-	}
-	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
-	if why := e.barred(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
-		e.reconciler.Enqueue(r.ID)
-		return e.close(ctx, &cp, why)
+	person, shows, err := l.recipient(ctx, r, &cp, copies)
+	if err != nil || !shows {
+		return err
 	}
 	prompt := e.Prompt(r, cp, person, copies)
 	since := l.mayBeSentSince(cp)
@@ -447,6 +432,34 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	cp.Shown = r.Revision
 	s.Copy = l.dated(cp, since, began)
 	return l.note(ctx, s)
+}
+
+// recipient returns the person of a copy. If that person can no longer answer, it says so in the message, and unless there is
+// something left to show, it ends the copy.
+func (l *lane) recipient(
+	ctx context.Context, r permissions.Request, cp *permissions.Copy, copies []permissions.Copy,
+) (person connectors.Person, shows bool, err error) {
+	e := l.service
+	person, known := e.dir.Settings().Person(cp.Person)
+	left := cp.Ref == "" || r.HasVoted(cp.Person)
+	if cp.SentAt.IsZero() {
+		left = r.State == permissions.Pending
+	}
+	lost := e.lacksAccount(person, *cp)
+	if out := !known && left || person.Locked != ""; cp.Group == "" && cp.Ref != "" && (lost || out && cp.SentAt.IsZero()) {
+		if err := l.bar(ctx, cp, e.Prompt(r, *cp, person, copies)); err != nil {
+			return person, false, err
+		}
+	}
+	if !known && cp.Group == "" && left {
+		return person, false, l.orphaned(ctx, r, *cp)
+	}
+	shows = person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // edit it to show that it can no longer be answered
+	if why := e.barred(person, l.connector.Name()); why != nil && cp.Group == "" && !shows {
+		e.reconciler.Enqueue(r.ID)
+		return person, false, e.close(ctx, cp, why)
+	}
+	return person, true, nil
 }
 
 // bar edits a message that its person can no longer answer to say so. One that an earlier process may have sent is forgotten then:

@@ -402,7 +402,8 @@ const (
 // eachSealed calls take with every request of a store, reading only what its seal covers.
 func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
 	text := readSealed
-	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'"} { // a store that is not migrated yet may lack them
+	// A store that is not migrated yet may lack these columns.
+	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'"} {
 		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
 		if err != nil {
 			return err

@@ -210,7 +210,11 @@ func TestEveryLanguageHasEveryPhrase(t *testing.T) {
 }
 
 func TestWhatIsWrongWithACatalogueIsSaid(t *testing.T) {
-	known := map[string]phrase{"%s asks %d": {text: "%s asks %d", args: 2}, "%d row|%d rows": {text: "%d row|%d rows", args: 1}, "Yes": {args: -1}}
+	known := map[string]phrase{
+		"%s asks %d":     {text: "%s asks %d", args: 2},
+		"%d row|%d rows": {text: "%d row|%d rows", args: 1},
+		"Yes":            {args: -1},
+	}
 	const right = "%s asks %d\n\t%[2]d fragt %[1]s\n%d row|%d rows\n\t%d Zeile|%d Zeilen\nYes\n\tJa\n"
 	for file, want := range map[string]string{
 		right: "",

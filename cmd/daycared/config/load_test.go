@@ -96,7 +96,8 @@ log: {level: debug, format: json}
 `)
 	want := Config{
 		People: []Person{
-			{Name: "fay", Addresses: map[string]string{"telegram": "123456789", "whatsapp": "+4915112345678"}, User: "fay", Location: berlin, Language: "de",
+			{Name: "fay", Addresses: map[string]string{"telegram": "123456789", "whatsapp": "+4915112345678"}, User: "fay",
+				Location: berlin, Language: "de",
 				Quiet: connectors.Hours{From: 22*60 + 30, To: 7 * 60}, Via: []string{"terminal", "admin"}},
 			{Name: "sam", User: "sam", Location: time.Local, Quiet: connectors.Hours{From: 13 * 60, To: 14 * 60}},
 			{Name: "kim", User: "kim", Location: time.Local},
