@@ -93,6 +93,7 @@ func kept(t time.Time) time.Time {
 
 // asStored is r as a later read gives it.
 func asStored(r permissions.Request) permissions.Request {
+	r.Leads = permissions.Leads{}
 	for _, t := range []*time.Time{
 		&r.CreatedAt, &r.Deadline, &r.EscalateAt, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
 		&r.EarlierAt,
