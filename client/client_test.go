@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors/connectortest"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents"
-	"github.com/daycared/daycared/agents/residenttest"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/residenttest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

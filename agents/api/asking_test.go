@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 const (

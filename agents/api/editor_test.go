@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 // TestACallThatWaitsHasASmallStack: the deep stacks of huma and the store are released while a call waits. BenchmarkWaitingCall

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daycared/daycared/agents/hooks"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/agents/mcp"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -17,7 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/daycared/daycared/agents/mcp"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/agents/schema/schematest"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

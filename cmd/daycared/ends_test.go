@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 // TestMachinesThatDoNotServe tests valid configurations that name files which are missing, inaccessible to the account that runs

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

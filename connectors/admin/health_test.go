@@ -8,7 +8,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 // channel is one that knows how it is, and sends nothing.

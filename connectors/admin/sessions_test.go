@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

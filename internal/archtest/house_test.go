@@ -60,6 +60,8 @@ var rooms = []struct {
 		"connectors", "engine/directory", "engine/shared"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
+	{"engine/residenttest", nil},
+	{"engine/wiretest", nil},
 	{"cmd/daycared/...", []string{"..."}},
 	{"examples/...", []string{"permissions", "permissions/i18n", "permissions/timing", "connectors/..."}}, // as a connector
 	{"tools/gallery", nil},

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

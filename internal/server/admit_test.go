@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/internal/wire"
-	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
 var took = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 // said is one header of a call, and the status of its rejection; 0 if it is accepted.

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 

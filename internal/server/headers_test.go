@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 // TestOddHeadersReachNobody: a call with an oversized or ambiguous head is refused before any route, and costs other

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/engine/wiretest"
 )
 
 // tempFolder is a folder whose path is short enough for sockets.
