@@ -264,12 +264,15 @@ func matches(patterns []string, name string, malformed bool) bool {
 }
 
 func match(patterns []string, name string, malformed bool) int {
-	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
 	return slices.IndexFunc(patterns, func(p string) bool {
-		ok, err := path.Match(flat(p), flat(name))
-		if err != nil {
-			return malformed
-		}
-		return ok
+		ok, err := MatchName(p, name)
+		return ok || err != nil && malformed
 	})
+}
+
+// MatchName is [path.Match] in which a slash is a character like any other, so that a star also matches slashes. A malformed pattern
+// matches nothing.
+func MatchName(pattern, name string) (bool, error) {
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x01") }
+	return path.Match(flat(pattern), flat(name))
 }

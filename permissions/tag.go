@@ -113,17 +113,18 @@ func (t Tag) Path() string { return t.path }
 // links must be checked when the file is accessed.
 func (t Tag) Covers(u Tag) bool {
 	same := t.verb == u.verb || (t.verb == verbWrite && u.verb == verbRead)
-	return same && t.verb != "" && within(t.path, u.path)
+	return same && t.verb != "" && Within(t.path, u.path)
 }
 
 // Touches reports whether t reaches the given clean absolute path, something below it, or a folder that contains it.
-func (t Tag) Touches(p string) bool { return t.path != "" && (within(t.path, p) || within(p, t.path)) }
+func (t Tag) Touches(p string) bool { return t.path != "" && (Within(t.path, p) || Within(p, t.path)) }
 
 // overlaps reports whether holding t and holding u permit anything in common: one path contains the other, and both tags
 // allow at least reading.
 func (t Tag) overlaps(u Tag) bool { return t == u || (u.path != "" && t.Touches(u.path)) }
 
-func within(outer, inner string) bool {
+// Within reports whether inner equals outer or lies in it. Both are clean and absolute.
+func Within(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Landlock does not restrict file modes: a command could open the daemon's folder to everybody and read it from another
@@ -124,7 +124,7 @@ func (c call) setMode(listener int, writable []string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(writable, func(w string) bool { return own.Within(w, leads) }) {
+	if !slices.ContainsFunc(writable, func(w string) bool { return permissions.Within(w, leads) }) {
 		return unix.EPERM
 	}
 	return unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)

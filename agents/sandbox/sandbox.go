@@ -28,6 +28,7 @@ import (
 	"syscall"
 
 	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Mode is whether commands are sandboxed.
@@ -138,7 +139,7 @@ func (s *Sandbox) admit(w Policy) error {
 		return err
 	}
 	for _, p := range w.Write {
-		if s.self != "" && (own.Within(p, s.self) || own.Within(s.self, p)) {
+		if s.self != "" && (permissions.Within(p, s.self) || permissions.Within(s.self, p)) {
 			return fmt.Errorf("write %s: %w: its binary is %s", p, ErrOwn, s.self)
 		}
 	}

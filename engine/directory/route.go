@@ -3,7 +3,6 @@ package directory
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -194,11 +193,10 @@ func routed(pattern string, c permissions.Caller) string {
 	return name
 }
 
-// glob matches a whole name; a slash is a character like any other, and a malformed pattern matches nothing.
+// glob matches a whole name.
 func glob(pattern, name string) bool {
-	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
-	ok, err := path.Match(flat(pattern), flat(name))
-	return ok && err == nil
+	ok, _ := permissions.MatchName(pattern, name)
+	return ok
 }
 
 // owner returns the owner of a caller: its token's person, else the person of the account it runs as; empty: nobody.

@@ -237,8 +237,7 @@ func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]conn
 	}
 	var waiting []connectors.Prompt
 	for _, r := range rows {
-		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough &&
-			slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == to.Name }) {
+		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough && isAmong(away, to.Name) {
 			continue
 		}
 		if elsewhere, err := d.inGroupOnly(ctx, r, to.Name); err != nil {

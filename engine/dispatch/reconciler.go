@@ -95,7 +95,7 @@ func (d *Dispatch) planAll(
 			reasons = append(reasons, name+" is not configured")
 			continue
 		}
-		alone := slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == name })
+		alone := isAmong(away, name)
 		copies, unreachable := d.planFor(person, r, have, alone)
 		if len(own) > 0 {
 			for i := range copies {
@@ -121,14 +121,18 @@ func (d *Dispatch) planAll(
 	return more, strings.Join(slices.Compact(reasons), "; ")
 }
 
+// isAmong reports whether one of the absences is a person's.
+func isAmong(away []permissions.Absence, name string) bool {
+	return slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == name })
+}
+
 // inPrivate returns the person who sees a new request by themselves before its group does, with their copies; none if they
 // cannot be reached so.
 func (d *Dispatch) inPrivate(
 	s *directory.Settings, r permissions.Request, have []permissions.Copy, away []permissions.Absence,
 ) (name string, own []permissions.Copy) {
 	name = s.AskedAlone(r)
-	if r.Group == "" || name == "" || len(have) > 0 ||
-		slices.ContainsFunc(away, func(a permissions.Absence) bool { return a.Person == name }) {
+	if r.Group == "" || name == "" || len(have) > 0 || isAmong(away, name) {
 		return "", nil
 	}
 	r.Group = ""

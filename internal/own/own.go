@@ -16,6 +16,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Find returns what belongs to the daemon that a path is, lies in, or covers, and whether there is any. files are absolute.
@@ -78,9 +80,9 @@ func (l *search) find(path string) place {
 func (l *search) judge(names ...string) (p place) {
 	for _, file := range slices.Concat(l.names, memory) {
 		switch {
-		case slices.ContainsFunc(names, func(n string) bool { return Within(file, n) }):
+		case slices.ContainsFunc(names, func(n string) bool { return permissions.Within(file, n) }):
 			return place{file, true, false}
-		case slices.ContainsFunc(names, func(n string) bool { return Within(n, file) }):
+		case slices.ContainsFunc(names, func(n string) bool { return permissions.Within(n, file) }):
 			p = place{file, false, true}
 		}
 	}
@@ -340,9 +342,4 @@ func Resolve(path string) string {
 		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return at
-}
-
-// Within reports whether inner equals outer or lies in it. Both are clean and absolute.
-func Within(outer, inner string) bool {
-	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }

@@ -162,7 +162,7 @@ func (f *finder) places(a Act, name string) (all []string, known bool) {
 		case !strings.HasPrefix(folder, "/"): // an unknown one
 			folder = path.Join(f.workspace(), folder)
 		}
-		all = append(all, path.Clean(under(folder, name)))
+		all = append(all, path.Clean(Under(folder, name)))
 	}
 	return all, true
 }

@@ -40,11 +40,11 @@ func (w Workspace) Harmless(r Reading) (why string) {
 
 // each reports whether holds is true of an act's name in every folder that it may be relative to.
 func (w Workspace) each(a Act, holds func(string) bool) bool {
-	return !slices.ContainsFunc(a.In, func(folder string) bool { return !holds(under(folder, a.Words[0])) })
+	return !slices.ContainsFunc(a.In, func(folder string) bool { return !holds(Under(folder, a.Words[0])) })
 }
 
-// under returns a name in a folder. It is not cleaned, since the part before ".." may be a link.
-func under(folder, name string) string {
+// Under returns a name in a folder. It is not cleaned, since the part before ".." may be a link.
+func Under(folder, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -318,8 +318,8 @@ func (w Workspace) HarmlessCall(dialect, tool string, input json.RawMessage, fol
 		return false // VS Code has no mode that it could be left to; Codex's folder is not known
 	}
 	d := DeedOf(dialect, tool, input)
-	reads := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Reads(under(folder, name)) }
-	writes := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Writes(under(folder, name)) }
+	reads := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Reads(Under(folder, name)) }
+	writes := func(name string) bool { return !strings.HasPrefix(name, "~") && w.Writes(Under(folder, name)) }
 	each := func(holds func(string) bool) bool {
 		return !slices.ContainsFunc(d.Names, func(name string) bool { return !holds(name) })
 	}

@@ -406,7 +406,7 @@ func (c *command) simple(words []string, depth int) {
 		c.act(Enter, words[1])
 		c.enter(words[1])
 		for _, f := range slices.Clone(c.folders) {
-			if to := under(f, words[1]); !slices.Contains(c.folders, to) {
+			if to := Under(f, words[1]); !slices.Contains(c.folders, to) {
 				c.folders = append(c.folders, to)
 			}
 		}
@@ -485,7 +485,7 @@ func (c *command) enter(name string) {
 	c.entered = nil
 	for _, f := range c.at {
 		if !unplaced(name) {
-			f = under(f, name)
+			f = Under(f, name)
 		} else {
 			f = Computed
 		}

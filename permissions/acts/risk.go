@@ -107,7 +107,7 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 // folderIn is where the command of a call of r runs.
 func (in input) folderIn(r permissions.Request) string {
 	if r.Cwd != "" && !unplaced(in.folder) {
-		return under(r.Cwd, in.folder)
+		return Under(r.Cwd, in.folder)
 	}
 	return in.folder
 }
@@ -639,7 +639,6 @@ func optionFits(pattern, arg string) bool {
 
 // match reports whether a pattern matches a text, in which a star also matches slashes.
 func match(pattern, text string) bool {
-	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
-	ok, err := path.Match(flat(pattern), flat(text))
-	return ok && err == nil
+	ok, _ := permissions.MatchName(pattern, text)
+	return ok
 }

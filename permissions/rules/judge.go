@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 )
 
@@ -95,8 +95,8 @@ func Names(c Call, most int) (all []string) {
 			add(folder)
 			for _, part := range parts {
 				if part != "" {
-					add(within(folder, part))
-					add(filepath.Clean(within(folder, part)))
+					add(acts.Under(folder, part))
+					add(filepath.Clean(acts.Under(folder, part)))
 				}
 			}
 		}
@@ -213,7 +213,7 @@ func (j *judge) read() {
 		}
 		command = d.Command
 		if d.Folder != "" {
-			folder = within(folder, d.Folder)
+			folder = acts.Under(folder, d.Folder)
 		}
 	}
 	if !filepath.IsAbs(folder) && folder != acts.Computed {
@@ -242,13 +242,6 @@ func (j *judge) suspect() {
 	for _, name := range files {
 		j.items = append(j.items, item{kind: writes, act: acts.Act{In: []string{j.Folder}}, name: name, hidden: true, either: true})
 	}
-}
-
-func within(folder, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return folder + "/" + name
 }
 
 func (j *judge) doubt(text string) { j.doubts = append(j.doubts, text) }
@@ -284,7 +277,7 @@ func (j *judge) add(a acts.Act) {
 	case acts.Run:
 		for len(a.Words) > 3 && a.Words[0] == "git" && a.Words[1] == "-C" { // as a cd before it
 			for i, folder := range a.In {
-				a.In[i] = within(folder, a.Words[2])
+				a.In[i] = acts.Under(folder, a.Words[2])
 			}
 			j.items = append(j.items, item{kind: reads, act: a, name: ".", inside: true})
 			a.Words = append([]string{"git"}, a.Words[3:]...)
@@ -412,25 +405,21 @@ func (c *compiled) holds(j *judge) bool {
 }
 
 func fitsName(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil && name != ""
+	ok, _ := permissions.MatchName(pattern, name)
+	return ok && name != ""
 }
 
 // isIn reports whether the call is in the folder of a rule. A rule that restricts holds wherever it may be meant.
 func (j *judge) isIn(c *compiled) bool {
-	told := filepath.IsAbs(j.Folder) && inFolder(c.In, filepath.Clean(j.Folder))
+	told := filepath.IsAbs(j.Folder) && permissions.Within(c.In, filepath.Clean(j.Folder))
 	leads := j.w.Resolve(j.Folder)
 	if c.effect != Allow {
-		return told || leads != "" && inFolder(c.In, leads)
+		return told || leads != "" && permissions.Within(c.In, leads)
 	}
 	if j.Resolve == nil {
 		return told
 	}
-	return leads != "" && inFolder(c.In, leads)
-}
-
-func inFolder(outer, inner string) bool {
-	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
+	return leads != "" && permissions.Within(c.In, leads)
 }
 
 // caught returns the first deny or ask pattern that an item falls under.
@@ -469,7 +458,7 @@ func (j *judge) caught(i item, e Effect) *pattern {
 // names returns every absolute name by which a file may be meant.
 func (j *judge) names(i item) (all []string) {
 	for _, folder := range i.act.In {
-		at := within(folder, i.name)
+		at := acts.Under(folder, i.name)
 		if strings.HasPrefix(i.name, "~") || !filepath.IsAbs(at) {
 			at = "/" + strings.TrimPrefix(at, "/")
 		}
@@ -489,7 +478,7 @@ func (j *judge) leads(a acts.Act, name string) (all []string, ok bool) {
 		return nil, false
 	}
 	for _, folder := range a.In {
-		at := within(folder, name)
+		at := acts.Under(folder, name)
 		if !filepath.IsAbs(at) || strings.Contains(at, acts.Computed) {
 			return nil, false
 		}
@@ -555,7 +544,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 		if i.kind == writes {
 			may = r.set.writes
 		}
-		if may != nil && !slices.ContainsFunc(i.act.In, func(folder string) bool { return !may(j.w, within(folder, i.name)) }) {
+		if may != nil && !slices.ContainsFunc(i.act.In, func(folder string) bool { return !may(j.w, acts.Under(folder, i.name)) }) {
 			return Judged{Effect: Allow, Rule: r.n}, false
 		}
 	}
@@ -566,7 +555,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 // inWorkspace reports whether a name leads to something in the workspace that does not look like a secret.
 func (j *judge) inWorkspace(a acts.Act, name string) bool {
 	return j.w.Root != "" && j.Resolve != nil && !strings.HasPrefix(name, "~") &&
-		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.w.Reads(within(folder, name)) })
+		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.w.Reads(acts.Under(folder, name)) })
 }
 
 // allowedRun decides about a program. Its files and hosts are items of their own.
@@ -621,7 +610,7 @@ func (c *compiled) forbidsEnv(a acts.Act) string {
 	for _, one := range a.Env {
 		name, value, _ := strings.Cut(one, "=")
 		switch {
-		case holds(name):
+		case decidesPrograms(name):
 			return name + " decides what it runs"
 		case !slices.Contains(c.Env, name):
 			return "the rule does not name the variable " + name

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -452,7 +453,7 @@ func (g glob) fits(name, root string, fold bool) bool {
 		if root == "" || !in || rest != "" && rest[0] != '/' {
 			return false
 		}
-		name = cmpOr(rest, "/")
+		name = cmp.Or(rest, "/")
 	}
 	if len(name) < len(g.prefix) || !same(name[:len(g.prefix)], g.prefix, fold) {
 		return false
@@ -462,13 +463,6 @@ func (g glob) fits(name, root string, fold bool) bool {
 		parts = nil
 	}
 	return fitsParts(g.parts, parts, fold)
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func same(a, b string, fold bool) bool { return a == b || fold && strings.EqualFold(a, b) }
@@ -539,6 +533,6 @@ func (p *pattern) fitsTool(tool string, e Effect) bool {
 	if p.exact {
 		return tool == p.name
 	}
-	fits, err := path.Match(strings.ReplaceAll(p.name, "/", "\x00"), strings.ReplaceAll(tool, "/", "\x00"))
-	return err == nil && fits && (e != Allow || !permissions.RunsCode(filepath.Base(tool)))
+	fits, _ := permissions.MatchName(p.name, tool)
+	return fits && (e != Allow || !permissions.RunsCode(filepath.Base(tool)))
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,17 +15,17 @@ var (
 	states = strings.Fields(". alias bg bind break builtin caller compgen complete continue declare dirs disown enable eval exec export " +
 		"fc fg getopts hash jobs let local logout mapfile noglob popd pushd read readarray readonly return set shift shopt source suspend " +
 		"trap typeset ulimit umask unalias unset wait zmodload")
-	// runners are programs whose operands are, or name, code.
-	runners = strings.Fields("sh bash dash zsh ksh ash fish csh tcsh mksh rbash pwsh powershell cmd python python2 python3 perl ruby " +
-		"node nodejs deno bun php lua luajit osascript tclsh expect Rscript R julia ghci irb awk gawk mawk nawk sed gsed ed ex vi vim nvim " +
-		"view emacs emacsclient nano bc dc gdb lldb sqlite3 sqlite psql mysql mariadb mongosh redis-cli duckdb env sudo doas su runuser " +
-		"pkexec setpriv ssh mosh xargs parallel timeout nice ionice nohup setsid stdbuf time watch script flock strace ltrace chroot " +
-		"unshare nsenter busybox toybox systemd-run firejail proot fakeroot entr at batch crontab npx pnpx bunx uvx pipx tee dd mail mailx " +
-		"sendmail make gmake ninja just mise direnv bundle rake gradle mvn ant tmux screen command coproc eval socat nc ncat telnet")
 	// bare are runners that need an operand: without one they read code, or run anything.
 	bare = strings.Fields("sh bash dash zsh ksh ash fish csh tcsh mksh rbash pwsh powershell cmd python python2 python3 perl ruby node " +
 		"nodejs deno bun php lua luajit osascript tclsh Rscript julia ghci irb env sudo doas su xargs parallel psql mysql mariadb sqlite3 " +
 		"sqlite mongosh command time nohup")
+	// runners are programs whose operands are, or name, code.
+	runners = append(slices.Clone(bare), strings.Fields("expect R awk gawk mawk nawk sed gsed ed ex vi vim nvim view emacs "+
+		"emacsclient nano bc dc gdb lldb redis-cli duckdb "+
+		"runuser pkexec setpriv ssh mosh timeout nice ionice setsid stdbuf watch script flock strace ltrace chroot unshare "+
+		"nsenter busybox toybox systemd-run firejail proot fakeroot entr at batch crontab npx pnpx bunx uvx pipx tee dd mail "+
+		"mailx sendmail make gmake ninja just mise direnv bundle rake gradle mvn ant tmux screen coproc eval socat nc ncat "+
+		"telnet")...)
 	// coding are subcommands that run code.
 	coding = strings.Fields("npm_run npm_run-script npm_exec npm_install npm_i npm_ci npm_config npm_init npm_x pnpm_run pnpm_exec " +
 		"pnpm_dlx pnpm_install pnpm_add yarn_run yarn_exec yarn_dlx yarn_add yarn_install bun_run pip_install pip3_install pip_download " +
@@ -94,11 +95,11 @@ func programOf(p *pattern, name string, second bool) string {
 
 func exampleOf(name string) string {
 	example := map[string]string{"git": "status", "go": "vet ./...", "npm": "test", "docker": "ps", "gh": "pr view *", "kubectl": "get pods"}
-	return cmpOr(example[name], "SUBCOMMAND")
+	return cmp.Or(example[name], "SUBCOMMAND")
 }
 
-// holds reports whether a variable decides what a program runs.
-func holds(name string) bool {
+// decidesPrograms reports whether a variable decides what a program runs.
+func decidesPrograms(name string) bool {
 	return slices.ContainsFunc(holding, func(h string) bool {
 		switch before, after, star := strings.Cut(h, "*"); {
 		case star:

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 )
 
@@ -235,7 +236,7 @@ func (c *compiled) checkConditions(bad complaint) {
 		case name == "" || name[0] >= '0' && name[0] <= '9' ||
 			strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != "":
 			bad("env", i, "%q is no name of a variable", name)
-		case holds(name):
+		case decidesPrograms(name):
 			bad("env", i, "%s decides what programs run, so no rule lets a command set it; leave it out", name)
 		case c.effect != Allow:
 			bad("env", i, "a rule that does not allow holds whatever variables are set; leave env out")
@@ -284,7 +285,7 @@ func (c *compiled) examples(at int) (found []Problem) {
 func (s *Set) Reaches(file string) (rule int, text string) {
 	for _, k := range []kind{reads, writes} {
 		for _, p := range slices.Concat(slices.Collect(maps.Values(s.paths[Allow][k]))...) {
-			if !p.path.here && (p.path.fits(file, "", true) || p.path.prefix != "" && inFolder(file, p.path.prefix)) {
+			if !p.path.here && (p.path.fits(file, "", true) || p.path.prefix != "" && permissions.Within(file, p.path.prefix)) {
 				return p.rule.n, p.text
 			}
 		}

@@ -124,6 +124,17 @@ func TestConditionsOfRules(t *testing.T) {
 	}
 }
 
+// A rule for agents by a pattern holds for those that they start, too: their names have a slash.
+func TestAPatternOfAgentsCoversThoseThatTheyStart(t *testing.T) {
+	for _, pattern := range []string{"*", "code*"} {
+		s := rulesOf(t, Rule{Deny: []string{"run git push"}, Agents: []string{pattern}})
+		call := Call{Agent: "coder/helper", Command: "git push", Folder: shop, Root: shop, Resolve: filepath.Clean}
+		if v := s.Judge(call); v.Effect != Deny {
+			t.Errorf("%s: %q", pattern, v.Effect)
+		}
+	}
+}
+
 // Without the word of a hook, nobody knows where a name leads on another machine, so no rule allows what depends on it.
 func TestNothingIsKnownOfAnotherMachine(t *testing.T) {
 	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:workspace-edits"},

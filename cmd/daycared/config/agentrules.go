@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -429,11 +428,10 @@ func overlap(a, b string) bool {
 		(strings.HasPrefix(begin(a), begin(b)) || strings.HasPrefix(begin(b), begin(a)))
 }
 
-// reaches reports whether a pattern matches a name; slashes are ordinary characters.
+// reaches reports whether a pattern matches a name.
 func reaches(pattern, name string) bool {
-	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
-	ok, err := path.Match(flat(pattern), flat(name))
-	return ok && err == nil
+	ok, _ := permissions.MatchName(pattern, name)
+	return ok
 }
 
 // beaten warns of an entry that has no effect because of a stronger list, at that path or a default.
