@@ -232,6 +232,20 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissi
 	return e.relied(grants), shared.Unread(err)
 }
 
+// History lists what is settled, oldest first, to the operator; to a person, what was put to them.
+func (e *Engine) History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error) {
+	who, err := e.Sees(id)
+	if err != nil {
+		return nil, err
+	}
+	of.Asked = who
+	found, err := e.store.History(ctx, of)
+	for i, r := range found {
+		found[i] = e.Settings().Shown(r, id.Via)
+	}
+	return found, shared.Unread(err)
+}
+
 // Revoke revokes a grant and returns what ran under it.
 func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
 	who, err := e.Who(id)

@@ -20,6 +20,8 @@ type Store interface {
 
 	// DeniedBefore reports whether what r is about was denied to its caller since a time, or in its session at any time.
 	DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error)
+	// History lists requests that are settled and still whole, oldest first.
+	History(ctx context.Context, of permissions.Past) ([]permissions.Request, error)
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 

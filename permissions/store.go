@@ -93,3 +93,12 @@ func NewButton() string {
 	_, _ = rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
+
+// Past says which settled requests to list.
+type Past struct {
+	Since  time.Time // decided no earlier
+	Caller string    // of that caller alone; empty: of everybody
+	Asked  string    // that were put to that person; empty: whoever was asked, and nobody
+	After  ID        // that came after this one; empty: from the first
+	Limit  int       // at most so many
+}

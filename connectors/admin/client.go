@@ -84,6 +84,26 @@ func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]p
 	return fetchEach(ctx, c, path, 0, wire.Request.Standing)
 }
 
+// History lists at most of.Limit settled requests, oldest first; 0 is the daemon's limit.
+func (c *Client) History(ctx context.Context, of permissions.Past) ([]permissions.Request, error) {
+	query := url.Values{}
+	if !of.Since.IsZero() {
+		query.Set("since", of.Since.Format(time.RFC3339Nano))
+	}
+	for name, value := range map[string]string{"agent": of.Caller, "after": string(of.After)} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if of.Limit > 0 {
+		query.Set("limit", strconv.Itoa(of.Limit))
+	}
+	return fetchEach(ctx, c, "/v1/history?"+query.Encode(), 0, func(w wire.Request) (permissions.Request, error) {
+		s, err := w.Standing()
+		return s.Request, err
+	})
+}
+
 // Show returns a request by its id or code.
 func (c *Client) Show(ctx context.Context, name string) (permissions.RequestView, error) {
 	return c.row(ctx, http.MethodGet, requestPath(name))

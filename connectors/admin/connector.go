@@ -258,6 +258,8 @@ type Operations interface {
 	Absences() []permissions.Absence
 	// Show returns a request by its id or code.
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
+	// History lists what is settled, oldest first: to the operator everything, to a person what was put to them.
+	History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error)
 	// Cancel withdraws a pending request by its id or code.
 	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 

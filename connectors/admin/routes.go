@@ -74,6 +74,7 @@ func (r *routes) registerRequests() {
 	serve(r, show, func(ctx context.Context, in *named) (wire.Request, error) {
 		return told(r.engine.Show(ctx, who(ctx), in.ID))
 	})
+	serve(r, get("history", "/v1/history", "List what is settled, oldest first, without details"), r.history)
 	huma.Register(r.srv.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
 	cancel := post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request")
 	serve(r, cancel, func(ctx context.Context, in *named) (wire.Request, error) {
@@ -112,6 +113,22 @@ func (r *routes) list(ctx context.Context, in *listInput) ([]wire.Request, error
 		}
 	}
 	return all, nil
+}
+
+type historyInput struct {
+	Since time.Time      `query:"since" doc:"decided no earlier"`
+	Agent string         `query:"agent" maxLength:"128" doc:"of that caller alone"`
+	After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before"`
+	Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+func (r *routes) history(ctx context.Context, in *historyInput) ([]wire.Request, error) {
+	of := permissions.Past{Since: in.Since, Caller: in.Agent, After: in.After, Limit: in.Limit}
+	found, err := r.engine.History(ctx, who(ctx), of)
+	return wire.Each(found, func(q permissions.Request) wire.Request {
+		q.Details = ""
+		return wire.From(permissions.RequestView{Request: q}, true)
+	}), err
 }
 
 func told(s permissions.RequestView, err error) (wire.Request, error) {

@@ -140,6 +140,20 @@ func (s *shelf) DeniedBefore(_ context.Context, q permissions.Request, since tim
 	return denied, err
 }
 
+// History lists what is settled.
+func (s *shelf) History(_ context.Context, of permissions.Past) (found []permissions.Request, err error) {
+	err = s.read(func() error {
+		for _, r := range s.requests {
+			if r.State != permissions.Pending && !r.DecidedAt.Before(of.Since) && (of.Caller == "" || r.Caller.Name == of.Caller) &&
+				(of.Asked == "" || slices.Contains(r.Asked, of.Asked)) && r.ID > of.After && len(found) < of.Limit {
+				found = append(found, r.Request)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
 // GrantsInForce lists every grant that is neither revoked nor over at now.
 func (s *shelf) GrantsInForce(_ context.Context, asked string, now time.Time) (found []permissions.Grant, err error) {
 	return s.granted(now, func(g permissions.Grant) bool {

@@ -28,6 +28,8 @@ func TestPlans(t *testing.T) {
 		{"readPosition", readPosition, "id=?"},
 		{"readPending", readPending, "requests_pending"},
 		{"readPendingOf", readPendingOf, "requests_pending"},
+		{"readHistory", readHistory, "rowid>?"},
+		{"firstDecided", firstDecided, "requests_settled (pruned=? AND decided_at>?)"},
 		{"overdue", overdue, "requests_deadline"},
 		{"coming", coming, "requests_deadline"},
 		{"uncollected", uncollected, "requests_uncollected"},

@@ -345,6 +345,29 @@ func (s *Store) Pending(ctx context.Context, asked string, after permissions.ID,
 	})
 }
 
+const (
+	// readHistory goes by number, from a first one on: a page must not sort all that was decided since.
+	readHistory = `SELECT ` + sealedRequest + ` FROM requests WHERE number > $1 AND state <> 'pending' AND NOT pruned ` +
+		`AND +decided_at >= $2 AND ($3 = '' OR caller = $3) ` +
+		`AND ($4 = '' OR EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $4)) ORDER BY number LIMIT 0 + $5`
+
+	firstDecided = `SELECT COALESCE(MIN(number), 0) FROM requests WHERE state <> 'pending' AND pruned = FALSE AND decided_at >= $1`
+)
+
+// History implements [engine.Store].
+func (s *Store) History(ctx context.Context, of permissions.Past) ([]permissions.Request, error) {
+	return readingAfter(ctx, s, of.After, func(from source, number int64) ([]permissions.Request, error) {
+		if number == 0 {
+			first, err := count(ctx, from, firstDecided, micros(of.Since))
+			if err != nil || first == 0 {
+				return nil, unreadable("what was decided", err)
+			}
+			number = int64(first) - 1
+		}
+		return s.after(ctx, from, number, of.Limit, readHistory, micros(of.Since), of.Caller, of.Asked)
+	})
+}
+
 const readPosition = `SELECT number FROM requests WHERE id = $1`
 
 // position is the number of a request, 0 for none. Lists are ordered by number: ids made in the same millisecond have no order.

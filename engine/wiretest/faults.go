@@ -54,6 +54,10 @@ func (f *faults) Pending(ctx context.Context, asked string, after permissions.ID
 	return unless(f, func() ([]permissions.Request, error) { return f.Store.Pending(ctx, asked, after, limit) })
 }
 
+func (f *faults) History(ctx context.Context, of permissions.Past) ([]permissions.Request, error) {
+	return unless(f, func() ([]permissions.Request, error) { return f.Store.History(ctx, of) })
+}
+
 func (f *faults) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
 	return unless(f, func() ([]permissions.Copy, error) { return f.Store.Copies(ctx, id) })
 }

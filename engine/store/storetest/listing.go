@@ -72,6 +72,55 @@ func testDue(t *testing.T, b Backend) {
 	}
 }
 
+func testHistory(t *testing.T, b Backend) {
+	s := b.Open(t)
+	var all, sams, late []permissions.ID
+	for n := range 8 {
+		who := permissions.CallerUID(1000 + n%2)
+		r := open(t, s, ask(numbered(n), of("fay", []string{"sam", "kim"}[n%2]), func(q *permissions.Request) { q.Caller = who }))
+		if n == 3 {
+			continue // it is pending
+		}
+		answer := vote([]permissions.Answer{permissions.Deny, permissions.Allow(permissions.Once)}[n%2])
+		if n > 4 {
+			answer.Vote.At = noon.Add(10 * time.Minute)
+			late = append(late, r.ID)
+		}
+		apply(t, s, r.ID, by("fay", answer))
+		all = append(all, r.ID)
+		if n%2 == 0 {
+			sams = append(sams, r.ID)
+		}
+	}
+	for name, c := range map[string]struct {
+		of   permissions.Past
+		want []permissions.ID
+	}{
+		"all":                {permissions.Past{}, all},
+		"of one caller":      {permissions.Past{Caller: permissions.CallerUID(1000).Name}, sams},
+		"put to a person":    {permissions.Past{Asked: "sam"}, sams},
+		"since a time":       {permissions.Past{Since: noon.Add(5 * time.Minute)}, late},
+		"of another caller":  {permissions.Past{Caller: "kim"}, nil},
+		"put to nobody else": {permissions.Past{Asked: "eve"}, nil},
+		"in the future":      {permissions.Past{Since: noon.Add(time.Hour)}, nil},
+	} {
+		for _, limit := range []int{1, 3, 100} {
+			var got []permissions.ID
+			for c.of.After, c.of.Limit = "", limit; ; {
+				page, err := s.History(t.Context(), c.of)
+				if err != nil || len(page) > limit {
+					t.Fatalf("%s: %d on a page of %d, %v", name, len(page), limit, err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				got, c.of.After = append(got, ids(page)...), page[len(page)-1].ID
+			}
+			same(t, name, got, c.want)
+		}
+	}
+}
+
 func testPending(t *testing.T, b Backend) {
 	s := b.Open(t)
 	var all, fays []permissions.ID

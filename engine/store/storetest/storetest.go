@@ -51,6 +51,7 @@ var requests = []part{
 	{"due", testDue},
 	{"due while it waits", testDueWhileItWaits},
 	{"pending", testPending},
+	{"history", testHistory},
 	{"grants", testGrants},
 	{"grants in force", testGrantsInForce},
 	{"uses", testUses},
