@@ -359,8 +359,11 @@ func (s *Store) History(ctx context.Context, of permissions.Past) ([]permissions
 	return readingAfter(ctx, s, of.After, func(from source, number int64) ([]permissions.Request, error) {
 		if number == 0 {
 			first, err := count(ctx, from, firstDecided, micros(of.Since))
-			if err != nil || first == 0 {
+			switch {
+			case err != nil:
 				return nil, unreadable("what was decided", err)
+			case first == 0:
+				return nil, nil
 			}
 			number = int64(first) - 1
 		}
