@@ -251,6 +251,54 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	return 0, "", false, true
 }
 
+// OperandsOf returns the kind of operands of a program on the list, see programs.txt.
+func OperandsOf(words []string) (kind string, known bool) {
+	p, _, known := entryOf(Act{Words: words})
+	kind, _, _ = strings.Cut(p.operands, "=")
+	return kind, known
+}
+
+// OptionAt returns how a rule's pattern names the option at words[n] of a program on the list: as in -v, or "-n *" with its value. Joined
+// letters are several options. next says that the value is the next word. ok is false for an option that is not on the list, or that
+// names a file.
+func OptionAt(words []string, n int) (names []string, next, ok bool) {
+	p, _, known := entryOf(Act{Words: words})
+	if !known {
+		return nil, false, false
+	}
+	kind, value, next, ok := p.option(words[n], words[n+1:])
+	name, _, joined := strings.Cut(words[n], "=")
+	_, whole := p.options[name]
+	switch {
+	case !ok || kind == '<' || kind == '>':
+		return nil, false, false
+	case strings.Trim(name[1:], "0123456789") == "" && !whole:
+		return []string{"-#"}, false, true
+	case kind == 0 && whole:
+		return []string{name}, false, true
+	case kind == 0:
+		for _, letter := range name[1:] {
+			names = append(names, "-"+string(letter))
+		}
+		return names, false, true
+	case next, joined && kind == ':':
+		return []string{name + " *"}, next, true
+	case joined:
+		return []string{name + "=*"}, false, true
+	case whole: // without its value
+		return []string{name}, false, true
+	case strings.Trim(value, "0123456789") == "": // -n5
+		return []string{name[:2] + "#"}, false, true
+	}
+	return nil, false, false
+}
+
+// LaterExtension reports whether files with an extension may be executed or obeyed later by their names.
+func LaterExtension(ext string) bool {
+	ext = strings.ToLower(ext)
+	return slices.ContainsFunc(later, func(pattern string) bool { return strings.HasSuffix(pattern, ext) })
+}
+
 // namesArguments reports whether a program may take a word for the name of a file of more arguments.
 func namesArguments(a Act, word string) bool {
 	return strings.HasPrefix(word, "@") && a.Words[0] != "git"

@@ -118,17 +118,7 @@ func (s *Set) Judge(c Call) (v Verdict) {
 	if s.Len() == 0 {
 		return v
 	}
-	if c.now.IsZero() {
-		c.now = c.At
-	}
-	j := &judge{Set: s, Call: c}
-	if j.w.Resolve = c.Resolve; c.Resolve == nil {
-		j.w.Resolve = func(string) string { return "" }
-	}
-	if c.Root != "" {
-		j.w.Root = j.w.Resolve(c.Root)
-	}
-	j.read()
+	j := newJudge(s, c)
 	v.Exact = true
 	allowed := len(j.doubts) == 0
 	v.Reasons = slices.Clone(j.doubts)
@@ -164,6 +154,21 @@ func (s *Set) Judge(c Call) (v Verdict) {
 		v.Exact = false
 	}
 	return v
+}
+
+func newJudge(s *Set, c Call) *judge {
+	if c.now.IsZero() {
+		c.now = c.At
+	}
+	j := &judge{Set: s, Call: c}
+	if j.w.Resolve = c.Resolve; c.Resolve == nil {
+		j.w.Resolve = func(string) string { return "" }
+	}
+	if c.Root != "" {
+		j.w.Root = j.w.Resolve(c.Root)
+	}
+	j.read()
+	return j
 }
 
 // note adds what was found about an act. The strongest effect decides.

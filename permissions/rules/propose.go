@@ -1,0 +1,719 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
+)
+
+// Past is an earlier call and what became of it.
+type Past struct {
+	Call    Call
+	Allowed bool // a person allowed it
+	Denied  bool // a person denied it; neither: nobody answered
+}
+
+// Proposal is what "Always like this" and suggest offer: patterns of allow rules, as narrow as useful.
+type Proposal struct {
+	Allow         []string // one pattern each, to be used in Rule.Allow
+	In            string   // the folder of the call; empty: any
+	Says          []string // in words, one for each pattern: what it covers, and what it does not
+	Past, Allowed int      // how many of the earlier calls it would have covered, and how many of these people allowed
+	Not           []string // similar earlier calls that it would not cover, at most three
+}
+
+// Rule returns the rule that the proposal would make for an agent.
+func (p Proposal) Rule(agent string) Rule {
+	r := Rule{Allow: p.Allow, In: p.In}
+	if agent != "" {
+		r.Agents = []string{agent}
+	}
+	return r
+}
+
+const (
+	maxProposed = 5 // patterns of one proposal
+	maxNot      = 3
+	// enough is how many earlier calls a pattern has to cover, so that it is preferred to the exact one.
+	enough = 2
+	// fewFiles are so few that each is named by itself.
+	fewFiles = 3
+)
+
+// Propose proposes rules for a call. Without a proposal, why says the reason. Nothing is proposed for what is high risk by what it does,
+// deletes, is forced, runs code that nobody has seen, or cannot be read completely. The caller has to look at what else is high risk, and
+// at the daemon's own files ([Set.Reaches]). The proposal loads, covers the call together with the set, and covers no call that a person
+// denied.
+func (s *Set) Propose(c Call, past []Past) (p Proposal, why string) {
+	return s.propose(s.look(Past{Call: c}), s.lookAll(past))
+}
+
+// seen is a call that was read.
+type seen struct {
+	Past
+	j     *judge
+	open  []item // what no rule of the set allows
+	asked int    // the rule that asks about it or denies it; 0: none
+	risk  string // why it is high risk
+}
+
+func (s *Set) lookAll(past []Past) []*seen {
+	all := make([]*seen, len(past))
+	for i, p := range past {
+		all[i] = s.look(p)
+	}
+	return all
+}
+
+// look reads a call, and finds what the set does not allow of it.
+func (s *Set) look(p Past) *seen {
+	if s == nil {
+		s = newSet()
+	}
+	at := &seen{Past: p, j: newJudge(s, p.Call)}
+	for _, i := range at.j.items {
+		caught := at.j.caught(i, Deny)
+		if caught == nil {
+			caught = at.j.caught(i, Ask)
+		}
+		if caught != nil && at.asked == 0 {
+			at.asked = caught.rule.n
+		}
+		if i.hidden || caught != nil {
+			continue
+		}
+		if got, _ := at.j.allowed(i); got.Effect != Allow {
+			at.open = append(at.open, i)
+		}
+	}
+	call, r := permissions.Call{Tool: p.Call.Tool, Input: p.Call.Input}, permissions.Request{Cwd: p.Call.Folder}
+	if p.Call.Tool == "" {
+		call = permissions.Call{Tool: "run_command", Input: inputOf(p.Call.Command)}
+	}
+	if risks := acts.Reads(r, call).Risks; len(risks) > 0 {
+		at.risk = string(risks[0])
+	}
+	return at
+}
+
+func inputOf(command string) json.RawMessage {
+	input, _ := json.Marshal(map[string]string{"command": command}) // a text
+	return input
+}
+
+func (s *Set) propose(c *seen, past []*seen) (p Proposal, why string) {
+	switch {
+	case len(c.j.doubts) > 0:
+		return p, "it cannot be read completely: " + c.j.doubts[0]
+	case c.asked > 0:
+		return p, fmt.Sprintf("rule %d asks about it or denies it", c.asked)
+	case c.risk != "":
+		return p, "it is high risk: it " + c.risk
+	case len(c.open) == 0:
+		return p, "rules allow it already"
+	}
+	past = slices.DeleteFunc(slices.Clone(past), func(p *seen) bool { return p.Call.Agent != c.Call.Agent })
+	p.In = c.folder()
+	for _, i := range c.open {
+		text, says, why := c.pattern(i, past)
+		if why != "" {
+			return Proposal{}, why
+		}
+		if !slices.Contains(p.Allow, text) {
+			p.Allow, p.Says = append(p.Allow, text), append(p.Says, says)
+		}
+	}
+	if len(p.Allow) > maxProposed {
+		return Proposal{}, fmt.Sprintf("it would take %d rules", len(p.Allow))
+	}
+	own, err := one(p.Rule(c.Call.Agent))
+	if err != nil {
+		return Proposal{}, err.Error()
+	}
+	if !c.covered(own) {
+		return Proposal{}, "no rule without more wildcards covers it"
+	}
+	for _, at := range past {
+		switch covered := at.covered(own); {
+		case covered && at.Denied:
+			return Proposal{}, "it would allow what a person denied: " + at.line()
+		case covered:
+			p.Past++
+			if at.Allowed {
+				p.Allowed++
+			}
+		case len(p.Not) < maxNot && at.like(c) && !slices.Contains(p.Not, at.line()):
+			p.Not = append(p.Not, at.line())
+		}
+	}
+	return p, ""
+}
+
+// one compiles a rule that has to be right.
+func one(r Rule) (*Set, error) {
+	s, found := Compile([]Rule{r})
+	if len(found) > 0 {
+		return nil, found[0]
+	}
+	return s, nil
+}
+
+// folder is where the rule of a call holds: in its workspace.
+func (c *seen) folder() string {
+	if c.j.w.Root != "" {
+		return c.j.w.Root
+	}
+	if filepath.IsAbs(c.Call.Folder) {
+		return filepath.Clean(c.Call.Folder)
+	}
+	return ""
+}
+
+// covered reports whether rules allow what was open of a call.
+func (c *seen) covered(by *Set) bool {
+	if len(c.j.doubts) > 0 || c.asked > 0 || c.risk != "" || len(c.open) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(c.open, func(i item) bool { return !c.allows(by, i) })
+}
+
+// allows reports whether rules allow one act of a call.
+func (c *seen) allows(by *Set, i item) bool {
+	j := *c.j
+	j.Set = by
+	got, _ := j.allowed(i)
+	return got.Effect == Allow
+}
+
+// line is a call in one line.
+func (c *seen) line() string {
+	text := c.Call.Command
+	if text == "" && len(c.j.items) > 0 {
+		if d := acts.DeedOf(c.Call.Dialect, c.Call.Tool, c.Call.Input); d.Command != "" {
+			text = d.Command
+		} else {
+			text = c.j.items[len(c.j.items)-1].text()
+		}
+	}
+	return permissions.Brief(strings.Join(strings.Fields(strings.ReplaceAll(text, acts.Computed, "…")), " "), maxLine)
+}
+
+const maxLine = 120
+
+// like reports whether a call does something of another's kind: the same program and subcommand, folder, host or tool.
+func (c *seen) like(other *seen) bool {
+	return slices.ContainsFunc(other.open, func(i item) bool {
+		return slices.ContainsFunc(c.open, func(k item) bool { return kindOf(i) == kindOf(k) })
+	})
+}
+
+// kindOf is what acts are grouped by.
+func kindOf(i item) string {
+	switch i.kind {
+	case runs:
+		return strings.Join(append([]string{"run"}, i.act.Words[:headOf(i.act.Words)]...), " ")
+	case reads, writes:
+		return string(i.kind) + " " + path.Dir(i.name)
+	}
+	return string(i.kind) + " " + i.name
+}
+
+// pattern returns the pattern for one act of a call, and in words what it covers. why is set if there is none.
+func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
+	switch i.kind {
+	case runs:
+		return c.running(i, past)
+	case reads, writes:
+		return c.touching(i, past)
+	case fetches:
+		if i.name == "" {
+			return "", "", "it reaches an address that programs may read in different ways"
+		}
+		return "fetch " + i.name, fmt.Sprintf("any page of %s, and no other host", i.name), ""
+	}
+	commands, _ := acts.Suspected(c.Call.Input)
+	switch {
+	case len(commands) > 0 || permissions.RunsCode(i.name):
+		return "", "", "it runs code that it is given"
+	case deleting(words(i.name)):
+		return "", "", "deletes are asked each time"
+	case strings.Contains(i.name, "*"):
+		return "", "", "its name has a wildcard"
+	}
+	return "tool " + i.name, fmt.Sprintf("this tool, whatever it is given; no other tool of %s", path.Dir(i.name)), ""
+}
+
+// words cuts a tool's name into words.
+func words(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '/' || r == '.' })
+}
+
+// deletes are subcommands and parts of tools' names that remove something.
+var deletes = strings.Fields("delete remove rm rmi rmdir del prune purge drop destroy uninstall clean clear unlink erase wipe reset " +
+	"revert restore down kill terminate undeploy")
+
+// deleting reports whether one of these words says that something is removed.
+func deleting(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(deletes, strings.ToLower(w)) })
+}
+
+// touching returns the pattern for a file: this one, or those of its kind in its folder, if three or more were allowed.
+func (c *seen) touching(i item, past []*seen) (text, says, why string) {
+	paths, known := c.j.leads(i.act, i.name)
+	switch {
+	case !known || len(slices.Compact(paths)) != 1:
+		return "", "", "nobody knows which file it is"
+	case strings.ContainsAny(paths[0], "*?[]{}\\'\""):
+		return "", "", "the file's name has characters that patterns do not have"
+	case i.kind == writes && c.inside(paths[0]) && !c.j.w.Writes(paths[0]):
+		return "", "", "what is written there runs later"
+	}
+	name, folder := paths[0], c.j.w.Root
+	text, says = quotedPath(i.kind, name), fmt.Sprintf("%s %s, and no other file", i.kind, name)
+	ext := path.Ext(name)
+	if ext == "" || !c.inside(name) || i.kind == writes && acts.LaterExtension(ext) || !c.j.w.Reads(name) {
+		return text, says, ""
+	}
+	same := map[string]bool{name: true}
+	at := path.Dir(name)
+	for _, p := range past {
+		for _, k := range p.open {
+			if other, ok := p.j.leads(k.act, k.name); ok && p.Allowed && k.kind == i.kind && path.Ext(other[0]) == ext &&
+				path.Dir(other[0]) != folder && permissions.Within(folder, other[0]) {
+				same[other[0]] = true
+			}
+		}
+	}
+	for at != folder && path.Dir(at) != folder && under(same, at) < fewFiles {
+		at = path.Dir(at)
+	}
+	if at == folder || under(same, at) < fewFiles { // what lies in the workspace's own folder often runs later
+		return text, says, ""
+	}
+	return quotedPath(i.kind, at+"/**/*"+ext), fmt.Sprintf("%s the files *%s in %s and in the folders there; no other kind of file",
+		i.kind, ext, at), ""
+}
+
+func under(files map[string]bool, folder string) (n int) {
+	for name := range files {
+		if permissions.Within(folder, name) {
+			n++
+		}
+	}
+	return n
+}
+
+func quotedPath(k kind, name string) string {
+	if strings.Contains(name, " ") {
+		name = "'" + name + "'"
+	}
+	return string(k) + " " + name
+}
+
+func (c *seen) inside(name string) bool {
+	return c.j.w.Root != "" && permissions.Within(c.j.w.Root, name)
+}
+
+// running returns the narrowest pattern for a program that is worth a rule: one that covers at least two of the earlier calls, and at least
+// half of what the widest one covers; the exact words if there is none.
+func (c *seen) running(i item, past []*seen) (text, says, why string) {
+	if why := refused(i.act); why != "" {
+		return "", "", why
+	}
+	own := shapeOf(i.act)
+	var like []*shape
+	var acted []*seen
+	var items []item
+	for _, p := range past {
+		for _, k := range p.open {
+			if k.kind == runs && kindOf(k) == kindOf(i) {
+				acted, items = append(acted, p), append(items, k)
+				if p.Allowed && p.risk == "" && len(p.j.doubts) == 0 && refused(k.act) == "" {
+					like = append(like, shapeOf(k.act))
+				}
+				break
+			}
+		}
+	}
+	type choice struct {
+		candidate
+		covers int
+	}
+	var all []choice
+	for _, next := range own.candidates(like) {
+		set, err := one(Rule{Allow: []string{next.text}})
+		if err != nil || !c.allows(set, i) {
+			continue // as where it runs outside the workspace
+		}
+		covers, denied := 0, false
+		for n, p := range acted {
+			if p.allows(set, items[n]) {
+				covers++
+				denied = denied || p.Denied && len(p.open) == 1 && next.text != own.exact()
+			}
+		}
+		if !denied {
+			all = append(all, choice{next, covers})
+		}
+	}
+	if len(all) == 0 {
+		return "", "", "no rule covers it, because of its words or its folder"
+	}
+	widest := slices.MaxFunc(all, func(a, b choice) int { return a.covers - b.covers })
+	for _, next := range all {
+		if next.covers >= enough && 2*next.covers >= widest.covers {
+			return next.text, next.says, ""
+		}
+	}
+	return all[0].text, all[0].says, ""
+}
+
+// refused returns why no rule is proposed for a program with these words; empty: one may be.
+func refused(a acts.Act) string {
+	name := baseName(a.Words[0])
+	head := a.Words[:headOf(a.Words)]
+	subcommand := ""
+	if len(head) > 1 {
+		subcommand = head[1]
+	}
+	forced := wildcard{before: "--force"}
+	second := slices.Contains(coding, name+"_"+subcommand)
+	switch {
+	case len(a.Env) > 0:
+		return "it sets variables for " + name
+	case slices.Contains(states, name):
+		return name + " changes what the rest of a command means"
+	case deleting(append(slices.Clone(head), name)) || slices.Contains([]string{"unlink", "shred", "truncate", "trash"}, name):
+		return "deletes are asked each time"
+	case slices.ContainsFunc(a.Words[1:], func(w string) bool {
+		return wildcard{before: "--delete"}.catches(w, name, subcommand) && (strings.HasPrefix(w, "--de") || name == "git") ||
+			strings.HasPrefix(w, "-") && strings.Contains(w, "delete")
+	}):
+		return "deletes are asked each time"
+	case slices.ContainsFunc(a.Words[1:], func(w string) bool {
+		return strings.HasPrefix(w, "--force") || forced.catches(w, name, subcommand) || name == "git" && strings.HasPrefix(w, "+")
+	}):
+		return "what is forced is asked each time"
+	case slices.Contains([]string{"ssh", "scp", "sftp", "rsync", "mosh", "telnet", "nc", "ncat", "socat"}, name):
+		return name + " reaches another host"
+	case !slices.Contains(runners, name) && !second:
+		return ""
+	case a.Stdin != "" || a.Piped || slices.Contains(a.Words, "-") || slices.ContainsFunc(a.Words, func(w string) bool {
+		return strings.HasPrefix(w, "/dev/")
+	}):
+		return name + " may run what it reads"
+	case second || slices.Contains(builders, name):
+		return ""
+	case slices.Contains(scripted, name) && len(a.Words) > 1 && a.Words[1] != "" && !strings.HasPrefix(a.Words[1], "-"):
+		return ""
+	}
+	return name + " runs code that it is given"
+}
+
+var (
+	// builders run what the workspace says by a name.
+	builders = strings.Fields("make gmake ninja just mise rake gradle mvn ant")
+	// scripted run a file, or a text, that is their first operand.
+	scripted = strings.Fields("sh bash dash zsh ksh fish python python2 python3 perl ruby node nodejs deno bun php lua awk gawk mawk")
+	// deep have subcommands of subcommands.
+	deep = strings.Fields("gh glab aws az gcloud kubectl oc docker podman fly heroku vercel wrangler")
+	// varied are the subcommands of git whose operands may vary: they name what is read, added or sent, and overwrite nothing.
+	varied = strings.Fields("add blame branch cat-file cherry-pick commit describe diff diff-tree fetch for-each-ref log ls-files ls-tree " +
+		"merge merge-base name-rev pull push rev-list rev-parse shortlog show switch tag")
+	// harmless are options that change nothing of what a program may do, beside those in the table of package acts; with : a value follows.
+	harmless = map[string]string{
+		"gh": "--json: --jq: -q: --limit: -L: --state: -s: --author: --label: -l: --comments --patch --name-only --log --log-failed " +
+			"--job: --branch: -b: --workflow: -w: --status: --watch --interval: --required",
+		"git commit": "-m: -a -q -s -v -am: --message: --all --signoff --quiet", "git add": "-A -u -v -N --all --update",
+		"git push": "-u --set-upstream -q -v", "git fetch": "-q -v --prune -p --tags -t", "git pull": "-q --rebase --ff-only",
+		"git switch": "-c: -q", "git merge": "--no-edit --ff-only --no-ff -m:", "git tag": "-a -m:",
+		"jq": "-r -c -e -s -n -S --raw-output --compact-output", "curl": "-s -S -L -f -i -I -v --silent --show-error --location --fail --head",
+		"mkdir": "-p -v", "cp": "-r -R -p -v -a", "golangci-lint": "--timeout: -v", "gofmt": "-l -d -s -e",
+	}
+)
+
+// headOf returns how many words a proposal keeps in any case: the program and its subcommands.
+func headOf(words []string) int {
+	name, n := baseName(words[0]), 1
+	_, known := acts.OperandsOf(words)
+	switch {
+	case slices.Contains(deep, name):
+		n = 3
+	case slices.Contains(subcommands, name):
+		n = 2
+	case !known && !slices.Contains(readers, name) && !slices.Contains(writers, name) && !slices.Contains(texts, name) &&
+		name != "curl" && name != "wget" && name != "cp":
+		n = 2 // the first word of a program that is not known may be a subcommand
+	}
+	n = min(n, len(words))
+	for i, word := range words[1:n] {
+		if strings.HasPrefix(word, "-") {
+			return i + 1
+		}
+	}
+	return n
+}
+
+// shape is a command, taken apart.
+type shape struct {
+	words    []string
+	head     int
+	operands []int               // the places of words that may vary
+	options  map[string]struct{} // those that are harmless, as in a pattern
+	literal  []string            // all options as they are written
+	rigid    bool                // an option is not known, so only its exact words may stand with it
+	fixed    bool                // no word may vary at all
+}
+
+func shapeOf(a acts.Act) *shape {
+	words := a.Words
+	s := &shape{words: words, head: headOf(words), options: map[string]struct{}{}}
+	name, subcommand := words[0], ""
+	if len(words) > 1 && hasSubcommands(words[:1]) {
+		subcommand = words[1]
+	}
+	s.fixed = slices.Contains(runners, name) || slices.Contains(coding, name+"_"+subcommand) || strings.Contains(name, "/") ||
+		name == "git" && !slices.Contains(varied, subcommand) || slices.ContainsFunc(words[:s.head], func(w string) bool {
+		return slices.Contains([]string{"exec", "run", "eval", "sh", "shell", "script", "do", "api", "ssh"}, w)
+	}) || hasSubcommands(words[:1]) && s.head < 2
+	for n := s.head; n < len(words); n++ {
+		word := words[n]
+		switch {
+		case word == "--":
+			s.fixed = true
+		case len(word) < 2 || word[0] != '-':
+			s.operands = append(s.operands, n)
+		default:
+			s.literal = append(s.literal, word)
+			names, next, ok := optionAt(words, n, subcommand)
+			for _, o := range names {
+				s.options[o] = struct{}{}
+			}
+			if s.rigid = s.rigid || !ok; next || !ok && n+1 < len(words) && !strings.HasPrefix(words[n+1], "-") {
+				n++ // its value, or what may be
+				s.literal = append(s.literal, words[n])
+			}
+		}
+	}
+	return s
+}
+
+// optionAt returns how a pattern names a harmless option, as in "-n *", and whether the next word is its value.
+func optionAt(words []string, n int, subcommand string) (names []string, next, ok bool) {
+	if names, next, ok = acts.OptionAt(words, n); ok {
+		return names, next, ok
+	}
+	all := strings.Fields(harmless[words[0]] + " " + harmless[words[0]+" "+subcommand])
+	name, _, joined := strings.Cut(words[n], "=")
+	switch {
+	case !joined && slices.Contains(all, name):
+		return []string{name}, false, true
+	case slices.Contains(all, name+":") && (joined && strings.HasPrefix(name, "--") || n+1 < len(words) && plain(words[n+1])):
+		return []string{name + " *"}, !joined, true
+	case joined || strings.HasPrefix(name, "--"):
+		return nil, false, false
+	}
+	for _, letter := range name[1:] {
+		if !slices.Contains(all, "-"+string(letter)) {
+			return nil, false, false
+		}
+		names = append(names, "-"+string(letter))
+	}
+	return names, false, true
+}
+
+// candidate is a pattern that may be proposed.
+type candidate struct{ text, says string }
+
+// exact is the pattern of exactly these words; empty if it cannot be written.
+func (s *shape) exact() string {
+	text := "run"
+	for _, word := range s.words {
+		one, ok := literalWord(word)
+		if !ok {
+			return ""
+		}
+		text += " " + one
+	}
+	return text
+}
+
+// literalWord writes a word without a wildcard.
+func literalWord(word string) (text string, ok bool) {
+	switch {
+	case strings.ContainsFunc(word, unseen):
+		return "", false
+	case word != "" && word != "..." && !strings.ContainsAny(word, " '\"*|#[]{}?\\`$;&<>()"):
+		return word, true
+	case !strings.Contains(word, "'"):
+		return "'" + word + "'", true
+	}
+	return `"` + word + `"`, !strings.Contains(word, `"`)
+}
+
+// candidates returns the patterns for a command, the narrowest first: its words; with * for operands that varied in like ones; with the
+// harmless options of these; with any operands.
+func (s *shape) candidates(like []*shape) (all []candidate) {
+	code := ""
+	if name := baseName(s.words[0]); slices.Contains(runners, name) || slices.Contains(coding, name+"_"+s.word(1)) || name == "go" {
+		code = ". It runs this folder's code, as it is then"
+	}
+	if text := s.exact(); text != "" {
+		all = append(all, candidate{text, "exactly these words" + code})
+	}
+	if s.fixed {
+		return all
+	}
+	like = slices.DeleteFunc(slices.Clone(like), func(o *shape) bool {
+		return o.fixed || !slices.Equal(o.words[:min(o.head, len(o.words))], s.words[:s.head])
+	})
+	free := s.free(like)
+	for _, varies := range free {
+		if text, ok := s.write(varies, nil, false); ok {
+			all = append(all, candidate{text, s.inWords(varies, nil, false) + code})
+		}
+	}
+	if s.rigid {
+		return all
+	}
+	for _, varies := range append([][]int{nil}, free...) {
+		options := s.optionsOf(like, func(o *shape) bool { return s.equal(o, varies) })
+		if text, ok := s.write(varies, options, true); ok {
+			all = append(all, candidate{text, s.inWords(varies, options, false) + code})
+		}
+	}
+	if kind, known := acts.OperandsOf(s.words); known && slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
+		slices.Contains([]string{"git add", "jq"}, strings.Join(s.words[:s.head], " ")) {
+		options := s.optionsOf(like, func(*shape) bool { return true })
+		text := strings.Join(s.words[:s.head], " ") + bracketed(options) + " ..."
+		all = append(all, candidate{"run " + text, s.inWords(nil, options, true) + code})
+	}
+	return all
+}
+
+func (s *shape) word(n int) string {
+	if n < len(s.words) {
+		return s.words[n]
+	}
+	return ""
+}
+
+// free returns sets of operands that may vary, since they did: each by itself, then all together.
+func (s *shape) free(like []*shape) (sets [][]int) {
+	var together []int
+	for at := range s.operands {
+		if s.pinned(at) {
+			continue
+		}
+		if slices.ContainsFunc(like, func(o *shape) bool {
+			return s.equal(o, []int{at}) && o.words[o.operands[at]] != s.words[s.operands[at]]
+		}) {
+			sets = append(sets, []int{at})
+		}
+		if slices.ContainsFunc(like, func(o *shape) bool {
+			return len(o.operands) == len(s.operands) && o.words[o.operands[at]] != s.words[s.operands[at]]
+		}) {
+			together = append(together, at)
+		}
+	}
+	if len(together) > 1 {
+		sets = append(sets, together)
+	}
+	return sets
+}
+
+// pinned reports whether an operand never varies: a remote of git, and an address that is not judged by itself.
+func (s *shape) pinned(at int) bool {
+	word := s.words[s.operands[at]]
+	_, address := addressOf(word)
+	network := s.words[0] == "git" && slices.Contains([]string{"push", "fetch", "pull"}, s.word(1))
+	return network && at == 0 || address && s.words[0] != "curl" && s.words[0] != "wget" || !address && !plain(word)
+}
+
+// equal reports whether another command has the same operands, except for these.
+func (s *shape) equal(o *shape, except []int) bool {
+	if len(o.operands) != len(s.operands) {
+		return false
+	}
+	for at := range s.operands {
+		if !slices.Contains(except, at) && o.words[o.operands[at]] != s.words[s.operands[at]] {
+			return false
+		}
+	}
+	return true
+}
+
+// optionsOf returns the harmless options of this command and of those like it.
+func (s *shape) optionsOf(like []*shape, use func(*shape) bool) (all []string) {
+	for _, o := range append([]*shape{s}, like...) {
+		if o == s || !o.rigid && use(o) {
+			for name := range o.options {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func bracketed(options []string) (text string) {
+	for _, o := range options {
+		text += " [" + o + "]"
+	}
+	return text
+}
+
+// write writes a pattern in which these operands are *. With loose, the options may be there or not; otherwise they stand as they are.
+func (s *shape) write(varies []int, options []string, loose bool) (text string, ok bool) {
+	text = "run"
+	at := 0
+	for n, word := range s.words {
+		operand := at < len(s.operands) && s.operands[at] == n
+		if operand {
+			at++
+		}
+		switch one, fine := literalWord(word); {
+		case operand && slices.Contains(varies, at-1):
+			text += " *"
+		case operand || n < s.head || !loose:
+			if !fine {
+				return "", false
+			}
+			text += " " + one
+		}
+		if n == s.head-1 && loose {
+			text += bracketed(options)
+		}
+	}
+	return text, true
+}
+
+// inWords says what a pattern covers and what it does not.
+func (s *shape) inWords(varies []int, options []string, rest bool) string {
+	head := strings.Join(s.words[:s.head], " ")
+	text := head
+	switch {
+	case rest:
+		text += " of anything in the workspace"
+	case len(varies) > 0:
+		text += " with any one word for each *"
+	default:
+		text += " with these words"
+	}
+	if len(options) > 0 {
+		text += ", with or without " + strings.ReplaceAll(strings.Join(options, ", "), " *", "")
+	}
+	switch head {
+	case "git push":
+		return text + ". Not: --force, +branch, :branch, other remotes"
+	case "git fetch", "git pull":
+		return text + ". Not: other remotes"
+	}
+	return text + ". Not: other options, or anything outside the workspace"
+}

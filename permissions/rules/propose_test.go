@@ -1,0 +1,197 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func commandCall(command string) Call {
+	return Call{Agent: "coder", Command: command, Folder: shop, Root: shop, Resolve: links(shop)}
+}
+
+func editCall(name string) Call {
+	input := json.RawMessage(fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, name))
+	return Call{Agent: "coder", Dialect: "claude-code", Tool: "Edit", Input: input, Folder: shop, Root: shop, Resolve: links(shop)}
+}
+
+func allowedCalls(commands ...string) (past []Past) {
+	for _, command := range commands {
+		past = append(past, Past{Call: commandCall(command), Allowed: true})
+	}
+	return past
+}
+
+// What is proposed is the narrowest pattern that is worth a rule.
+func TestProposalIsAsNarrowAsUseful(t *testing.T) {
+	for _, c := range []struct {
+		command string
+		past    []string
+		want    []string
+	}{
+		{"git push origin main", nil, []string{"run git push origin main"}},
+		{"git push origin main", []string{"git push origin main", "git push origin fix-1", "git push fork main"},
+			[]string{"run git push origin *"}},
+		{"git push origin main", []string{"git push origin main", "git push origin main", "git push origin main", "git push origin x"},
+			[]string{"run git push origin main"}},
+		{"go test -race ./...", []string{"go test ./...", "go test ./...", "go test -race ./..."}, []string{"run go test [-race] ./..."}},
+		{"go test -exec x ./...", []string{"go test ./...", "go test ./..."}, []string{"run go test -exec x ./..."}},
+		{"cd " + shop + " && npm run lint && npm run build", nil, []string{"run npm run lint", "run npm run build"}},
+		{"gh pr view 12 --json title", []string{"gh pr view 13 --json title", "gh pr view 14"}, []string{"run gh pr view [--json *] *"}},
+		{"gh pr view 12", []string{"gh pr merge 13", "gh pr merge 14"}, []string{"run gh pr view 12"}},
+		{"curl -s https://api.example.org/x", []string{"curl https://api.example.org/y", "curl https://api.example.org/z"},
+			[]string{"run curl [-s] *", "fetch api.example.org"}},
+		{"python3 tools/gen.py", []string{"python3 tools/a.py", "python3 tools/b.py"}, []string{"run python3 tools/gen.py"}},
+		{"./tools/x a", []string{"./tools/x b", "./tools/x c"}, []string{"run ./tools/x a"}},
+		{"git checkout main", []string{"git checkout a.go", "git checkout b.go"}, []string{"run git checkout main"}},
+		{"git add a.go", []string{"git add b.go", "git add b.go c.go", "git add -A"}, []string{"run git add [-A] ..."}},
+		{"mytool show a", []string{"mytool show b", "mytool show c"}, []string{"run mytool show *"}},
+		{"mytool show a", []string{"mytool drop b", "mytool drop c"}, []string{"run mytool show a"}},
+		{"sort -o out.txt in.txt", []string{"sort -o b.txt in.txt", "sort -o c.txt in.txt"}, []string{"run sort -o out.txt in.txt"}},
+		{"git commit -m 'a b'", []string{"git commit -m c", "git commit -m d"}, []string{"run git commit [-m *]"}},
+		{"grep -n 'a|b' x | head -5", []string{"head -20 y"}, []string{"run grep -n 'a|b' x", "run head -5"}},
+	} {
+		p, why := (*Set)(nil).Propose(commandCall(c.command), allowedCalls(c.past...))
+		if !slices.Equal(p.Allow, c.want) {
+			t.Errorf("%s: %q, want %q; %s", c.command, p.Allow, c.want, why)
+		}
+		if len(p.Says) != len(p.Allow) || p.In != shop {
+			t.Errorf("%s: says %q, in %q", c.command, p.Says, p.In)
+		}
+	}
+}
+
+// Nothing is proposed for what is asked about each time.
+func TestNothingIsProposedForWhatIsAskedEachTime(t *testing.T) {
+	s := rulesOf(t, Rule{Ask: []string{"run npm publish"}}, Rule{Deny: []string{"run curl"}}, Rule{Allow: []string{"run git status"}})
+	for command, want := range map[string]string{
+		"git commit -m \"$(cat x)\"": "cannot be read", "ls *": "cannot be read", "a &": "cannot be read",
+		"rm -rf src": "high risk", "rm a": "deletes", "git branch -d x": "deletes", "git push origin :x": "high risk", "git rm a": "deletes",
+		"docker image rm x": "deletes", "kubectl delete pod x": "high risk",
+		"git push --force origin x": "high risk", "git push -uf origin x": "high risk", "cp -f a b": "forced", "git add --force x": "forced",
+		"cat .env": "high risk", "sudo ls": "high risk", "echo a > /etc/x": "high risk",
+		"python3 -c 'print(1)'": "runs code", "cat a | sh": "high risk", "python3 - <<'E'\nprint(1)\nE": "may run what it reads",
+		"env x":                  "runs code",
+		"cat a | python3 gen.py": "may run what it reads", "xargs ls": "runs code", "ssh build.example.net ls": "another host",
+		"scp a build.example.net:b": "another host", "CI=1 npm test": "variables", "npm publish": "rule 1", "curl x.example": "rule 2",
+		"git status": "already", "echo a > Makefile": "later", "echo a > .git/x": "later", "git config --global alias.x y": "",
+		"npm uninstall left": "deletes", "find . -delete": "high risk", "cd /srv/other && git status": "no rule",
+	} {
+		p, why := s.Propose(commandCall(command), nil)
+		if want != "" && (len(p.Allow) > 0 || !strings.Contains(why, want)) {
+			t.Errorf("%s: %q, %q; want %q", command, p.Allow, why, want)
+		}
+	}
+	for tool, input := range map[string]string{
+		"mcp__files__delete_all": `{}`, "mcp__box__exec": `{}`, "mcp__box__do": `{"command":"ls"}`, "Unknown": `{"script":"ls"}`,
+	} {
+		c := commandCall("")
+		c.Dialect, c.Tool, c.Input = "claude-code", tool, json.RawMessage(input)
+		if p, _ := s.Propose(c, nil); len(p.Allow) > 0 {
+			t.Errorf("%s: %q", tool, p.Allow)
+		}
+	}
+}
+
+// A file is named by itself until three of its kind were allowed, and what runs later is never covered by a wildcard.
+func TestFilesAreProposedByTheirKind(t *testing.T) {
+	edits := func(names ...string) (past []Past) {
+		for _, name := range names {
+			past = append(past, Past{Call: editCall(shop + "/" + name), Allowed: true})
+		}
+		return past
+	}
+	for _, c := range []struct {
+		name string
+		past []Past
+		want string
+	}{
+		{"src/a.go", edits("src/b.go"), "write " + shop + "/src/a.go"},
+		{"src/a.go", edits("src/b.go", "src/c.go"), "write " + shop + "/src/**/*.go"},
+		{"src/a/a.go", edits("src/b/b.go", "src/c/c.go"), "write " + shop + "/src/**/*.go"},
+		{"src/a.go", edits("src/b.ts", "src/c.md"), "write " + shop + "/src/a.go"},
+		{"a.go", edits("b.go", "c.go"), "write " + shop + "/a.go"},
+		{"src/a.py", edits("src/b.py", "src/c.py"), "write " + shop + "/src/a.py"},
+		{"src/x/a.json", edits("src/x/b.json", "src/x/c.json"), "write " + shop + "/src/x/a.json"},
+	} {
+		p, why := (*Set)(nil).Propose(editCall(shop+"/"+c.name), c.past)
+		if !slices.Equal(p.Allow, []string{c.want}) {
+			t.Errorf("%s: %q, want %q; %s", c.name, p.Allow, c.want, why)
+		}
+	}
+	for _, name := range []string{"Makefile", ".git/hooks/pre-commit", ".claude/settings.json", "package.json", "CLAUDE.md"} {
+		if p, _ := (*Set)(nil).Propose(editCall(shop+"/"+name), nil); len(p.Allow) > 0 {
+			t.Errorf("%s: %q", name, p.Allow)
+		}
+	}
+}
+
+// What a person denied is covered by no proposal, whatever else was allowed, and each count is of earlier calls.
+func TestProposalCoversNothingThatAPersonDenied(t *testing.T) {
+	past := append(allowedCalls("git push origin a", "git push origin b", "git push origin c"),
+		Past{Call: commandCall("git push origin prod"), Denied: true}, Past{Call: commandCall("git push origin d")},
+		Past{Call: commandCall("git push fork a"), Allowed: true})
+	p, why := (*Set)(nil).Propose(commandCall("git push origin main"), past)
+	if !slices.Equal(p.Allow, []string{"run git push origin main"}) {
+		t.Errorf("%q: %s", p.Allow, why)
+	}
+	if p, why := (*Set)(nil).Propose(commandCall("git push origin prod"), past); len(p.Allow) > 0 || !strings.Contains(why, "denied") {
+		t.Errorf("%q: %s", p.Allow, why)
+	}
+	past = slices.Delete(past, 3, 4)
+	p, _ = (*Set)(nil).Propose(commandCall("git push origin main"), past)
+	if p.Past != 4 || p.Allowed != 3 || !slices.Equal(p.Not, []string{"git push fork a"}) {
+		t.Errorf("%+v", p)
+	}
+	other := commandCall("git push origin x")
+	other.Agent = "deploy"
+	if p, _ := (*Set)(nil).Propose(other, past); !slices.Equal(p.Allow, []string{"run git push origin x"}) || p.Past != 0 {
+		t.Errorf("from another agent's calls: %+v", p)
+	}
+}
+
+// Every proposal loads, covers its call, and none of the dangerous variants of it.
+func TestProposalsAllowNoDangerousVariant(t *testing.T) {
+	all, n := ownBypasses(t), 0
+	var commands []string
+	for _, c := range all.Allow {
+		commands = append(commands, c.Command)
+	}
+	for _, rules := range all.Ask {
+		for _, r := range rules {
+			commands = append(commands, r.Commands...)
+		}
+	}
+	past := allowedCalls(commands...)
+	for i := range past {
+		past[i].Call.Resolve = filepath.Clean
+	}
+	base := rulesOf(t, Rule{Use: "builtin:read-only"})
+	seen := base.lookAll(past)
+	for _, command := range commands {
+		p, _ := base.propose(base.look(Past{Call: commandCall(command)}), seen)
+		if len(p.Allow) == 0 || strings.ContainsAny(command, "#<") || strings.Contains(command, "keep") ||
+			strings.Contains(command, "echo") {
+			continue // a comment, a here-document, what the variants write, and what prints any word
+		}
+		s := rulesOf(t, Rule{Use: "builtin:read-only"}, p.Rule("coder"))
+		if v := s.Judge(commandCall(command)); v.Effect != Allow {
+			t.Errorf("%q does not cover %q: %v", p.Allow, command, v.Reasons)
+		}
+		for group, forms := range appended {
+			for _, form := range forms {
+				n++
+				if text := fmt.Sprintf(form, strings.TrimRight(command, "\n")); s.Judge(commandCall(text)).Effect == Allow {
+					t.Errorf("%s: %q allows %q", group, p.Allow, text)
+				}
+			}
+		}
+	}
+	if n < 200 {
+		t.Errorf("%d variants", n)
+	}
+	t.Logf("%d variants", n)
+}
