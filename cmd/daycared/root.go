@@ -62,7 +62,7 @@ func (c *CLI) root() *cobra.Command {
 		c.awayCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
-		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
+		c.statusCommand(), c.reportCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
 		c.reinstateCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand(), c.completionCommand())
 	root.AddCommand(c.referenceCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -119,7 +119,7 @@ var jsonOutputs = []struct {
 }{
 	{"print one JSON object", true, []string{
 		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "resume", "lock", "unlock", "away", "unpair",
-		"token create", "connect", "status", "stop", "backup", "restore", "reinstate", "config show",
+		"token create", "connect", "status", "report", "stop", "backup", "restore", "reinstate", "config show",
 	}},
 	{"print one JSON object instead of the sentence", true, []string{"ask", "confirm", "choose"}},
 	{"print one JSON object", false, []string{"config check", "doctor", "version"}},
