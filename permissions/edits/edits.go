@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 
@@ -196,7 +195,7 @@ func (e Edit) apply(text string) (after string, first, last int, ok bool) {
 		last = min(last, len(text)-strings.LastIndex(text, s.before)-len(s.before))
 		text = strings.ReplaceAll(text, s.before, s.after)
 	}
-	return text, first, last, len(e.swaps) > 0
+	return text, first, last, e.patch == nil
 }
 
 // unix returns the edit and a text with LF at line ends. Agents' tools edit files with CRLF as if they had LF.
@@ -217,11 +216,11 @@ func (e Edit) Around(text string, exists bool) []permissions.Rows {
 	if !exists {
 		return []permissions.Rows{{}}
 	}
-	if n := strings.Count(text, "\n"); len(e.swaps) > 0 && n > 0 && n == strings.Count(text, "\r\n") {
+	if n := strings.Count(text, "\n"); len(e.swaps) > 0 && n == strings.Count(text, "\r\n") {
 		e, text = e.unix(text)
 	}
 	_, first, last, ok := e.apply(text)
-	if !ok || e.patch != nil {
+	if !ok {
 		return nil
 	}
 	from, to := strings.LastIndexByte(text[:first], '\n')+1, len(text)-last
@@ -433,7 +432,7 @@ func anchors(a, b []string) (all [][2]int) {
 	var ends []*link // of the best sequence of each length
 	for i, row := range a {
 		if c := rows[row]; c.inA == 1 && c.inB == 1 {
-			n := sort.Search(len(ends), func(n int) bool { return ends[n].row[1] > c.at })
+			n, _ := slices.BinarySearchFunc(ends, c.at, func(l *link, at int) int { return cmp.Compare(l.row[1], at) })
 			next := &link{row: [2]int{i, c.at}}
 			if n > 0 {
 				next.last = ends[n-1]

@@ -259,6 +259,36 @@ func TestDiff(t *testing.T) {
 			edits.Diff{Verb: "edit", Language: "diff", Told: true, Added: 2, Removed: 1, Rows: []string{"@@ -1,2 +1,3 @@", "-a", "+1", "+2", " b"}},
 		},
 		{
+			"CRLF, whole", "Write", `{"file_path":"/s/a","content":"a\r\nB\r\n"}`, "a\r\nb\r\n", true,
+			edits.Diff{Verb: "write", Language: "diff", Told: true, Added: 1, Removed: 1, Rows: []string{
+				"@@ -1,2 +1,2 @@", " a\r", "-b\r", "+B\r",
+			}},
+		},
+		{
+			"a file becomes empty", "Write", `{"file_path":"/s/a","content":""}`, "a\nb\n", true,
+			edits.Diff{Verb: "write", Language: "diff", Told: true, Removed: 2, Rows: []string{"@@ -1,2 +0,0 @@", "-a", "-b"}},
+		},
+		{
+			"a patch of two new files", "apply_patch", `{"input":"*** Begin Patch\n*** Add File: a\n+x\n*** Add File: b\n+y\n"}`, "", false,
+			edits.Diff{Verb: "write", Language: "diff", Added: 2, Rows: []string{
+				"*** Begin Patch", "*** Add File: a", "+x", "*** Add File: b", "+y", "",
+			}},
+		},
+		{
+			"a patch, of a file that is known", "apply_patch", `{"input":"*** Begin Patch\n*** Delete File: a\n"}`, "a\n", true,
+			edits.Diff{Verb: "delete", Language: "diff", Rows: []string{"*** Begin Patch", "*** Delete File: a", ""}},
+		},
+		{
+			"a patch that adds and deletes", "apply_patch", `{"input":"*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n"}`, "", false,
+			edits.Diff{Verb: "edit", Language: "diff", Added: 1, Rows: []string{
+				"*** Begin Patch", "*** Add File: a", "+x", "*** Delete File: b", "",
+			}},
+		},
+		{
+			"a patch that updates", "apply_patch", `{"input":"*** Begin Patch\n*** Update File: a\n+x\n"}`, "", false,
+			edits.Diff{Verb: "edit", Language: "diff", Added: 1, Rows: []string{"*** Begin Patch", "*** Update File: a", "+x", ""}},
+		},
+		{
 			"a cell of a notebook", "NotebookEdit", `{"cell_id":"c7","edit_mode":"replace","new_source":"x = 1","notebook_path":"/s/a.ipynb"}`,
 			"{}", true, edits.Diff{Verb: "edit", Language: "diff", Added: 1, Rows: []string{"@@", "+x = 1"}},
 		},
@@ -282,6 +312,118 @@ func TestDiff(t *testing.T) {
 				t.Errorf("got  %#v\nwant %#v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestWhatAnEditChanges: the files, the occurrences and the members that a diff does not show are those of the input.
+func TestWhatAnEditChanges(t *testing.T) {
+	t.Parallel()
+	const two = "*** Begin Patch\\n*** Update File: a\\n+x\\n*** Delete File: b\\n"
+	for _, c := range []struct {
+		tool, input, path, rest string
+		files                   int
+		every, patches          bool
+	}{
+		{"Write", `{"file_path":"/a","content":"x"}`, "/a", "", 1, false, false},
+		{"Write", `{"file_path":"/a","content":"x","b":{"z":"<","y":1}}`, "/a", `{"b":{"y":1,"z":"<"}}`, 1, false, false},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y"}`, "/a", "", 1, false, false},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","replace_all":true}`, "/a", "", 1, true, false},
+		{"apply_patch", `{"input":"` + two + `"}`, "a", "", 2, false, true},
+		{"apply_patch", `{"input":"` + two + `","also":1}`, "a", `{"also":1}`, 2, false, true},
+	} {
+		e, ok := edits.Of(c.tool, json.RawMessage(c.input))
+		if !ok || e.Path != c.path || string(e.Rest) != c.rest || e.Files != c.files || e.Every != c.every || e.Patches() != c.patches {
+			t.Errorf("%s %s is read as %+v, %t", c.tool, c.input, e, ok)
+		}
+	}
+}
+
+// TestReplacesIsExact: an edit is not taken for one of another file, of another text, or of more.
+func TestReplacesIsExact(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]bool{
+		`{"file_path":"/a","old_string":"x","new_string":"y"}`:                                                 true,
+		`{"file_path":"/b","old_string":"x","new_string":"y"}`:                                                 false,
+		`{"file_path":"/a","old_string":"x","new_string":"z"}`:                                                 false,
+		`{"file_path":"/a","old_string":"z","new_string":"y"}`:                                                 false,
+		`{"file_path":"/a","old_string":"x","new_string":"y","replace_all":true}`:                              false,
+		`{"file_path":"/a","edits":[{"old_string":"x","new_string":"y"},{"old_string":"c","new_string":"d"}]}`: false,
+		`{"file_path":"/a","edits":[{"old_string":"x","new_string":"y"}]}`:                                     true,
+	} {
+		if e, ok := edits.Of("MultiEdit", json.RawMessage(input)); !ok || e.Replaces("/a", "x", "y") != want {
+			t.Errorf("%s replaces x by y in /a: %t, %t", input, !want, ok)
+		}
+	}
+}
+
+// TestAroundTellsThreeRows: what is told of a file are the rows that change, and three on each side, empty ones too.
+func TestAroundTellsThreeRows(t *testing.T) {
+	t.Parallel()
+	const file = "1\n\n\n\nchange\n\n\n\n9\n"
+	for name, c := range map[string]struct {
+		tool, input, file string
+		want              permissions.Rows
+	}{
+		"a replacement": {"Edit", `{"file_path":"/a","old_string":"change","new_string":"x"}`, file,
+			permissions.Rows{First: 2, Text: file[2 : len(file)-2]}},
+		"a whole file": {"Write", `{"file_path":"/a","content":"1\n\n\n\nx\n\n\n\n9\n"}`, file,
+			permissions.Rows{First: 2, Text: file[2 : len(file)-2], After: 1}},
+		"replacements that leave its length": {
+			"Edit", `{"file_path":"/a","old_string":"a","new_string":"b","replace_all":true}`, strings.Repeat("a", permissions.MaxRows),
+			permissions.Rows{First: 1, Text: strings.Repeat("a", permissions.MaxRows)},
+		},
+		"more than may be told": {
+			"Edit", `{"file_path":"/a","old_string":"c","new_string":"b"}`, strings.Repeat("a", permissions.MaxRows) + "c", permissions.Rows{},
+		},
+	} {
+		e, ok := edits.Of(c.tool, json.RawMessage(c.input))
+		var want []permissions.Rows
+		if c.want.First > 0 {
+			want = []permissions.Rows{c.want}
+		}
+		if got := e.Around(c.file, true); !ok || !slices.Equal(got, want) {
+			t.Errorf("of %s %.200q is told", name, fmt.Sprint(got))
+		}
+	}
+}
+
+// TestALongDiffIsTheShortest: a few rows that differ in a long file are shown as those rows, and nothing that both have.
+func TestALongDiffIsTheShortest(t *testing.T) {
+	t.Parallel()
+	var before, after []string
+	for i := range 2000 {
+		before = append(before, fmt.Sprintln("row", i))
+		if i%7 == 0 {
+			before = append(before, fmt.Sprintln("old", i))
+			after = append(after, fmt.Sprintln("new", i*i))
+		}
+		after = append(after, fmt.Sprintln("row", i))
+	}
+	input, err := json.Marshal(map[string]string{"file_path": "/a", "content": strings.Join(after, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := edits.Of("Write", input)
+	if d := e.Diff(e.Around(strings.Join(before, ""), true), true); !d.Told || d.Added != 286 || d.Removed != 286 {
+		t.Errorf("%d rows are added and %d removed, not 286 and 286", d.Added, d.Removed)
+	}
+}
+
+// TestWhatIsReplacedIsShownWhole: the last row of what is replaced is shown where rows before it are told that are like those that go.
+func TestWhatIsReplacedIsShownWhole(t *testing.T) {
+	t.Parallel()
+	e, _ := edits.Of("Edit", json.RawMessage(`{"file_path":"/a","old_string":"a\na\na\na\nb","new_string":"b"}`))
+	d := e.Diff([]permissions.Rows{{First: 1, Text: strings.Repeat("a\n", 8) + "b\n"}}, false)
+	if want := []string{"@@ -1,9 +1,5 @@", "-a", "-a", "-a", "-a", " a", " a", " a", " a", " b"}; !slices.Equal(d.Rows, want) {
+		t.Errorf("got  %q\nwant %q", d.Rows, want)
+	}
+}
+
+func TestUnified(t *testing.T) {
+	t.Parallel()
+	const want = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n 1\n-2\n+3\n"
+	if got := edits.Unified("a", "1\n2\n", "1\n3\n"); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -347,6 +489,20 @@ func TestAnEditThatMakesMuchOfLittle(t *testing.T) {
 				t.Errorf("it is applied, in %d rows", len(d.Rows))
 			}
 		})
+	}
+	for _, c := range []struct { // the bounds themselves
+		input, file string
+		fits        bool
+	}{
+		{multiply(1, "a", strings.Repeat("b", 1<<20+1)), "a\n", true},
+		{multiply(1, "a", strings.Repeat("b", 1<<20+2)), "a\n", false},
+		{multiply(64, "a", "a"), "a" + strings.Repeat("\n", 4<<20-1), true},
+		{multiply(65, "a", "a"), "a" + strings.Repeat("\n", 4<<20-1), false},
+	} {
+		e, ok := edits.Of("MultiEdit", json.RawMessage(c.input))
+		if was := e.Around(c.file, true); !ok || (was != nil) != c.fits {
+			t.Errorf("an input of %d bytes fits a file of %d: %t", len(c.input), len(c.file), was != nil)
+		}
 	}
 	e, _ := edits.Of("MultiEdit", json.RawMessage(multiply(3, "a", "aa")))
 	if d := e.Diff([]permissions.Rows{{First: 1, Text: "a\n"}}, false); !d.Told || d.Rows[len(d.Rows)-1] != "+"+strings.Repeat("a", 8) {
