@@ -2,6 +2,7 @@ package permissions
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ func TestEscalationAsksMorePeopleOnce(t *testing.T) {
 	if !slices.Equal(c.After.Asked, []string{"fay", "sam", "kim"}) || c.After.EscalateTo != nil || !c.After.EscalateAt.IsZero() ||
 		c.Records[0].Type != RequestEscalated || c.Records[0].Detail["to"] != "kim" || c.After.Revision != r.Revision+1 {
 		t.Fatalf("got %+v", c)
+	}
+	if away, has := c.Records[0].Detail["away"]; has {
+		t.Errorf("nobody is away, and the audit says %q", away)
 	}
 	if again := must(Step(c.After, Escalate{At: soon})); !again.Empty() {
 		t.Error("it escalated twice")
@@ -237,5 +241,18 @@ func TestRemindersInAGroup(t *testing.T) {
 	}
 	if c := must(Step(escalating(), Escalate{At: soon})); len(c.Notices) != 0 {
 		t.Errorf("an escalation without a place tells %+v", c.Notices)
+	}
+}
+
+// TestAbsenceIsRecorded: the audit says who is away, until when, and who is asked instead, if anybody is.
+func TestAbsenceIsRecorded(t *testing.T) {
+	for to, want := range map[string]map[string]string{
+		"":    {"person": "fay", "until": "2026-11-21T12:15:00Z"},
+		"sam": {"person": "fay", "until": "2026-11-21T12:15:00Z", "to": "sam"},
+	} {
+		got := Absence{Person: "fay", Until: dusk, To: to}.Record(PersonBack, "terminal", noon)
+		if got.Type != PersonBack || !got.At.Equal(noon) || got.Actor != "fay" || got.Via != "terminal" || !maps.Equal(got.Detail, want) {
+			t.Errorf("got %+v, want %v", got, want)
+		}
 	}
 }

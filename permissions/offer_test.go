@@ -137,6 +137,10 @@ func TestLabels(t *testing.T) {
 			{"allow_15m", "Allow this exact call for 15 minutes"},
 			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
 		}},
+		{"plan", pending(Request{Kind: KindTool, Tool: "ExitPlanMode"}), []Option{
+			{"allow_once", "Start"}, {"allow_15m", "Allow ExitPlanMode for 15 minutes"},
+			{"allow_always", "Always allow this exact call"}, {"deny", "Stop"},
+		}},
 		{"pause", pause, []Option{{"continue", "Continue"}, {"interrupt", "Interrupt"}}},
 		{"confirm", confirm, []Option{{"allow_once", "Approve"}, {"deny", "Deny"}, {"interrupt", "Interrupt"}}},
 		{"clarification", question, []Option{{"option_1", "blog"}, {"option_2", "mail"}, {"option_3", "nowhere"}}},
@@ -152,6 +156,26 @@ func TestAnswerScope(t *testing.T) {
 		"1", "with_1", "allow_with_", "allow_with_0", "allow_with_01", "allow_with_5"} {
 		if s, ok := a.Scope(); ok || s != (Scope{}) {
 			t.Errorf("%q allows %v", a, s)
+		}
+	}
+}
+
+// TestEachSuggestionIsAllowedOnce: an answer with a suggestion, the last one too, allows the call once, and says which it is.
+func TestEachSuggestionIsAllowedOnce(t *testing.T) {
+	for k := 1; k <= MaxSuggestions; k++ {
+		if s, ok := AllowWith(k).Scope(); !ok || s != Once || AllowWith(k).With() != k {
+			t.Errorf("%s allows %v, with suggestion %d", AllowWith(k), s, AllowWith(k).With())
+		}
+	}
+}
+
+func TestEffectOf(t *testing.T) {
+	for tool, want := range map[string]Effect{
+		"Bash": DoesExecute, "zsh": DoesExecute, "ops__run_command": DoesExecute, "my_python": DoesExecute, "Write": DoesEdit,
+		"mcp__files__write-file": DoesEdit, "grep": DoesRead, "WebFetch": DoesNetwork, "teleport": DoesOther, "zedit": DoesOther, "": DoesOther,
+	} {
+		if got := EffectOf(tool); got != want {
+			t.Errorf("the effect of %q is %s, not %s", tool, got, want)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (o Ordinary) has(tool string, does Doing) bool {
 	}
 	return slices.ContainsFunc(o.Tools, func(p string) bool { return matches([]string{p}, tool, false) }) ||
 		slices.Contains(o.Effects, EffectOf(tool)) ||
-		len(o.Patterns) > 0 && len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
+		len(texts) > 0 && !slices.ContainsFunc(texts, unfit)
 }
 
 // matchesTool reports whether a pattern matches a tool's name, or its server's name for it, as in github__delete_repository.

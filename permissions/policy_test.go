@@ -2,8 +2,11 @@ package permissions
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 var house = Policy{
@@ -274,5 +277,137 @@ func TestPolicyIsAboveWhatAHookLeaves(t *testing.T) {
 	r := Request{Kind: KindTool, Tool: "delete_x", Hook: "claude-code", Harmless: true, Caller: Caller{Name: "uid:1000"}}
 	if got := house.Evaluate(r, nil, noon); got.Forbidden != "delete_x" {
 		t.Errorf("forbidden: %+v", got)
+	}
+}
+
+// TestRulesDecideTheStrongestFirst: deny before ask before silence before allow, over all calls of a step; of equal ones the first.
+func TestRulesDecideTheStrongestFirst(t *testing.T) {
+	rules := map[string]Ruling{
+		"allowed": {Effect: RuleAllows, Rule: 1, Exact: true}, "also": {Effect: RuleAllows, Rule: 2}, "silent": {Reason: "no rule fits"},
+		"asked": {Effect: RuleAsks, Rule: 3}, "asked_too": {Effect: RuleAsks, Rule: 4}, "denied": {Effect: RuleDenies, Rule: 5},
+		"nameless": {Effect: RuleAllows, Reason: "no number"},
+		"run_it":   {Effect: RuleAllows, Rule: 6}, "run_exact": {Effect: RuleAllows, Rule: 7, Exact: true},
+	}
+	p := Policy{HighRiskTools: []string{"run_*"}, Rules: func(_ Request, c Call, at time.Time) Ruling {
+		if !at.Equal(noon) {
+			t.Errorf("the rules are asked of %s", at)
+		}
+		return rules[c.Tool]
+	}}
+	silenced := rules["nameless"]
+	silenced.Effect = RuleSilent
+	for _, c := range []struct {
+		tools string
+		ask   bool
+		auto  string
+		want  Ruling
+		no    string
+	}{
+		{tools: "allowed", auto: "rule 1", want: rules["allowed"]},
+		{tools: "allowed also", auto: "rule 1 rule 2", want: rules["allowed"]},
+		{tools: "allowed silent", ask: true, auto: "rule 1", want: rules["silent"]},
+		{tools: "silent allowed", ask: true, auto: "rule 1", want: rules["silent"]},
+		{tools: "silent asked allowed", ask: true, auto: "rule 1", want: rules["asked"]},
+		{tools: "asked asked_too", ask: true, want: rules["asked"]},
+		{tools: "nameless", ask: true, want: silenced},
+		{tools: "run_it", ask: true, want: rules["run_it"]},
+		{tools: "run_exact", auto: "rule 7", want: rules["run_exact"]},
+		{tools: "allowed denied", no: "denied", want: rules["denied"]},
+	} {
+		r := Request{Kind: KindTool, Caller: CallerUID(1000)}
+		for _, tool := range strings.Fields(c.tools) {
+			r.Calls = append(r.Calls, Call{N: len(r.Calls) + 1, Tool: tool})
+		}
+		v := p.Evaluate(r, nil, noon)
+		var auto []string
+		for _, a := range v.Auto {
+			auto = append(auto, a.Pattern)
+		}
+		if v.Ask != c.ask || strings.Join(auto, " ") != c.auto || v.Ruling != c.want || v.Forbidden != c.no {
+			t.Errorf("%s: %+v", c.tools, v)
+		}
+	}
+	one := Request{Kind: KindTool, Tool: "allowed", Caller: CallerUID(1000)}
+	p.NoAllowing = true
+	if v := p.Evaluate(one, nil, noon); !v.Ask || v.Ruling.Effect != RuleSilent {
+		t.Errorf("rules that may not allow: %+v", v)
+	}
+}
+
+// TestARulingIsNamed: people and the audit read the rule's number and why it is there; without a rule they read nothing.
+func TestARulingIsNamed(t *testing.T) {
+	why := Ruling{Effect: RuleAsks, Rule: 3, Why: "it pays"}
+	for want, r := range map[string]Ruling{"": {Why: "it pays"}, "rule 3": {Rule: 3}, `rule 3, "it pays"`: why} {
+		if got := r.Name(); got != want {
+			t.Errorf("%+v is named %q, not %q", r, got, want)
+		}
+	}
+	for want, r := range map[string]Ruling{
+		`verdict ask rule rule 3, "it pays"`: why, "reason no rule fits": {Reason: "no rule fits"}, "": {},
+	} {
+		if got := strings.Join(r.Detail(), " "); got != want {
+			t.Errorf("of %+v the audit says %q, not %q", r, got, want)
+		}
+	}
+	r := Request{Ruled: []Ruling{{Effect: RuleAllows, Rule: 1}, why}}
+	if got := [3]string{r.RuledBy(RuleAllows), r.RuledBy(RuleAsks), r.RuledBy(RuleDenies)}; got != [3]string{"rule 1", why.Name(), ""} {
+		t.Errorf("the request is ruled by %q", got)
+	}
+}
+
+// TestOrdinaryCallsAreNoHighRisk: only calls that a name, a kind or a pattern fits whole are ordinary, and none that a shell would change.
+func TestOrdinaryCallsAreNoHighRisk(t *testing.T) {
+	for _, c := range []struct {
+		name, tool string
+		ordinary   Ordinary
+		texts      []string
+		risky      bool
+	}{
+		{"nothing is ordinary", "Bash", Ordinary{}, []string{"make test"}, true},
+		{"its name", "Bash", Ordinary{Tools: []string{"Ba*"}}, []string{"make test"}, false},
+		{"another name", "Bash", Ordinary{Tools: []string{"Bat*"}}, []string{"make test"}, true},
+		{"a malformed name", "Bash", Ordinary{Tools: []string{"["}}, []string{"make test"}, true},
+		{"its kind", "Bash", Ordinary{Effects: []Effect{DoesExecute}}, []string{"make test"}, false},
+		{"another kind", "Bash", Ordinary{Effects: []Effect{DoesEdit}}, []string{"make test"}, true},
+		{"its words", "Bash", Ordinary{Patterns: []string{"make te*"}}, []string{"make  test"}, false},
+		{"the second pattern", "Bash", Ordinary{Patterns: []string{"go test", "make te*"}}, []string{"make test"}, false},
+		{"a word too many", "Bash", Ordinary{Patterns: []string{"make *"}}, []string{"make test all"}, true},
+		{"a word too few", "Bash", Ordinary{Patterns: []string{"make * *"}}, []string{"make test"}, true},
+		{"another first word", "Bash", Ordinary{Patterns: []string{"make test"}}, []string{"cake test"}, true},
+		{"another second word", "Bash", Ordinary{Patterns: []string{"make test"}}, []string{"make best"}, true},
+		{"what a shell changes", "Bash", Ordinary{Patterns: []string{"make *"}}, []string{"make $x"}, true},
+		{"two lines", "Bash", Ordinary{Patterns: []string{"make *"}}, []string{"make\ntest"}, true},
+		{"the folder above", "Bash", Ordinary{Patterns: []string{"cat *"}}, []string{"cat ../x"}, true},
+		{"one of two texts", "Bash", Ordinary{Patterns: []string{"make *"}}, []string{"make test", "rm x"}, true},
+		{"no text", "Bash", Ordinary{Patterns: []string{"make *"}}, nil, true},
+		{"a file", "Write", Ordinary{Patterns: []string{"/srv/*.md"}}, []string{"/srv/a b/it's.md"}, false},
+		{"another file", "Write", Ordinary{Patterns: []string{"/srv/*.md"}}, []string{"/srv/a.go"}, true},
+	} {
+		t.Run("C5/"+c.name, func(t *testing.T) {
+			p := Policy{Ordinary: c.ordinary, Reads: func(Request, Call) Doing { return Doing{Texts: c.texts, Risks: []i18n.Phrase{"risk"}} }}
+			if got := p.HighRisk(Request{Kind: KindTool, Tool: c.tool}); got != c.risky {
+				t.Errorf("high risk: %t", got)
+			}
+		})
+	}
+}
+
+// TestAnAutoEntryIsFoundByItsName: the first entry too, and a name that is no pattern of itself; a shell only by its own name.
+func TestAnAutoEntryIsFoundByItsName(t *testing.T) {
+	p := Policy{Auto: []string{"get[x]", "run_tests", "read_*", "run_*"}}
+	for tool, want := range map[string]string{
+		"get[x]": "get[x]", "run_tests": "run_tests", "read_file": "read_*", "run_command": "", "write": "",
+	} {
+		var got string
+		if v := p.Evaluate(Request{Kind: KindTool, Tool: tool}, nil, noon); !v.Ask {
+			got = v.Auto[0].Pattern
+		}
+		if got != want {
+			t.Errorf("%s is let through by %q, not %q", tool, got, want)
+		}
+	}
+	left := Request{Kind: KindTool, Tool: "get[x]", Hook: "codex", Harmless: true, Caller: CallerUID(1000)}
+	if v := p.Evaluate(left, nil, noon); v.Ask || v.Auto[0].Pattern != "get[x]" {
+		t.Errorf("what a hook leaves to its agent: %+v", v)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 func TestRefusals(t *testing.T) {
@@ -174,5 +176,46 @@ func TestSuspendedCount(t *testing.T) {
 	s := Suspended{Grants: make([]Grant, 1), Tokens: make([]Token, 2), Pairings: make([]Pairing, 4)}
 	if n := s.Count(); n != 7 {
 		t.Errorf("%d are counted", n)
+	}
+}
+
+// TestRefusalsOfPeopleAndRules: what is refused to one caller or person is put in the words of the rule, or with the name that was meant.
+func TestRefusalsOfPeopleAndRules(t *testing.T) {
+	for _, c := range []struct {
+		got  *Refusal
+		code Code
+		text string
+	}{
+		{NobodyToTell("kim", nil), CodeUnknown, `There is nobody called "kim" to tell; you may tell nobody here anything`},
+		{NobodyToTell("kim", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "kim" to tell; you may tell fay, sam`},
+		{NobodyToTell("samm", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "samm" to tell; did you mean sam?`},
+		{ForbiddenBy(Verdict{Forbidden: "Bash"}), CodeForbidden, "Tool Bash is forbidden here."},
+		{ForbiddenBy(Verdict{Forbidden: "Bash", Ruling: Ruling{Effect: RuleDenies, Rule: 3, Why: "no pushes"}}), CodeForbidden,
+			`This call of Bash is forbidden here: rule 3, "no pushes".`},
+	} {
+		if c.got.Text != c.text || CodeOf(c.got) != c.code || CodeOf(fmt.Errorf("ask: %w", c.got)) != c.code {
+			t.Errorf("got %+v, want %s, %q", c.got, c.code, c.text)
+		}
+	}
+	if code := CodeOf(io.EOF); code != "" {
+		t.Errorf("the end of a file is refused with %s", code)
+	}
+}
+
+// TestOneUnreadableRowIsToldFromABrokenStore: only the refusal of a row matches ErrRow.
+func TestOneUnreadableRowIsToldFromABrokenStore(t *testing.T) {
+	row, all := Unreadable(fmt.Errorf("request 7: %w", ErrRow)), Unreadable(io.EOF)
+	if !errors.Is(row, ErrRow) || errors.Is(all, ErrRow) || errors.Is(row, io.EOF) {
+		t.Errorf("a row: %+v, the store: %+v", row, all)
+	}
+}
+
+// TestRefusalsAreSaidInThePersonsLanguage: a refusal for programs has one text; a person's is in their language.
+func TestRefusalsAreSaidInThePersonsLanguage(t *testing.T) {
+	if own := NotYours(); own.Say(i18n.English) != own.Text || own.Say("de") == own.Text {
+		t.Errorf("a person is told %q in English and %q in German", own.Say(i18n.English), own.Say("de"))
+	}
+	if key := KeyTaken(); key.Say("de") != key.Text {
+		t.Errorf("a program is told %q", key.Say("de"))
 	}
 }

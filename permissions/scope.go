@@ -108,11 +108,12 @@ func (s Scope) Key() string {
 
 // KeyScope is the scope that a key types at a console.
 func KeyScope(key string) (s Scope, ok bool) {
-	i := slices.IndexFunc(ScopeKinds, func(k ScopeKind) bool { return k.Key != "" && k.Key == key })
-	if i < 0 {
-		return s, false
+	for _, k := range ScopeKinds {
+		if k.Key != "" && k.Key == key {
+			return Scope{name: k.Name}, true
+		}
 	}
-	return Scope{name: ScopeKinds[i].Name}, true
+	return s, false
 }
 
 // Lasts says how long s lasts, as in "Allowed for this session".

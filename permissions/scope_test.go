@@ -181,3 +181,38 @@ func TestEveryKindOfScopeIsWhole(t *testing.T) {
 		t.Errorf("the keys are %v, and none types something: %v", keys, ok)
 	}
 }
+
+// TestWhatAScopeCoversIsSaid: what an approval covers is said as wide as it is, and no wider.
+func TestWhatAScopeCoversIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		r      Request
+		s      Scope
+		covers string
+		brief  string
+	}{
+		{"a permission", permissionRequest(), Session, "for this session", "this session"},
+		{"a permission", permissionRequest(), Always, "until revoked", "until revoked"},
+		{"a tool", toolRequest(), SessionTool, "this tool for this session", "this tool, this session"},
+		{"a tool", toolRequest(), Session, "all gated tools for this session, except high risk, shells and interpreters",
+			"all gated tools, this session"},
+		{"a tool", toolRequest(), Once, "once", "allow once"},
+		{"a tool", toolRequest(), Always, "this exact call always", "this exact call, always"},
+		{"a step of two tools", stepRequest(), SessionTool, "these tools for this session", "these tools, this session"},
+		{"a step of two tools", stepRequest(), Session, "all gated tools for this session, except high risk, shells and interpreters",
+			"all gated tools, this session"},
+		{"a shell", suggesting(), For(15 * time.Minute), "this exact call for 15 minutes", "this exact call, for 15 minutes"},
+	} {
+		if got := c.r.Covers(c.s, i18n.English); got != c.covers {
+			t.Errorf("%s, %s: %q, want %q", c.name, c.s, got, c.covers)
+		}
+		if got := c.r.CoversBriefly(c.s, i18n.English); got != c.brief {
+			t.Errorf("%s, %s, briefly: %q, want %q", c.name, c.s, got, c.brief)
+		}
+	}
+	for s, want := range map[Scope]bool{Once: false, SessionTool: true, Session: false, For(time.Minute): true, Always: false} {
+		if s.NamesTools() != want {
+			t.Errorf("a button for %s names tools: %t", s, !want)
+		}
+	}
+}

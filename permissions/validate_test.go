@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,16 @@ func TestValidateTakes(t *testing.T) {
 		"as many options as may be": {
 			Kind: KindClarification, Message: "?", Choices: strings.Split("abcdefghijklmnopqrst", ""),
 		},
-		"longest tool name": {Kind: KindTool, Tool: strings.Repeat("x", MaxName)},
+		"as many options of a hook as may be": {
+			Kind: KindTool, Tool: "x", Hook: "codex", Choices: []string{"a", "b", "c", "d"},
+		},
+		"as many rows of a file as may be": {
+			Kind: KindTool, Tool: "x", Was: []Rows{{First: 1, Text: strings.Repeat("x", MaxRows), After: math.MaxInt32}},
+		},
+		"the last row":                  {Kind: KindTool, Tool: "x", Was: []Rows{{First: math.MaxInt32}}},
+		"no file":                       {Kind: KindTool, Tool: "x", Was: []Rows{{}}},
+		"what is harmless, with no key": {Kind: KindTool, Tool: "x", Harmless: true},
+		"longest tool name":             {Kind: KindTool, Tool: strings.Repeat("x", MaxName)},
 		"tool with tags, null input for none": {
 			Kind: KindTool, Tool: "mcp__site__publish v2", Tags: tags("@network"), Input: []byte("null"), AffectedPath: "/a",
 		},
@@ -114,6 +124,12 @@ func TestValidateRefuses(t *testing.T) {
 		{"a row of a file below the first", toolRequest(), func(r *Request) { r.Was = []Rows{{First: -1}} }, "numbers of rows from 0"},
 		{"a row that no file has", toolRequest(), func(r *Request) { r.Was = []Rows{{First: 1 << 31}} }, "numbers of rows from 0 to 2147483647"},
 		{"more rows than a file has", toolRequest(), func(r *Request) { r.Was = []Rows{{First: 1, After: 1 << 31}} }, "numbers of rows from 0"},
+		{"two parts of a file", toolRequest(), func(r *Request) { r.Was = []Rows{{First: 1}, {First: 9}} },
+			"call 1 has at most one part of its file, of at most 262144 bytes"},
+		{"a part that is too long", stepRequest(), func(r *Request) { r.Calls[1].Was = []Rows{{Text: strings.Repeat("x", MaxRows+1)}} },
+			"call 2 has at most one part of its file, of at most 262144 bytes"},
+		{"rows in bad UTF-8", stepRequest(), func(r *Request) { r.Calls[1].Was = []Rows{{Text: "\xff"}} }, "call 2 needs UTF-8 rows of its file"},
+		{"what is harmless, with a key", toolRequest(), func(r *Request) { r.Harmless, r.Key = true, "k" }, "what is harmless has no key"},
 		{"tool in bad UTF-8", toolRequest(), func(r *Request) { r.Tool = "a\xff" }, "printable tool name"},
 		{"tool with a newline", toolRequest(), func(r *Request) { r.Tool = "a\n✅ Allowed" }, "printable tool name"},
 		{"tool that turns around", toolRequest(), func(r *Request) { r.Tool = "a\u202eb" }, "printable tool name"},
@@ -141,5 +157,31 @@ func TestValidateRefuses(t *testing.T) {
 				t.Errorf("got %v, want it to say %q", err, c.says)
 			}
 		})
+	}
+}
+
+func TestTellingIsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		about About
+		told  Telling
+		says  string
+	}{
+		"a text":                {AboutSays, Telling{Text: "done"}, ""},
+		"no text":               {AboutSays, Telling{Text: " \n"}, "there is no text to tell"},
+		"a turn without a text": {AboutFinished, Telling{}, ""},
+		"a turn with a text":    {AboutFinished, Telling{Text: "done"}, ""},
+		"the longest text":      {AboutSays, Telling{Text: words(MaxTelling)}, ""},
+		"a longer text":         {AboutSays, Telling{Text: words(MaxTelling + 1)}, "the text has more than 1000 characters"},
+		"a longer title":        {AboutSays, Telling{Text: "a", Title: words(MaxTitle + 1)}, "the title has more than 100 characters"},
+		"no UTF-8":              {AboutSays, Telling{Text: "a", Agent: "\xff"}, "the agent is not UTF-8"},
+		"another subject":       {AboutStopped, Telling{Text: "a"}, "what is told is about one of [finished waits failed says], not \"stopped\""},
+	} {
+		var got string
+		if err := c.told.Validate(c.about); err != nil {
+			got = err.Error()
+		}
+		if got != c.says {
+			t.Errorf("%s: %q, want %q", name, got, c.says)
+		}
 	}
 }
