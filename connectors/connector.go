@@ -3,7 +3,7 @@
 // looks up the request, checks who may decide it, and commits.
 //
 // The core interface requires only what every channel can do. Everything else is an optional interface, found by type
-// assertion ([Editor], [ReachabilityChecker], [Notifier], [FitChecker], [MessageIDAllocator], [MessageSender],
+// assertion ([Editor], [BurstSender], [ReachabilityChecker], [Notifier], [FitChecker], [MessageIDAllocator], [MessageSender],
 // [TypingIndicator], [Screen], [EphemeralChannel], [GroupChannel]); the engine degrades gracefully without it. connectortest
 // holds the suite that every connector passes. The pure parts are card (a request to text), talk (an agent's message to
 // text) and reply (text to an answer).
@@ -11,7 +11,11 @@ package connectors
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -49,6 +53,16 @@ type MessageIDAllocator interface {
 // FitChecker reports whether a prompt fits the channel completely. A request that does not fit can only be denied there.
 type FitChecker interface {
 	Fits(p Prompt) bool
+}
+
+// BurstSender is a connector that can list several requests of one person in one message, see [Burst].
+type BurstSender interface {
+	// SendBurst sends a list and returns the channel's reference of the message. Errors are those of Send.
+	SendBurst(ctx context.Context, b Burst) (ref string, err error)
+	// EditBurst updates it. Errors are those of Edit.
+	EditBurst(ctx context.Context, ref string, b Burst) error
+	// StandsWhole reports whether a list shows everything that p's person decides about.
+	StandsWhole(p Prompt) bool
 }
 
 // Notifier sends notices that need no answer: a reminder, the end of a grant. Errors are those of Send.
@@ -184,6 +198,7 @@ type Prompt struct {
 	Button  string    // payload of this copy's buttons
 	Silent  bool      // no sound: all recipients have quiet hours, and the risk is not high
 	SentAt  time.Time // when it was first sent; zero before
+	Burst   string    // the reference of the message that lists it, see [Burst]; empty if none does. Ref is the same until it is opened
 	// Before were asked before To and have not answered; Besides were asked since. Both are empty in a group.
 	Before, Besides []Asked
 	// Away are the recipients who are away and have not answered; Needed is set if too few others are left to decide.
@@ -193,6 +208,61 @@ type Prompt struct {
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
 	// current prompt, or an error to return because nothing is to be sent any more.
 	Refresh func(ctx context.Context) (Prompt, error)
+}
+
+// Burst is a message that lists requests of one person in their own chat. Each can be opened: it is then shown in a message of
+// its own, too.
+type Burst struct {
+	To     Person
+	Items  []Item // also settled ones
+	Joined int    // how many of them were not listed before
+}
+
+// MaxBurst limits the requests of a [Burst].
+const MaxBurst = 10
+
+// Item is a request in a [Burst].
+type Item struct {
+	Prompt
+	Seen bool // it was opened, or stands whole in the list
+}
+
+// Digest is of what b lists: it changes when a request joins, not when one is settled.
+func (b Burst) Digest() string {
+	h := sha256.New()
+	for _, it := range b.Items {
+		shown := it.Request.Shown()
+		_, _ = fmt.Fprintf(h, "%s %x %s\n", it.Request.ID, shown[:], it.Button) // never fails
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
+}
+
+// ForAll are the positions, from 0, of the items that an answer to all decides: those that its person can still answer so and, if
+// it allows, that are not of high risk.
+func (b Burst) ForAll(a permissions.Answer) (at []int) {
+	_, allows := a.Scope()
+	for i, it := range b.Items {
+		r := it.Request
+		if r.State == permissions.Pending && !it.Locked && r.Offers(a) && !(allows && (r.HighRisk || r.HasVoted(b.To.Name))) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// Unseen are those of ForAll that have to be opened before all can be allowed.
+func (b Burst) Unseen() []int {
+	return slices.DeleteFunc(b.ForAll(permissions.Allow(permissions.Once)), func(i int) bool { return b.Items[i].Seen })
+}
+
+// BurstDecision is one answer to all that a [Burst] lists.
+type BurstDecision struct {
+	Ref    string // the channel's reference of the message
+	Digest string // of the list as it was shown, see [Burst.Digest]; empty if Count names it
+	Count  int    // how many requests the list had as it was shown: it only grows
+	Answer permissions.Answer
+	From   Identity
+	Key    string // see [Decision]
 }
 
 // Refreshed is the current prompt, see Fresh.
@@ -253,7 +323,7 @@ type Inbound interface {
 	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.RequestView, error)
 	// Grants lists the grants in force that came from requests to this person.
 	Grants(ctx context.Context, id Identity) ([]permissions.Grant, error)
-	// Revoke revokes a grant and returns what ran under it.
+	// Revoke revokes a grant, which its id names or the short form of that among those of Grants, and returns what ran under it.
 	Revoke(ctx context.Context, id Identity, grant permissions.ID) (permissions.Revoked, error)
 	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.
 	Void(ctx context.Context, id Identity, name string) (permissions.RequestView, error)
@@ -288,6 +358,12 @@ type Services interface {
 
 	// Preview returns the request that a decision would be about, without deciding it.
 	Preview(ctx context.Context, d Decision) (Prompt, error)
+	// Burst is the list that a message of the identity's channel is, as its person sees it now; without items if it is none of theirs.
+	Burst(ctx context.Context, id Identity, ref string) (Burst, error)
+	// DecideAll answers everything that a burst lists with one answer, each request as OnPermission would, and returns the burst as it
+	// is then and how many requests took the answer. It refuses if the burst lists something else than what was shown, and if
+	// something would be allowed that its person cannot have read; nothing is answered then.
+	DecideAll(ctx context.Context, d BurstDecision) (b Burst, taken int, err error)
 	// LivePrompts returns at most limit prompts of the newest pending requests that a connector shows.
 	LivePrompts(ctx context.Context, connector string, limit int) ([]Prompt, error)
 	// Refresh edits everything pending that a connector shows, and returns it.

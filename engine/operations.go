@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
@@ -251,6 +252,17 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 	who, err := e.Who(id)
 	if err != nil {
 		return permissions.Revoked{}, err
+	}
+	if len(grant) == permissions.ShortID {
+		grants, err := e.Grants(ctx, id)
+		if err != nil {
+			return permissions.Revoked{}, err
+		}
+		short := permissions.ID(strings.ToUpper(string(grant)))
+		grants = slices.DeleteFunc(grants, func(g permissions.Grant) bool { return g.ID.Short() != string(short) })
+		if len(grants) == 1 { // of more than one, none is meant
+			grant = grants[0].ID
+		}
 	}
 	g, err := e.store.Grant(ctx, grant)
 	if err != nil {

@@ -74,6 +74,66 @@ func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors
 		wholer.Fits(connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
 }
 
+// Burst returns the list that a message is, as the identity's person sees it.
+func (e *Engine) Burst(ctx context.Context, id connectors.Identity, ref string) (connectors.Burst, error) {
+	person, known := e.Settings().Identify(id)
+	if !known {
+		return connectors.Burst{}, nil
+	}
+	return e.BurstOf(ctx, id.Via, person.Name, ref)
+}
+
+// DecideAll answers everything that a burst lists, each request as a decision of its own. When the store fails, the rest can be
+// answered by the same decision again.
+func (e *Engine) DecideAll(ctx context.Context, d connectors.BurstDecision) (b connectors.Burst, taken int, err error) {
+	person, known := e.Settings().Identify(d.From)
+	if known && person.Locked == "" {
+		if b, err = e.BurstOf(ctx, d.From.Via, person.Name, d.Ref); err != nil {
+			return b, 0, err
+		}
+	}
+	no := func(why *permissions.Refusal) error {
+		return e.refused(ctx, permissions.Request{}, connectors.Decision{Answer: d.Answer, From: d.From}, person.Name, why)
+	}
+	_, allows := d.Answer.Scope()
+	same := subtle.ConstantTimeCompare([]byte(b.Digest()), []byte(d.Digest)) == 1
+	if d.Digest == "" {
+		same = d.Count > 0 && d.Count == len(b.Items)
+	}
+	switch {
+	case person.Locked != "":
+		return b, 0, no(permissions.LockedOut(person.Locked))
+	case !known:
+		return b, 0, no(permissions.NotYours())
+	case !same:
+		return b, 0, no(permissions.ListChanged())
+	case allows && len(b.Unseen()) > 0:
+		return b, 0, no(permissions.Unopened(b.Unseen()))
+	}
+	first := error(nil)
+	for _, i := range b.ForAll(d.Answer) {
+		r := b.Items[i].Request
+		r, err := e.OnPermission(ctx, connectors.Decision{
+			Request: r.ID, Answer: d.Answer, Shown: r.Shown(), From: d.From, Key: d.Key + ":" + string(r.ID),
+		})
+		switch {
+		case err == nil:
+			taken++
+		case permissions.AsRefusal(err) == nil:
+			return b, taken, err
+		case first == nil:
+			first = err
+		}
+		if r.ID != "" {
+			b.Items[i].Request = r
+		}
+	}
+	if taken > 0 {
+		first = nil // the list shows what is left
+	}
+	return b, taken, first
+}
+
 // Preview returns the request of a decision as its person is shown it, without deciding anything. It refuses like the
 // decision would, also when the request is settled; the prompt is returned beside a refusal where the person may see it.
 func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {

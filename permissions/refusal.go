@@ -265,6 +265,25 @@ func OtherShown() *Refusal {
 	return tell(CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again.")
 }
 
+// ListChanged refuses one answer to everything on a list that is another one by now.
+func ListChanged() *Refusal {
+	return tell(CodeMoved, ExitOther, "The list has changed since it was shown, so nothing was decided. Look at it again.")
+}
+
+// Unopened refuses to allow everything on a list as long as not all of it was shown whole; at are the positions of what was not.
+func Unopened(at []int) *Refusal {
+	return tell(CodeNotYours, ExitOther, "Nothing was allowed: open %s first; not all of it stands in the list.", Positions(at))
+}
+
+// Positions names positions, which count from 0, as people do: "2, 3".
+func Positions(at []int) string {
+	words := make([]string, len(at))
+	for i, n := range at {
+		words[i] = strconv.Itoa(n + 1)
+	}
+	return strings.Join(words, ", ")
+}
+
 // EditorOff refuses an answer from an editor's dialog if that is not enabled.
 func EditorOff() *Refusal {
 	return refuse(CodeEditor, ExitOther,

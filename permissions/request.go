@@ -37,6 +37,12 @@ const (
 // ID identifies a request: a ULID, so that every index grows at its end.
 type ID string
 
+// ShortID is the length of [ID.Short].
+const ShortID = CodeLength + 1
+
+// Short names a grant among a few: the end of its id, which is random.
+func (id ID) Short() string { return string(id)[max(len(id)-ShortID, 0):] }
+
 // NewID creates an id for a request created at t. It is safe for concurrent use.
 func NewID(t time.Time) ID { return newID(t, rand.Reader) }
 

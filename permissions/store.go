@@ -73,6 +73,9 @@ type Copy struct {
 	SentAt    time.Time
 	Dated     time.Time // the send time by the channel's own clock; zero: unknown
 	Failed    string    // why it will never be shown
+	// Burst is the Ref of the message that lists the request among others for this person, if one does. Ref is the same until the
+	// request gets a message of its own.
+	Burst string
 }
 
 // ElsewhereError says that a copy is known as another message than the one to be recorded, which was not.

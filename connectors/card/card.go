@@ -32,7 +32,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	risk "github.com/daycared/daycared/permissions/acts"
 	"github.com/daycared/daycared/permissions/i18n"
@@ -156,11 +155,6 @@ func (s *sheet) verb(a act) string {
 // heading is what an act wants, above its body.
 func (s *sheet) heading(a act) string { return strings.TrimPrefix(s.verb(a), "to ") }
 
-// joined are phrases in one row.
-func joined(all []i18n.Phrase, between string, o Options) string {
-	return strings.Join(wire.Each(all, o.Text), between)
-}
-
 // context adds with what a call runs, and what the agent says about it.
 func (s *sheet) context(r permissions.Request, all []act, o Options) {
 	s.in = inNeeds
@@ -179,7 +173,13 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		risks = slices.DeleteFunc(risks, func(one risk.Risk) bool { return slices.Contains(a.risks, one) })
 	}
 	if r.HighRisk && len(risks) > 0 {
-		s.row(capital(joined(risks, "; ", o)) + ".")
+		var commands []string
+		for _, a := range all {
+			if a.runs {
+				commands = append(commands, a.body...)
+			}
+		}
+		s.row(capital(strings.Join(saying(risks, strings.Join(commands, "\n"), false, o), "; ")) + ".")
 	}
 	for _, warning := range warnings(r, o.Language) {
 		s.row("⚠ " + warning)
@@ -459,18 +459,29 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	return m
 }
 
-// diffOf is the diff of an edit as a document.
+// diffOf is the diff of an edit, or of all edits of a step, as a document.
 func diffOf(p connectors.Prompt, o Options) (d Document, ok bool) {
 	r := p.Request
-	if r.Kind != permissions.KindTool || len(r.Calls) > 0 {
+	if r.Kind != permissions.KindTool {
 		return d, false
 	}
-	e, ok := editOf(r, r.ToolCalls()[0], false, o)
-	if !ok {
-		return d, false
+	var name, caption string
+	var all []string
+	for _, c := range r.ToolCalls() {
+		e, is := editOf(r, c, false, o)
+		if !is {
+			return d, false
+		}
+		var text string
+		if name, text, caption, ok = e.document(); !ok {
+			return d, false
+		}
+		all = append(all, text)
 	}
-	name, text, caption, ok := e.document()
-	return document(p, name, "text/x-diff", text, caption), ok
+	if len(all) > 1 {
+		name, caption = "", o.Sprintf("the %d whole edits", len(all))
+	}
+	return document(p, name, "text/x-diff", strings.Join(all, "\n"), caption), ok
 }
 
 // document is a file with a name, or with one after the request's code.

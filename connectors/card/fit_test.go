@@ -66,7 +66,7 @@ K7F3Q · until 14:15 UTC`, false},
   echo one
   echo one
 Runs with bash
-Cannot be read whole.
+Not readable before it runs.
 │ because
 a command of 99 rows
 All of it is in the file above: daycared-K7F3Q.txt
@@ -79,17 +79,16 @@ K7F3Q · until 14:15 UTC`, false},
   echo one
   echo one
   echo one
-  echo one
-… 90 more rows
+… 91 more rows
   echo one
   echo one
   echo one
   echo one
 Runs with bash
-Cannot be read whole.
+Not readable before it runs.
 │ because
 a command of 99 rows
-Too big to be shown here whole (1236 bytes): it cannot be allowed here.
+Too big to be shown here whole (1243 bytes): it cannot be allowed here.
 Not all of what it wants is shown here: read the whole before you answer.
 vps · an agent of daycared
 K7F3Q · until 14:15 UTC`, true},

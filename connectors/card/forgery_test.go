@@ -187,7 +187,7 @@ var ours = regexp.MustCompile(`^(` + strings.Join([]string{
 	`#\d+ (Run a command|Use|Write|Edit|Delete)( |$)`, `(Runs with|Affects|It says it)( |$)`, `The agent describes it as( |$|:)`,
 	`(Rows of the file as|There is no such|It replaces all)( |$)`, `The call says( |$)`,
 	`(It says|Message|Details|It also needs|The answers|Allow once, and as it suggests):$`, `Environment:( |$)`, `⚠ `,
-	`(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Cannot be read)`,
+	`(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Not readable|Runs as root)`,
 	`With( |$)`, `(Asked because|Denying one call|It takes \d|Nobody waits|If nobody)( |$)`,
 	`… \d+ more rows?$`,
 	`(The action|What else it needs|The summary|Where it runs|The environment|What it says|The message|The details):( |$)`,
@@ -270,7 +270,7 @@ func forgedCard(put func(*permissions.Request, string), text string, width int) 
 }
 
 var warning = regexp.MustCompile(`^(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|` +
-	`Writes outside|Cannot be read|` +
+	`Writes outside|Not readable|Runs as root|` +
 	`⚠ "|⚠ runs|⚠ \d|⚠ it says|a command of |details of )`)
 
 // withoutWarnings leaves out the rows about words of mixed scripts, which harmless words do not have.

@@ -1,6 +1,8 @@
 package card
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +71,50 @@ func more(n int, o Options) []string {
 		return nil
 	}
 	return []string{o.Sprintf("… and %d more", n)}
+}
+
+// ListTitle is how many requests a list has, from whom, if that is one agent, and how fast they came.
+func ListTitle(b connectors.Burst, o Options) Part {
+	first, last := b.Items[0].Request, b.Items[len(b.Items)-1].Request
+	s := &sheet{Language: o.Language, short: true}
+	title, who := o.Plural(len(b.Items), "%d request|%d requests"), s.who(first, Options{Language: o.Language})
+	other := func(it connectors.Item) bool { return s.who(it.Request, Options{Language: o.Language}) != who }
+	if !slices.ContainsFunc(b.Items, other) {
+		title = o.Sprintf("%s from %s", title, who)
+	}
+	if took := last.CreatedAt.Sub(first.CreatedAt).Round(time.Second); took > 0 {
+		title = o.Sprintf("%s in %s", title, span(took))
+	}
+	return Part{Role: Title, Text: title}
+}
+
+// ToAll says how many requests took an answer to everything on a list.
+func ToAll(a permissions.Answer, n int, in i18n.Language) string {
+	switch {
+	case n == 0:
+		return in.Text("Nothing was left to decide.")
+	case a == permissions.Deny:
+		return in.Sprintf("⛔ You denied %d.", n)
+	}
+	return in.Sprintf("✅ You allowed %d.", n)
+}
+
+// Listed is the part of the request at position n in a list. Whole, it is everything to decide about; otherwise, and once it is
+// settled, who wants what in a row.
+func Listed(p connectors.Prompt, n int, whole bool, o Options) []Part {
+	number := strconv.Itoa(n + 1)
+	if whole && p.Request.State == permissions.Pending {
+		s := newSheet(o)
+		o.Heading = number
+		s.fill(p, o)
+		return parts(s.rows)
+	}
+	row := number + " · " + glance(p.Request, o)
+	if p.Request.State != permissions.Pending {
+		return []Part{{Text: number + " · " + Outcome(p.Request, o).Text}, {Text: strings.TrimPrefix(row, number+" · ")}}
+	}
+	how := o.Sprintf("Not all of it is here: open it. %s · until %s", coded(Visible(p.Code)), Until(p.Request, o))
+	return []Part{{Role: Title, Text: row}, {Text: how}}
 }
 
 // glance is who asks for what, shortened to one row.

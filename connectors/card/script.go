@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/agnivade/levenshtein"
 	"go.mau.fi/util/confusable"
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
@@ -83,6 +84,21 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 		for _, m := range authority.FindAllStringSubmatch(text, -1) {
 			name(m[2], oddHost(m[1], m[2], in))
 		}
+		for _, host := range asciiHost.FindAllString(text, -1) {
+			labels := strings.Split(strings.ToLower(host), ".")
+			name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
+		}
+		for _, m := range installs.FindAllStringSubmatch(text, -1) {
+			known := npmPackages
+			if m[1] == "pip" {
+				known = pipPackages
+			}
+			for _, word := range strings.Fields(m[2]) {
+				pkg, _, _ := strings.Cut(word, "@")
+				pkg = strings.TrimRight(pkg, "=<>~!.0123456789")
+				name(pkg, almost(pkg, known, in))
+			}
+		}
 	}
 	if words := backward(r); len(words) > 0 {
 		rows = append(rows, in.Sprintf("runs from right to left: %s", strings.Join(words, ", ")))
@@ -91,6 +107,31 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 		rows = append(rows, in.Sprintf("%d more words are not what they look like", more))
 	}
 	return rows
+}
+
+// Hosts and packages that others are named after with one letter changed.
+var (
+	asciiHost  = regexp.MustCompile(`(?i)\b(?:[a-z0-9-]+\.)+[a-z]{2,}\b`)
+	knownHosts = strings.Fields("github.com githubusercontent.com gitlab.com bitbucket.org npmjs.org npmjs.com pypi.org pythonhosted.org " +
+		"crates.io rubygems.org golang.org docker.com docker.io google.com googleapis.com amazonaws.com microsoft.com debian.org " +
+		"ubuntu.com cloudflare.com openai.com anthropic.com telegram.org whatsapp.com")
+	installs    = regexp.MustCompile(`\b(npm|pnpm|yarn|bun|pip)3? (?:i|install|add)((?: +[^\s;&|"'\\]+)+)`)
+	npmPackages = strings.Fields("express lodash axios typescript webpack eslint commander prettier mongoose nodemon")
+	pipPackages = strings.Fields("requests numpy pandas django flask setuptools cryptography")
+)
+
+// almost is why a word can be mistaken for one of known: it differs by one letter.
+func almost(word string, known []string, in i18n.Language) string {
+	if slices.Contains(known, word) {
+		return ""
+	}
+	i := slices.IndexFunc(known, func(one string) bool {
+		return len(word)-len(one) < 2 && len(one)-len(word) < 2 && levenshtein.ComputeDistance(word, one) == 1
+	})
+	if i < 0 {
+		return ""
+	}
+	return in.Sprintf("is not %s", coded(known[i]))
 }
 
 // eachOdd calls name for words in a text that can be mistaken for others.

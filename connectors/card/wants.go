@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -188,12 +189,43 @@ func (a *act) command(r permissions.Request, c permissions.Call, text string, o 
 		if len(row.Risks) == 0 || len(a.does) == maxDoes {
 			continue
 		}
-		does := capital(joined(row.Risks, ", ", o))
+		does := capital(strings.Join(saying(row.Risks, row.Text, len(rows) > 1, o), ", "))
 		if does += "."; len(rows) > 1 {
 			does = strings.TrimSuffix(does, ".") + ": " + coded(brief(strings.TrimRight(a.body[at], " &|;"), maxPart))
 		}
 		a.does, a.risks = append(a.does, does), append(a.risks, row.Risks...)
 	}
+}
+
+// Programs that run another one as root, and that run what nobody can read before.
+var (
+	asRoot   = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(sudo|su|doas|pkexec)\s`)
+	unreadBy = regexp.MustCompile(`(?m)(?:^|[\s;&|(])((?:ba|da|z|k|fi)?sh|pwsh|powershell|python3?|node|perl|ruby|eval|source)(?:\s|$)`)
+)
+
+// unreadable is what is said of a command that runs what nobody has read.
+const unreadable i18n.Phrase = "not readable before it runs"
+
+// saying is why a command is high risk, in words that name the program that makes it so unless it is beside them.
+func saying(risks []risk.Risk, command string, beside bool, o Options) []string {
+	by := func(program []string) string {
+		if beside {
+			return ""
+		}
+		return ": " + coded(program[1])
+	}
+	return wire.Each(risks, func(r risk.Risk) string {
+		root, unread := asRoot.FindStringSubmatch(command), unreadBy.FindAllStringSubmatch(command, -1)
+		switch {
+		case r == risk.Rights && root != nil:
+			return o.Text("runs as root") + by(root)
+		case r == risk.Unread && len(unread) > 0:
+			return o.Text(unreadable) + by(unread[len(unread)-1])
+		case r == risk.Unread:
+			return o.Text(unreadable)
+		}
+		return o.Text(r)
+	})
 }
 
 // affects reports whether the affected path is only the asker's claim, because neither we nor its input name it, and which

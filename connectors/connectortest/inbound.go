@@ -106,6 +106,16 @@ func (Nobody) Preview(context.Context, connectors.Decision) (connectors.Prompt, 
 	return connectors.Prompt{}, permissions.Unknown("button")
 }
 
+// Burst finds none.
+func (Nobody) Burst(context.Context, connectors.Identity, string) (connectors.Burst, error) {
+	return connectors.Burst{}, nil
+}
+
+// DecideAll knows no burst.
+func (Nobody) DecideAll(context.Context, connectors.BurstDecision) (connectors.Burst, int, error) {
+	return connectors.Burst{}, 0, permissions.Unknown("button")
+}
+
 // LivePrompts are none.
 func (Nobody) LivePrompts(context.Context, string, int) ([]connectors.Prompt, error) { return nil, nil }
 

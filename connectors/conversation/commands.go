@@ -283,7 +283,7 @@ func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connect
 	}
 	rows := []string{who.Language.Text("Granted:")}
 	for i, g := range grants {
-		rows = append(rows, fmt.Sprintf("%d  %s", i+1, card.InForce(g, r.shown(who))), "   /revoke "+ShortID(g.ID))
+		rows = append(rows, fmt.Sprintf("%d  %s", i+1, card.InForce(g, r.shown(who))), "   /revoke "+g.ID.Short())
 	}
 	return strings.Join(rows, "\n"), nil
 }
@@ -303,28 +303,12 @@ func (r *Reader) revoke(
 		return card.Outcome(s.Request, r.shown(who)).Text, nil
 	}
 	name = strings.ToUpper(name)
-	if len(name) == shortID {
-		grants, err := r.Inbound.Grants(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		grants = slices.DeleteFunc(grants, func(g permissions.Grant) bool { return ShortID(g.ID) != name })
-		if len(grants) == 1 { // of more than one, none is meant
-			name = string(grants[0].ID)
-		}
-	}
 	revoked, err := r.Inbound.Revoke(ctx, id, permissions.ID(name))
 	if err != nil {
 		return "", err
 	}
 	return r.listed(connectors.Notice{About: permissions.AboutRevoked, Grant: revoked.Grant, Ran: revoked.Ran}, who), nil
 }
-
-// shortID is the length of what names a grant in a chat.
-const shortID = permissions.CodeLength + 1
-
-// ShortID is what names a grant among those of a person: the end of its id, which is random.
-func ShortID(id permissions.ID) string { return string(id)[max(len(id)-shortID, 0):] }
 
 // listed is a notice as a reply.
 func (r *Reader) listed(n connectors.Notice, who connectors.Person) string {

@@ -28,7 +28,11 @@ const maxOpen = 100
 // Options configure a [Reader].
 type Options struct {
 	Inbound connectors.Inbound
-	Now     func() time.Time
+	Lists   Lists // nil: the channel has none
+	// Unread reports whether nothing of what a request wants is on its card, so that only a reply to its file allows it. Nil: the
+	// channel asks that otherwise.
+	Unread func(p connectors.Prompt) bool
+	Now    func() time.Time
 	// Help explains how to answer in this channel; Account is a sentence about how the author is identified.
 	Help    i18n.Phrase
 	Account func(connectors.Identity, i18n.Language) string
@@ -36,6 +40,13 @@ type Options struct {
 	Thumbs bool
 	// Theirs converts a time to the channel's clock, as far as that is known; nil: they are the same.
 	Theirs func(time.Time) time.Time
+}
+
+// Lists is the part of [connectors.Services] that is about lists of requests.
+type Lists interface {
+	Burst(ctx context.Context, id connectors.Identity, ref string) (connectors.Burst, error)
+	DecideAll(ctx context.Context, d connectors.BurstDecision) (b connectors.Burst, taken int, err error)
+	SendAgain(ctx context.Context, from connectors.Identity, code string) (connectors.Prompt, error)
 }
 
 // Reader reads the messages of one channel. It is safe for concurrent use.
@@ -57,6 +68,7 @@ type Message struct {
 	connectors.Message
 	Who      connectors.Person // the person whom From identifies
 	Card     string            // code on the card that it replies to, as far as the channel knows; empty: none
+	File     bool              // it replies to the file of that card
 	Reaction bool              // Text is an emoji, empty if it was removed
 	At       time.Time         // by the channel's clock, in whole seconds
 }
@@ -93,6 +105,11 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // no longer pending, which the reply says
 	}
+	if quoted == "" && m.ReplyTo != "" && r.Lists != nil && !m.Reaction {
+		if did, is, err := r.list(ctx, m); is || err != nil {
+			return did, err
+		}
+	}
 	text := reply.Message{
 		Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console,
 		Thumbs: r.Thumbs, At: m.At, Language: m.Who.Language,
@@ -108,7 +125,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 			return r.refused(ctx, m, why)
 		}
 	}
-	did, err := r.decide(ctx, m, said)
+	did, err := r.decide(ctx, m, said, open)
 	if err != nil {
 		return did, err
 	}
@@ -122,6 +139,40 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 		did.Say = append(did.Say, words)
 	}
 	return did, nil
+}
+
+// list handles a reply to a list: a number opens its request, an answer to all of it has the number of requests that its author has
+// seen. Other replies are no answers to a list, but may name a code.
+func (r *Reader) list(ctx context.Context, m Message) (did Did, is bool, err error) {
+	all, n, shaped := reply.ToList(m.Text)
+	if !shaped {
+		return did, false, nil
+	}
+	b, err := r.Lists.Burst(ctx, m.From, m.ReplyTo)
+	if err != nil || len(b.Items) == 0 {
+		return did, false, err
+	}
+	if left := r.Muted(m.Who); left > 0 {
+		return Did{Say: []string{reply.SayMuted(left, m.Who.Language)}}, true, nil
+	}
+	words := ""
+	switch {
+	case all == "" && n >= 1 && n <= len(b.Items):
+		if _, err = r.Lists.SendAgain(ctx, m.From, b.Items[n-1].Code); err == nil {
+			return did, true, nil // the card follows
+		}
+	case all == "" || n == 0:
+		words = m.Who.Language.Sprintf("Nothing was decided: to answer everything in that list, write how many requests it has, "+
+			"as in: deny all %d. A number by itself opens its request.", len(b.Items))
+	default:
+		taken := 0
+		_, taken, err = r.Lists.DecideAll(ctx, connectors.BurstDecision{Ref: m.ReplyTo, Count: n, Answer: all, From: m.From, Key: m.Key})
+		words = card.ToAll(all, taken, m.Who.Language)
+	}
+	if words, err = spoken(words, err, m.Who.Language); words != "" {
+		did.Say = append(did.Say, words)
+	}
+	return did, true, err
 }
 
 // Before finds out why codes are not pending, and returns those that an earlier attempt at this very message settled. Its
@@ -152,8 +203,13 @@ func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, 
 }
 
 // decide submits the decisions of a message.
-func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Did, err error) {
+func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []reply.Open) (did Did, err error) {
 	for i, d := range said.Decisions {
+		if r.unread(m, d, open) {
+			did.Say = append(did.Say, m.Who.Language.Sprintf("Nothing was allowed: what %s wants is not on its card. "+
+				"Read the file above it, and send the same in a reply to the file.", d.Code))
+			continue
+		}
 		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
 		settled, err := r.Inbound.OnPermission(ctx, d)
 		words, fault := r.Answered(m.Who, settled, err)
@@ -167,6 +223,14 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Di
 		}
 	}
 	return did, ctx.Err()
+}
+
+// unread reports whether a decision would allow what its author may not have read.
+func (r *Reader) unread(m Message, d connectors.Decision, open []reply.Open) bool {
+	_, allows := d.Answer.Scope()
+	return allows && r.Unread != nil && !m.File && slices.ContainsFunc(open, func(o reply.Open) bool {
+		return o.Request.ID == d.Request && r.Unread(connectors.Prompt{Request: o.Request, Code: o.Code, To: m.Who})
+	})
 }
 
 // Answered is the reply to a decision. An error that is not a refusal is returned: the decision has to be retried.
@@ -206,7 +270,7 @@ func (r *Reader) Open(
 				if at := r.shownAt(c); o.ShownAt.IsZero() || at.Before(o.ShownAt) { // in private, and later in a group
 					o.ShownAt = at
 				}
-				if ref != "" && c.Ref == ref || s.Code == card {
+				if ref != "" && c.Ref == ref && c.Burst != ref || s.Code == card {
 					quoted = s.Code
 				}
 			}

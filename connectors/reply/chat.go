@@ -2,6 +2,7 @@ package reply
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -102,6 +103,33 @@ func (c chat) replied(text string) (s sentence, ok bool) {
 	}
 	s.codes, s.quoted = []string{quoted}, true
 	return s, true
+}
+
+// ToList reads a reply to a list of requests: "allow all 4", "deny all 4" in any language and with the two words in any order (n is 0
+// without the number), or the number of a request, for which all is empty. Everything else is for [Read].
+func ToList(text string) (all permissions.Answer, n int, ok bool) {
+	words := strings.Fields(fold(plain(text)))
+	if len(words) > 0 && isNumber(words[len(words)-1]) && len(words[len(words)-1]) < 4 {
+		n, _ = strconv.Atoi(words[len(words)-1])
+		if words = words[:len(words)-1]; len(words) == 0 {
+			return "", n, true
+		}
+	}
+	switch {
+	case len(words) == 1 && n == 0 && (isYes(words[0]) || isNo(words[0])):
+		return "", 0, true
+	case len(words) != 2:
+		return "", 0, false
+	case one(allWords, words[0]):
+		slices.Reverse(words)
+	}
+	switch {
+	case !one(allWords, words[1]):
+		return "", 0, false
+	case isYes(words[0]):
+		return permissions.Allow(permissions.Once), n, true
+	}
+	return permissions.Deny, n, isNo(words[0])
 }
 
 func isNumber(text string) bool {

@@ -368,3 +368,39 @@ func TestNegationsAllowNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersToAList: an answer to all of a list is two words of one language or another and how many requests the list has. Whatever
+// else is written answers no list.
+func TestAnswersToAList(t *testing.T) {
+	once := permissions.Allow(permissions.Once)
+	for text, want := range map[string]struct {
+		all permissions.Answer
+		n   int
+		ok  bool
+	}{
+		"allow all 4":           {once, 4, true},
+		"alle erlauben 4":       {once, 4, true},
+		"Alle Erlauben 12.":     {once, 12, true},
+		"erlaube alle 4":        {once, 4, true},
+		"deny all 4":            {permissions.Deny, 4, true},
+		"alle ablehnen 4":       {permissions.Deny, 4, true},
+		"nein alle":             {permissions.Deny, 0, true},
+		"alle erlauben":         {once, 0, true},
+		"3":                     {"", 3, true},
+		"ja":                    {"", 0, true},
+		"deny":                  {"", 0, true},
+		"alle 4":                {"", 0, false},
+		"alle alle 4":           {"", 0, false},
+		"ja ja 4":               {"", 0, false},
+		"alle fragen 4":         {"", 0, false},
+		"nicht alle erlauben 4": {"", 0, false},
+		"alle erlauben 4 nicht": {"", 0, false},
+		"alle erlauben 4000":    {"", 0, false},
+		"":                      {"", 0, false},
+	} {
+		all, n, ok := reply.ToList(text)
+		if ok != want.ok || ok && (all != want.all || n != want.n) {
+			t.Errorf("%q is %q %d %t; want %q %d %t", text, all, n, ok, want.all, want.n, want.ok)
+		}
+	}
+}

@@ -181,6 +181,7 @@ var umlauts = strings.NewReplacer("a\u0308", "ä", "o\u0308", "ö", "u\u0308", "
 var (
 	yesWords       = i18n.All("yes allow approve")
 	noWords        = i18n.All("no deny")
+	allWords       = i18n.All("all")
 	becauseWords   = i18n.All("because")
 	continueWords  = i18n.All("continue")
 	interruptWords = i18n.All("interrupt")

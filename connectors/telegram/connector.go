@@ -79,12 +79,14 @@ type Connector struct {
 	rooms   groupChecks
 	firsts  *lru.Cache[first, time.Time] // when the first steps of two were taken
 	olds    *lru.Cache[old, ref]         // cards that are about to be sent again
+	grown   *lru.Cache[ref, time.Time]   // when lists took more requests
 	gaps    sync.Mutex                   // held until olds has the cards of a gap
 }
 
 var (
 	_ connectors.Chat         = (*Connector)(nil)
 	_ connectors.GroupChannel = (*Connector)(nil)
+	_ connectors.BurstSender  = (*Connector)(nil)
 )
 
 // New makes a connector that hands what people do to in. It performs no I/O.
@@ -99,6 +101,7 @@ func New(o Options, in connectors.Services) *Connector {
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
 		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
 		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
+		grown: connectors.NewLRU[ref, time.Time](maxEnds),
 	}
 	c.bot = botOf(o.Token)
 	return c
@@ -195,6 +198,9 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 	params := at.into(out.params())
 	params["disable_notification"] = out.Silent
+	if list, err := parseRef(p.Burst); err == nil && list.chat == chat {
+		params["reply_parameters"] = replyTo(list.message)
+	}
 	var sent message
 	err = c.api.call(ctx, "sendMessage", params, &sent)
 	c.pace.told(chat, err)
@@ -205,6 +211,69 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	c.pointOn(ctx, p, chat)
 	c.dates.Add(name, time.Unix(sent.Date, 0))
 	return name, nil
+}
+
+// SendBurst is [connectors.BurstSender].
+func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, error) {
+	at, err := c.spotOf(b.To, "")
+	if err != nil {
+		return "", err
+	}
+	if err := c.turn(ctx, at.chat, cards); err != nil {
+		return "", c.failed(at, b.To, err)
+	}
+	out := c.listed(b, "")
+	params := at.into(out.params())
+	params["disable_notification"] = out.Silent
+	var sent message
+	err = c.api.call(ctx, "sendMessage", params, &sent)
+	c.pace.told(at.chat, err)
+	if err != nil {
+		return "", c.failed(at, b.To, err)
+	}
+	name := ref{at.chat, sent.ID}
+	c.grown.Add(name, c.now())
+	c.dates.Add(name.String(), time.Unix(sent.Date, 0))
+	return name.String(), nil
+}
+
+// EditBurst is [connectors.BurstSender].
+func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Burst) error {
+	at, err := parseRef(name)
+	if err != nil {
+		return &connectors.UnreachableError{Reason: err.Error()}
+	}
+	out := c.listed(b, "")
+	if len(b.Items) > 0 && b.Items[0].Locked {
+		out = c.listed(b, b.To.Language.Text(lockedOut))
+	}
+	if b.To.Addresses[Name] != "" && chatWith(b.To) != at.chat {
+		out = ourText(askedElsewhere(b.To.Name, b.To.Language), noKeys())
+		c.inBackground(ctx, func(ctx context.Context) error { return c.put(ctx, at, out) })
+		return connectors.ErrResend
+	}
+	part := edits
+	if b.Joined > 0 { // it is how they are shown first
+		part = cards
+		c.grown.Add(at, c.now())
+	}
+	var edited struct {
+		Date int64 `json:"edit_date"`
+	}
+	err = c.addTo(ctx, at.chat, part, "editMessageText", inPlace(at, out), &edited)
+	if b.Joined > 0 && err == nil {
+		c.grown.Add(at, c.now())
+		c.dates.Add(name, time.Unix(edited.Date, 0))
+	}
+	switch {
+	case err == nil, notModified(err):
+		return nil
+	case cannotEdit(err) && b.Joined > 0:
+		return connectors.ErrResend
+	case cannotEdit(err):
+		return nil
+	}
+	return c.failed(spot{chat: at.chat}, b.To, err)
 }
 
 func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt) (connectors.Prompt, error) {

@@ -171,6 +171,51 @@ func keysOpen(codes []string) keyboard {
 	return listed(all, 3)
 }
 
+// allPrefix begins the data of the buttons that answer everything on a list. An answer and the list's digest follow.
+const allPrefix = "all."
+
+// parseAll parses a button's data.
+func parseAll(data string) (a permissions.Answer, digest string, ok bool) {
+	rest, ok := strings.CutPrefix(data, allPrefix)
+	answer, digest, _ := strings.Cut(rest, ".")
+	a = permissions.Answer(answer)
+	return a, digest, ok && (a == permissions.Deny || a == permissions.Allow(permissions.Once))
+}
+
+// keysListed returns the buttons of a list: first those that answer all of it, which stay in their place when it grows, then one
+// that opens each request.
+func keysListed(b connectors.Burst) keyboard {
+	var open []key
+	for i, it := range b.Items {
+		if it.Request.State == permissions.Pending && !it.Locked {
+			open = append(open, listKey(fmt.Sprintf("👁 %d", i+1), opens+it.Code)...)
+		}
+	}
+	k, in := listed(open, 5), b.To.Language
+	all := func(a permissions.Answer, sign, style string, whole, some i18n.Phrase) (row []key) {
+		label, n := in.Text(whole), len(b.ForAll(a))
+		if n < len(open) {
+			label = in.Sprintf(some, n, len(open))
+		}
+		if n > 0 && len(open) > 0 {
+			row = append(row, key{Text: clipTo(sign+label, maxLabel), Data: allPrefix + string(a) + "." + b.Digest(), Style: style})
+		}
+		return row
+	}
+	allow := all(permissions.Allow(permissions.Once), "✅ ", styleYes, "Allow all", "Allow %d of %d")
+	deny := all(permissions.Deny, "⛔ ", styleNo, "Deny all", "Deny %d of %d")
+	rows := [][]key{append(slices.Clone(allow), deny...)}
+	if unseen := b.Unseen(); len(unseen) > 0 {
+		for i := range allow {
+			allow[i].Text, allow[i].Style = clipTo(in.Sprintf("%s: first open %s", allow[i].Text, permissions.Positions(unseen)), maxLabel), ""
+		}
+		rows = [][]key{deny, allow}
+	}
+	rows = slices.DeleteFunc(rows, func(row []key) bool { return len(row) == 0 })
+	k.Rows = append(rows, k.Rows...)
+	return k
+}
+
 // keysStopped returns the buttons below the message about a stop. The place of the second yes, at the right, has a button
 // that resumes nothing, as in [keysAgain].
 func keysStopped(stop time.Time, in i18n.Language) keyboard {

@@ -259,6 +259,36 @@ func noticed(n connectors.Notice, now time.Time) outgoing {
 	return g.message(k)
 }
 
+// What one request may take of a list, so that all fit: UTF-16 code units, and formatted spans.
+const (
+	maxItem      = (maxText - 300) / connectors.MaxBurst
+	maxItemSpans = maxEntities/connectors.MaxBurst - 1
+)
+
+// listed renders a list, with a lead unless that is empty: each request whole if it is short, otherwise in a row.
+func (c *Connector) listed(b connectors.Burst, lead string) outgoing {
+	g := &page{}
+	o := card.Options{Now: c.now(), Location: b.To.Location, Language: b.To.Language, Self: b.To.Name}
+	g.card([]card.Part{card.ListTitle(b, o)}, lead)
+	silent := true
+	for i, it := range b.Items {
+		g.write("\n")
+		g.card(card.Listed(it.Prompt, i, c.StandsWhole(it.Prompt), o), "")
+		silent = silent && it.Silent
+	}
+	g.write("\n" + o.Text("A number opens its request, with all that can be answered."))
+	out := g.message(keysListed(b))
+	out.Silent = silent
+	return out
+}
+
+// StandsWhole is [connectors.BurstSender].
+func (c *Connector) StandsWhole(p connectors.Prompt) bool {
+	g := &page{}
+	g.card(card.Listed(p, connectors.MaxBurst-1, true, card.Options{Location: p.To.Location, Language: p.To.Language}), "")
+	return card.UTF16.Of(string(g.text)) <= maxItem && len(g.spans) <= maxItemSpans
+}
+
 // message is the page as a message, cut to the longest one.
 func (g *page) message(k keyboard) outgoing {
 	text := clip(strings.TrimRight(string(g.text), " \n"))

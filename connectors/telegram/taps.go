@@ -29,7 +29,7 @@ type handler struct {
 
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
-		Inbound: c.in, Now: c.now, Help: help, Account: account,
+		Inbound: c.in, Lists: c.in, Now: c.now, Help: help, Account: account,
 	})}
 }
 
@@ -63,13 +63,22 @@ func (d *handler) end(ctx context.Context) {
 	}
 	var group errgroup.Group
 	group.SetLimit(atOnce)
+	lists := map[ref]outgoing{}
 	for _, p := range prompts {
 		r, err := parseRef(p.Ref)
 		if err != nil {
 			continue
 		}
+		out := away(p, d.now())
+		if p.Ref == p.Burst {
+			if _, done := lists[r]; done {
+				continue
+			}
+			out = d.awayList(p, prompts)
+			lists[r] = out
+		}
 		group.Go(func() error {
-			err := d.api.call(ctx, "editMessageText", inPlace(r, away(p, d.now())), nil)
+			err := d.api.call(ctx, "editMessageText", inPlace(r, out), nil)
 			if err != nil && !notModified(err) {
 				d.log.Debug("edit card at shutdown", "err", err)
 			}
@@ -77,6 +86,19 @@ func (d *handler) end(ctx context.Context) {
 		})
 	}
 	_ = group.Wait() // its functions return nil
+}
+
+// awayList is the list that p is on, of what is pending there, while the daemon is stopped.
+func (d *handler) awayList(p connectors.Prompt, prompts []connectors.Prompt) outgoing {
+	b := connectors.Burst{To: p.To}
+	for _, other := range prompts {
+		if other.Ref == p.Ref {
+			b.Items = append(b.Items, connectors.Item{Prompt: other})
+		}
+	}
+	out := d.listed(b, p.To.Language.Text(notRunning))
+	out.Keyboard = noKeys()
+	return out
 }
 
 // gap sends pending requests again after an outage in which taps may have been lost: Telegram keeps them for 150 seconds.
@@ -98,7 +120,9 @@ func (d *handler) gap(ctx context.Context, gone time.Duration) error {
 		if err != nil || p.Locked { // not shown again
 			continue
 		}
-		d.olds.Add(old{p.Request.ID, r.chat}, r)
+		if p.Ref != p.Burst {
+			d.olds.Add(old{p.Request.ID, r.chat}, r)
+		}
 		if _, is := told[r.chat]; !is {
 			told[r.chat] = spoken{r, p.To.Language}
 		}
@@ -250,6 +274,9 @@ func (d *handler) tap(ctx context.Context, u update) error {
 	if command, is := parseList(tap.Data); is {
 		return d.fromList(ctx, u, command)
 	}
+	if answer, digest, is := parseAll(tap.Data); is {
+		return d.all(ctx, u, answer, digest)
+	}
 	p, known := parseData(tap.Data)
 	if !known {
 		d.toast(ctx, tap, d.language(tap.From.identity()).Text(toastUnknown), true)
@@ -377,6 +404,38 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 	return nil
 }
 
+// all answers everything on a list, unless that took more requests a moment ago: whoever pressed may not have seen them.
+func (d *handler) all(ctx context.Context, u update, answer permissions.Answer, digest string) error {
+	tap, in := u.Callback, d.language(u.Callback.From.identity())
+	on := chatOf(tap)
+	if tap.From.IsBot || on.chat != tap.From.ID {
+		d.toast(ctx, tap, in.Text(toastUnknown), true)
+		return nil
+	}
+	if at, grew := d.grown.Peek(on); grew && d.now().Sub(at) < secondStep {
+		d.toast(ctx, tap, toastRefused(permissions.ListChanged(), in), true)
+		return nil
+	}
+	b, taken, err := d.in.DecideAll(ctx, connectors.BurstDecision{
+		Ref: on.String(), Digest: digest, Answer: answer, From: tap.From.identity(), Key: d.eventKey(u),
+	})
+	switch refusal := permissions.AsRefusal(err); {
+	case refusal != nil:
+		d.toast(ctx, tap, toastRefused(refusal, in), true)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		d.toast(ctx, tap, in.Text(toastBroken), true)
+		return err
+	default:
+		d.toast(ctx, tap, card.ToAll(answer, taken, in), false)
+	}
+	if len(b.Items) > 0 {
+		d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, on, d.listed(b, "")) })
+	}
+	return nil
+}
+
 // listAgain is the list that a command's button is below, as it is now.
 func (d *handler) listAgain(
 	ctx context.Context, from connectors.Identity, who connectors.Person, command string,
@@ -394,7 +453,7 @@ func (d *handler) open(ctx context.Context, from connectors.Identity, code strin
 	d.gaps.Lock() // the new card may be sent before olds has the old one
 	defer d.gaps.Unlock()
 	p, err := d.in.SendAgain(ctx, from, code)
-	if at, bad := parseRef(p.Ref); err == nil && bad == nil && at.chat == chat {
+	if at, bad := parseRef(p.Ref); err == nil && bad == nil && at.chat == chat && p.Ref != p.Burst {
 		d.olds.Add(old{p.Request.ID, chat}, at)
 	}
 	return err

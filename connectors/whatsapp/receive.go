@@ -27,7 +27,8 @@ type handler struct {
 
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
-		Inbound: c.in, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity, in i18n.Language) string {
+		Inbound: c.in, Lists: c.in, Unread: c.unread, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime,
+		Account: func(id connectors.Identity, in i18n.Language) string {
 			return in.Sprintf("Your number is %s.", card.Visible(id.Address))
 		},
 	})}
@@ -91,6 +92,9 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 		Who:     who, Reaction: h.reaction, At: h.at,
 	}
 	if h.quotes != "" && h.onOurs(cli.Store.GetJID(), cli.Store.GetLID()) {
+		if card := strings.TrimSuffix(h.quotes, documented); codeOf(card) != "" {
+			m.File, h.quotes = card != h.quotes, card
+		}
 		m.ReplyTo, m.Card = ref{from.number, h.quotes}.String(), codeOf(h.quotes)
 	}
 	did, err := d.reader.Read(ctx, m)

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,13 +34,14 @@ type outgoing struct {
 	Document *card.Document
 	Text     string
 	TooBig   bool
+	Unseen   bool // nothing of the action is in the text
 }
 
 // show renders the card for p's person: who wants what, its state, the action, the agent's words, and how to answer; once
 // settled, the outcome and what was asked.
 func show(p connectors.Prompt, now time.Time) outgoing {
 	m := fit(p)
-	out := outgoing{Document: m.Document, TooBig: m.TooBig}
+	out := outgoing{Document: m.Document, TooBig: m.TooBig, Unseen: m.Unseen}
 	if p.Request.State != permissions.Pending {
 		state := card.Outcome(p.Request, card.Options{Now: now, Location: p.To.Location, Language: p.To.Language, Self: p.To.Name})
 		done, more, found := strings.Cut(state.Text, " · ")
@@ -50,27 +52,66 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 		out.Text += "\n" + asked(m.Parts) + "\n" + p.Code
 		return out
 	}
-	state, rows := head(p, now), []string(nil)
-	for i, part := range card.Marked(m.Parts, p.Request) {
-		switch part.Role {
-		case card.Title:
-			rows = append(rows, ours(part, true))
-		case card.Action:
-			rows = append(rows, block(part.Text))
-		case card.Words:
-			rows = append(rows, quoted(part.Text))
-		default:
-			rows = append(rows, ours(part, false))
-		}
-		if i == 0 && state != "" {
-			rows = append(rows, state)
-		}
+	rows := written(card.Marked(m.Parts, p.Request))
+	if state := head(p, now); state != "" {
+		rows = slices.Insert(rows, 1, state)
 	}
 	if !p.Locked {
 		rows = append(rows[:len(rows)-1], howTo(p, m), rows[len(rows)-1])
 	}
 	out.Text = strings.Join(rows, "\n")
 	return out
+}
+
+// written are the parts of a card.
+func written(parts []card.Part) []string {
+	return wire.Each(parts, func(part card.Part) string {
+		switch part.Role {
+		case card.Action:
+			return block(part.Text)
+		case card.Words:
+			return quoted(part.Text)
+		}
+		return ours(part, part.Role == card.Title)
+	})
+}
+
+// maxItem limits what one request takes of a list, in characters.
+const maxItem = 500
+
+// StandsWhole is [connectors.BurstSender].
+func (c *Connector) StandsWhole(p connectors.Prompt) bool {
+	all := written(card.Listed(p, connectors.MaxBurst-1, true, card.Options{Location: p.To.Location, Language: p.To.Language}))
+	return utf8.RuneCountInString(strings.Join(all, "\n")) <= maxItem
+}
+
+// listed renders a list: each request whole if it is short, otherwise in a row, and how to answer.
+func (c *Connector) listed(b connectors.Burst) string {
+	o := card.Options{Now: c.now(), Location: b.To.Location, Language: b.To.Language, Self: b.To.Name}
+	rows := written([]card.Part{card.ListTitle(b, o)})
+	for i, it := range b.Items {
+		rows = append(rows, "")
+		rows = append(rows, written(card.Listed(it.Prompt, i, c.StandsWhole(it.Prompt), o))...)
+	}
+	pending := func(it connectors.Item) bool { return it.Request.State == permissions.Pending && !it.Locked }
+	if !slices.ContainsFunc(b.Items, pending) {
+		return strings.Join(rows, "\n")
+	}
+	once, how := permissions.Allow(permissions.Once), []string{o.Text("a number opens its request")}
+	if len(b.ForAll(permissions.Deny)) > 0 {
+		how = append(how, o.Sprintf("*deny all %d*", len(b.Items)))
+	}
+	if unseen := b.Unseen(); len(unseen) > 0 {
+		how = append(how, o.Sprintf("once %s is open *allow all %d*", permissions.Positions(unseen), len(b.Items)))
+	} else if len(b.ForAll(once)) > 0 {
+		how = append(how, o.Sprintf("*allow all %d*", len(b.Items)))
+	}
+	risky := func(it connectors.Item) bool { return it.Request.HighRisk && it.Request.State == permissions.Pending }
+	rows = append(rows, "", o.Sprintf("Reply to this message: %s", strings.Join(how, " · ")))
+	if slices.ContainsFunc(b.Items, risky) {
+		rows = append(rows, o.Text("What is of high risk is never among what is allowed so."))
+	}
+	return strings.Join(rows, "\n")
 }
 
 // maxAsked limits what a settled card repeats of what was asked, in characters.
@@ -98,6 +139,9 @@ func fit(p connectors.Prompt) card.Message {
 		Text: maxText, Unit: card.Characters, Rows: maxDetails, Changes: maxChanges, Document: maxDocument,
 	})
 }
+
+// hidden reports whether nothing of what is to be allowed is on the card: it is in the file alone.
+func (m outgoing) hidden() bool { return m.Unseen && !m.TooBig }
 
 // head is a pending request's state in a few words; empty if there is nothing to say.
 func head(p connectors.Prompt, now time.Time) string {
@@ -213,10 +257,12 @@ func howTo(p connectors.Prompt, m card.Message) string {
 		how = "Reply to this message with a number"
 	case r.Offers(permissions.Continue):
 		how = "Reply to this message: *continue* or *interrupt*"
+	case r.HighRisk && m.Unseen:
+		return p.To.Language.Sprintf("To allow it read the file above and reply to the file: *YES %s RUN* · to deny it: *NO %s*", p.Code, p.Code)
 	case r.HighRisk:
-		return p.To.Language.Sprintf("To allow it write: *YES %s RUN*", p.Code)
+		return p.To.Language.Sprintf("To allow it write: *YES %s RUN* · to deny it: *NO %s*", p.Code, p.Code)
 	case m.Unseen:
-		how = "Read the file above, then reply to this message: *yes* or *no*"
+		how = "Read the file above, then reply to the file: *yes* or *no*"
 	default:
 		how = "Reply to this message: *yes* or *no*"
 	}

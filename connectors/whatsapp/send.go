@@ -54,6 +54,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 	out := show(p, c.now())
 	c.whole.Note(p.Request.ID, !out.TooBig)
+	c.inText.Note(p.Request.ID, !out.hidden())
 	if out.Document != nil && !c.arrived(r.id+documented) {
 		if err := c.document(ctx, r, *out.Document, p); err != nil {
 			return "", c.failed(p.To, err)
@@ -61,6 +62,9 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		c.remember(r.id + documented)
 	}
 	m := text(out.Text)
+	if list, err := parseRef(p.Burst); err == nil && list.number == r.number {
+		m = c.textMessage(r.number, out.Text, list.id, true)
+	}
 	if err := c.deliverTo(ctx, r, m, c.due(ctx, r, p, m)); err != nil {
 		return "", c.failed(p.To, err)
 	}
@@ -126,6 +130,42 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	}
 	err = c.add(ctx, ref{r.number, newID("")}, edits, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
 	return c.failed(p.To, err)
+}
+
+// SendBurst is [connectors.BurstSender].
+func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, error) {
+	if err := c.Reach(b.To); err != nil {
+		return "", err
+	}
+	r := ref{b.To.Addresses[Name], newID("")}
+	err := c.deliverTo(ctx, r, text(c.listed(b)), func() error { return c.pace.wait(ctx, r.number) })
+	return r.String(), c.failed(b.To, err)
+}
+
+// EditBurst is [connectors.BurstSender]. A list that can no longer be edited stays as it is.
+func (c *Connector) EditBurst(ctx context.Context, name string, b connectors.Burst) error {
+	r, err := parseRef(name)
+	if err != nil {
+		return &connectors.UnreachableError{Reason: err.Error()}
+	}
+	if b.To.Addresses[Name] != "" && b.To.Addresses[Name] != r.number {
+		return connectors.ErrResend
+	}
+	for _, it := range b.Items {
+		if !it.SentAt.IsZero() && c.now().Sub(it.SentAt) > editTime {
+			return nil
+		}
+	}
+	cli := c.client.Load()
+	if cli == nil {
+		return errAway
+	}
+	turn := func() error { return c.pace.room(r.number, edits) }
+	if b.Joined > 0 { // it is how they are shown first
+		turn = func() error { return c.pace.wait(ctx, r.number) }
+	}
+	m := cli.BuildEdit(address(r.number), r.id, text(c.listed(b)))
+	return c.failed(b.To, c.deliverTo(ctx, ref{r.number, newID("")}, m, turn))
 }
 
 // maxEnds is how many cards [Connector.ends] remembers.

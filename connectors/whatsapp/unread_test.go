@@ -185,3 +185,32 @@ func TestPace(t *testing.T) {
 		}
 	})
 }
+
+// What stands in the file alone is allowed by a reply to the file alone: neither a reply to the card, nor its code, nor a thumb allows
+// it. It is denied by any of them.
+func TestWhatIsInTheFileAloneIsAllowedByAReplyToTheFile(t *testing.T) {
+	s := newEnv(t)
+	fay := s.phones["fay"]
+	input := `{"text":"` + strings.Repeat("x", 3*maxText) + `"}`
+	call := s.ask(toolCall("post", input))
+	m, code := s.card("fay", "Read the file above, then reply to the file: *yes* or *no*")
+	s.server.Advance(2 * time.Second)
+	for name, try := range map[string]func(){
+		"a reply to the card": func() { fay.Quotes(m.ID, "yes") },
+		"its code":            func() { fay.Says("yes " + code) },
+		"a thumb":             func() { fay.Reacts(m.ID, "👍") },
+	} {
+		before := s.count("fay", "Nothing was allowed: what "+code+" wants is not on its card.")
+		try()
+		s.until(name+" is refused", func() bool {
+			return s.count("fay", "Nothing was allowed: what "+code+" wants is not on its card.") > before
+		})
+		s.waits(call)
+	}
+	fay.Quotes(m.ID+documented, "yes")
+	s.get(call, permissions.Approved)
+	again := s.ask(toolCall("publish", input))
+	_, code = s.card("fay", "`publish`")
+	fay.Says("no " + code)
+	s.get(again, permissions.Denied)
+}

@@ -68,6 +68,7 @@ type Connector struct {
 	work sync.WaitGroup // background sends
 
 	whole      card.Whole
+	inText     card.Whole                    // whether something of the action is on the card
 	ends       *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
 	got        *lru.Cache[string, bool]      // our message ids that a phone has received
 	done       *lru.Cache[string, bool]      // messages read, by chat and id
@@ -85,6 +86,7 @@ type Connector struct {
 var (
 	_ connectors.Chat               = (*Connector)(nil)
 	_ connectors.MessageIDAllocator = (*Connector)(nil)
+	_ connectors.BurstSender        = (*Connector)(nil)
 )
 
 // New makes a connector that hands what people do to in. It performs no I/O.
@@ -100,6 +102,11 @@ func New(o Options, in connectors.Services) *Connector {
 		dates: connectors.NewLRU[string, time.Time](maxRemembered),
 		under: connectors.NewLRU[string, func()](maxRemembered),
 	}
+}
+
+// unread reports whether nothing of what p wants is on its card.
+func (c *Connector) unread(p connectors.Prompt) bool {
+	return !c.inText.Fits(p, func(p connectors.Prompt) bool { return show(p, c.now()).hidden() })
 }
 
 // Name is [Name].

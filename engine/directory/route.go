@@ -131,6 +131,9 @@ type Limits struct {
 	AutoPerMinute                 map[string]int
 	PendingTotal                  int
 	RequestsPerHour, BytesPerHour int // of each caller, whatever settles its requests
+	// MaxCards is how many requests of the last 30 seconds that still wait for a person have a message each; what comes besides is
+	// listed in one.
+	MaxCards int
 }
 
 // Rate returns the unasked calls per minute of a tool and the pattern that says so: the tool's own name, otherwise the longest

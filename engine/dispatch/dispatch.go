@@ -1,7 +1,8 @@
 // Package dispatch shows people what they are asked and told. The dispatchers (dispatcher.go, workqueue.go) keep one prompt
 // in every chat up to date, the reconciler (reconciler.go) decides who needs one, and the notifier (notifier.go) sends
-// everything else. Changed settings re-route pending requests, and what was shown is shown again (refresh.go); groups.go
-// knows the chats that several people share or that were lost, views.go what waits for a person and what channels report.
+// everything else; burst.go lists many prompts in one message. Changed settings re-route pending requests, and what was shown is shown
+// again (refresh.go); groups.go knows the chats that several people share or that were lost, views.go what waits for a person and what
+// channels report.
 package dispatch
 
 import (
@@ -76,6 +77,8 @@ type Store interface {
 	// ShowAgain marks this connector's copies of pending requests as outdated, or with anew as not sent, and returns
 	// them as they were.
 	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
+	// Burst lists the copies of a person that a message of a connector lists, in the order of their requests.
+	Burst(ctx context.Context, connector, person, ref string) ([]permissions.Copy, error)
 	// SendAgain marks a copy as not sent.
 	SendAgain(ctx context.Context, c permissions.Copy) error
 	// PendingInGroup lists at most limit pending requests of a group, after the one named (empty: from the first),

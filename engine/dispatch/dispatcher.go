@@ -53,6 +53,13 @@ type lane struct {
 	chat    chat
 	unnoted map[permissions.ID]sending // sent messages that could not be stored yet; used by the worker only
 
+	// What the worker knows of lists, see burst.go: when requests were first shown lately and when each list was edited,
+	// monotonic, the newest list, and the copies with a message of their own that have changed since they were listed.
+	recent map[permissions.ID]time.Duration
+	listed map[string]time.Duration
+	newest burst
+	opened map[permissions.ID]permissions.Copy
+
 	mu      sync.Mutex                  // guards the fields below
 	seen    map[permissions.ID]look     // of pending requests
 	unshown map[permissions.ID]*attempt // prompts of pending requests
@@ -132,6 +139,7 @@ func (c *dispatcher) assign(ctx context.Context, id permissions.ID, group *errgr
 			l = &lane{
 				dispatcher: c, chat: chatOf(cp), workQueue: newWorkQueue(c.elapsed, c.log),
 				seen: map[permissions.ID]look{}, unshown: map[permissions.ID]*attempt{}, unnoted: map[permissions.ID]sending{},
+				recent: map[permissions.ID]time.Duration{}, listed: map[string]time.Duration{}, opened: map[permissions.ID]permissions.Copy{},
 			}
 			c.lanes[l.chat] = l
 			group.Go(func() error { return l.workQueue.run(ctx, l.deliver) })
@@ -205,7 +213,12 @@ func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 		if err := l.bringUpToDate(ctx, r, cp, copies); err != nil {
 			return err
 		}
+	} else if cp, is := l.opened[id]; is && there {
+		if err := l.list(ctx, r, cp); err != nil {
+			return err
+		}
 	}
+	delete(l.opened, id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.unshown, id)
@@ -387,8 +400,11 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if err != nil || !shows {
 		return err
 	}
+	if cp.Burst != "" && cp.Ref == cp.Burst || l.crowded(ctx, r, cp) {
+		return l.list(ctx, r, cp)
+	}
 	prompt := e.Prompt(r, cp, person, copies)
-	since := l.mayBeSentSince(cp)
+	since, again := l.mayBeSentSince(cp), cp.Ref == ""
 	namer, names := l.connector.(connectors.MessageIDAllocator)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
 		cp.Ref = namer.AllocateID(prompt)
@@ -405,7 +421,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		cp.Ref, err = l.report(ctx, prompt)
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
-	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:
+	case again, names && cp.SentAt.IsZero() && r.State == permissions.Pending:
 		cp.Ref, err = l.send(ctx, cp, prompt, began)
 	case edits:
 		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrResend) {
@@ -429,9 +445,16 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if err != nil {
 		return err
 	}
+	if cp.SentAt.IsZero() {
+		l.recent[r.ID] = l.elapsed()
+	}
 	cp.Shown = r.Revision
 	s.Copy = l.dated(cp, since, began)
-	return l.note(ctx, s)
+	if err := l.note(ctx, s); err != nil || cp.Burst == "" {
+		return err
+	}
+	l.opened[r.ID] = s.Copy
+	return l.list(ctx, r, s.Copy)
 }
 
 // recipient returns the person of a copy. If that person can no longer answer, it says so in the message, and unless there is

@@ -333,7 +333,8 @@ func (d *Dispatch) Reached(s *directory.Settings, r permissions.Request, copies 
 func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
 	p := connectors.Prompt{
 		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
-		Ref: cp.Ref, SentAt: cp.SentAt, Button: Button(r, cp), Silent: !r.HighRisk && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
+		Ref: cp.Ref, Burst: cp.Burst, SentAt: cp.SentAt, Button: Button(r, cp),
+		Silent: !r.HighRisk && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
 	if d.lacksAccount(to, cp) {

@@ -12,7 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed, dated, mac` // the seal comes last
+// copyColumns has the seal last.
+const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed, dated, burst, mac`
 
 const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector, place`
 
@@ -55,7 +56,8 @@ func (s *Store) copies(ctx context.Context, from source, what, text string, args
 	return all, err
 }
 
-// copyGate seals which message a copy is, and since when somebody can have answered it.
+// copyGate seals which message a copy is, and since when somebody can have answered it. Its burst is not sealed: a decision about all
+// that a message lists carries the digest of the list.
 var copyGate = gate[permissions.Copy]{
 	table: "copies", fields: copyFields,
 	sealed: func(c *permissions.Copy) []any {
@@ -71,11 +73,11 @@ var copyGate = gate[permissions.Copy]{
 func copyFields(c *permissions.Copy) []any {
 	return []any{
 		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
-		&c.Failed, instant{&c.Dated},
+		&c.Failed, instant{&c.Dated}, &c.Burst,
 	}
 }
 
-const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // nothingShown is the lowest revision shown of a request without copies: none is stale.
 const nothingShown = math.MaxInt64
@@ -88,6 +90,16 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 func (s *Store) StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error) {
 	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.ID, error) {
 		return collect(ctx, from, "a request", value[permissions.ID], readLagging, number, connector, limit)
+	})
+}
+
+const readBurst = `SELECT ` + copyColumns + ` FROM copies WHERE burst <> '' AND burst = $1 AND connector = $2 AND person = $3 ` +
+	`ORDER BY request`
+
+// Burst lists the copies that one message of a person lists, in the order of their requests.
+func (s *Store) Burst(ctx context.Context, connector, person, ref string) ([]permissions.Copy, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Copy, error) {
+		return s.copies(ctx, from, "a copy", readBurst, ref, connector, person)
 	})
 }
 
@@ -119,7 +131,7 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 				continue
 			}
 			first := one.SentAt.IsZero() && !c.SentAt.IsZero()
-			one.Ref, one.Shown, one.Failed = c.Ref, c.Shown, ""
+			one.Ref, one.Shown, one.Failed, one.Burst = c.Ref, c.Shown, "", c.Burst
 			if first {
 				one.SentAt = c.SentAt
 			}
@@ -188,8 +200,8 @@ func (s *Store) MarkFailed(ctx context.Context, c permissions.Copy) error {
 
 const (
 	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO UPDATE ` +
-		`SET (ref, button, shown, since, sent_at, failed, dated, mac) = (excluded.ref, excluded.button, excluded.shown, excluded.since, ` +
-		`excluded.sent_at, excluded.failed, excluded.dated, excluded.mac)`
+		`SET (ref, button, shown, since, sent_at, failed, dated, burst, mac) = (excluded.ref, excluded.button, excluded.shown, excluded.since, ` +
+		`excluded.sent_at, excluded.failed, excluded.dated, excluded.burst, excluded.mac)`
 
 	// The row holds the lowest revision that any copy shows, so that an index finds stale copies.
 	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM copies ` +

@@ -16,7 +16,8 @@ import (
 // transcript is read completely or not at all.
 func TestABadRowOfAListIsLeftOut(t *testing.T) {
 	const two = "WITH two (n, at) AS (VALUES (1, 'x'), (2, 5)) INSERT INTO "
-	const copied = "copies SELECT (SELECT id FROM requests WHERE state = 'pending'), n, 'telegram', '', n, '', 0, 0, at, '', 0, '' FROM two"
+	const copied = "copies SELECT (SELECT id FROM requests WHERE state = 'pending'), " +
+		"n, 'telegram', '', n, '', 0, 0, at, '', 0, '', '' FROM two"
 	for name, c := range map[string]struct {
 		rows string
 		list func(ctx context.Context, s *Store) (int, error)
@@ -126,7 +127,7 @@ func TestVerifyComparesUses(t *testing.T) {
 		"UPDATE grants SET used = 0",
 		"INSERT INTO uses SELECT grants.id, number FROM grants, requests WHERE state = 'denied'",
 		"INSERT INTO uses SELECT id, 77 FROM grants",
-		"INSERT INTO copies SELECT 'R9', 'fay', 'telegram', '', '1', '', 0, 0, 0, '', 0, ''",
+		"INSERT INTO copies SELECT 'R9', 'fay', 'telegram', '', '1', '', 0, 0, 0, '', 0, '', ''",
 	} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 		grant := o.grant(t)

@@ -82,6 +82,7 @@ func TestPlans(t *testing.T) {
 		{"readTokenByID", readTokenByID, "PRIMARY KEY (id=?)"},
 		{"readTokensOf", readTokensOf, "tokens_name"},
 		{"addCopy", addCopy, ""},
+		{"readBurst", readBurst, "copies_burst (burst=?)"},
 		{"readTogether", readTogether, "PRIMARY KEY (request=?)"},
 		{"readPendingIn", readPendingIn, "requests_place"},
 		{"readPlaces", readPlaces, "COVERING INDEX requests_place"},

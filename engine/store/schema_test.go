@@ -41,6 +41,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00022_was.sql":          "f0521801435aa86e6290d95ef312f9dcf3691292f5d52c1b73bd7b5e5636e49c",
 		"00023_away.sql":         "3217d54976a92d78ecaf75c6f3978fc8c499959d5c57a6078183ba3d6a1cb655",
 		"00024_ruled.sql":        "1d8fca90f251c82bacc228789ad74d7a6cb23111914cdf17b121c80d8aeadf04",
+		"00025_burst.sql":        "ea29ccfa2e840d5ad9046535b2ceb277b51de6756186f5eac1b9f0bb9498558a",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

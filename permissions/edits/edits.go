@@ -68,8 +68,19 @@ func Of(tool string, input json.RawMessage) (e Edit, ok bool) {
 	case slices.Contains(writers, tool):
 		e.content, ok = take[string](m, contentMembers)
 		e.whole = true
-	case slices.Contains(replacers, tool), tool == "acp_edit": // of an ACP agent's tools only the kind is known
+	case tool == "acp_edit" && len(m) == 2: // of an ACP agent's tools only the kind is known
+		if e.content, e.whole = take[string](m, contentMembers); e.whole {
+			ok = true
+			break
+		}
 		e.swaps, ok = swapsIn(m)
+	case slices.Contains(replacers, tool), tool == "acp_edit":
+		e.swaps, ok = swapsIn(m)
+	case tool == "multi_replace_string_in_file":
+		ok = oneFile(m)
+		if ok {
+			e.swaps, ok = swapsIn(m)
+		}
 	case slices.Contains(editors, tool):
 		switch command, _ := take[string](m, []string{"command"}); command {
 		case "create":
@@ -137,6 +148,29 @@ func swapsIn(m map[string]json.RawMessage) (all []swap, ok bool) {
 		all = append(all, part...)
 	}
 	return all, ok && len(all) > 0
+}
+
+// oneFile makes replacements, which are all in one file, the edits of that file, and reports whether they are. What is said of each is
+// kept.
+func oneFile(m map[string]json.RawMessage) bool {
+	list, ok := take[[]map[string]json.RawMessage](m, []string{"replacements"})
+	var said []json.RawMessage
+	for i, one := range list {
+		name := one["filePath"]
+		if name == nil || i > 0 && string(name) != string(m["filePath"]) {
+			return false
+		}
+		if m["filePath"] = name; one["explanation"] != nil {
+			said = append(said, one["explanation"])
+		}
+		delete(one, "filePath")
+		delete(one, "explanation")
+	}
+	if len(said) > 0 {
+		m["explanations"], _ = json.Marshal(said) // cannot fail: these are JSON
+	}
+	m["edits"], _ = json.Marshal(list)
+	return ok && len(list) > 0
 }
 
 // take removes and returns the one of the named members that m has. Of several, none is taken.

@@ -64,6 +64,11 @@ func calls(old, fresh, content string, every bool) []call {
 		}, replacing(old, fresh, false)},
 		{"edit", map[string]any{"path": "/f", "old_str": old, "new_str": fresh}, replacing(old, fresh, false)},
 		{"acp_edit", map[string]any{"file_path": "/f", "old_string": old, "new_string": fresh}, replacing(old, fresh, false)},
+		{"acp_edit", map[string]any{"path": "/f", "content": content}, write},
+		{"acp_edit", map[string]any{"filePath": "/f", "content": content}, write},
+		{"multi_replace_string_in_file", map[string]any{"replacements": []any{
+			map[string]any{"filePath": "/f", "oldString": old, "newString": fresh},
+		}}, replacing(old, fresh, false)},
 		{"StrReplace", map[string]any{"path": "/f", "old_string": old, "new_string": fresh, "replace_all": every}, swap},
 		{"replace_string_in_file", map[string]any{"filePath": "/f", "oldString": old, "newString": fresh}, replacing(old, fresh, false)},
 	}
@@ -510,5 +515,28 @@ func TestAnEditThatMakesMuchOfLittle(t *testing.T) {
 	}
 	if _, ok := edits.Of("MultiEdit", json.RawMessage(`{"file_path":"/a","edits":[{"edits":[{"old_string":"a","new_string":"b"}]}]}`)); ok {
 		t.Error("edits in edits are an edit")
+	}
+}
+
+// TestWhatIsNoKnownEditIsNone: what would be a diff of something else is none: an ACP edit with more than a path and a content, which
+// may append, and replacements in several files. What each replacement says is kept.
+func TestWhatIsNoKnownEditIsNone(t *testing.T) {
+	for input, tool := range map[string]string{
+		`{"path":"/f","content":"x","mode":"append"}`: "acp_edit",
+		`{"content":"x","file_text":"y"}`:             "acp_edit",
+		`{"replacements":[{"filePath":"/f","oldString":"a","newString":"b"},` +
+			`{"filePath":"/g","oldString":"a","newString":"b"}]}`: "multi_replace_string_in_file",
+		`{"replacements":[]}`: "multi_replace_string_in_file",
+		`{"replacements":[{"oldString":"a","newString":"b"}],"filePath":"/f"}`: "multi_replace_string_in_file",
+		`{"replacements":[{"filePath":"/f","oldString":"a"}]}`:                 "multi_replace_string_in_file",
+	} {
+		if e, ok := edits.Of(tool, json.RawMessage(input)); ok {
+			t.Errorf("%s %s is read as %#v", tool, input, e)
+		}
+	}
+	e, ok := edits.Of("multi_replace_string_in_file", json.RawMessage(`{"explanation":"why","replacements":[`+
+		`{"filePath":"/f","oldString":"a","newString":"b","explanation":"one"},{"filePath":"/f","oldString":"c","newString":"d"}]}`))
+	if d := e.Diff(nil, false); !ok || e.Path != "/f" || d.Added != 2 || string(e.Rest) != `{"explanation":"why","explanations":["one"]}` {
+		t.Errorf("it is read as %#v", e)
 	}
 }

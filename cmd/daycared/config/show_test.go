@@ -128,6 +128,7 @@ limits:
   pending_total: 100000                                         # default
   requests_per_hour: 20000                                      # default
   bytes_per_hour: 67108864                                      # default
+  max_cards: 3                                                  # default
 keep:
   requests: 90d  # default
   payloads: 2d   # DAYCARED_KEEP_PAYLOADS

@@ -310,3 +310,49 @@ func testWhileSending(t *testing.T, b Backend) {
 	elsewhere(t, s.MarkShown(t.Context(), other, ""), "m-1")
 	same(t, "known as another message", copies(t, s, r.ID), []permissions.Copy{pressed})
 }
+
+// testBurst: a list is found by its message, its connector and its person, in the order of its requests; a copy stays on it when it
+// gets a message of its own, until it is listed nowhere.
+func testBurst(t *testing.T, b Backend) {
+	s := b.Open(t)
+	var want []permissions.Copy
+	for _, reason := range []string{"one", "another"} {
+		r := ask(two, func(r *permissions.Request) { r.Reason = reason })
+		open(t, s, r, copyFor(r, "fay", "telegram"), copyFor(r, "sam", "telegram"), copyFor(r, "fay", "whatsapp"))
+		for _, c := range []permissions.Copy{copyFor(r, "fay", "telegram"), copyFor(r, "sam", "telegram"), copyFor(r, "fay", "whatsapp")} {
+			c.Burst = "1:2"
+			c = show(t, s, shown(c, "1:2", 1))
+			if c.Person == "fay" && c.Connector == "telegram" {
+				want = append(want, c)
+			}
+		}
+	}
+	list := func(what, ref string, want []permissions.Copy) {
+		t.Helper()
+		all, err := s.Burst(t.Context(), "telegram", "fay", ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, what, all, want)
+	}
+	list("the list", "1:2", want)
+	list("another message", "1:3", nil)
+	list("no message", "", nil)
+	opened := want[1]
+	if err := s.SendAgain(t.Context(), opened); err != nil {
+		t.Fatal(err)
+	}
+	want[1].Ref, want[1].Shown = "", 0
+	list("about to be opened", "1:2", want)
+	want[1] = shown(want[1], "1:9", 1)
+	if err := s.MarkShown(t.Context(), want[1], ""); err != nil {
+		t.Fatal(err)
+	}
+	list("opened", "1:2", want)
+	alone := want[0]
+	alone.Burst, alone.Ref = "", "1:4"
+	if err := s.MarkShown(t.Context(), alone, "1:2"); err != nil {
+		t.Fatal(err)
+	}
+	list("without the one that is alone now", "1:2", want[1:])
+}

@@ -66,6 +66,7 @@ var requests = []part{
 	{"resume by another", testResumeByAnother},
 	{"notices", testNotices},
 	{"copies", testCopies},
+	{"burst", testBurst},
 	{"lagging", testLagging},
 	{"forget", testForget},
 	{"while sending", testWhileSending},

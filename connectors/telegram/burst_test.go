@@ -1,0 +1,215 @@
+package telegram
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// few has people get two cards, then lists.
+func few(s *env) { s.settings.Limits.MaxCards = 2 }
+
+// calling is a call of a gated tool, whose card has as many characters as wanted at least.
+func calling(tool, name string, long int) permissions.Request {
+	input, _ := json.Marshal(map[string]string{"path": "/srv/" + name, "content": strings.Repeat("x", long)})
+	return permissions.Request{
+		Kind: permissions.KindTool, Tool: tool, Input: input, Reason: "for " + name, Key: name, Session: "s", Agent: "helper",
+	}
+}
+
+// list waits for the newest list with so many requests, and until it may be answered.
+func (s *env) list(n int) telegramtest.Message {
+	s.t.Helper()
+	m := s.sees("fay", fmt.Sprintf("%d request", n), func(m telegramtest.Message) bool {
+		return strings.HasPrefix(m.Text, fmt.Sprintf("%d request", n))
+	})
+	s.until("the list is noted", s.upToDate)
+	s.server.Advance(secondStep)
+	return m
+}
+
+// burst fills fay's chat with two cards, and then asks the others, which join one list.
+func (s *env) burst(all ...permissions.Request) (calls []<-chan ended, m telegramtest.Message) {
+	s.t.Helper()
+	for _, name := range []string{"first", "second"} {
+		s.ask(network(name))
+		s.card("fay", name)
+	}
+	for i, q := range all {
+		calls = append(calls, s.ask(q))
+		s.until("it waits", func() bool {
+			n, err := s.CountPending(s.t.Context())
+			return err == nil && n == 3+i
+		})
+	}
+	return calls, s.list(len(all))
+}
+
+func buttons(m telegramtest.Message) []string {
+	return wire.Each(slices.Concat(m.Keyboard...), func(b telegramtest.Button) string { return b.Text })
+}
+
+// A burst is one card, in which each request stands with a way into it, and which everything is answered by; edits show what settled.
+// The requests before it have their own cards.
+func TestABurstIsOneCard(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(network("third"), network("fourth"), network("fifth"))
+	if sent := len(s.calls("fay", "sendMessage")); sent != 3 {
+		t.Errorf("%d messages; want two cards and a list", sent)
+	}
+	want := []string{"✅ Allow all", "⛔ Deny all", "👁 1", "👁 2", "👁 3"}
+	if got := buttons(list); !slices.Equal(got, want) {
+		t.Errorf("the buttons are %q; want %q", got, want)
+	}
+	for _, call := range calls {
+		s.waits(call)
+	}
+	s.taps("fay", list, "Allow all", "✅ You allowed 3.")
+	for _, call := range calls {
+		s.get(call, permissions.Approved)
+	}
+	m := s.becomes("fay", list.ID, "3 requests")
+	if n := strings.Count(m.Text, "✅ You allowed this once"); n != 3 {
+		t.Errorf("the list shows %d as allowed:\n%s", n, m.Text)
+	}
+	s.waits(s.ask(network("first"))) // it is among no list's
+}
+
+// Whoever answers each request as it comes has a card for each.
+func TestAnsweredRequestsAreNoBurst(t *testing.T) {
+	s := newEnv(t, few)
+	for _, name := range []string{"one", "two", "three", "four"} {
+		call := s.ask(network(name + "."))
+		m := s.card("fay", name+".")
+		s.until("the card is noted", s.upToDate)
+		s.taps("fay", m, "Allow once", "✅")
+		s.get(call, permissions.Approved)
+	}
+}
+
+// What joined a list after it was shown is not answered with all of it, and the person is told.
+func TestAListDecidesWhatWasShownOnly(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(network("third"), network("fourth"))
+	stale := s.button("fay", list, "Allow all")
+	s.server.Advance(5 * time.Second)
+	late := s.ask(network("fifth"))
+	grown := s.list(3)
+	if grown.ID != list.ID {
+		t.Fatal("the fifth is on another list")
+	}
+	s.toast(s.phones["fay"].TapsData(list.ID, stale), "The list has changed since it was shown, so nothing was decided.")
+	s.toast(s.phones["fay"].TapsData(list.ID, strings.Replace(stale, "allow_once", "deny", 1)), "The list has changed")
+	for _, call := range append(calls, late) {
+		s.waits(call)
+	}
+	s.taps("fay", grown, "Deny all", "⛔ You denied 3.")
+	for _, call := range append(calls, late) {
+		s.get(call, permissions.Denied)
+	}
+}
+
+// A finger that comes down just as a list grows decides nothing.
+func TestATapOnAListThatJustGrew(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(network("third"))
+	s.server.Advance(5 * time.Second)
+	calls = append(calls, s.ask(network("fourth")))
+	grown := s.sees("fay", "2 requests", func(m telegramtest.Message) bool { return m.ID == list.ID })
+	s.until("the list is noted", s.upToDate)
+	s.taps("fay", grown, "Allow all", "The list has changed")
+	for _, call := range calls {
+		s.waits(call)
+	}
+}
+
+// "Allow all" leaves out what is of high risk, which "Deny all" does not.
+func TestAListNeverAllowsHighRisk(t *testing.T) {
+	s := newEnv(t, few)
+	risky := calling("run_command", "risky", 1)
+	calls, list := s.burst(network("third"), risky)
+	if !strings.Contains(list.Text, "⚠ High risk: ") || !slices.Contains(buttons(list), "✅ Allow 1 of 2") {
+		t.Errorf("the list is %q with %q", list.Text, buttons(list))
+	}
+	s.taps("fay", list, "Allow 1 of 2", "✅ You allowed 1.")
+	s.get(calls[0], permissions.Approved)
+	s.waits(calls[1])
+	left := s.sees("fay", "allowed this once", func(m telegramtest.Message) bool { return m.ID == list.ID && m.Edits > 0 })
+	s.taps("fay", left, "Deny all", "⛔ You denied 1.")
+	s.get(calls[1], permissions.Denied)
+}
+
+// As long as something does not stand whole in the list and was not opened, all cannot be allowed, by the button or by its data. An
+// opened request is a card of its own below the list, and is answered there or with the others.
+func TestAListIsOpenedBeforeAllIsAllowed(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(network("third"), calling("write_file", "long", 500), calling("write_file", "longer", 600))
+	if strings.Contains(list.Text, strings.Repeat("x", 100)) || !strings.Contains(list.Text, "Not all of it is here: open it.") {
+		t.Errorf("the list has all of it:\n%s", list.Text)
+	}
+	s.taps("fay", list, "✅ Allow all: first open 2, 3", "Nothing was allowed: open 2, 3 first")
+	for _, n := range []string{"👁 2", "👁 3"} {
+		s.toast(s.phones["fay"].TapsData(list.ID, s.button("fay", list, n)), "is shown again below.")
+	}
+	own := s.card("fay", strings.Repeat("x", 600))
+	if own.ReplyTo != list.ID {
+		t.Errorf("the card replies to %d, not to the list", own.ReplyTo)
+	}
+	s.taps("fay", own, "Allow once", "✅")
+	s.get(calls[2], permissions.Approved)
+	now := s.sees("fay", "3 requests", func(m telegramtest.Message) bool {
+		return m.ID == list.ID && slices.Contains(buttons(m), "✅ Allow all") && !slices.Contains(buttons(m), "👁 3")
+	})
+	s.taps("fay", now, "Allow all", "✅ You allowed 2.")
+	s.get(calls[0], permissions.Approved)
+	s.get(calls[1], permissions.Approved)
+}
+
+// Nothing of a list is lost in a restart: its buttons still answer what it showed, and it is brought up to date.
+func TestAListOutlivesARestart(t *testing.T) {
+	s := newEnv(t, few)
+	_, list := s.burst(network("third"), network("fourth"))
+	s.stop()
+	s.told("fay", notRunning)
+	for _, m := range s.phones["fay"].Messages() {
+		if m.ID == list.ID && (!strings.HasPrefix(m.Text, "2 requests") || len(m.Keyboard) > 0) {
+			t.Errorf("while the daemon is stopped, the list is %q with %q", m.Text, buttons(m))
+		}
+	}
+	s.open()
+	s.sees("fay", "2 requests", func(m telegramtest.Message) bool { return m.ID == list.ID && len(m.Keyboard) > 0 })
+	back := s.list(2)
+	if back.ID != list.ID || back.Text != list.Text {
+		t.Errorf("the list is %d, %q; was %d, %q", back.ID, back.Text, list.ID, list.Text)
+	}
+	s.taps("fay", back, "Deny all", "⛔ You denied 2.")
+	s.becomes("fay", list.ID, "⛔ You denied this")
+}
+
+// Nobody but its person answers a list, not by its data either, and words that quote it are no answer.
+func TestAListIsItsPersonsAlone(t *testing.T) {
+	s := newEnv(t, few)
+	calls, list := s.burst(network("third"), network("fourth"))
+	data := s.button("fay", list, "Allow all")
+	for _, who := range []string{"eve"} {
+		s.toast(s.phones[who].TapsData(list.ID, data), "This is not yours to decide.")
+	}
+	s.phones["fay"].Replies(list.ID, "yes")
+	s.drained()
+	for _, call := range calls {
+		s.waits(call)
+	}
+	for _, bad := range []string{"all.allow_once.", "all.deny", "all.allow_always." + data, "all.allow_session.x"} {
+		s.toast(s.phones["fay"].TapsData(list.ID, bad), "othing was ")
+	}
+	for _, call := range calls {
+		s.waits(call)
+	}
+}

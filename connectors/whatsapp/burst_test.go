@@ -1,0 +1,91 @@
+package whatsapp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// list waits for a list with so many requests, which are noted.
+func (s *env) list(n int) whatsapptest.Message {
+	s.t.Helper()
+	m := s.sees("fay", fmt.Sprintf("*deny all %d*", n))
+	s.until("it is noted", func() bool {
+		rows, err := s.rows.StaleCopies(s.t.Context(), Name, "", 10)
+		return err == nil && len(rows) == 0
+	})
+	return m
+}
+
+// burst fills fay's chat with two cards, and then asks the others, which join one list.
+func (s *env) burst(all ...permissions.Request) (calls []<-chan ended, m whatsapptest.Message) {
+	s.t.Helper()
+	for _, name := range []string{"first.", "second."} {
+		s.ask(network(name))
+		s.card("fay", name)
+	}
+	for i, q := range all {
+		calls = append(calls, s.ask(q))
+		s.until("it waits", func() bool {
+			n, err := s.CountPending(s.t.Context())
+			return err == nil && n == 3+i
+		})
+	}
+	return calls, s.list(len(all))
+}
+
+// A list is answered by a reply that says how many requests it has, which what joined it later is not among; a number opens a
+// request, which is then a card below. Other replies to it decide nothing.
+func TestAListIsAnsweredInWords(t *testing.T) {
+	s := newEnv(t, func(s *env) { s.settings.Limits.MaxCards = 2 })
+	input, err := json.Marshal(map[string]string{"path": "/srv/a", "content": strings.Repeat("x", 1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, list := s.burst(network("third."), toolCall("run_command", `{"command":"make"}`), toolCall("write_file", string(input)))
+	fay := s.phones["fay"]
+	if !strings.Contains(list.Text, "once 3 is open *allow all 3*") || !strings.Contains(list.Text, "high risk is never among") {
+		t.Errorf("the list says %q", list.Text)
+	}
+	s.server.Advance(2 * time.Second)
+	for _, try := range []struct{ text, say string }{
+		{"yes", "write how many requests it has, as in: deny all 3"},
+		{"deny all", "write how many requests it has, as in: deny all 3"},
+		{"allow all 3", "Nothing was allowed: open 3 first"},
+		{"deny all 2", "The list has changed since it was shown, so nothing was decided."},
+		{"allow all 4!", "The list has changed since it was shown"},
+		{"deny all 3?", ""},
+		{"9", "write how many requests"},
+	} {
+		id := fay.Quotes(list.ID, try.text)
+		m, err := fay.Sees(soon(t), func(m whatsapptest.Message) bool { return m.Quotes == id && strings.Contains(m.Text, try.say) })
+		if err != nil {
+			t.Fatalf("%q is not answered with %q: %v, %q", try.text, try.say, err, m.Text)
+		}
+	}
+	for _, call := range calls {
+		s.waits(call)
+	}
+	fay.Quotes(list.ID, "3")
+	own := s.sees("fay", strings.Repeat("x", 1000))
+	if own.Quotes != list.ID {
+		t.Errorf("the card replies to %q, not to the list", own.Quotes)
+	}
+	s.becomes("fay", list.ID, "*allow all 3*")
+	s.until("the card is noted", func() bool {
+		b, err := s.BurstOf(t.Context(), Name, "fay", "+"+numbers["fay"]+"/"+list.ID)
+		return err == nil && len(b.Items) == 3 && b.Items[2].Seen
+	})
+	fay.Quotes(list.ID, "Allow all 3.")
+	s.get(calls[0], permissions.Approved)
+	s.get(calls[2], permissions.Approved)
+	s.waits(calls[1])
+	s.becomes("fay", list.ID, "✅")
+	fay.Quotes(list.ID, "deny all 3")
+	s.get(calls[1], permissions.Denied)
+}

@@ -1,0 +1,215 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// burstWithin is the time in which a person gets at most [directory.Limits.MaxCards] messages of requests; a list takes more for
+	// as long after its last one.
+	burstWithin = 30 * time.Second
+	// burstEvery is the shortest time between two edits of a list.
+	burstEvery = 3 * time.Second
+)
+
+// burst is the newest list of a lane.
+type burst struct {
+	ref    string
+	joined time.Duration // when it last took requests, monotonic
+	size   int
+}
+
+// BurstOf returns what a message of a person lists, as they see it now; nothing if it is no list of theirs.
+func (d *Dispatch) BurstOf(ctx context.Context, via, name, ref string) (connectors.Burst, error) {
+	person, _ := d.dir.Settings().Person(name)
+	copies, err := d.store.Burst(ctx, via, name, ref)
+	if err != nil {
+		return connectors.Burst{}, shared.Broken(err)
+	}
+	b, _, err := d.burstOf(ctx, via, person, copies)
+	return b, err
+}
+
+// burstOf returns the list of copies, without those whose rows are unreadable, and the copies in it.
+func (d *Dispatch) burstOf(
+	ctx context.Context, via string, to connectors.Person, copies []permissions.Copy,
+) (b connectors.Burst, in []permissions.Copy, err error) {
+	b.To = to
+	c, _ := d.dir.Channel(via)
+	sender, lists := c.(connectors.BurstSender)
+	for _, cp := range copies {
+		r, all, there, err := d.read(ctx, cp.Request)
+		if err != nil {
+			return b, nil, shared.Broken(err)
+		}
+		if !there {
+			continue
+		}
+		p := d.Prompt(r, cp, to, all)
+		opened := cp.Ref != "" && cp.Ref != cp.Burst
+		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || lists && sender.StandsWhole(p)})
+		in = append(in, cp)
+	}
+	return b, in, nil
+}
+
+// crowded reports whether a prompt is listed instead of being sent in a message of its own: it was never shown, and so many others
+// that its person got lately still wait.
+func (l *lane) crowded(ctx context.Context, r permissions.Request, cp permissions.Copy) bool {
+	_, lists := l.connector.(connectors.BurstSender)
+	most := l.service.dir.Settings().Limits.MaxCards
+	maps.DeleteFunc(l.recent, func(_ permissions.ID, at time.Duration) bool { return l.elapsed()-at > burstWithin })
+	if !lists || most < 1 || len(l.recent) < most || !l.joins(r, cp) {
+		return false
+	}
+	maps.DeleteFunc(l.recent, func(id permissions.ID, _ time.Duration) bool {
+		other, err := l.service.store.Read(ctx, id)
+		return err == nil && other.State != permissions.Pending
+	})
+	return len(l.recent) >= most
+}
+
+// joins reports whether a prompt was never shown and can be listed.
+func (l *lane) joins(r permissions.Request, cp permissions.Copy) bool {
+	return r.State == permissions.Pending && l.isStale(r, cp) && chatOf(cp) == l.chat && cp.Group == "" && cp.SentAt.IsZero() &&
+		cp.Ref == "" && l.heldBackFor(r, cp, nil) == 0
+}
+
+// list brings the list with cp up to date. A copy that is on none joins the newest, with everything else that is still to be shown
+// in this chat; when that is full or old, they begin another. Edits are at least burstEvery apart.
+func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
+	e, via, ref := l.service, l.connector.Name(), cp.Burst
+	if ref == "" && l.newest.size < connectors.MaxBurst && l.elapsed()-l.newest.joined <= burstWithin {
+		ref = l.newest.ref
+	}
+	for ref, at := range l.listed {
+		if l.elapsed()-at >= burstEvery {
+			delete(l.listed, ref)
+		}
+	}
+	if at, lately := l.listed[ref]; lately {
+		return &unfinished{errHeldBack, at + burstEvery - l.elapsed()}
+	}
+	copies := []permissions.Copy(nil)
+	if ref != "" {
+		var err error
+		if copies, err = e.store.Burst(ctx, via, cp.Person, ref); err != nil {
+			return err
+		}
+	}
+	had := len(copies)
+	if cp.Burst == "" {
+		more, err := l.joining(ctx, r.ID, connectors.MaxBurst-had)
+		if err != nil {
+			return err
+		}
+		copies = append(copies, more...)
+		slices.SortFunc(copies, func(a, b permissions.Copy) int { return strings.Compare(string(a.Request), string(b.Request)) })
+	}
+	person, _ := e.dir.Settings().Person(cp.Person)
+	lost, _ := e.lost.Load(e.chatAt(cp))
+	redrawn, began := e.redrawn.Load(), e.clock.Stamp()
+	b, in, err := e.burstOf(ctx, via, person, copies)
+	if err != nil {
+		return err
+	}
+	b.Joined = len(copies) - had
+	for _, c := range in {
+		l.attempted(c, func(a *attempt) { a.began = began })
+	}
+	if ref, err = l.sendList(ctx, ref, b); errors.Is(err, connectors.ErrResend) {
+		l.newest = burst{}
+		return l.unlist(ctx, in)
+	}
+	if errors.Is(err, connectors.ErrUnreachable) || err != nil && cp.SentAt.IsZero() && l.patience(cp) <= 0 {
+		return l.fail(ctx, r, cp, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	l.listed[ref] = l.elapsed()
+	if b.Joined > 0 {
+		l.newest = burst{ref, l.elapsed(), len(copies)}
+	}
+	sentAt := began
+	var dated time.Time
+	if dater, dates := l.connector.(connectors.MessageDater); dates && b.Joined > 0 {
+		dated, sentAt = dater.SentTime(ref), e.clock.Stamp()
+	}
+	for i, c := range in {
+		if c.Burst != "" && c.Ref != ref { // opened
+			continue
+		}
+		s := sending{Copy: c, was: c.Ref, redrawn: redrawn, lost: lost}
+		s.Ref, s.Burst, s.Shown = ref, ref, b.Items[i].Request.Revision
+		if c.Burst == "" {
+			s.SentAt, s.Dated, l.recent[c.Request] = sentAt, dated, l.elapsed()
+		}
+		if err := l.note(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendList sends a list, or edits the one that it is.
+func (l *lane) sendList(ctx context.Context, ref string, b connectors.Burst) (string, error) {
+	sender, lists := l.connector.(connectors.BurstSender)
+	switch {
+	case !lists: // its connector was another version
+		return ref, nil
+	case ref == "":
+		return sender.SendBurst(ctx, b)
+	}
+	return ref, sender.EditBurst(ctx, ref, b)
+}
+
+// joining returns the copies in this lane that join a list, that of the request first among them, at most so many.
+func (l *lane) joining(ctx context.Context, first permissions.ID, most int) (join []permissions.Copy, err error) {
+	l.mu.Lock()
+	ids := []permissions.ID{first}
+	for id := range l.unshown {
+		if id != first {
+			ids = append(ids, id)
+		}
+	}
+	l.mu.Unlock()
+	slices.Sort(ids[1:])
+	for _, id := range ids {
+		r, copies, _, err := l.service.read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		for _, cp := range copies {
+			if l.joins(r, cp) && len(join) < most {
+				join = append(join, cp)
+			}
+		}
+	}
+	return join, nil
+}
+
+// unlist has everything that waits on a list shown in messages of their own: the list can no longer be edited where its person is.
+func (l *lane) unlist(ctx context.Context, copies []permissions.Copy) error {
+	for _, cp := range copies {
+		was := cp.Ref
+		if cp.Burst == "" || cp.Ref != cp.Burst {
+			continue
+		}
+		cp.Ref, cp.Burst, cp.Shown = "", "", 0
+		if err := l.service.store.MarkShown(ctx, cp, was); err != nil {
+			return err
+		}
+		l.dispatcher.Enqueue(cp.Request)
+	}
+	return nil
+}
