@@ -105,13 +105,13 @@ func (c chat) replied(text string) (s sentence, ok bool) {
 	return s, true
 }
 
-// ToList reads a reply to a list of requests: "allow all 4", "deny all 4" in any language and with the two words in any order (n is 0
+// ToList reads a reply to a list of requests: "allow all 4", "deny all 4" in any language and with the words in any order (n is 0
 // without the number), or the number of a request, for which all is empty. Everything else is for [Read].
 func ToList(text string) (all permissions.Answer, n int, ok bool) {
 	words := strings.Fields(fold(plain(text)))
-	if len(words) > 0 && isNumber(words[len(words)-1]) && len(words[len(words)-1]) < 4 {
-		n, _ = strconv.Atoi(words[len(words)-1])
-		if words = words[:len(words)-1]; len(words) == 0 {
+	if at := slices.IndexFunc(words, func(word string) bool { return isNumber(word) && len(word) < 4 }); at >= 0 {
+		n, _ = strconv.Atoi(words[at])
+		if words = slices.Delete(words, at, at+1); len(words) == 0 {
 			return "", n, true
 		}
 	}
