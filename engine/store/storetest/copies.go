@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -327,6 +329,7 @@ func testBurst(t *testing.T, b Backend) {
 			}
 		}
 	}
+	slices.SortFunc(want, func(a, b permissions.Copy) int { return strings.Compare(string(a.Request), string(b.Request)) })
 	list := func(what, ref string, want []permissions.Copy) {
 		t.Helper()
 		all, err := s.Burst(t.Context(), "telegram", "fay", ref)
