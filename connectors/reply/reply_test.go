@@ -286,6 +286,22 @@ func TestTheKeysSayWhatTheyCover(t *testing.T) {
 	}
 }
 
+// TestAScopeIsTypedInThePersonsLanguage: help has the names of scopes in its own language, and what it says to type is read.
+func TestAScopeIsTypedInThePersonsLanguage(t *testing.T) {
+	help := reply.Help(tool, code, "de")
+	for typed, scope := range map[string]permissions.Scope{
+		"ja sitzung": permissions.Session, "ja immer": permissions.Always, "ja session_tool": permissions.SessionTool,
+		"ja 15m": permissions.For(15 * time.Minute),
+	} {
+		if !strings.Contains(help, typed+" (") {
+			t.Errorf("%q is not in %q", typed, help)
+		}
+		if diff := cmp.Diff(decides(allow(scope)), reply.Parse(typed, tool, code, "de")); diff != "" {
+			t.Errorf("%q: %s", typed, diff)
+		}
+	}
+}
+
 // The number that a card shows in front of an option is that option, whatever the options are called.
 func TestANumberIsThePositionOfAnOption(t *testing.T) {
 	numbers := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"0", "1", "2", "30"} })
