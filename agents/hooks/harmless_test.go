@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/permissions"
 )
 
 // callOf reads the hook input of a tool call in a dialect.
@@ -105,5 +109,56 @@ func TestWhatEachDialectLeaves(t *testing.T) {
 		`"tool_name":"Bash","tool_input":{"command":"ls"}}`))
 	if err != nil || again.Harmless(func(name string) string { return env[name] }) {
 		t.Error("what the agent's own rules ask about is left", err)
+	}
+}
+
+// TestWhereNamesLead: the hook says where each name of a call leads, unless the folder is no project's or there is more than may be told.
+func TestWhereNamesLead(t *testing.T) {
+	home := own.Resolve(t.TempDir())
+	at := filepath.Join(home, "code")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", filepath.Join(at, "link")); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
+	leads := func(tool, cwd, input string) permissions.Leads {
+		return callOf(t, "claude-code", tool, cwd, input).Leads(env)
+	}
+	want := permissions.Leads{Root: at, Names: map[string]string{at: at, at + "/link/passwd": "/etc/passwd"}}
+	if diff := cmp.Diff(want, leads("Read", at, `{"file_path":"link/passwd"}`)); diff != "" {
+		t.Error(diff)
+	}
+	question := `{"questions":[{"question":"Which?","header":"x","multiSelect":false,"options":[{"label":"a","description":""},` +
+		`{"label":"b","description":""}]}]}`
+	for name, got := range map[string]permissions.Leads{
+		"the home":   leads("Read", home, `{"file_path":"a"}`),
+		"a question": leads("AskUserQuestion", at, question),
+	} {
+		if got.Root != "" || got.Names != nil {
+			t.Errorf("of %s is told %v", name, got)
+		}
+	}
+	size := func(l permissions.Leads) (n int) {
+		for name, to := range l.Names {
+			n += len(name) + len(to)
+		}
+		return n
+	}
+	command := func(last int) string { // with names of 100 letters, and a last one
+		text := "cat"
+		for i := range (permissions.MaxLeads-1000)/2/(len(at)+101) - 1 {
+			text += fmt.Sprintf(" %0*d", 100, i)
+		}
+		return `{"command":"` + text + " " + strings.Repeat("a", last) + `"}`
+	}
+	one := size(leads("Bash", at, command(1)))
+	last := 1 + (permissions.MaxLeads-one)/2
+	if got := size(leads("Bash", at, command(last))); one == 0 || got != permissions.MaxLeads {
+		t.Errorf("%d bytes are told, not as many as may be", got)
+	}
+	if got := leads("Bash", at, command(last+1)); got.Root != "" || got.Names != nil {
+		t.Errorf("%d bytes are told, more than may be", size(got))
 	}
 }
