@@ -45,7 +45,7 @@ func (e *Engine) draft(
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask {
 		if beyond := e.tooOften(s, r.Caller, verdict.Auto); beyond > 0 { // then only a grant lets it run without asking
-			policy.Auto, policy.NoAllowing, r.Harmless = nil, true, false
+			policy.Auto, policy.NoAllowing, policy.Sandboxed, r.Harmless = nil, true, false, false
 			if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
 				r.Beyond = beyond
 			}

@@ -91,6 +91,7 @@ func TestWider(t *testing.T) {
 				"high_risk.enabled no longer has on",
 			},
 		},
+		"A3/sandboxed": {func(s *engine.Settings) { s.Policy.Sandboxed = true }, []string{"sandboxed has allow"}},
 		"A3/scope": {
 			func(s *engine.Settings) {
 				s.Approvals.Scopes = append(slices.Clone(s.Approvals.Scopes), permissions.Always)

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"encoding/json"
 	"path"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ type Policy struct {
 	HighRiskPatterns       []string // over a command, or the path of a file
 	Ordinary               Ordinary
 	OnceEnough             bool  // nothing is high risk
+	Sandboxed              bool  // commands of our own agents that the sandbox keeps in their workspace run unasked
 	Held                   []Tag // given to the caller by the configuration, so not by a grant that can be revoked
 	// Reads says what a call of a request does (acts.Reads); nil: nothing is known of any.
 	Reads func(Request, Call) Doing
@@ -145,6 +147,8 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 			v.Ask = true
 		case ruled.Effect == RuleAllows && (!risky || ruled.Exact):
 			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
+		case auto < 0 && p.Sandboxed && !risky && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
+			v.Auto = append(v.Auto, Unasked{c.Tool, sandboxed})
 		case auto < 0 && r.leftToAgentMode() && !risky && !matches(p.Gated, c.Tool, true):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
@@ -189,6 +193,29 @@ func (r Ruling) or(o Ruling) Ruling {
 		return o
 	}
 	return r
+}
+
+// sandboxed is the [Unasked.Pattern] of commands that the sandbox keeps in the workspace. It is not a pattern of tool names.
+const sandboxed = "sandboxed: allow"
+
+// walled reports whether the sandbox keeps a call of r in its workspace: a command of an agent of ours that has no network, where nothing
+// that the agent may read or write, with these tags, lies outside. The environment of a command is empty in any case.
+func (r Request) walled(c Call, held []Tag) bool {
+	var in struct{ Network bool }
+	if !r.Caller.Ours() || r.Hook != "" || c.Tool != "run_command" || r.Cwd == "" || json.Unmarshal(c.Input, &in) != nil || in.Network {
+		return false
+	}
+	return !slices.ContainsFunc(slices.Concat(held, r.Tags), func(t Tag) bool {
+		return t.Path() != "" && !Within(path.Clean(r.Cwd), t.Path())
+	})
+}
+
+// tagsOf are the tags of grants.
+func tagsOf(grants []Grant) (all []Tag) {
+	for _, g := range grants {
+		all = append(all, g.Tags...)
+	}
+	return all
 }
 
 // leftToAgent is the [Unasked.Pattern] of calls that a hook leaves to the agent's own mode. It is not a pattern of tool names.

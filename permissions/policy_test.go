@@ -54,6 +54,76 @@ func TestEvaluateWhatTheConfigurationGives(t *testing.T) {
 	}
 }
 
+// What the kernel keeps in the workspace runs unasked where the configuration says so, and nothing else of an agent does.
+func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
+	p := Policy{Sandboxed: true, Held: tags("@write:/srv/code", "@network"), HighRiskTags: tags("@network")}
+	run := func(input string, change ...func(*Request)) Request {
+		r := Request{
+			Kind: KindTool, Tool: "run_command", Input: []byte(input), Caller: Caller{Name: "agent:scribe"}, Session: "s1", Cwd: "/srv/code",
+		}
+		for _, c := range change {
+			c(&r)
+		}
+		return r
+	}
+	step := func(calls ...Call) func(*Request) {
+		return func(r *Request) { r.Tool, r.Input, r.Calls = "", nil, calls }
+	}
+	none := func(*Policy) {}
+	command := `{"command":"make"}`
+	calls := []Call{{N: 1, Tool: "run_command", Input: []byte(command)}, {N: 2, Tool: "run_command", Input: []byte(command)}}
+	elsewhere := held("data", func(g *Grant) { g.Tags = tags("@read:/srv/data") })
+	inside := held("docs", func(g *Grant) { g.Tags = tags("@read:/srv/code/docs") })
+	over := held("old", func(g *Grant) { g.Tags, g.RevokedAt = tags("@read:/srv/data"), noon })
+	for _, c := range []struct {
+		name   string
+		r      Request
+		p      func(*Policy)
+		grants []Grant
+		runs   bool
+	}{
+		{"a command", run(command), none, nil, true},
+		{"that writes", run(`{"command":"make","write":["."]}`, func(r *Request) { r.Tags = tags("@write:/srv/code") }), none, nil, true},
+		{"a step of commands", run("", step(calls...)), none, nil, true},
+		{"with a grant inside", run(command), none, []Grant{inside}, true},
+		{"that is gated by name", run(command), func(p *Policy) { p.Gated = []string{"run_*"} }, nil, true},
+		{"with a grant that is over", run(command), none, []Grant{over}, true},
+
+		{"without the key", run(command), func(p *Policy) { p.Sandboxed = false }, nil, false},
+		{"with the network", run(`{"command":"make","network":true}`, func(r *Request) { r.Tags = tags("@network") }), none, nil, false},
+		{"with a grant outside", run(command), none, []Grant{elsewhere}, false},
+		{"that reads outside", run(command, func(r *Request) { r.Tags = tags("@read:/srv/codex") }), none, nil, false},
+		{"of an agent that may read outside", run(command), func(p *Policy) { p.Held = append(p.Held, tags("@read:/srv/data")...) }, nil, false},
+		{"of an agent without a workspace", run(command, func(r *Request) { r.Cwd = "" }), func(p *Policy) { p.Held = nil }, nil, false},
+		{"that cannot be read", run(`{"command":`), none, nil, false},
+		{"of a hook", run(command, func(r *Request) { r.Hook = "claude-code" }), none, nil, false},
+		{"of an ACP agent", run(command, func(r *Request) { r.Hook = "acp" }), none, nil, false},
+		{"of another program", run(command, func(r *Request) { r.Caller.Name = "deploy" }), none, nil, false},
+		{"of another tool", run(command, func(r *Request) { r.Tool = "ops/run_command" }), none, nil, false},
+		{"beside another tool", run("", step(calls[0], Call{N: 2, Tool: "write_file"})), none, nil, false},
+		{"that is high risk by name", run(command), func(p *Policy) { p.HighRiskTools = []string{"run_command"} }, nil, false},
+		{"that is high risk by what it does", run(command), func(p *Policy) {
+			p.Reads = func(Request, Call) Doing { return Doing{Risks: []i18n.Phrase{"destroys data"}} }
+		}, nil, false},
+		{"that a rule asks about", run(command), func(p *Policy) {
+			p.Rules = func(Request, Call, time.Time) Ruling { return Ruling{Effect: RuleAsks, Rule: 1} }
+		}, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := p
+			p.Held = slices.Clone(p.Held)
+			c.p(&p)
+			if v := p.Evaluate(c.r, c.grants, noon); v.Ask == c.runs || c.runs && v.Auto[0].Pattern != "sandboxed: allow" {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+	p.Rules = func(Request, Call, time.Time) Ruling { return Ruling{Effect: RuleDenies, Rule: 1} }
+	if v := p.Evaluate(run(command), nil, noon); v.Forbidden == "" {
+		t.Errorf("a rule that denies it: %+v", v)
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	tool := func(name string, asked ...string) Request {
 		return Request{Kind: KindTool, Tool: name, Tags: tags(asked...), Caller: Caller{Name: "agent:scribe"}, Session: "s1"}

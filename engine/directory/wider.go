@@ -67,7 +67,16 @@ func widerPolicy(of string, old, next permissions.Policy) []string {
 		more(of+"high_risk.except.kinds", old.Ordinary.Effects, next.Ordinary.Effects),
 		more(of+"high_risk.except.patterns", old.Ordinary.Patterns, next.Ordinary.Patterns),
 		fewer(of+"high_risk.enabled", switchedOn(old), switchedOn(next)),
+		more(of+"sandboxed", allowed(old), allowed(next)),
 	)
+}
+
+// allowed is allow, if commands that the sandbox keeps in the workspace run unasked.
+func allowed(p permissions.Policy) []string {
+	if p.Sandboxed {
+		return []string{"allow"}
+	}
+	return nil
 }
 
 // switchedOn is on, unless nothing is high risk.

@@ -203,11 +203,13 @@ func TestWarningsOfAgents(t *testing.T) {
         - "@read:/w/x"
         - "@network"
 sandbox: off
+sandboxed: allow
 `).Warnings.lines()
 	want := []string{
 		`config.yaml:2: what "a" reads and writes goes to http://model.example/v1 in the clear`,
 		`config.yaml:11: "a" has no network access by the configuration: "b" gets it only while "a" holds it by a grant`,
 		`config.yaml:12: the sandbox is off: commands of agents reach whatever the daemon's account reaches`,
+		`config.yaml:13: sandboxed: allow does nothing while the sandbox is off: every command is asked about`,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -335,6 +337,7 @@ func TestBadAgents(t *testing.T) {
 		{"sandbox", "sandbox: no\n", `1: sandbox: "no" is neither on nor off; write off`},
 		{"sandbox in other words", "sandbox: true\n", `1: sandbox: "true" is neither on nor off; write on`},
 		{"sandbox in none", "sandbox: maybe\n", `1: sandbox: "maybe" is neither on nor off; write on or off`},
+		{"sandboxed like the sandbox", "sandboxed: on\n", `1: sandboxed: "on" is neither allow nor ask; write allow`},
 		{"an address for a network", "fetch: {allow_private: [10.0.0.1, 10.0.0.1/8, lan, '::ffff:10.0.0.0/104']}\n",
 			"1: fetch.allow_private: \"10.0.0.1\" is no network; write \"10.0.0.1/32\"\n" +
 				"1: fetch.allow_private: \"10.0.0.1/8\" names an address within a network; write \"10.0.0.0/8\"\n" +

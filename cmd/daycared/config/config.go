@@ -41,7 +41,8 @@ type Config struct {
 	Keep       Keep       `yaml:"keep"`
 	Audit      Audit      `yaml:"audit"`
 	Sandbox    bool       `yaml:"sandbox" is:"switch"`
-	DataDir    string     `yaml:"data_dir" is:"path"` // empty: see [Config.Paths]
+	Sandboxed  bool       `yaml:"sandboxed" is:"sandboxed"` // commands that the sandbox keeps in the workspace run unasked
+	DataDir    string     `yaml:"data_dir" is:"path"`       // empty: see [Config.Paths]
 	Log        Log        `yaml:"log"`
 
 	// File is the file that was read, under the given name; empty: none.

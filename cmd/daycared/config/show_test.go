@@ -139,6 +139,7 @@ audit:
     to: ""      # default
     every: 10m  # default
 sandbox: on     # default
+sandboxed: ask  # default
 data_dir: ""    # default
 log:
   level: debug  # DAYCARED_LOG_LEVEL

@@ -86,6 +86,7 @@ var leaves = map[string]leaf{
 	"host":              {is: "the name of a host", written: asText, parse: parseHost},
 	"folder":            {is: "a path", written: asText, parse: parseFolder},
 	"switch":            {is: "on or off", parse: either("on", "off"), format: with(formatSwitch)},
+	"sandboxed":         {is: "allow or ask", parse: either("allow", "ask"), format: with(formatSandboxed)},
 	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent},
 	"chat":              {is: "a connector", parse: oneOf("connector", chats)},
 	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials)},
@@ -118,6 +119,12 @@ func with[T any](f func(T) string) func(any) string {
 	}
 }
 
+func formatSandboxed(allow bool) string {
+	if allow {
+		return "allow"
+	}
+	return "ask"
+}
 func formatRefusal(no bool) string { return strconv.FormatBool(!no) }
 func formatShown(onlyTitle bool) string {
 	if onlyTitle {

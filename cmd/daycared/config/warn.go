@@ -61,6 +61,9 @@ func warn(r *report, c *Config) Problems {
 	}
 	if !c.Sandbox {
 		w.add("sandbox", "the sandbox is off: commands of agents reach whatever the daemon's account reaches")
+		if c.Sandboxed {
+			w.add("sandboxed", "sandboxed: allow does nothing while the sandbox is off: every command is asked about")
+		}
 	}
 	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
 		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
