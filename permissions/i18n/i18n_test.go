@@ -24,6 +24,8 @@ func TestGerman(t *testing.T) {
 		de.Duration(15 * time.Minute):                        "15 Minuten",
 		de.Duration(59500 * time.Millisecond):                "60 Sekunden",
 		English.Duration(time.Minute):                        "1 minute",
+		English.Duration(90 * time.Second):                   "90 seconds",
+		English.Duration(time.Second):                        "1 second",
 		de.Time(at, "2 Jan 15:04"):                           "30. März, 18:05",
 		English.Time(at, "2 Jan 15:04"):                      "30 Mar 18:05",
 		de.Time(at.AddDate(0, 2, 0), "2 Jan 2006 15:04"):     "30. Mai 2026, 18:05",
