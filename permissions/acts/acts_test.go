@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/daycared/daycared/internal/own"
 )
 
@@ -226,4 +228,173 @@ func FuzzCommand(f *testing.F) {
 			t.Errorf("%q is left with a variable before it", text)
 		}
 	})
+}
+
+// TestDeeds: what a call does is read in each agent's own way, and a call with anything else in its input is one of an unknown tool.
+func TestDeeds(t *testing.T) {
+	patch := func(rows ...string) string {
+		text, err := json.Marshal(map[string]string{"command": "*** Begin Patch\n" + strings.Join(rows, "\n") + "\n*** End Patch"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	calls := func(tool string) Deed { return Deed{Verb: Calls, Tool: tool} }
+	for _, c := range []struct {
+		dialect, tool, input string
+		want                 Deed
+	}{
+		{"", "bash", `{"command":"ls","timeout":5}`, Deed{Verb: Runs, Command: "ls"}},
+		{"claude-code", "Bash", `{"command":" ls "}`, Deed{Verb: Runs, Command: " ls "}},
+		{"claude-code", "Bash", `{"command":"ls","run_in_background":true}`, calls("Bash")},
+		{"claude-code", "Bash", `{"command":""}`, calls("Bash")},
+		{"claude-code", "Bash", `{}`, calls("Bash")},
+		{"claude-code", "Bash", `[]`, calls("Bash")},
+		{"codex", "shell", `{"command":["ls","a b"]}`, Deed{Verb: Strays, Command: "ls 'a b'"}},
+		{"codex", "shell", `{"command":["ls",1]}`, calls("shell")},
+		{"codex", "shell", `{"command":"ls","workdir":"/x"}`, Deed{Verb: Runs, Command: "ls", Folder: "/x"}},
+		{"codex", "shell", `{"command":"ls","workdir":null}`, Deed{Verb: Strays, Command: "ls"}},
+		{"codex", "shell", `{"command":"ls","workdir":""}`, calls("shell")},
+		{"copilot", "bash", `{"command":"ls"}`, Deed{Verb: Keeps, Command: "ls"}},
+		{"claude-code", "Read", `{"file_path":"a"}`, Deed{Verb: Views, Names: []string{"a"}}},
+		{"claude-code", "Read", `{}`, Deed{Verb: Views, Names: []string{""}}},
+		{"claude-code", "Read", `{"file_path":""}`, calls("Read")},
+		{"claude-code", "Read", `{"file_path":1}`, calls("Read")},
+		{"claude-code", "Read", `{"file_path":["a"]}`, calls("Read")},
+		{"claude-code", "Read", `{"file_path":" a"}`, calls("Read")},
+		{"claude-code", "Glob", `{"path":"src","pattern":"*.go"}`, Deed{Verb: Lists, Names: []string{"src"}, Pattern: "*.go"}},
+		{"claude-code", "Write", `{"file_path":"a","content":"x"}`, Deed{Verb: Writes, Names: []string{"a"}}},
+		{"claude-code", "Write", `{"content":"x"}`, calls("Write")},
+		{"claude-code", "WebFetch", `{"url":"https://Example.com:8443/x","prompt":"p"}`, Deed{Verb: Fetches, Host: "example.com:8443"}},
+		{"claude-code", "WebFetch", `{"prompt":"p"}`, calls("WebFetch")},
+		{"claude-code", "TodoWrite", `{"todos":[]}`, Deed{Verb: Notes}},
+		{"claude-code", "TodoWrite", `{"-":1}`, Deed{Verb: Notes}},
+		{"codex", "apply_patch", patch("*** Add File: a", "+x", "*** Update File: b", "*** Move to: c", "*** End of File"),
+			Deed{Verb: Patches, Names: []string{"a", "b", "c"}}},
+		{"codex", "apply_patch", patch("*** Add File: /a"), calls("apply_patch")},
+		{"codex", "apply_patch", patch("*** Add File: a", "*** Delete File: b"), calls("apply_patch")},
+		{"codex", "apply_patch", patch("*** Update File"), calls("apply_patch")},
+		{"codex", "apply_patch", patch("+x"), calls("apply_patch")},
+
+		{"claude-code", "Task", `{}`, calls("Task")},
+		{"", "mcp__git__push", `{}`, calls("git/push")},
+		{"claude-code", "mcp__git__push__all", `{}`, calls("git/push__all")},
+		{"claude-code", "mcp__git_push", `{}`, calls("mcp__git_push")},
+		{"claude-code", "mcp____push", `{}`, calls("mcp____push")},
+		{"claude-code", "mcp__git__", `{}`, calls("mcp__git__")},
+		{"gemini", "mcp_git_push", `{}`, calls("git/push")},
+		{"gemini", "mcp_my_git__push", `{}`, calls("my_git/push")},
+		{"gemini", "mcp_git", `{}`, calls("mcp_git")},
+		{Daycared, "git__push", `{}`, calls("git/push")},
+		{Daycared, "publish", `{}`, calls("publish")},
+		{"opencode", "git__push", `{}`, calls("git__push")},
+	} {
+		if diff := cmp.Diff(c.want, DeedOf(c.dialect, c.tool, json.RawMessage(c.input))); diff != "" {
+			t.Errorf("%s %s %s: %s", c.dialect, c.tool, c.input, diff)
+		}
+	}
+}
+
+// TestHostOf: an address whose host programs may read in different ways has none.
+func TestHostOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://a.b/c?d": "a.b", "http://A.b.": "a.b", "HTTPS://a.b:443/": "a.b", "http://a.b:80": "a.b", "https://a.b:8080": "a.b:8080",
+		"ftp://a.b": "", "https://u@a.b": "", "https:a.b": "", "https://": "", "https://a.b/{x}": "", `https://a.b/\x`: "", "a.b": "",
+		"http://[::1]/": "", "https://a.b/ c": "", "://": "", "": "",
+	} {
+		if got := HostOf(address); got != want {
+			t.Errorf("the host of %q is %q, not %q", address, got, want)
+		}
+	}
+}
+
+// TestHarmlessCalls: a call is harmless only where it reads, or edits what is not executed later, in the workspace.
+func TestHarmlessCalls(t *testing.T) {
+	const add = `{"command":"*** Begin Patch\n*** Add File: a.go\n+x\n*** End Patch"}`
+	for _, c := range []struct {
+		dialect, tool, input string
+		want                 bool
+	}{
+		{"claude-code", "Bash", `{"command":"ls"}`, true},
+		{"claude-code", "Bash", `{"command":"rm x"}`, false},
+		{"opencode", "bash", `{"command":"ls","workdir":"/srv/code"}`, false},
+		{"codex", "shell", `{"command":["ls"],"workdir":"/srv/code"}`, false},
+		{"copilot", "bash", `{"command":"ls"}`, false},
+		{"codex", "apply_patch", add, true},
+		{"vscode", "create_file", `{"filePath":"a","content":"x"}`, false},
+		{"claude-code", "Write", `{"file_path":"a.go","content":"x"}`, true},
+		{"claude-code", "Write", `{"file_path":"Makefile","content":"x"}`, false},
+		{"claude-code", "Write", `{"file_path":"~a","content":"x"}`, false},
+		{"claude-code", "Read", `{"file_path":"a.go"}`, true},
+		{"claude-code", "Read", `{"file_path":"~a"}`, false},
+		{"claude-code", "Read", `{"file_path":".env"}`, false},
+		{"claude-code", "Glob", `{"pattern":"*.go"}`, true},
+		{"claude-code", "Glob", `{"pattern":"*.go","path":"link"}`, false},
+		{"claude-code", "Glob", `{"pattern":"/etc/*"}`, false},
+		{"claude-code", "Glob", `{"pattern":"~/*"}`, false},
+		{"claude-code", "Glob", `{"pattern":"../*"}`, false},
+		{"claude-code", "TodoWrite", `{"todos":[]}`, true},
+		{"claude-code", "WebFetch", `{"url":"https://a.b"}`, false},
+		{"claude-code", "Task", `{}`, false},
+	} {
+		if got := srv.HarmlessCall(c.dialect, c.tool, json.RawMessage(c.input), srv.Root); got != c.want {
+			t.Errorf("%s %s %s is harmless: %t", c.dialect, c.tool, c.input, got)
+		}
+	}
+}
+
+// TestOptionsAreNamedForRules: an option is named as a rule writes it, and one that is unknown or names a file is not.
+func TestOptionsAreNamedForRules(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		n     int
+		names string // with bars between
+		next  bool
+		ok    bool
+	}{
+		{"ls -l", 1, "-l", false, true},
+		{"ls -la x", 1, "-l|-a", false, true},
+		{"ls -lZ", 1, "", false, false},
+		{"ls --color=never", 1, "--color=*", false, true},
+		{"ls --color", 1, "--color", false, true},
+		{"ls --all=x", 1, "", false, false},
+		{"head -n 5 x", 1, "-n *", true, true},
+		{"head -n5 x", 1, "-n#", false, true},
+		{"head -nx x", 1, "", false, false},
+		{"head -5 x", 1, "-#", false, true},
+		{"head -n", 1, "", false, false},
+		{"head -n -q x", 1, "", false, false},
+		{"head --lines=5 x", 1, "--lines *", false, true},
+		{"head --lines=-q x", 1, "", false, false},
+		{"head --lines=- x", 1, "--lines *", false, true},
+		{"head --other x", 1, "", false, false},
+		{"wc -5 x", 1, "", false, false},
+		{"test -f x", 1, "", false, false},
+		{"go test -coverprofile x", 2, "", false, false},
+		{"go test -v ./...", 2, "-v", false, true},
+		{"unknown -v", 1, "", false, false},
+	} {
+		names, next, ok := OptionAt(strings.Fields(c.text), c.n)
+		if strings.Join(names, "|") != c.names || next != c.next || ok != c.ok {
+			t.Errorf("%s: %q, %t, %t", c.text, names, next, ok)
+		}
+	}
+	for text, want := range map[string]string{
+		"ls": "reads", "git log x": "reads", "grep x": "pattern", "go test": "packages", "unknown": "", "git": "",
+	} {
+		if got, known := OperandsOf(strings.Fields(text)); got != want || known != (want != "") {
+			t.Errorf("the operands of %s are %q, %t", text, got, known)
+		}
+	}
+	for text, want := range map[string]bool{"ls -l": true, "ls /etc": false, "go test ./...": false, "unknown": false} {
+		words := strings.Fields(text)
+		if got := srv.OnlyReads(Act{Kind: Run, Words: words, In: []string{srv.Root}}); got != want {
+			t.Errorf("%s only reads: %t", text, got)
+		}
+	}
+	for ext, want := range map[string]bool{".css": false, ".md": true, ".CODE-workspace": true, ".nothing": false} {
+		if got := LaterExtension(ext); got != want {
+			t.Errorf("%s is executed later: %t", ext, got)
+		}
+	}
 }
