@@ -115,6 +115,12 @@ func machineZone(variable string) string {
 func (s *steps) write(ctx context.Context) error {
 	s.act("The configuration")
 	edits := s.draft.Edits()
+	if len(edits) > 0 && !s.running {
+		if err := s.offer(ctx); err != nil {
+			return err
+		}
+		edits = s.draft.Edits()
+	}
 	slices.SortStableFunc(edits, func(a, b config.Edit) int { return cmp.Compare(sectionOf(a), sectionOf(b)) })
 	if len(edits) == 0 && !s.newToken {
 		s.kept("everything stands in %s already; nothing is written", s.short(s.file))
@@ -152,6 +158,38 @@ func (s *steps) write(ctx context.Context) error {
 		return exitCode(permissions.ExitNo)
 	}
 	return s.save()
+}
+
+const whatNeedsNoQuestion = "  Which calls of agents need no question? What is high risk is asked about in any case.\n" +
+	"    none    every call is asked about\n" +
+	"    read    commands and tools that only read in the agent's folder, and git where it only reads, need none\n" +
+	"    git     besides, git add, commit, switch and the like\n" +
+	"    edits   besides, edits of files there, except those that run later: dot files, manifests, Makefiles, CI"
+
+// offer asks for starter sets of rules where there are no rules yet, and whether commands that the sandbox holds need a question.
+func (s *steps) offer(ctx context.Context) error {
+	sets := []string{"builtin:read-only", "builtin:git-local", "builtin:workspace-edits"}
+	words := []string{"none", "read", "git", "edits"}
+	for len(s.cfg.Rules) == 0 {
+		s.talk.say("%s", whatNeedsNoQuestion)
+		word, err := s.talk.ask(ctx, "  which", words[0])
+		if err != nil {
+			return err
+		}
+		if chosen := slices.Index(words, strings.ToLower(word)); chosen >= 0 {
+			s.draft.Use(sets[:chosen], "what it allows runs without a question; daycared suggest proposes more later")
+			break
+		}
+		s.talk.say("  Type none, read, git or edits.")
+	}
+	if len(s.cfg.Agents) == 0 || s.cfg.Sandboxed || !s.cfg.Sandbox {
+		return nil
+	}
+	yes, err := s.talk.yes(ctx, "Run commands of daycared's own agents without a question where the sandbox keeps them in their workspace?", false)
+	if err == nil && yes {
+		s.draft.Set("sandboxed", "allow", "the kernel holds what such a command can do")
+	}
+	return err
 }
 
 // sectionOf is the position of an edit's section in the file: people, routes, the rest.

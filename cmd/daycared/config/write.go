@@ -91,6 +91,15 @@ func (d *Draft) Ask(name, why string) {
 	d.edits = append(d.edits, Edit{Key: "routes", Value: "ask: [" + scalar(name) + "]", Why: why})
 }
 
+// Use adds a rule for each starter set.
+func (d *Draft) Use(sets []string, why string) {
+	for _, set := range sets {
+		list := below(d.root, "rules", yaml.SequenceNode)
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{plain("use"), plain(set)}})
+		d.edits = append(d.edits, Edit{Key: "rules", Value: "use: " + set, Why: why})
+	}
+}
+
 // Text returns the new content of the file; unchanged content if there are no edits.
 func (d *Draft) Text() ([]byte, error) {
 	if len(d.edits) == 0 {
