@@ -204,7 +204,8 @@ type Prompt struct {
 	// Away are the recipients who are away and have not answered; Needed is set if too few others are left to decide.
 	Away   []permissions.Absence
 	Needed bool
-	Locked bool // To is locked or no longer configured: show no way to answer
+	Lately permissions.Lately // what the agent did before, of a pending request; zero: nothing is known
+	Locked bool               // To is locked or no longer configured: show no way to answer
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
 	// current prompt, or an error to return because nothing is to be sent any more.
 	Refresh func(ctx context.Context) (Prompt, error)

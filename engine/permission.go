@@ -145,7 +145,7 @@ func (e *Engine) Preview(ctx context.Context, d connectors.Decision) (connectors
 	if err != nil {
 		return connectors.Prompt{}, shared.Broken(err)
 	}
-	p := e.Prompt(r, seenBy(person, copies, d), person, copies)
+	p := e.Prompt(ctx, r, seenBy(person, copies, d), person, copies)
 	if refused == nil && r.State != permissions.Pending {
 		refused = permissions.RefusedIn(person.Location, &permissions.SettledError{Request: r})
 	}

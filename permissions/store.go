@@ -105,3 +105,20 @@ type Past struct {
 	After  ID        // that came after this one; empty: from the first
 	Limit  int       // at most so many
 }
+
+// Spans before a request that [Lately] is about.
+const (
+	LatelySpan = 10 * time.Minute
+	BeforeSpan = 30 * 24 * time.Hour
+)
+
+// Lately is what a caller did before one of its requests, from the store's own rows.
+type Lately struct {
+	Allowed, Denied int       // in the [LatelySpan] before, whether people were asked or not
+	Last            []Request // the newest of these that were put to the reader, the newest first, at most [MaxLast]
+	Before          int       // how often people allowed the same action in the [BeforeSpan] before
+	By              string    // who allowed it last; empty: nobody
+}
+
+// MaxLast is how many requests a [Lately] names.
+const MaxLast = 3

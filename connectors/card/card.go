@@ -67,6 +67,7 @@ func (s *sheet) fill(p connectors.Prompt, o Options) {
 	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
 		s.row(o.Text("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too."))
 	}
+	s.lately(p.Lately, o)
 	s.place(r)
 	s.in = inCode
 	s.row(o.Sprintf(LastRow, coded(Visible(s.brief(p.Code))), Until(r, o)))
@@ -266,6 +267,42 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	}
 }
 
+// maxDone limits what an agent did before on a card, in characters.
+const maxDone = 40
+
+// lately adds what the agent did before, in one row.
+func (s *sheet) lately(did permissions.Lately, o Options) {
+	s.in = inLately
+	var facts []string
+	if did.Allowed+did.Denied > 0 {
+		minutes := int(permissions.LatelySpan.Minutes())
+		facts = append(facts, o.Sprintf("in the %d minutes before: %d allowed, %d denied", minutes, did.Allowed, did.Denied))
+		var last []string
+		for _, r := range did.Last {
+			what, _, _ := strings.Cut(Wants(r), "\n")
+			last = append(last, outcomeSign(r)+coded(brief(strings.TrimPrefix(what, "to "), maxDone)))
+		}
+		if len(last) > 0 {
+			facts[0] += ": " + strings.Join(last, ", ")
+		}
+	}
+	if did.Before > 0 {
+		days := int(permissions.BeforeSpan.Hours() / 24)
+		facts = append(facts, o.Plural(did.Before, "the same was allowed %d time in %d days, last by %s|the same was allowed %d times in %d days, last by %s",
+			did.Before, days, person(did.By, o)))
+	}
+	if len(facts) > 0 {
+		s.row(capital(strings.Join(facts, " · ")))
+	}
+}
+
+func outcomeSign(r permissions.Request) string {
+	if r.State == permissions.Denied {
+		return "⛔ "
+	}
+	return ""
+}
+
 // place adds where the call runs (a claim unless the agent is ours), by which tool, and who vouches for the name.
 func (s *sheet) place(r permissions.Request) {
 	s.in = inPlace
@@ -430,11 +467,12 @@ type Document struct {
 // limits; below about a thousand characters it may only say that the request is too big. Of an edit only the diff becomes a document if
 // everything else fits.
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
-	whole := newSheet(o)
-	whole.fill(p, o)
-	m := Message{Text: whole.String(), Parts: parts(whole.rows)}
-	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows+1) &&
-		(l.Changes == 0 || changes(whole.of(inAction)) <= l.Changes) {
+	whole, m, fits := l.whole(p, o)
+	if !fits && len(whole.of(inLately)) > 0 { // not worth a file
+		p.Lately = permissions.Lately{}
+		whole, m, fits = l.whole(p, o)
+	}
+	if fits {
 		return m
 	}
 	short := &sheet{Language: o.Language, width: whole.width, short: true}
@@ -457,6 +495,15 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	}
 	m.Text, m.Parts, m.Unseen = text(c.rows), parts(c.rows), !c.seen
 	return m
+}
+
+// whole renders all of p's card, and reports whether it is within the limits.
+func (l Limits) whole(p connectors.Prompt, o Options) (s *sheet, m Message, fits bool) {
+	s = newSheet(o)
+	s.fill(p, o)
+	m = Message{Text: s.String(), Parts: parts(s.rows)}
+	return s, m, l.holds(m.Text) && (l.Rows == 0 || len(s.of(inDetails)) <= l.Rows+1) &&
+		(l.Changes == 0 || changes(s.of(inAction)) <= l.Changes)
 }
 
 // diffOf is the diff of an edit, or of all edits of a step, as a document.

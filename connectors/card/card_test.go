@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 var now = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
@@ -556,5 +558,75 @@ K7F3Q · until 14:15 UTC`
 	r.Input = input(`{"command":"npm test","env":"A=1\nB=2"}`)
 	if got := card.Wants(r); got != "to use Bash\ncommand: npm test\nenv: |-\n  A=1\n  B=2" {
 		t.Errorf("with several rows beside it:\n%s", got)
+	}
+}
+
+// What the agent did before stands in one row of ours: its words as code, and nobody else's request.
+func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
+	call := func(command string, s permissions.State) permissions.Request {
+		return permissions.Request{
+			Kind: permissions.KindTool, Tool: "Bash", Hook: "claude-code", Caller: permissions.Caller{Name: "coder"}, State: s,
+			Input: json.RawMessage(`{"command":` + strconv.Quote(command) + `}`),
+		}
+	}
+	did := permissions.Lately{
+		Allowed: 4, Denied: 1, Before: 9, By: "fay",
+		Last: []permissions.Request{call("go test ./...", permissions.Approved), call("git push · until 23:59", permissions.Denied)},
+	}
+	for _, c := range []struct {
+		name string
+		did  permissions.Lately
+		self string
+		in   i18n.Language
+		want string
+	}{
+		{"all", did, "fay", i18n.English, "In the 10 minutes before: 4 allowed, 1 denied: «run go test ./...», ⛔ «run git push · until 23:59» · " +
+			"the same was allowed 9 times in 30 days, last by you"},
+		{"German", did, "sam", i18n.Language("de"), "In den 10 Minuten davor: 4 erlaubt, 1 abgelehnt: «run go test ./...», ⛔ «run git push · until 23:59» · " +
+			"dasselbe wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
+		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English, "The same was allowed 1 time in 30 days, last by sam"},
+		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "In the 10 minutes before: 0 allowed, 2 denied"},
+		{"nothing", permissions.Lately{}, "fay", i18n.English, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := connectors.Prompt{Request: call("ls", permissions.Pending), Code: "K7F3Q", Lately: c.did}
+			m := card.Fit(p, card.Options{Self: c.self, Language: c.in}, card.Limits{})
+			got := ""
+			for _, part := range m.Parts {
+				for text, name := range part.Spans {
+					if name {
+						text = "«" + text + "»"
+					}
+					got += text
+				}
+				got += "\n"
+			}
+			if c.want == "" {
+				if p.Lately = (permissions.Lately{}); strings.Contains(got, "allowed") {
+					t.Errorf("a row about nothing:\n%s", got)
+				}
+			} else if !strings.Contains("\n"+got, "\n"+c.want+"\n") {
+				t.Errorf("%q is not in:\n%s", c.want, got)
+			}
+		})
+	}
+}
+
+// A card that fits without what the agent did before does not become a file for it.
+func TestWhatItsAgentDidBeforeMakesNoFile(t *testing.T) {
+	p := connectors.Prompt{Code: "K7F3Q", Request: permissions.Request{
+		Kind: permissions.KindTool, Tool: "look", Caller: permissions.Caller{Name: "coder"}, Input: json.RawMessage(`{"at":"x"}`),
+	}}
+	size := len(card.Fit(p, card.Options{}, card.Limits{}).Text)
+	p.Lately = permissions.Lately{Allowed: 1}
+	long := card.Fit(p, card.Options{}, card.Limits{}).Text
+	if len(long) <= size {
+		t.Fatalf("no row:\n%s", long)
+	}
+	if m := card.Fit(p, card.Options{}, card.Limits{Text: size, Unit: card.Bytes}); m.Document != nil || m.TooBig || len(m.Text) != size {
+		t.Errorf("%d bytes, a file: %t:\n%s", len(m.Text), m.Document != nil, m.Text)
+	}
+	if m := card.Fit(p, card.Options{}, card.Limits{Text: len(long), Unit: card.Bytes}); m.Text != long {
+		t.Errorf("the row is missing where there is room:\n%s", m.Text)
 	}
 }

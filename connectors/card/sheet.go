@@ -36,6 +36,7 @@ const (
 	inMessage                    // the agent's message
 	inDetails                    // the agent's details
 	inTerms                      // how it is decided
+	inLately                     // what the agent did before
 	inSummary                    // our summary
 	inNotes                      // about the card itself
 	inPlace                      // where, and who vouches for the name

@@ -54,7 +54,7 @@ func (d *Dispatch) burstOf(
 		if !there {
 			continue
 		}
-		p := d.Prompt(r, cp, to, all)
+		p := d.Prompt(ctx, r, cp, to, all)
 		opened := cp.Ref != "" && cp.Ref != cp.Burst
 		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || lists && sender.StandsWhole(p)})
 		in = append(in, cp)

@@ -33,6 +33,8 @@ type Store interface {
 	// Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;
 	// asked, if not empty, keeps only those with that recipient.
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
+	// Lately returns what the caller of r did before it; Last has only what was put to that person.
+	Lately(ctx context.Context, r permissions.Request, person string) (permissions.Lately, error)
 	// CountPending returns how many requests are pending.
 	CountPending(ctx context.Context) (int, error)
 	// Grant returns one grant, or refuses with [permissions.CodeUnknown].
@@ -123,6 +125,7 @@ type Dispatch struct {
 	moves       atomic.Pointer[map[string]string] // groups that have another id now
 	lost        sync.Map                          // by chatKey: why a chat cannot be written to, one *string per call of ChatLost
 	reminded    sync.Map                          // by person: the last [reminder]
+	lately      latelyCache
 }
 
 // New makes a service without channels. It starts nothing: call [Dispatch.Connect], [Dispatch.ReadGroups], then

@@ -403,7 +403,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if cp.Burst != "" && cp.Ref == cp.Burst || l.crowded(ctx, r, cp) {
 		return l.list(ctx, r, cp)
 	}
-	prompt := e.Prompt(r, cp, person, copies)
+	prompt := e.Prompt(ctx, r, cp, person, copies)
 	since, again := l.mayBeSentSince(cp), cp.Ref == ""
 	namer, names := l.connector.(connectors.MessageIDAllocator)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
@@ -470,7 +470,7 @@ func (l *lane) recipient(
 	}
 	lost := e.lacksAccount(person, *cp)
 	if out := !known && left || person.Locked != ""; cp.Group == "" && cp.Ref != "" && (lost || out && cp.SentAt.IsZero()) {
-		if err := l.bar(ctx, cp, e.Prompt(r, *cp, person, copies)); err != nil {
+		if err := l.bar(ctx, cp, e.Prompt(ctx, r, *cp, person, copies)); err != nil {
 			return person, false, err
 		}
 	}
@@ -573,7 +573,7 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 	}
 	person, _ := l.service.dir.Settings().Person(cp.Person)
 	if editor, edits := l.connector.(connectors.Editor); edits {
-		err = editor.Edit(ctx, other, l.service.Prompt(r, cp, person, nil))
+		err = editor.Edit(ctx, other, l.service.Prompt(ctx, r, cp, person, nil))
 	}
 	if err != nil {
 		l.log.Warn("edit duplicate prompt: its buttons will report that it is outdated", "request", r.ID, "err", err)
@@ -600,7 +600,7 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 		}
 		*began = l.service.clock.Stamp()
 		l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, *began) })
-		now := l.service.Prompt(is, cp, person, copies)
+		now := l.service.Prompt(ctx, is, cp, person, copies)
 		now.Ref, now.Refresh = p.Ref, p.Refresh
 		return now, nil
 	}

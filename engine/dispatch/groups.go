@@ -169,7 +169,7 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 		if quiet = quiet && all; notice.To.Name == "" {
 			notice.To = to
 		}
-		notice.Waiting = append(notice.Waiting, d.Prompt(r, cp, to, nil))
+		notice.Waiting = append(notice.Waiting, d.Prompt(ctx, r, cp, to, nil))
 		copies, via = append(copies, cp), cp.Connector
 	}
 	c, on := d.dir.Channel(via)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -330,7 +331,9 @@ func (d *Dispatch) Reached(s *directory.Settings, r permissions.Request, copies 
 }
 
 // Prompt builds the request as one person sees it in one chat, or as everybody in a group does.
-func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
+func (d *Dispatch) Prompt(
+	ctx context.Context, r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy,
+) connectors.Prompt {
 	p := connectors.Prompt{
 		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
 		Ref: cp.Ref, Burst: cp.Burst, SentAt: cp.SentAt, Button: Button(r, cp),
@@ -346,6 +349,9 @@ func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connect
 	if r.State == permissions.Pending {
 		away, enough := d.dir.Settings().Away(r, d.clock.Now())
 		p.Away, p.Needed = away, !enough
+		if p.Lately = d.latelyOf(ctx, r, cp); p.Request.OnlyTitle {
+			p.Lately.Last = nil
+		}
 	}
 	if cp.Group != "" {
 		p.To, p.Silent = d.audience(r)
@@ -354,6 +360,43 @@ func (d *Dispatch) Prompt(r permissions.Request, cp permissions.Copy, to connect
 	}
 	p.Before, p.Besides = d.others(r, cp, copies)
 	return p
+}
+
+// latelyCache has what is on the cards of pending requests, by request and person: it never changes, and a card is drawn many times. It is
+// safe for concurrent use.
+type latelyCache struct {
+	mu  sync.Mutex
+	all map[[2]string]permissions.Lately
+}
+
+// maxLately is how many a latelyCache keeps.
+const maxLately = 1000
+
+// latelyOf returns what the caller of r did before it, as the person of a copy may see it. A store that cannot be read leaves it out.
+func (d *Dispatch) latelyOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.Lately {
+	person := cp.Person
+	if cp.Group != "" {
+		person = "" // others read along
+	}
+	c, key := &d.lately, [2]string{string(r.ID), person}
+	c.mu.Lock()
+	found, known := c.all[key]
+	c.mu.Unlock()
+	if known {
+		return found
+	}
+	found, err := d.store.Lately(ctx, r, person)
+	if err != nil {
+		d.log.Warn("read what an agent did before: its card goes without", "request", r.ID, "err", err)
+		return permissions.Lately{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= maxLately {
+		c.all = map[[2]string]permissions.Lately{}
+	}
+	c.all[key] = found
+	return found
 }
 
 // others returns who was asked before a copy was due and has not answered, and who was asked since.

@@ -71,7 +71,7 @@ func (d *Dispatch) promptsOf(
 			return nil, shared.Broken(err)
 		}
 		person, _ := d.dir.Settings().Person(cp.Person)
-		prompts = append(prompts, d.Prompt(r, cp, person, nil))
+		prompts = append(prompts, d.Prompt(ctx, r, cp, person, nil))
 	}
 	return prompts, nil
 }

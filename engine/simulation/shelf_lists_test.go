@@ -154,6 +154,31 @@ func (s *shelf) History(_ context.Context, of permissions.Past) (found []permiss
 	return found, err
 }
 
+// Lately is what a caller did before.
+func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) (did permissions.Lately, err error) {
+	err = s.read(func() error {
+		for _, r := range s.requests {
+			if r.Caller.Name != q.Caller.Name || !r.DecidedAt.Before(q.CreatedAt) {
+				continue
+			}
+			if !r.DecidedAt.Before(q.CreatedAt.Add(-permissions.LatelySpan)) {
+				switch r.State {
+				case permissions.Approved:
+					did.Allowed++
+				case permissions.Denied:
+					did.Denied++
+				}
+			}
+			if r.State == permissions.Approved && r.DecidedVia != permissions.ViaGrant &&
+				permissions.ActionDigest(r.Request) == permissions.ActionDigest(q) {
+				did.Before, did.By = did.Before+1, r.DecidedBy
+			}
+		}
+		return nil
+	})
+	return did, err
+}
+
 // GrantsInForce lists every grant that is neither revoked nor over at now.
 func (s *shelf) GrantsInForce(_ context.Context, asked string, now time.Time) (found []permissions.Grant, err error) {
 	return s.granted(now, func(g permissions.Grant) bool {

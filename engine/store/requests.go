@@ -371,6 +371,40 @@ func (s *Store) History(ctx context.Context, of permissions.Past) ([]permissions
 	})
 }
 
+const (
+	// lately counts what became of a caller's requests in a time; it goes by when they were decided, as does latest.
+	lately = `SELECT COUNT(*) FILTER (WHERE state = 'approved'), COUNT(*) FILTER (WHERE state = 'denied') FROM requests ` +
+		`WHERE state <> 'pending' AND pruned = FALSE AND decided_at >= $1 AND decided_at < $2 AND caller = $3`
+
+	latest = `SELECT ` + sealedRequest + ` FROM requests WHERE pruned = FALSE AND decided_at >= $1 AND decided_at < $2 ` +
+		`AND state IN ('approved', 'denied') AND state <> 'pending' AND caller = $3 ` +
+		`AND EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $4) ORDER BY decided_at DESC LIMIT 0 + $5`
+
+	allowedBefore = `SELECT COUNT(*), COALESCE((SELECT decided_by FROM requests WHERE state = 'approved' AND decided_via <> 'grant' ` +
+		`AND caller = $1 AND action = $2 AND decided_at >= $3 AND decided_at < $4 ORDER BY decided_at DESC LIMIT 1), '') ` +
+		`FROM requests WHERE state = 'approved' AND decided_via <> 'grant' ` +
+		`AND caller = $1 AND action = $2 AND decided_at >= $3 AND decided_at < $4`
+)
+
+// Lately implements [engine.Store].
+func (s *Store) Lately(ctx context.Context, r permissions.Request, person string) (permissions.Lately, error) {
+	now, action := micros(r.CreatedAt), permissions.ActionDigest(r)
+	from, before := micros(r.CreatedAt.Add(-permissions.LatelySpan)), micros(r.CreatedAt.Add(-permissions.BeforeSpan))
+	return reading(ctx, s, func(source source) (did permissions.Lately, err error) {
+		row := source.QueryRowContext(ctx, lately, from, now, r.Caller.Name)
+		if err = row.Scan(&did.Allowed, &did.Denied); err != nil {
+			return did, err
+		}
+		if did.Allowed+did.Denied > 0 && person != "" {
+			if did.Last, _, err = s.many(ctx, source, latest, from, now, r.Caller.Name, person, permissions.MaxLast); err != nil {
+				return did, err
+			}
+		}
+		err = source.QueryRowContext(ctx, allowedBefore, r.Caller.Name, action[:], before, now).Scan(&did.Before, &did.By)
+		return did, err
+	})
+}
+
 const readPosition = `SELECT number FROM requests WHERE id = $1`
 
 // position is the number of a request, 0 for none. Lists are ordered by number: ids made in the same millisecond have no order.

@@ -121,6 +121,49 @@ func testHistory(t *testing.T, b Backend) {
 	}
 }
 
+func testLately(t *testing.T, b Backend) {
+	s := b.Open(t)
+	minute := func(n int) func(*permissions.Request) { return at(noon.Add(time.Duration(n) * time.Minute)) }
+	settle := func(n int, reason string, a permissions.Answer, who string, change ...func(*permissions.Request)) permissions.ID {
+		r := open(t, s, ask(append([]func(*permissions.Request){minute(n), about(reason), of(who)}, change...)...))
+		c := vote(a)
+		c.Vote.At = r.CreatedAt.Add(time.Second)
+		apply(t, s, r.ID, by(who, c))
+		return r.ID
+	}
+	tool := func(q *permissions.Request) {
+		q.Kind, q.Tags, q.Tool, q.Input = permissions.KindTool, nil, "look", []byte(`{"at":"x"}`)
+	}
+	allow := permissions.Allow(permissions.Once)
+	month := int(permissions.BeforeSpan.Minutes())
+	settle(-month-1, "too long ago", allow, "kim", tool)
+	settle(-60, "earlier", allow, "sam", tool)
+	settle(-30, "later", allow, "fay", tool)
+	settle(-20, "no", permissions.Deny, "fay", tool)
+	settle(-9, "of another caller", allow, "fay", tool, func(q *permissions.Request) { q.Caller = permissions.CallerUID(7) })
+	settle(-8, "one", allow, "fay")
+	second := settle(-7, "two", permissions.Deny, "fay")
+	settle(-6, "not hers", allow, "sam")
+	third := settle(-5, "three", allow, "fay")
+	fourth := settle(-4, "four", allow, "fay")
+	r := open(t, s, ask(minute(0), tool, about("now")))
+	settle(1, "after it", allow, "fay", tool)
+	got, err := s.Lately(t.Context(), r, "fay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the last", ids(got.Last), []permissions.ID{fourth, third, second})
+	if got.Allowed != 4 || got.Denied != 1 || got.Before != 2 || got.By != "fay" {
+		t.Errorf("%d allowed, %d denied, %d before, by %q; want 4, 1, 2, fay", got.Allowed, got.Denied, got.Before, got.By)
+	}
+	if got, err := s.Lately(t.Context(), r, ""); err != nil || len(got.Last) != 0 || got.Allowed != 4 {
+		t.Errorf("for a group: %+v, %v", got, err)
+	}
+	if got, err := s.Lately(t.Context(), r, "kim"); err != nil || len(got.Last) != 0 {
+		t.Errorf("for somebody to whom none was put: %+v, %v", got.Last, err)
+	}
+}
+
 func testPending(t *testing.T, b Backend) {
 	s := b.Open(t)
 	var all, fays []permissions.ID

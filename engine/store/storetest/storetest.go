@@ -52,6 +52,7 @@ var requests = []part{
 	{"due while it waits", testDueWhileItWaits},
 	{"pending", testPending},
 	{"history", testHistory},
+	{"lately", testLately},
 	{"grants", testGrants},
 	{"grants in force", testGrantsInForce},
 	{"uses", testUses},
