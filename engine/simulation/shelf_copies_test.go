@@ -100,7 +100,7 @@ func (s *shelf) MarkShown(_ context.Context, c permissions.Copy, was string) err
 			return nil
 		}
 		first := one.SentAt.IsZero() && !c.SentAt.IsZero()
-		one.Ref, one.Shown, one.Failed = c.Ref, c.Shown, ""
+		one.Ref, one.Shown, one.Burst, one.Failed = c.Ref, c.Shown, c.Burst, ""
 		if one.Dated.IsZero() && !c.Dated.IsZero() {
 			one.Dated = kept(c.Dated)
 		}
@@ -156,6 +156,20 @@ func (s *shelf) AddCopies(_ context.Context, copies []permissions.Copy) error {
 		}
 		return nil
 	})
+}
+
+// Burst lists the copies that one message lists.
+func (s *shelf) Burst(_ context.Context, connector, person, ref string) (all []permissions.Copy, err error) {
+	err = s.read(func() error {
+		for _, c := range s.copies {
+			if ref != "" && c.Burst == ref && c.Connector == connector && c.Person == person {
+				all = append(all, c)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, byRequest)
+	return all, err
 }
 
 // LiveCopies lists this connector's copies that people see of the newest pending requests.

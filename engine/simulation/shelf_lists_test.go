@@ -143,9 +143,10 @@ func (s *shelf) DeniedBefore(_ context.Context, q permissions.Request, since tim
 // History lists what is settled.
 func (s *shelf) History(_ context.Context, of permissions.Past) (found []permissions.Request, err error) {
 	err = s.read(func() error {
-		for _, r := range s.requests {
+		from := slices.IndexFunc(s.requests, func(r row) bool { return r.ID == of.After }) + 1
+		for _, r := range s.requests[from:] {
 			if r.State != permissions.Pending && !r.DecidedAt.Before(of.Since) && (of.Caller == "" || r.Caller.Name == of.Caller) &&
-				(of.Asked == "" || slices.Contains(r.Asked, of.Asked)) && r.ID > of.After && len(found) < of.Limit {
+				(of.Asked == "" || slices.Contains(r.Asked, of.Asked)) && len(found) < of.Limit {
 				found = append(found, r.Request)
 			}
 		}
@@ -156,22 +157,29 @@ func (s *shelf) History(_ context.Context, of permissions.Past) (found []permiss
 
 // Lately is what a caller did before.
 func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) (did permissions.Lately, err error) {
+	within := func(r row, span time.Duration) bool {
+		return r.Caller.Name == q.Caller.Name && (r.State == permissions.Approved || r.State == permissions.Denied) &&
+			!r.DecidedAt.Before(q.CreatedAt.Add(-span)) && r.DecidedAt.Before(q.CreatedAt)
+	}
 	err = s.read(func() error {
-		for _, r := range s.requests {
-			if r.Caller.Name != q.Caller.Name || !r.DecidedAt.Before(q.CreatedAt) {
-				continue
-			}
-			if !r.DecidedAt.Before(q.CreatedAt.Add(-permissions.LatelySpan)) {
-				switch r.State {
-				case permissions.Approved:
+		past := slices.SortedStableFunc(slices.Values(s.requests), func(a, b row) int { return b.DecidedAt.Compare(a.DecidedAt) })
+		for _, r := range past {
+			if within(r, permissions.LatelySpan) {
+				if r.State == permissions.Approved {
 					did.Allowed++
-				case permissions.Denied:
+				} else {
 					did.Denied++
 				}
+				if len(did.Last) < permissions.MaxLast && slices.Contains(r.Asked, person) {
+					did.Last = append(did.Last, r.Request)
+				}
 			}
-			if r.State == permissions.Approved && r.DecidedVia != permissions.ViaGrant &&
+			if within(r, permissions.BeforeSpan) && r.State == permissions.Approved && r.DecidedVia != permissions.ViaGrant &&
 				permissions.ActionDigest(r.Request) == permissions.ActionDigest(q) {
-				did.Before, did.By = did.Before+1, r.DecidedBy
+				did.Before++
+				if did.By == "" {
+					did.By = r.DecidedBy
+				}
 			}
 		}
 		return nil
