@@ -398,3 +398,109 @@ func TestOptionsAreNamedForRules(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsWithinTheLimitsIsRead: a command is read whole up to each limit, and no further.
+func TestWhatIsWithinTheLimitsIsRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		text func(n int) string
+		most int
+	}{
+		{"text", func(n int) string { return "ls " + strings.Repeat("x", n-3) }, maxText},
+		{"brackets", func(n int) string { return strings.Repeat("( ", n) + "ls" + strings.Repeat(" )", n) }, maxOpening},
+		{"commands", func(n int) string { return strings.Repeat("ls;", n) }, maxActs},
+		{"folders", func(n int) string { return strings.Repeat("cd a;", n-1) + "ls" }, maxFolders},
+	} {
+		for n, left := range map[int]bool{c.most: true, c.most + 1: false} {
+			if why := srv.Harmless(Command(c.text(n), srv.Root)); (why == "") != left {
+				t.Errorf("%s: of %d: %q", c.name, n, why)
+			}
+		}
+	}
+	shell := "ls"
+	for n := range maxDepth + 1 {
+		shell = "sh -c " + "'" + strings.ReplaceAll(shell, "'", `'\''`) + "'"
+		if why := srv.Harmless(Command(shell, srv.Root)); (why == "") != (n < maxDepth) {
+			t.Errorf("%d shells in shells: %q", n+1, why)
+		}
+	}
+	for text, unread := range map[string]bool{
+		strings.Repeat("cd a;", 5) + "ls": false, strings.Repeat("cd a;", 6) + "ls": true, // 16 and 22 folders
+		"x" + strings.Repeat(" x", 3555): false, "x" + strings.Repeat(" x", 3556): true, // 1/16 of the text, and each word
+	} {
+		if got := slices.Contains(commandRisks(t, "Bash", text), Unread); got != unread {
+			t.Errorf("%.20q of %d bytes cannot be read whole: %t", text, len(text), got)
+		}
+	}
+	for text, known := range map[string]bool{
+		"v=build/" + strings.Repeat("x", maxValue-6) + "; rm -rf $v": true, "v=build/" + strings.Repeat("x", maxValue-5) + "; rm -rf $v": false,
+		"rm -rf {build" + strings.Repeat(",dist", 8) + "}": true, "rm -rf {build" + strings.Repeat(",dist", 9) + "}": false,
+		"rm -rf {build,dist}" + strings.Repeat("/{a,b}", 3): true, "rm -rf {build,dist}" + strings.Repeat("/{a,b}", 4): false,
+	} {
+		if got := slices.Contains(commandRisks(t, "Bash", text), Destroys); got == known {
+			t.Errorf("%.40q of %d bytes destroys data: %t", text, len(text), got)
+		}
+	}
+}
+
+// TestQuote: what a shell would change is quoted, and nothing else.
+func TestQuote(t *testing.T) {
+	const plain = "azAZ09%+,-./:@_"
+	if got := Quote(plain); got != plain {
+		t.Errorf("%s is quoted as %s", plain, got)
+	}
+	for word, want := range map[string]string{
+		"": "''", "`": "'`'", "{": "'{'", "[": "'['", "a b": "'a b'", "$x": "'$x'", "it's": `'it'\''s'`, "ä": "'ä'", ";": "';'", "^": "'^'",
+	} {
+		if got := Quote(word); got != want {
+			t.Errorf("%q is quoted as %s, not %s", word, got, want)
+		}
+	}
+}
+
+// TestFilesThatProgramsWrite: what a program writes or removes is found in its operands and in the values of its options.
+func TestFilesThatProgramsWrite(t *testing.T) {
+	for text, want := range map[string]string{
+		"rm a b":                     "a b",
+		"rm -f -- -a b":              "-a b",
+		"rm -":                       "-",
+		"chmod 644 a b":              "a b",
+		"chmod":                      "",
+		"cp a b c":                   "c",
+		"cp":                         "",
+		"cp -t dir a":                "dir a",
+		"cp --target-directory=d a":  "d a",
+		"sed -i s/a/b/ x y":          "x y",
+		"sed s/a/b/ x":               "",
+		"sed -ni p x":                "",
+		"sed --in-place=.bak -e p x": "x",
+		"sed -i -f script x":         "x",
+		"sed -i --expression p x":    "x",
+		"sed -i":                     "",
+		"perl -pi -e s/a/b/ x":       "x",
+		"perl -p -e s/a/b/ x":        "",
+		"dd if=a of=b":               "b",
+		"curl -o a x.com":            "a",
+		"curl -oa x.com":             "a",
+		"curl -o":                    "",
+		"curl --output":              "",
+		"curl --output=a x.com":      "a",
+		"curl --output a x.com":      "a",
+		"curl --output-dir d -o a x": "a d",
+		"curl --other x.com":         "",
+		"wget -P d x.com":            "d",
+		"go build -o a":              "a",
+		"sort -o a b":                "a",
+		"tar -C d -xf x":             "d",
+		"unzip -d d x":               "d",
+		"unzip -dd x":                "d",
+		"unzip x":                    "",
+		"cat a":                      "",
+	} {
+		words := strings.Fields(text)
+		operands, _ := operandsOf(words[1:])
+		if got := strings.Join(written(words[0], words[1:], operands), " "); got != want {
+			t.Errorf("%s writes %q, not %q", text, got, want)
+		}
+	}
+}
