@@ -295,6 +295,18 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
+// TestOperandsAreCounted: a program may have no operands, or as many as its kind allows.
+func TestOperandsAreCounted(t *testing.T) {
+	for text, left := range map[string]bool{
+		"printf": false, "printf x": true, "sed -n": false, "sed -n 5p": true, "sed 5p": false, "grep": true, "grep /etc/x src": true,
+		"grep x /etc/x": false, "uniq": true, "uniq a": true, "uniq a b": false, "pwd": true, "pwd x": false,
+	} {
+		if why := srv.Harmless(Command(text, srv.Root)); (why == "") != left {
+			t.Errorf("%s: %q", text, why)
+		}
+	}
+}
+
 // TestHostOf: an address whose host programs may read in different ways has none.
 func TestHostOf(t *testing.T) {
 	for address, want := range map[string]string{
@@ -364,6 +376,7 @@ func TestOptionsAreNamedForRules(t *testing.T) {
 		{"head -5 x", 1, "-#", false, true},
 		{"head -n", 1, "", false, false},
 		{"head -n -q x", 1, "", false, false},
+		{"head -n - x", 1, "-n *", true, true},
 		{"head --lines=5 x", 1, "--lines *", false, true},
 		{"head --lines=-q x", 1, "", false, false},
 		{"head --lines=- x", 1, "--lines *", false, true},
