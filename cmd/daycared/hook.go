@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,7 +21,9 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/connect"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 func (c *CLI) hookCommand() *cobra.Command {
@@ -121,6 +124,9 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 			call.ForgetServer(append(own, "mcp"))
 		}
 	}
+	if err := c.ownSettings(d, call); err != nil {
+		return c.reply(call.Reply(hooks.Refuse(err)))
+	}
 	call.Look()
 	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
 	call.Request.Leads = call.Leads(c.env)
@@ -136,6 +142,46 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	over()
 	return c.reply(call.Reply(verdict))
 }
+
+// ownSettings returns an error if a call would change the settings by which its agent asks here. Nobody is asked about that: it would end
+// the asking. Of a program that the call only names nothing is known.
+func (c *CLI) ownSettings(d hooks.Dialect, call hooks.Call) error {
+	place, err := c.here()
+	if err != nil {
+		return nil //nolint:nilerr // without a home folder there are no settings of this account
+	}
+	deny := []string{"run daycared connect --remove"}
+	agent, _ := place.Find(d.Name)
+	for _, f := range agent.Files {
+		s, err := look(f)
+		if err != nil || !strings.Contains(s.text, ours) {
+			continue
+		}
+		names := []string{f.Path, s.path}
+		if below, err := filepath.Rel(c.env("HOME"), f.Path); err == nil && filepath.IsLocal(below) {
+			names = append(names, "**/~/"+below) // ~ stands in the names of commands as it is
+		}
+		for _, name := range names {
+			deny = append(deny, "write '"+name+"'")
+		}
+	}
+	set, found := rules.Compile([]rules.Rule{{Deny: deny}})
+	if rules.Failed(found) != nil { // a path that no pattern can have
+		set, _ = rules.Compile([]rules.Rule{{Deny: deny[:1]}})
+	}
+	q := call.Request
+	v := set.Judge(rules.Call{
+		Dialect: d.Name, Tool: q.Tool, Input: q.Input, Folder: q.Cwd, Root: q.Cwd, Resolve: own.Resolve, At: time.Now(),
+	})
+	if v.Effect != rules.Deny {
+		return nil
+	}
+	return fmt.Errorf("it would change the settings by which %s asks for approval; whoever wants that does it without the agent: "+
+		"daycared connect %s", d.Name, d.Name)
+}
+
+// ours is in all settings that connect writes.
+const ours = "daycared"
 
 // recallWithin bounds how long a hook that decides nothing delays its agent.
 const recallWithin = 2 * time.Second
