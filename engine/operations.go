@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/internal/aside"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 )
@@ -253,15 +253,14 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 	if err != nil {
 		return permissions.Revoked{}, err
 	}
-	if len(grant) == permissions.ShortID {
+	if len(grant) < permissions.IDLength {
 		grants, err := e.Grants(ctx, id)
 		if err != nil {
 			return permissions.Revoked{}, err
 		}
-		short := permissions.ID(strings.ToUpper(string(grant)))
-		grants = slices.DeleteFunc(grants, func(g permissions.Grant) bool { return g.ID.Short() != string(short) })
-		if len(grants) == 1 { // of more than one, none is meant
-			grant = grants[0].ID
+		ids := wire.Each(grants, func(g permissions.Grant) permissions.ID { return g.ID })
+		if grant, err = permissions.Denoted(string(grant), ids); err != nil {
+			return permissions.Revoked{}, err
 		}
 	}
 	g, err := e.store.Grant(ctx, grant)

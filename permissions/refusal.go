@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -316,6 +317,25 @@ func UnknownGrant(id ID) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no grant %s.", bare(string(id)))
 }
 
+// maxCandidates limits the ids that [Ambiguous] lists.
+const maxCandidates = 10
+
+// Ambiguous refuses a part of the ids of several.
+func Ambiguous(name string, all []ID) *Refusal {
+	var names []string
+	for _, id := range all[:min(len(all), maxCandidates)] {
+		short := id.Short()
+		if slices.ContainsFunc(all, func(other ID) bool { return other != id && other.Short() == short }) {
+			short = string(id)
+		}
+		names = append(names, short)
+	}
+	if len(all) > maxCandidates {
+		names = append(names, "…")
+	}
+	return tell(CodeInvalid, ExitUsage, "Nothing was changed: %s can be any of %s. Write one of them.", bare(name), strings.Join(names, ", "))
+}
+
 // UnknownSession refuses an id that denotes no session (or none of this person's, or an ended one).
 func UnknownSession(id string) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no session %s.", bare(id))
@@ -344,7 +364,7 @@ func UnknownToken() *Refusal {
 // SuspendedToken refuses a token that the operator has to confirm first.
 func SuspendedToken(id ID) *Refusal {
 	return refuse(CodeToken, ExitOther,
-		"This token is suspended since the store was restored from a copy; the operator confirms it with: daycared reinstate %s", id)
+		"This token is suspended since the store was restored from a copy; the operator confirms it with: daycared reinstate %s", id.Short())
 }
 
 // NotSuspended refuses to reinstate what is not suspended.

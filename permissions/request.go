@@ -37,11 +37,36 @@ const (
 // ID identifies a request: a ULID, so that every index grows at its end.
 type ID string
 
-// ShortID is the length of [ID.Short].
-const ShortID = CodeLength + 1
+// The lengths of an id and of [ID.Short].
+const (
+	IDLength = ulid.EncodedSize
+	ShortID  = CodeLength + 1
+)
 
-// Short names a grant among a few: the end of its id, which is random.
+// Short names a grant or a token among a few, see [Denoted]: the end of its id, which is random.
 func (id ID) Short() string { return string(id)[max(len(id)-ShortID, 0):] }
+
+// minPart is how many characters of an id name it at least.
+const minPart = 4
+
+// Denoted returns the id that a name denotes among all: the name itself, or the only id that begins or ends with it, in any case. If
+// that is none, it returns the name as it is; if there are several, it refuses and lists them.
+func Denoted(name string, all []ID) (ID, error) {
+	part := strings.ToUpper(name)
+	if slices.Contains(all, ID(name)) || len(part) < minPart {
+		return ID(name), nil
+	}
+	meant := slices.DeleteFunc(slices.Clone(all), func(id ID) bool {
+		return !strings.HasPrefix(string(id), part) && !strings.HasSuffix(string(id), part)
+	})
+	switch len(meant) {
+	case 0:
+		return ID(name), nil
+	case 1:
+		return meant[0], nil
+	}
+	return ID(name), Ambiguous(name, meant)
+}
 
 // NewID creates an id for a request created at t. It is safe for concurrent use.
 func NewID(t time.Time) ID { return newID(t, rand.Reader) }

@@ -161,3 +161,30 @@ func TestATitleHasNothingOfWhatIsAskedFor(t *testing.T) {
 		t.Error("the request itself was changed")
 	}
 }
+
+// TestDenoted: an id is named by itself, or by a part at one of its ends that no other has; a part of several names none of them.
+func TestDenoted(t *testing.T) {
+	all := []ID{"01JD3XKQ2N8Z5T7W9Y1B3C5D7F", "01JD3XKQ2N8Z5T7W9Y1BAC5D7G", "01JD4XKQ2N8Z5T7W9Y1BQQ5D7F"}
+	for name, want := range map[string]ID{
+		"01JD3XKQ2N8Z5T7W9Y1B3C5D7F": all[0], "3C5D7F": all[0], "c5d7g": all[1], "C5D7G": all[1], "01jd4": all[2], "01JD4XKQ": all[2],
+		"D7F": "D7F", "": "", "8Z5T": "8Z5T", "deploy": "deploy", "01JD3XKQ2N8Z5T7W9Y1B3C5D7Z": "01JD3XKQ2N8Z5T7W9Y1B3C5D7Z",
+	} {
+		if got, err := Denoted(name, all); got != want || err != nil {
+			t.Errorf("%q denotes %q, %v; want %q", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"5d7f": "Nothing was changed: 5d7f can be any of 3C5D7F, QQ5D7F. Write one of them.",
+		"01JD": "Nothing was changed: 01JD can be any of 3C5D7F, AC5D7G, QQ5D7F. Write one of them.",
+	} {
+		got, err := Denoted(name, all)
+		if slices.Contains(all, got) || CodeOf(err) != CodeInvalid || err.Error() != want {
+			t.Errorf("%q denotes %q, %v; want: %s", name, got, err, want)
+		}
+	}
+	_, err := Denoted("01JD", []ID{"01JD3XKQ2N8Z5T7W9Y1B3C5D7F", "01JD4XKQ2N8Z5T7W9Y1B3C5D7F"})
+	want := "Nothing was changed: 01JD can be any of 01JD3XKQ2N8Z5T7W9Y1B3C5D7F, 01JD4XKQ2N8Z5T7W9Y1B3C5D7F. Write one of them."
+	if err == nil || err.Error() != want {
+		t.Errorf("ids with one end are not told apart: %v", err)
+	}
+}

@@ -242,9 +242,17 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 			opens = fmt.Sprintf("%s answers with %s", spelled(s.Pairing.Person), spelled(s.Pairing.Address))
 			by = "paired " + when(s.Pairing.PairedAt, zone)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, spelled(s.ID), opens, by, last)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, suspendedName(s), opens, by, last)
 	}
 	return table.Flush()
+}
+
+// suspendedName is what daycared reinstate calls it: the short form of an id, or the name of a pairing.
+func suspendedName(s admin.Suspended) string {
+	if s.Pairing != nil {
+		return spelled(s.ID)
+	}
+	return permissions.ID(s.ID).Short()
 }
 
 func (c *CLI) reinstateCommand() *cobra.Command {
@@ -267,7 +275,7 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 				return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
 			}
 			for _, s := range list {
-				fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, spelled(s.ID))
+				fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, suspendedName(s))
 			}
 			return nil
 		}),

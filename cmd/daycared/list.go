@@ -272,7 +272,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, g := range list {
 				s, _ := client.Show(cmd.Context(), string(g.Request)) // no code if the request is no longer kept
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID, dash(s.Code), covers(g, s), spelled(g.Caller),
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID.Short(), dash(s.Code), covers(g, s), spelled(g.Caller),
 					lasts(g, me.Location()), g.Used, spelled(g.By), sinceRestored(!g.SuspendedAt.IsZero()))
 			}
 			return table.Flush()
@@ -327,7 +327,7 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 		return refused
 	}
 	for _, g := range list {
-		c.say("it was used; what it granted stands: daycared revoke %s", g.ID)
+		c.say("it was used; what it granted stands: daycared revoke %s", g.ID.Short())
 	}
 	return exitCode(permissions.ExitOther)
 }

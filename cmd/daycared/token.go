@@ -77,7 +77,7 @@ func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken)
 		err = writeSecret(n.file, create)
 	}
 	if err != nil && token.ID != "" {
-		return fmt.Errorf("%w; the token is of no use, revoke it with: daycared token revoke %s", err, token.ID)
+		return fmt.Errorf("%w; the token is of no use, revoke it with: daycared token revoke %s", err, token.ID.Short())
 	}
 	if err != nil {
 		return err
@@ -113,9 +113,9 @@ func (c *CLI) printToken(n newToken, token admin.Token, secret permissions.Secre
 	case err == nil:
 		return nil
 	case n.file == "":
-		return fmt.Errorf("print the token, which is not told again (revoke it with: daycared token revoke %s): %w", token.ID, err)
+		return fmt.Errorf("print the token, which is not told again (revoke it with: daycared token revoke %s): %w", token.ID.Short(), err)
 	}
-	return fmt.Errorf("print the token %s, which is in %s: %w", token.ID, n.file, err)
+	return fmt.Errorf("print the token %s, which is in %s: %w", token.ID.Short(), n.file, err)
 }
 
 // writeSecret writes a new secret to a new file that only this account can read. It creates the file before the secret, so that
@@ -150,7 +150,7 @@ func (c *CLI) tellOthers(ctx context.Context, client *admin.Client, made admin.T
 	var others []string
 	for _, t := range list {
 		if t.Name == made.Name && t.ID != made.ID {
-			others = append(others, used(t)+": daycared token revoke "+string(t.ID))
+			others = append(others, used(t)+": daycared token revoke "+t.ID.Short())
 		}
 	}
 	if len(others) > 0 {
@@ -191,7 +191,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 				if t.Person != "" {
 					whose = ", of " + spelled(t.Person)
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID, spelled(t.Name), valid(t), used(t), whose, sinceRestored(t.SuspendedAt != nil))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID.Short(), spelled(t.Name), valid(t), used(t), whose, sinceRestored(t.SuspendedAt != nil))
 			}
 			return table.Flush()
 		}),
@@ -214,7 +214,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 				return c.json(list)
 			}
 			for _, t := range list {
-				fmt.Fprintf(c.Out, "revoked %s (%s)\n", spelled(t.Name), t.ID)
+				fmt.Fprintf(c.Out, "revoked %s (%s)\n", spelled(t.Name), t.ID.Short())
 			}
 			return nil
 		}),

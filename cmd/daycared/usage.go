@@ -282,7 +282,7 @@ func (c *CLI) grantIDs(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.Grants(ctx, connectors.Identity{})
 		return wire.Each(list, func(g permissions.Grant) string {
-			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g, permissions.RequestView{}), spelled(g.Caller))
+			return fmt.Sprintf("%s\t%s for %s", g.ID.Short(), covers(g, permissions.RequestView{}), spelled(g.Caller))
 		}), err
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -62,15 +63,21 @@ func reinstate[T any](ctx context.Context, s *Store, t *tx, g gate[T], row T, re
 	s.append(ctx, t, record)
 }
 
-// named selects the suspended items with these names; all without names.
+// named selects the suspended items with these names, see [permissions.Denoted]; all without names.
 func named(all permissions.Suspended, names []string) (found permissions.Suspended, err error) {
 	if len(names) == 0 {
 		return all, nil
 	}
+	ids := wire.Each(all.Grants, func(g permissions.Grant) permissions.ID { return g.ID })
+	ids = append(ids, wire.Each(all.Tokens, func(t permissions.Token) permissions.ID { return t.ID })...)
 	for _, name := range names {
 		before := found.Count()
-		found.Grants = append(found.Grants, only(all.Grants, func(g permissions.Grant) bool { return string(g.ID) == name })...)
-		found.Tokens = append(found.Tokens, only(all.Tokens, func(t permissions.Token) bool { return string(t.ID) == name })...)
+		id, err := permissions.Denoted(name, ids)
+		if err != nil {
+			return permissions.Suspended{}, err
+		}
+		found.Grants = append(found.Grants, only(all.Grants, func(g permissions.Grant) bool { return g.ID == id })...)
+		found.Tokens = append(found.Tokens, only(all.Tokens, func(t permissions.Token) bool { return t.ID == id })...)
 		found.Pairings = append(found.Pairings, only(all.Pairings, func(p permissions.Pairing) bool { return p.Name() == name })...)
 		if found.Count() == before {
 			return permissions.Suspended{}, permissions.NotSuspended(name)

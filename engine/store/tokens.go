@@ -170,6 +170,9 @@ func (s *Store) RevokeToken(ctx context.Context, name, by, via string, at time.T
 			}
 		}
 		if len(revoked) == 0 && err == nil {
+			revoked, err = tokensByPart(ctx, t, name)
+		}
+		if len(revoked) == 0 && err == nil {
 			err = permissions.NoToken(name)
 		}
 		if err != nil {
@@ -183,6 +186,19 @@ func (s *Store) RevokeToken(ctx context.Context, name, by, via string, at time.T
 		}
 		return revoked, nil
 	})
+}
+
+// tokensByPart returns the token whose id has a part, see [permissions.Denoted].
+func tokensByPart(ctx context.Context, t *tx, part string) ([]permissions.Token, error) {
+	ids, err := collect(ctx, t, "", value[permissions.ID], `SELECT id FROM tokens WHERE revoked_at = 0 ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	id, err := permissions.Denoted(part, ids)
+	if err != nil {
+		return nil, err
+	}
+	return collect(ctx, t, "", tokenFields, readTokenByID, id)
 }
 
 const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state = 'pending' ` +

@@ -75,12 +75,14 @@ func testTokens(t *testing.T, b Backend) {
 	}
 
 	later := noon.Add(2 * time.Hour)
-	revoked, err := s.RevokeToken(t.Context(), string(backup.ID), "operator", "cli", later)
+	_, err = s.RevokeToken(t.Context(), string(backup.ID[:4]), "operator", "cli", later)
+	refusedWith(t, err, permissions.CodeInvalid) // of each token
+	revoked, err := s.RevokeToken(t.Context(), strings.ToLower(backup.ID.Short()), "operator", "cli", later)
 	backup.RevokedAt = later
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "revoked by its id", revoked, []permissions.Token{backup})
+	same(t, "revoked by the end of its id", revoked, []permissions.Token{backup})
 	if revoked, err = s.RevokeToken(t.Context(), "deploy", "operator", "cli", later); err != nil || len(revoked) != 2 {
 		t.Errorf("revoked by name: %v, %v", revoked, err)
 	}
