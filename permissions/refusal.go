@@ -317,6 +317,11 @@ func UnknownGrant(id ID) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no grant %s.", bare(string(id)))
 }
 
+// NoTime refuses a text as the time of an absence; forms says how one is written.
+func NoTime(text string, forms i18n.Phrase) *Refusal {
+	return tell(CodeInvalid, ExitUsage, "%s is no time that is understood here. %s", strconv.Quote(text), forms)
+}
+
 // maxCandidates limits the ids that [Ambiguous] lists.
 const maxCandidates = 10
 

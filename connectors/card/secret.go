@@ -3,20 +3,44 @@ package card
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
+	"encoding/hex"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
-// secretWord begins the replacement of a secret, after ‹.
-const secretWord = "secret"
+// maskedAs replaces a secret. It is written in English everywhere, and translated where a row is added to a sheet.
+const maskedAs i18n.Phrase = "‹secret, %d characters, sha256 %s›"
+
+// maskedEnglish matches the replacements of secrets, which no other text looks like.
+var maskedEnglish = regexp.MustCompile(`‹secret, (\d+) characters, sha256 ([0-9a-f]{6})›`)
+
+// maskedWords are those with which a replacement begins in every language, after ‹.
+var maskedWords = wire.Each(i18n.Languages(), func(l i18n.Language) string {
+	word, _, _ := strings.Cut(l.Text(maskedAs), ",")
+	return strings.TrimPrefix(word, "‹")
+})
+
+// translated is a row with its replacements of secrets in a language.
+func translated(text string, in i18n.Language) string {
+	if in == "" || in == i18n.English || !strings.Contains(text, "‹") {
+		return text
+	}
+	return maskedEnglish.ReplaceAllStringFunc(text, func(mask string) string {
+		m := maskedEnglish.FindStringSubmatch(mask)
+		size, _ := strconv.Atoi(m[1]) // it is digits
+		return in.Sprintf(maskedAs, size, m[2])
+	})
+}
 
 // piece is a range of a text in bytes.
 type piece struct{ from, to int }
@@ -79,7 +103,7 @@ func mask(text string, from, to int, hide []piece, src source) string {
 // masked is the replacement of a secret.
 func masked(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
-	return fmt.Sprintf("‹%s, %d characters, sha256 %x›", secretWord, utf8.RuneCountInString(secret), sum[:3])
+	return i18n.English.Sprintf(maskedAs, utf8.RuneCountInString(secret), hex.EncodeToString(sum[:3]))
 }
 
 // secrets returns the pieces of text to mask, in order; none contains a newline.

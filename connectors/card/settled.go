@@ -77,9 +77,58 @@ func outcome(r permissions.Request, o Options) []string {
 		}
 		return []string{o.Text("✖ Cancelled by the agent")}
 	case permissions.Undeliverable:
-		return []string{o.Sprintf("⚠ Could not be delivered: %s", Visible(r.Failure))}
+		return []string{o.Sprintf("⚠ Could not be delivered: %s", Visible(failure(r.Failure, o)))}
 	}
 	return pending(r, o)
+}
+
+// failures are the reasons, stored in English, why nobody could be asked. %s is a name.
+var failures = []i18n.Phrase{
+	"%s has blocked the bot", "%s never pressed Start", "%s has no Telegram account any more", "%s is a bot",
+	"the bot was removed from the group", "the bot is not in the group", "the group was deleted", "the bot may not write in the group",
+	"the bot may not write in the channel", "the topic in the group was deleted", "the topic in the group was closed",
+	"the bot is not in the group, or may not write there", "Telegram does not let the bot write to %s", "Telegram does not take it",
+	"%s has no Telegram account here", "%s has no WhatsApp number here", "%s's number is not on WhatsApp",
+	"no WhatsApp account is linked; run: daycared link whatsapp", "%s has no inbox open", "%s's console is closed",
+	"%s is not the one at the daemon's console", "%s has no console here: standard input is neither a terminal nor a pipe",
+	"%s is not configured", "%s's %s is not switched on", "no channel is switched on",
+	"too few of the people who were asked are left in the configuration",
+	"too few of the people who were asked may still answer; locked: %s", "%s is locked until: daycared unlock %s",
+}
+
+// failure is why nobody could be asked, with what is ours in the language of the card. Several reasons are in one text.
+func failure(text string, o Options) string {
+	if o.Language == "" || o.Language == i18n.English {
+		return text
+	}
+	for _, phrase := range failures {
+		if args, is := like(text, strings.Split(string(phrase), "%s")); is {
+			return o.Sprintf(phrase, args...)
+		}
+	}
+	for at := range text {
+		if first, rest := text[:at], text[at:]; strings.HasPrefix(rest, "; ") && failure(first, o) != first {
+			return failure(first, o) + "; " + failure(rest[2:], o)
+		}
+	}
+	return text
+}
+
+// like returns what stands in a text between pieces, which it has in their order: names of one word.
+func like(text string, pieces []string) (args []any, is bool) {
+	text, is = strings.CutPrefix(text, pieces[0])
+	for i, piece := range pieces[1:] {
+		if !is {
+			return nil, false
+		}
+		arg, rest, found := strings.Cut(text, piece)
+		if last := i == len(pieces)-2; last {
+			arg, found = strings.CutSuffix(text, piece)
+			rest = ""
+		}
+		args, text, is = append(args, arg), rest, found && arg != "" && !strings.Contains(arg, "; ")
+	}
+	return args, is && text == ""
 }
 
 // did says who did something, to whoever did it as "You".

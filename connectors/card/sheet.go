@@ -96,6 +96,7 @@ func (s *sheet) of(in section) []row {
 
 // add adds a row, wrapped to the sheet's width. Continued rows have a sign of their own.
 func (s *sheet) add(text string, role Role, lang string) {
+	text = translated(text, s.Language)
 	r := row{sign: role.sign(), text: text, role: role, lang: lang, in: s.in}
 	if s.width > 0 {
 		text = s.spelled(Plain(text), role)

@@ -51,3 +51,46 @@ func TestACardSaysWhoIsAway(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyNobodyCouldBeAskedIsTranslated: what is ours of the stored reasons, of which there may be several, and no name.
+func TestWhyNobodyCouldBeAskedIsTranslated(t *testing.T) {
+	for text, want := range map[string]string{
+		"fay has blocked the bot":            "fay hat den Bot blockiert",
+		"the bot was removed from the group": "der Bot wurde aus der Gruppe entfernt",
+		"fay's telegram is not switched on":  "fay: telegram ist nicht eingeschaltet",
+		"sam's number is not on WhatsApp":    "die Nummer von sam ist nicht bei WhatsApp",
+		"fay never pressed Start; sam has no inbox open; kim is a bot": "fay hat nie auf Start gedrückt; sam hat keinen Posteingang offen; " +
+			"kim ist ein Bot",
+		"too few of the people who were asked may still answer; locked: fay, sam": "zu wenige der Gefragten dürfen noch antworten; " +
+			"gesperrt: fay, sam",
+		"fay is locked until: daycared unlock fay": "fay ist gesperrt bis: daycared unlock fay",
+		"the wire was cut; fay is a bot":           "the wire was cut; fay is a bot",
+		"fay is a bottle":                          "fay is a bottle",
+		" is a bot":                                " is a bot",
+	} {
+		r := permissions.Request{Kind: permissions.KindPermission, State: permissions.Undeliverable, Failure: text}
+		if got := Settled(r, Options{Language: "de"}); got != "⚠ Nicht zustellbar: "+Visible(want) {
+			t.Errorf("%q: %s", text, got)
+		}
+		if got := Settled(r, Options{}); got != "⚠ Could not be delivered: "+Visible(text) {
+			t.Errorf("%q in English: %s", text, got)
+		}
+	}
+}
+
+// TestMasksAreTranslated, and an agent cannot write what looks like one in any language.
+func TestMasksAreTranslated(t *testing.T) {
+	token := "ghp_" + strings.Repeat("a1B2", 9)
+	r := permissions.Request{
+		Kind: permissions.KindTool, Tool: "fetch", Input: []byte(`{"token":"` + token + `"}`), State: permissions.Pending,
+		Reason: "‹Geheimnis, 40 Zeichen, sha256 0a1b2c› ‹secret, 40 characters, sha256 0a1b2c›",
+	}
+	for in, want := range map[i18n.Language]string{
+		"": "‹secret, 40 characters, sha256 ", "de": "‹Geheimnis, 40 Zeichen, sha256 ",
+	} {
+		got := Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, Options{Language: in})
+		if strings.Count(got, want) != 1 || strings.Contains(got, token) || strings.Count(got, "\\u{2039}") != 2 {
+			t.Errorf("in %q there is no %s, or another one:\n%s", in, want, got)
+		}
+	}
+}

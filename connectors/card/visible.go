@@ -2,6 +2,7 @@ package card
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -187,7 +188,9 @@ func imitates(c rune, rest string) bool {
 	case '⟨':
 		return rest != "" && rest[0] >= '0' && rest[0] <= '9'
 	case '‹':
-		return len(rest) >= len(secretWord) && strings.EqualFold(rest[:len(secretWord)], secretWord)
+		return slices.ContainsFunc(maskedWords, func(word string) bool {
+			return len(rest) >= len(word) && strings.EqualFold(rest[:len(word)], word)
+		})
 	}
 	return false
 }

@@ -169,25 +169,42 @@ func (r *Reader) away(ctx context.Context, m Message, text string) (string, erro
 const AwayForms = "Write until when, and who is asked instead, if somebody in particular: /away until Monday to sam. A time is a " +
 	"weekday, a date such as 2026-12-01, a time of day such as 18:00, a day with a time, or a duration such as 2h or 3d."
 
-// ParseAway parses the text of /away: until when, the zero time for off, and the person to ask instead, if any. Times are in
-// the zone; a day begins there at midnight, and a weekday is never today.
+// The words of /away in every language.
+var (
+	awayTo    = i18n.All("to")
+	awayUntil = i18n.All("until for")
+	awayOff   = i18n.All("off")
+	tomorrow  = i18n.All("tomorrow")
+	weekdays  = [][]string{
+		i18n.All("Sunday Sun"), i18n.All("Monday Mon"), i18n.All("Tuesday Tue"), i18n.All("Wednesday Wed"), i18n.All("Thursday Thu"),
+		i18n.All("Friday Fri"), i18n.All("Saturday Sat"),
+	}
+)
+
+// isOne reports whether a word is one of some, in any case and with or without a full stop.
+func isOne(words []string, word string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, strings.TrimSuffix(word, ".")) })
+}
+
+// ParseAway parses the text of /away, in any language: until when, the zero time for off, and the person to ask instead, if any. Times
+// are in the zone; a day begins there at midnight, and a weekday is never today.
 func ParseAway(text string, now time.Time, zone *time.Location) (until time.Time, to string, err error) {
 	if zone == nil {
 		zone = time.UTC
 	}
 	now = now.In(zone)
-	wrong := permissions.Invalid(fmt.Errorf("%q is no time that is understood here. %s", permissions.Brief(text, maxNamed), AwayForms))
+	wrong := permissions.NoTime(permissions.Brief(text, maxNamed), AwayForms)
 	words := strings.Fields(text)
-	if at := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "to") }); at >= 0 {
+	if at := slices.IndexFunc(words, func(w string) bool { return isOne(awayTo, w) }); at >= 0 {
 		if at != len(words)-2 {
 			return until, "", wrong
 		}
 		words, to = words[:at], words[at+1]
 	}
-	if len(words) > 1 && (strings.EqualFold(words[0], "until") || strings.EqualFold(words[0], "for")) {
+	if len(words) > 1 && isOne(awayUntil, words[0]) {
 		words = words[1:]
 	}
-	if len(words) == 1 && to == "" && strings.EqualFold(words[0], "off") {
+	if len(words) == 1 && to == "" && isOne(awayOff, words[0]) {
 		return time.Time{}, "", nil
 	}
 	if len(words) == 1 {
@@ -229,12 +246,11 @@ func parseDay(word string, now time.Time) (day time.Time, ok bool) {
 	midnight := func(days int) time.Time {
 		return time.Date(now.Year(), now.Month(), now.Day()+days, 0, 0, 0, 0, now.Location())
 	}
-	if strings.EqualFold(word, "tomorrow") {
+	if isOne(tomorrow, word) {
 		return midnight(1), true
 	}
 	for days := 1; days <= 7; days++ {
-		name := midnight(days).Weekday().String()
-		if strings.EqualFold(word, name) || strings.EqualFold(word, name[:3]) {
+		if isOne(weekdays[midnight(days).Weekday()], word) {
 			return midnight(days), true
 		}
 	}

@@ -211,9 +211,11 @@ func TestWhenAnAbsenceEnds(t *testing.T) {
 		"until Monday": "2026-11-30 00:00", "Mon": "2026-11-30 00:00", "UNTIL friday": "2026-12-04 00:00", "fri": "2026-12-04 00:00",
 		"tomorrow": "2026-11-28 00:00", "until 18:00": "2026-11-27 18:00", "0:10": "2026-11-28 00:10",
 		"2026-12-01": "2026-12-01 00:00", "until 2026-12-01 09:15": "2026-12-01 09:15", "Monday 9:00": "2026-11-30 09:00",
+		"bis Montag": "2026-11-30 00:00", "mo.": "2026-11-30 00:00", "bis Fr": "2026-12-04 00:00", "morgen": "2026-11-28 00:00",
+		"für 90m": "2026-11-27 02:00", "bis Samstag 9:00": "2026-11-28 09:00", "aus": "",
 		"2h": "2026-11-27 02:30", "for 90m": "2026-11-27 02:00", "3d": "2026-11-30 00:30", "1w": "2026-12-04 00:30", "off": "",
 	} {
-		for suffix, name := range map[string]string{"": "", " to sam": "sam", " TO Sam": "Sam"} {
+		for suffix, name := range map[string]string{"": "", " to sam": "sam", " TO Sam": "Sam", " an sam": "sam"} {
 			if want == "" && suffix != "" {
 				continue
 			}
@@ -229,12 +231,13 @@ func TestWhenAnAbsenceEnds(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "until", "to sam", "until to sam", "someday", "Monday to", "Monday to sam kim", "Monday sam", "25:00", "2026-13-01", "-2h", "0d",
-		"2h 3h", "off to sam", "Monday Tuesday", "x Monday", "until until", "9999999999999d9",
+		"2h 3h", "off to sam", "Monday Tuesday", "x Monday", "until until", "aus an sam", "Montag an", "9999999999999d9",
 	} {
 		if until, to, err := ParseAway(text, now, berlin); permissions.CodeOf(err) != permissions.CodeInvalid || !until.IsZero() {
 			t.Errorf("%q: %v, %q, %v", text, until, to, err)
-		} else if !strings.Contains(permissions.AsRefusal(err).Text, "a weekday, a date such as 2026-12-01") {
-			t.Errorf("%q: %v", text, err)
+		} else if said := permissions.AsRefusal(err); !strings.Contains(said.Text, "a weekday, a date such as 2026-12-01") ||
+			!strings.Contains(said.Say("de"), "ist keine Zeit, die hier verstanden wird. Bitte schreiben, bis wann") {
+			t.Errorf("%q: %v, %s", text, err, said.Say("de"))
 		}
 	}
 }
