@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -64,7 +65,29 @@ func KnownEffect(tool string) (effect Effect, known bool) {
 
 // Plans reports whether r asks to begin with what its agent has planned.
 func (r Request) Plans() bool {
-	return r.Kind == KindTool && len(r.Calls) == 0 && letters(r.Tool) == "exitplanmode"
+	plan, _ := r.Plan()
+	return plan != "" || r.Kind == KindTool && len(r.Calls) == 0 && letters(r.Tool) == "exitplanmode"
+}
+
+// Plan returns the plan in the input of an ACP agent that asks to leave the mode in which it plans, and what else is in the input. The
+// plan of a hook's agent is in the details.
+func (r Request) Plan() (text string, rest json.RawMessage) {
+	var members map[string]json.RawMessage
+	if r.Kind != KindTool || len(r.Calls) > 0 || letters(r.Tool) != "acpswitchmode" || json.Unmarshal(r.Input, &members) != nil {
+		return "", r.Input
+	}
+	if json.Unmarshal(members["plan"], &text) != nil || strings.TrimSpace(text) == "" {
+		return "", r.Input
+	}
+	delete(members, "plan")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return "", r.Input
+	}
+	if canonical, err := CanonicalJSON(rest); err == nil {
+		rest = canonical
+	}
+	return text, rest
 }
 
 func letters(name string) string {

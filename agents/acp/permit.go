@@ -85,7 +85,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	}
 	ctx, done := t.during(ctx)
 	defer done()
-	q, err := in.question(t.heard.known(in.ToolCall), c.shown)
+	q, err := in.question(t.heard.planning(t.heard.known(in.ToolCall)), c.shown)
 	if err != nil {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
@@ -148,6 +148,15 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 	if len(input) > permissions.MaxDetails {
 		return permissions.Request{}, fmt.Errorf("the input has %d bytes, more than people can be shown", len(input))
 	}
+	q := permissions.Request{
+		Kind: permissions.KindTool, Tool: call.tool(), Input: input, Reason: permissions.Brief(title, permissions.MaxReason),
+		// A longer permission than the program's lifetime, or one by the clock, would exceed the agent's own options.
+		Widest: permissions.SessionTool,
+	}
+	plan, _ := q.Plan()
+	if plan != "" {
+		q.Widest = permissions.Once
+	}
 	var details strings.Builder
 	if utf8.RuneCountInString(title) > permissions.MaxReason {
 		fmt.Fprintf(&details, "%s\n\n", title)
@@ -163,16 +172,12 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 		if c.Diff != nil && edit.Replaces(c.Diff.Path, wire.Value(c.Diff.OldText), c.Diff.NewText) {
 			continue // people are shown the input as a diff
 		}
-		details.WriteString(content(c, terminal) + "\n")
+		if text := content(c, terminal); plan == "" || text != plan {
+			details.WriteString(text + "\n")
+		}
 	}
 	details.WriteString(in.offers())
-	q := permissions.Request{
-		Kind: permissions.KindTool, Tool: call.tool(), Input: input, Reason: permissions.Brief(title, permissions.MaxReason),
-		Details: strings.ToValidUTF8(details.String(), "\uFFFD"),
-		// A longer permission than the program's lifetime, or one by the clock, would exceed the agent's own options.
-		Widest: permissions.SessionTool,
-	}
-	q.AffectedPath = call.file()
+	q.Details, q.AffectedPath = strings.ToValidUTF8(details.String(), "\uFFFD"), call.file()
 	return q, nil
 }
 

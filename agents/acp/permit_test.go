@@ -175,3 +175,36 @@ func TestPermissionOfAKnownCall(t *testing.T) {
 		t.Errorf("it asks %+v", r)
 	}
 }
+
+// TestAPlanIsAPlanCard: what an agent asks when it has planned is a plan, from its input, what it shows or the last plan that it
+// reported, allowed once alone. Another mode is none.
+func TestAPlanIsAPlanCard(t *testing.T) {
+	for call, want := range map[string]string{
+		`"rawInput":{"plan":"1. Look\n2. Write"},"content":[{"type":"content","content":{"type":"text","text":"1. Look\n2. Write"}}]`: "1. Look\n2. Write",
+		`"content":[{"type":"content","content":{"type":"text","text":"1. Look"}}]`:                                                   "1. Look",
+		`"locations":[]`: "[x] Look\n[ ] Write",
+		`"rawInput":{"mode":"bypassPermissions"}`: "",
+		`"rawInput":{"plan":" "}`:                 "",
+	} {
+		s := newEnv(t)
+		s.write(`call session/update {"sessionId":"$S","update":{"sessionUpdate":"plan","entries":[` +
+			`{"content":"Look","priority":"high","status":"completed"},{"content":"Write","priority":"high","status":"pending"}]}}` + "\n" +
+			`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":"Ready to code?",` +
+			`"kind":"switch_mode",` + call + `},"options":` + options + `}`)
+		r := s.card(1)
+		plan, rest := r.Plan()
+		if plan != want || r.Plans() != (want != "") || r.Tool != "acp_switch_mode" {
+			t.Errorf("%s: the plan %q of %s %s", call, plan, r.Tool, r.Input)
+		}
+		if want == "" {
+			s.answer(r, permissions.Deny)
+			continue
+		}
+		if len(r.Options) != 2 || r.Options[0].Label != "Start" || r.Options[1].Label != "Stop" || string(rest) != "{}" ||
+			strings.Contains(r.Details, "1. Look") {
+			t.Errorf("%s: offered %v, beside %s\n%s", call, r.Options, rest, r.Details)
+		}
+		s.answer(r, allow)
+		s.waitMessage(`{"outcome":{"optionId":"o1","outcome":"selected"}}`)
+	}
+}

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,9 +28,10 @@ const (
 type transcript struct {
 	mu      sync.Mutex
 	parts   []part
-	size    int // bytes of parts
-	left    int // bytes left out
-	plan    string
+	size    int    // bytes of parts
+	left    int    // bytes left out
+	plan    string // to be sent
+	last    string // the last plan, sent or not
 	calls   map[sdk.ToolCallId]toolCall
 	order   []sdk.ToolCallId // of calls, oldest first
 	kept    int              // approximate bytes of calls
@@ -119,6 +121,32 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 		lines = append(lines, cmp.Or(marks[e.Status], "[ ]")+" "+short(oneLine(e.Content), maxEntry))
 	}
 	t.plan = strings.Join(lines, "\n")
+	t.last = strings.Join(lines[1:], "\n")
+}
+
+// planning is a call with its plan in the input, if it asks to leave the mode in which the agent plans: the plan that the call shows, or
+// else the last one that the agent reported.
+func (t *transcript) planning(c toolCall) toolCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Kind != sdk.ToolKindSwitchMode || c.hasInput() {
+		return c
+	}
+	plan := t.last
+	for _, part := range c.Content {
+		if part.Content != nil && part.Content.Content.Text != nil {
+			plan = part.Content.Content.Text.Text
+			break
+		}
+	}
+	if strings.TrimSpace(plan) == "" {
+		return c
+	}
+	input, err := json.Marshal(map[string]string{"plan": strings.ToValidUTF8(plan, "\uFFFD")})
+	if err == nil {
+		c.Input = input
+	}
+	return c
 }
 
 // called adds a tool call's update, with a line when it starts, when it fails, and with what it changed or printed when it is done.

@@ -195,9 +195,11 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		s.said("Message:", r.Message, o)
 	}
 	s.in = inDetails
-	label := i18n.Phrase("Details:")
-	if r.Plans() {
-		label = "The plan:"
+	label, plan := i18n.Phrase("Details:"), i18n.Phrase("The plan:")
+	if text, _ := r.Plan(); text != "" {
+		s.said(plan, text, o)
+	} else if r.Plans() {
+		label = plan
 	}
 	s.said(label, r.Details, o)
 }

@@ -25,7 +25,7 @@ func input(raw json.RawMessage, src source) (lines []string, lang string) {
 		return nil, ""
 	}
 	if all, ok := membersOf(raw); ok && len(all) > 0 && depth(raw) <= deepest {
-		return object(all, src), ""
+		return members(all, src), ""
 	}
 	var out bytes.Buffer
 	if depth(raw) > deepest || json.Indent(&out, raw, "", "  ") != nil {
@@ -76,8 +76,8 @@ func elementsOf(raw jsontext.Value) (all []field) {
 var first = wire.Each(slices.Concat(pathMembers, strings.Fields("url uri command cmd query sql name title subject id owner repo "+
 	"repository channel to from")), func(name string) string { return name + ": " })
 
-// object lays out an object: the members that say most, short ones, and then those with several rows.
-func object(all []field, src source) (lines []string) {
+// members lays out an object: the members that say most, short ones, and then those with several rows.
+func members(all []field, src source) (lines []string) {
 	rank := func(m field) int {
 		if at := slices.Index(first, m.head(src)); at >= 0 {
 			return at
@@ -125,8 +125,8 @@ func (m field) rows(src source) (lines []string) {
 	case kind == '"':
 		lines = m.text(row, as)
 	case kind == '{' && len(m.raw) > maxCompact:
-		members, _ := membersOf(json.RawMessage(m.raw))
-		lines = append([]string{""}, indented(object(members, src))...)
+		inner, _ := membersOf(json.RawMessage(m.raw))
+		lines = append([]string{""}, indented(members(inner, src))...)
 	case kind == '[' && len(m.raw) > maxCompact:
 		lines = []string{""}
 		for _, e := range elementsOf(m.raw) {

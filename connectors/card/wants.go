@@ -153,8 +153,15 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 		}
 	default:
 		a.verb, a.brief = o.Sprintf("to use %s", coded(named(c.Tool))), o.Sprintf("to use %s", Name(c.Tool))
-		if a.body, a.lang = input(c.Input, o.source(jsonText)); r.Plans() && string(c.Input) == "{}" {
-			a.body = nil // all of it is in the details
+		if of := object(c, o); of != "" && len(r.Calls) > 0 {
+			a.verb, a.brief = o.Sprintf("to use %s: %s", coded(named(c.Tool)), of), o.Sprintf("to use %s: %s", Name(c.Tool), of)
+		}
+		rest := c.Input
+		if plan, others := r.Plan(); plan != "" {
+			rest = others
+		}
+		if a.body, a.lang = input(rest, o.source(jsonText)); r.Plans() && string(rest) == "{}" {
+			a.body = nil // all of it is the plan
 		}
 	}
 	if path := coded(named(c.AffectedPath)); c.AffectedPath != "" && (!isEdit || !e.affects(c.AffectedPath)) {
@@ -168,6 +175,23 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 		a.notes = append(a.notes, o.Text("The agent describes it as below."))
 	}
 	return a
+}
+
+// object is what a call is about, in a few words: the value of the member that says most, which is in its input below. Empty if none
+// of those members is a short text.
+func object(c permissions.Call, o Options) string {
+	all, _ := membersOf(c.Input)
+	for _, name := range first {
+		for _, m := range all {
+			if m.head(o.source(jsonText)) != name {
+				continue
+			}
+			if rows := m.rows(o.source(jsonText)); len(rows) == 1 {
+				return coded(brief(strings.TrimPrefix(rows[0], name), maxName))
+			}
+		}
+	}
+	return ""
 }
 
 // maxDoes limits the parts of commands whose risks are named by part, and maxPart what is shown of such a part, in characters.
