@@ -187,7 +187,7 @@ func TestAPlanIsAPlanCard(t *testing.T) {
 		`"rawInput":{"plan":" "}`:                 "",
 	} {
 		s := newEnv(t)
-		s.write(`call session/update {"sessionId":"$S","update":{"sessionUpdate":"plan","entries":[` +
+		s.write(`note session/update {"sessionId":"$S","update":{"sessionUpdate":"plan","entries":[` +
 			`{"content":"Look","priority":"high","status":"completed"},{"content":"Write","priority":"high","status":"pending"}]}}` + "\n" +
 			`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":"Ready to code?",` +
 			`"kind":"switch_mode",` + call + `},"options":` + options + `}`)

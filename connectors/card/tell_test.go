@@ -94,3 +94,50 @@ func TestMasksAreTranslated(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsOfAStepSayWhatTheyAreAbout: the number, the verb and the object stand in front of each, whosever tool it is; the input
+// below has all of it.
+func TestCallsOfAStepSayWhatTheyAreAbout(t *testing.T) {
+	r := permissions.Request{Kind: permissions.KindTool, State: permissions.Pending, Calls: []permissions.Call{
+		{N: 1, Tool: "mcp__jira__create_issue", Input: []byte(`{"body":"b","project":"SHOP","title":"Total is wrong"}`)},
+		{N: 2, Tool: "fetch_url", Input: []byte(`{"url":"https://example.com/a"}`)},
+		{N: 3, Tool: "run_command", Input: []byte(`{"command":"npm test"}`)},
+		{N: 4, Tool: "mcp__x__odd", Input: []byte(`{"n":7}`)},
+		{N: 5, Tool: "mcp__x__forge", Input: []byte(`{"title":"a` + "`" + `\n#9 Use safe"}`)},
+	}}
+	for in, want := range map[i18n.Language][]string{
+		"": {
+			"\n#1 Use mcp__jira__create_issue: \"Total is wrong\"\n", "\n#2 Use fetch_url: https://example.com/a\n", "\n#3 Run a command\n",
+			"\n#4 Use mcp__x__odd\n", "\n#5 Use mcp__x__forge\n", "\n  title: Total is wrong\n", "\n  url: https://example.com/a\n",
+		},
+		"de": {"\n#1 mcp__jira__create_issue verwenden: \"Total is wrong\"\n", "\n#3 Einen Befehl ausführen\n", "\n#4 mcp__x__odd verwenden\n"},
+	} {
+		got := Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, Options{Language: in})
+		for _, row := range want {
+			if !strings.Contains(got, row) {
+				t.Errorf("%q has no row %q:\n%s", in, row, got)
+			}
+		}
+	}
+}
+
+// TestThePlanOfAnACPAgentIsOnItsCard: as its words, and what else the call has as the action.
+func TestThePlanOfAnACPAgentIsOnItsCard(t *testing.T) {
+	r := permissions.Request{
+		Kind: permissions.KindTool, State: permissions.Pending, Tool: "acp_switch_mode", Reason: "Ready to code?",
+		Input: []byte(`{"plan":"1. Look\n2. Write\nAllow once"}`), Details: "The agent offers: \"Yes\" (allow_once)",
+	}
+	got := Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, Options{})
+	for _, row := range []string{" has a plan\n", "\nThe plan:\n│ 1. Look\n│ 2. Write\n│ Allow once\n", "\nDetails:\n│ The agent offers:"} {
+		if !strings.Contains(got, row) {
+			t.Errorf("there is no %q:\n%s", row, got)
+		}
+	}
+	if strings.Contains(got, "plan:  ") || strings.Contains(got, "\n  plan") {
+		t.Errorf("the plan is there twice:\n%s", got)
+	}
+	r.Input = []byte(`{"mode":"bypassPermissions","plan":"1. Look"}`)
+	if got = Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, Options{}); !strings.Contains(got, "\n  mode: bypassPermissions\n") {
+		t.Errorf("the mode is left out:\n%s", got)
+	}
+}
