@@ -230,7 +230,7 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissi
 		return nil, err
 	}
 	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
-	return e.relied(grants), shared.Unread(err)
+	return e.ShownGrants(ctx, e.relied(grants), id.Via), shared.Unread(err)
 }
 
 // History lists what is settled, oldest first, to the operator; to a person, what was put to them.
@@ -280,6 +280,10 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.clock.Stamp(), shared.RanMost)
 	e.registry.ForgetGrant(grant)
 	e.registry.NotifyNotices()
+	revoked.Grant = e.ShownGrants(ctx, []permissions.Grant{revoked.Grant}, id.Via)[0]
+	for i, r := range revoked.Ran {
+		revoked.Ran[i] = e.Settings().Shown(r, id.Via)
+	}
 	return revoked, shared.Broken(err)
 }
 
@@ -294,7 +298,9 @@ func (e *Engine) Void(ctx context.Context, id connectors.Identity, name string) 
 	if err != nil {
 		return permissions.RequestView{}, shared.Broken(permissions.Refused(err))
 	}
-	return e.View(ctx, c.After)
+	view, err := e.View(ctx, c.After)
+	view.Request = e.Settings().Shown(view.Request, id.Via)
+	return view, err
 }
 
 func (e *services) own(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {

@@ -38,6 +38,15 @@ func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
 }
 
+// Title returns g without the paths of its tags, for a chat that shows no more; see [Request.Title].
+func (g Grant) Title() Grant {
+	g.Tags = slices.Clone(g.Tags)
+	for i := range g.Tags {
+		g.Tags[i].path = ""
+	}
+	return g
+}
+
 // Scope returns how long the grant was given for.
 func (g Grant) Scope() Scope {
 	switch {

@@ -301,7 +301,7 @@ func (c *CLI) printReport(m *report) error {
 		if i == 0 {
 			fmt.Fprint(c.Out, "\nGrants never used; daycared revoke ID takes one back:\n")
 		}
-		fmt.Fprintf(c.Out, "%s  %s, by %s since %s\n", g.ID, spelled(g.Caller), spelled(g.By), when(wire.Value(g.CreatedAt), m.zone))
+		fmt.Fprintf(c.Out, "%s  %s, by %s since %s\n", g.ID.Short(), spelled(g.Caller), spelled(g.By), when(wire.Value(g.CreatedAt), m.zone))
 	}
 	return nil
 }

@@ -296,6 +296,12 @@ func (s *Settings) Shown(r permissions.Request, channel string) permissions.Requ
 	return r
 }
 
+// HidesIn reports whether a channel shows no more than the titles of some requests.
+func (s *Settings) HidesIn(channel string) bool {
+	_, chat := connectors.KindOf(channel)
+	return chat && (s.OnlyTitles[channel] || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.OnlyTitle }))
+}
+
 // Listener returns the person of that name if a caller may send them notices: its owner, or a person whom one of its
 // routes may ask. An empty name is the owner. Other people are unknown to it, and the callers of a locked owner send
 // nothing.

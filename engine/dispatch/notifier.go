@@ -11,6 +11,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -263,11 +264,12 @@ func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
 		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
 			continue
 		}
-		if err := d.aim(ctx, &n, name); err != nil {
+		aimed, err := d.aim(ctx, n, name)
+		if err != nil {
 			return err
 		}
 		brief, done := context.WithTimeout(ctx, tellTime)
-		err := teller.Notify(brief, n)
+		err = teller.Notify(brief, aimed)
 		done()
 		said = said || err == nil
 		if err != nil && !errors.Is(err, connectors.ErrUnreachable) {
@@ -283,9 +285,13 @@ func (d *Dispatch) say(ctx context.Context, n connectors.Notice) error {
 	return &connectors.UnreachableError{Reason: n.To.Name + " has no channel that takes notices"}
 }
 
-// aim adds the message id of each request of a reminder in that channel, so that the reminder can point there.
-func (d *Dispatch) aim(ctx context.Context, n *connectors.Notice, connector string) error {
+// aim returns a notice as that channel may show it, with the message id there of each request of a reminder, so that the reminder can
+// point to it.
+func (d *Dispatch) aim(ctx context.Context, n connectors.Notice, connector string) (connectors.Notice, error) {
 	n.Waiting, n.Ran = slices.Clone(n.Waiting), slices.Clone(n.Ran)
+	if n.Grant.ID != "" {
+		n.Grant = d.ShownGrants(ctx, []permissions.Grant{n.Grant}, connector)[0]
+	}
 	for i := range n.Ran {
 		n.Ran[i] = d.dir.Settings().Shown(n.Ran[i], connector)
 	}
@@ -293,7 +299,7 @@ func (d *Dispatch) aim(ctx context.Context, n *connectors.Notice, connector stri
 		p := &n.Waiting[i]
 		copies, err := d.store.Copies(ctx, p.Request.ID)
 		if err != nil {
-			return err
+			return n, err
 		}
 		p.Request = d.dir.Settings().Shown(p.Request, connector)
 		p.Ref = ""
@@ -303,7 +309,22 @@ func (d *Dispatch) aim(ctx context.Context, n *connectors.Notice, connector stri
 			}
 		}
 	}
-	return nil
+	return n, nil
+}
+
+// ShownGrants returns grants as a channel may show them: without paths where it shows no more than titles of the requests that they
+// come from, or may have shown no more of those that are not kept any longer.
+func (d *Dispatch) ShownGrants(ctx context.Context, all []permissions.Grant, channel string) []permissions.Grant {
+	s := d.dir.Settings()
+	if !s.HidesIn(channel) {
+		return all
+	}
+	return wire.Each(all, func(g permissions.Grant) permissions.Grant {
+		if r, err := d.store.Read(ctx, g.Request); err == nil && !s.Shown(r, channel).OnlyTitle {
+			return g
+		}
+		return g.Title()
+	})
 }
 
 // channels returns the channel names of a person in order: those that they named, then every screen; without names, all.
