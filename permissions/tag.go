@@ -138,11 +138,20 @@ func (t Tag) Describe(in i18n.Language) string {
 	case Events.verb:
 		return in.Text("events access")
 	case verbRead:
-		return in.Sprintf("read access to %s", t.path)
+		return t.at("read access to %s", in)
 	case verbWrite:
-		return in.Sprintf("write access to %s", t.path)
+		return t.at("write access to %s", in)
 	}
 	return in.Text("nothing")
+}
+
+// at is what a tag opens, with its path unless a chat shows no more than titles.
+func (t Tag) at(opens i18n.Phrase, in i18n.Language) string {
+	text := in.Sprintf(opens, t.path)
+	if t.path == "" {
+		text, _, _ = strings.Cut(text, in.Text(" to "))
+	}
+	return text
 }
 
 // DescribeTags describes several tags in words, separated by commas.
