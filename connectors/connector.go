@@ -63,6 +63,8 @@ type BurstSender interface {
 	EditBurst(ctx context.Context, ref string, b Burst) error
 	// StandsWhole reports whether a list shows everything that p's person decides about.
 	StandsWhole(p Prompt) bool
+	// Hides reports whether nothing of what p's person decides about is on a card of its own: it is in a file alone, or does not fit.
+	Hides(p Prompt) bool
 }
 
 // Notifier sends notices that need no answer: a reminder, the end of a grant. Errors are those of Send.
@@ -225,7 +227,8 @@ const MaxBurst = 10
 // Item is a request in a [Burst].
 type Item struct {
 	Prompt
-	Seen bool // it was opened, or stands whole in the list
+	Seen   bool // it was opened, or stands whole in the list
+	Hidden bool // what it wants is on no card, see [BurstSender]
 }
 
 // Digest is of what b lists: it changes when a request joins, not when one is settled.
@@ -239,12 +242,12 @@ func (b Burst) Digest() string {
 }
 
 // ForAll are the positions, from 0, of the items that an answer to all decides: those that its person can still answer so and, if
-// it allows, that are not of high risk.
+// it allows, that are neither of high risk nor hidden.
 func (b Burst) ForAll(a permissions.Answer) (at []int) {
 	_, allows := a.Scope()
 	for i, it := range b.Items {
 		r := it.Request
-		if r.State == permissions.Pending && !it.Locked && r.Offers(a) && !(allows && (r.HighRisk || r.HasVoted(b.To.Name))) {
+		if r.State == permissions.Pending && !it.Locked && r.Offers(a) && !(allows && (r.HighRisk || it.Hidden || r.HasVoted(b.To.Name))) {
 			at = append(at, i)
 		}
 	}

@@ -146,6 +146,25 @@ func TestAListNeverAllowsHighRisk(t *testing.T) {
 	s.get(calls[1], permissions.Denied)
 }
 
+// "Allow all" leaves out what is in a file alone, also once it was opened: its own card asks whether the file was read.
+func TestAListAllowsNothingThatIsInAFileAlone(t *testing.T) {
+	s := newEnv(t, few)
+	input, _ := json.Marshal(map[string]string{"file_path": "/srv/min.js", "content": strings.Repeat("x", 9000)})
+	hidden := calling("Write", "hidden", 1)
+	hidden.Input = input
+	calls, list := s.burst(network("third"), hidden)
+	if !slices.Contains(buttons(list), "✅ Allow 1 of 2") {
+		t.Errorf("its buttons are %q", buttons(list))
+	}
+	s.toast(s.phones["fay"].TapsData(list.ID, s.button("fay", list, "👁 2")), "is shown again below.")
+	s.card("fay", "min.js")
+	s.until("it is noted", s.upToDate)
+	s.server.Advance(secondStep)
+	s.taps("fay", list, "Allow 1 of 2", "✅ You allowed 1.")
+	s.get(calls[0], permissions.Approved)
+	s.waits(calls[1])
+}
+
 // As long as something does not stand whole in the list and was not opened, all cannot be allowed, by the button or by its data. An
 // opened request is a card of its own below the list, and is answered there or with the others.
 func TestAListIsOpenedBeforeAllIsAllowed(t *testing.T) {

@@ -143,7 +143,7 @@ const (
 func parseList(data string) (command string, ok bool) {
 	command, ok = strings.CutPrefix(data, listPrefix)
 	isOne := func(begin string) bool { return strings.HasPrefix(command, begin) }
-	ok = ok && !strings.EqualFold(command, "/stop all") && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop "}, isOne)
+	ok = ok && !strings.EqualFold(strings.Join(strings.Fields(command), " "), "/stop all") && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop "}, isOne)
 	return command, ok
 }
 

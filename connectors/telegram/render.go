@@ -289,6 +289,12 @@ func (c *Connector) StandsWhole(p connectors.Prompt) bool {
 	return card.UTF16.Of(string(g.text)) <= maxItem && len(g.spans) <= maxItemSpans
 }
 
+// Hides is [connectors.BurstSender].
+func (c *Connector) Hides(p connectors.Prompt) bool {
+	m := fit(p)
+	return m.Unseen || m.TooBig
+}
+
 // message is the page as a message, cut to the longest one.
 func (g *page) message(k keyboard) outgoing {
 	text := clip(strings.TrimRight(string(g.text), " \n"))

@@ -49,7 +49,7 @@ func TestAListIsAnsweredInWords(t *testing.T) {
 	}
 	calls, list := s.burst(network("third."), toolCall("run_command", `{"command":"make"}`), toolCall("write_file", string(input)))
 	fay := s.phones["fay"]
-	if !strings.Contains(list.Text, "once 3 is open *allow all 3*") || !strings.Contains(list.Text, "high risk is never among") {
+	if !strings.Contains(list.Text, "once 3 is open *allow all 3*") || !strings.Contains(list.Text, "or in a file alone, is never among") {
 		t.Errorf("the list says %q", list.Text)
 	}
 	s.server.Advance(2 * time.Second)

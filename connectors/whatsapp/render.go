@@ -85,6 +85,12 @@ func (c *Connector) StandsWhole(p connectors.Prompt) bool {
 	return utf8.RuneCountInString(strings.Join(all, "\n")) <= maxItem
 }
 
+// Hides is [connectors.BurstSender].
+func (c *Connector) Hides(p connectors.Prompt) bool {
+	m := fit(p)
+	return m.Unseen || m.TooBig
+}
+
 // listed renders a list: each request whole if it is short, otherwise in a row, and how to answer.
 func (c *Connector) listed(b connectors.Burst) string {
 	o := card.Options{Now: c.now(), Location: b.To.Location, Language: b.To.Language, Self: b.To.Name}
@@ -106,10 +112,12 @@ func (c *Connector) listed(b connectors.Burst) string {
 	} else if len(b.ForAll(once)) > 0 {
 		how = append(how, o.Sprintf("*allow all %d*", len(b.Items)))
 	}
-	risky := func(it connectors.Item) bool { return it.Request.HighRisk && it.Request.State == permissions.Pending }
+	alone := func(it connectors.Item) bool {
+		return (it.Request.HighRisk || it.Hidden) && it.Request.State == permissions.Pending
+	}
 	rows = append(rows, "", o.Sprintf("Reply to this message: %s", strings.Join(how, " · ")))
-	if slices.ContainsFunc(b.Items, risky) {
-		rows = append(rows, o.Text("What is of high risk is never among what is allowed so."))
+	if slices.ContainsFunc(b.Items, alone) {
+		rows = append(rows, o.Text("What is of high risk, or in a file alone, is never among what is allowed so."))
 	}
 	return strings.Join(rows, "\n")
 }

@@ -56,7 +56,8 @@ func (d *Dispatch) burstOf(
 		}
 		p := d.Prompt(ctx, r, cp, to, all)
 		opened := cp.Ref != "" && cp.Ref != cp.Burst
-		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || lists && sender.StandsWhole(p)})
+		whole := lists && sender.StandsWhole(p)
+		b.Items = append(b.Items, connectors.Item{Prompt: p, Seen: opened || whole, Hidden: lists && !whole && sender.Hides(p)})
 		in = append(in, cp)
 	}
 	return b, in, nil
