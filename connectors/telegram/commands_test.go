@@ -357,7 +357,8 @@ func TestAListsButtonsAreItsPersonsOnly(t *testing.T) {
 	mine := s.says("sam", "/pending", "Nothing waits")
 	for data, want := range map[string]string{
 		"list.open " + code: "not yours to decide", "list.open AAAAA": "belongs to nothing", "list./lock": "belongs to nothing",
-		"list.yes " + code: "belongs to nothing", "list./stop all": "belongs to nothing", "list./stop  all": "belongs to nothing", "list./stop ALL": "belongs to nothing",
+		"list.yes " + code: "belongs to nothing", "list./stop all": "belongs to nothing", "list./stop ALL": "belongs to nothing",
+		"list./stop  all": "belongs to nothing",
 	} {
 		s.toast(s.phones["sam"].TapsData(mine.ID, data), want)
 	}
