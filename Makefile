@@ -106,6 +106,10 @@ cover: need ## coverage by package; fails below 100 % of permissions and its reg
 	@rm cover.log
 	@awk -f tools/cover.awk cover.out
 
+.PHONY: trace
+trace: need ## rules suggested from the first half of TRACE, a file of calls, and the prompts that they save on the second
+	DAYCARED_TRACE='$(abspath $(TRACE))' go test -count 1 -v -run '^TestTrace$$' ./permissions/rules
+
 .PHONY: bypasses
 bypasses: need ## rules against every way round them that is known, and against BYPASSES, another file of cases, if it is named
 	DAYCARED_BYPASSES=$(BYPASSES) go test -count=1 ./permissions/rules

@@ -122,6 +122,16 @@ func DeedOf(dialect, tool string, input json.RawMessage) Deed {
 	return Deed{Verb: Calls, Tool: serverTool(dialect, tool)}
 }
 
+// DialectOf returns the dialect of the first agent that has a tool of that name, for calls of which nobody says it.
+func DialectOf(tool string) string {
+	for _, row := range knownTools {
+		if f := strings.Fields(row); f[0] != anyone && slices.Contains(strings.Split(f[1], ","), tool) {
+			return strings.Split(f[0], ",")[0]
+		}
+	}
+	return ""
+}
+
 // serverTool returns an MCP tool's name as SERVER/NAME.
 func serverTool(dialect, tool string) string {
 	prefix, has := servers[dialect]

@@ -251,11 +251,15 @@ func (p program) option(word string, after []string) (kind byte, value string, n
 	return 0, "", false, true
 }
 
-// OperandsOf returns the kind of operands of a program on the list, see programs.txt.
-func OperandsOf(words []string) (kind string, known bool) {
-	p, _, known := entryOf(Act{Words: words})
+// Known returns how many words name the program, and its subcommand, of a program on the list, and the kind of its operands, see
+// programs.txt. It is 0 for one that is not on the list.
+func Known(words []string) (named int, kind string) {
+	p, args, known := entryOf(Act{Words: words})
+	if !known {
+		return 0, ""
+	}
 	kind, _, _ = strings.Cut(p.operands, "=")
-	return kind, known
+	return len(words) - len(args), kind
 }
 
 // OptionAt returns how a rule's pattern names the option at words[n] of a program on the list: as in -v, or "-n *" with its value. Joined
@@ -281,7 +285,7 @@ func OptionAt(words []string, n int) (names []string, next, ok bool) {
 			names = append(names, "-"+string(letter))
 		}
 		return names, false, true
-	case next, joined && kind == ':':
+	case next, joined && kind == ':' && strings.HasPrefix(name, "--"):
 		return []string{name + " *"}, next, true
 	case joined:
 		return []string{name + "=*"}, false, true

@@ -46,6 +46,7 @@ type Judged struct {
 	Text   string
 	Effect Effect // empty: no rule covers it
 	Rule   int
+	By     string // the pattern or starter set of that rule
 	Reason string // why it is not allowed
 }
 
@@ -115,8 +116,8 @@ type judge struct {
 
 // Judge decides about a call.
 func (s *Set) Judge(c Call) (v Verdict) {
-	if s.Len() == 0 {
-		return v
+	if s == nil {
+		s = newSet()
 	}
 	j := newJudge(s, c)
 	v.Exact = true
@@ -125,13 +126,13 @@ func (s *Set) Judge(c Call) (v Verdict) {
 	shown := 0
 	for _, i := range j.items {
 		if p := j.caught(i, Deny); p != nil {
-			v.note(i, Judged{Effect: Deny, Rule: p.rule.n}, p)
+			v.note(i, Judged{Effect: Deny, Rule: p.rule.n, By: p.text}, p)
 			continue
 		}
 		p := j.caught(i, Ask)
 		switch {
 		case p != nil:
-			v.note(i, Judged{Effect: Ask, Rule: p.rule.n}, p)
+			v.note(i, Judged{Effect: Ask, Rule: p.rule.n, By: p.text}, p)
 			allowed = false
 			continue
 		case i.hidden:
@@ -508,7 +509,7 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 	case fetches:
 		for _, p := range j.others[Allow][fetches] {
 			if p.fitsHost(i.name) && p.rule.holds(j) {
-				return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+				return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 			}
 		}
 		if i.name == "" {
@@ -518,7 +519,7 @@ func (j *judge) allowed(i item) (got Judged, exact bool) {
 	}
 	for _, p := range j.others[Allow][tools] {
 		if p.fitsTool(i.name, Allow) && p.rule.holds(j) {
-			return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 		}
 	}
 	return Judged{Reason: "no rule allows the tool " + i.name}, false
@@ -535,7 +536,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 	}
 	for _, p := range of {
 		if !slices.ContainsFunc(paths, func(name string) bool { return !p.path.fits(name, j.w.Root, false) }) && p.rule.holds(j) {
-			return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 		}
 	}
 	if i.kind == reads && i.inside && j.inWorkspace(i.act, i.name) {
@@ -550,7 +551,7 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 			may = r.set.writes
 		}
 		if may != nil && !slices.ContainsFunc(i.act.In, func(folder string) bool { return !may(j.w, acts.Under(folder, i.name)) }) {
-			return Judged{Effect: Allow, Rule: r.n}, false
+			return Judged{Effect: Allow, Rule: r.n, By: r.Use}, false
 		}
 	}
 	verb := map[kind]string{reads: "read", writes: "write"}[i.kind]
@@ -583,13 +584,13 @@ func (j *judge) allowedRun(a acts.Act) (got Judged, exact bool) {
 			why = j.leaves(a, wild)
 		}
 		if why == "" {
-			return Judged{Effect: Allow, Rule: p.rule.n}, p.exact
+			return Judged{Effect: Allow, Rule: p.rule.n, By: p.text}, p.exact
 		}
 		reason = fmt.Sprintf("rule %d would allow %s, but %s", p.rule.n, line, why)
 	}
 	for _, r := range j.rules {
 		if r.set != nil && r.set.runs != nil && len(a.Env) == 0 && r.holds(j) && j.w.Root != "" && j.Resolve != nil && r.set.runs(j.w, a) {
-			return Judged{Effect: Allow, Rule: r.n}, false
+			return Judged{Effect: Allow, Rule: r.n, By: r.Use}, false
 		}
 	}
 	return Judged{Reason: reason}, false

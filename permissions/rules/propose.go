@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
@@ -15,8 +16,9 @@ import (
 // Past is an earlier call and what became of it.
 type Past struct {
 	Call    Call
-	Allowed bool // a person allowed it
-	Denied  bool // a person denied it; neither: nobody answered
+	At      time.Time // when it was asked; only [Set.Suggest] looks at it
+	Allowed bool      // a person allowed it
+	Denied  bool      // a person denied it; neither: nobody answered
 }
 
 // Proposal is what "Always like this" and suggest offer: patterns of allow rules, as narrow as useful.
@@ -263,7 +265,9 @@ func deleting(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(deletes, strings.ToLower(w)) })
 }
 
-// touching returns the pattern for a file: this one, or those of its kind in its folder, if three or more were allowed.
+// touching returns the pattern for a file: this one, or those around it, if three or more were allowed. Around a file that is written are
+// those of its kind in a folder of the workspace, as long as no such file runs later by its name; around one that is read elsewhere is a
+// folder that is no home folder and not hidden. What looks like a secret is high risk, which no wildcard allows.
 func (c *seen) touching(i item, past []*seen) (text, says, why string) {
 	paths, known := c.j.leads(i.act, i.name)
 	switch {
@@ -274,30 +278,32 @@ func (c *seen) touching(i item, past []*seen) (text, says, why string) {
 	case i.kind == writes && c.inside(paths[0]) && !c.j.w.Writes(paths[0]):
 		return "", "", "what is written there runs later"
 	}
-	name, folder := paths[0], c.j.w.Root
+	name, ext := paths[0], path.Ext(paths[0])
 	text, says = quotedPath(i.kind, name), fmt.Sprintf("%s %s, and no other file", i.kind, name)
-	ext := path.Ext(name)
-	if ext == "" || !c.inside(name) || i.kind == writes && acts.LaterExtension(ext) || !c.j.w.Reads(name) {
+	inside, around, what := c.inside(name), "/**/*"+ext, "the files *"+ext
+	least := strings.Count(c.j.w.Root, "/") + 1 // what lies in the workspace's own folder often runs later
+	switch {
+	case i.kind == reads && !inside:
+		least, ext, around, what = 3, "", "/**", "what is"
+	case ext == "" || !inside || !c.j.w.Reads(name) || i.kind == writes && acts.LaterExtension(ext):
 		return text, says, ""
 	}
 	same := map[string]bool{name: true}
-	at := path.Dir(name)
 	for _, p := range past {
 		for _, k := range p.open {
-			if other, ok := p.j.leads(k.act, k.name); ok && p.Allowed && k.kind == i.kind && path.Ext(other[0]) == ext &&
-				path.Dir(other[0]) != folder && permissions.Within(folder, other[0]) {
+			if other, ok := p.j.leads(k.act, k.name); ok && p.Allowed && p.risk == "" && k.kind == i.kind && strings.HasSuffix(other[0], ext) {
 				same[other[0]] = true
 			}
 		}
 	}
-	for at != folder && path.Dir(at) != folder && under(same, at) < fewFiles {
+	at := path.Dir(name)
+	for under(same, at) < fewFiles && strings.Count(at, "/") > least {
 		at = path.Dir(at)
 	}
-	if at == folder || under(same, at) < fewFiles { // what lies in the workspace's own folder often runs later
+	if under(same, at) < fewFiles || strings.Count(at, "/") < least || ext == "" && strings.Contains(at, "/.") {
 		return text, says, ""
 	}
-	return quotedPath(i.kind, at+"/**/*"+ext), fmt.Sprintf("%s the files *%s in %s and in the folders there; no other kind of file",
-		i.kind, ext, at), ""
+	return quotedPath(i.kind, at+around), fmt.Sprintf("%s %s in %s and in the folders there; nothing elsewhere", i.kind, what, at), ""
 }
 
 func under(files map[string]bool, folder string) (n int) {
@@ -430,6 +436,7 @@ var (
 	harmless = map[string]string{
 		"gh": "--json: --jq: -q: --limit: -L: --state: -s: --author: --label: -l: --comments --patch --name-only --log --log-failed " +
 			"--job: --branch: -b: --workflow: -w: --status: --watch --interval: --required",
+		"go":         "-v -race -short -cover -run: -skip: -count: -timeout: -tags: -failfast", // of its subcommands that run no other code
 		"git commit": "-m: -a -q -s -v -am: --message: --all --signoff --quiet", "git add": "-A -u -v -N --all --update",
 		"git push": "-u --set-upstream -q -v", "git fetch": "-q -v --prune -p --tags -t", "git pull": "-q --rebase --ff-only",
 		"git switch": "-c: -q", "git merge": "--no-edit --ff-only --no-ff -m:", "git tag": "-a -m:",
@@ -441,13 +448,15 @@ var (
 // headOf returns how many words a proposal keeps in any case: the program and its subcommands.
 func headOf(words []string) int {
 	name, n := baseName(words[0]), 1
-	_, known := acts.OperandsOf(words)
+	named, _ := acts.Known(words)
 	switch {
 	case slices.Contains(deep, name):
 		n = 3
+	case named > 0:
+		n = named
 	case slices.Contains(subcommands, name):
 		n = 2
-	case !known && !slices.Contains(readers, name) && !slices.Contains(writers, name) && !slices.Contains(texts, name) &&
+	case !slices.Contains(readers, name) && !slices.Contains(writers, name) && !slices.Contains(texts, name) &&
 		name != "curl" && name != "wget" && name != "cp":
 		n = 2 // the first word of a program that is not known may be a subcommand
 	}
@@ -479,7 +488,7 @@ func shapeOf(a acts.Act) *shape {
 		subcommand = words[1]
 	}
 	s.fixed = slices.Contains(runners, name) || slices.Contains(coding, name+"_"+subcommand) || strings.Contains(name, "/") ||
-		name == "git" && !slices.Contains(varied, subcommand) || slices.ContainsFunc(words[:s.head], func(w string) bool {
+		name == "git" && !slices.Contains(varied, subcommand) || !known(words) && slices.ContainsFunc(words[:s.head], func(w string) bool {
 		return slices.Contains([]string{"exec", "run", "eval", "sh", "shell", "script", "do", "api", "ssh"}, w)
 	}) || hasSubcommands(words[:1]) && s.head < 2
 	for n := s.head; n < len(words); n++ {
@@ -504,6 +513,11 @@ func shapeOf(a acts.Act) *shape {
 	return s
 }
 
+func known(words []string) bool {
+	named, _ := acts.Known(words)
+	return named > 0
+}
+
 // optionAt returns how a pattern names a harmless option, as in "-n *", and whether the next word is its value.
 func optionAt(words []string, n int, subcommand string) (names []string, next, ok bool) {
 	if names, next, ok = acts.OptionAt(words, n); ok {
@@ -514,7 +528,9 @@ func optionAt(words []string, n int, subcommand string) (names []string, next, o
 	switch {
 	case !joined && slices.Contains(all, name):
 		return []string{name}, false, true
-	case slices.Contains(all, name+":") && (joined && strings.HasPrefix(name, "--") || n+1 < len(words) && plain(words[n+1])):
+	case slices.Contains(all, name+":") && joined && !strings.HasPrefix(name, "--"):
+		return []string{name + "=*"}, false, true
+	case slices.Contains(all, name+":") && (joined || n+1 < len(words) && plain(words[n+1])):
 		return []string{name + " *"}, !joined, true
 	case joined || strings.HasPrefix(name, "--"):
 		return nil, false, false
@@ -588,7 +604,7 @@ func (s *shape) candidates(like []*shape) (all []candidate) {
 			all = append(all, candidate{text, s.inWords(varies, options, false) + code})
 		}
 	}
-	if kind, known := acts.OperandsOf(s.words); known && slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
+	if _, kind := acts.Known(s.words); slices.Contains([]string{"reads", "pattern", "words", "text", "packages"}, kind) ||
 		slices.Contains([]string{"git add", "jq"}, strings.Join(s.words[:s.head], " ")) {
 		options := s.optionsOf(like, func(*shape) bool { return true })
 		text := strings.Join(s.words[:s.head], " ") + bracketed(options) + " ..."
