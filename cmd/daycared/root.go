@@ -63,7 +63,8 @@ func (c *CLI) root() *cobra.Command {
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.reportCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
-		c.reinstateCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand(), c.completionCommand())
+		c.reinstateCommand(), c.configCommand(), c.policyCommand(), c.suggestCommand(), c.doctorCommand(), c.versionCommand(),
+		c.completionCommand())
 	root.AddCommand(c.referenceCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	for cmd := range commandsBelow(root) {
@@ -122,7 +123,7 @@ var jsonOutputs = []struct {
 		"token create", "connect", "status", "report", "stop", "backup", "restore", "reinstate", "config show",
 	}},
 	{"print one JSON object instead of the sentence", true, []string{"ask", "confirm", "choose"}},
-	{"print one JSON object", false, []string{"config check", "doctor", "version"}},
+	{"print one JSON object", false, []string{"config check", "doctor", "version", "policy test", "suggest"}},
 	{"print a JSON array", false, []string{
 		"pending", "grants", "agents", "token list", "token revoke", "audit verify", "suspended",
 	}},

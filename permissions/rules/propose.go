@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -193,14 +194,19 @@ func (c *seen) allows(by *Set, i item) bool {
 	return got.Effect == Allow
 }
 
-// line is a call in one line.
-func (c *seen) line() string {
-	text := c.Call.Command
-	if text == "" && len(c.j.items) > 0 {
-		if d := acts.DeedOf(c.Call.Dialect, c.Call.Tool, c.Call.Input); d.Command != "" {
+func (c *seen) line() string { return Line(c.Call) }
+
+// Line is what a call does, in one line.
+func Line(c Call) string {
+	text := c.Command
+	if text == "" {
+		switch d := acts.DeedOf(c.Dialect, c.Tool, c.Input); {
+		case d.Command != "":
 			text = d.Command
-		} else {
-			text = c.j.items[len(c.j.items)-1].text()
+		case len(d.Names) > 0:
+			text = string(d.Verb) + " " + strings.Join(d.Names, ", ")
+		default:
+			text = cmp.Or(d.Host, d.Tool, c.Tool)
 		}
 	}
 	return permissions.Brief(strings.Join(strings.Fields(strings.ReplaceAll(text, acts.Computed, "…")), " "), maxLine)

@@ -356,6 +356,17 @@ func (s *Set) Lines(e Effect) (all []string) {
 	return all
 }
 
+// Texts returns the patterns of the rules, without those of starter sets.
+func (s *Set) Texts() (all []string) {
+	if s == nil {
+		return nil
+	}
+	for _, r := range s.rules {
+		all = append(all, slices.Concat(r.Allow, r.Ask, r.Deny)...)
+	}
+	return all
+}
+
 // starter is a set of rules that daycared brings along.
 type starter struct {
 	rules  []string

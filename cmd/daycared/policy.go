@@ -1,0 +1,609 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/rules"
+)
+
+// asLinks is said of judgements of calls whose links are not known.
+const asLinks = "Where links lead is not stored, nor whose an agent was: names are judged as if they lead where they say, and rules for people " +
+	"hold for nobody."
+
+// policyTest is what policy test is asked.
+type policyTest struct{ rules, since, command, agent string }
+
+func (c *CLI) policyCommand() *cobra.Command {
+	p := policyTest{}
+	cmd := &cobra.Command{
+		Use:  "policy",
+		RunE: func(*cobra.Command, []string) error { return usage("say policy test") },
+	}
+	test := &cobra.Command{
+		Use:  "test [FILE|-]",
+		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.testPolicy(cmd.Context(), p, args) },
+	}
+	test.Flags().StringVar(&p.rules, "rules", "", "configuration file whose rules are tried (default: those in force)")
+	test.Flags().StringVar(&p.since, "since", "30d", "judge the stored calls that are not older")
+	test.Flags().StringVarP(&p.command, "command", "c", "", "explain this one command, in this folder")
+	test.Flags().StringVar(&p.agent, "agent", "", "with --command: the agent that runs it")
+	cmd.AddCommand(test)
+	return cmd
+}
+
+func (c *CLI) testPolicy(ctx context.Context, p policyTest, args []string) error {
+	today, name, err := c.rulesOf("")
+	if err != nil {
+		return err
+	}
+	next, against := today, "no rules"
+	if p.rules != "" {
+		if next, _, err = c.rulesOf(p.rules); err != nil {
+			return err
+		}
+		name, against = p.rules, cmp.Or(name, "no rules")
+	}
+	switch {
+	case p.command != "" && len(args) > 0:
+		return usage("--command is one command, and FILE are others; leave one of the two out")
+	case p.command != "":
+		return c.explainCommand(next, p)
+	}
+	var calls []rules.Past
+	if len(args) == 1 {
+		data, err := c.readCalls(args[0])
+		if err != nil {
+			return err
+		}
+		if !isLines(data) {
+			return c.testCases(args[0], data)
+		}
+		if calls, err = linesOf(args[0], data); err != nil {
+			return err
+		}
+	} else if calls, err = c.stored(ctx, p.since); err != nil {
+		return err
+	}
+	if p.rules == "" {
+		today = nil
+	}
+	return c.compare(calls, today, next, cmp.Or(name, "no configuration"), against)
+}
+
+// rulesOf returns the rules of a configuration file and its name; of the one in force without one. What is wrong in it is wrong usage.
+func (c *CLI) rulesOf(file string) (set *rules.Set, name string, err error) {
+	var cfg *config.Config
+	if file != "" {
+		cfg, err = config.Load(file, c.Environ)
+	} else if cfg, _, err = c.load(); c.hidden(err) {
+		cfg, err = config.Load("", c.Environ)
+	}
+	if err != nil {
+		return nil, "", usage("%s", err)
+	}
+	set, found := rules.Compile(cfg.Ruling())
+	if err := rules.Failed(found); err != nil {
+		return nil, "", usage("%s", err)
+	}
+	return set, cfg.File, nil
+}
+
+// stored returns the settled calls of the daemon that are not older than since.
+func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err error) {
+	client, err := c.adminClient()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	from, err := parseSince(since, time.Now(), here(ctx, client).Location)
+	if err != nil {
+		return nil, err
+	}
+	all, err := history(ctx, client, from)
+	for _, r := range all {
+		for _, call := range r.ToolCalls() {
+			calls = append(calls, pastOf(r, call))
+		}
+	}
+	return calls, err
+}
+
+// history returns what was decided since a time.
+func history(ctx context.Context, client *admin.Client, since time.Time) ([]permissions.Request, error) {
+	return pages(func(after permissions.ID) ([]permissions.Request, error) {
+		return client.History(ctx, permissions.Past{Since: since, After: after})
+	}, func(r permissions.Request) permissions.ID { return r.ID })
+}
+
+// pastOf returns a stored call with what became of it.
+func pastOf(r permissions.Request, call permissions.Call) rules.Past {
+	dialect := r.Hook
+	if r.Caller.Ours() {
+		dialect = cmp.Or(dialect, acts.Daycared)
+	}
+	ended := r.Only(call)
+	person := ended.DecidedBy != "" && ended.DecidedVia != permissions.ViaGrant
+	return rules.Past{
+		Call: rules.Call{
+			Agent: r.Caller.Proven(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
+			Resolve: filepath.Clean, At: time.Now(),
+		},
+		At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved, Denied: person && ended.State == permissions.Denied,
+	}
+}
+
+func (c *CLI) readCalls(file string) (data []byte, err error) {
+	if file == "-" {
+		data, err = io.ReadAll(c.In)
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, usage("read the calls: %s", err)
+	}
+	return data, nil
+}
+
+func isLines(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+
+// linesOf reads one call a line.
+func linesOf(file string, data []byte) (calls []rules.Past, err error) {
+	lines, n := bufio.NewScanner(bytes.NewReader(data)), 0
+	lines.Buffer(nil, len(data)+1)
+	for lines.Scan() {
+		if n++; len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var l struct {
+			Tool, Cwd, Agent, Hook, Person string
+			Input                          json.RawMessage
+			TS                             time.Time
+			Allowed, Denied                bool
+		}
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return nil, usage("%s:%d: it is no call: %s; write one as in {\"tool\":\"Bash\",\"input\":{\"command\":\"ls\"},\"cwd\":\"/srv/code\"}",
+				file, n, err)
+		}
+		if l.Tool == "" {
+			return nil, usage("%s:%d: it names no tool; write one as in {\"tool\":\"Bash\",\"input\":{\"command\":\"ls\"},\"cwd\":\"/srv/code\"}", file, n)
+		}
+		calls = append(calls, rules.Past{At: l.TS, Allowed: l.Allowed, Denied: l.Denied, Call: rules.Call{
+			Agent: l.Agent, Person: l.Person, Dialect: cmp.Or(l.Hook, acts.DialectOf(l.Tool)), Tool: l.Tool, Input: l.Input,
+			Folder: l.Cwd, Root: l.Cwd, Resolve: filepath.Clean, At: time.Now(),
+		}})
+	}
+	return calls, lines.Err()
+}
+
+// verdicts counts calls by what rules do with them.
+type verdicts struct {
+	Ask   int `json:"ask"`
+	Allow int `json:"allow"`
+	Deny  int `json:"deny"`
+}
+
+func (v *verdicts) add(e rules.Effect) {
+	switch e {
+	case rules.Allow:
+		v.Allow++
+	case rules.Deny:
+		v.Deny++
+	default:
+		v.Ask++
+	}
+}
+
+// toolCount counts the calls of one tool.
+type toolCount struct {
+	Tool   string   `json:"tool"`
+	Before verdicts `json:"before"`
+	After  verdicts `json:"after"`
+}
+
+// judgement is a call that rules judge in another way than before.
+type judgement struct {
+	Tool   string       `json:"tool"`
+	Agent  string       `json:"agent,omitempty"`
+	Call   string       `json:"call"`
+	Before rules.Effect `json:"before"`
+	After  rules.Effect `json:"after"`
+	Rule   int          `json:"rule,omitempty"`
+	By     string       `json:"by,omitempty"`
+	Why    string       `json:"why,omitempty"`
+	Denied bool         `json:"denied,omitempty"` // by a person, and rules would allow it
+	Times  int          `json:"times"`
+}
+
+// compared is what policy test found.
+type compared struct {
+	Rules    string       `json:"rules"`
+	Against  string       `json:"against"`
+	Patterns int          `json:"patterns"`
+	Tools    []*toolCount `json:"tools"`
+	All      toolCount    `json:"all"`
+	Changes  []*judgement `json:"changes"`
+	Denied   int          `json:"denied_allowed"`
+}
+
+// compare judges calls by two sets of rules.
+func (c *CLI) compare(calls []rules.Past, before, after *rules.Set, name, against string) error {
+	found := compared{Rules: name, Against: against, Patterns: patternsOf(after), Tools: []*toolCount{}, Changes: []*judgement{}, All: toolCount{Tool: "all"}}
+	tools, changes := map[string]*toolCount{}, map[string]*judgement{}
+	for _, p := range calls {
+		was, is := before.Judge(p.Call), after.Judge(p.Call)
+		if p.Denied && is.Effect == rules.Allow {
+			found.Denied++
+		}
+		t := tools[p.Call.Tool]
+		if t == nil {
+			t = &toolCount{Tool: p.Call.Tool}
+			tools[p.Call.Tool], found.Tools = t, append(found.Tools, t)
+		}
+		for _, t := range []*toolCount{t, &found.All} {
+			t.Before.add(was.Effect)
+			t.After.add(is.Effect)
+		}
+		one := &judgement{Tool: p.Call.Tool, Agent: p.Call.Agent, Call: rules.Line(p.Call), Before: cmp.Or(was.Effect, rules.Ask),
+			After: cmp.Or(is.Effect, rules.Ask), Rule: is.Rule, Why: is.Why, Denied: p.Denied && is.Effect == rules.Allow}
+		if one.Before == one.After && !one.Denied {
+			continue
+		}
+		for _, a := range is.Acts {
+			if a.Rule == is.Rule && a.Effect == is.Effect {
+				one.By = a.By
+			}
+		}
+		key := fmt.Sprint(*one)
+		if changes[key] == nil {
+			changes[key], found.Changes = one, append(found.Changes, one)
+		}
+		changes[key].Times++
+	}
+	slices.SortStableFunc(found.Tools, func(a, b *toolCount) int { return b.calls() - a.calls() })
+	slices.SortStableFunc(found.Changes, func(a, b *judgement) int { return b.Times - a.Times })
+	if err := c.printCompared(found); err != nil {
+		return err
+	}
+	if found.Denied > 0 {
+		return exitCode(permissions.ExitNo)
+	}
+	return nil
+}
+
+func (t *toolCount) calls() int { return t.After.Ask + t.After.Allow + t.After.Deny }
+
+// patternsOf counts the patterns of a set; one with alternatives is as many.
+func patternsOf(s *rules.Set) (n int) {
+	for _, text := range s.Texts() {
+		n += rules.Patterns(text)
+	}
+	return n
+}
+
+// maxChanges is how many changes are printed; all are in the JSON.
+const maxChanges = 40
+
+func (c *CLI) printCompared(found compared) error {
+	if c.asJSON {
+		return c.json(found)
+	}
+	c.print("With the rules of %s (%d patterns), against %s. %s\n\n", found.Rules, found.Patterns, found.Against, asLinks)
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	for _, t := range append(found.Tools, &found.All) {
+		fmt.Fprintf(table, "%s\task %d → %d · allow %d → %d · deny %d → %d\n", spelled(t.Tool), t.Before.Ask, t.After.Ask,
+			t.Before.Allow, t.After.Allow, t.Before.Deny, t.After.Deny)
+	}
+	if err := table.Flush(); err != nil || len(found.Changes) == 0 {
+		return err
+	}
+	c.print("\nchanged:\n")
+	for i, one := range found.Changes {
+		if i == maxChanges && !one.Denied {
+			c.print("  and %d more, all of them with --json\n", len(found.Changes)-maxChanges)
+		}
+		if i >= maxChanges && !one.Denied {
+			continue
+		}
+		c.print("  %s → %s  %s%s%s\n", one.Before, one.After, one.Call, times(one.Times), byRule(one.Rule, one.By))
+		if one.Denied {
+			c.print("    a person denied it, and these rules allow it\n")
+		}
+	}
+	return nil
+}
+
+func times(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}
+
+func byRule(rule int, by string) string {
+	switch {
+	case rule == 0:
+		return ""
+	case by == "":
+		return fmt.Sprintf("  [rule %d]", rule)
+	}
+	return fmt.Sprintf("  [rule %d, %s]", rule, by)
+}
+
+// explainCommand prints what a command does, which rule covers each act, and why it is asked about.
+func (c *CLI) explainCommand(set *rules.Set, p policyTest) error {
+	folder, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	call := rules.Call{Agent: p.agent, Command: p.command, Folder: folder, Root: folder, Resolve: own.Resolve, At: time.Now()}
+	v := set.Judge(call)
+	input, _ := json.Marshal(map[string]string{"command": p.command}) // a text
+	risks := acts.Reads(permissions.Request{Cwd: folder}, permissions.Call{Tool: "run_command", Input: input}).Risks
+	if c.asJSON {
+		type one struct {
+			Act    string       `json:"act"`
+			Effect rules.Effect `json:"effect"`
+			Rule   int          `json:"rule,omitempty"`
+			By     string       `json:"by,omitempty"`
+			Reason string       `json:"reason,omitempty"`
+		}
+		each := []one{}
+		for _, a := range v.Acts {
+			each = append(each, one{a.Text, cmp.Or(a.Effect, rules.Ask), a.Rule, a.By, a.Reason})
+		}
+		return c.json(map[string]any{
+			"command": p.command, "folder": folder, "effect": cmp.Or(v.Effect, rules.Ask), "rule": v.Rule, "why": v.Why, "exact": v.Exact,
+			"acts": each, "reasons": append([]string{}, v.Reasons...), "high_risk": append([]acts.Risk{}, risks...),
+		})
+	}
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	for _, a := range v.Acts {
+		told := strings.TrimSpace(byRule(a.Rule, a.By))
+		if told == "" && a.Effect == rules.Allow {
+			told = "reading in the workspace needs no rule"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", cmp.Or(a.Effect, rules.Ask), oneRow(spelled(a.Text)), cmp.Or(told, spelled(a.Reason)))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, reason := range v.Reasons {
+		if !slices.ContainsFunc(v.Acts, func(a rules.Judged) bool { return a.Reason == reason }) {
+			c.print("ask  %s\n", reason)
+		}
+	}
+	for _, risk := range risks {
+		c.print("high risk: it %s, so only a rule without a wildcard allows it\n", risk)
+	}
+	c.print("→ %s%s\n", cmp.Or(v.Effect, rules.Ask), byRule(v.Rule, v.Why))
+	return nil
+}
+
+// cases is a file of commands, each with the rule that must not, or must, allow it.
+type cases struct {
+	Workspace string
+	Cases     []struct{ ID, Rule, Command, Load string }
+	Repeat    []struct {
+		ID, Rule, Before, After, First, Then, Part, Last string
+		Times                                            int
+	}
+	Ask map[string][]struct {
+		Rule     string
+		Commands []string
+	}
+	Refuse []string
+	Deny   []struct{ ID, Allow, Deny, Command, Want string }
+	Allow  []struct {
+		ID, Command string
+		Rules, Env  []string
+	}
+}
+
+// testCases judges the commands of a file, each by its own rules and those for ls, cat, echo and true. Folders link and out lead to /etc.
+func (c *CLI) testCases(file string, data []byte) error {
+	var all cases
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		return usage("%s: it is neither calls, one a line as JSON, nor a file of cases: %s", file, err)
+	}
+	root := cmp.Or(all.Workspace, "/workspace")
+	resolve := func(name string) string {
+		for _, link := range []string{root + "/link", root + "/out"} {
+			if permissions.Within(link, filepath.Clean(name)) || strings.HasPrefix(name, link+"/") { // before ".."
+				return filepath.Clean("/etc" + strings.TrimPrefix(name, link))
+			}
+		}
+		return filepath.Clean(name)
+	}
+	groups, wrong := map[string]*counted{}, []string{}
+	note := func(group, command, got string, right bool) {
+		if groups[group] == nil {
+			groups[group] = &counted{}
+		}
+		if groups[group].All++; right {
+			groups[group].Right++
+			return
+		}
+		wrong = append(wrong, fmt.Sprintf("%s: %q is %s", group, permissions.Brief(command, 200), got))
+	}
+	slips := false
+	judge := func(group, want, command string, refused bool, given ...rules.Rule) {
+		side := rules.Rule{Allow: []string{"run true", "run ls ...", "run cat ...", "run echo ..."}}
+		set, found := rules.Compile(append(given, side))
+		if err := rules.Failed(found); err != nil || refused {
+			note(group, command, "judged by a rule that must not load", (err != nil) == refused)
+			return
+		}
+		effect := cmp.Or(set.Judge(rules.Call{Command: command, Folder: root, Root: root, Resolve: resolve}).Effect, rules.Ask)
+		right := effect == rules.Effect(want) || want == "ask" && effect != rules.Allow
+		slips = slips || !right && effect == rules.Allow
+		note(group, command, "judged "+string(effect)+", and must be "+want, right)
+	}
+	for _, one := range all.Cases {
+		judge(caseGroup(one.ID), "ask", one.Command, one.Load == "refuse", rules.Rule{Allow: []string{patternOf(one.Rule)}})
+	}
+	for _, one := range all.Repeat {
+		text := one.First + strings.Repeat(one.Before+one.Part, one.Times) + one.After + one.Last + strings.Repeat(one.Then, one.Times)
+		judge("repeated", "ask", text, false, rules.Rule{Allow: []string{patternOf(one.Rule)}})
+	}
+	for _, group := range slices.Sorted(maps.Keys(all.Ask)) {
+		for _, of := range all.Ask[group] {
+			for _, command := range of.Commands {
+				judge(group, "ask", command, false, rules.Rule{Allow: []string{patternOf(of.Rule)}})
+			}
+		}
+	}
+	for _, text := range all.Refuse {
+		judge("refused rules", "ask", text, true, rules.Rule{Allow: []string{patternOf(text)}})
+	}
+	for _, one := range all.Deny {
+		judge("denied", cmp.Or(one.Want, "ask"), one.Command, false, rules.Rule{Allow: []string{patternOf(one.Allow)}},
+			rules.Rule{Deny: []string{patternOf(one.Deny)}})
+	}
+	for _, one := range all.Allow {
+		rule := rules.Rule{Env: one.Env}
+		for _, text := range one.Rules {
+			rule.Allow = append(rule.Allow, patternOf(text))
+		}
+		judge("allowed", "allow", one.Command, false, rule)
+	}
+	if len(groups) == 0 {
+		return usage("%s: it has no cases; write them under cases, deny and allow", file)
+	}
+	if err := c.printCases(groups, wrong); err != nil {
+		return err
+	}
+	switch {
+	case slips:
+		return exitCode(permissions.ExitNo)
+	case len(wrong) > 0:
+		return exitCode(permissions.ExitOther)
+	}
+	return nil
+}
+
+// counted is how many cases of a group are judged as they must be.
+type counted struct {
+	Right int `json:"right"`
+	All   int `json:"all"`
+}
+
+func (c *CLI) printCases(groups map[string]*counted, wrong []string) error {
+	if c.asJSON {
+		return c.json(map[string]any{"groups": groups, "wrong": wrong})
+	}
+	table, sum := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0), counted{}
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		fmt.Fprintf(table, "%s\t%d of %d\n", spelled(group), groups[group].Right, groups[group].All)
+		sum.Right, sum.All = sum.Right+groups[group].Right, sum.All+groups[group].All
+	}
+	fmt.Fprintf(table, "all\t%d of %d are judged as they must be\n", sum.Right, sum.All)
+	for _, text := range wrong {
+		c.say("%s", text)
+	}
+	return table.Flush()
+}
+
+func caseGroup(id string) string {
+	group, _, _ := strings.Cut(id, "-")
+	return cmp.Or(group, "cases")
+}
+
+// patternOf is a pattern of a file of cases: one that runs is written without its kind.
+func patternOf(text string) string {
+	if k, _, _ := strings.Cut(text, " "); slices.Contains([]string{"run", "read", "write", "fetch", "tool"}, k) {
+		return text
+	}
+	return "run " + text
+}
+
+func (c *CLI) suggestCommand() *cobra.Command {
+	since := ""
+	cmd := &cobra.Command{
+		Use:  "suggest [FILE|-]",
+		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.suggest(cmd.Context(), since, args) },
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "look at the calls that are not older")
+	return cmd
+}
+
+func (c *CLI) suggest(ctx context.Context, since string, args []string) error {
+	set, _, err := c.rulesOf("")
+	if err != nil {
+		return err
+	}
+	var calls []rules.Past
+	if len(args) == 1 {
+		data, err := c.readCalls(args[0])
+		if err != nil {
+			return err
+		}
+		if calls, err = linesOf(args[0], data); err != nil {
+			return err
+		}
+		for i := range calls { // a file without answers
+			calls[i].Allowed = !calls[i].Denied
+		}
+	} else if calls, err = c.stored(ctx, since); err != nil {
+		return err
+	}
+	found := set.Suggest(calls)
+	saved, patterns := 0, 0
+	for _, s := range found {
+		saved, patterns = saved+s.Saved, patterns+rules.Patterns(s.Allow)
+	}
+	if c.asJSON {
+		type one struct {
+			Rule   string   `json:"rule"`
+			Agent  string   `json:"agent"`
+			In     string   `json:"in"`
+			Says   string   `json:"says"`
+			Saved  int      `json:"saved"`
+			Last   string   `json:"last"`
+			Not    []string `json:"not"`
+			Counts int      `json:"patterns"`
+		}
+		all := []one{}
+		for _, s := range found {
+			all = append(all, one{s.Allow, s.Agent, s.In, s.Says, s.Saved, s.Last, append([]string{}, s.Not...), rules.Patterns(s.Allow)})
+		}
+		return c.json(map[string]any{"calls": len(calls), "saved": saved, "patterns": patterns, "suggestions": all})
+	}
+	if len(found) == 0 {
+		c.say("nothing to suggest: no kind of call was allowed three times on two days, without a denial of its like")
+		return nil
+	}
+	for _, s := range found {
+		c.print("%s\n  saves %d prompts of %s in %s: %s\n  the last one: %s\n", s.Allow, s.Saved, cmp.Or(s.Agent, "anyone"), cmp.Or(s.In, "any folder"),
+			s.Says, s.Last)
+		for _, text := range s.Not {
+			c.print("  not covered: %s\n", text)
+		}
+		c.print("\n")
+	}
+	c.print("%d rules with %d patterns would have saved %d prompts, of %d calls. %s\n", len(found), patterns, saved, len(calls), asLinks)
+	c.print("Write those that are right under rules, with agents and in, or see what they change: daycared policy test --rules FILE\n")
+	return nil
+}
