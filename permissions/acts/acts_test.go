@@ -298,7 +298,10 @@ func TestDeeds(t *testing.T) {
 // TestOperandsAreCounted: a program may have no operands, or as many as its kind allows.
 func TestOperandsAreCounted(t *testing.T) {
 	for text, left := range map[string]bool{
-		"printf": false, "printf x": true, "sed -n": false, "sed -n 5p": true, "sed 5p": false, "grep": true, "grep /etc/x src": true,
+		"printf": false, "printf x": true, "sed -n": false, "sed -n 5p": true, "sed 5p": false, "grep": true,
+		"grep /etc/x src": true,
+		"timeout 5":       false, "timeout 5 ls": true,
+		"nohup": false, "nohup ls": true, "command": false,
 		"grep x /etc/x": false, "uniq": true, "uniq a": true, "uniq a b": false, "pwd": true, "pwd x": false,
 	} {
 		if why := srv.Harmless(Command(text, srv.Root)); (why == "") != left {
@@ -454,6 +457,100 @@ func TestWhatIsWithinTheLimitsIsRead(t *testing.T) {
 	} {
 		if got := slices.Contains(commandRisks(t, "Bash", text), Destroys); got == known {
 			t.Errorf("%.40q of %d bytes destroys data: %t", text, len(text), got)
+		}
+	}
+}
+
+// TestVariablesOfAProgramAreRead: those that are set for it alone are named with their values, and what sets a part of one is a doubt.
+func TestVariablesOfAProgramAreRead(t *testing.T) {
+	const part = "it sets a part of a variable"
+	for text, want := range map[string]string{"X=1 Y= ls": "X=1 Y=", "ls": "", "X+=1 ls": part, "X[1]=2; ls": part, "X=(a b); ls": part} {
+		r := Command(text, srv.Root)
+		got := strings.Join(r.Acts[len(r.Acts)-1].Env, " ")
+		if slices.Contains(r.Doubts, part) {
+			got += part
+		}
+		if got != want {
+			t.Errorf("%s is read as %q, with %q", text, got, r.Doubts)
+		}
+	}
+}
+
+// TestWithin: what a program that runs others is given to run is found, and in which folder.
+func TestWithin(t *testing.T) {
+	within := func(text string) (found []string) {
+		for _, a := range Command(text, srv.Root).Acts {
+			for _, inner := range a.Within() {
+				if found = append(found, strings.Join(inner.Words, " ")); !slices.Equal(inner.In, []string{srv.Root}) {
+					t.Errorf("%s: %q is run in %q", text, inner.Words, inner.In)
+				}
+			}
+		}
+		return found
+	}
+	for text, want := range map[string][]string{
+		"ls a":                         nil,
+		"cat < sudo":                   nil,
+		"xargs rm -r a":                {"rm -r a", "a"},
+		"/usr/bin/env.exe ls":          {"ls"},
+		"env -S'ls a'":                 {"ls a"},
+		"sudo bash -x -c 'ls x'":       {"bash -x -c ls x", "ls x", "ls x"},
+		"git -c 'alias.x=!rm y' x":     {"rm y"},
+		"sudo 'a=!b c'":                {"c"},
+		"bash x.sh":                    nil,
+		"bash <<< 'rm x'":              {"rm x"},
+		"source /dev/stdin <<< 'rm x'": {"rm x"},
+		". /dev/stdin <<< 'rm x'":      {"rm x"},
+		"cat <<< 'rm x'":               nil,
+		"eval rm x":                    {"rm x", "x", "rm x"},
+	} {
+		if got := within(text); !slices.Equal(got, want) {
+			t.Errorf("%s runs %q, not %q", text, got, want)
+		}
+	}
+	for _, text := range []string{"xargs" + strings.Repeat(" a", 60), "bash <<< '" + strings.Repeat("a;", maxActs) + "a'"} {
+		if got := within(text); len(got) != maxActs {
+			t.Errorf("of %.20s %d programs are found", text, len(got))
+		}
+	}
+	if got := within(strings.Repeat("sudo ", 6) + "ls"); len(got) != 55 { // one more would be a sixth level
+		t.Errorf("of six in a row %d programs are found", len(got))
+	}
+	nested := "sudo ls"
+	for n := range maxDepth + 2 {
+		if got := slices.Contains(within(nested), "ls"); got != (n <= maxDepth) {
+			t.Errorf("a program in %d others is found: %t", n+1, got)
+		}
+		nested = "sudo " + Quote(nested)
+	}
+	for _, inner := range (Act{Kind: Run, Words: []string{"sudo", "ls x"}}).Within() {
+		if !slices.Equal(inner.In, []string{Computed}) {
+			t.Errorf("nobody says where it runs, and it is run in %q", inner.In)
+		}
+	}
+	if got := (Act{Kind: Run}).Within(); got != nil {
+		t.Errorf("nothing runs %v", got)
+	}
+}
+
+// TestParses: a text is a command only if it is shell syntax and runs something.
+func TestParses(t *testing.T) {
+	for text, want := range map[string]bool{
+		"ls": true, "": false, "# ls": false, "ls (": false, "ls\x00": false, strings.Repeat("x", maxText): true,
+		strings.Repeat("x", maxText+1): false,
+	} {
+		if got := Parses(text); got != want {
+			t.Errorf("%.20q parses: %t", text, got)
+		}
+	}
+}
+
+// TestABackslashInQuotes is one unless what follows needs it.
+func TestABackslashInQuotes(t *testing.T) {
+	for text, want := range map[string]string{`a\$b`: "a$b", `a\"b`: `a"b`, `a\\b`: `a\b`, `a\b`: `a\b`, `$a`: `$a`, "a\\\nb": "a\nb"} {
+		var b strings.Builder
+		if escaped(&b, text, "$`\"\\\n"); b.String() != want {
+			t.Errorf("%q is read as %q, not %q", text, b.String(), want)
 		}
 	}
 }
