@@ -302,7 +302,7 @@ func (f *finder) tires(words int) bool {
 // command adds the risks of a command's text.
 func (f *finder) command(text, folder string, depth int) {
 	if depth > maxDepth {
-		f.found[Unread] = true
+		f.tires(maxWork + 1) // also where only what is certain counts
 		return
 	}
 	if f.tires(len(text) / 16) {
@@ -466,6 +466,8 @@ func (f *finder) run(a Act, depth int) {
 		f.shell(Act{Words: []string{"sh", args[0]}, at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth)
 	case wraps && depth < maxDepth:
 		f.wrapped(name, a, depth)
+	case wraps && (name == "eval" || a.Stdin != "" || strings.ContainsAny(strings.Join(args, ""), " \t\n")):
+		f.tires(maxWork + 1) // it is given a command, deeper than any is read
 	case name == "git":
 		for i, word := range args { // an alias or another setting that is a command, a remote that is one
 			if _, text, is := strings.Cut(word, "=!"); is {

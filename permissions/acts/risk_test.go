@@ -507,6 +507,24 @@ func TestOptionFits(t *testing.T) {
 	}
 }
 
+// TestNoNestingHidesACommand: a command in commands is found, or the call counts as unread, however deep it is and whatever runs it.
+func TestNoNestingHidesACommand(t *testing.T) {
+	for _, by := range []string{
+		"bash -x -c %", "eval %", "sudo %", "ssh host %", "env -S%", "git -c alias.x=!% x", "git -c core.pager=% log", "pwsh -c %",
+		"bash <<< %", "ssh host <<< %", "echo % > x.sh; sh x.sh", "find . -exec sh -x -c % +",
+	} {
+		nested := "git push -f"
+		for n := range 9 {
+			got := commandRisks(t, "Bash", nested)
+			found, unread := slices.Contains(got, Rewrites), slices.Contains(got, Unread)
+			if !found && !unread || n <= 2 && unread || n == 8 && !unread {
+				t.Errorf("%d times in %s: %q", n, by, got)
+			}
+			nested = strings.Replace(by, "%", Quote(nested), 1)
+		}
+	}
+}
+
 // Of an unknown workspace only the places are known that none has.
 func TestWithoutAFolderWritingToTheSystemLeavesTheWorkspace(t *testing.T) {
 	for path, want := range map[string]bool{
