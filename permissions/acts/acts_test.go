@@ -310,6 +310,17 @@ func TestOperandsAreCounted(t *testing.T) {
 	}
 }
 
+// TestARedirectionToADescriptorIsLeft: a descriptor is one digit; anything else would be a file.
+func TestARedirectionToADescriptorIsLeft(t *testing.T) {
+	for text, left := range map[string]bool{
+		"ls 2>&0": true, "ls 2>&1": true, "ls >&9": true, "ls 2>&/": false, "ls 2>&:": false, "ls 2>&10": false, "ls 2>&-": false,
+	} {
+		if why := srv.Harmless(Command(text, srv.Root)); (why == "") != left {
+			t.Errorf("%s: %q", text, why)
+		}
+	}
+}
+
 // TestHostOf: an address whose host programs may read in different ways has none.
 func TestHostOf(t *testing.T) {
 	for address, want := range map[string]string{
