@@ -466,8 +466,8 @@ func (f *finder) run(a Act, depth int) {
 		f.shell(Act{Words: []string{"sh", args[0]}, at: a.at, Stdin: a.Stdin, Piped: a.Piped}, depth)
 	case wraps && depth < maxDepth:
 		f.wrapped(name, a, depth)
-	case wraps && (name == "eval" || a.Stdin != "" || strings.ContainsAny(strings.Join(args, ""), " \t\n")):
-		f.tires(maxWork + 1) // it is given a command, deeper than any is read
+	case wraps:
+		f.tires(maxWork + 1) // it runs a command that is deeper than any is read
 	case name == "git":
 		for i, word := range args { // an alias or another setting that is a command, a remote that is one
 			if _, text, is := strings.Cut(word, "=!"); is {
