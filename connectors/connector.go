@@ -407,6 +407,7 @@ type Decision struct {
 	Call    int // of a step; 0: all open calls
 	Comment string
 	Really  bool               // the second confirmation of high risk
+	Rule    string             // the second step of [permissions.Rule]: the Check of the rule that the person was shown
 	Default bool               // three invalid answers: Answer is ignored
 	Shown   permissions.Digest // of what the person was shown; zero if the channel cannot know
 	// Button and Ref are the payload of a pressed button and the connector's reference of its message. Both must be those

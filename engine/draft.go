@@ -55,7 +55,7 @@ func (e *Engine) draft(
 	if verdict.Forbidden != "" {
 		return r, permissions.ForbiddenBy(verdict)
 	}
-	if policy.Rules != nil && r.Kind == permissions.KindTool {
+	if verdict.Ruling != (permissions.Ruling{}) {
 		r.Ruled = []permissions.Ruling{verdict.Ruling}
 	}
 	r.Held = verdict.Held
@@ -64,6 +64,11 @@ func (e *Engine) draft(
 		r.Background, r.Foreground = true, ""
 	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
+	if r.Offers(permissions.Allow(permissions.Rule)) && verdict.Ask {
+		if _, why := s.Propose(r, nil, now); why != "" {
+			r.Options = slices.DeleteFunc(r.Options, func(o permissions.Option) bool { return o.ID == permissions.Allow(permissions.Rule) })
+		}
+	}
 	r.Digest = permissions.ComputeDigest(r)
 	r.Under = verdict.Grants
 	if !verdict.Ask {

@@ -58,11 +58,61 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 			return permissions.Request{}, shared.Broken(err)
 		}
 	}
-	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, r))
+	var rule permissions.GrantedRule
+	if d.Answer == permissions.Allow(permissions.Rule) && r.State == permissions.Pending {
+		p, err := e.propose(ctx, r)
+		switch {
+		case permissions.CodeOf(err) == permissions.CodeNoAnswer:
+			return r, e.refused(ctx, r, d, person.Name, err)
+		case err != nil:
+			return r, err
+		case d.Rule != p.Rule.Check(): // it has not been shown, or was another one then
+			return r, permissions.Proposed(p)
+		}
+		rule = p.Rule
+	}
+	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, r, rule))
 	if err != nil {
 		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.RefusedIn(person.Location, err)))
 	}
 	return c.After, nil
+}
+
+const (
+	// proposedFrom is how far back a rule is proposed from, and maxProposedFrom from how many requests, the newest.
+	proposedFrom    = 30 * 24 * time.Hour
+	maxProposedFrom = 2000
+	// historyPage is how many requests are read at a time.
+	historyPage = 500
+)
+
+// propose returns the rule that "Always like this" gives for r. It reads what the caller asked before.
+func (e *Engine) propose(ctx context.Context, r permissions.Request) (permissions.Proposal, error) {
+	s, now := e.Settings(), e.clock.Now()
+	if p, why := s.Propose(r, nil, now); why != "" {
+		return p, permissions.NoProposal(why)
+	}
+	if !r.Offers(permissions.Allow(permissions.Rule)) {
+		return permissions.Proposal{}, permissions.NoProposal("it can only be allowed as its card says")
+	}
+	var earlier []permissions.Request
+	of := permissions.Past{Since: now.Add(-proposedFrom), Caller: r.Caller.Name, Limit: historyPage}
+	for {
+		page, err := e.store.History(ctx, of)
+		if err != nil {
+			return permissions.Proposal{}, shared.Unread(err)
+		}
+		earlier = append(earlier, page...)
+		if earlier = earlier[max(0, len(earlier)-maxProposedFrom):]; len(page) < historyPage {
+			break
+		}
+		of.After = page[len(page)-1].ID
+	}
+	p, why := s.Propose(r, earlier, now)
+	if why != "" {
+		return p, permissions.NoProposal(why)
+	}
+	return p, nil
 }
 
 // whole reports whether a decision may allow what it does, given that its channel can have shown all of it.
@@ -254,13 +304,13 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 
 // event returns the transition of a decision. It includes the use of an approval by the waiting call: one commit instead
 // of two.
-func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) permissions.Transition {
+func (e *Engine) event(d connectors.Decision, by string, r permissions.Request, rule permissions.GrantedRule) permissions.Transition {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.clock.Stamp()}
 	}
 	cast := permissions.Cast{Really: d.Really, Vote: permissions.Vote{
 		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.clock.Stamp(), Key: d.Key,
-		Account: e.Settings().AccountOf(d.From),
+		Rule: rule, Account: e.Settings().AccountOf(d.From),
 	}}
 	if _, allows := d.Answer.Scope(); allows && e.stillAllowed(r) == nil {
 		cast.Use = &permissions.Use{At: cast.Vote.At}

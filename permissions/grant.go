@@ -3,6 +3,8 @@ package permissions
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -11,8 +13,51 @@ import (
 // itself.
 const AllTools = "*"
 
+// RuleIdle is how long after its last use the grant of a rule ends.
+const RuleIdle = 30 * 24 * time.Hour
+
+// GrantedRule is the rule that [Rule] gives: patterns of an allow rule and the folder that its calls are in, as JSON. Equal texts are
+// equal rules; empty is none.
+type GrantedRule string
+
+// grantedRule is a [GrantedRule].
+type grantedRule struct {
+	Allow []string `json:"allow"`
+	In    string   `json:"in,omitempty"`
+}
+
+// NewGrantedRule returns the rule with these patterns for calls in a folder; an empty folder is any.
+func NewGrantedRule(allow []string, in string) GrantedRule {
+	text, _ := json.Marshal(grantedRule{allow, in}) // texts
+	return GrantedRule(text)
+}
+
+// Patterns returns the patterns of g and the folder of its calls; none if g is empty or unreadable.
+func (g GrantedRule) Patterns() (allow []string, in string) {
+	var of grantedRule
+	if json.Unmarshal([]byte(g), &of) != nil {
+		return nil, ""
+	}
+	return of.Allow, of.In
+}
+
+// Check is a short name of g, by which a second step says which rule the person was shown.
+func (g GrantedRule) Check() string {
+	sum := sha256.Sum256([]byte(g))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Proposal is what "Always like this" proposes for a call.
+type Proposal struct {
+	Rule    GrantedRule `json:"rule"`
+	Says    []string    `json:"says" doc:"in words, one for each pattern: what it covers, and what it does not"`
+	Past    int         `json:"past" doc:"how many of the caller's prompts of the last 30 days it would have covered"`
+	Allowed int         `json:"allowed" doc:"how many of these people allowed"`
+	Not     []string    `json:"not,omitempty" doc:"similar earlier calls that it does not cover"`
+}
+
 // Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool, or
-// all gated tools, or one exact call; for a session, until a time, or until it is revoked.
+// all gated tools, or one exact call, or what a rule covers; for a session, until a time, or until it is revoked.
 type Grant struct {
 	ID        ID
 	Caller    string // its proven name
@@ -20,7 +65,8 @@ type Grant struct {
 	Tags      []Tag
 	Tool      string
 	Call      Digest // of the one call it covers; zero: every call of Tool
-	Until     time.Time
+	Rule      GrantedRule
+	Until     time.Time // of a rule: when it ends unless it is used before
 	Request   ID
 	By        string
 	CreatedAt time.Time
@@ -50,6 +96,8 @@ func (g Grant) Title() Grant {
 // Scope returns how long the grant was given for.
 func (g Grant) Scope() Scope {
 	switch {
+	case g.Rule != "":
+		return Rule
 	case g.Session != "" && g.Tool != "" && g.Tool != AllTools:
 		return SessionTool
 	case g.Session != "":
@@ -60,8 +108,16 @@ func (g Grant) Scope() Scope {
 	return For(g.Until.Sub(g.CreatedAt))
 }
 
+// LastUse is when the grant of a rule was last used, or the zero time.
+func (g Grant) LastUse() time.Time {
+	if g.Rule == "" || g.Used == 0 {
+		return time.Time{}
+	}
+	return g.Until.Add(-RuleIdle)
+}
+
 // Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the
-// gate of high risk.
+// gate of high risk. What a grant of a rule covers is for [Policy.Rules] to say.
 func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 	r.Kind, r.Tool, r.Calls = KindTool, c.Tool, nil
 	switch {
@@ -87,6 +143,9 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 		g.Session = r.Session
 	case k.ends == inTime:
 		g.Until = at.Add(s.Span())
+	case k.ends == unused:
+		g.Rule, g.Until = r.votedRule(), at.Add(RuleIdle)
+		return g, g.Rule != ""
 	}
 	switch {
 	case r.Kind != KindTool:
@@ -117,7 +176,7 @@ func (r Request) callByCall() bool {
 
 // same reports whether two grants of one decision cover the same.
 func (g Grant) same(o Grant) bool {
-	return g.Tool == o.Tool && g.Call == o.Call && g.Session == o.Session && g.Until.Equal(o.Until)
+	return g.Tool == o.Tool && g.Call == o.Call && g.Session == o.Session && g.Until.Equal(o.Until) && g.Rule == o.Rule
 }
 
 // grantID returns the id of the n-th grant that r leaves behind. It is derived from r, so that [Step] is a function.

@@ -128,6 +128,8 @@ func offers(r Request, s Scope) bool {
 		return tool
 	case k.covers == allTools:
 		return !tool || !r.callByCall()
+	case k.covers == likeThis:
+		return tool && len(r.Calls) == 0
 	case k.covers == exactCall:
 		return !tool || !slices.ContainsFunc(r.ToolNames(), RunsCode)
 	}

@@ -24,8 +24,9 @@ type Policy struct {
 	Held                   []Tag // given to the caller by the configuration, so not by a grant that can be revoked
 	// Reads says what a call of a request does (acts.Reads); nil: nothing is known of any.
 	Reads func(Request, Call) Doing
-	// Rules says what the rules of the configuration decide about a call of a request; nil: there are none.
-	Rules func(Request, Call, time.Time) Ruling
+	// Rules says what the rules of the configuration decide about a call of a request, and those of live grants where they are silent;
+	// nil: there are none.
+	Rules func(Request, Call, []Grant, time.Time) Ruling
 	// NoAllowing makes the calls that rules allow ask, as those of Auto without an entry; deny and ask rules hold.
 	NoAllowing bool
 }
@@ -37,6 +38,7 @@ type Ruling struct {
 	Why    string     `json:"why,omitempty"`    // in the words of the configuration
 	Exact  bool       `json:"exact,omitempty"`  // of RuleAllows: no wildcard was needed
 	Reason string     `json:"reason,omitempty"` // why no rule allows it
+	Grants string     `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
 }
 
 // RuleEffect is what rules do with a call.
@@ -50,9 +52,11 @@ const (
 	RuleDenies RuleEffect = "deny"
 )
 
-// Name is the rule and why it is there, as people read it; empty without a rule.
+// Name is the rule and why it is there, or the grants of rules, as people read it; empty without a rule.
 func (r Ruling) Name() string {
 	switch {
+	case r.Grants != "":
+		return "grant " + strings.ReplaceAll(r.Grants, " ", " and grant ")
 	case r.Rule == 0:
 		return ""
 	case r.Why == "":
@@ -136,7 +140,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
-		auto, risky, ruled := p.auto(c.Tool), p.risky(r, c), p.ruling(r, c, now)
+		auto, risky, ruled := p.auto(c.Tool), p.risky(r, c), p.ruling(r, c, live, now)
 		v.Ruling = v.Ruling.or(ruled)
 		switch {
 		case matchesTool(p.Forbidden, c.Tool):
@@ -145,7 +149,11 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 			return Verdict{Forbidden: c.Tool, Ruling: ruled}
 		case ruled.Effect == RuleAsks:
 			v.Ask = true
-		case ruled.Effect == RuleAllows && (!risky || ruled.Exact):
+		case ruled.Effect == RuleAllows && ruled.Grants != "" && !risky:
+			for id := range strings.FieldsSeq(ruled.Grants) {
+				v.Grants = append(v.Grants, ID(id))
+			}
+		case ruled.Effect == RuleAllows && ruled.Grants == "" && (!risky || ruled.Exact):
 			v.Auto = append(v.Auto, Unasked{c.Tool, "rule " + strconv.Itoa(ruled.Rule)})
 		case auto < 0 && p.Sandboxed && !risky && r.walled(c, slices.Concat(p.Held, tagsOf(live))):
 			v.Auto = append(v.Auto, Unasked{c.Tool, sandboxed})
@@ -175,13 +183,14 @@ func (p Policy) auto(tool string) int {
 	return match(p.Auto, tool, false)
 }
 
-// ruling is what the rules say of a call of r.
-func (p Policy) ruling(r Request, c Call, now time.Time) (ruled Ruling) {
+// ruling is what the rules say of a call of r, with those of live grants.
+func (p Policy) ruling(r Request, c Call, live []Grant, now time.Time) (ruled Ruling) {
 	if p.Rules == nil {
 		return ruled
 	}
-	if ruled = p.Rules(r, c, now); ruled.Effect == RuleAllows && (p.NoAllowing || ruled.Rule == 0) {
-		ruled.Effect = RuleSilent
+	ruled = p.Rules(r, c, live, now)
+	if ruled.Effect == RuleAllows && (p.NoAllowing && ruled.Rule > 0 || ruled.Rule == 0 && ruled.Grants == "") {
+		ruled.Effect, ruled.Grants = RuleSilent, ""
 	}
 	return ruled
 }

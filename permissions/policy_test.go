@@ -106,7 +106,7 @@ func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
 			p.Reads = func(Request, Call) Doing { return Doing{Risks: []i18n.Phrase{"destroys data"}} }
 		}, nil, false},
 		{"that a rule asks about", run(command), func(p *Policy) {
-			p.Rules = func(Request, Call, time.Time) Ruling { return Ruling{Effect: RuleAsks, Rule: 1} }
+			p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleAsks, Rule: 1} }
 		}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
 			}
 		})
 	}
-	p.Rules = func(Request, Call, time.Time) Ruling { return Ruling{Effect: RuleDenies, Rule: 1} }
+	p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleDenies, Rule: 1} }
 	if v := p.Evaluate(run(command), nil, noon); v.Forbidden == "" {
 		t.Errorf("a rule that denies it: %+v", v)
 	}
@@ -356,9 +356,10 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 		"allowed": {Effect: RuleAllows, Rule: 1, Exact: true}, "also": {Effect: RuleAllows, Rule: 2}, "silent": {Reason: "no rule fits"},
 		"asked": {Effect: RuleAsks, Rule: 3}, "asked_too": {Effect: RuleAsks, Rule: 4}, "denied": {Effect: RuleDenies, Rule: 5},
 		"nameless": {Effect: RuleAllows, Reason: "no number"},
-		"run_it":   {Effect: RuleAllows, Rule: 6}, "run_exact": {Effect: RuleAllows, Rule: 7, Exact: true},
+		"granted":  {Effect: RuleAllows, Rule: 8, Grants: "g1 g2"}, "run_granted": {Effect: RuleAllows, Grants: "g3"},
+		"run_it": {Effect: RuleAllows, Rule: 6}, "run_exact": {Effect: RuleAllows, Rule: 7, Exact: true},
 	}
-	p := Policy{HighRiskTools: []string{"run_*"}, Rules: func(_ Request, c Call, at time.Time) Ruling {
+	p := Policy{HighRiskTools: []string{"run_*"}, Rules: func(_ Request, c Call, _ []Grant, at time.Time) Ruling {
 		if !at.Equal(noon) {
 			t.Errorf("the rules are asked of %s", at)
 		}
@@ -367,12 +368,16 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 	silenced := rules["nameless"]
 	silenced.Effect = RuleSilent
 	for _, c := range []struct {
-		tools string
-		ask   bool
-		auto  string
-		want  Ruling
-		no    string
+		tools  string
+		ask    bool
+		auto   string
+		grants []ID
+		want   Ruling
+		no     string
 	}{
+		{tools: "granted", grants: []ID{"g1", "g2"}, want: rules["granted"]},
+		{tools: "run_granted", ask: true, want: rules["run_granted"]},
+		{tools: "granted asked", ask: true, grants: []ID{"g1", "g2"}, want: rules["asked"]},
 		{tools: "allowed", auto: "rule 1", want: rules["allowed"]},
 		{tools: "allowed also", auto: "rule 1 rule 2", want: rules["allowed"]},
 		{tools: "allowed silent", ask: true, auto: "rule 1", want: rules["silent"]},
@@ -393,7 +398,7 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 		for _, a := range v.Auto {
 			auto = append(auto, a.Pattern)
 		}
-		if v.Ask != c.ask || strings.Join(auto, " ") != c.auto || v.Ruling != c.want || v.Forbidden != c.no {
+		if v.Ask != c.ask || strings.Join(auto, " ") != c.auto || v.Ruling != c.want || v.Forbidden != c.no || !slices.Equal(v.Grants, c.grants) {
 			t.Errorf("%s: %+v", c.tools, v)
 		}
 	}

@@ -26,6 +26,8 @@ type Refusal struct {
 
 	// People is Text in the language of the person who is told; nil for what only programs and operators are told.
 	People *Saying
+	// Proposal is the rule that a second step would give, with CodeRule; nil without one.
+	Proposal *Proposal
 }
 
 // Saying is a phrase with what its placeholders stand for.
@@ -65,6 +67,7 @@ const (
 	CodeSettled   Code = "settled"
 	CodeMoved     Code = "moved"
 	CodeReally    Code = "high-risk"
+	CodeRule      Code = "rule" // it needs a second step, which names the rule that was shown
 	CodeTooBig    Code = "too-big"
 	CodeNoAnswer  Code = "no-such-answer"
 	CodeNoUse     Code = "not-usable"
@@ -297,6 +300,18 @@ func AskersSide() *Refusal {
 		"Only a clarification, or a pause that continues, may be answered in the asker's editor; this is for people.")
 }
 
+// Proposed refuses the first of the two steps that give a rule, and tells the rule.
+func Proposed(p Proposal) *Refusal {
+	r := tell(CodeRule, ExitOther, "Nothing is allowed yet: this is the rule that a second step gives.")
+	r.Proposal = &p
+	return r
+}
+
+// NoProposal refuses a rule where none can be proposed, and says why.
+func NoProposal(why string) *Refusal {
+	return tell(CodeNoAnswer, ExitOther, "No rule can be proposed for this: %s.", why)
+}
+
 // Unknown refuses an id, code or button that denotes nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))
@@ -458,6 +473,8 @@ func RefusedIn(zone *time.Location, err error) error {
 		return tell(CodeReally, ExitOther, "This is high risk and needs a second yes (approve --really).")
 	case errors.As(err, &none):
 		return none.refusal()
+	case errors.Is(err, ErrNoRule):
+		return tell(CodeRule, ExitUsage, "A rule is given by a second step, which names the rule that was shown.")
 	case errors.Is(err, ErrNoOption):
 		return tell(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
 	case errors.Is(err, ErrWords):

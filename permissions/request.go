@@ -345,6 +345,7 @@ type Vote struct {
 	Call    int // the answered call of a step; 0: all open ones
 	Comment string
 	At      time.Time
+	Rule    GrantedRule // of an answer with [Rule]: what the person was shown
 	// Account is the proven account, as the audit names it: telegram:ID, whatsapp:NUMBER, uid:N. Empty: unknown.
 	Account string
 	// Key identifies the chat event that carried the vote ("telegram:bot", update id), so that a redelivery is harmless.

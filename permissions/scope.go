@@ -24,6 +24,7 @@ var (
 	SessionTool = Scope{name: "session_tool"} // one tool, for this session
 	Session     = Scope{name: "session"}
 	Always      = Scope{name: "always"}
+	Rule        = Scope{name: "rule"} // what a rule covers that the person was shown, see [GrantedRule]
 )
 
 // ScopeKind says what approving within a scope means, and how that is put in words. Whatever offers, grants, shows or reads a
@@ -52,6 +53,7 @@ const (
 	withSession
 	inTime
 	never
+	unused // for [RuleIdle]
 )
 
 // coverage is what approving a tool's call covers.
@@ -62,6 +64,7 @@ const (
 	thisTool           // or the exact call, where each needs its own approval
 	allTools           // that are gated, unless each call needs its own approval
 	exactCall          // unless it is one of a shell or interpreter
+	likeThis           // what a rule covers
 )
 
 // ScopeKinds are the kinds of scopes, the narrower first.
@@ -80,6 +83,9 @@ var ScopeKinds = []ScopeKind{
 	{Name: "always", ends: never, covers: exactCall, lasts: "until revoked", short: "until revoked", exactly: "always",
 		button: "Always allow %s",
 		Help:   "permissions: until revoked; a tool: this call only, and never a shell (only where it is configured)"},
+	{Name: "rule", Key: "l", ends: unused, covers: likeThis, lasts: "until revoked or unused for 30 days", short: "always like this",
+		subject: "what is like this", button: "Always like this",
+		Help: "a tool: what a rule covers, which is shown first, until it is revoked or was not used for 30 days"},
 }
 
 // ScopeNames are the names of the scopes, with 15m for all durations.
@@ -226,7 +232,7 @@ func (s Scope) String() string {
 // Span is how long a duration scope lasts, 0 for the others.
 func (s Scope) Span() time.Duration { return s.span }
 
-// Narrowest returns the widest scope that both a and b allow: once < session_tool < session, shorter < longer < always;
+// Narrowest returns the widest scope that both a and b allow: once < session_tool < session, shorter < longer < always < rule;
 // once if they cannot be compared. With a zero Scope it returns the other.
 func Narrowest(a, b Scope) Scope {
 	ka, ia := a.kind()

@@ -51,7 +51,7 @@ func TestParseScope(t *testing.T) {
 		{text: "", says: "unknown scope"},
 		{text: "Once", says: "unknown scope"},
 		{text: " once", says: "unknown scope"},
-		{text: "forever", says: "use once, session_tool, session, always or a duration such as 15m"},
+		{text: "forever", says: "use once, session_tool, session, always, rule or a duration such as 15m"},
 		{text: "for", says: "unknown scope"},
 		{text: "sesion", says: "did you mean session?"},
 		{text: "15", says: "unknown scope"},
@@ -164,7 +164,7 @@ func TestEveryKindOfScopeIsWhole(t *testing.T) {
 			for _, o := range Offer(r, []Scope{s}, Scope{}) {
 				labels[o.ID] = o.Label
 			}
-			narrow := r.Kind == KindPermission && s == SessionTool // is about tools alone
+			narrow := r.Kind == KindPermission && (s == SessionTool || s == Rule) // are about tools alone
 			if label := labels[Allow(s)]; (label == "") != narrow || strings.HasSuffix(label, " ") {
 				t.Errorf("the button of %s for a %s is %q", s, r.Kind, label)
 			}

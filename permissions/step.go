@@ -20,6 +20,7 @@ var (
 	ErrCall     = errors.New("that call is answered")    // of a step whose other calls are still open
 	ErrReally   = errors.New("high risk: needs a second yes")
 	ErrVoted    = errors.New("an allowance can only become a denial")
+	ErrNoRule   = errors.New("no rule was shown")
 	ErrNoUse    = errors.New("not an approval that can be used") // none, taken back, lapsed, or used by another call
 	ErrEvent    = errors.New("no such event")                    // or one without a time
 )

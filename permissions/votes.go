@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,6 +31,8 @@ func cast(r Request, e Cast) (Change, error) {
 		return Change{}, ErrNoOption
 	case allows && r.HighRisk && !e.Really:
 		return Change{}, ErrReally
+	case (v.Answer == Allow(Rule)) != (v.Rule != ""):
+		return Change{}, ErrNoRule
 	case !allows && v.Answer != Deny:
 		return answer(r, v), nil
 	}
@@ -176,6 +179,9 @@ func tally(r Request, v Vote, units []int) Change {
 	final := after.final(single)
 	if final == "" {
 		rec := record(RequestVoted, r, v.By, v.Via, v.At, "answer", string(v.Answer))
+		if v.Rule != "" {
+			rec.Detail["rule"] = string(v.Rule)
+		}
 		if v.Call != 0 {
 			rec.Detail["call"] = strconv.Itoa(v.Call)
 		}
@@ -196,9 +202,10 @@ func tally(r Request, v Vote, units []int) Change {
 }
 
 // verdict returns the result of the votes on one unit: denied by one, allowed by the quorum with the narrowest scope, or
-// open. An account counts once, whoever it belonged to when it voted. A suggestion is taken only if every allowance takes it.
+// open. An account counts once, whoever it belonged to when it voted. A suggestion is taken only if every allowance takes it, and a rule
+// only if it is the same in all of them.
 func (r Request) verdict(unit int) Answer {
-	allowed, narrowest, same := 0, Scope{}, Answer("")
+	allowed, narrowest, same, rule := 0, Scope{}, Answer(""), GrantedRule("")
 	var seen []string
 	for _, by := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
 		v := r.voted(by, unit)
@@ -210,7 +217,10 @@ func (r Request) verdict(unit int) Answer {
 				allowed++
 			}
 			seen = append(seen, v.Account)
-			narrowest = Narrowest(narrowest, s)
+			if narrowest = Narrowest(narrowest, s); rule != "" && v.Rule != "" && v.Rule != rule {
+				narrowest = Once
+			}
+			rule = cmp.Or(rule, v.Rule)
 			if same == "" {
 				same = v.Answer
 			} else if same != v.Answer {
@@ -225,6 +235,16 @@ func (r Request) verdict(unit int) Answer {
 		return same
 	}
 	return Allow(narrowest)
+}
+
+// votedRule is the rule that the votes on r give, which are for one rule if r was allowed with [Rule].
+func (r Request) votedRule() (rule GrantedRule) {
+	for _, v := range r.Votes {
+		if v.Answer == Allow(Rule) && slices.Contains(r.Asked, v.By) {
+			rule = v.Rule
+		}
+	}
+	return rule
 }
 
 // final returns the answer of the whole request, empty while part of it is open: for a step, the narrowest allowance of
@@ -287,7 +307,11 @@ func (c *Change) grant(v Vote) {
 		}
 		g.ID = r.grantID(v.At, len(c.Grants))
 		c.Grants = append(c.Grants, g)
-		c.Records = append(c.Records, record(GrantAdded, r, v.By, v.Via, v.At, "grant", string(g.ID), "scope", s.String()))
+		added := record(GrantAdded, r, v.By, v.Via, v.At, "grant", string(g.ID), "scope", s.String())
+		if g.Rule != "" {
+			added.Detail["rule"] = string(g.Rule)
+		}
+		c.Records = append(c.Records, added)
 	}
 }
 

@@ -2,6 +2,7 @@ package permissions
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +277,42 @@ func TestWordsOfOnesOwn(t *testing.T) {
 		}
 		if got := Result(r); got != (Outcome{Text: want}) {
 			t.Errorf("%q is told as %+v", words, got)
+		}
+	}
+}
+
+// TestARuleIsGivenOnlyByEqualVotes: votes for different rules allow once, a vote for a rule has one, and no other vote does.
+func TestARuleIsGivenOnlyByEqualVotes(t *testing.T) {
+	r := permissionRequest()
+	r.Kind, r.Tags, r.Tool, r.Quorum = KindTool, nil, "Bash", 2
+	r.Options = append(r.Options, Option{Allow(Rule), "Always like this"})
+	one, other := NewGrantedRule([]string{"run go vet ./..."}, "/srv/code"), NewGrantedRule([]string{"run go vet ..."}, "/srv/code")
+	by := func(who string, a Answer, rule GrantedRule) Cast {
+		e := vote(who, a)
+		e.Vote.Rule = rule
+		return e
+	}
+	for _, c := range []struct {
+		second Cast
+		want   Scope
+		grants []GrantedRule
+	}{
+		{by("sam", Allow(Rule), one), Rule, []GrantedRule{one}},
+		{by("sam", Allow(Rule), other), Once, nil},
+		{by("sam", Allow(Once), ""), Once, nil},
+	} {
+		got := after(t, r, by("fay", Allow(Rule), one), c.second)
+		var rules []GrantedRule
+		for _, g := range got.GrantsLeft() {
+			rules = append(rules, g.Rule)
+		}
+		if got.State != Approved || got.Scope != c.want || !slices.Equal(rules, c.grants) {
+			t.Errorf("%+v: %s for %s, %q", c.second.Vote, got.State, got.Scope, rules)
+		}
+	}
+	for _, e := range []Cast{by("fay", Allow(Rule), ""), by("fay", Allow(Once), one), by("fay", Deny, one)} {
+		if _, err := Step(r, e); !errors.Is(err, ErrNoRule) {
+			t.Errorf("%+v: %v", e.Vote, err)
 		}
 	}
 }

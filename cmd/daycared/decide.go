@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -40,7 +44,7 @@ func (c *CLI) approveCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: "+strings.Join(permissions.ScopeNames(), ", "))
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
-	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk needs")
+	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk and a rule need")
 	return cmd
 }
 
@@ -142,6 +146,13 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 		d.Request, d.Code = "", strings.ToUpper(name)
 	}
 	s, err := client.Decide(cmd.Context(), d)
+	if p := permissions.AsRefusal(err); p != nil && p.Proposal != nil {
+		if err := c.consents(cmd.Context(), client, *p.Proposal, d.Really, name); err != nil {
+			return err
+		}
+		d.Rule = p.Proposal.Rule.Check()
+		s, err = client.Decide(cmd.Context(), d)
+	}
 	if err != nil && c.asJSON {
 		return nearRequest(cmd.Context(), client, name, err)
 	}
@@ -149,6 +160,29 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 		return c.withOffer(nearRequest(cmd.Context(), client, name, err), s.Request, name)
 	}
 	return c.settled(cmd.Context(), client, s)
+}
+
+// consents prints the rule that an answer gives, and returns an error unless somebody wants it given.
+func (c *CLI) consents(ctx context.Context, client *admin.Client, p permissions.Proposal, really bool, name string) error {
+	if c.asJSON && !really {
+		return cmp.Or(c.json(wire.Proposal{Proposal: p, Name: p.Rule.Check()}), error(exitCode(permissions.ExitOther)))
+	}
+	for _, row := range card.Proposed(p, here(ctx, client)) {
+		c.say("%s", card.Spell(card.Plain(row)))
+	}
+	if really {
+		return nil
+	}
+	if !terminal.IsTerminal(c.In) {
+		c.say("to give it: daycared approve %s --scope rule --really", spelled(name))
+		return exitCode(permissions.ExitOther)
+	}
+	yes, err := dialogue{in: c.In, out: c.Err}.yes(ctx, "Give this rule?", false)
+	if err == nil && !yes {
+		c.say("nothing was decided")
+		err = exitCode(permissions.ExitOther)
+	}
+	return err
 }
 
 // withOffer adds the request's options, and how to give them, to the refusal of an answer.

@@ -350,6 +350,9 @@ func (c *CLI) tookBack(took permissions.Revoked, o card.Options) error {
 func covers(g permissions.Grant, from permissions.RequestView) string {
 	words := spelled(permissions.DescribeTags(g.Tags))
 	switch {
+	case g.Rule != "":
+		allow, in := g.Rule.Patterns()
+		words = oneRow(strings.Join(allow, ", ")) + " in " + spelled(cmp.Or(in, "any folder"))
 	case g.Tool == permissions.AllTools:
 		words = "all gated tools except high risk, shells and interpreters"
 	case g.Call != (permissions.Digest{}):
@@ -376,6 +379,8 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 // lasts describes how long a grant lasts.
 func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
+	case g.Rule != "":
+		return "until unused on " + when(g.Until, zone)
 	case !g.Until.IsZero():
 		return "until " + when(g.Until, zone)
 	case g.Session != "":

@@ -221,6 +221,7 @@ type decision struct {
 	Comment   string             `json:"comment,omitzero" maxLength:"2000" doc:"the reason, or with other the answer"`
 	Digest    string             `json:"digest,omitzero" doc:"of what was shown"`
 	Really    bool               `json:"really,omitzero" doc:"the second yes of high risk"`
+	Rule      string             `json:"rule,omitzero" maxLength:"16" doc:"of allow_rule: the name of the proposed rule"`
 	Defaulted bool               `json:"defaulted,omitzero" doc:"no valid answer in three tries; answer is not read"`
 }
 
@@ -233,7 +234,7 @@ func (b decision) of(name string) (d connectors.Decision, err error) {
 		return d, errors.New("a decision needs an answer, the id of one of the request's options")
 	}
 	d = connectors.Decision{
-		Answer: b.Answer, Call: b.Call, Comment: b.Comment, Really: b.Really, Default: b.Defaulted,
+		Answer: b.Answer, Call: b.Call, Comment: b.Comment, Really: b.Really, Default: b.Defaulted, Rule: b.Rule,
 	}
 	if b.Digest != "" {
 		if d.Shown, err = permissions.ParseDigest(b.Digest); err != nil {
@@ -253,7 +254,7 @@ func (b decision) of(name string) (d connectors.Decision, err error) {
 
 // bodyOf returns the body that posts d, and the name of its request.
 func bodyOf(d connectors.Decision) (b decision, name string) {
-	b = decision{Answer: d.Answer, Call: d.Call, Comment: d.Comment, Really: d.Really, Defaulted: d.Default}
+	b = decision{Answer: d.Answer, Call: d.Call, Comment: d.Comment, Really: d.Really, Defaulted: d.Default, Rule: d.Rule}
 	if d.Shown != (permissions.Digest{}) {
 		b.Digest = d.Shown.String()
 	}

@@ -161,9 +161,44 @@ func InForce(g permissions.Grant, o Options) string {
 		covers(g, o), caller, person(brief(g.By, maxName), o), moment(g.CreatedAt, o), lasts(g, o), used)
 }
 
+// Proposed says what "Always like this" proposes, in rows with marks, see [Part.Spans].
+func Proposed(p permissions.Proposal, o Options) (rows []string) {
+	allow, in := p.Rule.Patterns()
+	rows = append(rows, o.Text("Always like this? Nothing is allowed yet."))
+	for i, pattern := range allow {
+		says := ""
+		if i < len(p.Says) {
+			says = ": " + Visible(brief(p.Says[i], maxWhat))
+		}
+		rows = append(rows, "• "+coded(line(pattern, 0))+says)
+	}
+	if in != "" {
+		rows = append(rows, o.Sprintf("In the folder %s and below.", coded(Visible(in))))
+	}
+	if p.Past > 0 {
+		rows = append(rows, o.Sprintf("It would have covered %d prompts of the last 30 days, %d of them allowed.", p.Past, p.Allowed))
+	} else {
+		rows = append(rows, o.Text("Nothing like this was asked in the last 30 days."))
+	}
+	for _, text := range p.Not {
+		rows = append(rows, o.Sprintf("Not covered: %s", coded(line(brief(text, maxWhat), 0))))
+	}
+	return append(rows, o.Text("It holds for this agent until it is revoked, or was not used for 30 days."))
+}
+
 // covers says what a grant allows.
 func covers(g permissions.Grant, o Options) string {
 	switch {
+	case g.Rule != "":
+		allow, in := g.Rule.Patterns()
+		words := make([]string, 0, maxTags)
+		for _, pattern := range allow {
+			words = append(words, coded(line(brief(pattern, maxWhat), 0)))
+		}
+		if in == "" {
+			return o.Sprintf("what is like %s", strings.Join(words, ", "))
+		}
+		return o.Sprintf("what is like %s in %s", strings.Join(words, ", "), coded(Visible(brief(in, maxWhat))))
 	case g.Tool == permissions.AllTools:
 		return o.Text("all gated tools, except high risk, shells and interpreters,")
 	case g.Call != permissions.Digest{}:
@@ -184,6 +219,8 @@ func covers(g permissions.Grant, o Options) string {
 // lasts says how long a grant is valid.
 func lasts(g permissions.Grant, o Options) string {
 	switch {
+	case g.Rule != "":
+		return permissions.Rule.Lasts(o.Language)
 	case !g.Until.IsZero():
 		return o.Sprintf("for %s", o.Duration(g.Until.Sub(g.CreatedAt)))
 	case g.Session != "":

@@ -212,6 +212,12 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []
 		}
 		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
 		settled, err := r.Inbound.OnPermission(ctx, d)
+		if shown := permissions.AsRefusal(err); shown != nil && shown.Proposal != nil {
+			rows := append(card.Proposed(*shown.Proposal, r.shown(m.Who)),
+				reply.GivesRule(shown.Proposal.Rule, d.Code, false, m.Who.Language))
+			did.Say = append(did.Say, strings.Join(rows, "\n"))
+			continue
+		}
 		words, fault := r.Answered(m.Who, settled, err)
 		if fault != nil {
 			return Did{}, fault

@@ -161,9 +161,20 @@ func (c chat) more(o Open) string {
 	return words
 }
 
+// GivesRule says how the rule that was shown for a request is given, at the console of its card or in a chat.
+func GivesRule(rule permissions.GrantedRule, code string, console bool, in i18n.Language) string {
+	if console {
+		return in.Sprintf("To give it, type  %s", permissions.Rule.Key()+" "+rule.Check())
+	}
+	return in.Sprintf("To give it, reply %s", chat{Message: Message{Language: in}}.word("always")+" "+code+" "+rule.Check())
+}
+
 // typed is a sentence's approval in full. A console has small letters, and no RUN, because the code confirms there.
 func (c chat) typed(s sentence, o Open) string {
 	text := c.yes(o.Code)
+	if s.scope != "" && s.scope == scopeName(permissions.Rule, c.Language) {
+		return c.word("always") + " " + o.Code
+	}
 	if s.scope != "" {
 		text += " " + s.scope
 	}

@@ -57,7 +57,7 @@ func (s sentence) unknown(said Said, in i18n.Language) Said {
 // decide returns what a sentence decides about one of its requests, or why it does not, without a period.
 func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	r := o.Request
-	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Shown()}
+	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Shown(), Rule: s.rule}
 	if d.Answer, not = c.answer(s, o); d.Answer == permissions.Other {
 		d.Comment = s.own
 	}
@@ -116,7 +116,8 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	return "", c.Language.Sprintf("%s takes another answer. %s", o.Code, c.help(o))
 }
 
-// reach is the scope that a sentence allows r for. "session" means the narrower scope of that name if only that is offered.
+// reach is the scope that a sentence allows r for. "session" means the narrower scope of that name if only that is offered, and "always"
+// in a reply to a card what can be always allowed, if no rule can be given.
 func (s sentence) reach(r permissions.Request) permissions.Scope {
 	if s.scope == "" {
 		return permissions.Once
@@ -124,6 +125,9 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 	scope, err := permissions.ParseScope(s.scope)
 	if err == nil && scope == permissions.Session && !r.Offers(permissions.Allow(scope)) {
 		return permissions.SessionTool
+	}
+	if s.quoted && s.rule == "" && scope == permissions.Rule && !r.Offers(permissions.Allow(scope)) {
+		return permissions.Always
 	}
 	return scope
 }

@@ -3,12 +3,12 @@
 // what somebody meant is how "don't allow" becomes an approval.
 //
 // [Parse] reads a line typed at the prompt of one card: `y`, with a scope, the number of one call, or the code; for this
-// session, `t` for the tool and `a` for all gated tools, or the permission; `n`, with a reason after because; `r` and a
+// session, `t` for the tool and `a` for all gated tools, or the permission; `l` for always like this; `n`, with a reason after because; `r` and a
 // reason; Enter, `i` or Esc at a pause; a number or the option's own words at a clarification, or `o` and the person's own
 // words; `s` for the card again.
 //
 // [Read] reads a message of a chat, where several requests may be pending and each is named by its code: `yes K7F3Q`, with
-// a scope or `#2`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;
+// a scope or `#2`; `always K7F3Q`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;
 // `continue K7F3Q`; for high risk, `YES K7F3Q RUN`. Only in a reply to its card is the code left out, and may a thumb be the
 // answer. A full stop, a comma or exclamation marks at the end of a word are nothing, and so is any white space; a question
 // mark never is. [Guard] counts wrong codes.
@@ -47,6 +47,7 @@ type Reply struct {
 	Call    int // of a step; 0: all open calls
 	Comment string
 	Really  bool   // the request's code came with an approval of high risk
+	Rule    string // the name of the rule that is given
 	Say     string // for the person
 }
 
@@ -106,6 +107,8 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 		switch {
 		case isCall && a.Call == 0:
 			a.Call, used = n, 1
+		case scope == permissions.Rule && a.Rule == "" && isRule(token):
+			a.Rule, used = fold(token), 1
 		case !coded && code != "" && fold(token) == fold(code):
 			coded, used = true, 1
 		case used > 0 && !named && scope == permissions.Once:

@@ -34,6 +34,7 @@ type sentence struct {
 	scope  string   // in small letters; empty: none
 	call   int      // 0: none
 	run    bool
+	rule   string // the name of the rule that is given
 	reason string
 	pick   string // may name an option: everything after a leading code, or own with its keyword
 	own    string // the person's own words, as typed
@@ -55,6 +56,8 @@ func shape(text string) (s sentence, ok bool) {
 		s, ok = yesShape(words[1:])
 	case isNo(first):
 		s, ok = noShape(words[1:])
+	case one(alwaysWords, first):
+		s, ok = alwaysShape(words[1:])
 	case one(continueWords, first):
 		s, ok = pauseShape(resumes, words[1:])
 	case one(interruptWords, first):
@@ -108,6 +111,21 @@ func yesShape(words []string) (sentence, bool) {
 		words = words[used:]
 	}
 	return s, true
+}
+
+// alwaysShape parses what follows always: a code, and the name of the rule that was shown.
+func alwaysShape(words []string) (sentence, bool) {
+	s := sentence{act: allows, scope: permissions.Rule.String()}
+	s.codes, words = leadingCodes(words)
+	if len(words) == 1 && isRule(plain(words[0])) {
+		s.rule, words = fold(plain(words[0])), nil
+	}
+	return s, len(s.codes) < 2 && len(words) == 0
+}
+
+// isRule reports whether a word can be the name of a rule, see [permissions.GrantedRule.Check].
+func isRule(word string) bool {
+	return len(word) == len(permissions.GrantedRule("").Check()) && strings.Trim(fold(word), "0123456789abcdef") == ""
 }
 
 // noShape parses what follows no: codes, the number of a call, and a reason after because.
@@ -193,6 +211,7 @@ var (
 	onceWords      = i18n.All("once")
 	sessionWords   = i18n.All("session")
 	alwaysWords    = i18n.All("always")
+	ruleWords      = i18n.All("rule")
 )
 
 func one(of []string, word string) bool { return slices.Contains(of, word) }
@@ -234,6 +253,8 @@ func readScope(words []string) (id string, used int) {
 		word = permissions.Session.String()
 	case one(alwaysWords, word):
 		word = permissions.Always.String()
+	case one(ruleWords, word):
+		word = permissions.Rule.String()
 	case len(words) > 1 && isNumber(words[0]):
 		switch unit := fold(plain(words[1])); {
 		case one(minuteWords, unit):

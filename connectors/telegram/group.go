@@ -288,6 +288,7 @@ type first struct {
 	by     taker
 	answer permissions.Answer
 	call   int
+	rule   string // that the person was shown
 }
 
 // taker is who takes steps. Whatever ends their right makes another one of them, who then begins anew.
@@ -306,14 +307,15 @@ func (d *handler) taker(account int64) taker {
 // secondStep is how long the second step counts for nothing after the first: a double tap is one answer.
 const secondStep = time.Second
 
-// begins records a first step, unless it was taken.
-func (c *Connector) begins(at ref, by taker, p press, now time.Time) {
-	c.firsts.ContainsOrAdd(first{at, by, p.Answer, p.Call}, now)
+// begins records a first step, unless it was taken, and reports whether it was.
+func (c *Connector) begins(at ref, by taker, p press, now time.Time) (taken bool) {
+	taken, _ = c.firsts.ContainsOrAdd(first{at, by, p.Answer, p.Call, p.Rule}, now)
+	return taken
 }
 
 // begun reports whether the second step may follow: the same person must take both, for the same answer, and not in one movement.
 func (c *Connector) begun(at ref, by taker, p press, now time.Time) bool {
-	since, taken := c.firsts.Peek(first{at, by, p.Answer, p.Call})
+	since, taken := c.firsts.Peek(first{at, by, p.Answer, p.Call, p.Rule})
 	return taken && now.Sub(since) >= secondStep
 }
 

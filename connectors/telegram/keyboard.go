@@ -22,6 +22,8 @@ const (
 	maxData = 64
 	// maxButton limits a copy's value in characters, so that data stays within 64 bytes.
 	maxButton = 40
+	// maxRule limits the name of a rule.
+	maxRule = 8
 )
 
 // Button styles (Bot API 9.4).
@@ -46,6 +48,7 @@ type press struct {
 	Answer permissions.Answer // empty for steps that belong to no answer
 	Call   int                // of a step; 0: all open calls
 	Step   string             // empty: the press answers
+	Rule   string             // of the second step of a rule: its name
 }
 
 // alone reports whether a step belongs to no particular answer.
@@ -62,6 +65,7 @@ func parseData(data string) (pr press, ok bool) {
 		if rest, really := strings.CutPrefix(action, stepReally); really {
 			pr.Step, action = stepReally, rest
 		}
+		action, pr.Rule, _ = strings.Cut(action, "=")
 		answer, call, _ := strings.Cut(action, "#")
 		pr.Answer = permissions.Answer(answer)
 		pr.Call, _ = strconv.Atoi(call)
@@ -78,6 +82,8 @@ func (pr press) made() bool {
 	switch {
 	case alone(pr.Step):
 		return true
+	case (pr.Answer == permissions.Allow(permissions.Rule) && pr.Step == "") != (pr.Rule != "") || len(pr.Rule) > maxRule:
+		return false
 	case pr.Call < 0 || pr.Call > permissions.MaxCalls:
 		return false
 	case pr.Answer.With() > 0:
@@ -107,6 +113,9 @@ func (pr press) data() string {
 	data := pr.Button + "." + pr.Step + string(pr.Answer)
 	if pr.Call != 0 {
 		data += "#" + strconv.Itoa(pr.Call)
+	}
+	if pr.Rule != "" {
+		data += "=" + pr.Rule
 	}
 	return data
 }
@@ -368,10 +377,11 @@ func keysAgain(p connectors.Prompt, first press) keyboard {
 	_, allows := first.Answer.Scope()
 	offered := r.Offers(first.Answer) && (first.Call == 0 ||
 		slices.ContainsFunc(openCalls(r), func(c permissions.Call) bool { return c.N == first.Call }))
-	if r.State != permissions.Pending || !isButton(p.Button) || !r.HighRisk || !allows || !offered {
+	if r.State != permissions.Pending || !isButton(p.Button) || !r.HighRisk && first.Rule == "" || !allows || !offered {
 		return keys(p)
 	}
-	back, yes := press{Button: p.Button, Step: stepBack}, press{Button: p.Button, Answer: first.Answer, Call: first.Call}
+	back := press{Button: p.Button, Step: stepBack}
+	yes := press{Button: p.Button, Answer: first.Answer, Call: first.Call, Rule: first.Rule}
 	return keyboard{Rows: [][]key{{
 		{Text: p.To.Language.Text("↩︎ Back"), Data: back.data()},
 		{Text: p.To.Language.Sprintf("⚠️ Yes, %s", reallyOf(r, first, p.To.Language)), Data: yes.data()},
@@ -384,10 +394,10 @@ type board struct {
 	free []int // numbers of the open calls that the person has not allowed yet; 0 for a request without calls
 }
 
-// key is a button that answers; at high risk, an approval asks for the second confirmation first.
+// key is a button that answers; at high risk, and for a rule, an approval asks for the second confirmation first.
 func (b board) key(a permissions.Answer, call int, label, style string) key {
 	pr := press{Button: b.Button, Answer: a, Call: call}
-	if _, allows := a.Scope(); allows && b.Request.HighRisk {
+	if s, allows := a.Scope(); allows && (b.Request.HighRisk || s == permissions.Rule) {
 		pr.Step = stepReally
 	}
 	return key{Text: clipTo(label, maxLabel), Data: pr.data(), Style: style}

@@ -294,11 +294,16 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		return d.step(ctx, tap, p, decision)
 	}
 	decision.Really = d.begun(chatOf(tap), d.taker(tap.From.ID), p, d.now())
+	if decision.Rule = p.Rule; !decision.Really {
+		decision.Rule = "" // then the rule is shown
+	}
 	r, err := d.in.OnPermission(ctx, decision)
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		d.toast(ctx, tap, toastDone(r, in), false)
 		d.conclude(ctx, decision)
+	case refusal != nil && refusal.Proposal != nil: // the rule changed, it came too soon, or they pressed the second step of another person
+		return d.propose(ctx, tap, p, decision, *refusal.Proposal)
 	case refusal != nil && refusal.Code == permissions.CodeReally: // it came too soon, or they pressed the second step of another person
 		d.begins(chatOf(tap), d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, in.Text(toastReally), true)
@@ -499,6 +504,17 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	switch p.Step {
 	case stepReally:
+		if p.Answer == permissions.Allow(permissions.Rule) {
+			_, err := d.in.OnPermission(ctx, decision)
+			switch refusal := permissions.AsRefusal(err); {
+			case refusal != nil && refusal.Proposal != nil:
+				return d.propose(ctx, tap, p, decision, *refusal.Proposal)
+			case refusal != nil:
+				d.refuse(ctx, tap, decision, refusal)
+				return nil
+			}
+			return err
+		}
 		d.begins(at, d.taker(tap.From.ID), p, d.now())
 		d.toast(ctx, tap, in.Text(toastReally), true)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
@@ -523,6 +539,34 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.toast(ctx, tap, in.Text(toastOther), false)
 		d.ask(ctx, at, inOwnWords, prompt.Code, decision.From, tap.From)
 	}
+	return nil
+}
+
+// propose shows the rule that the second step gives, as a reply to the card, and then the buttons of that step.
+func (d *handler) propose(
+	ctx context.Context, tap *callback, p press, decision connectors.Decision, shown permissions.Proposal,
+) error {
+	in := d.language(decision.From)
+	prompt, err := d.in.Preview(ctx, decision)
+	at, bad := parseRef(decision.Ref)
+	if err != nil || bad != nil {
+		return err
+	}
+	p.Step, p.Rule = "", shown.Rule.Check()
+	begun := d.begun(at, d.taker(tap.From.ID), p, d.now())
+	twice := d.begins(at, d.taker(tap.From.ID), p, d.now()) && !begun
+	d.toast(ctx, tap, in.Text(toastRule), true)
+	text := strings.Join(card.Proposed(shown, card.Options{Language: in}), "\n")
+	d.inBackground(ctx, func(sending context.Context) error {
+		if twice { // a double tap
+			return nil
+		}
+		if err := d.reply(sending, at, text); err != nil {
+			return err
+		}
+		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
+		return nil
+	})
 	return nil
 }
 

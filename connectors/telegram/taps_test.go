@@ -518,3 +518,43 @@ func TestMoreShowsWhatAllowsMoreAndTheWayBack(t *testing.T) {
 	s.taps("fay", m, "Allow once", "✅ You allowed this once")
 	s.get(call, permissions.Approved)
 }
+
+// TestARuleIsShownAndGivenByASecondTap: the first tap shows the rule and allows nothing, there is a way back, and the second gives it.
+func TestARuleIsShownAndGivenByASecondTap(t *testing.T) {
+	s := newEnv(t, func(s *env) { s.settings.Approvals.Scopes = append(s.settings.Approvals.Scopes, permissions.Rule) })
+	q := toolCall("Bash", `{"command":"npm run lint"}`)
+	q.Hook, q.Cwd = "claude-code", "/srv/code"
+	call := s.ask(q)
+	m := s.card("fay", "npm run lint")
+	s.until("the card is noted", s.upToDate)
+	more := func(m telegramtest.Message) telegramtest.Message {
+		s.taps("fay", m, "⋯ More", "")
+		return s.sees("fay", "npm run lint", func(now telegramtest.Message) bool {
+			return now.ID == m.ID && strings.Contains(fmt.Sprint(now.Keyboard), "Always like this")
+		})
+	}
+	s.taps("fay", more(m), "Always like this", "Nothing is allowed yet")
+	shown := s.sees("fay", "Always like this?", func(telegramtest.Message) bool { return true })
+	for _, want := range []string{"run npm run lint", "/srv/code", "Nothing like this was asked in the last 30 days"} {
+		if !strings.Contains(shown.Text, want) {
+			t.Errorf("%q is not in\n%s", want, shown.Text)
+		}
+	}
+	second := func() telegramtest.Message {
+		return s.sees("fay", "npm run lint", func(now telegramtest.Message) bool { return now.ID == m.ID && len(now.Keyboard) == 1 })
+	}
+	s.taps("fay", second(), "Back", "")
+	back := s.sees("fay", "npm run lint", func(now telegramtest.Message) bool { return now.ID == m.ID && len(now.Keyboard) > 1 })
+	s.taps("fay", more(back), "Always like this", "Nothing is allowed yet")
+	s.waits(call)
+	asked := second()
+	other := strings.Replace(data(t, asked, "Yes, always"), "=", "=00", 1)
+	s.toast(s.phones["fay"].TapsData(m.ID, other[:len(other)-2]), "Nothing is allowed yet") // another rule than the one that was shown
+	s.waits(call)
+	s.server.Advance(secondStep)
+	s.taps("fay", second(), "Yes, always like this", "✅ You allowed")
+	s.get(call, permissions.Approved)
+	if r := s.get(s.ask(q), permissions.Approved); r.DecidedVia != permissions.ViaGrant {
+		t.Errorf("it was asked again: %s", r.DecidedVia)
+	}
+}

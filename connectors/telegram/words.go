@@ -133,6 +133,8 @@ const (
 	toastBroken = "This could not be stored just now. Nothing was changed; it is tried again by itself."
 	// toastReally answers the first confirmation of high risk.
 	toastReally = "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
+	// toastRule answers the first confirmation of a rule.
+	toastRule = "Nothing is allowed yet. The rule is shown below the card; it takes a second yes, at the right below the card."
 	// toastResume answers the first of two steps that end a stop, toastStay the way back.
 	toastResume = "Nothing is resumed yet. It takes a second yes, at the right below the message."
 	toastStay   = "Everything stays stopped."

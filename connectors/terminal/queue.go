@@ -184,7 +184,7 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	}
 	switch {
 	case a.Meaning == reply.Decides:
-		s.decide(ctx, it, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment, Really: a.Really})
+		s.decide(ctx, it, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment, Really: a.Really, Rule: a.Rule})
 	case a.Meaning == reply.Reason && a.Answer == permissions.Other:
 		it.reason = strings.TrimSpace(e.line) + " "
 	case a.Meaning == reply.Reason && a.Call != 0:
@@ -296,6 +296,11 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		s.say(about + s.settled(it.prompt))
+	case refusal != nil && refusal.Proposal != nil:
+		in := s.t.language()
+		rows := append(card.Proposed(*refusal.Proposal, card.Options{Language: in}),
+			reply.GivesRule(refusal.Proposal.Rule, it.prompt.Code, it == s.now, in))
+		s.say(about + strings.Join(rows, "\n"))
 	case permissions.CodeOf(err) == permissions.CodeOwnAsk:
 		s.say(about + card.Visible(refusal.Say(s.t.language())) + "\n" + s.t.language().Text(permissions.OwnAskElsewhere))
 	case refusal != nil:

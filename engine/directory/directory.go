@@ -88,6 +88,7 @@ type Directory struct {
 	settings atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
 	base     atomic.Pointer[Settings] // as configured
 	pairing  sync.Mutex               // one pairing at a time
+	given    *given
 
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
@@ -106,8 +107,9 @@ func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
-		ended: map[string]int{}, reads: map[string]i18n.Language{},
+		ended: map[string]int{}, reads: map[string]i18n.Language{}, given: &given{set: map[string]compiled{}},
 	}
+	c.Settings.given = d.given
 	d.base.Store(&c.Settings)
 	d.settings.Store(&c.Settings)
 	return d
@@ -268,7 +270,7 @@ func (d *Directory) refill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := *d.base.Load()
-	s.owners = d.owners
+	s.owners, s.given = d.owners, d.given
 	s.People = d.filled()
 	for _, a := range d.suspended {
 		if d.Pairer(a.Via) != nil {

@@ -3,9 +3,11 @@ package directory
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -40,6 +42,7 @@ type Settings struct {
 	Holdings map[string][]permissions.Tag   // granted by the configuration
 
 	owners map[string]string // persons by the caller names of their tokens; the engine fills it in
+	given  *given            // nil: the rules of grants are compiled each time
 }
 
 // PolicyOf returns the policy of a caller, with the holdings from the configuration. An agent started by one of ours has
@@ -53,20 +56,126 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 		p.Held = s.Holdings[c.Name]
 	}
 	p.Reads = acts.Reads
-	if s.Rules.Len() > 0 {
-		p.Rules = func(r permissions.Request, c permissions.Call, now time.Time) permissions.Ruling {
-			return s.ruling(r, c, now)
-		}
-	}
+	p.Rules = s.ruling
 	return p
 }
 
-// ruling judges a call by the rules. What our own agents call runs on this machine, so its links are resolved here. A hook on this machine
+// ruling judges a call by the rules, and those of live grants.
+func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
+	granted, ids := s.given.rules(r.Caller, live)
+	if s.Rules.Len()+granted.Len() == 0 {
+		return permissions.Ruling{}
+	}
+	call := s.ruled(r, c)
+	call.At = now
+	v := s.Rules.JudgeWith(call, granted)
+	ruling := permissions.Ruling{
+		Effect: permissions.RuleEffect(v.Effect), Rule: v.Rule, Why: v.Why, Exact: v.Exact,
+		Reason: permissions.Brief(strings.Join(v.Reasons, "; "), permissions.MaxReason),
+	}
+	for _, n := range v.Granted {
+		ruling.Grants = strings.TrimSpace(ruling.Grants + " " + string(ids[n-1]))
+	}
+	return ruling
+}
+
+// given has the compiled rules of callers' grants. It is safe for concurrent use; nil keeps nothing.
+type given struct {
+	mu  sync.Mutex
+	set map[string]compiled // by caller
+}
+
+// compiled are the rules of some grants.
+type compiled struct {
+	of  string // the ids and rules of the grants
+	ids []permissions.ID
+	set *rules.Set
+}
+
+// maxGiven bounds the callers whose rules are kept.
+const maxGiven = 1000
+
+// rules returns the rules of a caller's grants, and the grant of each. A rule that this version does not accept gives nothing.
+func (g *given) rules(caller permissions.Caller, live []permissions.Grant) (*rules.Set, []permissions.ID) {
+	var c compiled
+	for _, grant := range live {
+		if grant.Rule != "" {
+			c.of += string(grant.ID) + " " + string(grant.Rule) + "\n"
+		}
+	}
+	if c.of == "" {
+		return nil, nil
+	}
+	if g != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if kept := g.set[caller.Name]; kept.of == c.of {
+			return kept.set, kept.ids
+		}
+	}
+	var all []rules.Rule
+	for _, grant := range live {
+		allow, in := grant.Rule.Patterns()
+		one := rules.Rule{Allow: allow, In: in}
+		if _, problems := rules.Compile([]rules.Rule{one}); grant.Rule != "" && rules.Failed(problems) == nil {
+			all, c.ids = append(all, one), append(c.ids, grant.ID)
+		}
+	}
+	c.set, _ = rules.Compile(all)
+	if g != nil {
+		if len(g.set) >= maxGiven {
+			clear(g.set)
+		}
+		g.set[caller.Name] = c
+	}
+	return c.set, c.ids
+}
+
+// Propose proposes the rule of "Always like this" for a request, given earlier ones of its caller. Without one, why says the reason.
+func (s *Settings) Propose(r permissions.Request, earlier []permissions.Request, now time.Time) (p permissions.Proposal, why string) {
+	if r.Kind != permissions.KindTool || len(r.Calls) > 0 {
+		return p, "it is not one call of a tool"
+	}
+	at := func(r permissions.Request, c permissions.Call) rules.Call {
+		call := s.ruled(r, c)
+		call.At = now
+		if r.Hook != "" && r.Caller.UID >= 0 && call.Resolve == nil { // what its hook said of links is not stored
+			call.Resolve = filepath.Clean
+		}
+		return call
+	}
+	var past []rules.Past
+	for _, q := range earlier {
+		if q.DecidedVia == permissions.ViaGrant || q.ID == r.ID {
+			continue
+		}
+		for _, c := range q.ToolCalls() {
+			_, allowed := c.Answer.Scope()
+			past = append(past, rules.Past{Call: at(q, c), Allowed: allowed, Denied: c.Answer == permissions.Deny})
+		}
+	}
+	proposed, why := s.Rules.Propose(at(r, r.ToolCalls()[0]), past)
+	if why != "" {
+		return p, why
+	}
+	set, _ := rules.Compile([]rules.Rule{{Allow: proposed.Allow}})
+	for _, file := range s.Own {
+		if n, _ := set.Reaches(file); n > 0 {
+			return p, "it would reach daycared's own files"
+		}
+	}
+	return permissions.Proposal{
+		Rule: permissions.NewGrantedRule(proposed.Allow, proposed.In),
+		Says: proposed.Says, Past: proposed.Past, Allowed: proposed.Allowed, Not: proposed.Not,
+	}, ""
+}
+
+// ruled is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook on this machine
 // says where names lead; of every other caller nothing is known.
-func (s *Settings) ruling(r permissions.Request, c permissions.Call, now time.Time) permissions.Ruling {
+func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	call := rules.Call{
 		Agent: r.Caller.Proven(), Person: s.owner(r.Caller), Dialect: r.Hook, Tool: c.Tool, Input: c.Input,
-		Folder: r.Cwd, Root: r.Cwd, At: now,
+		Folder: r.Cwd, Root: r.Cwd,
 	}
 	switch {
 	case r.Caller.Ours():
@@ -75,11 +184,7 @@ func (s *Settings) ruling(r permissions.Request, c permissions.Call, now time.Ti
 		call.Root = r.Leads.Root
 		call.Resolve = func(name string) string { return r.Leads.Names[name] }
 	}
-	v := s.Rules.Judge(call)
-	return permissions.Ruling{
-		Effect: permissions.RuleEffect(v.Effect), Rule: v.Rule, Why: v.Why, Exact: v.Exact,
-		Reason: permissions.Brief(strings.Join(v.Reasons, "; "), permissions.MaxReason),
-	}
+	return call
 }
 
 // inherited returns the value for an agent of ours: its own, or that of the agent that started it, its name's prefix.

@@ -154,6 +154,9 @@ func (t *rows) useGrants(r permissions.Request, at time.Time) error {
 			return permissions.UnknownGrant(id)
 		}
 		t.grants[i].Used++
+		if until := at.Add(permissions.RuleIdle); t.grants[i].Rule != "" && until.After(t.grants[i].Until) {
+			t.grants[i].Until = until
+		}
 		t.uses = append(t.uses, use{id, r.Number})
 	}
 	return nil

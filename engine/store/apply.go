@@ -161,7 +161,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 }
 
 const addVote = `INSERT INTO votes (request, n, ` + voteColumns + `) ` +
-	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9)`
+	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
 

@@ -9,26 +9,36 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const grantColumns = `id, caller, session, tags, tool, call, until, request, granted_by, created_at, revoked_at, used, ` +
-	`suspended_at`
+const (
+	grantColumns = oldGrantColumns + `, rule`
+
+	oldGrantColumns = `id, caller, session, tags, tool, call, until, request, granted_by, created_at, revoked_at, used, ` +
+		`suspended_at`
+)
 
 func grantFields(g *permissions.Grant) []any {
 	return []any{
 		&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, endTime{&g.Until}, &g.Request,
-		&g.By, instant{&g.CreatedAt}, instant{&g.RevokedAt}, &g.Used, instant{&g.SuspendedAt},
+		&g.By, instant{&g.CreatedAt}, instant{&g.RevokedAt}, &g.Used, instant{&g.SuspendedAt}, &g.Rule,
 	}
 }
 
 var grantGate = gate[permissions.Grant]{
 	table: "grants", fields: grantFields,
 	sealed: func(g *permissions.Grant) []any {
-		return []any{
+		values := []any{
 			&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, endTime{&g.Until}, &g.Request,
 			&g.By, instant{&g.CreatedAt}, instant{&g.SuspendedAt},
 		}
+		if g.Rule != "" { // old seals lack it
+			values = append(values, &g.Rule)
+		}
+		return values
 	},
 	since: func(g *permissions.Grant) *time.Time { return &g.SuspendedAt },
-	open:  `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ORDER BY id`,
+	// In a backup without that column, rule resolves to the outer query's name.
+	open: `SELECT ` + oldGrantColumns + `, (SELECT rule FROM grants AS own WHERE own.id = grants.id), mac ` +
+		`FROM grants, (SELECT '' AS rule) AS none WHERE revoked_at = 0 AND ended_at = 0 ORDER BY id`,
 	close: revokeGrant,
 	set:   `UPDATE grants SET suspended_at = $1, mac = $2 WHERE id = $3`,
 	key:   func(g *permissions.Grant) []any { return []any{g.ID} },
@@ -95,6 +105,8 @@ const (
 		`WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 AND suspended_at = 0 AND until > $3`
 
 	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
+
+	prolong = `UPDATE grants SET until = $1, mac = $2 WHERE id = $3`
 )
 
 // readGrantInForce finds a grant that is in force for a caller at a time.
@@ -146,6 +158,10 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 			return permissions.UnknownGrant(id)
 		}
 		t.exec(ctx, addUse, id, r.Number)
+		if until := at.Add(permissions.RuleIdle); g.row.Rule != "" && until.After(g.row.Until) {
+			g.row.Until = until
+			t.exec(ctx, prolong, endTime{&g.row.Until}, grantGate.mac(s.seals, g.row), id)
+		}
 	}
 	return nil
 }

@@ -78,16 +78,17 @@ func reminding(r permissions.Request) (at time.Time) {
 // The time comes last: if an earlier column is unreadable it is not read, and the request's seal does not hold.
 const (
 	oldVoteColumns = `voter, via, answer, call, comment, key`
-	voteColumns    = oldVoteColumns + `, account, at`
+	voteColumns    = oldVoteColumns + `, account, rule, at`
 )
 
 func voteFields(v *permissions.Vote) []any {
-	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, &v.Key, &v.Account, instant{&v.At}}
+	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, &v.Key, &v.Account, &v.Rule, instant{&v.At}}
 }
 
-// In a store without that column, account resolves to the outer query's name.
+// In a store without these columns, account and rule resolve to the outer query's names.
 const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
-	`AND own.n = votes.n), at FROM votes, (SELECT '' AS account) AS none ` +
+	`AND own.n = votes.n), (SELECT rule FROM votes AS own WHERE own.request = votes.request AND own.n = votes.n), at ` +
+	`FROM votes, (SELECT '' AS account, '' AS rule) AS none ` +
 	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
 
 // ballot is a vote with its request.
@@ -143,6 +144,9 @@ func sealing(r *permissions.Request) []any {
 		}
 		for _, ruled := range r.Ruled {
 			values = append(values, string(ruled.Effect), ruled.Rule, ruled.Why)
+			if ruled.Grants != "" { // the type of the first value keeps it distinct
+				values = append(values, true, ruled.Grants)
+			}
 		}
 	}
 	return values
@@ -161,6 +165,9 @@ func sealingBefore(r *permissions.Request) []any {
 		values = append(values, v.By, v.Via, string(v.Answer), v.Call, micros(v.At), v.Key)
 		if v.Account != "" { // old stores have none; the type of the first value keeps it distinct
 			values = append(values, true, v.Account)
+		}
+		if v.Rule != "" {
+			values = append(values, false, string(v.Rule))
 		}
 	}
 	if r.VoidedBy != "" { // old seals lack it

@@ -47,8 +47,17 @@ type Problem struct {
 	Exit   int    `json:"exit" doc:"of a command that gets this"`
 	// Request is the current request, if the caller may see it.
 	Request *Request `json:"request,omitzero"`
+	// Proposal is the rule that a decision with its name gives, with the code rule.
+	Proposal *Proposal `json:"proposal,omitzero"`
 
 	After time.Duration `json:"-"` // sent as Retry-After
+}
+
+// Proposal is a rule that "Always like this" proposes.
+type Proposal struct {
+	permissions.Proposal
+
+	Name string `json:"name" doc:"what a decision that gives this rule has as its rule"`
 }
 
 // refusals maps each refusal to HTTP.
@@ -70,6 +79,7 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeUnknown:   {http.StatusNotFound, "Nothing of that name here"},
 	permissions.CodeSettled:   {http.StatusConflict, "Already settled"},
 	permissions.CodeReally:    {http.StatusConflict, "Needs a second yes"},
+	permissions.CodeRule:      {http.StatusConflict, "The rule has to be seen first"},
 	permissions.CodeNoAnswer:  {http.StatusUnprocessableEntity, "Not one of the answers"},
 	permissions.CodeNoUse:     {http.StatusConflict, "No unused approval"},
 	permissions.CodeEditor:    {http.StatusForbidden, "Not to be answered in an editor"},
@@ -100,6 +110,9 @@ func ProblemOf(err error) *Problem {
 	}
 	p := NewProblem(how.status, string(refusal.Code), refusal.Text)
 	p.Title, p.Exit, p.After = how.title, refusal.Exit, refusal.After
+	if shown := refusal.Proposal; shown != nil {
+		p.Proposal = &Proposal{*shown, shown.Rule.Check()}
+	}
 	return p
 }
 
@@ -142,7 +155,11 @@ func (p *Problem) refusal() error {
 	if exit <= permissions.ExitYes || exit > permissions.ExitUnknown { // a refusal never exits like a yes
 		exit = permissions.ExitOther
 	}
-	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: exit, After: p.After}
+	r := &permissions.Refusal{Code: code, Text: p.Detail, Exit: exit, After: p.After}
+	if p.Proposal != nil {
+		r.Proposal = &p.Proposal.Proposal
+	}
+	return r
 }
 
 // Write answers a call outside huma.

@@ -23,8 +23,9 @@ type deadlines struct {
 
 // measured is the end of a grant.
 type measured struct {
-	end time.Duration // monotonic
-	old bool          // granted before this process started
+	end  time.Duration // monotonic
+	old  bool          // granted before this process started
+	idle bool          // each use moves the end
 }
 
 // setBackBy is how far the wall clock may fall behind between two comparisons without counting as set back.
@@ -82,12 +83,29 @@ func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
-		m := measured{end: math.MaxInt64, old: old}
+		m := measured{end: math.MaxInt64, old: old, idle: grant.Rule != ""}
 		if !grant.Until.IsZero() {
+			whole := grant.Until.Sub(grant.CreatedAt)
+			if m.idle {
+				whole = permissions.RuleIdle
+			}
 			now, passed := g.deadlines.compare()
-			m.end = passed + g.deadlines.remaining(grant.Until.Sub(now), grant.Until.Sub(grant.CreatedAt))
+			m.end = passed + g.deadlines.remaining(grant.Until.Sub(now), whole)
 		}
 		g.deadlines.grants[grant.ID] = m
+	}
+}
+
+// usedGrants moves the ends of the grants of rules that were used.
+func (g *Registry) usedGrants(ids []permissions.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range ids {
+		if m := g.deadlines.grants[id]; m.idle {
+			_, passed := g.deadlines.compare()
+			m.end = passed + permissions.RuleIdle
+			g.deadlines.grants[id] = m
+		}
 	}
 }
 

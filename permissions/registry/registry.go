@@ -156,6 +156,9 @@ func (g *Registry) Open(ctx context.Context, o permissions.Opening) (r permissio
 		g.Measure(r)
 	}
 	if err == nil && created {
+		if r.State == permissions.Approved {
+			g.usedGrants(r.Under)
+		}
 		g.publish(r)
 		g.earlierDeadline.Notify()
 	}
@@ -273,6 +276,9 @@ func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.T
 		return c, err
 	}
 	g.MeasureGrants(c.Grants, false)
+	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() {
+		g.usedGrants(c.After.Under)
+	}
 	if !c.Before.Deadline.Equal(c.After.Deadline) {
 		g.forget(id)
 		g.Measure(c.After)

@@ -37,6 +37,7 @@ type Verdict struct {
 	Rule    int    // the number of the rule that decides, counted from 1; 0: none
 	Why     string // of that rule
 	Exact   bool   // of Allow: only rules without wildcard cover it
+	Granted []int  // of Allow: the rules of the granted set that it needs, counted from 1
 	Acts    []Judged
 	Reasons []string // why it is not allowed
 }
@@ -47,6 +48,7 @@ type Judged struct {
 	Effect Effect // empty: no rule covers it
 	Rule   int
 	By     string // the pattern or starter set of that rule
+	Grant  int    // instead of Rule: one of the granted set
 	Reason string // why it is not allowed
 }
 
@@ -115,7 +117,10 @@ type judge struct {
 }
 
 // Judge decides about a call.
-func (s *Set) Judge(c Call) (v Verdict) {
+func (s *Set) Judge(c Call) (v Verdict) { return s.JudgeWith(c, nil) }
+
+// JudgeWith is Judge where acts that s does not cover may be covered by allow rules that people gave. Both may be nil.
+func (s *Set) JudgeWith(c Call, granted *Set) (v Verdict) {
 	if s == nil {
 		s = newSet()
 	}
@@ -140,6 +145,13 @@ func (s *Set) Judge(c Call) (v Verdict) {
 		}
 		shown++
 		got, exact := j.allowed(i)
+		if got.Effect != Allow && granted.Len() > 0 {
+			by := *j
+			by.Set = granted
+			if more, _ := by.allowed(i); more.Effect == Allow {
+				got, exact = Judged{Effect: Allow, Grant: more.Rule}, false
+			}
+		}
 		if v.Exact = v.Exact && exact; got.Effect != Allow {
 			allowed = false
 		}
@@ -148,7 +160,9 @@ func (s *Set) Judge(c Call) (v Verdict) {
 	if allowed && shown > 0 && v.Effect == "" {
 		v.Effect = Allow
 		for _, one := range v.Acts {
-			v.Rule = cmp.Or(one.Rule, v.Rule)
+			if v.Rule = cmp.Or(one.Rule, v.Rule); one.Grant > 0 && !slices.Contains(v.Granted, one.Grant) {
+				v.Granted = append(v.Granted, one.Grant)
+			}
 		}
 	}
 	if v.Effect != Allow {

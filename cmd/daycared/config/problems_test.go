@@ -146,7 +146,7 @@ func TestBadFiles(t *testing.T) {
 		{"bad zone", "people:\n  - {name: fay, timezone: Berlin}\n",
 			`2: people.timezone: unknown time zone "Berlin"; did you mean Europe/Berlin?`},
 		{"unknown scope", "approvals: {scopes: [once, forever]}\n", `1: approvals.scopes: unknown scope "forever"; ` +
-			`use once, session_tool, session, always or a duration such as 15m`},
+			`use once, session_tool, session, always, rule or a duration such as 15m`},
 		{"bad tag", "high_risk:\n  tags:\n    - \"@nework\"\n",
 			`3: high_risk.tags: unknown permission "@nework"; did you mean @network?`},
 		{"bad path in a tag", "high_risk: {tags: [\"@write:www\"]}\n", `1: high_risk.tags: permission "@write:www": ` +
