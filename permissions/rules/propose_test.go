@@ -38,6 +38,8 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 		{"git push origin main", []string{"git push origin main", "git push origin main", "git push origin main", "git push origin x"},
 			[]string{"run git push origin main"}},
 		{"go test -race ./...", []string{"go test ./...", "go test ./...", "go test -race ./..."}, []string{"run go test [-race] ./..."}},
+		{"go test ./...", []string{"go test ./...", "go test ./...", "CI=1 go test -race ./...", "go test -race ./... $a"},
+			[]string{"run go test ./..."}},
 		{"go test -exec x ./...", []string{"go test ./...", "go test ./..."}, []string{"run go test -exec x ./..."}},
 		{"cd " + shop + " && npm run lint && npm run build", nil, []string{"run npm run lint", "run npm run build"}},
 		{"gh pr view 12 --json title", []string{"gh pr view 13 --json title", "gh pr view 14"}, []string{"run gh pr view [--json *] *"}},

@@ -68,6 +68,12 @@ func TestNothingIsSuggestedWithoutReason(t *testing.T) {
 		},
 		"a rule allows it":     nil,
 		"a rule asks about it": nil,
+		"a rule asks about a part": func(p []Past) []Past {
+			for i := range p {
+				p[i].Call.Command = "npm test && npm publish"
+			}
+			return p
+		},
 	} {
 		var s *Set
 		switch name {
@@ -75,6 +81,8 @@ func TestNothingIsSuggestedWithoutReason(t *testing.T) {
 			s = rulesOf(t, Rule{Allow: []string{"run npm test"}})
 		case "a rule asks about it":
 			s = rulesOf(t, Rule{Ask: []string{"run npm test"}})
+		case "a rule asks about a part":
+			s = rulesOf(t, Rule{Ask: []string{"run npm publish"}})
 		}
 		past := often()
 		if change != nil {
@@ -93,7 +101,8 @@ func TestNothingIsSuggestedWithoutReason(t *testing.T) {
 
 // Calls in folders of a workspace count together, and the rule holds in the innermost folder around them.
 func TestSuggestionHoldsInTheInnermostFolder(t *testing.T) {
-	past := slices.Concat(onDays("coder", shop, "ls"), onDays("coder", shop+"/trees/1", "make lint", "make lint"), onDays("coder", shop+"/trees/2", "make lint"))
+	past := slices.Concat(onDays("coder", shop, "ls"), onDays("coder", shop+"/trees/1", "make lint", "make lint"),
+		onDays("coder", shop+"/trees/2", "make lint"))
 	if got := allowsOf((*Set)(nil).Suggest(past)); !slices.Equal(got, []string{"run make lint in " + shop + "/trees"}) {
 		t.Errorf("%q", got)
 	}
