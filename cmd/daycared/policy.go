@@ -28,8 +28,8 @@ import (
 )
 
 // asLinks is said of judgements of calls whose links are not known.
-const asLinks = "Where links lead is not stored, nor whose an agent was: names are judged as if they lead where they say, and rules for people " +
-	"hold for nobody."
+const asLinks = "Where links lead is not stored, nor whose an agent was: names are judged as if they lead where they say, and rules for " +
+	"people hold for nobody."
 
 // policyTest is what policy test is asked.
 type policyTest struct{ rules, since, command, agent string }
@@ -168,6 +168,8 @@ func (c *CLI) readCalls(file string) (data []byte, err error) {
 
 func isLines(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
 
+const aLine = `{"tool":"Bash","input":{"command":"ls"},"cwd":"/srv/code"}`
+
 // linesOf reads one call a line.
 func linesOf(file string, data []byte) (calls []rules.Past, err error) {
 	lines, n := bufio.NewScanner(bytes.NewReader(data)), 0
@@ -183,11 +185,10 @@ func linesOf(file string, data []byte) (calls []rules.Past, err error) {
 			Allowed, Denied                bool
 		}
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return nil, usage("%s:%d: it is no call: %s; write one as in {\"tool\":\"Bash\",\"input\":{\"command\":\"ls\"},\"cwd\":\"/srv/code\"}",
-				file, n, err)
+			return nil, usage("%s:%d: it is no call: %s; write one as in %s", file, n, err, aLine)
 		}
 		if l.Tool == "" {
-			return nil, usage("%s:%d: it names no tool; write one as in {\"tool\":\"Bash\",\"input\":{\"command\":\"ls\"},\"cwd\":\"/srv/code\"}", file, n)
+			return nil, usage("%s:%d: it names no tool; write one as in %s", file, n, aLine)
 		}
 		calls = append(calls, rules.Past{At: l.TS, Allowed: l.Allowed, Denied: l.Denied, Call: rules.Call{
 			Agent: l.Agent, Person: l.Person, Dialect: cmp.Or(l.Hook, acts.DialectOf(l.Tool)), Tool: l.Tool, Input: l.Input,
@@ -249,7 +250,9 @@ type compared struct {
 
 // compare judges calls by two sets of rules.
 func (c *CLI) compare(calls []rules.Past, before, after *rules.Set, name, against string) error {
-	found := compared{Rules: name, Against: against, Patterns: patternsOf(after), Tools: []*toolCount{}, Changes: []*judgement{}, All: toolCount{Tool: "all"}}
+	found := compared{
+		Rules: name, Against: against, Patterns: patternsOf(after), Tools: []*toolCount{}, Changes: []*judgement{}, All: toolCount{Tool: "all"},
+	}
 	tools, changes := map[string]*toolCount{}, map[string]*judgement{}
 	for _, p := range calls {
 		was, is := before.Judge(p.Call), after.Judge(p.Call)
@@ -427,80 +430,98 @@ func (c *CLI) testCases(file string, data []byte) error {
 	if err := yaml.Unmarshal(data, &all); err != nil {
 		return usage("%s: it is neither calls, one a line as JSON, nor a file of cases: %s", file, err)
 	}
-	root := cmp.Or(all.Workspace, "/workspace")
-	resolve := func(name string) string {
-		for _, link := range []string{root + "/link", root + "/out"} {
-			if permissions.Within(link, filepath.Clean(name)) || strings.HasPrefix(name, link+"/") { // before ".."
-				return filepath.Clean("/etc" + strings.TrimPrefix(name, link))
-			}
-		}
-		return filepath.Clean(name)
+	t := caseTest{root: cmp.Or(all.Workspace, "/workspace"), groups: map[string]*counted{}, wrong: []string{}}
+	t.askAll(all)
+	for _, one := range all.Deny {
+		t.judge("denied", cmp.Or(one.Want, "ask"), one.Command, false, allowing(one.Allow), rules.Rule{Deny: []string{patternOf(one.Deny)}})
 	}
-	groups, wrong := map[string]*counted{}, []string{}
-	note := func(group, command, got string, right bool) {
-		if groups[group] == nil {
-			groups[group] = &counted{}
-		}
-		if groups[group].All++; right {
-			groups[group].Right++
-			return
-		}
-		wrong = append(wrong, fmt.Sprintf("%s: %q is %s", group, permissions.Brief(command, 200), got))
+	for _, one := range all.Allow {
+		rule := allowing(one.Rules...)
+		rule.Env = one.Env
+		t.judge("allowed", "allow", one.Command, false, rule)
 	}
-	slips := false
-	judge := func(group, want, command string, refused bool, given ...rules.Rule) {
-		side := rules.Rule{Allow: []string{"run true", "run ls ...", "run cat ...", "run echo ..."}}
-		set, found := rules.Compile(append(given, side))
-		if err := rules.Failed(found); err != nil || refused {
-			note(group, command, "judged by a rule that must not load", (err != nil) == refused)
-			return
-		}
-		effect := cmp.Or(set.Judge(rules.Call{Command: command, Folder: root, Root: root, Resolve: resolve}).Effect, rules.Ask)
-		right := effect == rules.Effect(want) || want == "ask" && effect != rules.Allow
-		slips = slips || !right && effect == rules.Allow
-		note(group, command, "judged "+string(effect)+", and must be "+want, right)
+	if len(t.groups) == 0 {
+		return usage("%s: it has no cases; write them under cases, deny and allow", file)
 	}
+	if err := c.printCases(t.groups, t.wrong); err != nil {
+		return err
+	}
+	switch {
+	case t.slips:
+		return exitCode(permissions.ExitNo)
+	case len(t.wrong) > 0:
+		return exitCode(permissions.ExitOther)
+	}
+	return nil
+}
+
+// caseTest judges cases of a workspace, and counts them by group.
+type caseTest struct {
+	root   string
+	groups map[string]*counted
+	wrong  []string
+	slips  bool // one is allowed that must not be
+}
+
+// askAll judges the cases that must be asked about.
+func (t *caseTest) askAll(all cases) {
 	for _, one := range all.Cases {
-		judge(caseGroup(one.ID), "ask", one.Command, one.Load == "refuse", rules.Rule{Allow: []string{patternOf(one.Rule)}})
+		t.judge(caseGroup(one.ID), "ask", one.Command, one.Load == "refuse", allowing(one.Rule))
 	}
 	for _, one := range all.Repeat {
 		text := one.First + strings.Repeat(one.Before+one.Part, one.Times) + one.After + one.Last + strings.Repeat(one.Then, one.Times)
-		judge("repeated", "ask", text, false, rules.Rule{Allow: []string{patternOf(one.Rule)}})
+		t.judge("repeated", "ask", text, false, allowing(one.Rule))
 	}
 	for _, group := range slices.Sorted(maps.Keys(all.Ask)) {
 		for _, of := range all.Ask[group] {
 			for _, command := range of.Commands {
-				judge(group, "ask", command, false, rules.Rule{Allow: []string{patternOf(of.Rule)}})
+				t.judge(group, "ask", command, false, allowing(of.Rule))
 			}
 		}
 	}
 	for _, text := range all.Refuse {
-		judge("refused rules", "ask", text, true, rules.Rule{Allow: []string{patternOf(text)}})
+		t.judge("refused rules", "ask", text, true, allowing(text))
 	}
-	for _, one := range all.Deny {
-		judge("denied", cmp.Or(one.Want, "ask"), one.Command, false, rules.Rule{Allow: []string{patternOf(one.Allow)}},
-			rules.Rule{Deny: []string{patternOf(one.Deny)}})
+}
+
+// judge judges a command by its own rules, which must not load if they are refused.
+func (t *caseTest) judge(group, want, command string, refused bool, given ...rules.Rule) {
+	set, found := rules.Compile(append(given, allowing("true", "ls ...", "cat ...", "echo ...")))
+	if err := rules.Failed(found); err != nil || refused {
+		t.note(group, command, "judged by a rule that must load, or must not", (err != nil) == refused)
+		return
 	}
-	for _, one := range all.Allow {
-		rule := rules.Rule{Env: one.Env}
-		for _, text := range one.Rules {
-			rule.Allow = append(rule.Allow, patternOf(text))
+	effect := cmp.Or(set.Judge(rules.Call{Command: command, Folder: t.root, Root: t.root, Resolve: t.resolve}).Effect, rules.Ask)
+	right := effect == rules.Effect(want) || want == "ask" && effect != rules.Allow
+	t.slips = t.slips || !right && effect == rules.Allow
+	t.note(group, command, "judged "+string(effect)+", and must be "+want, right)
+}
+
+func (t *caseTest) note(group, command, got string, right bool) {
+	if t.groups[group] == nil {
+		t.groups[group] = &counted{}
+	}
+	if t.groups[group].All++; right {
+		t.groups[group].Right++
+		return
+	}
+	t.wrong = append(t.wrong, fmt.Sprintf("%s: %q is %s", group, permissions.Brief(command, 200), got))
+}
+
+func (t *caseTest) resolve(name string) string {
+	for _, link := range []string{t.root + "/link", t.root + "/out"} {
+		if permissions.Within(link, filepath.Clean(name)) || strings.HasPrefix(name, link+"/") { // before ".."
+			return filepath.Clean("/etc" + strings.TrimPrefix(name, link))
 		}
-		judge("allowed", "allow", one.Command, false, rule)
 	}
-	if len(groups) == 0 {
-		return usage("%s: it has no cases; write them under cases, deny and allow", file)
+	return filepath.Clean(name)
+}
+
+func allowing(texts ...string) (r rules.Rule) {
+	for _, text := range texts {
+		r.Allow = append(r.Allow, patternOf(text))
 	}
-	if err := c.printCases(groups, wrong); err != nil {
-		return err
-	}
-	switch {
-	case slips:
-		return exitCode(permissions.ExitNo)
-	case len(wrong) > 0:
-		return exitCode(permissions.ExitOther)
-	}
-	return nil
+	return r
 }
 
 // counted is how many cases of a group are judged as they must be.
@@ -596,8 +617,8 @@ func (c *CLI) suggest(ctx context.Context, since string, args []string) error {
 		return nil
 	}
 	for _, s := range found {
-		c.print("%s\n  saves %d prompts of %s in %s: %s\n  the last one: %s\n", s.Allow, s.Saved, cmp.Or(s.Agent, "anyone"), cmp.Or(s.In, "any folder"),
-			s.Says, s.Last)
+		c.print("%s\n  saves %d prompts of %s in %s: %s\n  the last one: %s\n", s.Allow, s.Saved, cmp.Or(s.Agent, "anyone"),
+			cmp.Or(s.In, "any folder"), s.Says, s.Last)
 		for _, text := range s.Not {
 			c.print("  not covered: %s\n", text)
 		}

@@ -31,8 +31,8 @@ const (
 	maxTried = 8 // of the most frequent acts of a group, each of which may lead to another pattern
 )
 
-// Suggest suggests rules from calls that people allowed: for each agent and folder by program and subcommand, file, host or tool. Nothing is
-// suggested for what a person has denied the like of, for a single day, or for fewer than three calls. The suggestion that saves most
+// Suggest suggests rules from calls that people allowed: for each agent and folder by program and subcommand, file, host or tool. Nothing
+// is suggested for what a person has denied the like of, for a single day, or for fewer than three calls. The suggestion that saves most
 // is the first; what each saves is counted given those before it.
 func (s *Set) Suggest(past []Past) []Suggestion {
 	all := s.lookAll(past)

@@ -92,7 +92,9 @@ func TestNothingIsSuggestedWithoutReason(t *testing.T) {
 			t.Errorf("%s: %q", name, allowsOf(got))
 		}
 	}
-	for _, command := range []string{"rm a", "git push --force origin x", "cat .env", "python3 -c 'a'", "ls $a", "A=b npm test", "git branch -D x"} {
+	for _, command := range []string{
+		"rm a", "git push --force origin x", "cat .env", "python3 -c 'a'", "ls $a", "A=b npm test", "git branch -D x",
+	} {
 		if got := (*Set)(nil).Suggest(onDays("coder", shop, command, command, command)); len(got) > 0 {
 			t.Errorf("%s: %q", command, allowsOf(got))
 		}
@@ -156,8 +158,8 @@ func TestRulesThatReachAFileAreFound(t *testing.T) {
 
 // Every act says which pattern or set decides about it.
 func TestActsNameWhatDecidesThem(t *testing.T) {
-	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Allow: []string{"run npm test", "write ./made/**"}}, Rule{Ask: []string{"run git push"}},
-		Rule{Deny: []string{"run rm"}})
+	s := rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Allow: []string{"run npm test", "write ./made/**"}},
+		Rule{Ask: []string{"run git push"}}, Rule{Deny: []string{"run rm"}})
 	v := judged(s, "git status; npm test > made/x; git push; rm a")
 	var got []string
 	for _, a := range v.Acts {
