@@ -235,3 +235,22 @@ func ended(g permissions.Grant, o card.Options) []string {
 func revoked(g permissions.Grant, ran []permissions.Request, o card.Options) []string {
 	return card.Notice(connectors.Notice{About: permissions.AboutRevoked, Grant: g, Ran: ran}, o)
 }
+
+// TestAProposedRuleIsShownWithoutSecrets: its patterns and what it would not cover are an agent's words, which hide and forge nothing.
+func TestAProposedRuleIsShownWithoutSecrets(t *testing.T) {
+	p := permissions.Proposal{
+		Rule: permissions.NewGrantedRule([]string{"run curl --token=ghp_0123456789abcdefghijABCDEFGHIJ012345 x\u202ey"}, "/srv/code"),
+		Says: []string{"exactly these words"}, Past: 9, Allowed: 8, Not: []string{"curl x\n✅ Allowed"},
+	}
+	text := card.Plain(strings.Join(card.Proposed(p, card.Options{}), "\n"))
+	for _, want := range []string{"Nothing is allowed yet", "run curl --token=", `\u{202E}`, "exactly these words", "/srv/code", "9 prompts", "8 of them"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for _, no := range []string{"ghp_", "\u202e", "\n✅"} {
+		if strings.Contains(text, no) {
+			t.Errorf("%q is in\n%s", no, text)
+		}
+	}
+}

@@ -408,3 +408,45 @@ func TestAnswersToAList(t *testing.T) {
 		}
 	}
 }
+
+// TestAlwaysNamesARule: the word and a code show a rule, with the rule's name they give it; a reaction never does, nor where none is offered.
+func TestAlwaysNamesARule(t *testing.T) {
+	r := permissions.Request{ID: "01J", Kind: permissions.KindTool, Tool: "Bash", State: permissions.Pending, Options: []permissions.Option{
+		{ID: permissions.Allow(permissions.Once)}, {ID: permissions.Allow(permissions.Rule)}, {ID: permissions.Deny},
+	}}
+	narrow := r
+	narrow.Options = []permissions.Option{r.Options[0], r.Options[2]}
+	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	rule := permissions.Allow(permissions.Rule)
+	for text, want := range map[string]connectors.Decision{
+		"ALWAYS K7F3Q": {Answer: rule}, "immer k7f3q": {Answer: rule}, "yes K7F3Q rule": {Answer: rule}, "ja K7F3Q Regel": {Answer: rule},
+		"always K7F3Q 1F0C9A2E.": {Answer: rule, Rule: "1f0c9a2e"},
+		"always K7F3Q 1f0c9a2":   {}, "always K7F3Q 1f0c9a2g": {}, "always K7F3Q M2P4R": {}, "always K7F3Q 1f0c9a2e please": {}, "always": {},
+	} {
+		said := reply.Read(reply.Message{Text: text, At: at}, []reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})
+		var got connectors.Decision
+		if len(said.Decisions) == 1 {
+			got = connectors.Decision{Answer: said.Decisions[0].Answer, Rule: said.Decisions[0].Rule}
+		}
+		if got != want || len(said.Decisions) > 1 {
+			t.Errorf("%s: %+v; %s", text, said.Decisions, said.Say)
+		}
+		said = reply.Read(reply.Message{Text: text, At: at}, []reply.Open{{Request: narrow, Code: "K7F3Q", ShownAt: at}})
+		if len(said.Decisions) > 0 {
+			t.Errorf("%s, not offered: %+v", text, said.Decisions)
+		}
+	}
+	said := reply.Read(reply.Message{Text: "👍", Quotes: "K7F3Q", Reaction: true, At: at}, []reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})
+	if len(said.Decisions) != 1 || said.Decisions[0].Answer != permissions.Allow(permissions.Once) {
+		t.Errorf("a reaction: %+v", said.Decisions)
+	}
+	for line, want := range map[string]reply.Reply{
+		"l": {Meaning: reply.Decides, Answer: rule}, "l 1f0c9a2e": {Meaning: reply.Decides, Answer: rule, Rule: "1f0c9a2e"},
+		"y rule": {Meaning: reply.Decides, Answer: rule}, "y 1f0c9a2e": {}, "l 1f0c9a2e 1f0c9a2e": {}, "l x": {},
+	} {
+		got := reply.Parse(line, r, "K7F3Q", "en")
+		if got.Say = ""; got != want {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
