@@ -515,7 +515,7 @@ func TestNoNestingHidesACommand(t *testing.T) {
 		"bash -x -c %", "eval %", "sudo %", "ssh host %", "env -S%", "git -c alias.x=!% x", "git -c core.pager=% log", "pwsh -c %",
 		"bash <<< %", "ssh host <<< %", "echo % > x.sh; sh x.sh", "find . -exec sh -x -c % +",
 	} {
-		nested, flat := "git push -f", "nohup git push -f"
+		nested, flat := "git push -f", "nice git push -f"
 		for n := range 9 {
 			if got := commandRisks(t, "Bash", flat); !slices.Contains(got, Rewrites) && !slices.Contains(got, Unread) {
 				t.Errorf("in a program, %d times in %s: %q", n, by, got)
