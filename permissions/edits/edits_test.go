@@ -422,6 +422,11 @@ func TestWhatIsReplacedIsShownWhole(t *testing.T) {
 	if want := []string{"@@ -1,9 +1,5 @@", "-a", "-a", "-a", "-a", " a", " a", " a", " a", " b"}; !slices.Equal(d.Rows, want) {
 		t.Errorf("got  %q\nwant %q", d.Rows, want)
 	}
+	e, _ = edits.Of("Edit", json.RawMessage(`{"file_path":"/a","old_string":"b","new_string":"a\na\na\na\nb"}`))
+	d = e.Diff([]permissions.Rows{{First: 1, Text: strings.Repeat("a\n", 4) + "b\n"}}, false)
+	if want := []string{"@@ -1,5 +1,9 @@", "+a", "+a", "+a", "+a", " a", " a", " a", " a", " b"}; !slices.Equal(d.Rows, want) {
+		t.Errorf("got  %q\nwant %q", d.Rows, want)
+	}
 }
 
 func TestUnified(t *testing.T) {
@@ -509,7 +514,11 @@ func TestAnEditThatMakesMuchOfLittle(t *testing.T) {
 			t.Errorf("an input of %d bytes fits a file of %d: %t", len(c.input), len(c.file), was != nil)
 		}
 	}
-	e, _ := edits.Of("MultiEdit", json.RawMessage(multiply(3, "a", "aa")))
+	e, _ := edits.Of("MultiEdit", json.RawMessage(multiply(1, "a", "b"))) // which makes it no longer
+	if d := e.Diff([]permissions.Rows{{First: 1, Text: strings.Repeat("a", 600<<10)}}, false); !d.Told {
+		t.Error("replacements that leave the length are not shown in the file")
+	}
+	e, _ = edits.Of("MultiEdit", json.RawMessage(multiply(3, "a", "aa")))
 	if d := e.Diff([]permissions.Rows{{First: 1, Text: "a\n"}}, false); !d.Told || d.Rows[len(d.Rows)-1] != "+"+strings.Repeat("a", 8) {
 		t.Errorf("of a few replacements it says %q", d.Rows)
 	}
