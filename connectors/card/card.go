@@ -51,6 +51,8 @@ type Options struct {
 	i18n.Language                // of our own words
 	flat          bool           // a command stays in its own rows
 	few           bool           // of edits only a few rows around each change
+
+	warnings func() []string // of the request; nil: not known yet
 }
 
 // Card is everything that p's person decides about, in rows separated by newlines. Nothing is shortened.
@@ -182,7 +184,10 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		}
 		s.row(capital(strings.Join(saying(risks, strings.Join(commands, "\n"), false, o), "; ")) + ".")
 	}
-	for _, warning := range warnings(r, o.Language) {
+	if o.warnings == nil {
+		o.warnings = func() []string { return warnings(r, o.Language) }
+	}
+	for _, warning := range o.warnings() {
 		s.row("⚠ " + warning)
 	}
 	s.in = inReason
@@ -469,6 +474,7 @@ type Document struct {
 // limits; below about a thousand characters it may only say that the request is too big. Of an edit only the diff becomes a document if
 // everything else fits.
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
+	o.warnings = sync.OnceValue(func() []string { return warnings(p.Request, o.Language) }) // a card that is cut is laid out twice
 	whole, m, fits := l.whole(p, o)
 	if !fits && len(whole.of(inLately)) > 0 { // not worth a file
 		p.Lately = permissions.Lately{}
