@@ -247,7 +247,8 @@ func (b Burst) ForAll(a permissions.Answer) (at []int) {
 	_, allows := a.Scope()
 	for i, it := range b.Items {
 		r := it.Request
-		if r.State == permissions.Pending && !it.Locked && r.Offers(a) && !(allows && (r.HighRisk || it.Hidden || r.HasVoted(b.To.Name))) {
+		left := r.HighRisk || it.Hidden || r.HasVoted(b.To.Name)
+		if r.State == permissions.Pending && !it.Locked && r.Offers(a) && (!allows || !left) {
 			at = append(at, i)
 		}
 	}

@@ -180,8 +180,8 @@ func TestPermissionOfAKnownCall(t *testing.T) {
 // reported, allowed once alone. Another mode is none.
 func TestAPlanIsAPlanCard(t *testing.T) {
 	for call, want := range map[string]string{
-		`"rawInput":{"plan":"1. Look\n2. Write"},"content":[{"type":"content","content":{"type":"text","text":"1. Look\n2. Write"}}]`: "1. Look\n2. Write",
-		`"content":[{"type":"content","content":{"type":"text","text":"1. Look"}}]`:                                                   "1. Look",
+		`"rawInput":{"plan":"1. Look\nGo"},"content":[{"type":"content","content":{"type":"text","text":"1. Look\nGo"}}]`: "1. Look\nGo",
+		`"content":[{"type":"content","content":{"type":"text","text":"1. Look"}}]`:                                       "1. Look",
 		`"locations":[]`: "[x] Look\n[ ] Write",
 		`"rawInput":{"mode":"bypassPermissions"}`: "",
 		`"rawInput":{"plan":" "}`:                 "",

@@ -22,6 +22,7 @@ import (
 //	misses NAME REGEXP         nothing of what somebody got so far is like that
 //	silent                     it made no sound
 //	buttons TEXT…              it has exactly these buttons, row by row
+//	offers NAME BUTTON         wait until it has that button
 //	taps NAME BUTTON [TOAST]   wait for one of its buttons, press it, and wait for a toast like that
 //	presses NAME BUTTON [TOAST] press one that it had, or that somebody else has, or send that data
 //	writes NAME TEXT           write to the bot
@@ -59,7 +60,7 @@ func chatCommands() scriptCommands {
 	}
 	return scriptCommands{
 		"telegram": with(0, startTelegram), "chat": with(2, gets), "card": with(2, sees), "misses": with(2, misses), "silent": with(0, isSilent),
-		"buttons": with(0, hasButtons), "taps": with(2, taps), "presses": with(2, presses),
+		"buttons": with(0, hasButtons), "offers": with(2, offers), "taps": with(2, taps), "presses": with(2, presses),
 		"writes": with(2, writesToBot), "replies": with(2, repliesToBot),
 		"pictured": with(1, pictured), "away": with(1, network), "blocks": with(1, blocks),
 	}
@@ -167,6 +168,18 @@ func hasButtons(ts *testscript.TestScript, c *chats, args []string) {
 	if got, want := strings.Join(rows, "\n"), strings.Join(args, "\n"); got != want {
 		ts.Fatalf("the buttons are\n%s\nand not\n%s", got, want)
 	}
+}
+
+// offers waits until the message has a button: keyboards are edited after the toast of a tap.
+func offers(ts *testscript.TestScript, c *chats, args []string) {
+	ctx, done := context.WithTimeout(context.Background(), patience)
+	defer done()
+	id := c.now.ID
+	m, err := c.person(ts, args[0]).Sees(ctx, func(m telegramtest.Message) bool { return m.ID == id && dataOf(m.Keyboard, args[1]) != "" })
+	if err != nil {
+		ts.Fatalf("there is no button %q: %v", args[1], err)
+	}
+	c.now = m
 }
 
 func taps(ts *testscript.TestScript, c *chats, args []string) {

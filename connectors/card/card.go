@@ -286,8 +286,7 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 		facts = append(facts, o.Sprintf("in the %d minutes before: %d allowed, %d denied", minutes, did.Allowed, did.Denied))
 		var last []string
 		for _, r := range did.Last {
-			what, _, _ := strings.Cut(Wants(r), "\n")
-			last = append(last, outcomeSign(r)+coded(brief(strings.TrimPrefix(what, "to "), maxDone)))
+			last = append(last, outcomeSign(r)+coded(brief(doing(r, o), maxDone)))
 		}
 		if len(last) > 0 {
 			facts[0] += ": " + strings.Join(last, ", ")
@@ -301,6 +300,23 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 	if len(facts) > 0 {
 		s.row(capital(strings.Join(facts, " · ")))
 	}
+}
+
+// doing is the first row of what r asked for.
+func doing(r permissions.Request, o Options) string {
+	if o.Language == "" || o.Language == i18n.English {
+		what, _, _ := strings.Cut(Wants(r), "\n")
+		return strings.TrimPrefix(what, "to ")
+	}
+	a := acts(r, Options{flat: true, Language: o.Language})[0]
+	what, body := strings.TrimSpace(a.number+Plain(a.verb)), slices.Concat(a.body, a.rest)
+	switch {
+	case len(body) > 0 && (a.runs || what == ""):
+		what = strings.TrimSpace(a.number + body[0])
+	case len(body) == 1:
+		what += ": " + body[0]
+	}
+	return what
 }
 
 func outcomeSign(r permissions.Request) string {

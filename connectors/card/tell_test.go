@@ -141,3 +141,23 @@ func TestThePlanOfAnACPAgentIsOnItsCard(t *testing.T) {
 		t.Errorf("the mode is left out:\n%s", got)
 	}
 }
+
+// TestWhatAnAgentDidBeforeIsSaidInTheReadersLanguage, but for what is the agent's own.
+func TestWhatAnAgentDidBeforeIsSaidInTheReadersLanguage(t *testing.T) {
+	p := connectors.Prompt{
+		Code: "K7F3Q", Request: permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Pending},
+		Lately: permissions.Lately{Allowed: 2, Denied: 1, Last: []permissions.Request{
+			{Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"npm test"}`), State: permissions.Approved},
+			{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Denied},
+			{Kind: permissions.KindTool, Tool: "ExitPlanMode", Input: []byte(`{}`), State: permissions.Approved},
+		}},
+	}
+	for in, want := range map[i18n.Language]string{
+		"":   "run npm test, ⛔ network access, use ExitPlanMode",
+		"de": "npm test, ⛔ Netzwerkzugriff, ExitPlanMode verwenden",
+	} {
+		if got := Card(p, Options{Language: in}); !strings.Contains(strings.ReplaceAll(got, `"`, ""), want) {
+			t.Errorf("in %q there is no %s:\n%s", in, want, got)
+		}
+	}
+}

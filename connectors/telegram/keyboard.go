@@ -152,7 +152,8 @@ const (
 func parseList(data string) (command string, ok bool) {
 	command, ok = strings.CutPrefix(data, listPrefix)
 	isOne := func(begin string) bool { return strings.HasPrefix(command, begin) }
-	ok = ok && !strings.EqualFold(strings.Join(strings.Fields(command), " "), "/stop all") && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop "}, isOne)
+	all := strings.EqualFold(strings.Join(strings.Fields(command), " "), "/stop all")
+	ok = ok && !all && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop "}, isOne)
 	return command, ok
 }
 

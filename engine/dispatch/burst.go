@@ -141,16 +141,23 @@ func (l *lane) list(ctx context.Context, r permissions.Request, cp permissions.C
 	if b.Joined > 0 {
 		l.newest = burst{ref, l.elapsed(), len(copies)}
 	}
+	return l.noteList(ctx, ref, b, in, sending{redrawn: redrawn, lost: lost}, began)
+}
+
+// noteList notes that a list was sent, or edited, with the copies in it; what is the same of all is in s.
+func (l *lane) noteList(
+	ctx context.Context, ref string, b connectors.Burst, in []permissions.Copy, s sending, began time.Time,
+) error {
 	sentAt := began
 	var dated time.Time
 	if dater, dates := l.connector.(connectors.MessageDater); dates && b.Joined > 0 {
-		dated, sentAt = dater.SentTime(ref), e.clock.Stamp()
+		dated, sentAt = dater.SentTime(ref), l.service.clock.Stamp()
 	}
 	for i, c := range in {
 		if c.Burst != "" && c.Ref != ref { // opened
 			continue
 		}
-		s := sending{Copy: c, was: c.Ref, redrawn: redrawn, lost: lost}
+		s.Copy, s.was = c, c.Ref
 		s.Ref, s.Burst, s.Shown = ref, ref, b.Items[i].Request.Revision
 		if c.Burst == "" {
 			s.SentAt, s.Dated, l.recent[c.Request] = sentAt, dated, l.elapsed()

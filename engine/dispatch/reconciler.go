@@ -11,6 +11,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -352,6 +353,9 @@ func (d *Dispatch) Prompt(
 		if p.Lately = d.latelyOf(ctx, r, cp); p.Request.OnlyTitle {
 			p.Lately.Last = nil
 		}
+		p.Lately.Last = wire.Each(p.Lately.Last, func(one permissions.Request) permissions.Request {
+			return d.dir.Settings().Shown(one, cp.Connector)
+		})
 	}
 	if cp.Group != "" {
 		p.To, p.Silent = d.audience(r)
