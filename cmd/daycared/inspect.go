@@ -25,9 +25,11 @@ import (
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/server"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // observation is a property of the machine that does not fit the configuration.
@@ -68,6 +70,7 @@ func (c *CLI) inspect(cfg *config.Config, paths config.Paths, as account, runnin
 	for i, a := range cfg.Agents {
 		in.agent(a, "agents."+strconv.Itoa(i))
 	}
+	in.ruleLinks()
 	return in
 }
 
@@ -183,6 +186,18 @@ func (in *inspection) unreadable(key, file string) bool {
 func (in *inspection) whatsapp() {
 	if _, err := os.Stat(filepath.Join(in.paths.DataDir, whatsappName)); in.cfg.Connectors.WhatsApp.Enabled && errors.Is(err, fs.ErrNotExist) {
 		in.warns("connectors.whatsapp.enabled", "no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp")
+	}
+}
+
+// ruleLinks warns of rules about folders that lead elsewhere.
+func (in *inspection) ruleLinks() {
+	set, _ := rules.Compile(in.cfg.Ruling()) // Load has refused it otherwise
+	for _, p := range set.Links(own.Resolve) {
+		at := fmt.Sprintf("rules.%d.%s", p.Rule, p.Key)
+		if p.Item >= 0 {
+			at += "." + strconv.Itoa(p.Item)
+		}
+		in.warns(at, "rules.%s: %s", p.Key, p.Text)
 	}
 }
 

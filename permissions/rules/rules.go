@@ -293,6 +293,28 @@ func (s *Set) Reaches(file string) (rule int, text string) {
 	return 0, ""
 }
 
+// Links warns of patterns whose folder, or whose rule's folder, leads elsewhere on this machine: names are judged by where they lead, so
+// such an allow rule never holds, and another one only for what is named in that way.
+func (s *Set) Links(resolve func(name string) string) (found []Problem) {
+	warn := func(r *compiled, key string, item int, name string) {
+		if to := resolve(name); to != name {
+			found = append(found, Problem{Rule: r.n - 1, Key: key, Item: item, Warns: true,
+				Text: fmt.Sprintf("%s leads to %s, and files are judged by where they lead; write that", name, to)})
+		}
+	}
+	for _, r := range s.rules {
+		if r.In != "" {
+			warn(r, "in", -1, r.In)
+		}
+		for i, p := range r.patterns {
+			if (p.kind == reads || p.kind == writes) && !p.path.here && p.path.prefix != "" && r.set == nil {
+				warn(r, string(r.effect), i, p.path.prefix)
+			}
+		}
+	}
+	return found
+}
+
 // covered warns of allow patterns that a deny pattern covers wholly.
 func (s *Set) covered() (found []Problem) {
 	const wild = "\u2026"

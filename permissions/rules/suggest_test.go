@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +154,20 @@ func TestRulesThatReachAFileAreFound(t *testing.T) {
 		if (rule == 2 && by == text) != want || !want && rule != 0 {
 			t.Errorf("%s: rule %d, %q", text, rule, by)
 		}
+	}
+}
+
+// A rule through a link is said to lead elsewhere, whatever it does with what it is about.
+func TestRulesThroughLinksAreNamed(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"read " + shop + "/src/**", "write " + shop + "/out/*.txt", "run ls", "write ./out/x"}},
+		Rule{Deny: []string{"read " + shop + "/out", "read **/out"}}, Rule{Use: "builtin:read-only", In: shop + "/out"})
+	var got []string
+	for _, p := range s.Links(links(shop)) {
+		got = append(got, fmt.Sprint(p.Rule, p.Key, p.Item, p.Warns, p.Text))
+	}
+	text := " true" + shop + "/out leads to /etc, and files are judged by where they lead; write that"
+	if want := []string{"0allow1" + text, "1deny0" + text, "2in-1" + text}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("%q", got)
 	}
 }
 
