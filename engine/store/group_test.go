@@ -134,6 +134,22 @@ func TestWritesOfAGroupShareACommit(t *testing.T) {
 	}
 }
 
+// TestAWriteOfAGroupHasAValueOnlyIfItSucceeds: what a failed write had computed is not returned.
+func TestAWriteOfAGroupHasAValueOnlyIfItSucceeds(t *testing.T) {
+	s, refused := newStore(t), errors.New("refused")
+	var good, bad int
+	value := func(into *int, fail error) func() error {
+		return func() (err error) {
+			*into, err = writing(t.Context(), s, func(context.Context, *tx) (int, error) { return 7, fail })
+			return err
+		}
+	}
+	errs := grouped(t, s, value(&good, nil), value(&bad, refused))
+	if errs[0] != nil || good != 7 || !errors.Is(errs[1], refused) || bad != 0 {
+		t.Errorf("%d, %v; of the refused one %d, %v", good, errs[0], bad, errs[1])
+	}
+}
+
 // TestAGroupIsWrittenApart when one fails after it wrote: the others run again, and their second results count.
 func TestAGroupIsWrittenApart(t *testing.T) {
 	s := newStore(t)
