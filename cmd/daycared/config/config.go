@@ -273,7 +273,7 @@ func Default() *Config {
 			Timeout: 15 * time.Minute, MaxTimeout: 60 * time.Minute, ClarificationTimeout: 5 * time.Minute,
 			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
 			Scopes: []permissions.Scope{
-				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute),
+				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Rule,
 			},
 			Remind: []When{{Percent: 50}, {Percent: 80}},
 		},

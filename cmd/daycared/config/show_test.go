@@ -65,14 +65,14 @@ routes:                         # config.yaml:8
       after: 50%                # config.yaml:14
       to: [fay]                 # config.yaml:15
 approvals:
-  timeout: 20m                                # config.yaml:18
-  max_timeout: 1h                             # default
-  clarification_timeout: 5m                   # default
-  deliver_within: 2m                          # default
-  redeem_window: 10m                          # default
-  scopes: [once, session_tool, session, 15m]  # default
-  remind: [50%, 80%]                          # default
-  ask_refused: false                          # default
+  timeout: 20m                                      # config.yaml:18
+  max_timeout: 1h                                   # default
+  clarification_timeout: 5m                         # default
+  deliver_within: 2m                                # default
+  redeem_window: 10m                                # default
+  scopes: [once, session_tool, session, 15m, rule]  # default
+  remind: [50%, 80%]                                # default
+  ask_refused: false                                # default
 tools:
   auto: [read_file, list_files, search_files]                         # default
   gated: [write_file, edit_file, run_command, fetch_url, web_search]  # default
@@ -263,7 +263,7 @@ func TestTheValueOfOneKey(t *testing.T) {
 	for _, tt := range []struct{ key, want, wrong string }{
 		{key: "approvals.timeout", want: "20m"},
 		{key: "approvals.redeem_window", want: "10m"},
-		{key: "approvals.scopes", want: "[once, session_tool, session, 15m]"},
+		{key: "approvals.scopes", want: "[once, session_tool, session, 15m, rule]"},
 		{key: "connectors.whatsapp.phone", want: "+4915112345678"},
 		{key: "connectors.terminal.enabled", want: "true"},
 		{key: "limits.auto_per_minute", want: "{}"},
