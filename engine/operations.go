@@ -9,7 +9,6 @@ import (
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/internal/aside"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/registry"
 )
@@ -258,7 +257,10 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 		if err != nil {
 			return permissions.Revoked{}, err
 		}
-		ids := wire.Each(grants, func(g permissions.Grant) permissions.ID { return g.ID })
+		var ids []permissions.ID
+		for _, g := range grants {
+			ids = append(ids, g.ID)
+		}
 		if grant, err = permissions.Denoted(string(grant), ids); err != nil {
 			return permissions.Revoked{}, err
 		}

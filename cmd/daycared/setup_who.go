@@ -185,7 +185,8 @@ func (s *steps) offer(ctx context.Context) error {
 	if len(s.cfg.Agents) == 0 || s.cfg.Sandboxed || !s.cfg.Sandbox {
 		return nil
 	}
-	yes, err := s.talk.yes(ctx, "Run commands of daycared's own agents without a question where the sandbox keeps them in their workspace?", false)
+	yes, err := s.talk.yes(ctx,
+		"Run commands of daycared's own agents without a question where the sandbox keeps them in their workspace?", false)
 	if err == nil && yes {
 		s.draft.Set("sandboxed", "allow", "the kernel holds what such a command can do")
 	}

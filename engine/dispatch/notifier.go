@@ -11,7 +11,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/timing"
 )
@@ -319,12 +318,13 @@ func (d *Dispatch) ShownGrants(ctx context.Context, all []permissions.Grant, cha
 	if !s.HidesIn(channel) {
 		return all
 	}
-	return wire.Each(all, func(g permissions.Grant) permissions.Grant {
-		if r, err := d.store.Read(ctx, g.Request); err == nil && !s.Shown(r, channel).OnlyTitle {
-			return g
+	all = slices.Clone(all)
+	for i, g := range all {
+		if r, err := d.store.Read(ctx, g.Request); err != nil || s.Shown(r, channel).OnlyTitle {
+			all[i] = g.Title()
 		}
-		return g.Title()
-	})
+	}
+	return all
 }
 
 // channels returns the channel names of a person in order: those that they named, then every screen; without names, all.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -353,9 +352,10 @@ func (d *Dispatch) Prompt(
 		if p.Lately = d.latelyOf(ctx, r, cp); p.Request.OnlyTitle {
 			p.Lately.Last = nil
 		}
-		p.Lately.Last = wire.Each(p.Lately.Last, func(one permissions.Request) permissions.Request {
-			return d.dir.Settings().Shown(one, cp.Connector)
-		})
+		p.Lately.Last = slices.Clone(p.Lately.Last)
+		for i, one := range p.Lately.Last {
+			p.Lately.Last[i] = d.dir.Settings().Shown(one, cp.Connector)
+		}
 	}
 	if cp.Group != "" {
 		p.To, p.Silent = d.audience(r)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -68,8 +67,13 @@ func named(all permissions.Suspended, names []string) (found permissions.Suspend
 	if len(names) == 0 {
 		return all, nil
 	}
-	ids := wire.Each(all.Grants, func(g permissions.Grant) permissions.ID { return g.ID })
-	ids = append(ids, wire.Each(all.Tokens, func(t permissions.Token) permissions.ID { return t.ID })...)
+	var ids []permissions.ID
+	for _, g := range all.Grants {
+		ids = append(ids, g.ID)
+	}
+	for _, t := range all.Tokens {
+		ids = append(ids, t.ID)
+	}
 	for _, name := range names {
 		before := found.Count()
 		id, err := permissions.Denoted(name, ids)
