@@ -294,8 +294,8 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 	}
 	if did.Before > 0 {
 		days := int(permissions.BeforeSpan.Hours() / 24)
-		facts = append(facts, o.Plural(did.Before, "the same was allowed %d time in %d days, last by %s|the same was allowed %d times in %d days, last by %s",
-			did.Before, days, person(did.By, o)))
+		facts = append(facts, o.Plural(did.Before, "the same was allowed %d time in %d days, last by %s|"+
+			"the same was allowed %d times in %d days, last by %s", did.Before, days, person(did.By, o)))
 	}
 	if len(facts) > 0 {
 		s.row(capital(strings.Join(facts, " · ")))

@@ -145,7 +145,10 @@ func TestThePlanOfAnACPAgentIsOnItsCard(t *testing.T) {
 // TestWhatAnAgentDidBeforeIsSaidInTheReadersLanguage, but for what is the agent's own.
 func TestWhatAnAgentDidBeforeIsSaidInTheReadersLanguage(t *testing.T) {
 	p := connectors.Prompt{
-		Code: "K7F3Q", Request: permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Pending},
+		Code: "K7F3Q",
+		Request: permissions.Request{
+			Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Pending,
+		},
 		Lately: permissions.Lately{Allowed: 2, Denied: 1, Last: []permissions.Request{
 			{Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"npm test"}`), State: permissions.Approved},
 			{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, State: permissions.Denied},
