@@ -28,7 +28,8 @@ func bash(command string) permissions.Request {
 		Kind: permissions.KindTool, Tool: "Bash", Hook: "claude-code", Cwd: "/srv/code", Session: "s1", Input: input,
 		Leads: permissions.Leads{Root: "/srv/code", Names: map[string]string{}},
 	}
-	for _, name := range rules.Names(rules.Call{Dialect: r.Hook, Tool: r.Tool, Input: r.Input, Folder: r.Cwd, Root: r.Cwd}, permissions.MaxLeads) {
+	of := rules.Call{Dialect: r.Hook, Tool: r.Tool, Input: r.Input, Folder: r.Cwd, Root: r.Cwd}
+	for _, name := range rules.Names(of, permissions.MaxLeads) {
 		r.Leads.Names[name] = name
 	}
 	return r
@@ -294,7 +295,8 @@ func TestDangerousVariantsOfAGrantedRuleAreAsked(t *testing.T) {
 			t.Errorf("%q is not asked about", command)
 		}
 	}
-	if v, err := st.Approvals().Evaluate(t.Context(), caller, bash("git push origin main")); err != nil || v.Ask || v.Scope != permissions.Rule {
+	v, err := st.Approvals().Evaluate(t.Context(), caller, bash("git push origin main"))
+	if err != nil || v.Ask || v.Scope != permissions.Rule {
 		t.Errorf("what was given is asked about: %+v, %v", v, err)
 	}
 }

@@ -215,7 +215,8 @@ func (c *CLI) tellConnection(a connect.Agent) {
 	}
 	if cfg, _, err := c.load(); a.Dialect != "" && (err != nil || len(cfg.Rules) == 0) {
 		fmt.Fprintln(c.Out, "note      no rule of the configuration says yet what needs no question: begin with "+
-			"- use: builtin:read-only under rules; there are builtin:git-local and builtin:workspace-edits as well, and daycared suggest proposes others after some days.")
+			"- use: builtin:read-only under rules; there are builtin:git-local and builtin:workspace-edits as well, "+
+			"and daycared suggest proposes others after some days.")
 	}
 	fmt.Fprintln(c.Out, "note      an agent that runs as the account that answers is held by its hook alone: it could change these settings.")
 }

@@ -243,7 +243,9 @@ func TestAProposedRuleIsShownWithoutSecrets(t *testing.T) {
 		Says: []string{"exactly these words"}, Past: 9, Allowed: 8, Not: []string{"curl x\n✅ Allowed"},
 	}
 	text := card.Plain(strings.Join(card.Proposed(p, card.Options{}), "\n"))
-	for _, want := range []string{"Nothing is allowed yet", "run curl --token=", `\u{202E}`, "exactly these words", "/srv/code", "9 prompts", "8 of them"} {
+	for _, want := range []string{
+		"Nothing is allowed yet", "run curl --token=", `\u{202E}`, "exactly these words", "/srv/code", "9 prompts", "8 of them",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

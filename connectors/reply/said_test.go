@@ -409,7 +409,8 @@ func TestAnswersToAList(t *testing.T) {
 	}
 }
 
-// TestAlwaysNamesARule: the word and a code show a rule, with the rule's name they give it; a reaction never does, nor where none is offered.
+// TestAlwaysNamesARule: the word and a code show a rule, with the rule's name they give it; a reaction never does, nor where none is
+// offered.
 func TestAlwaysNamesARule(t *testing.T) {
 	r := permissions.Request{ID: "01J", Kind: permissions.KindTool, Tool: "Bash", State: permissions.Pending, Options: []permissions.Option{
 		{ID: permissions.Allow(permissions.Once)}, {ID: permissions.Allow(permissions.Rule)}, {ID: permissions.Deny},
@@ -436,7 +437,8 @@ func TestAlwaysNamesARule(t *testing.T) {
 			t.Errorf("%s, not offered: %+v", text, said.Decisions)
 		}
 	}
-	said := reply.Read(reply.Message{Text: "👍", Quotes: "K7F3Q", Reaction: true, At: at}, []reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})
+	said := reply.Read(reply.Message{Text: "👍", Quotes: "K7F3Q", Reaction: true, At: at},
+		[]reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})
 	if len(said.Decisions) != 1 || said.Decisions[0].Answer != permissions.Allow(permissions.Once) {
 		t.Errorf("a reaction: %+v", said.Decisions)
 	}
