@@ -582,10 +582,10 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 	}{
 		{"all", did, "fay", i18n.English,
 			"In the 10 minutes before: 4 allowed, 1 denied: «run go test ./...», ⛔ «run git push · until 23:59» · " +
-			"the same was allowed 9 times in 30 days, last by you"},
+				"the same was allowed 9 times in 30 days, last by you"},
 		{"German", did, "sam", i18n.Language("de"),
 			"In den 10 Minuten davor: 4 erlaubt, 1 abgelehnt: «go test ./...», ⛔ «git push · until 23:59» · " +
-			"dasselbe wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
+				"dasselbe wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
 		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English, "The same was allowed 1 time in 30 days, last by sam"},
 		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "In the 10 minutes before: 0 allowed, 2 denied"},
 		{"nothing", permissions.Lately{}, "fay", i18n.English, ""},
