@@ -4,8 +4,8 @@
 //
 // [Parse] reads a line typed at the prompt of one card: `y`, with a scope, the number of one call, or the code; for this
 // session, `t` for the tool and `a` for all gated tools, or the permission; `l` for always like this; `n`, with a reason after
-// because; `r` and a reason; Enter, `i` or Esc at a pause; a number or the option's own words at a clarification, or `o` and the person's own
-// words; `s` for the card again.
+// because; `r` and a reason; Enter, `i` or Esc at a pause; a number or the option's own words at a clarification, or `o` and
+// the person's own words; `s` for the card again.
 //
 // [Read] reads a message of a chat, where several requests may be pending and each is named by its code: `yes K7F3Q`, with
 // a scope or `#2`; `always K7F3Q`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;

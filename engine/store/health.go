@@ -15,7 +15,8 @@ const nextBeat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 R
 var needed = []string{
 	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
 	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, prolong, addNotice,
-	addEntry, newestEntry, readMeta, readNewest, countPending, readPending, readPendingOf, overdue, coming, readCopies, upsertCopy, noteShownOne,
+	addEntry, newestEntry, readMeta, readNewest, countPending, readPending, readPendingOf, overdue, coming, readCopies,
+	upsertCopy, noteShownOne,
 }
 
 // prepare prepares the needed statements, unless that was done since the last schema change.

@@ -399,7 +399,7 @@ func (s *Store) Lately(ctx context.Context, r permissions.Request, person string
 	from, before := micros(r.CreatedAt.Add(-permissions.LatelySpan)), micros(r.CreatedAt.Add(-permissions.BeforeSpan))
 	return reading(ctx, s, func(source source) (did permissions.Lately, err error) {
 		row := source.QueryRowContext(ctx, lately, from, now, r.Caller.Name)
-		if err = row.Scan(&did.Allowed, &did.Denied); err != nil {
+		if err := row.Scan(&did.Allowed, &did.Denied); err != nil {
 			return did, err
 		}
 		if did.Allowed+did.Denied > 0 && person != "" {
