@@ -302,19 +302,15 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 	}
 }
 
-// doing is the first row of what r asked for.
+// doing is in a few words what r asked for, or its first call: a command as it is.
 func doing(r permissions.Request, o Options) string {
-	if o.Language == "" || o.Language == i18n.English {
-		what, _, _ := strings.Cut(Wants(r), "\n")
-		return strings.TrimPrefix(what, "to ")
-	}
 	a := acts(r, Options{flat: true, Language: o.Language})[0]
-	what, body := strings.TrimSpace(a.number+Plain(a.verb)), slices.Concat(a.body, a.rest)
+	what, body := strings.TrimPrefix(strings.TrimSpace(Plain(a.verb)), "to "), slices.Concat(a.body, a.rest)
 	switch {
 	case len(body) > 0 && (a.runs || what == ""):
-		what = strings.TrimSpace(a.number + body[0])
-	case len(body) == 1:
-		what += ": " + body[0]
+		return body[0]
+	case len(body) == 1 && a.lang == "":
+		return what + ": " + body[0]
 	}
 	return what
 }

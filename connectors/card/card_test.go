@@ -581,7 +581,7 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 		want string
 	}{
 		{"all", did, "fay", i18n.English,
-			"In the 10 minutes before: 4 allowed, 1 denied: «run go test ./...», ⛔ «run git push · until 23:59» · " +
+			"In the 10 minutes before: 4 allowed, 1 denied: «go test ./...», ⛔ «git push · until 23:59» · " +
 				"the same was allowed 9 times in 30 days, last by you"},
 		{"German", did, "sam", i18n.Language("de"),
 			"In den 10 Minuten davor: 4 erlaubt, 1 abgelehnt: «go test ./...», ⛔ «git push · until 23:59» · " +

@@ -156,7 +156,7 @@ func TestWhatAnAgentDidBeforeIsSaidInTheReadersLanguage(t *testing.T) {
 		}},
 	}
 	for in, want := range map[i18n.Language]string{
-		"":   "run npm test, ⛔ network access, use ExitPlanMode",
+		"":   "npm test, ⛔ network access, use ExitPlanMode",
 		"de": "npm test, ⛔ Netzwerkzugriff, ExitPlanMode verwenden",
 	} {
 		if got := Card(p, Options{Language: in}); !strings.Contains(strings.ReplaceAll(got, `"`, ""), want) {
