@@ -147,7 +147,7 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"A5/the number of a request": {`UPDATE requests SET number = number + 100 WHERE state = 'pending'`, "", waiting},
 		"D4/a vote":                  {`UPDATE votes SET answer = 'deny'`, "", approved},
 		"D4/a vote more": {
-			`INSERT INTO votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account FROM votes`, "", approved,
+			`INSERT INTO votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account, rule FROM votes`, "", approved,
 		},
 		"A2/the account of a vote": {`UPDATE votes SET account = 'uid:1'`, "", approved},
 		"D4/a vote less":           {`DELETE FROM votes`, "", approved},
