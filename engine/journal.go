@@ -31,6 +31,20 @@ func (j *journal) Audit(
 	return entries, shared.Unread(err)
 }
 
+// History lists what is settled, oldest first, to the operator; to a person, what was put to them.
+func (j *journal) History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error) {
+	who, err := j.Sees(id)
+	if err != nil {
+		return nil, err
+	}
+	of.Asked = who
+	found, err := j.store.History(ctx, of)
+	for i, r := range found {
+		found[i] = j.Settings().Shown(r, id.Via)
+	}
+	return found, shared.Unread(err)
+}
+
 // Verify checks every audit chain, for the operator, and returns the heads.
 func (j *journal) Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error) {
 	if !id.Operator {

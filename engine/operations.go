@@ -8,9 +8,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
 	"github.com/daycared/daycared/engine/shared"
-	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
-	"github.com/daycared/daycared/permissions/registry"
 )
 
 // Find returns a request of this caller as it is; another caller's is unknown. Reading never uses an approval.
@@ -44,30 +42,6 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 		return e.View(late, r)
 	}
 	return e.Find(late, caller, id)
-}
-
-// WaitSettled returns when [Engine.Await] would. It needs little stack, as [Engine.AskDeferred] does.
-func (e *Engine) WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
-	var w *registry.Waiter
-	var err error
-	aside.Run(func() { w, err = e.attach(ctx, caller, id) })
-	if err != nil {
-		return err
-	}
-	w.WaitSettled(ctx)
-	w.LeaveSoon(leaveGrace)
-	return unborne(ctx)
-}
-
-// attach registers this caller as a waiting reader.
-func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*registry.Waiter, error) {
-	work, done := shared.Noting(ctx)
-	defer done()
-	if _, err := e.own(work, caller, id); err != nil {
-		return nil, err
-	}
-	w, _, err := e.registry.Attach(work, id)
-	return w, shared.Broken(err)
 }
 
 // Withdraw cancels a request of this caller. A settled one stays as it is, and the error says how it ended.
@@ -230,20 +204,6 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissi
 	}
 	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
 	return e.ShownGrants(ctx, e.relied(grants), id.Via), shared.Unread(err)
-}
-
-// History lists what is settled, oldest first, to the operator; to a person, what was put to them.
-func (e *Engine) History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error) {
-	who, err := e.Sees(id)
-	if err != nil {
-		return nil, err
-	}
-	of.Asked = who
-	found, err := e.store.History(ctx, of)
-	for i, r := range found {
-		found[i] = e.Settings().Shown(r, id.Via)
-	}
-	return found, shared.Unread(err)
 }
 
 // Revoke revokes a grant and returns what ran under it.

@@ -124,15 +124,6 @@ func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors
 		wholer.Fits(connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
 }
 
-// Burst returns the list that a message is, as the identity's person sees it.
-func (e *Engine) Burst(ctx context.Context, id connectors.Identity, ref string) (connectors.Burst, error) {
-	person, known := e.Settings().Identify(id)
-	if !known {
-		return connectors.Burst{}, nil
-	}
-	return e.BurstOf(ctx, id.Via, person.Name, ref)
-}
-
 // DecideAll answers everything that a burst lists, each request as a decision of its own. When the store fails, the rest can be
 // answered by the same decision again.
 func (e *Engine) DecideAll(ctx context.Context, d connectors.BurstDecision) (b connectors.Burst, taken int, err error) {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/engine/shared"
+	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/registry"
 	"github.com/daycared/daycared/permissions/timing"
 )
 
@@ -20,6 +22,30 @@ type waits struct {
 	mu              sync.Mutex
 	cancelAt        map[permissions.ID]time.Time // when to withdraw the request of a cancelled call; see WithdrawLater
 	cancelScheduled timing.Signal                // cancelAt has a new entry
+}
+
+// WaitSettled returns when [Engine.Await] would. It needs little stack, as [Engine.AskDeferred] does.
+func (g *waits) WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
+	var w *registry.Waiter
+	var err error
+	aside.Run(func() { w, err = g.attach(ctx, caller, id) })
+	if err != nil {
+		return err
+	}
+	w.WaitSettled(ctx)
+	w.LeaveSoon(leaveGrace)
+	return unborne(ctx)
+}
+
+// attach registers this caller as a waiting reader.
+func (g *waits) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*registry.Waiter, error) {
+	work, done := shared.Noting(ctx)
+	defer done()
+	if _, err := g.own(work, caller, id); err != nil {
+		return nil, err
+	}
+	w, _, err := g.registry.Attach(work, id)
+	return w, shared.Broken(err)
 }
 
 // WithdrawLater withdraws a request of this caller after a delay, because a call for it was cancelled, unless the same is asked

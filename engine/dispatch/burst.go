@@ -28,6 +28,15 @@ type burst struct {
 	size   int
 }
 
+// Burst returns the list that a message is, as the identity's person sees it.
+func (d *Dispatch) Burst(ctx context.Context, id connectors.Identity, ref string) (connectors.Burst, error) {
+	person, known := d.dir.Settings().Identify(id)
+	if !known {
+		return connectors.Burst{}, nil
+	}
+	return d.BurstOf(ctx, id.Via, person.Name, ref)
+}
+
 // BurstOf returns what a message of a person lists, as they see it now; nothing if it is no list of theirs.
 func (d *Dispatch) BurstOf(ctx context.Context, via, name, ref string) (connectors.Burst, error) {
 	person, _ := d.dir.Settings().Person(name)
