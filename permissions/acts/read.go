@@ -36,6 +36,7 @@ type Act struct {
 	In    []string // the folders in which it may happen
 	Stdin string   // of Run: the text of a here-document
 	Piped bool     // of Run: it reads the output of another command
+	Fed   bool     // of Run: its input is a file
 	Env   []string // of Run: the variables that are set for it alone, as NAME=VALUE
 	// Through are the commands around it that were read as what they run (timeout, sh -c), the outermost first.
 	Through [][]string
@@ -87,6 +88,7 @@ type command struct {
 	vars    map[string]string // the variables of the text and their values, which may contain Computed
 	stdin   string            // the here-document of the next program
 	piped   bool
+	fed     bool
 	env     []string   // see [Act]
 	through [][]string // see [Act]
 	from    int        // see [Act]
@@ -211,8 +213,9 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 	if s.Background || s.Coprocess || s.Disown {
 		c.doubt("it goes on in the background")
 	}
-	before := c.stdin
+	before, fed := c.stdin, c.fed
 	for _, r := range s.Redirs {
+		c.fed = c.fed || r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut || r.Op == syntax.DplIn
 		if text := cmp.Or(r.Hdoc, r.Word); r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc {
 			c.stdin = approximate(text, c.vars)
 		}
@@ -254,7 +257,7 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 			c.inner(n, depth)
 		}
 	}
-	c.stdin = before
+	c.stdin, c.fed = before, fed
 	for _, r := range s.Redirs {
 		c.redirect(r, depth)
 	}
@@ -300,7 +303,7 @@ func (c *command) redirect(r *syntax.Redirect, depth int) {
 func (c *command) act(k Kind, words ...string) {
 	a := Act{Kind: k, Words: words, In: slices.Clone(c.folders), at: slices.Clone(c.at), from: c.from}
 	if k == Run {
-		a.Stdin, a.Piped = c.stdin, c.piped
+		a.Stdin, a.Piped, a.Fed = c.stdin, c.piped, c.fed
 		a.Env, a.Through = slices.Clone(c.env), slices.Clone(c.through)
 	}
 	c.Acts = append(c.Acts, a)

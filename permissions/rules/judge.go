@@ -594,7 +594,11 @@ func (j *judge) allowedRun(a acts.Act) (got Judged, exact bool) {
 			continue
 		}
 		why := p.rule.forbidsEnv(a)
-		if why == "" {
+		switch {
+		case why != "":
+		case (a.Piped || a.Fed || a.Stdin != "") && slices.Contains(obeying, a.Words[0]):
+			why = "it runs what it reads from its input"
+		default:
 			why = j.leaves(a, wild)
 		}
 		if why == "" {

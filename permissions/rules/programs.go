@@ -26,6 +26,9 @@ var (
 		"nsenter busybox toybox systemd-run firejail proot fakeroot entr at batch crontab npx pnpx bunx uvx pipx tee dd mail "+
 		"mailx sendmail make gmake ninja just mise direnv bundle rake gradle mvn ant tmux screen coproc eval socat nc ncat "+
 		"telnet")...)
+	// obeying are programs that run what they read, whatever their operands are.
+	obeying = strings.Fields("psql mysql mariadb sqlite3 sqlite duckdb mongosh redis-cli bc dc ed ex gdb lldb ftp sftp ssh telnet nc ncat " +
+		"socat at batch crontab xargs parallel script tmux screen busybox toybox irb ghci docker podman kubectl")
 	// coding are subcommands that run code.
 	coding = strings.Fields("npm_run npm_run-script npm_exec npm_install npm_i npm_ci npm_config npm_init npm_x pnpm_run pnpm_exec " +
 		"pnpm_dlx pnpm_install pnpm_add yarn_run yarn_exec yarn_dlx yarn_add yarn_install bun_run pip_install pip3_install pip_download " +

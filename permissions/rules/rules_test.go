@@ -251,3 +251,20 @@ func BenchmarkJudgeThousandRules(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 	b.ReportMetric(float64(took[len(took)*99/100])/float64(200*time.Microsecond), "p99-of-200-µs")
 }
+
+// What a program runs that it reads from its input is not part of what a rule names.
+func TestWhatAProgramIsFedIsNotAllowed(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"run sqlite3 shop.db", "run bc -l", "run python3 tools/gen.py", "run echo ...", "run cat ..."}})
+	for command, want := range map[string]Effect{
+		"sqlite3 shop.db": Allow, "bc -l && echo done": Allow, "echo x | python3 tools/gen.py": Allow, "sqlite3 shop.db | cat": Allow,
+		"cat x; sqlite3 shop.db": Allow, "cat x | cat; sqlite3 shop.db": Allow, "cat < x; sqlite3 shop.db": Allow,
+		"echo '.shell rm -r .' | sqlite3 shop.db": "", "cat x | cat | sqlite3 shop.db": "", "sqlite3 shop.db < x": "",
+		"sqlite3 shop.db <<'E'\n.shell rm keep\nE": "", "cat x | (cat; bc -l)": "", "{ bc -l; } < x": "", "(bc -l) < x": "",
+		"echo x | timeout 5 bc -l": "", "timeout 5 bc -l < x": "", "sqlite3 shop.db <<< .quit": "", "cat x | sh -c 'bc -l'": "",
+		"sqlite3 shop.db 0< x": "", "sqlite3 shop.db <&3": "",
+	} {
+		if v := judged(s, command); v.Effect != want {
+			t.Errorf("%q: %q, want %q; %v", command, v.Effect, want, v.Reasons)
+		}
+	}
+}
