@@ -193,7 +193,7 @@ func NobodyOwns(caller string) *Refusal {
 
 // NobodyToTell refuses a person whom the caller may not notify.
 func NobodyToTell(name string, people []string) *Refusal {
-	meant := "you may tell nobody here anything"
+	meant := "there is nobody whom you may tell"
 	if len(people) > 0 {
 		meant = "you may tell " + strings.Join(people, ", ")
 	}

@@ -186,7 +186,7 @@ func TestRefusalsOfPeopleAndRules(t *testing.T) {
 		code Code
 		text string
 	}{
-		{NobodyToTell("kim", nil), CodeUnknown, `There is nobody called "kim" to tell; you may tell nobody here anything`},
+		{NobodyToTell("kim", nil), CodeUnknown, `There is nobody called "kim" to tell; there is nobody whom you may tell`},
 		{NobodyToTell("kim", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "kim" to tell; you may tell fay, sam`},
 		{NobodyToTell("samm", []string{"fay", "sam"}), CodeUnknown, `There is nobody called "samm" to tell; did you mean sam?`},
 		{ForbiddenBy(Verdict{Forbidden: "Bash"}), CodeForbidden, "Tool Bash is forbidden here."},
