@@ -215,7 +215,7 @@ func TestWhatGivesNoRule(t *testing.T) {
 		if r.Offers(allowFor(permissions.Rule)) {
 			t.Errorf("%s%s offers a rule", q.Input, q.Kind)
 		}
-		rule := permissions.NewGrantedRule([]string{"run go vet ./..."}, "/srv/code")
+		rule := permissions.NewGrantedRule([]string{"run go vet ./..."}, "/srv/code", "")
 		for _, check := range []string{"", rule.Check()} {
 			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: check})
 			refused(t, err, permissions.CodeNoAnswer)
@@ -324,4 +324,80 @@ func TestAStoppedOrLockedDaemonUsesNoRule(t *testing.T) {
 	if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) > 0 {
 		t.Errorf("after the lock %+v, %v", grants, err)
 	}
+}
+
+// TestARuleThatWasSuggested: the operator gives it to the caller of what they could have allowed alone, and it is a grant like any other.
+func TestARuleThatWasSuggested(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := givesRules()
+	s.UID = fayUID // the operator is fay
+	st := newEnv(t, s, m)
+	allowed := func(n int, q permissions.Request) permissions.ID {
+		call, id := st.asks(m, n, q)
+		if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {
+			t.Fatal(err)
+		}
+		st.get(call)
+		return id
+	}
+	id, deleted := allowed(1, bash("npm test && rm a")), permissions.ID("")
+	give := func(from connectors.Identity, id permissions.ID, in string, allow ...string) (permissions.Grant, error) {
+		return st.GiveRule(t.Context(), from, id, allow, in)
+	}
+	deleted = id
+	id = allowed(2, bash("npm test && npm run lint"))
+	for name, c := range map[string]struct {
+		from connectors.Identity
+		id   permissions.ID
+		in   string
+		rule string
+		code permissions.Code
+	}{
+		"no operator":          {fayAt("memory"), id, "/srv/code", "run npm test", permissions.CodeNotYours},
+		"no request":           {boss, "01J0", "/srv/code", "run npm test", permissions.CodeUnknown},
+		"its card has no rule": {boss, deleted, "/srv/code", "run npm test", permissions.CodeNoAnswer},
+		"it does not load":     {boss, id, "/srv/code", "run python3 *", permissions.CodeNoAnswer},
+		"another act":          {boss, id, "/srv/code", "run npm publish", permissions.CodeNoAnswer},
+		"another folder":       {boss, id, "/srv/other", "run npm test", permissions.CodeNoAnswer},
+		"any folder":           {boss, id, "", "run npm test", permissions.CodeNoAnswer},
+	} {
+		if g, err := give(c.from, c.id, c.in, c.rule); permissions.CodeOf(err) != c.code {
+			t.Errorf("%s: %+v, %v", name, g, err)
+		}
+	}
+	g, err := give(boss, id, "/srv/code", "run npm test")
+	if err != nil || g.Rule.Origin() != permissions.Suggested || g.By != "fay" || g.Request != id {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if r := st.get(st.ask(t.Context(), bash("npm test"))); r.DecidedVia != permissions.ViaGrant || r.Under[0] != g.ID {
+		t.Errorf("%s under %v", r.DecidedVia, r.Under)
+	}
+	entries, err := st.Audit(t.Context(), boss, 0, 1000)
+	if err != nil || !slices.ContainsFunc(entries, func(e permissions.Entry) bool {
+		return e.Type == permissions.GrantAdded && e.Actor == "fay" && e.Detail["rule"] == string(g.Rule)
+	}) {
+		t.Errorf("the audit does not have it, %v", err)
+	}
+	if _, err := st.Verify(t.Context(), boss); err != nil {
+		t.Error(err)
+	}
+	m = connectortest.NewMemory(fayAt("memory"), nil)
+	st.restart(m)
+	if grants, err := st.Grants(t.Context(), fayAt("memory")); err != nil || len(grants) != 1 || grants[0].Used != 1 {
+		t.Errorf("%+v, %v", grants, err)
+	}
+	if _, err := st.Revoke(t.Context(), fayAt("memory"), g.ID); err != nil {
+		t.Fatal(err)
+	}
+	st.asks(m, 1, bash("npm test"))
+	two := s
+	two.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay", "sam"}, Quorum: 2}}
+	st.Configure(two)
+	_, err = give(boss, id, "/srv/code", "run npm test") // several people have to agree by now
+	refused(t, err, permissions.CodeNoAnswer)
+	s.AllowSameUser, s.UID = false, askerUID
+	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}
+	st.Configure(s)
+	_, err = give(connectors.Identity{Operator: true, UID: askerUID}, id, "/srv/code", "run npm test") // what that account asked itself
+	refused(t, err, permissions.CodeOwnAsk)
 }

@@ -52,6 +52,7 @@ type Engine struct {
 	*waits
 	*locks
 	*journal
+	*suggestions
 
 	pruning   time.Duration // see Options.PruneEvery
 	doubt     bool          // the clock had been set back at startup: older grants are not used
@@ -132,6 +133,7 @@ func New(o Options) *Engine {
 	e.waits = &waits{services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
+	e.suggestions = &suggestions{e.services}
 	e.Directory = directory.New(directory.Config{
 		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
 		Changed: func() { e.forgetDecisions(nil) }, Realign: func(moved bool) { e.RealignSoon(moved) },

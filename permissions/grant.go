@@ -16,20 +16,31 @@ const AllTools = "*"
 // RuleIdle is how long after its last use the grant of a rule ends.
 const RuleIdle = 30 * 24 * time.Hour
 
-// GrantedRule is the rule that [Rule] gives: patterns of an allow rule and the folder that its calls are in, as JSON. Equal texts are
-// equal rules; empty is none.
+// Suggested is the origin of a rule that daycared suggest proposed. One of "Always like this" has none.
+const Suggested = "suggest"
+
+// GrantedRule is the rule that [Rule] gives: patterns of an allow rule, the folder that its calls are in, and its origin, as JSON. Equal
+// texts are equal rules; empty is none.
 type GrantedRule string
 
 // grantedRule is a [GrantedRule].
 type grantedRule struct {
-	Allow []string `json:"allow"`
-	In    string   `json:"in,omitempty"`
+	Allow  []string `json:"allow"`
+	In     string   `json:"in,omitempty"`
+	Origin string   `json:"origin,omitempty"`
 }
 
 // NewGrantedRule returns the rule with these patterns for calls in a folder; an empty folder is any.
-func NewGrantedRule(allow []string, in string) GrantedRule {
-	text, _ := json.Marshal(grantedRule{allow, in}) // texts
+func NewGrantedRule(allow []string, in, origin string) GrantedRule {
+	text, _ := json.Marshal(grantedRule{allow, in, origin}) // texts
 	return GrantedRule(text)
+}
+
+// Origin returns what proposed g: [Suggested], or empty for a card.
+func (g GrantedRule) Origin() string {
+	var of grantedRule
+	_ = json.Unmarshal([]byte(g), &of) // unreadable: none
+	return of.Origin
 }
 
 // Patterns returns the patterns of g and the folder of its calls; none if g is empty or unreadable.

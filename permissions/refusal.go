@@ -312,6 +312,11 @@ func NoProposal(why string) *Refusal {
 	return tell(CodeNoAnswer, ExitOther, "No rule can be proposed for this: %s.", why)
 }
 
+// NotGiven refuses to give a rule that was suggested, and says why.
+func NotGiven(why string) *Refusal {
+	return tell(CodeNoAnswer, ExitOther, "This rule cannot be given: %s.", why)
+}
+
 // Unknown refuses an id, code or button that denotes nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))

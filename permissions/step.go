@@ -54,7 +54,7 @@ func Step(r Request, e Transition) (Change, error) {
 
 func step(r Request, e Transition) (Change, error) {
 	switch e.(type) {
-	case Cast, Default, Reply, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Lapse, Leave, Return:
+	case Cast, Default, Reply, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Give, Lapse, Leave, Return:
 	default:
 		return Change{}, ErrEvent
 	}
@@ -71,6 +71,8 @@ func step(r Request, e Transition) (Change, error) {
 		return collect(r, e), nil
 	case Void:
 		return void(r, e)
+	case Give:
+		return give(r, e)
 	case Lapse:
 		return lapse(r, e)
 	case Leave:
@@ -251,6 +253,23 @@ func void(r Request, e Void) (Change, error) {
 	after.Revision++
 	after.VoidAt, after.VoidedBy = e.At, e.By
 	return Change{Before: r, After: after, Records: []Record{record(RequestVoided, r, e.By, e.Via, e.At)}}, nil
+}
+
+// give adds the grant of a rule that the card of the approved request offered, if one person may give it.
+func give(r Request, e Give) (Change, error) {
+	switch {
+	case r.State != Approved || !r.VoidAt.IsZero():
+		return Change{}, ErrNoUse
+	case !slices.Contains(r.Asked, e.By):
+		return Change{}, ErrNotAsked
+	case r.HighRisk || r.Quorum > 1 || r.Caller.Name == Anonymous || !r.Offers(Allow(Rule)):
+		return Change{}, ErrNoOption
+	case e.Rule == "" || e.Grant == "":
+		return Change{}, ErrNoRule
+	}
+	c := Change{Before: r, After: r}
+	c.add(Grant{ID: e.Grant, Caller: r.Caller.Name, Rule: e.Rule, Request: r.ID, By: e.By, CreatedAt: e.At, Until: e.At.Add(RuleIdle)}, Rule, e.Via)
+	return c, nil
 }
 
 func lapse(r Request, e Lapse) (Change, error) {

@@ -106,6 +106,7 @@ var always = []struct {
 	{"use", Use{Call: "c", At: soon}, ErrNoUse, Approved, ErrNoUse},
 	{"collect", Collect{At: soon}, Pending, Approved, nil},
 	{"void", Void{By: "fay", Via: "cli", At: soon}, ErrNoUse, Approved, ErrNoUse},
+	{"give a rule", Give{Grant: "g", Rule: "{}", By: "fay", Via: "cli", At: soon}, ErrNoUse, ErrNoOption, ErrNoUse}, // no card offered it
 	{"lapse", Lapse{At: soon}, ErrNotDue, Approved, ErrNotDue},
 	{"leave", Leave{At: soon}, Pending, Approved, nil},
 	{"return", Return{At: soon}, Pending, Approved, nil},
@@ -116,6 +117,7 @@ var always = []struct {
 	{"choose by way of an editor", Cast{Vote: Vote{By: "fay", Via: ViaEditor, Answer: Choose(1), At: soon}}, ErrAsker, ErrAsker, ErrAsker},
 	{"default by way of an editor", Default{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
 	{"withdraw by way of an editor", Withdraw{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
+	{"give by way of an editor", Give{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
 	{"void by way of an editor", Void{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
 	{"a reply without a time", Reply{Answer: Choose(1)}, ErrEvent, ErrEvent, ErrEvent},
 	{"an event without a time", Withdraw{By: "fay"}, ErrEvent, ErrEvent, ErrEvent},

@@ -74,6 +74,13 @@ type (
 		By, Via string
 		At      time.Time
 	}
+	// Give adds a grant of a rule to an approval, for its caller.
+	Give struct {
+		Grant   ID
+		Rule    GrantedRule
+		By, Via string
+		At      time.Time
+	}
 	// Lapse ends the redeem window of an uncollected approval.
 	Lapse struct{ At time.Time }
 	// Leave says that nobody waits any more.
@@ -95,14 +102,15 @@ func (e Extend) at() time.Time   { return e.At }
 func (e Use) at() time.Time      { return e.At }
 func (e Collect) at() time.Time  { return e.At }
 func (e Void) at() time.Time     { return e.At }
+func (e Give) at() time.Time     { return e.At }
 func (e Lapse) at() time.Time    { return e.At }
 func (e Leave) at() time.Time    { return e.At }
 func (e Return) at() time.Time   { return e.At }
 
-// Halts reports whether a stop of everything prevents e: nothing is answered, and no approval is used.
+// Halts reports whether a stop of everything prevents e: nothing is answered, no approval is used, and no rule is given.
 func Halts(e Transition) bool {
 	switch e.(type) {
-	case Cast, Reply, Use:
+	case Cast, Reply, Use, Give:
 		return true
 	}
 	return false
@@ -118,6 +126,8 @@ func via(e Transition) string {
 	case Withdraw:
 		return e.Via
 	case Void:
+		return e.Via
+	case Give:
 		return e.Via
 	}
 	return ""

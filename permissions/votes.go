@@ -306,13 +306,18 @@ func (c *Change) grant(v Vote) {
 			continue
 		}
 		g.ID = r.grantID(v.At, len(c.Grants))
-		c.Grants = append(c.Grants, g)
-		added := record(GrantAdded, r, v.By, v.Via, v.At, "grant", string(g.ID), "scope", s.String())
-		if g.Rule != "" {
-			added.Detail["rule"] = string(g.Rule)
-		}
-		c.Records = append(c.Records, added)
+		c.add(g, s, v.Via)
 	}
+}
+
+// add adds one grant, which was given by way of a channel.
+func (c *Change) add(g Grant, s Scope, via string) {
+	c.Grants = append(c.Grants, g)
+	added := record(GrantAdded, c.After, g.By, via, g.CreatedAt, "grant", string(g.ID), "scope", s.String())
+	if g.Rule != "" {
+		added.Detail["rule"] = string(g.Rule)
+	}
+	c.Records = append(c.Records, added)
 }
 
 // GrantsLeft returns the grants that an approved request left behind.

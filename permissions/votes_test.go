@@ -286,7 +286,7 @@ func TestARuleIsGivenOnlyByEqualVotes(t *testing.T) {
 	r := permissionRequest()
 	r.Kind, r.Tags, r.Tool, r.Quorum = KindTool, nil, "Bash", 2
 	r.Options = append(r.Options, Option{Allow(Rule), "Always like this"})
-	one, other := NewGrantedRule([]string{"run go vet ./..."}, "/srv/code"), NewGrantedRule([]string{"run go vet ..."}, "/srv/code")
+	one, other := NewGrantedRule([]string{"run go vet ./..."}, "/srv/code", ""), NewGrantedRule([]string{"run go vet ..."}, "/srv/code", "")
 	by := func(who string, a Answer, rule GrantedRule) Cast {
 		e := vote(who, a)
 		e.Vote.Rule = rule

@@ -353,6 +353,9 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 	case g.Rule != "":
 		allow, in := g.Rule.Patterns()
 		words = oneRow(strings.Join(allow, ", ")) + " in " + spelled(cmp.Or(in, "any folder"))
+		if origin := g.Rule.Origin(); origin != "" {
+			words += ", from " + spelled(origin)
+		}
 	case g.Tool == permissions.AllTools:
 		words = "all gated tools except high risk, shells and interpreters"
 	case g.Call != (permissions.Digest{}):

@@ -21,6 +21,7 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
@@ -150,7 +151,7 @@ func pastOf(r permissions.Request, call permissions.Call) rules.Past {
 			Agent: r.Caller.Proven(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
 			Resolve: filepath.Clean, At: time.Now(),
 		},
-		At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved, Denied: person && ended.State == permissions.Denied,
+		Request: r.ID, At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved, Denied: person && ended.State == permissions.Denied,
 	}
 }
 
@@ -559,18 +560,34 @@ func patternOf(text string) string {
 	return "run " + text
 }
 
+// suggesting is what suggest is asked.
+type suggesting struct {
+	since      string
+	apply, yes bool
+}
+
 func (c *CLI) suggestCommand() *cobra.Command {
-	since := ""
+	o := suggesting{}
 	cmd := &cobra.Command{
 		Use:  "suggest [FILE|-]",
 		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.suggest(cmd.Context(), since, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.suggest(cmd.Context(), o, args) },
 	}
-	cmd.Flags().StringVar(&since, "since", "30d", "look at the calls that are not older")
+	cmd.Flags().StringVar(&o.since, "since", "30d", "look at the calls that are not older")
+	cmd.Flags().BoolVar(&o.apply, "apply", false, "ask about each rule, and give those that are right")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --apply: give all of them")
 	return cmd
 }
 
-func (c *CLI) suggest(ctx context.Context, since string, args []string) error {
+func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
+	switch {
+	case o.apply && (len(args) > 0 || c.asJSON):
+		return usage("--apply is for the calls that the daemon has stored, and asks about each rule; leave out the file and --json")
+	case o.yes && !o.apply:
+		return usage("--yes is for --apply")
+	case o.apply && !o.yes && !terminal.IsTerminal(c.In):
+		return usage("--apply asks about each rule; without a terminal, add --yes")
+	}
 	set, _, err := c.rulesOf("")
 	if err != nil {
 		return err
@@ -587,7 +604,7 @@ func (c *CLI) suggest(ctx context.Context, since string, args []string) error {
 		for i := range calls { // a file without answers
 			calls[i].Allowed = !calls[i].Denied
 		}
-	} else if calls, err = c.stored(ctx, since); err != nil {
+	} else if calls, err = c.stored(ctx, o.since); err != nil {
 		return err
 	}
 	found := set.Suggest(calls)
@@ -616,15 +633,50 @@ func (c *CLI) suggest(ctx context.Context, since string, args []string) error {
 		c.say("nothing to suggest: no kind of call was allowed three times on two days, without a denial of its like")
 		return nil
 	}
+	give := func(rules.Suggestion) error { return nil }
+	if o.apply {
+		client, err := c.adminClient()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		give = func(s rules.Suggestion) error { return c.give(ctx, client, s, o.yes) }
+	}
+	var refused error
 	for _, s := range found {
 		c.print("%s\n  saves %d prompts of %s in %s: %s\n  the last one: %s\n", s.Allow, s.Saved, cmp.Or(s.Agent, "anyone"),
 			cmp.Or(s.In, "any folder"), s.Says, s.Last)
 		for _, text := range s.Not {
 			c.print("  not covered: %s\n", text)
 		}
+		switch err := give(s); {
+		case permissions.CodeOf(err) != "" && permissions.CodeOf(err) != permissions.CodeBroken:
+			c.say("not given: %s", err)
+			refused = exitCode(permissions.ExitOther)
+		case err != nil:
+			return err
+		}
 		c.print("\n")
 	}
 	c.print("%d rules with %d patterns would have saved %d prompts, of %d calls. %s\n", len(found), patterns, saved, len(calls), asLinks)
-	c.print("Write those that are right under rules, with agents and in, or see what they change: daycared policy test --rules FILE\n")
-	return nil
+	if !o.apply {
+		c.print("Give those that are right with daycared suggest --apply, or write them under rules, with agents and in; " +
+			"what they change: daycared policy test --rules FILE\n")
+	}
+	return refused
+}
+
+// give asks whether a rule is right, and gives it.
+func (c *CLI) give(ctx context.Context, client *admin.Client, s rules.Suggestion, sure bool) error {
+	if !sure {
+		question := fmt.Sprintf("Give %s this rule, until it is not used for 30 days?", spelled(cmp.Or(s.Agent, "anyone")))
+		if yes, err := (dialogue{in: c.In, out: c.Err}).yes(ctx, question, false); !yes {
+			return err
+		}
+	}
+	g, err := client.GiveRule(ctx, s.Of, s.Allow, s.In)
+	if err == nil {
+		c.print("  given: take it back with daycared revoke %s\n", g.ID.Short())
+	}
+	return err
 }

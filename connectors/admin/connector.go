@@ -260,6 +260,9 @@ type Operations interface {
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 	// History lists what is settled, oldest first: to the operator everything, to a person what was put to them.
 	History(ctx context.Context, id connectors.Identity, of permissions.Past) ([]permissions.Request, error)
+	// GiveRule gives the caller of an approved request the rule with these patterns, for calls in a folder. It is for an operator who could
+	// have allowed the request alone, and the rule must load and cover something of the request.
+	GiveRule(ctx context.Context, id connectors.Identity, request permissions.ID, allow []string, in string) (permissions.Grant, error)
 	// Cancel withdraws a pending request by its id or code.
 	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.RequestView, error)
 

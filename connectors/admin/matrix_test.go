@@ -43,6 +43,7 @@ var matrix = map[string][principals]int{
 	"POST /v1/requests/{id}/cancel":    {403, 403, 403, 404, 200, 200},
 	"POST /v1/requests/{id}/void":      {403, 403, 403, 404, 409, 409}, // it was not approved
 	"GET /v1/grants":                   {403, 403, 403, 200, 200, 200},
+	"POST /v1/grants":                  {403, 403, 403, 403, 403, 404}, // there is no such request
 	"GET /v1/history":                  {403, 403, 403, 200, 200, 200},
 	"DELETE /v1/grants/{id}":           {403, 403, 403, 404, 404, 404}, // there is none
 	"GET /v1/sessions":                 {403, 403, 403, 200, 200, 200},

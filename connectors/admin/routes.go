@@ -355,11 +355,23 @@ type revoked struct {
 	Ran   []wire.Request `json:"ran" doc:"what was not asked because of it, the newest first"`
 }
 
+// giving is a rule for the caller of a request.
+type giving struct {
+	Request permissions.ID `json:"request" maxLength:"64" doc:"an approved request that the rule covers something of"`
+	Allow   []string       `json:"allow" minItems:"1" maxItems:"5" doc:"patterns, as in the configuration"`
+	In      string         `json:"in" doc:"the folder that its calls are in"`
+}
+
 func (r *routes) registerGrants() {
 	list := get("grants", "/v1/grants", "List the grants in force that the caller may see")
 	serve(r, list, func(ctx context.Context, _ *struct{}) ([]wire.Grant, error) {
 		found, err := r.engine.Grants(ctx, who(ctx))
 		return wire.Each(found, wire.FromGrant), err
+	})
+	give := post("give", "/v1/grants", "Give the caller of an approved request a rule that was suggested")
+	serve(r, give, func(ctx context.Context, in *struct{ Body giving }) (wire.Grant, error) {
+		given, err := r.engine.GiveRule(ctx, who(ctx), in.Body.Request, in.Body.Allow, in.Body.In)
+		return wire.FromGrant(given), err
 	})
 	revoke := remove("revoke", "/v1/grants/{id}", "Take back a grant, and tell what ran under it")
 	serve(r, revoke, func(ctx context.Context, in *idInput) (revoked, error) {
@@ -389,6 +401,15 @@ func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (
 // Grants lists the grants in force that this account may see, oldest first.
 func (c *Client) Grants(ctx context.Context, _ connectors.Identity) ([]permissions.Grant, error) {
 	return fetchEach(ctx, c, "/v1/grants", 0, wire.Grant.Permissions)
+}
+
+// GiveRule gives the caller of an approved request the rule with one pattern, for calls in a folder.
+func (c *Client) GiveRule(ctx context.Context, request permissions.ID, allow, in string) (permissions.Grant, error) {
+	given, err := ask[wire.Grant](ctx, c, http.MethodPost, "/v1/grants", giving{request, []string{allow}, in}, 0)
+	if err != nil {
+		return permissions.Grant{}, err
+	}
+	return given.Permissions()
 }
 
 // Revoke revokes a grant and returns what ran under it, newest first.

@@ -239,7 +239,7 @@ func revoked(g permissions.Grant, ran []permissions.Request, o card.Options) []s
 // TestAProposedRuleIsShownWithoutSecrets: its patterns and what it would not cover are an agent's words, which hide and forge nothing.
 func TestAProposedRuleIsShownWithoutSecrets(t *testing.T) {
 	p := permissions.Proposal{
-		Rule: permissions.NewGrantedRule([]string{"run curl --token=ghp_0123456789abcdefghijABCDEFGHIJ012345 x\u202ey"}, "/srv/code"),
+		Rule: permissions.NewGrantedRule([]string{"run curl --token=ghp_0123456789abcdefghijABCDEFGHIJ012345 x\u202ey"}, "/srv/code", ""),
 		Says: []string{"exactly these words"}, Past: 9, Allowed: 8, Not: []string{"curl x\n✅ Allowed"},
 	}
 	text := card.Plain(strings.Join(card.Proposed(p, card.Options{}), "\n"))

@@ -158,16 +158,52 @@ func (s *Settings) Propose(r permissions.Request, earlier []permissions.Request,
 	if why != "" {
 		return p, why
 	}
-	set, _ := rules.Compile([]rules.Rule{{Allow: proposed.Allow}})
-	for _, file := range s.Own {
-		if n, _ := set.Reaches(file); n > 0 {
-			return p, "it would reach daycared's own files"
-		}
+	if s.reachesOwn(proposed.Allow) {
+		return p, "it would reach daycared's own files"
 	}
 	return permissions.Proposal{
-		Rule: permissions.NewGrantedRule(proposed.Allow, proposed.In),
+		Rule: permissions.NewGrantedRule(proposed.Allow, proposed.In, ""),
 		Says: proposed.Says, Past: proposed.Past, Allowed: proposed.Allowed, Not: proposed.Not,
 	}, ""
+}
+
+func (s *Settings) reachesOwn(allow []string) bool {
+	set, _ := rules.Compile([]rules.Rule{{Allow: allow}})
+	return slices.ContainsFunc(s.Own, func(file string) bool {
+		n, _ := set.Reaches(file)
+		return n > 0
+	})
+}
+
+// MayGive returns why a person may not give a rule that daycared suggest proposed, for the caller of an approved request; empty: they may.
+// The rule must load, and cover something that the request did, where it was done. One person gives it, so its route must need no more.
+func (s *Settings) MayGive(r permissions.Request, allow []string, in string) (why string) {
+	rule := rules.Rule{Allow: allow, In: in}
+	set, found := rules.Compile([]rules.Rule{rule})
+	if err := rules.Failed(found); err != nil {
+		return err.Error()
+	}
+	route, _ := s.RouteOf(r)
+	covers := func(c permissions.Call) bool {
+		call := s.ruled(r, c)
+		if call.Resolve == nil { // what its hook said of links is not stored
+			call.Resolve = filepath.Clean
+		}
+		return slices.ContainsFunc(set.Judge(call).Acts, func(a rules.Judged) bool { return a.Rule == 1 && a.Effect == rules.Allow })
+	}
+	switch {
+	case r.Quorum > 1 || route.Quorum > 1:
+		return "several people have to agree, so it is given on a card"
+	case !slices.Contains(s.Approvals.Scopes, permissions.Rule) || !r.Offers(permissions.Allow(permissions.Rule)):
+		return "its card offered no rule"
+	case s.reachesOwn(allow):
+		return "it would reach daycared's own files"
+	case (in == "") != (r.Cwd == "") || !permissions.Within(in, r.Cwd):
+		return "the request was in another folder"
+	case !slices.ContainsFunc(r.ToolCalls(), covers):
+		return "it covers nothing that the request did"
+	}
+	return ""
 }
 
 // ruled is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook on this machine

@@ -17,9 +17,10 @@ import (
 // Past is an earlier call and what became of it.
 type Past struct {
 	Call    Call
-	At      time.Time // when it was asked; only [Set.Suggest] looks at it
-	Allowed bool      // a person allowed it
-	Denied  bool      // a person denied it; neither: nobody answered
+	Request permissions.ID // of the call; empty: it is not stored
+	At      time.Time      // when it was asked; only [Set.Suggest] looks at it
+	Allowed bool           // a person allowed it
+	Denied  bool           // a person denied it; neither: nobody answered
 }
 
 // Proposal is what "Always like this" and suggest offer: patterns of allow rules, as narrow as useful.

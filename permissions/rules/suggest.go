@@ -13,12 +13,13 @@ import (
 
 // Suggestion is a rule for one agent that would have saved prompts.
 type Suggestion struct {
-	Allow string // one pattern
-	Agent string // the caller's proven name; empty: nobody's
-	In    string // the folder; empty: any
-	Says  string // in words: what it covers, and what it does not
-	Saved int    // prompts, given the suggestions before it
-	Last  string // the latest call that it covers
+	Allow string         // one pattern
+	Agent string         // the caller's proven name; empty: nobody's
+	In    string         // the folder; empty: any
+	Says  string         // in words: what it covers, and what it does not
+	Saved int            // prompts, given the suggestions before it
+	Last  string         // the latest call that it covers
+	Of    permissions.ID // the request of that call
 	Not   []string
 }
 
@@ -243,7 +244,7 @@ func ranked(found []*suggested, all []*seen) (ordered []Suggestion) {
 			}
 		}
 		if last >= 0 {
-			s.Last = s.covers[last].of.line()
+			s.Last, s.Of = s.covers[last].of.line(), s.covers[last].of.Request
 			ordered = append(ordered, s.Suggestion)
 		}
 	}
