@@ -82,6 +82,7 @@ var matrix = map[string][principals]int{
 // bodies are what the routes that read one are sent.
 var bodies = map[string]string{
 	"POST /v1/requests/{id}/decision": `{"answer":"deny"}`,
+	"POST /v1/grants":                 `{"request":"01J0","allow":["run ls"],"in":"/srv"}`,
 	"POST /v1/tokens":                 `{"name":"new"}`,
 	"POST /v1/sessions/{id}/debug":    `{"debug":true}`,
 	"POST /v1/pairings":               `{"name":"sam","via":"telegram"}`,
