@@ -16,6 +16,7 @@ FRESH     ?= bookworm trixie
 FROM      ?=
 GALLERY   ?= bin/gallery
 READING   ?= bin/reading
+MUTATE    ?=
 LINT       = go tool -modfile=tools/lint.mod golangci-lint
 KEPT       = $(or $(FROM),bin/bench.txt)
 
@@ -128,8 +129,8 @@ vuln: need ## ask the Go vulnerability database about the dependencies and what 
 	@tools/vuln.sh
 
 .PHONY: mutate
-mutate: need ## change permissions, the grammar of answers, hooks and the order of writes in one place at a time: each change must fail a test; an hour
-	tools/mutate.sh
+mutate: need ## change permissions, the grammar of answers, hooks and the order of writes in one place at a time: each change must fail a test; an hour, or the folders and files MUTATE alone
+	tools/mutate.sh $(MUTATE)
 
 .PHONY: gallery
 gallery: need ## draw what people see, of each kind and in each state, as GALLERY, bin/gallery, as index.html and as pictures; needs chromium
