@@ -264,9 +264,6 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 }
 
 func (c *command) redirect(r *syntax.Redirect, depth int) {
-	if depth == 0 {
-		c.from = int(r.Pos().Offset())
-	}
 	if r.N != nil && (len(r.N.Value) != 1 || strings.Trim(r.N.Value, "0123456789") != "") { // dash reads one digit
 		c.doubt("a redirection keeps a descriptor")
 	}

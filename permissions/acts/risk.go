@@ -633,7 +633,7 @@ func optionFits(pattern, arg string) bool {
 	switch {
 	case len(pattern) == 2 && pattern[0] == '-' && pattern[1] != '-':
 		return len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.Contains(strings.SplitN(arg, "=", 2)[0], pattern[1:])
-	case strings.HasPrefix(pattern, "--") && len(pattern) > 2 && len(arg) > 3 && strings.HasPrefix(pattern, arg):
+	case strings.HasPrefix(arg, "--") && arg != "--" && strings.HasPrefix(pattern, arg):
 		return true
 	}
 	return match(pattern, arg)

@@ -32,6 +32,7 @@ var dangerous = map[string]Risk{
 	"rm -rf /":                    Destroys,
 	"rm -rf / --no-preserve-root": Destroys,
 	"rm --recurs src":             Destroys,
+	"rm --r src":                  Destroys,
 	"rm -r -f -- build src":       Destroys,
 	"rm -fR ~":                    Destroys,
 	"rm -rf build/../src":         Destroys,
@@ -500,7 +501,7 @@ func TestOptionFits(t *testing.T) {
 		want         bool
 	}{
 		{"-f", "-f", true}, {"-f", "-xf", true}, {"-f", "-x=f", false}, {"-f", "-", false}, {"-f", "--f", false}, {"-f", "f", false},
-		{"--force", "--force", true}, {"--force", "--fo", true}, {"--force", "--f", false}, {"--force", "--", false}, {"--force", "--no", false},
+		{"--force", "--force", true}, {"--force", "--fo", true}, {"--force", "--f", true}, {"--force", "--", false}, {"--force", "--no", false},
 		{"--", "--", true}, {"--", "--x", false}, {"a*", "ab/c", true}, {"-", "-", true},
 	} {
 		if got := optionFits(c.pattern, c.arg); got != c.want {
