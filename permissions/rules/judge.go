@@ -58,7 +58,6 @@ type item struct {
 	act    acts.Act
 	name   string // a file, a host or a tool
 	hidden bool   // found where it may run, so only deny and ask rules look at it
-	either bool   // of a file: it may be read or written
 	inside bool   // of a read: reading in the workspace needs no rule of its own
 }
 
@@ -87,8 +86,8 @@ func Names(c Call, most int) (all []string) {
 		for _, word := range i.act.Words {
 			_, value, _ := strings.Cut(word, "=")
 			parts = append(parts, word, value, strings.TrimSuffix(word, "..."))
-			if len(word) > 2 && word[0] == '-' {
-				parts = append(parts, word[2:])
+			if letters, is := strings.CutPrefix(word, "-"); is && letters != "" { // -fFILE
+				parts = append(parts, letters[1:])
 			}
 			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return r == ':' || r == ')' }) {
 				parts = append(parts, strings.TrimLeft(part, "/!^"))
@@ -193,7 +192,7 @@ func (v *Verdict) note(i item, j Judged, by *pattern) {
 	switch {
 	case by != nil && (v.Effect == "" || v.Effect == Ask && j.Effect == Deny):
 		v.Effect, v.Rule, v.Why = j.Effect, j.Rule, by.rule.Why
-	case by == nil && j.Effect == "":
+	case j.Effect == "":
 		v.Reasons = append(v.Reasons, j.Reason)
 	}
 }
@@ -220,7 +219,7 @@ func (j *judge) read() {
 				here.Words = []string{name}
 				j.items = append(j.items, item{kind: k, act: here, name: name})
 			}
-			if d.Verb == acts.Lists && !d.ListsWithin() {
+			if !d.ListsWithin() {
 				j.doubt("its pattern may leave the folder")
 			}
 			return
@@ -260,7 +259,7 @@ func (j *judge) suspect() {
 		}
 	}
 	for _, name := range files {
-		j.items = append(j.items, item{kind: writes, act: acts.Act{In: []string{j.Folder}}, name: name, hidden: true, either: true})
+		j.items = append(j.items, item{kind: writes, act: acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
 	}
 }
 
@@ -309,7 +308,7 @@ func (j *judge) add(a acts.Act) {
 		j.operands(a, false)
 		for _, inner := range a.Within() {
 			if inner.Kind != acts.Run {
-				j.items = append(j.items, item{kind: writes, act: inner, name: inner.Words[0], hidden: true, either: inner.Kind == acts.Read})
+				j.items = append(j.items, item{kind: writes, act: inner, name: inner.Words[0], hidden: true})
 				continue
 			}
 			j.items = append(j.items, item{kind: runs, act: inner, hidden: true})
@@ -320,11 +319,12 @@ func (j *judge) add(a acts.Act) {
 
 // socket returns the host of a name that bash opens as a connection.
 func socket(name string) (host string, is bool) {
-	parts := strings.Split(name, "/")
-	if len(parts) < 4 || parts[1] != "dev" || parts[2] != "tcp" && parts[2] != "udp" {
-		return "", false
+	for _, of := range []string{"/dev/tcp/", "/dev/udp/"} {
+		if rest, is := strings.CutPrefix(name, of); is {
+			return acts.HostOf("http://" + strings.Replace(rest, "/", ":", 1)), true
+		}
 	}
-	return strings.Join(parts[3:], ":"), true
+	return "", false
 }
 
 // operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
@@ -343,19 +343,19 @@ func (j *judge) operands(a acts.Act, hidden bool) {
 			j.items = append(j.items, item{kind: fetches, act: a, name: host, hidden: hidden})
 		case strings.HasPrefix(word, "-") || word == "":
 			if joined && value != "" {
-				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true, either: true})
+				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
 			}
 			if !strings.HasPrefix(word, "--") && len(word) > 2 && !joined { // -fFILE
-				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true, either: true})
+				j.items = append(j.items, item{kind: writes, act: a, name: word[2:], hidden: true})
 			}
-		case isWriter, name == "uniq" && n > 0 && second(words, n), name == "ln", name == "cp" && (n == len(words)-1 || targeted(words)):
+		case isWriter, name == "uniq" && second(words, n), name == "ln", name == "cp" && (n == len(words)-1 || targeted(words)):
 			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: hidden})
 		case isReader, name == "cp":
 			j.items = append(j.items, item{kind: reads, act: a, name: word, inside: true, hidden: hidden})
 		default:
-			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true, either: true})
+			j.items = append(j.items, item{kind: writes, act: a, name: word, hidden: true})
 			if joined {
-				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true, either: true})
+				j.items = append(j.items, item{kind: writes, act: a, name: value, hidden: true})
 			}
 		}
 	}
@@ -369,7 +369,7 @@ func second(words []string, n int) bool {
 // targeted reports whether an option names the folder that cp copies to.
 func targeted(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool {
-		return strings.HasPrefix(w, "--t") || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "t")
+		return strings.HasPrefix(w, "--t") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "t")
 	})
 }
 
@@ -382,7 +382,7 @@ func textsOf(a acts.Act) []bool {
 		case i == 0:
 		case slices.Contains(texts, name):
 			text[i] = true
-		case name == "git" && i > 1 && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") &&
+		case name == "git" && (a.Words[i-1] == "-m" || a.Words[i-1] == "--message") &&
 			slices.Contains([]string{"commit", "tag", "merge"}, a.Words[1]):
 			text[i] = true
 		case slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq"}, name) && !strings.HasPrefix(word, "-"):
@@ -434,7 +434,7 @@ func (j *judge) isIn(c *compiled) bool {
 	told := filepath.IsAbs(j.Folder) && permissions.Within(c.In, filepath.Clean(j.Folder))
 	leads := j.w.Resolve(j.Folder)
 	if c.effect != Allow {
-		return told || leads != "" && permissions.Within(c.In, leads)
+		return told || permissions.Within(c.In, leads)
 	}
 	if j.Resolve == nil {
 		return told
@@ -638,11 +638,17 @@ func (c *compiled) forbidsEnv(a acts.Act) string {
 			return name + " decides what it runs"
 		case !slices.Contains(c.Env, name):
 			return "the rule does not name the variable " + name
-		case name == "GOFLAGS" && (strings.Contains(value, "exec") || strings.Contains(value, "overlay") || strings.Contains(value, "modfile")):
-			return "GOFLAGS names a program or other sources"
+		case name == "GOFLAGS" && slices.ContainsFunc(strings.Fields(value), mayRun):
+			return "GOFLAGS may name a program or other sources"
 		}
 	}
 	return ""
+}
+
+// mayRun reports whether an option of go may name a program or other sources.
+func mayRun(option string) bool {
+	name, _, _ := strings.Cut(option, "=")
+	return !slices.Contains(strings.Fields("-mod -tags -race -v -short -count -timeout -p -trimpath -buildvcs"), name)
 }
 
 // leaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
@@ -654,7 +660,7 @@ func (j *judge) leaves(a acts.Act, wild []int) string {
 	for _, n := range wild {
 		word := a.Words[n]
 		_, address := addressOf(word)
-		refspec := a.Words[0] == "git" && len(a.Words) > 1 && strings.ContainsAny(word, ":+") &&
+		refspec := a.Words[0] == "git" && strings.ContainsAny(word, ":+") &&
 			slices.Contains([]string{"push", "fetch", "pull", "clone", "ls-remote"}, a.Words[1])
 		switch {
 		case refspec:

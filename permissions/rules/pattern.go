@@ -123,24 +123,26 @@ func split(text string) (parts []string, quoted []bool, err error) {
 	return parts, quoted, nil
 }
 
+var errNoProgram = errors.New("it begins with no program; write one, as in run git status")
+
 func (p *pattern) parseRun(text string, e Effect) error {
 	parts, quoted, err := split(text)
 	if err != nil {
 		return err
 	}
-	atFirstOption := -1
 	for i, part := range parts {
 		switch {
 		case quoted[i]:
 			p.words = append(p.words, word{{before: part}})
-		case part[0] == '[' && len(part) > 1:
+		case part[0] == '[':
 			o, err := parseOption(part)
 			if err != nil {
 				return err
 			}
-			if p.opts = append(p.opts, o); atFirstOption < 0 {
-				atFirstOption = len(p.words)
+			if len(p.words) == 0 {
+				return errNoProgram
 			}
+			p.opts = append(p.opts, o)
 		case part == "...":
 			if p.rest || e != Allow {
 				return errors.New("... stands at the end of an allow rule, once: a deny or ask rule covers more words anyway; leave it out")
@@ -156,8 +158,8 @@ func (p *pattern) parseRun(text string, e Effect) error {
 			p.words = append(p.words, w)
 		}
 	}
-	if len(p.words) == 0 || atFirstOption == 0 {
-		return errors.New("it begins with no program; write one, as in run git status")
+	if len(p.words) == 0 {
+		return errNoProgram
 	}
 	for _, w := range p.words[0] {
 		if w.star || w.digits || w.before == "" {
@@ -166,7 +168,7 @@ func (p *pattern) parseRun(text string, e Effect) error {
 		p.starts = append(p.starts, w.before)
 	}
 	p.head = 1
-	if len(p.words) > 1 && hasSubcommands(p.starts) {
+	if hasSubcommands(p.starts) {
 		p.head = 2
 	}
 	p.exact = !p.rest && !slices.ContainsFunc(p.words, word.open) &&
@@ -219,16 +221,14 @@ func (w word) fits(text string) (ok, wild bool) {
 	for _, c := range w {
 		switch {
 		case c.digits:
-			n, is := strings.CutPrefix(text, c.before)
-			ok = is && n != "" && strings.Trim(n, "0123456789") == ""
+			ok = c.numbers(text)
 		case !c.star:
 			ok = text == c.before
 		case c.before == "" && c.after == "":
 			ok, wild = plain(text), true
 		default:
-			ok = len(text) >= len(c.before)+len(c.after) && strings.HasPrefix(text, c.before) && strings.HasSuffix(text, c.after) &&
-				(c.before != "" || plain(text)) && !strings.Contains(text[len(c.before):len(text)-len(c.after)], "/") &&
-				!strings.Contains(text, acts.Computed)
+			gap, is := between(text, c.before, c.after)
+			ok = is && (c.before != "" || plain(text)) && !strings.Contains(gap, "/") && !strings.Contains(text, acts.Computed)
 			wild = true
 		}
 		if ok {
@@ -236,6 +236,19 @@ func (w word) fits(text string) (ok, wild bool) {
 		}
 	}
 	return false, false
+}
+
+// numbers reports whether a word is the text before # and a number.
+func (c wildcard) numbers(text string) bool {
+	n, is := strings.CutPrefix(text, c.before)
+	return is && n != "" && strings.Trim(n, "0123456789") == ""
+}
+
+// between returns what a text has between its beginning and its end.
+func between(text, before, after string) (gap string, ok bool) {
+	rest, begins := strings.CutPrefix(text, before)
+	gap, ends := strings.CutSuffix(rest, after)
+	return gap, begins && ends
 }
 
 // plain reports whether a word may stand for *: it is no option and no prefix gives it another meaning.
@@ -255,7 +268,7 @@ func (p *pattern) covers(words []string) (wild []int, ok bool) {
 	for j := 0; j < len(words); {
 		if i < len(p.words) {
 			fits, open := p.words[i].fits(words[j])
-			if fits && (!open || i < p.head) {
+			if fits && !open {
 				i, j = i+1, j+1
 				continue
 			}
@@ -349,16 +362,16 @@ func (c wildcard) catches(text, program, subcommand string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	switch {
 	case c.digits:
-		n, is := strings.CutPrefix(text, c.before)
-		return is && n != "" && strings.Trim(n, "0123456789") == ""
+		return c.numbers(text)
 	case c.star:
-		return strings.HasPrefix(text, c.before) && strings.HasSuffix(text, c.after) && len(text) >= len(c.before)+len(c.after)
+		_, is := between(text, c.before, c.after)
+		return is
 	case text == c.before:
 		return true
 	case !strings.HasPrefix(c.before, "-"):
 		return false
-	case len(c.before) == 2 && len(text) > 1 && text[0] == '-' && text[1] != '-' && strings.Contains(name, c.before[1:]),
-		strings.HasPrefix(c.before, "--") && len(name) > 3 && strings.HasPrefix(c.before, name):
+	case len(c.before) == 2 && strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && strings.Contains(name, c.before[1:]),
+		strings.HasPrefix(name, "--") && name != "--" && strings.HasPrefix(c.before, name):
 		return true
 	}
 	for _, other := range append(sameOptions[program], sameOptions[program+" "+subcommand]...) {
@@ -400,7 +413,7 @@ type glob struct {
 }
 
 func (p *pattern) parsePath(text string) error {
-	if parts, quoted, err := split(text); err == nil && len(parts) == 1 && quoted[0] {
+	if parts, quoted, _ := split(text); len(parts) == 1 && quoted[0] {
 		text = parts[0]
 	}
 	rest, here := strings.CutPrefix(text, "./")
@@ -424,9 +437,8 @@ func (p *pattern) parsePath(text string) error {
 		case strings.Contains(part, "**") && part != "**", strings.Count(part, "*") > 1 && part != "**":
 			return fmt.Errorf("%q has more than one * in the part %q; ** stands alone between slashes", text, part)
 		case strings.Contains(part, "*") && fixed:
-			if fixed = false; i > 0 {
-				p.path.prefix = "/" + strings.Join(p.path.parts[:i], "/")
-			}
+			fixed = false
+			p.path.prefix = "/" + strings.Join(p.path.parts[:i], "/")
 		}
 	}
 	if p.exact = !strings.Contains(text, "*"); p.exact {
@@ -511,7 +523,7 @@ func (p *pattern) parseHost(text string) error {
 // fitsHost reports whether a host, with its port if it is not a usual one, is meant.
 func (p *pattern) fitsHost(host string) bool {
 	under, wild := strings.CutPrefix(p.name, "*")
-	return host != "" && (host == p.name || wild && strings.HasSuffix(host, under) && len(host) > len(under))
+	return host == p.name || wild && strings.HasSuffix(host, under) && host != under
 }
 
 func (p *pattern) parseTool(text string, e Effect) error {

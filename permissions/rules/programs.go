@@ -104,11 +104,8 @@ func exampleOf(name string) string {
 // decidesPrograms reports whether a variable decides what a program runs.
 func decidesPrograms(name string) bool {
 	return slices.ContainsFunc(holding, func(h string) bool {
-		switch before, after, star := strings.Cut(h, "*"); {
-		case star:
-			return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
-		default:
-			return strings.EqualFold(name, before)
-		}
+		before, after, star := strings.Cut(h, "*")
+		_, is := between(name, before, after)
+		return star && is || !star && strings.EqualFold(name, h)
 	})
 }

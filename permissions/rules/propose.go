@@ -255,7 +255,11 @@ func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
 	case strings.Contains(i.name, "*"):
 		return "", "", "its name has a wildcard"
 	}
-	return "tool " + i.name, fmt.Sprintf("this tool, whatever it is given; no other tool of %s", path.Dir(i.name)), ""
+	says = "this tool, whatever it is given"
+	if server, _, is := strings.Cut(i.name, "/"); is {
+		says += "; no other tool of " + server
+	}
+	return "tool " + i.name, says, ""
 }
 
 // words cuts a tool's name into words.
@@ -304,10 +308,10 @@ func (c *seen) touching(i item, past []*seen) (text, says, why string) {
 		}
 	}
 	at := path.Dir(name)
-	for under(same, at) < fewFiles && strings.Count(at, "/") > least {
+	for under(same, at) < fewFiles && strings.Count(at, "/") >= least {
 		at = path.Dir(at)
 	}
-	if under(same, at) < fewFiles || strings.Count(at, "/") < least || ext == "" && strings.Contains(at, "/.") {
+	if strings.Count(at, "/") < least || ext == "" && strings.Contains(at, "/.") {
 		return text, says, ""
 	}
 	return quotedPath(i.kind, at+around), fmt.Sprintf("%s %s in %s and in the folders there; nothing elsewhere", i.kind, what, at), ""
@@ -359,6 +363,7 @@ func (c *seen) running(i item, past []*seen) (text, says, why string) {
 		covers int
 	}
 	var all []choice
+	widest := 0
 	for _, next := range own.candidates(like) {
 		set, err := one(Rule{Allow: []string{next.text}})
 		if err != nil || !c.allows(set, i) {
@@ -372,15 +377,14 @@ func (c *seen) running(i item, past []*seen) (text, says, why string) {
 			}
 		}
 		if !denied {
-			all = append(all, choice{next, covers})
+			all, widest = append(all, choice{next, covers}), max(widest, covers)
 		}
 	}
 	if len(all) == 0 {
 		return "", "", "no rule covers it, because of its words or its folder"
 	}
-	widest := slices.MaxFunc(all, func(a, b choice) int { return a.covers - b.covers })
 	for _, next := range all {
-		if next.covers >= enough && 2*next.covers >= widest.covers {
+		if next.covers >= enough && 2*next.covers >= widest {
 			return next.text, next.says, ""
 		}
 	}
@@ -482,7 +486,6 @@ type shape struct {
 	head     int
 	operands []int               // the places of words that may vary
 	options  map[string]struct{} // those that are harmless, as in a pattern
-	literal  []string            // all options as they are written
 	rigid    bool                // an option is not known, so only its exact words may stand with it
 	fixed    bool                // no word may vary at all
 }
@@ -506,14 +509,12 @@ func shapeOf(a acts.Act) *shape {
 		case len(word) < 2 || word[0] != '-':
 			s.operands = append(s.operands, n)
 		default:
-			s.literal = append(s.literal, word)
 			names, next, ok := optionAt(words, n, subcommand)
 			for _, o := range names {
 				s.options[o] = struct{}{}
 			}
 			if s.rigid = s.rigid || !ok; next || !ok && n+1 < len(words) && !strings.HasPrefix(words[n+1], "-") {
 				n++ // its value, or what may be
-				s.literal = append(s.literal, words[n])
 			}
 		}
 	}

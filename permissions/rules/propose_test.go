@@ -55,6 +55,21 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 		{"sort -o out.txt in.txt", []string{"sort -o b.txt in.txt", "sort -o c.txt in.txt"}, []string{"run sort -o out.txt in.txt"}},
 		{"git commit -m 'a b'", []string{"git commit -m c", "git commit -m d"}, []string{"run git commit [-m *]"}},
 		{"grep -n 'a|b' x | head -5", []string{"head -20 y"}, []string{"run grep -n 'a|b' x", "run head -5"}},
+		{"git push origin main", []string{"git push origin main", "git push origin main", "git push origin a", "git push origin b"},
+			[]string{"run git push origin main"}},
+		{"mytool +x", nil, []string{"run mytool +x"}},
+		{"mytool show -x -y a", []string{"mytool show -x -y b", "mytool show -x -y c"}, []string{"run mytool show -x -y a"}},
+		{"mytool run a", []string{"mytool run b", "mytool run c"}, []string{"run mytool run a"}},
+		{"mytool show a b", []string{"mytool show c d", "mytool show e f", "mytool show e"}, []string{"run mytool show * *"}},
+		{"gh pr view 12 --json", nil, []string{"run gh pr view 12 --json"}},
+		{"gh pr view 12 --limit 3", []string{"gh pr view 12", "gh pr view 12", "gh pr view 12 --json -x"}, []string{"run gh pr view [--limit *] 12"}},
+		{"go test -race ./...", []string{"go test ./...", "go test ./...", "go test -v -vet=off ./..."}, []string{"run go test [-race] ./..."}},
+		{"wget https://api.example.org/x", []string{"wget https://api.example.org/y", "wget https://api.example.org/z"},
+			[]string{"run wget *", "fetch api.example.org"}},
+		{"mytool show https://a.example/x", []string{"mytool show https://a.example/y", "mytool show https://a.example/z"},
+			[]string{"run mytool show https://a.example/x", "fetch a.example"}},
+		{"go vet ./a && go vet ./b && go vet ./c && go vet ./d && go vet ./e", nil,
+			[]string{"run go vet ./a", "run go vet ./b", "run go vet ./c", "run go vet ./d", "run go vet ./e"}},
 	} {
 		p, why := (*Set)(nil).Propose(commandCall(c.command), allowedCalls(c.past...))
 		if !slices.Equal(p.Allow, c.want) {
@@ -80,7 +95,7 @@ func TestNothingIsProposedForWhatIsAskedEachTime(t *testing.T) {
 		"cat a | python3 gen.py": "may run what it reads", "xargs ls": "runs code", "ssh build.example.net ls": "another host",
 		"scp a build.example.net:b": "another host", "CI=1 npm test": "variables", "npm publish": "rule 1", "curl x.example": "rule 2",
 		"git status": "already", "echo a > Makefile": "later", "echo a > .git/x": "later", "git config --global alias.x y": "",
-		"npm uninstall left": "deletes", "find . -delete": "high risk", "cd /srv/other && git status": "no rule",
+		"npm uninstall left": "deletes", "go vet ./a; go vet ./b; go vet ./c; go vet ./d; go vet ./e; go vet ./f": "6 rules", "find . -delete": "high risk", "cd /srv/other && git status": "no rule",
 	} {
 		p, why := s.Propose(commandCall(command), nil)
 		if want != "" && (len(p.Allow) > 0 || !strings.Contains(why, want)) {
@@ -115,7 +130,8 @@ func TestFilesAreProposedByTheirKind(t *testing.T) {
 		{"src/a.go", edits("src/b.go", "src/c.go"), "write " + shop + "/src/**/*.go"},
 		{"src/a/a.go", edits("src/b/b.go", "src/c/c.go"), "write " + shop + "/src/**/*.go"},
 		{"src/a.go", edits("src/b.ts", "src/c.md"), "write " + shop + "/src/a.go"},
-		{"a.go", edits("b.go", "c.go"), "write " + shop + "/a.go"},
+		{"a.go", edits("b.go", "c.go"), "write " + shop + "/a.go"}, {"a.go", nil, "write " + shop + "/a.go"},
+		{"src/x/a.go", edits("src/x/b.go", "src/x/c.go"), "write " + shop + "/src/x/**/*.go"},
 		{"src/a.py", edits("src/b.py", "src/c.py"), "write " + shop + "/src/a.py"},
 		{"src/x/a.json", edits("src/x/b.json", "src/x/c.json"), "write " + shop + "/src/x/a.json"},
 	} {
@@ -127,6 +143,61 @@ func TestFilesAreProposedByTheirKind(t *testing.T) {
 	for _, name := range []string{"Makefile", ".git/hooks/pre-commit", ".claude/settings.json", "package.json", "CLAUDE.md"} {
 		if p, _ := (*Set)(nil).Propose(editCall(shop+"/"+name), nil); len(p.Allow) > 0 {
 			t.Errorf("%s: %q", name, p.Allow)
+		}
+	}
+}
+
+// Files elsewhere are read by their folder, which is not hidden.
+func TestFilesElsewhereAreProposedByTheirFolder(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		past []string
+		want string
+	}{
+		{"/srv/docs/a/x", []string{"cat /srv/docs/a/y", "cat /srv/docs/a/z"}, "read /srv/docs/a/**"},
+		{"/srv/docs/a/x", []string{"cat /srv/docs/b/y", "cat /srv/docs/b/z"}, "read /srv/docs/a/x"},
+		{"/srv/docs/a/b/x", []string{"cat /srv/docs/a/c/y", "cat /srv/docs/a/c/z"}, "read /srv/docs/a/**"},
+		{"/home/kim/.notes/a/x", []string{"cat /home/kim/.notes/a/y", "cat /home/kim/.notes/a/z"}, "read /home/kim/.notes/a/x"},
+	} {
+		s := rulesOf(t, Rule{Allow: []string{"run cat ..."}})
+		if p, why := s.Propose(commandCall("cat "+c.name), allowedCalls(c.past...)); !slices.Equal(p.Allow, []string{c.want}) {
+			t.Errorf("%s: %q, want %q; %s", c.name, p.Allow, c.want, why)
+		}
+	}
+}
+
+// A proposal says in words what it covers, and where; an earlier call is named in one line.
+func TestProposalsSayWhatTheyCover(t *testing.T) {
+	for _, c := range []struct {
+		tool, input string
+		past        []string
+		line        string
+		says        []string
+	}{
+		{"Bash", `{"command":"go  test ./..."}`, nil, "go test ./...", []string{"exactly these words. It runs this folder's code, as it is then"}},
+		{"Bash", `{"command":"go test -race ./..."}`, []string{"go test ./...", "go test ./..."}, "go test -race ./...",
+			[]string{"go test with these words, with or without -race. Not: other options, or anything outside the workspace. " +
+				"It runs this folder's code, as it is then"}},
+		{"Bash", `{"command":"mytool show a"}`, []string{"mytool show b", "mytool show c"}, "mytool show a",
+			[]string{"mytool show with any one word for each *. Not: other options, or anything outside the workspace"}},
+		{"Bash", `{"command":"ls src"}`, nil, "ls src", []string{"exactly these words"}},
+		{"Edit", `{"file_path":"src/a.go"}`, nil, "writes src/a.go", []string{"write " + shop + "/src/a.go, and no other file"}},
+		{"WebFetch", `{"url":"https://x.example/a"}`, nil, "x.example", []string{"any page of x.example, and no other host"}},
+		{"mcp__github__get_issue", `{}`, nil, "github/get_issue", []string{"this tool, whatever it is given; no other tool of github"}},
+		{"Odd", `{}`, nil, "Odd", []string{"this tool, whatever it is given"}},
+	} {
+		call := commandCall("")
+		call.Dialect, call.Tool, call.Input = "claude-code", c.tool, json.RawMessage(c.input)
+		p, why := (*Set)(nil).Propose(call, allowedCalls(c.past...))
+		if line := Line(call); line != c.line || !slices.Equal(p.Says, c.says) {
+			t.Errorf("%q, %q; want %q, %q; %s", line, p.Says, c.line, c.says, why)
+		}
+	}
+	call := commandCall("ls")
+	call.Folder = shop + "/src"
+	for root, want := range map[string]string{shop: shop, "": shop + "/src"} {
+		if call.Root = root; (*Set)(nil).look(Past{Call: call}).folder() != want {
+			t.Errorf("with the workspace %q it is not in %s", root, want)
 		}
 	}
 }
@@ -143,9 +214,9 @@ func TestProposalCoversNothingThatAPersonDenied(t *testing.T) {
 	if p, why := (*Set)(nil).Propose(commandCall("git push origin prod"), past); len(p.Allow) > 0 || !strings.Contains(why, "denied") {
 		t.Errorf("%q: %s", p.Allow, why)
 	}
-	past = slices.Delete(past, 3, 4)
+	past = append(slices.Delete(past, 3, 4), allowedCalls("git push x a", "git push x b", "git push x c", "git push x c")...)
 	p, _ = (*Set)(nil).Propose(commandCall("git push origin main"), past)
-	if p.Past != 4 || p.Allowed != 3 || !slices.Equal(p.Not, []string{"git push fork a"}) {
+	if p.Past != 4 || p.Allowed != 3 || !slices.Equal(p.Not, []string{"git push fork a", "git push x a", "git push x b"}) {
 		t.Errorf("%+v", p)
 	}
 	other := commandCall("git push origin x")

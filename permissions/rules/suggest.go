@@ -44,10 +44,9 @@ func (s *Set) Suggest(past []Past) []Suggestion {
 		}
 	}
 	var found []*suggested
-	for _, of := range slices.SortedFunc(maps.Values(groups(all)), func(a, b *group) int {
-		return cmp.Or(len(b.acts)-len(a.acts), strings.Compare(a.kind, b.kind), strings.Compare(a.agent, b.agent))
-	}) {
-		if !denied[of.kind] {
+	of := groups(all)
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		if of := of[key]; !denied[of.kind] {
 			found = append(found, of.suggest(all)...)
 		}
 	}
@@ -163,7 +162,7 @@ func frequent(acts []act, tried map[string]bool) (most []act) {
 			last[text] = a
 		}
 	}
-	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
+	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b)) })
 	for _, text := range texts[:min(maxTried, len(texts))] {
 		most = append(most, last[text])
 	}

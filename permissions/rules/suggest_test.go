@@ -102,6 +102,27 @@ func TestNothingIsSuggestedWithoutReason(t *testing.T) {
 	}
 }
 
+// Of the acts of a group, the pattern that covers most comes first; what is left gets patterns of its own, or is named.
+func TestSuggestionsOfOneGroup(t *testing.T) {
+	three := func(command string) []string { return []string{command, command, command} }
+	for _, c := range []struct{ commands, want, not []string }{
+		{slices.Concat(three("git checkout main"), three("git checkout dev")), []string{"run git checkout dev", "run git checkout main"}, nil},
+		{slices.Concat(three("git push origin main"), three("git push origin main"), []string{"git push origin x", "git push origin y"}),
+			[]string{"run git push origin *"}, nil},
+		{append(strings.Split("git checkout a,git checkout b,git checkout c,git checkout d,git checkout e,git checkout f,git checkout g,"+
+			"git checkout h", ","), three("git checkout z")...), []string{"run git checkout z"},
+			[]string{"run git checkout a", "run git checkout b", "run git checkout c"}},
+	} {
+		var got, not []string
+		for _, s := range (*Set)(nil).Suggest(onDays("coder", shop, c.commands...)) {
+			got, not = append(got, s.Allow), append(not, s.Not...)
+		}
+		if !slices.Equal(got, c.want) || c.not != nil && !slices.Equal(not, c.not) {
+			t.Errorf("%q: %q, not %q", c.commands, got, not)
+		}
+	}
+}
+
 // Calls in folders of a workspace count together, and the rule holds in the innermost folder around them.
 func TestSuggestionHoldsInTheInnermostFolder(t *testing.T) {
 	past := slices.Concat(onDays("coder", shop, "ls"), onDays("coder", shop+"/trees/1", "make lint", "make lint"),
