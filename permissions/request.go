@@ -334,6 +334,7 @@ type RequestView struct {
 	Keyboard bool
 	Delayed  []string // channels that do not deliver it although it is due; it is tried again
 	Brief    bool     // long texts were left out of Request, as in lists
+	Lately   Lately   // what its caller did before it; for people only, of a pending request
 }
 
 // Vote is one person's answer to a request. The connector sets who and through what; everything else is read from the

@@ -106,7 +106,7 @@ func (i *inbox) update(ctx context.Context, s permissions.RequestView) error {
 	if !known && (r.State != permissions.Pending || others) { // the daemon's own account receives what others are asked, too
 		return nil
 	}
-	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, To: i.person}
+	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, Lately: s.Lately, To: i.person}
 	if known {
 		if r.State != permissions.Pending {
 			delete(i.shown, r.ID)

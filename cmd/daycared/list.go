@@ -109,7 +109,7 @@ func (c *CLI) showCommand() *cobra.Command {
 			}
 			options := here(cmd.Context(), client)
 			options.Reveal, options.Width = reveal, cmp.Or(c.width(), math.MaxInt) // output to a pager is for a terminal too
-			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}, options))
+			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, Lately: s.Lately}, options))
 			fmt.Fprintln(c.Out, s.Request.Shown())
 			if s.Request.State != permissions.Pending {
 				fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, options)))

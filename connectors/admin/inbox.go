@@ -220,7 +220,7 @@ func (s *stream) snapshot(ctx context.Context) error {
 			if slices.ContainsFunc(p.Copies, s.toCome) {
 				continue
 			}
-			if err := s.tell(p); err != nil {
+			if err := s.tell(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -243,7 +243,7 @@ func (s *stream) deliver(ctx context.Context, p delivery) error {
 	if err != nil {
 		return err
 	}
-	return s.tell(standing)
+	return s.tell(ctx, standing)
 }
 
 // pass sends an event that is not a request.
@@ -273,7 +273,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	if !known && q.State == permissions.Pending && slices.ContainsFunc(standing.Copies, s.toCome) {
 		return nil
 	}
-	if err := s.tell(standing); err != nil {
+	if err := s.tell(ctx, standing); err != nil {
 		return err
 	}
 	if !asked {
@@ -290,13 +290,13 @@ func (s *stream) toCome(c permissions.Copy) bool {
 	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == ""
 }
 
-func (s *stream) tell(p permissions.RequestView) error {
+func (s *stream) tell(ctx context.Context, p permissions.RequestView) error {
 	q := p.Request
 	if old, known := s.seen[q.ID]; known && q.Revision <= old.revision {
 		return nil
 	}
 	s.remember(q)
-	row, err := wire.Encode(wire.From(p, true))
+	row, err := wire.Encode(wire.From(s.engine.WithLately(ctx, s.id, p), true))
 	if err != nil {
 		return err
 	}

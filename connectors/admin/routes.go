@@ -72,7 +72,8 @@ func (r *routes) registerRequests() {
 	serve(r, get("list", "/v1/requests", "List what is pending for the caller, oldest first, without what is long"), r.list)
 	show := get("show", "/v1/requests/{id}", "Show one request by its id or its code")
 	serve(r, show, func(ctx context.Context, in *named) (wire.Request, error) {
-		return told(r.engine.Show(ctx, who(ctx), in.ID))
+		found, err := r.engine.Show(ctx, who(ctx), in.ID)
+		return told(r.engine.WithLately(ctx, who(ctx), found), err)
 	})
 	serve(r, get("history", "/v1/history", "List what is settled, oldest first, without details"), r.history)
 	huma.Register(r.srv.API, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)

@@ -117,6 +117,14 @@ func (d *Dispatch) Show(ctx context.Context, id connectors.Identity, name string
 	return d.View(ctx, r)
 }
 
+// WithLately adds what the caller did before a pending request, as an identity may see it.
+func (d *Dispatch) WithLately(ctx context.Context, id connectors.Identity, v permissions.RequestView) permissions.RequestView {
+	if who, err := d.dir.Who(id); err == nil && v.Request.State == permissions.Pending {
+		v.Lately = d.latelyOf(ctx, v.Request, permissions.Copy{Person: who})
+	}
+	return v
+}
+
 // Visible returns a request by its id or its code, and the name of the person, who may see it.
 func (d *Dispatch) Visible(ctx context.Context, id connectors.Identity, name string) (permissions.Request, string, error) {
 	who, err := d.dir.Who(id)

@@ -89,6 +89,34 @@ type Request struct {
 	Keyboard bool `json:"keyboard,omitzero"`
 	// Delayed are the channels that do not deliver it although it is due; they are tried again. Agents only.
 	Delayed []string `json:"delayed,omitzero"`
+	// Lately is what the caller did before a pending request; omitted where nothing is known. Deciders only.
+	Lately *Lately `json:"lately,omitzero"`
+}
+
+// Lately is what a caller did in the ten minutes before a request, and how often people allowed the same in 30 days.
+type Lately struct {
+	Allowed int       `json:"allowed"`
+	Denied  int       `json:"denied"`
+	Last    []Request `json:"last" doc:"the newest of these that were put to the reader"`
+	Before  int       `json:"before" doc:"how often people allowed the same"`
+	By      string    `json:"by,omitzero" doc:"who allowed it last"`
+}
+
+func fromLately(l permissions.Lately) *Lately {
+	if l.Allowed+l.Denied+l.Before == 0 {
+		return nil
+	}
+	return &Lately{l.Allowed, l.Denied, Each(l.Last, func(r permissions.Request) Request {
+		return Listed(permissions.RequestView{Request: r})
+	}), l.Before, l.By}
+}
+
+func (l *Lately) permissions() (permissions.Lately, error) {
+	if l == nil {
+		return permissions.Lately{}, nil
+	}
+	last, err := TryEach(l.Last, Request.Permissions)
+	return permissions.Lately{Allowed: l.Allowed, Denied: l.Denied, Last: last, Before: l.Before, By: l.By}, err
 }
 
 // Call is one call of a step.
@@ -149,7 +177,7 @@ func From(s permissions.RequestView, forDeciders bool) Request {
 		w.Question = question
 	}
 	if forDeciders {
-		w.Code = s.Code
+		w.Code, w.Lately = s.Code, fromLately(s.Lately)
 	} else {
 		w.Editor, w.Keyboard, w.Delayed = s.Editor, s.Keyboard, s.Delayed
 	}
@@ -298,12 +326,16 @@ func (w Request) Standing() (permissions.RequestView, error) {
 	if r.Tool != "" {
 		r.Input = w.Input
 	}
+	lately, err := w.Lately.permissions()
+	if err != nil {
+		return permissions.RequestView{}, err
+	}
 	copies := Each(w.Delivered, func(d Delivery) permissions.Copy {
 		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
 	})
 	return permissions.RequestView{
 		Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Keyboard: w.Keyboard, Delayed: w.Delayed,
-		Brief: w.Brief,
+		Brief: w.Brief, Lately: lately,
 	}, nil
 }
 

@@ -109,8 +109,12 @@ func requests() map[string]permissions.RequestView {
 		change(&s.Request)
 		return s
 	}
+	after := sample()
+	after.Request.State, after.Lately = permissions.Pending, permissions.Lately{
+		Allowed: 2, Denied: 1, Last: []permissions.Request{sample().Request}, Before: 3, By: "sam",
+	}
 	return map[string]permissions.RequestView{
-		"approved": sample(),
+		"approved": sample(), "after others": after,
 		"until": of(func(r *permissions.Request) {
 			r.Answer, r.Scope = "allow_15m", permissions.For(15*time.Minute)
 		}),
