@@ -49,16 +49,22 @@ func restorations(t *testing.T, s *Store) (found []permissions.Entry) {
 }
 
 // approve makes fay allow a request for a scope.
+// testRule is the rule that an approval with that scope gives.
+var testRule = permissions.NewGrantedRule([]string{"run go vet ./..."}, "/srv/code", "")
+
 func approve(t *testing.T, s *Store, scope permissions.Scope) permissions.Request {
 	t.Helper()
 	o := newAsk()
-	o.Request.Options = permissions.Offer(o.Request, []permissions.Scope{scope}, scope)
+	o.Request.Options = append(permissions.Offer(o.Request, []permissions.Scope{scope}, scope), permissions.Option{ID: permissions.Allow(scope)})
 	r, _, err := s.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := fayAllows()
 	said.Vote.Answer = permissions.Allow(scope)
+	if scope == permissions.Rule {
+		said.Vote.Rule = testRule
+	}
 	c, err := s.Apply(t.Context(), r.ID, said)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type dead struct {
 	head         int64
 }
 
-func newDead(t *testing.T) dead {
+func newDead(t *testing.T, lasts ...permissions.Scope) dead {
 	t.Helper()
 	d := dead{path: filepath.Join(t.TempDir(), "daycared.db"), backup: filepath.Join(t.TempDir(), "backup.db")}
 	s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -37,7 +37,7 @@ func newDead(t *testing.T) dead {
 			t.Fatal(err)
 		}
 	}
-	lasting, revoked := approve(t, s, permissions.For(time.Hour)), approve(t, s, permissions.For(time.Hour))
+	lasting, revoked := approve(t, s, append(lasts, permissions.For(time.Hour))[0]), approve(t, s, permissions.For(time.Hour))
 	for _, r := range []permissions.Request{lasting, revoked} {
 		if err := use(t, s, r); err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestTwoRestoresKeepWhatWasTakenBack(t *testing.T) {
 
 func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	t.Helper()
-	d := newDead(t)
+	d := newDead(t, permissions.Rule)
 	if err := change(t.Context(), d.path, statements(changes...)); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	if r.Left != nil || r.Was == "" || r.BackTo == "" || r.Requests != 3 || r.Path != d.path {
 		t.Errorf("it says %+v", r)
 	}
-	if len(r.Now.Grants) != 1 || len(r.Now.Tokens) != 2 || len(r.Now.Pairings) != 1 || r.Now.Pairings[0].Person != "fay" {
+	if len(r.Now.Grants) != 1 || r.Now.Grants[0].Rule != testRule || len(r.Now.Tokens) != 2 || len(r.Now.Pairings) != 1 || r.Now.Pairings[0].Person != "fay" {
 		t.Errorf("suspended: %+v", r.Now)
 	}
 	s := reopen(t, d.path)

@@ -158,6 +158,45 @@ func testGrantsInForce(t *testing.T, b Backend) {
 	}
 }
 
+// testRuleUses: a use puts off the end of a rule's grant, and of no other; a use in the past puts nothing forward.
+func testRuleUses(t *testing.T, b Backend) {
+	s := b.Open(t)
+	rule := permissions.NewGrantedRule([]string{"run go vet ./..."}, "/srv", "")
+	asked := ask()
+	asked.Options = append(asked.Options, permissions.Option{ID: permissions.Allow(permissions.Rule)})
+	open(t, s, asked)
+	voted := vote(permissions.Allow(permissions.Rule))
+	voted.Vote.Rule = rule
+	voted.Use = &permissions.Use{At: tapped}
+	first := apply(t, s, asked.ID, voted).Grants[0]
+	suggested := permissions.NewGrantedRule([]string{"run go test ./..."}, "/srv", permissions.Suggested)
+	give := permissions.Give{Grant: permissions.NewID(tapped), Rule: suggested, By: "fay", Via: "cli", At: tapped}
+	before := len(entries(t, s))
+	second := apply(t, s, asked.ID, give).Grants[0]
+	same(t, "one that was suggested", readGrant(t, s, second.ID), second)
+	if records := since(t, s, before); len(records) != 1 || records[0].Type != permissions.GrantAdded || records[0].Actor != "fay" {
+		t.Errorf("giving it is told by %v", records)
+	}
+	for n, c := range []struct{ at, until time.Time }{
+		{tapped.Add(time.Hour), tapped.Add(time.Hour + permissions.RuleIdle)},
+		{tapped, tapped.Add(time.Hour + permissions.RuleIdle)}, // the clock was put back
+		{tapped.Add(permissions.RuleIdle), tapped.Add(2 * permissions.RuleIdle)},
+	} {
+		open(t, s, ask(numbered(n), under(c.at, first)))
+		if g := readGrant(t, s, first.ID); g.Used != n+1 || !g.Until.Equal(c.until) || g.Rule != rule {
+			t.Errorf("after %d uses: %+v", n+1, g)
+		}
+	}
+	same(t, "the other", readGrant(t, s, second.ID), second)
+	ended, _, err := s.EndGrants(t.Context(), tapped.Add(permissions.RuleIdle), 9)
+	if err != nil || len(ended) != 1 || ended[0].ID != second.ID {
+		t.Errorf("ended are %+v, %v", ended, err)
+	}
+	if _, err := s.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // testUses: a request that grants answered is counted with its row, and a revoked grant answers none.
 func testUses(t *testing.T, b Backend) {
 	s := b.Open(t)

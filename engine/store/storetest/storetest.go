@@ -55,7 +55,7 @@ var requests = []part{
 	{"lately", testLately},
 	{"grants", testGrants},
 	{"grants in force", testGrantsInForce},
-	{"uses", testUses},
+	{"uses", testUses}, {"uses of a rule", testRuleUses},
 	{"used after its grant", testUsedAfterItsGrant},
 	{"used with one grant left", testUsedWithOneGrantLeft},
 	{"used without what it rests on", testUsedWithoutWhatItRestsOn},
