@@ -260,7 +260,7 @@ func TestEverydayCommandsAreNoHighRisk(t *testing.T) {
 		"npm test", "npm install", "go build -o bin/x ./... && ./bin/x", "make -j8 2>&1 | tee build.log", "rm -rf node_modules dist",
 		"rm -f x.txt",
 		"rm -rf ./build/*", "rm -r \"$PWD/target\"", "d=$(mktemp -d); cp -r . $d; rm -rf $d", "cd /tmp/work && rm -rf old",
-		"git push origin main",
+		"git push origin main", "strace -f git push origin main",
 		"git push -u origin feature", "git commit -m \"Remove rm -rf / and git push --force\"",
 		"git commit -m \"$(cat <<'EOF'\nDrop table\nEOF\n)\"",
 		"for f in a b; do sed -i 's/x/y/' $f; done", "sed -i '/^import (/d' x.go", "echo 'rm -rf /'", "grep -rn 'rm -rf' .",
