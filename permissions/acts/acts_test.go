@@ -555,18 +555,6 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestParses: a text is a command only if it is shell syntax and runs something.
-func TestParses(t *testing.T) {
-	for text, want := range map[string]bool{
-		"ls": true, "": false, "# ls": false, "ls (": false, "ls\x00": false, strings.Repeat("x", maxText): true,
-		strings.Repeat("x", maxText+1): false,
-	} {
-		if got := Parses(text); got != want {
-			t.Errorf("%.20q parses: %t", text, got)
-		}
-	}
-}
-
 // TestABackslashInQuotes is one unless what follows needs it.
 func TestABackslashInQuotes(t *testing.T) {
 	for text, want := range map[string]string{`a\$b`: "a$b", `a\"b`: `a"b`, `a\\b`: `a\b`, `a\b`: `a\b`, `$a`: `$a`, "a\\\nb": "a\nb"} {

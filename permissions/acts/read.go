@@ -641,12 +641,3 @@ func escaped(b *strings.Builder, text, these string) {
 		b.WriteByte(text[i])
 	}
 }
-
-// Parses reports whether a text is shell syntax that is read at all, and runs something.
-func Parses(text string) bool {
-	if unfit(text) != "" {
-		return false
-	}
-	f, err := parsed(text)
-	return err == nil && len(f.Stmts) > 0
-}

@@ -86,9 +86,6 @@ func Names(c Call, most int) (all []string) {
 		for _, word := range i.act.Words {
 			_, value, _ := strings.Cut(word, "=")
 			parts = append(parts, word, value, strings.TrimSuffix(word, "..."))
-			if letters, is := strings.CutPrefix(word, "-"); is && letters != "" { // -fFILE
-				parts = append(parts, letters[1:])
-			}
 			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return r == ':' || r == ')' }) {
 				parts = append(parts, strings.TrimLeft(part, "/!^"))
 			}
