@@ -219,6 +219,11 @@ func TestProposalCoversNothingThatAPersonDenied(t *testing.T) {
 	if p.Past != 4 || p.Allowed != 3 || !slices.Equal(p.Not, []string{"git push fork a", "git push x a", "git push x b"}) {
 		t.Errorf("%+v", p)
 	}
+	unanswered := Past{Call: commandCall("git push origin e")}
+	p, _ = (*Set)(nil).Propose(commandCall("git push origin main"), append(allowedCalls("git push fork a"), unanswered, unanswered))
+	if !slices.Equal(p.Allow, []string{"run git push origin main"}) {
+		t.Errorf("of what nobody answered and another remote: %q", p.Allow)
+	}
 	other := commandCall("git push origin x")
 	other.Agent = "deploy"
 	if p, _ := (*Set)(nil).Propose(other, past); !slices.Equal(p.Allow, []string{"run git push origin x"}) || p.Past != 0 {
