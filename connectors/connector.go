@@ -337,6 +337,11 @@ type Inbound interface {
 	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
 	// Resume ends a stop. Only the operator and the person who stopped may call it.
 	Resume(ctx context.Context, id Identity) error
+	// StopAgent denies what an agent waits for and refuses what it asks until ResumeAgent, and returns how many requests ended. name is
+	// the id or code of one of its requests, or the agent's own.
+	StopAgent(ctx context.Context, id Identity, name string) (l permissions.Lock, ended int, err error)
+	// ResumeAgent ends that. Only the operator and the person who stopped it may call it.
+	ResumeAgent(ctx context.Context, id Identity, name string) (permissions.Lock, error)
 	// StoppedBy is who stopped everything, or empty.
 	StoppedBy() string
 	// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,

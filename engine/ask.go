@@ -289,6 +289,9 @@ func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions
 // stillAllowed checks an approval again before it is handed over: the row must be what was shown, and policy may have
 // changed since.
 func (e *Engine) stillAllowed(r permissions.Request) error {
+	if err := e.AgentMayAsk(r.Caller); err != nil {
+		return err
+	}
 	s := e.Settings()
 	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see unshown
 		return permissions.Broken("request " + string(r.ID) + " is not what was approved")

@@ -88,7 +88,7 @@ func (k *locks) Lock(
 
 // saveLocks stores the unsaved locks, or makes keepLocks retry. The caller holds locking.
 func (k *locks) saveLocks(ctx context.Context) error {
-	for _, l := range k.Locks() {
+	for _, l := range slices.Concat(k.Locks(), k.StoppedAgents()) {
 		if l.Unsaved == nil {
 			continue
 		}

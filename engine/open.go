@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -175,6 +174,12 @@ func (e *Engine) opened(
 		o.prompt.giveBack() // nobody is prompted
 		return stored, nil
 	}
+	if why := e.AgentMayAsk(stored.Caller); why != nil { // it was stopped at that very moment, perhaps without seeing this one
+		if _, err := e.registry.Cancel(ctx, stored.ID, "", ""); err != nil && !errors.Is(err, permissions.ErrSettled) {
+			return permissions.Request{}, shared.Broken(err)
+		}
+		return permissions.Request{}, why
+	}
 	if e.Reached(o.settings, stored, o.Copies) >= stored.Quorum {
 		return stored, nil
 	}
@@ -231,7 +236,7 @@ func (e *Engine) reserve(s *directory.Settings, r permissions.Request) (taken re
 	if r.State != permissions.Pending || s.Limits.PromptsPerMinute <= 0 {
 		return reservation{}, 0
 	}
-	return e.take(limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute, time.Minute), 1)
+	return e.take(limiter(e, e.prompts, r.Caller.Root(), s.Limits.PromptsPerMinute, time.Minute), 1)
 }
 
 // tooOften takes a token for each unasked call from the caller's bucket of the call's pattern and rate. It returns the rate of the
@@ -243,7 +248,7 @@ func (e *Engine) tooOften(s *directory.Settings, caller permissions.Caller, auto
 		if n <= 0 {
 			continue
 		}
-		one, wait := e.take(limiter(e, e.auto, [3]string{whole(caller), call.Pattern, of}, n, time.Minute), 1)
+		one, wait := e.take(limiter(e, e.auto, [3]string{caller.Root(), call.Pattern, of}, n, time.Minute), 1)
 		if wait > 0 {
 			giveBack(taken)
 			return n
@@ -269,7 +274,7 @@ func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken [
 		if b.most <= 0 {
 			continue
 		}
-		one, wait := e.take(limiter(e, b.of, whole(r.Caller), b.most, time.Hour), b.n)
+		one, wait := e.take(limiter(e, b.of, r.Caller.Root(), b.most, time.Hour), b.n)
 		if wait > 0 {
 			giveBack(taken)
 			return nil, wait
@@ -279,18 +284,11 @@ func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken [
 	return taken, 0
 }
 
-// whole returns the name under which a caller's prompts are counted: an agent of ours does not get more by starting
-// others.
-func whole(c permissions.Caller) string {
-	if c.Ours() {
-		name, _, _ := strings.Cut(c.Name, "/")
-		return name
-	}
-	return c.Name
-}
-
-// grants returns a caller's grants that may be used, without those that only a clock that was set back keeps in force.
+// grants returns a caller's grants that may be used, or the refusal of one that is stopped, without those that only a clock that was set back keeps in force.
 func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permissions.Grant, error) {
+	if err := e.AgentMayAsk(caller); err != nil {
+		return nil, err
+	}
 	all, err := e.store.Grants(ctx, caller.Name, e.clock.Now())
 	return e.relied(all), err
 }

@@ -32,6 +32,9 @@ func (e *Engine) Tell(
 	if by := e.StoppedBy(); by != "" {
 		return "", permissions.Stopped(by)
 	}
+	if err := e.AgentMayAsk(caller); err != nil {
+		return "", err
+	}
 	s := e.Settings()
 	p, err := s.Listener(caller, to)
 	if err != nil {
@@ -71,7 +74,7 @@ func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About
 		most int
 		per  time.Duration
 	}{{tellingsPerMinute, time.Minute}, {tellingsPerHour, time.Hour}} {
-		one, wait := e.take(limiter(e, e.tellings, [2]string{whole(caller), kind + b.per.String()}, b.most, b.per), 1)
+		one, wait := e.take(limiter(e, e.tellings, [2]string{caller.Root(), kind + b.per.String()}, b.most, b.per), 1)
 		if wait > 0 {
 			giveBack(taken)
 			return wait

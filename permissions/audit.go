@@ -36,6 +36,8 @@ const (
 	PersonLocked     Type = "PERSON_LOCKED"
 	PersonUnlocked   Type = "PERSON_UNLOCKED"
 	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people needed
+	AgentStopped     Type = "AGENT_STOPPED" // by a person, until AgentResumed
+	AgentResumed     Type = "AGENT_RESUMED"
 	PersonAway       Type = "PERSON_AWAY"   // until the time in the detail, or until they are back
 	PersonBack       Type = "PERSON_BACK"   // before that time
 	GroupRenamed     Type = "PLACE_MOVED"   // a group has another id

@@ -34,6 +34,15 @@ func CallerUID(uid int) Caller { return Caller{Name: "uid:" + strconv.Itoa(uid),
 // Ours reports whether the caller is one of the daemon's own agents, whose runs and sessions daycared itself keeps.
 func (c Caller) Ours() bool { return strings.HasPrefix(c.Name, "agent:") }
 
+// Root returns the name under which what a caller does counts: an agent of ours does not get more by starting others.
+func (c Caller) Root() string {
+	if c.Ours() {
+		name, _, _ := strings.Cut(c.Name, "/")
+		return name
+	}
+	return c.Name
+}
+
 // CameFrom reports whether the call counts as made by that account.
 func (c Caller) CameFrom(uid int) bool { return uid >= 0 && (c.UID == AnyUID || c.UID == uid) }
 

@@ -46,11 +46,11 @@ type Suspension struct {
 	At      time.Time
 }
 
-// Lock says that nothing from a person's accounts counts until others unlock them.
+// Lock says that nothing from a person's accounts counts until others unlock them, or that an agent asks nothing, see [StopOf].
 type Lock struct {
-	Person string
+	Person string // or what [StopOf] returns
 	// Accounts are the person's accounts at the time, as the audit names them: telegram:ID, whatsapp:NUMBER, uid:N. They
-	// stay locked even if the configuration gives them to others.
+	// stay locked even if the configuration gives them to others. Of an agent: the people who may end it, besides the operator.
 	Accounts  []string
 	At        time.Time
 	By, Via   string
@@ -66,6 +66,32 @@ type Locked struct {
 	Voided  []Request // unused approvals, taken back
 	Used    []Request // used approvals; what they allowed has run
 	Revoked []Revoked // grants, with what ran under them
+}
+
+// stopPrefix begins the Person of the lock of an agent.
+const stopPrefix = "agent "
+
+// StopOf is the Person of the lock by which an agent, and whatever it starts, asks nothing. caller is its proven name.
+func StopOf(caller string) string { return stopPrefix + Caller{Name: caller}.Root() }
+
+// Agent returns the proven name of the agent that asks nothing, or empty for the lock of a person.
+func (l Lock) Agent() string {
+	caller, is := strings.CutPrefix(l.Person, stopPrefix)
+	if !is {
+		return ""
+	}
+	return caller
+}
+
+// AgentName is how people call that agent.
+func (l Lock) AgentName() string { return Caller{Name: l.Agent()}.Proven() }
+
+// Type is what the audit says of a lock that is in force.
+func (l Lock) Type() Type {
+	if l.Agent() != "" {
+		return AgentStopped
+	}
+	return PersonLocked
 }
 
 // Record returns the audit record of a lock.
@@ -106,6 +132,27 @@ func (a Absence) Record(what Type, via string, at time.Time) Record {
 func LockedOut(person string) *Refusal {
 	return tell(CodeLocked, ExitOther,
 		"%s is locked: nothing from this account counts until the operator, or two other people, unlock %s.", person, person)
+}
+
+// AgentStoppedBy refuses what an agent asks that a person stopped, and the use of what it was allowed.
+func AgentStoppedBy(l Lock) *Refusal {
+	return refuse(CodeStopped, ExitOther, "%s was stopped by %s; nothing is asked until resume.", l.AgentName(), l.By)
+}
+
+// AgentUnsaved says that an agent is stopped, but that this could not be stored, and why.
+func AgentUnsaved(l Lock, why string) *Refusal {
+	return tell(CodeBroken, ExitOther, "%s is stopped now, but that is not saved: %s; a restart before it is saved forgets it.",
+		l.AgentName(), why)
+}
+
+// NoAgentNamed refuses a name that is neither a request of the person's nor an agent that may ask them.
+func NoAgentNamed(name string) *Refusal {
+	return tell(CodeUnknown, ExitUnknown, "There is no request and no agent %s that asks you.", bare(name))
+}
+
+// AgentNotStopped refuses to resume an agent that is not stopped.
+func AgentNotStopped(name string) *Refusal {
+	return tell(CodeUnknown, ExitUnknown, "%s is not stopped.", bare(name))
 }
 
 // LockIncomplete is the refusal to say that everything was taken back that a person who is locked has given, and why.

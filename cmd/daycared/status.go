@@ -228,6 +228,10 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	for _, l := range s.Locked {
 		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
 	}
+	for _, a := range s.StoppedAgents {
+		name := permissions.Caller{Name: a.Agent}.Proven()
+		row("stopped", "%s, since %s by %s; it asks nothing until: daycared resume %[1]s", spelled(name), stamp(a.StoppedAt, time.Local), spelled(a.StoppedBy))
+	}
 	for _, a := range s.Away {
 		row("away", "%s", awayUntil(a, time.Local))
 	}

@@ -201,10 +201,41 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 	}
 }
 
+func (c *CLI) stopAgentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:  "stop-agent AGENT|ID",
+		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id or code of one of its requests"),
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			l, ended, err := client.StopAgent(cmd.Context(), connectors.Identity{}, args[0])
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return c.json(map[string]any{"agent": l.Agent(), "ended": ended})
+			}
+			fmt.Fprintf(c.Out, "%s is stopped, %s denied; it asks nothing, and nothing that it was allowed counts, until: daycared resume %[1]s\n",
+				spelled(l.AgentName()), count(ended, "request", "requests"))
+			return nil
+		}),
+	}
+}
+
 func (c *CLI) resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume",
-		RunE: c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+		Use:  "resume [AGENT]",
+		Args: arguments(cobra.MaximumNArgs(1), "the name of an agent that is stopped"),
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			if len(args) == 1 {
+				l, err := client.ResumeAgent(cmd.Context(), connectors.Identity{}, args[0])
+				switch {
+				case err != nil:
+					return err
+				case c.asJSON:
+					return c.json(map[string]any{"agent": l.Agent(), "resumed": true})
+				}
+				fmt.Fprintf(c.Out, "%s goes on\n", spelled(l.AgentName()))
+				return nil
+			}
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err

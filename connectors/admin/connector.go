@@ -317,8 +317,9 @@ type Operations interface {
 	// Unpair removes a person's paired account.
 	Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error)
 
-	// Locks lists the people who are locked.
+	// Locks lists the people who are locked, StoppedAgents the agents that are stopped.
 	Locks() []permissions.Lock
+	StoppedAgents() []permissions.Lock
 	// Suspended lists what is suspended since the store was restored.
 	Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error)
 	// Reinstate reactivates what the names mean, or everything without names, and returns it.

@@ -56,6 +56,8 @@ var matrix = map[string][principals]int{
 	"POST /v1/shutdown":                {403, 403, 403, 403, 403, 200},
 	"POST /v1/stop-all":                {403, 403, 403, 200, 200, 200},
 	"POST /v1/resume":                  {403, 403, 403, 200, 200, 200},
+	"POST /v1/agents/{name}/stop":      {403, 403, 403, 404, 404, 404}, // there is none
+	"POST /v1/agents/{name}/resume":    {403, 403, 403, 404, 404, 404},
 	"GET /v1/people":                   {403, 403, 403, 403, 403, 200},
 	"GET /v1/audit":                    {403, 403, 403, 403, 403, 200},
 	"GET /v1/audit/verify":             {403, 403, 403, 403, 403, 200},

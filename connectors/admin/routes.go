@@ -388,6 +388,16 @@ func (r *routes) registerGrants() {
 	serve(r, resume, func(ctx context.Context, _ *struct{}) (struct{}, error) {
 		return struct{}{}, r.engine.Resume(ctx, who(ctx))
 	})
+	stopAgent := long(post("stop-agent", "/v1/agents/{name}/stop", "Deny what an agent waits for, and refuse what it asks"))
+	serve(r, stopAgent, func(ctx context.Context, in *personInput) (StoppedAgent, error) {
+		l, n, err := r.engine.StopAgent(ctx, who(ctx), in.Name)
+		return stoppedAgent(l, n), err
+	})
+	resumeAgent := post("resume-agent", "/v1/agents/{name}/resume", "Let a stopped agent go on")
+	serve(r, resumeAgent, func(ctx context.Context, in *personInput) (StoppedAgent, error) {
+		l, err := r.engine.ResumeAgent(ctx, who(ctx), in.Name)
+		return stoppedAgent(l, 0), err
+	})
 }
 
 func revokedOf(took permissions.Revoked) revoked {
@@ -439,6 +449,38 @@ type stopped struct {
 func (c *Client) StopAll(ctx context.Context, _ connectors.Identity) (cancelled int, err error) {
 	told, err := ask[stopped](ctx, c, http.MethodPost, "/v1/stop-all", nil, wire.MaxWait) // much may be pending
 	return told.Cancelled, err
+}
+
+// StoppedAgent is the JSON form of the stop of an agent, also of one that just ended.
+type StoppedAgent struct {
+	Agent     string    `json:"agent" doc:"its proven name"`
+	StoppedAt time.Time `json:"stopped_at"`
+	StoppedBy string    `json:"stopped_by"`
+	Via       string    `json:"via"`
+	Ended     int       `json:"ended,omitempty" doc:"how many of its requests were denied"`
+	Unsaved   bool      `json:"unsaved,omitempty" doc:"it could not be stored yet: a restart before it is forgets it"`
+}
+
+func stoppedAgent(l permissions.Lock, ended int) StoppedAgent {
+	return StoppedAgent{l.Agent(), l.At.UTC(), l.By, l.Via, ended, l.Unsaved != nil}
+}
+
+func (s StoppedAgent) lock() permissions.Lock {
+	return permissions.Lock{Person: permissions.StopOf(s.Agent), At: s.StoppedAt, By: s.StoppedBy, Via: s.Via}
+}
+
+func agentPath(name, verb string) string { return "/v1/agents/" + url.PathEscape(name) + "/" + verb }
+
+// StopAgent is that of [connectors.Inbound]. The identity is ignored: the socket proves it.
+func (c *Client) StopAgent(ctx context.Context, _ connectors.Identity, name string) (permissions.Lock, int, error) {
+	told, err := ask[StoppedAgent](ctx, c, http.MethodPost, agentPath(name, "stop"), nil, wire.MaxWait)
+	return told.lock(), told.Ended, err
+}
+
+// ResumeAgent is that of [connectors.Inbound].
+func (c *Client) ResumeAgent(ctx context.Context, _ connectors.Identity, name string) (permissions.Lock, error) {
+	told, err := ask[StoppedAgent](ctx, c, http.MethodPost, agentPath(name, "resume"), nil, 0)
+	return told.lock(), err
 }
 
 // Resume ends a stop. Without one it changes nothing.

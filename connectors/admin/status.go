@@ -51,6 +51,8 @@ type Status struct {
 	Suspended []SuspendedState `json:"suspended" doc:"accounts that decide nothing until they are paired again or confirmed"`
 	Locked    []Lock           `json:"locked" doc:"people whose accounts count for nothing until they are unlocked"`
 	Away      []Absence        `json:"away" doc:"people who do not answer just now"`
+
+	StoppedAgents []StoppedAgent `json:"stopped_agents,omitempty" doc:"agents that ask nothing until they are resumed"`
 	// Unconfirmed counts what a restore suspended and nobody has confirmed since.
 	Unconfirmed *UnconfirmedStatus `json:"unconfirmed" doc:"null for everybody but the operator"`
 }
@@ -135,6 +137,9 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	}
 	for _, l := range r.engine.Locks() {
 		s.Locked = append(s.Locked, fromLock(permissions.Locked{Lock: l}, false))
+	}
+	for _, l := range r.engine.StoppedAgents() {
+		s.StoppedAgents = append(s.StoppedAgents, stoppedAgent(l, 0))
 	}
 	s.reach(r.engine.Contacts(), func(name string) bool { return id.Operator || name == self })
 	return s, nil

@@ -71,6 +71,16 @@ func (Nobody) StopAll(context.Context, connectors.Identity) (int, error) { retur
 // Resume does nothing.
 func (Nobody) Resume(context.Context, connectors.Identity) error { return nil }
 
+// StopAgent knows no agent.
+func (Nobody) StopAgent(_ context.Context, _ connectors.Identity, name string) (permissions.Lock, int, error) {
+	return permissions.Lock{}, 0, permissions.NoAgentNamed(name)
+}
+
+// ResumeAgent knows no agent.
+func (Nobody) ResumeAgent(_ context.Context, _ connectors.Identity, name string) (permissions.Lock, error) {
+	return permissions.Lock{}, permissions.AgentNotStopped(name)
+}
+
 // StoppedBy is empty.
 func (Nobody) StoppedBy() string { return "" }
 

@@ -55,9 +55,9 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 			n, err := r.Inbound.StopAll(ctx, m.From)
 			return stopped(n, in), err
 		}
-		return r.order(ctx, m, permissions.OrderStop, rest)
+		return r.stop(ctx, m, rest)
 	case "/resume":
-		return r.resume(ctx, m.From, in)
+		return r.resume(ctx, m.From, rest, in)
 	case "/lock", "/unlock":
 		return r.lock(ctx, m.From, name, rest, in)
 	case "/away":
@@ -86,8 +86,49 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	return in.Sprintf("There is no command %s. Write /help to see those that there are.", card.Visible(permissions.Brief(name, maxNamed))), nil
 }
 
-// resume ends a stop of everything, for those who may.
-func (r *Reader) resume(ctx context.Context, id connectors.Identity, in i18n.Language) (string, error) {
+// stop stops the work of the agent in the foreground, or whatever another agent asks: the one of that name, or of the request of that
+// code.
+func (r *Reader) stop(ctx context.Context, m Message, name string) (string, error) {
+	own, err := r.Inbound.Agents(ctx, m.From)
+	if err != nil && permissions.CodeOf(err) != permissions.CodeNoAgent {
+		return "", err
+	}
+	if name == "" || slices.ContainsFunc(own, func(a permissions.Presence) bool { return strings.EqualFold(a.Agent, name) }) {
+		return r.order(ctx, m, permissions.OrderStop, name)
+	}
+	if len(name) == permissions.CodeLength {
+		name = cmp.Or(r.code(ctx, m, strings.ToUpper(name)), name)
+	}
+	l, ended, err := r.Inbound.StopAgent(ctx, m.From, name)
+	return AgentStopped(l, ended, m.Who.Language), err
+}
+
+// code returns a code if it is of a pending request of the author's, else empty.
+func (r *Reader) code(ctx context.Context, m Message, code string) string {
+	waiting, err := r.Inbound.Pending(ctx, m.From, "", maxOpen)
+	if err != nil || !slices.ContainsFunc(waiting, func(s permissions.RequestView) bool { return s.Code == code }) {
+		return ""
+	}
+	return code
+}
+
+// AgentStopped says that an agent is stopped, and that so many of its requests ended.
+func AgentStopped(l permissions.Lock, ended int, in i18n.Language) string {
+	return in.Plural(ended, "⛔ %[2]s is stopped, and %[1]d request of it was denied. What it asks is refused, and nothing that it was "+
+		"allowed counts, until /resume %[2]s|⛔ %[2]s is stopped, and %[1]d requests of it were denied. What it asks is refused, and "+
+		"nothing that it was allowed counts, until /resume %[2]s", ended, card.Visible(l.AgentName()))
+}
+
+// resume ends a stop of everything, or of an agent, for those who may.
+func (r *Reader) resume(ctx context.Context, id connectors.Identity, name string, in i18n.Language) (string, error) {
+	if name != "" {
+		l, err := r.Inbound.ResumeAgent(ctx, id, name)
+		if permissions.CodeOf(err) == permissions.CodeNotYours && l.By != "" {
+			return in.Sprintf("Nothing is resumed: %[2]s stopped %[1]s, so only %[2]s and the operator can resume.",
+				card.Visible(l.AgentName()), card.Visible(l.By)), nil
+		}
+		return in.Sprintf("▶️ %s goes on: what it asks reaches people again, and what it was allowed counts.", card.Visible(l.AgentName())), err
+	}
 	by := r.Inbound.StoppedBy()
 	if by == "" {
 		return in.Text("Nothing is stopped."), nil

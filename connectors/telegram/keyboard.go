@@ -39,6 +39,7 @@ const (
 	stepOther  = "?other"  // asks for an answer in the person's own words
 	stepMore   = "?more"   // shows the wider scopes
 	stepBack   = "<"       // leaves the second step
+	stepStop   = "?stop"   // denies, and stops the agent
 	stepRead   = "?read"   // says that the file was read, and shows the buttons that allow
 )
 
@@ -53,7 +54,7 @@ type press struct {
 
 // alone reports whether a step belongs to no particular answer.
 func alone(step string) bool {
-	return slices.Contains([]string{stepReason, stepOther, stepMore, stepBack, stepRead}, step)
+	return slices.Contains([]string{stepReason, stepOther, stepMore, stepBack, stepStop, stepRead}, step)
 }
 
 // parseData parses a button's data. It accepts exactly what [press.data] makes.
@@ -291,31 +292,27 @@ func keys(p connectors.Prompt) keyboard {
 		}
 		last = append(last, key{Text: in.Text(label), Data: reason.data()})
 	}
-	if len(b.wider()) > 0 {
-		more := press{Button: p.Button, Step: stepMore}
-		last = append(last, key{Text: in.Text("⋯ More"), Data: more.data()})
-	}
-	if len(last) > 0 {
-		k.Rows = append(k.Rows, last)
-	}
 	if r.TakesWords() {
 		other := press{Button: p.Button, Step: stepOther}
-		k.Rows = append(k.Rows, []key{{Text: in.Text("✏️ Other"), Data: other.data()}})
+		last = append(last, key{Text: in.Text("✏️ Other"), Data: other.data()})
 	}
+	more := press{Button: p.Button, Step: stepMore}
+	k.Rows = append(k.Rows, append(last, key{Text: in.Text("⋯ More"), Data: more.data()}))
 	return k
 }
 
-// keysMore returns the buttons of what a card allows beyond this once, and the way back.
+// keysMore returns the buttons of what a card allows beyond this once, the one that stops its agent, and the way back.
 func keysMore(p connectors.Prompt) keyboard {
 	who := p.To.Name
 	if p.Group != "" {
 		who = ""
 	}
 	wider := board{p, mine(p.Request, who)}.wider()
-	if p.Request.State != permissions.Pending || !isButton(p.Button) || len(wider) == 0 {
+	if p.Request.State != permissions.Pending || !isButton(p.Button) {
 		return keys(p)
 	}
-	back := press{Button: p.Button, Step: stepBack}
+	stop, back := press{Button: p.Button, Step: stepStop}, press{Button: p.Button, Step: stepBack}
+	wider = append(wider, []key{{Text: p.To.Language.Text("⛔ Deny and stop this agent"), Data: stop.data(), Style: styleNo}})
 	return keyboard{Rows: append(wider, []key{{Text: p.To.Language.Text("↩︎ Back"), Data: back.data()}})}
 }
 

@@ -92,7 +92,7 @@ func TestKeys(t *testing.T) {
 		}},
 		"a question": {prompt(t, permissions.KindClarification, func(r *permissions.Request) {
 			r.Choices = []string{"blog", "✏️ Other"}
-		}), []string{"1 · blog", "2 · ✏️ Other", "✏️ Other"}},
+		}), []string{"1 · blog", "2 · ✏️ Other", "✏️ Other | ⋯ More", "more:"}},
 		"a plan": {prompt(t, tool, func(r *permissions.Request) { r.Tool, r.Input = "ExitPlanMode", json.RawMessage(`{}`) }), []string{
 			"✅ Start | ⛔ Stop", "✏️ Change it | ⋯ More", "more:", "Allow this exact call for this session", "Allow this exact call for 15 minutes",
 		}},
@@ -101,7 +101,7 @@ func TestKeys(t *testing.T) {
 		if more := labels(keysMore(c.p)); more[len(more)-1] == "↩︎ Back" {
 			got = slices.Concat(got, []string{"more:"}, more[:len(more)-1])
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := cmp.Diff(append(c.want, "⛔ Deny and stop this agent"), got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -529,6 +529,8 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
 		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
+	case stepStop:
+		return d.stopAgent(ctx, tap, decision, prompt.Code)
 	case stepRead:
 		d.toast(ctx, tap, "", false)
 		d.keyboard(ctx, at, decision, prompt, keys(prompt))
@@ -538,6 +540,24 @@ func (d *handler) step(ctx context.Context, tap *callback, p press, decision con
 	case stepOther:
 		d.toast(ctx, tap, in.Text(toastOther), false)
 		d.ask(ctx, at, inOwnWords, prompt.Code, decision.From, tap.From)
+	}
+	return nil
+}
+
+// stopAgent stops the agent of the card that was pressed, which is then edited as any card that was denied.
+func (d *handler) stopAgent(ctx context.Context, tap *callback, decision connectors.Decision, code string) error {
+	l, ended, err := d.in.StopAgent(ctx, decision.From, code)
+	switch refusal := permissions.AsRefusal(err); {
+	case refusal != nil:
+		d.refuse(ctx, tap, decision, refusal)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		d.toast(ctx, tap, d.language(decision.From).Text(toastBroken), true)
+		return err
+	default:
+		d.toast(ctx, tap, card.Isolate(card.Plain(conversation.AgentStopped(l, ended, d.language(decision.From)))), true)
+		d.conclude(ctx, decision)
 	}
 	return nil
 }

@@ -509,10 +509,14 @@ func TestMoreShowsWhatAllowsMoreAndTheWayBack(t *testing.T) {
 	for _, row := range m.Keyboard {
 		got = append(got, row[0].Text)
 	}
-	want := []string{"Allow this exact call for this session", "Allow this exact call for 15 minutes", "↩︎ Back"}
+	want := []string{
+		"Allow this exact call for this session", "Allow this exact call for 15 minutes", "⛔ Deny and stop this agent", "↩︎ Back",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
+	s.toast(s.phones["eve"].TapsData(m.ID, data(t, m, "stop this agent")), "not yours to decide")
+	s.waits(call)
 	s.taps("fay", m, "Back", "")
 	m = s.sees("fay", "", func(now telegramtest.Message) bool { return now.ID == m.ID && fmt.Sprint(now.Keyboard) == first })
 	s.taps("fay", m, "Allow once", "✅ You allowed this once")

@@ -39,6 +39,7 @@ const (
 /grants · what you have granted; /revoke ID takes it back
 /stop all · cancels everything and refuses everything new
 /resume · goes on after that
+/stop CODE · denies that and refuses what its agent asks, until /resume AGENT
 /away until Monday to NAME · others are asked instead, where a route names any; /away off ends that
 /whoami · who you are here
 /help · this`
@@ -53,6 +54,7 @@ Whatever you type while there is none goes to your agent. While there is one, be
 /stop · stops what it works on; /quit ends its session, /new begins another one
 /stop all · cancels everything and refuses everything new
 /resume · goes on after that
+/stop CODE · denies that and refuses what its agent asks, until /resume AGENT
 /away until Monday to NAME · others are asked instead, where a route names any; /away off ends that
 /whoami · who you are here
 /help · this`

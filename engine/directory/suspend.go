@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
@@ -127,11 +129,63 @@ func (d *Directory) Reinstate(ctx context.Context, id connectors.Identity, names
 	return back, nil
 }
 
-// Locks returns the locks, in no particular order.
+// Locks returns the locks of people, in no particular order.
 func (d *Directory) Locks() []permissions.Lock {
+	return slices.DeleteFunc(d.allLocks(), func(l permissions.Lock) bool { return l.Agent() != "" })
+}
+
+// StoppedAgents returns the locks of agents, in no particular order.
+func (d *Directory) StoppedAgents() []permissions.Lock {
+	return slices.DeleteFunc(d.allLocks(), func(l permissions.Lock) bool { return l.Agent() == "" })
+}
+
+func (d *Directory) allLocks() []permissions.Lock {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.locks)
+}
+
+// AgentMayAsk returns the refusal of whatever a caller asks, and of the use of what it was allowed, while it is stopped; else nil.
+func (d *Directory) AgentMayAsk(c permissions.Caller) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.locks {
+		if l.Person == permissions.StopOf(c.Name) {
+			return permissions.AgentStoppedBy(l)
+		}
+	}
+	return nil
+}
+
+// AgentNamed returns the caller of a name, proven or as routes match it, that may ask a person; an empty person is the operator.
+func (d *Directory) AgentNamed(ctx context.Context, name, person string) (caller string, err error) {
+	s := d.Settings()
+	var names []string
+	for full := range s.Bonds {
+		names = append(names, full)
+	}
+	tokens, err := d.store.Tokens(ctx)
+	if err != nil {
+		return "", shared.Unread(err)
+	}
+	for _, t := range tokens {
+		names = append(names, t.Caller(permissions.NoUID).Name)
+	}
+	if uid, is := strings.CutPrefix(name, "uid:"); is {
+		if n, err := strconv.Atoi(uid); err == nil && n >= 0 {
+			names = append(names, permissions.CallerUID(n).Name)
+		}
+	}
+	for _, full := range append(names, permissions.Anonymous) {
+		c := permissions.Caller{Name: full, UID: permissions.NoUID}
+		if n, err := strconv.Atoi(strings.TrimPrefix(full, "uid:")); err == nil {
+			c.UID = n
+		}
+		if (full == name || c.Proven() == name) && (person == "" || slices.Contains(s.tellable(c, s.owner(c)), person)) {
+			return c.Root(), nil
+		}
+	}
+	return "", permissions.NoAgentNamed(name)
 }
 
 // SetLock puts a lock into force, replacing an earlier one, and ends the person's links; with on false it removes it.
@@ -202,7 +256,9 @@ func AccountOf(id connectors.Identity) string {
 // with the account that they came from. The mutex is held.
 func (d *Directory) shut(people []connectors.Person) {
 	for j, l := range d.locks {
-		d.locks[j].Holds = nil
+		if d.locks[j].Holds = nil; l.Agent() != "" {
+			continue
+		}
 		for i, p := range people {
 			named := l.Person == p.Name
 			if !named && !slices.ContainsFunc(Accounts(p), func(a string) bool { return slices.Contains(l.Accounts, a) }) {

@@ -48,7 +48,9 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 		for _, r := range found {
 			if !lockGate.holds(s.seals, r) {
 				s.log.Error("lock without a valid seal stays in force", "err", unsealed(lockGate.name(r.row)))
-				r.row.Unlocking = nil
+				if r.row.Unlocking = nil; r.row.Agent() != "" { // then only the operator ends it
+					r.row.Accounts = nil
+				}
 			}
 			locks = append(locks, r.row)
 		}
@@ -61,7 +63,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		s.changeShut(ctx, t, func() {
-			if r.Type == permissions.PersonUnlocked {
+			if r.Type == permissions.PersonUnlocked || r.Type == permissions.AgentResumed {
 				t.exec(ctx, deleteLock, l.Person)
 			} else {
 				t.exec(ctx, writeLock, lockGate.args(s.seals, l)...)
@@ -211,7 +213,7 @@ func (s *Store) restoreShut(ctx context.Context, t *tx, said, is shutList) {
 	}
 	for _, l := range said.Locks {
 		if !slices.ContainsFunc(is.Locks, func(o permissions.Lock) bool { return reflect.DeepEqual(o, l) }) {
-			put(lockGate.name(l), writeLock, lockGate.args(s.seals, l), l.Record(permissions.PersonLocked, l.By, l.Via, s.now()))
+			put(lockGate.name(l), writeLock, lockGate.args(s.seals, l), l.Record(l.Type(), l.By, l.Via, s.now()))
 		}
 	}
 	for _, a := range said.Suspensions {

@@ -245,7 +245,7 @@ func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) {
 		is, err := readShut(ctx, t)
 		t.fail(err)
 		for _, l := range is.Locks {
-			s.append(ctx, t, l.Record(permissions.PersonLocked, l.By, l.Via, at))
+			s.append(ctx, t, l.Record(l.Type(), l.By, l.Via, at))
 		}
 	})
 }

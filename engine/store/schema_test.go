@@ -44,6 +44,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00025_burst.sql":        "ea29ccfa2e840d5ad9046535b2ceb277b51de6756186f5eac1b9f0bb9498558a",
 		"00028_before.sql":       "4b038556e4af263db10919ed30601efcb6932ed73164cdf4e8d084d74223b55d",
 		"00029_rules.sql":        "768b90a47e6424879cc341b2f1e8892a731e55c2863e470b079ae9cdcf1481ba",
+		"00030_agents.sql":       "a963001f975a0aad6e4f8085e6b45d8c3283538def6546c87e434b103924709f",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

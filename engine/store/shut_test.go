@@ -82,6 +82,34 @@ func TestARemovedLockIsRestoredAtTheStart(t *testing.T) {
 	}
 }
 
+// TestTheStopOfAnAgentIsRestoredAtTheStart, also where the rows of earlier, which have their seals, were put back.
+func TestTheStopOfAnAgentIsRestoredAtTheStart(t *testing.T) {
+	for name, change := range map[string]string{
+		"A8/without its row": `DELETE FROM locks`,
+		"A8/rows of earlier": `DELETE FROM locks; UPDATE main.meta SET (shut, mac) = (SELECT shut, mac FROM kept.meta)`,
+		"A8/others may end":  `UPDATE locks SET accounts = '["eve"]'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			s := reopen(t, path)
+			meddle(t, s, `CREATE TABLE kept.meta AS SELECT * FROM main.meta`)
+			l := permissions.Lock{Person: permissions.StopOf("token:deploy"), Accounts: []string{"sam"}, At: time.Now(), By: "sam", Via: "cli"}
+			if err := s.PutLock(t.Context(), l, l.Record(permissions.AgentStopped, "sam", "cli", l.At)); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, s, change)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = reopen(t, path)
+			all, err := s.Locks(t.Context())
+			if err != nil || len(all) != 1 || all[0].Agent() != "token:deploy" || strings.Join(all[0].Accounts, "") != "sam" {
+				t.Errorf("%+v, %v", all, err)
+			}
+		})
+	}
+}
+
 // TestWhatWasEndedDoesNotComeBack, with its row or without, nor does a removed lock after everything else was pruned.
 func TestWhatWasEndedDoesNotComeBack(t *testing.T) {
 	for _, change := range []string{nothing, `DELETE FROM locks; DELETE FROM suspensions`} {

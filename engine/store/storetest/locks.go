@@ -73,6 +73,11 @@ func testLocks(t *testing.T, b Backend) {
 	want = append(want, put(permissions.PersonLocked, fay, "sam", one))
 	all(fay, kim)
 	want = append(want, put(permissions.PersonUnlocked, agreed, "operator", one))
+	deploy := permissions.Lock{Person: permissions.StopOf("token:deploy"), Accounts: fay.Accounts, At: one, By: "sam", Via: "cli"}
+	want = append(want, put(permissions.AgentStopped, deploy, "sam", one))
+	s = b.Reopen(t, s)
+	all(deploy, kim)
+	want = append(want, put(permissions.AgentResumed, deploy, "sam", one))
 	s = b.Reopen(t, s)
 	all(kim)
 	same(t, "the audit", since(t, s, 0), want)
