@@ -55,7 +55,16 @@ var oldColumns = []string{
 	"ALTER TABLE votes DROP COLUMN rule", "ALTER TABLE grants DROP COLUMN rule",
 	"DROP INDEX audit_sessions", "DROP INDEX audit_settled", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
 	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",
-	"DELETE FROM goose_db_version WHERE version_id > 18",
+	"DROP INDEX audit_gates", migration("00011_gates.sql"), "DELETE FROM goose_db_version WHERE version_id > 18",
+}
+
+// migration is the text of a migration.
+func migration(name string) string {
+	text, err := migrations.ReadFile("migrations/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // oldSeals seals the rows of a store like a daemon from before wider seals.
