@@ -363,6 +363,8 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{Rule{Allow: []string{"write ./src/**"}}, Rule{Deny: []string{"write ./**"}}, 1},
 		{Rule{Allow: []string{"read ./src/**"}}, Rule{Deny: []string{"write ./**"}}, 0},
 		{Rule{Allow: []string{"fetch a.example"}}, Rule{Deny: []string{"read ./**"}}, 0},
+		{Rule{Allow: []string{"read ./src/**"}}, Rule{Deny: []string{"read ./lib/**"}}, 0},
+		{Rule{Allow: []string{"write ./src/**"}}, Rule{Deny: []string{"write ./lib/**"}}, 0},
 	} {
 		if _, found := Compile([]Rule{c.allow, c.deny}); len(found) != c.want {
 			t.Errorf("%+v, %+v: %v", c.allow, c.deny, found)
