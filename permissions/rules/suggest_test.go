@@ -48,6 +48,10 @@ func TestSuggestionsSaveMostFirst(t *testing.T) {
 	if saved != 10 || found[0].Saved != 4 || found[0].Last != "git push origin d" {
 		t.Errorf("%+v", found)
 	}
+	slices.Reverse(past)
+	if found := (*Set)(nil).Suggest(past); len(found) != 4 || found[0].Last != "git push origin d" {
+		t.Errorf("the other way round: %+v", found)
+	}
 }
 
 // Each reason against a suggestion, in calls of which there would be one without it.
