@@ -295,7 +295,9 @@ type Notice struct {
 	Ran     []permissions.Request // requests that ran under Grant
 	// Strangers are the unknown senders that To has not been told of yet.
 	Strangers permissions.UnknownSenders
-	Silent    bool // as in Prompt
+	// Unpaired are the people who have no account in the channel of one of Strangers, by that channel.
+	Unpaired map[string][]string
+	Silent   bool // as in Prompt
 	// Told is what a caller says, where About is one of [permissions.Tellings], since At; By is then the name of the
 	// caller, and Codes are those of pending requests, which are not shown in it.
 	Told  permissions.Telling
@@ -352,6 +354,12 @@ type Inbound interface {
 	// SetAway has requests to the caller escalate at once until a time: to the person called to where a route lets them
 	// decide, else to everybody to whom it escalates. With the zero time the caller is back.
 	SetAway(ctx context.Context, id Identity, until time.Time, to string) error
+	// PairSender says that an unknown sender's account is a person's who has none in that channel. Said first, by the person who is
+	// told of unknown senders, it is a proposal; it pairs once another person or the operator says the same within
+	// [permissions.ProposalLife].
+	PairSender(ctx context.Context, id Identity, name, account string) (s permissions.UnknownSender, paired bool, err error)
+	// WithdrawPairing ends such a proposal.
+	WithdrawPairing(ctx context.Context, id Identity, name, account string) error
 }
 
 // Services is the [Inbound] of a channel that the daemon runs, with what such a channel reports and asks about its chats.
@@ -480,6 +488,8 @@ type Pairer interface {
 	// AwaitCandidate waits until an account has used the link with that code, which ends the link, and returns the account. The
 	// error matches [ErrNoInvitation] once nobody can use it any more.
 	AwaitCandidate(ctx context.Context, code string) (PairingCandidate, error)
+	// Take makes an account the candidate of an invitation, as if it had used the link.
+	Take(code string, g PairingCandidate) bool
 	// Dismiss ends an invitation. An account that used it is told that it was not added.
 	Dismiss(code string)
 	// Greet ends the invitation with that code, if there is one, and tells the account that it now answers as that person.
@@ -503,6 +513,7 @@ type PairingCandidate struct {
 	Alias    string // likewise
 	Name     string // chosen by the account itself, so it proves nothing
 	Language string // an IETF tag, if the channel gives one
+	By       string // who proposed the account, if it used no link
 }
 
 // ErrNoInvitation is matched by errors of [Pairer.AwaitCandidate] about a link that was used, has expired or never existed.

@@ -140,6 +140,7 @@ func New(o Options) *Engine {
 		Recovered: func(ctx context.Context, via, person, group string) error {
 			return e.ChatRecovered(ctx, via, person, group)
 		},
+		Noticed: e.registry.NotifyNotices,
 	})
 	e.Dispatch = dispatch.New(dispatch.Config{Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log})
 	e.Hosts = agenthost.New(agenthost.Config{

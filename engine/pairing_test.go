@@ -38,6 +38,11 @@ func (l *pairingChannel) AwaitCandidate(ctx context.Context, code string) (conne
 	return connectors.PairingCandidate{}, connectors.ErrNoInvitation
 }
 
+func (l *pairingChannel) Take(code string, g connectors.PairingCandidate) bool {
+	l.come[code] = g
+	return true
+}
+
 func (l *pairingChannel) Dismiss(code string)           { l.told = append(l.told, "dismissed "+code) }
 func (l *pairingChannel) Greet(_, address, name string) { l.told = append(l.told, address+" is "+name) }
 func (l *pairingChannel) Release(address, name string)  { l.told = append(l.told, address+" was "+name) }
@@ -158,5 +163,114 @@ func TestPairingIsTheOperatorsAndNeedsTheGuest(t *testing.T) {
 	}
 	if _, err := st.Invite(t.Context(), operator, "fay", "pigeon"); err == nil {
 		t.Error("a channel that is not there")
+	}
+}
+
+// Whose an unknown account is takes two people, or one and the operator; until then it is nobody's.
+func TestAnUnknownAccountIsPairedByTwo(t *testing.T) {
+	uid := func(p connectors.Person) connectors.Identity { return connectors.Identity{Via: "cli", UID: p.UID} }
+	says := func(id connectors.Identity, name, account string) func(*env) error {
+		return func(st *env) error {
+			_, _, err := st.PairSender(st.t.Context(), id, name, account)
+			return err
+		}
+	}
+	back := func(id connectors.Identity, name, account string) func(*env) error {
+		return func(st *env) error { return st.WithdrawPairing(st.t.Context(), id, name, account) }
+	}
+	locks := func(who string) func(*env) error {
+		return func(st *env) error {
+			_, err := st.Lock(st.t.Context(), uid(kim), who, time.Time{})
+			return err
+		}
+	}
+	waits := func(d time.Duration) func(*env) error { return func(st *env) error { st.advance(d); return nil } }
+	restarts := func(st *env) error { st.restart(st.people...); return nil }
+	unknown := uid(connectors.Person{UID: 9})
+	proposed, confirmed := says(uid(fay), "sam", "6666"), says(uid(kim), "sam", "6666")
+	type step struct {
+		do  func(*env) error
+		why permissions.Code
+	}
+	yours, settled := permissions.CodeNotYours, permissions.CodeSettled
+	for name, c := range map[string]struct {
+		steps  []step
+		paired bool
+	}{
+		"a second person": {[]step{
+			{confirmed, yours}, {says(uid(fay), "sam", "1"), permissions.CodeUnknown}, {says(uid(fay), "eve", "6666"), permissions.CodeUnknown},
+			{says(uid(fay), "kim", "6666"), permissions.CodeInvalid}, {back(uid(kim), "sam", "6666"), settled},
+			{proposed, ""}, {proposed, yours}, {says(unknown, "sam", "6666"), yours}, {back(unknown, "sam", "6666"), yours},
+			{says(uid(fay), "sam", "7777"), settled}, {says(uid(kim), "fay", "6666"), settled}, {back(uid(kim), "fay", "6666"), settled},
+			{restarts, ""}, {confirmed, ""}, {back(uid(fay), "sam", "6666"), settled},
+		}, true},
+		"the person":            {[]step{{proposed, ""}, {says(uid(sam), "sam", "6666"), ""}}, true},
+		"the operator":          {[]step{{proposed, ""}, {says(operator, "sam", "6666"), ""}}, true},
+		"taken back":            {[]step{{proposed, ""}, {back(uid(fay), "sam", "6666"), ""}, {confirmed, yours}}, false},
+		"refused":               {[]step{{proposed, ""}, {back(uid(kim), "sam", "6666"), ""}, {confirmed, yours}}, false},
+		"a day later":           {[]step{{proposed, ""}, {waits(permissions.ProposalLife), ""}, {confirmed, yours}}, false},
+		"who said it is locked": {[]step{{proposed, ""}, {locks("fay"), ""}, {confirmed, yours}}, false},
+		"the person is locked":  {[]step{{proposed, ""}, {locks("sam"), ""}, {confirmed, permissions.CodeLocked}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, s := newPairingChannel(), usual()
+			s.People = []connectors.Person{fay, sam, kim.At("telegram", "8888")}
+			st := newEnv(t, s, l)
+			st.writeFromUnknown("6666")
+			st.writeFromUnknown("7777")
+			for i, step := range c.steps {
+				if err := step.do(st); permissions.CodeOf(err) != step.why || step.why == "" && err != nil {
+					t.Fatalf("step %d: %v; want %q", i, err, step.why)
+				}
+				if got := st.personByTelegram(6666); i < len(c.steps)-2 && got != "" {
+					t.Fatalf("step %d: the account is %s's", i, got)
+				}
+			}
+			if got := st.personByTelegram(6666); (got == "sam") != c.paired || got != "" && !c.paired {
+				t.Errorf("the account is %q's", got)
+			}
+			if told := strings.Join(l.told, " "); strings.Contains(told, "6666 is sam") != c.paired {
+				t.Errorf("told: %s", told)
+			}
+		})
+	}
+}
+
+// The operator is asked about a proposed account instead of a link; a no takes it back. Everybody else is told of it.
+func TestAProposedAccountIsConfirmedAtTheMachine(t *testing.T) {
+	l, hers, his := newPairingChannel(), newPhone(fay, "fays-phone"), newPhone(sam, "sams-phone")
+	st := newEnv(t, usual(), hers, his, l)
+	st.writeFromUnknown("6666")
+	if n := hers.notice(t); len(n.Unpaired["telegram"]) != 2 || !strings.Contains(said(n), "/pair fay 6666; somebody else") {
+		t.Fatalf("told %+v:\n%s", n, said(n))
+	}
+	for _, yes := range []bool{false, true} {
+		if _, paired, err := st.PairSender(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}, "sam", "6666"); err != nil || paired {
+			t.Fatal(paired, err)
+		}
+		want := "🔗 fay says that an unknown account is sam's:\n   6666 · Telegram · calls itself \"Eve\"\n"
+		if n := his.notice(t); n.About != permissions.AboutPairing || !strings.HasPrefix(said(n), want) {
+			t.Errorf("told:\n%s", said(n))
+		}
+		i, err := st.Invite(t.Context(), operator, "sam", "telegram")
+		if err != nil || i.Link != "" {
+			t.Fatal(i, err)
+		}
+		g, err := st.Guest(t.Context(), operator, i.Code)
+		if err != nil || g.Address != "6666" || g.By != "fay" {
+			t.Fatal(g, err)
+		}
+		if yes {
+			_, _, err = st.Pair(t.Context(), operator, i.Code, "6666")
+		} else {
+			err = st.Dismiss(t.Context(), operator, i.Code)
+		}
+		if got := st.personByTelegram(6666); err != nil || (got == "sam") != yes {
+			t.Errorf("yes %t: the account is %q's, %v", yes, got, err)
+		}
+		delete(l.come, i.Code)
+		if i, err = st.Invite(t.Context(), operator, "sam", "telegram"); err != nil || i.Link == "" {
+			t.Errorf("afterwards: %+v, %v", i, err)
+		}
 	}
 }

@@ -32,6 +32,8 @@ const (
 	TokenRevoked     Type = "TOKEN_REVOKED"
 	Paired           Type = "PAIRED"
 	Unpaired         Type = "UNPAIRED"
+	PairingProposed  Type = "PAIRING_PROPOSED"  // of an unknown account, by a person; nothing is paired yet
+	PairingWithdrawn Type = "PAIRING_WITHDRAWN" // before it was confirmed
 	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may belong to somebody else
 	PersonLocked     Type = "PERSON_LOCKED"
 	PersonUnlocked   Type = "PERSON_UNLOCKED"

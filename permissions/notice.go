@@ -19,6 +19,8 @@ const (
 	AboutRevoked About = "revoked" // a grant was revoked; Subject is the grant
 	AboutStopped About = "stopped" // everything was stopped
 
+	AboutPairing About = "pairing" // somebody says whose an unknown account is; Subject is the account
+
 	AboutUnknownSenders About = "strangers" // unknown accounts wrote; at most one such notice is pending
 
 	// Subjects of notices from callers; see [Telling].

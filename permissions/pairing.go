@@ -194,8 +194,59 @@ const (
 type UnknownSender struct {
 	Via     string // the channel
 	Account string // as proven by the channel
+	Alias   string // see [Pairing]
 	Name    string // a claimed name: any text of at most [MaxName] characters
 	At      time.Time
+	// Proposed is whose account it is said to be; zero: nobody has said so.
+	Proposed ProposedPairing
+}
+
+// ProposalLife is how long a [ProposedPairing] can be confirmed.
+const ProposalLife = 24 * time.Hour
+
+// ProposedPairing says that the account of an unknown sender is a person's. It pairs nothing until the operator or another person
+// confirms it.
+type ProposedPairing struct {
+	Person   string
+	By, From string // who said so, and by which account, as the audit names it
+	At       time.Time
+}
+
+// Record returns the audit record of a proposal that is made or withdrawn.
+func (s UnknownSender) Record(what Type, by, via string, at time.Time) Record {
+	return Record{Type: what, At: at, Actor: by, Via: via, Detail: map[string]string{
+		"person": s.Proposed.Person, "via": s.Via, "address": s.Account, "proposed_by": s.Proposed.By,
+	}}
+}
+
+// NoSender refuses to pair an account of which nothing is known.
+func NoSender(account string) *Refusal {
+	return tell(CodeUnknown, ExitUnknown, "No unknown account %s wrote here within a day. Nothing was changed.", bare(account))
+}
+
+// HasAccount refuses to pair a person in a channel where they have an account.
+func HasAccount(person string) *Refusal {
+	return tell(CodeInvalid, ExitUsage, "%s has an account there already. Nothing was changed.", person)
+}
+
+// OwnerProposes refuses a proposal of somebody else than the person who hears of unknown senders.
+func OwnerProposes(owner string) *Refusal {
+	return tell(CodeNotYours, ExitOther, "Only %s, who hears of unknown accounts, says first whose one is. Nothing was changed.", owner)
+}
+
+// AnotherConfirms refuses to let the person who proposed a pairing confirm it.
+func AnotherConfirms(person string) *Refusal {
+	return tell(CodeNotYours, ExitOther, "You said so already. It takes somebody else, or at the machine: daycared pair %s", person)
+}
+
+// ProposedFor refuses a proposal beside another one.
+func ProposedFor(account, person string) *Refusal {
+	return tell(CodeSettled, ExitOther, "%[1]s is said to be %[2]s's already. Take that back first: /unpair %[2]s %[1]s", account, person)
+}
+
+// NotProposed refuses to withdraw a proposal that is not there.
+func NotProposed(account, person string) *Refusal {
+	return tell(CodeSettled, ExitOther, "Nobody says now that %s is %s's. Nothing was changed.", bare(account), bare(person))
 }
 
 // UnknownSenders are those that the owner was not told of yet.

@@ -50,13 +50,17 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 		return err
 	}
 	talk := dialogue{in: c.In, out: c.Err}
-	if terminal.IsTerminal(c.In) {
+	switch {
+	case i.Link == "": // somebody proposed an account
+	case terminal.IsTerminal(c.In):
 		talk.say("Within ten minutes, %s %s:", spelled(name), i.How)
 		talk.link(i.Link)
-	} else {
+	default:
 		fmt.Fprintln(c.Out, i.Link)
 	}
-	c.say("waiting until %s; Ctrl-C takes the link back", when(i.Until, time.Local))
+	if i.Link != "" {
+		c.say("waiting until %s; Ctrl-C takes the link back", when(i.Until, time.Local))
+	}
 	yes := false
 	guest, err := client.Guest(ctx, i.Code)
 	if err == nil {
@@ -89,7 +93,11 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 
 // knows shows who used a pairing link, and asks whether that is the right person; sure is the id of a confirmed one.
 func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (bool, error) {
-	d.say("Somebody came:")
+	if g.By != "" {
+		d.say("%s says that this account is %s's. A no takes that back.", spelled(g.By), spelled(name))
+	} else {
+		d.say("Somebody came:")
+	}
 	d.say("  id         %s", spelled(g.Address))
 	d.say("  name       %s (as the account calls itself)", spelled(g.Name))
 	d.say("  language   %s", spelled(cmp.Or(g.Language, "not told")))

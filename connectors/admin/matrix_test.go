@@ -73,6 +73,8 @@ var matrix = map[string][principals]int{
 	"DELETE /v1/people/{name}/lock":    {403, 403, 403, 200, 200, 200},
 	"POST /v1/away":                    {403, 403, 403, 200, 200, 200},
 	"DELETE /v1/away":                  {403, 403, 403, 200, 200, 200},
+	"POST /v1/senders/{account}/pair":  {403, 403, 403, 200, 200, 200},
+	"DELETE /v1/senders/{account}":     {403, 403, 403, 200, 200, 200},
 	"POST /v1/messages":                {403, 403, 403, 409, 409, 409}, // there is no agent
 	"POST /v1/orders":                  {403, 403, 403, 409, 409, 409},
 	"POST /v1/agents/{name}/use":       {403, 403, 403, 409, 409, 409},
@@ -92,6 +94,7 @@ var bodies = map[string]string{
 	"POST /v1/reinstate":              `{"names":["fay/telegram"]}`,
 	"POST /v1/away":                   `{"until":"2026-11-30T00:00:00Z","to":"sam"}`,
 	"POST /v1/messages":               `{"text":"hello","key":"1"}`,
+	"POST /v1/senders/{account}/pair": `{"name":"sam"}`,
 	"POST /v1/orders":                 `{"order":"stop","key":"1"}`,
 	"POST /v1/people/{name}/lock":     `{"since":"2026-11-21T14:00:00Z"}`,
 }
@@ -230,6 +233,16 @@ func (o *wholeEnv) Unlock(_ context.Context, id connectors.Identity, name string
 }
 
 func (o *wholeEnv) SetAway(_ context.Context, id connectors.Identity, _ time.Time, _ string) error {
+	_, err := o.Who(id)
+	return err
+}
+
+func (o *wholeEnv) PairSender(_ context.Context, id connectors.Identity, _, _ string) (s permissions.UnknownSender, paired bool, err error) {
+	_, err = o.Who(id)
+	return s, false, err
+}
+
+func (o *wholeEnv) WithdrawPairing(_ context.Context, id connectors.Identity, _, _ string) error {
 	_, err := o.Who(id)
 	return err
 }

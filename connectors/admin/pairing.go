@@ -26,6 +26,7 @@ type Guest struct {
 	Address  string `json:"address"`
 	Name     string `json:"name" doc:"as the account calls itself"`
 	Language string `json:"language"`
+	By       string `json:"by,omitzero" doc:"who proposed the account, if it used no link"`
 }
 
 // Pairing is the JSON form of an account that is paired with a person.
@@ -104,7 +105,7 @@ func (r *routes) guest(ctx context.Context, in *guestInput) (*Guest, error) {
 	case err != nil:
 		return nil, err
 	}
-	return &Guest{Address: g.Address, Name: g.Name, Language: g.Language}, nil
+	return &Guest{Address: g.Address, Name: g.Name, Language: g.Language, By: g.By}, nil
 }
 
 func fromPairing(p, was permissions.Pairing) Pairing {
@@ -231,6 +232,15 @@ type awayInput struct {
 }
 
 func (r *routes) registerAway() {
+	pair := post("pair-sender", "/v1/senders/{account}/pair", "Say whose an unknown account is: it pairs once another person says so, too")
+	serve(r, pair, func(ctx context.Context, in *senderInput) (Sender, error) {
+		s, paired, err := r.engine.PairSender(ctx, who(ctx), in.Body.Name, in.Account)
+		return Sender{Via: s.Via, Account: s.Account, Paired: paired}, err
+	})
+	withdraw := remove("withdraw-pairing", "/v1/senders/{account}", "Take that back")
+	serve(r, withdraw, func(ctx context.Context, in *withdrawInput) (none nothingBody, err error) {
+		return none, r.engine.WithdrawPairing(ctx, who(ctx), in.Name, in.Account)
+	})
 	away := post("away", "/v1/away", "Have others asked instead of the caller until a time, as far as the routes name any")
 	serve(r, away, func(ctx context.Context, in *awayInput) (none nothingBody, err error) {
 		if in.Body.Until.IsZero() {
@@ -243,6 +253,43 @@ func (r *routes) registerAway() {
 		return none, r.engine.SetAway(ctx, who(ctx), time.Time{}, "")
 	})
 }
+
+type senderInput struct {
+	Account string `path:"account" maxLength:"64"`
+	Body    struct {
+		Name string `json:"name" maxLength:"200"`
+	}
+}
+
+type withdrawInput struct {
+	Account string `path:"account" maxLength:"64"`
+	Name    string `query:"name" maxLength:"200"`
+}
+
+// Sender is the JSON form of an unknown account of which somebody says whose it is.
+type Sender struct {
+	Via     string `json:"via"`
+	Account string `json:"account"`
+	Paired  bool   `json:"paired" doc:"false as long as nobody else has said so"`
+}
+
+// PairSender is that of [connectors.Inbound]. The identity is ignored: the socket proves it.
+func (c *Client) PairSender(
+	ctx context.Context, _ connectors.Identity, name, account string,
+) (s permissions.UnknownSender, paired bool, err error) {
+	var in senderInput
+	in.Body.Name = name
+	is, err := ask[Sender](ctx, c, http.MethodPost, senderPath(account)+"/pair", in.Body, 0)
+	return permissions.UnknownSender{Via: is.Via, Account: is.Account}, is.Paired, err
+}
+
+// WithdrawPairing is that of [connectors.Inbound].
+func (c *Client) WithdrawPairing(ctx context.Context, _ connectors.Identity, name, account string) error {
+	_, err := ask[nothingBody](ctx, c, http.MethodDelete, senderPath(account)+"?name="+url.QueryEscape(name), nil, 0)
+	return err
+}
+
+func senderPath(account string) string { return "/v1/senders/" + url.PathEscape(account) }
 
 // SetAway is that of [connectors.Inbound]. The identity is ignored: the socket proves it.
 func (c *Client) SetAway(ctx context.Context, _ connectors.Identity, until time.Time, to string) error {

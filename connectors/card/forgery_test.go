@@ -348,6 +348,9 @@ func TestNoRowOfATerminalIsAnAgents(t *testing.T) {
 					{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
 						{Via: "telegram", Account: "6666", Name: text(), At: now},
 					}}},
+					{About: permissions.AboutPairing, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+						{Via: "telegram", Account: "6666", Name: text(), Proposed: permissions.ProposedPairing{Person: "sam", By: "fay"}},
+					}}},
 				} {
 					check(strings.Join(card.Notice(n, o), "\n"), width)
 				}

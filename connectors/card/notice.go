@@ -14,8 +14,8 @@ import (
 const (
 	// maxListed limits the requests in a notice.
 	maxListed = 20
-	// maxStrangers limits the unknown senders in a notice.
-	maxStrangers = 5
+	// MaxStrangers limits the unknown senders that a notice names.
+	MaxStrangers = 5
 	// maxWhat limits the action in a row of a notice, in characters.
 	maxWhat = 80
 	// maxTold limits the rows of a caller's text.
@@ -49,21 +49,45 @@ func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 }
 
 // strangers lists unknown senders, the first few by name. Their names are only claims.
-func strangers(s permissions.UnknownSenders, o Options) []string {
+func strangers(n connectors.Notice, o Options) []string {
+	s := n.Strangers
 	if len(s.List) == 0 {
 		return nil
 	}
 	rows := []string{o.Plural(s.Count(), "👤 %d unknown account wrote since %s:|👤 %d unknown accounts wrote since %s:",
 		s.Count(), moment(s.List[0].At, o))}
-	for _, one := range s.List[:min(len(s.List), maxStrangers)] {
-		name := o.Text("without a name")
-		if one.Name != "" {
-			name = o.Sprintf("calls itself %s", coded(quoted(brief(one.Name, maxName))))
-		}
-		rows = append(rows, "   "+Visible(brief(one.Account, maxName))+" · "+via(one.Via, o)+" · "+name)
+	for _, one := range s.List[:min(len(s.List), MaxStrangers)] {
+		rows = append(rows, "   "+sender(one, o))
 	}
-	rows = append(rows, more(s.Count()-min(len(s.List), maxStrangers), o)...)
-	return append(rows, o.Text("None was told more than their own id. Whoever should be asked: daycared pair NAME"))
+	rows = append(rows, more(s.Count()-min(len(s.List), MaxStrangers), o)...)
+	rows = append(rows, o.Text("None was told more than their own id. Whoever should be asked: daycared pair NAME"))
+	for _, one := range s.List[:min(len(s.List), MaxStrangers)] {
+		if names := n.Unpaired[one.Via]; len(names) > 0 {
+			return append(rows, o.Sprintf("Or, if you know whose one is, say so as in /pair %s %s; somebody else has to say the same.",
+				Visible(names[0]), Visible(one.Account)))
+		}
+	}
+	return rows
+}
+
+// sender is an unknown sender in a row.
+func sender(s permissions.UnknownSender, o Options) string {
+	name := o.Text("without a name")
+	if s.Name != "" {
+		name = o.Sprintf("calls itself %s", coded(quoted(brief(s.Name, maxName))))
+	}
+	return Visible(brief(s.Account, maxName)) + " · " + via(s.Via, o) + " · " + name
+}
+
+// proposed says whose an unknown account is said to be.
+func proposed(n connectors.Notice, o Options) (rows []string) {
+	for _, s := range n.Strangers.List {
+		name, account := Visible(s.Proposed.Person), Visible(s.Account)
+		rows = append(rows, o.Sprintf("🔗 %s says that an unknown account is %s's:", person(s.Proposed.By, o), name), "   "+sender(s, o),
+			o.Sprintf("Whoever has it will answer as %[1]s. Only if you know that it is %[1]s's: /pair %[1]s %[2]s. If not: /unpair %[1]s %[2]s",
+				name, account))
+	}
+	return rows
 }
 
 func more(n int, o Options) []string {
@@ -258,7 +282,9 @@ func notice(n connectors.Notice, o Options) []row {
 	case permissions.AboutStopped:
 		rows = []string{o.Sprintf("⛔ Everything was stopped by %s; nothing is asked until resume.", person(n.By, o))}
 	case permissions.AboutUnknownSenders:
-		rows = strangers(n.Strangers, o)
+		rows = strangers(n, o)
+	case permissions.AboutPairing:
+		rows = proposed(n, o)
 	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
 		return told(n, o)
 	}

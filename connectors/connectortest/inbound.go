@@ -99,6 +99,16 @@ func (Nobody) SetAway(_ context.Context, id connectors.Identity, _ time.Time, _ 
 	return permissions.NotConfigured(id.UID)
 }
 
+// PairSender knows no account.
+func (Nobody) PairSender(_ context.Context, _ connectors.Identity, _, account string) (s permissions.UnknownSender, paired bool, err error) {
+	return s, false, permissions.NoSender(account)
+}
+
+// WithdrawPairing knows no account.
+func (Nobody) WithdrawPairing(_ context.Context, _ connectors.Identity, name, account string) error {
+	return permissions.NotProposed(account, name)
+}
+
 // NoteUnknownSender does nothing.
 func (Nobody) NoteUnknownSender(context.Context, permissions.UnknownSender) error { return nil }
 

@@ -21,8 +21,8 @@ const maxNamed = 40
 
 // commands are all commands except /start, which Telegram's Start button sends.
 var commands = []string{
-	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/away", "/quit",
-	"/new", "/whoami", "/help",
+	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/away", "/pair",
+	"/unpair", "/quit", "/new", "/whoami", "/help",
 }
 
 // IsCommand reports whether a text begins with a command, for channels where a slash may begin something else.
@@ -62,6 +62,9 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 		return r.lock(ctx, m.From, name, rest, in)
 	case "/away":
 		return r.away(ctx, m, rest)
+	case "/pair", "/unpair":
+		words, _, err := r.Pair(ctx, m.From, in, name, rest)
+		return words, err
 	case "/quit":
 		return r.order(ctx, m, permissions.OrderQuit, "")
 	case "/new":
@@ -166,6 +169,29 @@ func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name
 		return in.Sprintf("🔓 %s is unlocked.", name), err
 	}
 	return in.Sprintf("🔒 %s stays locked until one more person, or the operator, says the same.", name), err
+}
+
+// Pair says whose an unknown account is, or takes that back; rest is the person's name and the account. proposed reports whether
+// it can be taken back now.
+func (r *Reader) Pair(
+	ctx context.Context, id connectors.Identity, in i18n.Language, command, rest string,
+) (words string, proposed bool, err error) {
+	at := strings.LastIndexByte(rest, ' ')
+	if at < 0 {
+		return in.Text("Say who, and the account as the notice names it: /pair NAME ID. /unpair NAME ID takes it back."), false, nil
+	}
+	name, account := strings.TrimSpace(rest[:at]), rest[at+1:]
+	if command == "/unpair" {
+		err = r.Inbound.WithdrawPairing(ctx, id, name, account)
+		return in.Sprintf("✖ Taken back: %s is not paired with %s.", card.Visible(name), card.Visible(account)), false, err
+	}
+	s, paired, err := r.Inbound.PairSender(ctx, id, name, account)
+	name, account = card.Visible(name), card.Visible(s.Account)
+	if paired {
+		return in.Sprintf("🔗 %s answers with %s from now on.", name, account), false, err
+	}
+	return in.Sprintf("🔗 You say that %[2]s is %[1]s's. Nothing is paired before somebody else says the same, or the machine is asked: "+
+		"daycared pair %[1]s --via %[3]s. /unpair %[1]s %[2]s takes it back.", name, account, s.Via), err == nil, err
 }
 
 // absent says that a person is away; empty if they are not.

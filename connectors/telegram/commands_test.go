@@ -259,6 +259,61 @@ func TestOnlyWhoStoppedEndsAStopByAButton(t *testing.T) {
 	}
 }
 
+// The notice of an unknown account has buttons that say whose it is. It takes two people; what others press, or press too late,
+// does nothing.
+func TestAnUnknownAccountIsPairedByButtons(t *testing.T) {
+	s := newEnv(t, func(s *env) {
+		s.settings.UID = int(ids["fay"])
+		s.settings.People = append(s.settings.People, connectors.Person{Name: "max", UID: permissions.NoUID})
+	})
+	max := func(is bool) {
+		t.Helper()
+		name, _ := s.Who(identity(eveID))
+		if (name == "max") != is {
+			t.Fatalf("the account is %q's", name)
+		}
+	}
+	const first, second = "🔗 6666 is max", "✅ Yes, it is max"
+	s.phones["eve"].Writes("hello")
+	notice := s.sees("fay", "1 unknown account wrote", func(m telegramtest.Message) bool { return len(m.Keyboard) == 1 })
+	s.toast(s.phones["fay"].TapsData(notice.ID, listPrefix+"/pair max 7777"), toastUnknown)
+	s.toast(s.phones["fay"].TapsData(notice.ID, listPrefix+"/pair sam 6666"), "sam has an account there already")
+	say := func() (kims telegramtest.Message) {
+		t.Helper()
+		before := s.sent("kim", func(m telegramtest.Message) bool { return contains(m, "fay says that") })
+		s.taps("fay", notice, first, "")
+		s.until("kim is asked", func() bool {
+			return s.sent("kim", func(m telegramtest.Message) bool { return contains(m, "fay says that") }) == before+1
+		})
+		all := s.phones["kim"].Messages()
+		max(false)
+		return all[len(all)-1]
+	}
+	kims := say()
+	mine := s.sees("fay", "You say that 6666 is max's. Nothing is paired before", func(m telegramtest.Message) bool { return len(m.Keyboard) == 1 })
+	s.taps("fay", notice, first, "It takes somebody else")
+	s.toast(s.phones["eve"].TapsData(s.phones["eve"].Messages()[0].ID, data(t, kims, second)), toastUnknown)
+	max(false)
+	s.taps("fay", mine, "✖ Take it back", "")
+	s.told("fay", "Taken back: max is not paired with 6666")
+	s.taps("kim", kims, second, "Only fay, who hears of unknown accounts")
+	s.taps("kim", kims, "✖ No, take it back", "Nobody says now that 6666 is max's")
+	max(false)
+
+	kims = say()
+	s.stop()
+	s.open()
+	s.taps("kim", kims, second, "")
+	s.told("kim", "max answers with 6666 from now on")
+	s.told("eve", "as max.")
+	max(true)
+	s.taps("kim", kims, second, toastUnknown)
+	s.taps("fay", notice, first, toastUnknown)
+	if n := s.audited(permissions.PairingProposed)[""] + s.audited(permissions.PairingWithdrawn)[""]; n != 3 {
+		t.Errorf("%d records of proposals", n)
+	}
+}
+
 // The menu is for people who are enrolled, each in their own chat, and nobody else sees it.
 func TestTheMenuIsForWhoIsEnrolled(t *testing.T) {
 	late := int64(2004)

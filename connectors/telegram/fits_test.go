@@ -235,6 +235,9 @@ func TestNoticesAndRepliesHaveAnAgentsWordsInCodesOnly(t *testing.T) {
 			{About: permissions.AboutRevoked, Grant: g, Ran: []permissions.Request{p.Request}},
 			{About: permissions.AboutUnknownSenders, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
 				{Via: "telegram", Account: "6666", Name: text("name"), At: noon},
+			}}, Unpaired: map[string][]string{"telegram": {"sam", strings.Repeat("m", 64)}}},
+			{About: permissions.AboutPairing, Strangers: permissions.UnknownSenders{List: []permissions.UnknownSender{
+				{Via: "telegram", Account: "6666", Name: text("name"), Proposed: permissions.ProposedPairing{Person: "sam", By: "fay"}},
 			}}},
 			{About: permissions.AboutSays, By: "uid:1000", At: noon, Told: permissions.Telling{
 				Agent: text("teller"), Title: text("title"), Text: text("text"),

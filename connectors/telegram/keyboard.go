@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/i18n"
@@ -154,7 +155,7 @@ func parseList(data string) (command string, ok bool) {
 	command, ok = strings.CutPrefix(data, listPrefix)
 	isOne := func(begin string) bool { return strings.HasPrefix(command, begin) }
 	all := strings.EqualFold(strings.Join(strings.Fields(command), " "), "/stop all")
-	ok = ok && !all && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop "}, isOne)
+	ok = ok && !all && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop ", "/pair ", "/unpair "}, isOne)
 	return command, ok
 }
 
@@ -180,6 +181,23 @@ func keysOpen(codes []string) keyboard {
 		all = append(all, listKey("👁 "+code, opens+code)...)
 	}
 	return listed(all, 3)
+}
+
+// keysPair returns the buttons below a notice of unknown senders, or of whose one of them is said to be.
+func keysPair(n connectors.Notice) keyboard {
+	var all []key
+	in := n.To.Language
+	for _, s := range n.Strangers.List[:min(len(n.Strangers.List), card.MaxStrangers)] {
+		account := " " + s.Account
+		if name := s.Proposed.Person; name != "" {
+			all = append(all, listKey(in.Sprintf("✅ Yes, it is %s", visible(name)), "/pair "+name+account)...)
+			all = append(all, listKey(in.Text("✖ No, take it back"), "/unpair "+name+account)...)
+		}
+		for _, name := range n.Unpaired[s.Via] {
+			all = append(all, listKey(in.Sprintf("🔗 %s is %s", visible(s.Account), visible(name)), "/pair "+name+account)...)
+		}
+	}
+	return listed(all[:min(len(all), maxCalls)], 1)
 }
 
 // allPrefix begins the data of the buttons that answer everything on a list. An answer and the list's digest follow.

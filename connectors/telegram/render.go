@@ -253,7 +253,9 @@ func noticed(n connectors.Notice, now time.Time) outgoing {
 	}
 	g.card(parts, "")
 	k := noKeys()
-	if n.Group == "" {
+	if len(n.Strangers.List) > 0 {
+		k = keysPair(n)
+	} else if n.Group == "" {
 		k = keysOpen(wire.Each(n.Waiting, func(p connectors.Prompt) string { return p.Code }))
 	}
 	return g.message(k)

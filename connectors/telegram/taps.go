@@ -380,6 +380,9 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 		d.toast(ctx, tap, in.Text(toastUnknown), true)
 		return nil //nolint:nilerr // an unknown account learns nothing
 	}
+	if name, rest, _ := strings.Cut(command, " "); name == "/pair" || name == "/unpair" {
+		return d.pairs(ctx, tap, who, name, rest)
+	}
 	code, isOpen := strings.CutPrefix(command, opens)
 	var did conversation.Did
 	if isOpen {
@@ -406,6 +409,28 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 			return d.put(ctx, on, ourText(words, k))
 		})
 	}
+	return nil
+}
+
+// pairs says whose an unknown account is, or takes that back, as its person could write, and answers with a message besides: the
+// notice may name other accounts.
+func (d *handler) pairs(ctx context.Context, tap *callback, who connectors.Person, command, rest string) error {
+	in := who.Language
+	words, proposed, err := d.reader.Pair(ctx, tap.From.identity(), in, command, rest)
+	switch refusal := permissions.AsRefusal(err); {
+	case refusal != nil && refusal.Code != permissions.CodeBroken:
+		d.toast(ctx, tap, toastRefused(refusal, in), true)
+		return nil
+	case err != nil:
+		d.toast(ctx, tap, in.Text(toastBroken), true)
+		return err
+	}
+	d.toast(ctx, tap, "", false)
+	k := noKeys()
+	if proposed {
+		k = listed(listKey(in.Text("✖ Take it back"), "/unpair "+rest), 1)
+	}
+	d.tellWith(ctx, tap.Message, words, k)
 	return nil
 }
 

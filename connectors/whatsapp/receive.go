@@ -157,7 +157,7 @@ func (d *handler) unknownSender(ctx context.Context, from sender, name string) e
 	claimed := []rune(name)
 	noted, err := d.reportedSenders.Do(from.number, d.now(), func() error {
 		return d.in.NoteUnknownSender(ctx, permissions.UnknownSender{
-			Via: Name, Account: from.number, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
+			Via: Name, Account: from.number, Alias: from.lid, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
 		})
 	})
 	if err != nil {

@@ -36,6 +36,11 @@ type Store interface {
 	// Unpair removes and returns a person's account at a channel, or refuses with [permissions.CodeUnknown]. A suspended
 	// account stays suspended, whoever is paired with it next.
 	Unpair(ctx context.Context, person, channel, by, via string, at time.Time) (permissions.Pairing, error)
+	// Senders lists the unknown senders that are stored, with what is proposed about them.
+	Senders(ctx context.Context) ([]permissions.UnknownSender, error)
+	// PutProposal stores the proposal about a sender, or withdraws it, as r says, with notices of it. It refuses with
+	// [permissions.CodeUnknown] if the sender is not stored any more.
+	PutProposal(ctx context.Context, s permissions.UnknownSender, r permissions.Record, tell []permissions.Notice) error
 	// Suspend suspends an account of the person who, from a time until it is paired again: it may belong to somebody
 	// else. It is audited; repeating it changes nothing.
 	Suspend(ctx context.Context, via, address, who string, at time.Time) error
@@ -73,6 +78,8 @@ type Config struct {
 	Realign func(moved bool)
 	// Recovered has a person asked again in a channel.
 	Recovered func(ctx context.Context, via, person, group string) error
+	// Noticed is called when notices were stored.
+	Noticed func()
 }
 
 // Directory knows people and their accounts. It is safe for concurrent use.
@@ -83,6 +90,7 @@ type Directory struct {
 	changed   func()
 	realign   func(moved bool)
 	recovered func(ctx context.Context, via, person, group string) error
+	noticed   func()
 
 	channels map[string]connectors.Connector
 	settings atomic.Pointer[Settings] // in force: base with the paired accounts and without the suspended ones
@@ -106,6 +114,7 @@ type Directory struct {
 func New(c Config) *Directory {
 	d := &Directory{
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
+		noticed:  c.Noticed,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
 		ended: map[string]int{}, reads: map[string]i18n.Language{}, given: &given{set: map[string]compiled{}},
 	}

@@ -16,11 +16,14 @@ type invited struct {
 	name string
 	door connectors.Pairer
 	via  string
-	ends func() bool // stops the timer of the link
+	ends func() bool // reports whether the link is over
+	// proposed is the unknown sender whose account the operator is asked about, instead of whoever follows the link.
+	proposed permissions.UnknownSender
 }
 
-// Invite creates a link by which somebody brings the account that will answer as the named person. Like all pairing
-// operations it is for the operator.
+// Invite creates a link by which somebody brings the account that will answer as the named person. If somebody has proposed an
+// account of theirs, that account is the guest, and there is no link. Like all pairing operations except proposals it is for the
+// operator.
 func (d *Directory) Invite(
 	ctx context.Context, id connectors.Identity, name, via string,
 ) (connectors.Invitation, error) {
@@ -37,6 +40,15 @@ func (d *Directory) Invite(
 			Code: permissions.CodeBroken, Exit: permissions.ExitOther, Text: fmt.Sprintf("No link can be made just now: %v.", err),
 		}
 	}
+	in := invited{name: name, door: door, via: via, ends: func() bool { return !d.clock.Now().Before(i.Until) }}
+	s, found, err := d.sender(ctx, func(s permissions.UnknownSender) bool { return s.Via == via && s.Proposed.Person == name })
+	if err != nil {
+		return connectors.Invitation{}, err
+	}
+	guest := connectors.PairingCandidate{Address: s.Account, Alias: s.Alias, Name: s.Name, By: s.Proposed.By}
+	if found && door.Take(i.Code, guest) {
+		in.proposed, i.Link, i.How = s, "", ""
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for code, old := range d.invited {
@@ -44,8 +56,7 @@ func (d *Directory) Invite(
 			delete(d.invited, code)
 		}
 	}
-	over := func() bool { return !d.clock.Now().Before(i.Until) }
-	d.invited[i.Code] = invited{name: name, door: door, via: via, ends: over}
+	d.invited[i.Code] = in
 	return i, nil
 }
 
@@ -93,11 +104,20 @@ func (d *Directory) Pair(
 	if err != nil {
 		return now, was, err
 	}
-	now = permissions.Pairing{Person: in.name, Via: in.via, Address: address, Alias: g.Alias, PairedAt: d.clock.Stamp()}
-	if was, err = d.store.Pair(ctx, now, who, id.Via); err != nil {
+	now = permissions.Pairing{Person: in.name, Via: in.via, Address: address, Alias: g.Alias}
+	return d.pair(ctx, in, now, code, who, id.Via)
+}
+
+// pair stores a pairing and puts it into force. The lock pairing is held.
+func (d *Directory) pair(
+	ctx context.Context, in invited, now permissions.Pairing, code, by, via string,
+) (_, was permissions.Pairing, err error) {
+	now.PairedAt = d.clock.Stamp()
+	if was, err = d.store.Pair(ctx, now, by, via); err != nil {
 		return now, was, shared.Broken(err)
 	}
 	d.forget(code)
+	address := now.Address
 	if err := d.readPairings(context.WithoutCancel(ctx)); err != nil {
 		return now, was, shared.Broken(err)
 	}
@@ -158,14 +178,23 @@ func (d *Directory) paired(p permissions.Pairing) permissions.Pairing {
 }
 
 // Dismiss ends an invitation; a guest is told that they were not added.
-func (d *Directory) Dismiss(_ context.Context, id connectors.Identity, code string) error {
+func (d *Directory) Dismiss(ctx context.Context, id connectors.Identity, code string) error {
 	in, err := d.invitation(id, code)
 	if err != nil {
 		return err
 	}
 	d.forget(code)
 	in.door.Dismiss(code)
-	return nil
+	if in.proposed.Account == "" {
+		return nil
+	}
+	d.pairing.Lock()
+	defer d.pairing.Unlock()
+	who, err := d.Who(id)
+	if err != nil {
+		return err
+	}
+	return d.withdraw(ctx, in.proposed, who, id.Via)
 }
 
 // Unpair removes a paired account from a person. An account in the configuration stays, and a suspended one stays
@@ -207,6 +236,11 @@ func (d *Directory) pairable(
 	if !id.Operator {
 		return nil, person, permissions.OperatorOnly()
 	}
+	return d.free(name, via)
+}
+
+// free returns the channel and the configured person of a new pairing, whoever asks for it.
+func (d *Directory) free(name, via string) (door connectors.Pairer, person connectors.Person, err error) {
 	door = d.Pairer(via)
 	if door == nil {
 		return nil, person, permissions.Invalid(fmt.Errorf("nobody can be paired via %s: it is not switched on here", via))
@@ -276,4 +310,161 @@ func (d *Directory) Enrolled(s permissions.UnknownSender) bool {
 	return door != nil && slices.ContainsFunc(d.settings.Load().People, func(p connectors.Person) bool {
 		return p.Addresses[s.Via] == s.Account
 	})
+}
+
+// PairSender says that an unknown sender's account is a person's who has none in that channel. Said first by the person who is
+// told of unknown senders, it is a proposal, of which everybody else is told; said by the operator or another person within
+// [permissions.ProposalLife], it pairs.
+func (d *Directory) PairSender(
+	ctx context.Context, id connectors.Identity, name, account string,
+) (s permissions.UnknownSender, paired bool, err error) {
+	d.pairing.Lock()
+	defer d.pairing.Unlock()
+	who, err := d.Who(id)
+	if err != nil {
+		return s, false, err
+	}
+	s, found, err := d.sender(ctx, func(s permissions.UnknownSender) bool { return s.Account == account })
+	switch {
+	case err != nil:
+		return s, false, err
+	case !found:
+		return s, false, permissions.NoSender(account)
+	}
+	door, person, err := d.free(name, s.Via)
+	if err != nil {
+		return s, false, err
+	}
+	owner := d.settings.Load().Owner().Name
+	others, err := d.proposals(ctx)
+	i := slices.IndexFunc(others, func(o permissions.UnknownSender) bool { return o.Via == s.Via && o.Proposed.Person == name })
+	switch p := s.Proposed; {
+	case err != nil:
+		return s, false, err
+	case d.accountOf(person.Name, s.Via) != "":
+		return s, false, permissions.HasAccount(name)
+	case p.Person != "" && p.Person != name:
+		return s, false, permissions.ProposedFor(account, p.Person)
+	case p.Person == "" && i >= 0:
+		return s, false, permissions.ProposedFor(others[i].Account, name)
+	case p.Person == "" && who != owner:
+		return s, false, permissions.OwnerProposes(owner)
+	case p.Person == "":
+		return d.propose(ctx, id, s, name, who)
+	case p.By == who && !id.Operator:
+		return s, false, permissions.AnotherConfirms(name)
+	}
+	now := permissions.Pairing{Person: name, Via: s.Via, Address: s.Account, Alias: s.Alias}
+	_, _, err = d.pair(ctx, invited{name: name, door: door, via: s.Via}, now, "", who, id.Via)
+	return s, err == nil, err
+}
+
+func (d *Directory) propose(
+	ctx context.Context, id connectors.Identity, s permissions.UnknownSender, name, who string,
+) (_ permissions.UnknownSender, paired bool, err error) {
+	now := d.clock.Stamp()
+	s.Proposed = permissions.ProposedPairing{Person: name, By: who, From: d.settings.Load().AccountOf(id), At: now}
+	var tell []permissions.Notice
+	for _, p := range d.settings.Load().People {
+		if p.Name != who && p.Locked == "" {
+			tell = append(tell, permissions.Notice{
+				To: p.Name, About: permissions.AboutPairing, Subject: permissions.ID(s.Account), By: who, CreatedAt: now,
+			})
+		}
+	}
+	if err := d.store.PutProposal(ctx, s, s.Record(permissions.PairingProposed, who, id.Via, now), tell); err != nil {
+		return s, false, shared.Broken(err)
+	}
+	d.noticed()
+	return s, false, nil
+}
+
+// WithdrawPairing ends a proposal of [Directory.PairSender], for everybody who may confirm it and for who made it.
+func (d *Directory) WithdrawPairing(ctx context.Context, id connectors.Identity, name, account string) error {
+	d.pairing.Lock()
+	defer d.pairing.Unlock()
+	who, err := d.Who(id)
+	if err != nil {
+		return err
+	}
+	s, found, err := d.Proposal(ctx, account)
+	if err == nil && (!found || s.Proposed.Person != name) {
+		err = permissions.NotProposed(account, name)
+	}
+	if err != nil {
+		return err
+	}
+	return d.withdraw(ctx, s, who, id.Via)
+}
+
+func (d *Directory) withdraw(ctx context.Context, s permissions.UnknownSender, who, via string) error {
+	return shared.Broken(d.store.PutProposal(ctx, s, s.Record(permissions.PairingWithdrawn, who, via, d.clock.Stamp()), nil))
+}
+
+// Proposal returns the unknown sender with that account if it can be confirmed now whose it is.
+func (d *Directory) Proposal(ctx context.Context, account string) (s permissions.UnknownSender, found bool, err error) {
+	return d.sender(ctx, func(s permissions.UnknownSender) bool { return s.Account == account && s.Proposed.Person != "" })
+}
+
+// sender returns the only unknown sender of some kind; found is false if there is none, or more than one.
+func (d *Directory) sender(
+	ctx context.Context, is func(permissions.UnknownSender) bool,
+) (s permissions.UnknownSender, found bool, err error) {
+	all, err := d.senders(ctx)
+	all = slices.DeleteFunc(all, func(s permissions.UnknownSender) bool { return !is(s) })
+	if err != nil || len(all) != 1 {
+		return s, false, err
+	}
+	return all[0], true, nil
+}
+
+func (d *Directory) proposals(ctx context.Context) ([]permissions.UnknownSender, error) {
+	all, err := d.senders(ctx)
+	return slices.DeleteFunc(all, func(s permissions.UnknownSender) bool { return s.Proposed.Person == "" }), err
+}
+
+// senders lists the unknown senders who are nobody's still, without proposals that cannot be confirmed: those that are over, and
+// those of somebody who is locked or has another account since.
+func (d *Directory) senders(ctx context.Context) ([]permissions.UnknownSender, error) {
+	all, err := d.store.Senders(ctx)
+	if err != nil {
+		return nil, shared.Broken(err)
+	}
+	voices, now := Voices(d.settings.Load().People), d.clock.Now()
+	all = slices.DeleteFunc(all, func(s permissions.UnknownSender) bool {
+		return d.Pairer(s.Via) == nil || d.owner(s.Via, s.Account) != ""
+	})
+	for i, s := range all {
+		p := s.Proposed
+		said, left := p.By+" ("+p.From+")", p.At.Add(permissions.ProposalLife).Sub(now)
+		if !slices.Contains(voices, said) || left <= 0 || left > permissions.ProposalLife || d.accountOf(p.Person, s.Via) != "" {
+			all[i].Proposed = permissions.ProposedPairing{}
+		}
+	}
+	return all, nil
+}
+
+// Unpaired returns the people who can be paired in a channel and have no account there, not even a suspended one.
+func (d *Directory) Unpaired(via string) (names []string) {
+	if d.Pairer(via) == nil {
+		return nil
+	}
+	for _, p := range d.settings.Load().People {
+		if p.Locked == "" && d.accountOf(p.Name, via) == "" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// accountOf returns the account of a person in a channel, suspended or not; empty for none.
+func (d *Directory) accountOf(name, via string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.filled() {
+		if p.Name == name {
+			return p.Addresses[via]
+		}
+	}
+	return ""
 }

@@ -201,6 +201,11 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		}
 		return true, err
 	}
+	if n.About == permissions.AboutPairing {
+		s, open, err := d.dir.Proposal(ctx, string(n.Subject))
+		notice.Strangers.List = []permissions.UnknownSender{s}
+		return open && err == nil, err
+	}
 	if told(n) {
 		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent
 		notice.Codes, err = shared.Codes(ctx, d.store)
@@ -369,6 +374,10 @@ func (d *Dispatch) tellOfStrangers(
 	}
 	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
 	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), d.dir.Enrolled)
+	notice.Unpaired = map[string][]string{}
+	for _, s := range notice.Strangers.List {
+		notice.Unpaired[s.Via] = d.dir.Unpaired(s.Via)
+	}
 	if len(notice.Strangers.List) == 0 {
 		return 0, d.store.MarkUnknownSendersTold(ctx, n, met, time.Time{})
 	}

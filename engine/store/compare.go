@@ -340,18 +340,25 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 		}
 	}
 	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables),
-		c.absences(ctx, from, seals), allHold(ctx, from, seals, copyGate, readPendingCopies))
+		c.sinceThen(ctx, from, countAway, func() error { return allHold(ctx, from, seals, absenceGate, readAbsences) }),
+		c.sinceThen(ctx, from, countProposals, func() error { return allHold(ctx, from, seals, senderGate, readProposals) }), allHold(ctx, from, seals, copyGate, readPendingCopies))
 }
 
-// countAway is 0 for a copy from before people could be away, else 1.
-const countAway = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'away'`
+const (
+	// countAway is 0 for a copy from before people could be away, else 1.
+	countAway = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'away'`
 
-func (c *comparison) absences(ctx context.Context, from source, seals *sealer) error {
+	// countProposals is likewise about proposed pairings.
+	countProposals = `SELECT COUNT(*) FROM pragma_table_info('strangers') WHERE name = 'mac'`
+)
+
+// sinceThen checks what older copies do not have.
+func (c *comparison) sinceThen(ctx context.Context, from source, count string, check func() error) error {
 	n := 0
-	if err := from.QueryRowContext(ctx, countAway).Scan(&n); err != nil || n == 0 {
+	if err := from.QueryRowContext(ctx, count).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	return allHold(ctx, from, seals, absenceGate, readAbsences)
+	return check()
 }
 
 // locks checks against the entries that no lock was added, changed or removed by hand.

@@ -75,8 +75,8 @@ const (
 		`(SELECT COUNT(*) FROM strangers WHERE told_at = 0)`
 
 	// The number is greater than all that are kept.
-	addUnknownSender = `INSERT INTO strangers (n, via, account, name, first_at, told_at) ` +
-		`VALUES ((SELECT COALESCE(MAX(n), 0) + 1 FROM strangers), $1, $2, $3, $4, 0)`
+	addUnknownSender = `INSERT INTO strangers (n, via, account, name, first_at, alias, told_at) ` +
+		`VALUES ((SELECT COALESCE(MAX(n), 0) + 1 FROM strangers), $1, $2, $3, $4, $5, 0)`
 
 	countMore = `UPDATE meta SET strangers = strangers + $1`
 
@@ -96,7 +96,7 @@ func (s *Store) AddUnknownSender(ctx context.Context, sender permissions.Unknown
 			return err
 		case known > 0:
 		case untold < permissions.MaxUnknownSenders:
-			t.exec(ctx, addUnknownSender, sender.Via, sender.Account, sender.Name, micros(sender.At))
+			t.exec(ctx, addUnknownSender, sender.Via, sender.Account, sender.Name, micros(sender.At), sender.Alias)
 		default:
 			t.exec(ctx, countMore, 1)
 		}
@@ -148,6 +148,65 @@ func (s *Store) MarkUnknownSendersTold(ctx context.Context, n permissions.Notice
 		t.exec(ctx, countMore, -met.More)
 		t.exec(ctx, deleteNotice, n.ID)
 		noteUnknownSenders(ctx, t, n.To, n.CreatedAt)
+		return nil
+	})
+}
+
+func senderFields(s *permissions.UnknownSender) []any {
+	p := &s.Proposed
+	return []any{&s.Via, &s.Account, &s.Alias, &s.Name, instant{&s.At}, &p.Person, &p.By, &p.From, instant{&p.At}}
+}
+
+// senderGate is of the proposals to pair unknown senders.
+var senderGate = gate[permissions.UnknownSender]{
+	table: "strangers", fields: senderFields, sealed: senderFields,
+	name: func(s permissions.UnknownSender) string { return "proposal to pair " + s.Via + " " + s.Account },
+}
+
+const (
+	readSenders = `SELECT via, account, alias, name, first_at, person, proposed_by, proposed_from, proposed_at, mac FROM strangers`
+
+	readProposals = readSenders + ` WHERE person <> ''`
+
+	writeProposal = `UPDATE strangers SET person = $1, proposed_by = $2, proposed_from = $3, proposed_at = $4, mac = $5 ` +
+		`WHERE via = $6 AND account = $7`
+
+	dropProposals = `UPDATE strangers SET person = '', mac = x'' WHERE person <> ''`
+)
+
+// Senders lists the unknown senders that are stored. A proposal whose seal does not hold counts as none.
+func (s *Store) Senders(ctx context.Context) (all []permissions.UnknownSender, err error) {
+	err = s.read(ctx, func(from source) error {
+		found, err := collectReadable(ctx, s, from, "a stranger", senderGate.rowFields, readSenders+` ORDER BY n`)
+		all = nil
+		for _, r := range found {
+			if r.row.Proposed.Person != "" && !senderGate.holds(s.seals, r) {
+				s.logUnsealed(senderGate.name(r.row))
+				r.row.Proposed = permissions.ProposedPairing{}
+			}
+			all = append(all, r.row)
+		}
+		return err
+	})
+	return all, err
+}
+
+// PutProposal implements [engine.Store].
+func (s *Store) PutProposal(
+	ctx context.Context, sender permissions.UnknownSender, r permissions.Record, tell []permissions.Notice,
+) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if r.Type == permissions.PairingWithdrawn {
+			sender.Proposed = permissions.ProposedPairing{}
+		}
+		p := sender.Proposed
+		if t.exec(ctx, writeProposal, p.Person, p.By, p.From, instant{&p.At}, senderGate.mac(s.seals, sender), sender.Via, sender.Account) == 0 {
+			return permissions.NoSender(sender.Account)
+		}
+		for _, n := range tell {
+			insertNotice(ctx, t, n)
+		}
+		s.append(ctx, t, r)
 		return nil
 	})
 }

@@ -63,6 +63,7 @@ func (s *Store) Pair(ctx context.Context, p permissions.Pairing, by, via string)
 		}
 		was = found.row
 		t.exec(ctx, writePairing, pairingGate.args(s.seals, p)...)
+		t.exec(ctx, dropProposals+` AND via = $1 AND (account = $2 OR person = $3)`, p.Via, p.Address, p.Person)
 		record := pairingRecord(permissions.Paired, p, by, via, p.PairedAt)
 		if was.Address != "" && was.Address != p.Address {
 			record.Detail["was"] = was.Address

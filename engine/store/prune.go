@@ -143,7 +143,7 @@ var (
 	deleteTokens         = deleteSome("tokens", "id", "revoked_at > 0 AND revoked_at < $1 OR expires_at > 0 AND expires_at < $1")
 	deleteDropped        = deleteSome("turns", "number", "dropped_at > 0 AND dropped_at < $1")
 	deleteTaken          = deleteSome("posts", "number", "taken_at > 0 AND taken_at < $1")
-	deleteUnknownSenders = deleteSome("strangers", "n", "told_at > 0 AND told_at <= $1")
+	deleteUnknownSenders = deleteSome("strangers", "n", "told_at > 0 AND told_at <= $1 AND proposed_at <= $1")
 )
 
 // deleteSome deletes at most $2 of the rows that match a condition.

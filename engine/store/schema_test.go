@@ -45,6 +45,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00028_before.sql":       "4b038556e4af263db10919ed30601efcb6932ed73164cdf4e8d084d74223b55d",
 		"00029_rules.sql":        "768b90a47e6424879cc341b2f1e8892a731e55c2863e470b079ae9cdcf1481ba",
 		"00030_agents.sql":       "a963001f975a0aad6e4f8085e6b45d8c3283538def6546c87e434b103924709f",
+		"00031_proposed.sql":     "613a12bce4c12779f36ec4f987a266aaf0716108d6dcd069ab9eb7fa4584c13d",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

@@ -152,6 +152,40 @@ func TestAnAbsenceThatWasChangedCountsAsNone(t *testing.T) {
 	}
 }
 
+// TestAProposalThatWasChangedCountsAsNone: nobody can confirm it, and verify names it.
+func TestAProposalThatWasChangedCountsAsNone(t *testing.T) {
+	for _, change := range []string{
+		`person = 'kim'`, `proposed_by = 'kim'`, `proposed_from = 'uid:7'`, `proposed_at = proposed_at + 1`, `account = '7'`, `alias = '7'`,
+		`name = 'Sam'`, `mac = x''`,
+	} {
+		t.Run(change, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			now := moment(micros(time.Now()))
+			s := permissions.UnknownSender{Via: "telegram", Account: "6666", Name: "Eve", At: now}
+			if err := o.AddUnknownSender(t.Context(), s, "fay"); err != nil {
+				t.Fatal(err)
+			}
+			s.Proposed = permissions.ProposedPairing{Person: "sam", By: "fay", From: "telegram:2001", At: now}
+			if err := o.PutProposal(t.Context(), s, s.Record(permissions.PairingProposed, "fay", "telegram", now), nil); err != nil {
+				t.Fatal(err)
+			}
+			if all, err := o.Senders(t.Context()); err != nil || len(all) != 1 || all[0] != s {
+				t.Fatalf("before: %+v, %v", all, err)
+			}
+			if _, err := o.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, "UPDATE strangers SET "+change)
+			if all, err := o.Senders(t.Context()); err != nil || len(all) != 1 || all[0].Proposed.Person != "" {
+				t.Errorf("read: %+v, %v", all, err)
+			}
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "proposal to pair ") {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
 // sentCopy shows a request to fay as a message.
 func sentCopy(t *testing.T, s *Store, r permissions.Request, ref string) permissions.Copy {
 	t.Helper()
