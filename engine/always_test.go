@@ -401,3 +401,58 @@ func TestARuleThatWasSuggested(t *testing.T) {
 	_, err = give(connectors.Identity{Operator: true, UID: askerUID}, id, "/srv/code", "run npm test") // what that account asked itself
 	refused(t, err, permissions.CodeOwnAsk)
 }
+
+// TestWhatAHookSaysOfLinksWidensNothing: rules about paths hold where its word is clean and complete, and from a caller on another
+// machine only if its token is trusted with that.
+func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
+	s := givesRules()
+	s.Rules, _ = rules.Compile([]rules.Rule{{Allow: []string{"write /srv/code/**", "run go vet ./..."}}})
+	trusting := s
+	trusting.Believed = []string{"token:laptop"}
+	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	laptop := permissions.Token{Name: "laptop"}.Caller(permissions.NoUID)
+	const file = "/srv/code/a.txt"
+	edit := func(root string, names ...string) permissions.Request {
+		r := permissions.Request{
+			Kind: permissions.KindTool, Tool: "Write", Hook: "claude-code", Cwd: "/srv/code", Session: "s1",
+			Input: []byte(`{"file_path":"` + file + `","content":"x"}`), Leads: permissions.Leads{Root: root, Names: map[string]string{}},
+		}
+		for i := 0; i+1 < len(names); i += 2 {
+			r.Leads.Names[names[i]] = names[i+1]
+		}
+		return r
+	}
+	many := edit("/srv/code", "/srv/code", "/srv/code", file, file)
+	for n := range 1000 {
+		many.Leads.Names[file+strings.Repeat("/..", n)] = "/srv/code/b"
+	}
+	right := edit("/srv/code", "/srv/code", "/srv/code", file, file)
+	for name, c := range map[string]struct {
+		caller   permissions.Caller
+		settings engine.Settings
+		call     permissions.Request
+		allows   bool
+	}{
+		"where it says":                        {self, s, right, true},
+		"more than was needed":                 {self, s, many, true},
+		"nothing":                              {self, s, edit(""), false},
+		"no names":                             {self, s, edit("/srv/code"), false},
+		"not where the folder leads":           {self, s, edit("/srv/code", file, file), true}, // the name is absolute
+		"elsewhere":                            {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
+		"elsewhere, written as if it were not": {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/../../etc/passwd"), false},
+		"a relative name":                      {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "a.txt"), false},
+		"a control character":                  {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/a\x00.txt"), false},
+		"the folder is not clean":              {self, s, edit("/srv/code/../..", "/srv/code/../..", "/", "/srv/code", "/srv/code", file, file), false},
+		"everything is the project":            {self, s, edit("/", "/", "/", "/srv/code", "/srv/code", file, file), false},
+		"from elsewhere":                       {laptop, s, right, false},
+		"from elsewhere, trusted":              {laptop, trusting, right, true},
+		"trusted, and elsewhere":               {laptop, trusting, edit("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
+		"another token":                        {permissions.Token{Name: "other"}.Caller(permissions.NoUID), trusting, right, false},
+	} {
+		st.Configure(c.settings)
+		v, err := st.Approvals().Evaluate(t.Context(), c.caller, c.call)
+		if err != nil || v.Ask == c.allows {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+}

@@ -12,9 +12,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/oklog/ulid/v2"
 )
@@ -269,6 +271,15 @@ const MaxLeads = 32 << 10
 type Leads struct {
 	Root  string            `json:"root,omitempty"`  // the project's folder, absolute
 	Names map[string]string `json:"names,omitempty"` // absolute names, and where each leads
+}
+
+// Resolve returns where a name leads, or "" if that is not known: what is not absolute, clean and visible is no name of a file.
+func (l Leads) Resolve(name string) string {
+	to := l.Names[name]
+	if !path.IsAbs(to) || path.Clean(to) != to || strings.ContainsFunc(to, unicode.IsControl) {
+		return ""
+	}
+	return to
 }
 
 // Told is how many bytes of its file were told beside c.

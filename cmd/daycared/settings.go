@@ -22,6 +22,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/rules"
 )
@@ -46,6 +47,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Policy:        policy(cfg),
 		Limits:        engine.Limits(cfg.Limits),
 		AllowSameUser: cfg.API.AllowSameUser,
+		Believed:      wire.Each(cfg.API.TrustedTokens, func(n string) string { return permissions.Token{Name: n}.Caller(permissions.NoUID).Name }),
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
 		Asking:        hooks.AskingTools(mcp.ToolNames()),

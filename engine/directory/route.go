@@ -34,6 +34,7 @@ type Settings struct {
 	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
 	Asking        map[string][]string // by hook dialect, the names of tools that only ask
 	OnlyTitles    map[string]bool     // the channels that show no more than titles
+	Believed      []string            // callers on other machines whose hooks are believed about where names lead there
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// For the daemon's own agents, by the caller's name ("agent:helper"); see also [Settings.PolicyOf].
@@ -139,7 +140,7 @@ func (s *Settings) Propose(r permissions.Request, earlier []permissions.Request,
 	at := func(r permissions.Request, c permissions.Call) rules.Call {
 		call := s.ruled(r, c)
 		call.At = now
-		if r.Hook != "" && r.Caller.UID >= 0 && call.Resolve == nil { // what its hook said of links is not stored
+		if r.Hook != "" && s.believes(r.Caller) && call.Resolve == nil { // what its hook said of links is not stored
 			call.Resolve = filepath.Clean
 		}
 		return call
@@ -206,7 +207,12 @@ func (s *Settings) MayGive(r permissions.Request, allow []string, in string) (wh
 	return ""
 }
 
-// ruled is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook on this machine
+// believes reports whether rules hold for what a caller's hook says of links: it runs on this machine, or its token is trusted with that.
+func (s *Settings) believes(c permissions.Caller) bool {
+	return c.UID >= 0 || slices.Contains(s.Believed, c.Name)
+}
+
+// ruled is a call as rules judge it. What our own agents call runs on this machine, so its links are resolved here. A hook that is believed
 // says where names lead; of every other caller nothing is known.
 func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	call := rules.Call{
@@ -216,9 +222,8 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	switch {
 	case r.Caller.Ours():
 		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), own.Resolve
-	case r.Hook != "" && r.Caller.UID >= 0 && r.Leads.Root != "":
-		call.Root = r.Leads.Root
-		call.Resolve = func(name string) string { return r.Leads.Names[name] }
+	case r.Hook != "" && s.believes(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) && filepath.Clean(r.Leads.Root) == r.Leads.Root:
+		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
 	}
 	return call
 }

@@ -219,9 +219,10 @@ type API struct {
 	Listen         string   `yaml:"listen" is:"listen"` // host:port; empty: nothing listens
 	TLSCertFile    string   `yaml:"tls_cert_file" is:"path"`
 	TLSKeyFile     string   `yaml:"tls_key_file" is:"path"`
-	BehindProxy    bool     `yaml:"behind_proxy"`    // a proxy makes the connections
-	Hosts          []string `yaml:"hosts" is:"host"` // names of the listener, besides the certificate's and its address
-	AllowAnonymous bool     `yaml:"allow_anonymous"` // from this machine, without a token
+	BehindProxy    bool     `yaml:"behind_proxy"`              // a proxy makes the connections
+	Hosts          []string `yaml:"hosts" is:"host"`           // names of the listener, besides the certificate's and its address
+	AllowAnonymous bool     `yaml:"allow_anonymous"`           // from this machine, without a token
+	TrustedTokens  []string `yaml:"trusted_tokens" is:"token"` // names of tokens whose hooks are believed about where names lead on their machines
 }
 
 // Limits bound the pending requests and calls of callers.

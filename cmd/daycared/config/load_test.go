@@ -86,7 +86,7 @@ high_risk:
 connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"},
   whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}, editor: {enabled: true}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
-  allow_same_user: true, admin_reachable: true}
+  allow_same_user: true, admin_reachable: true, trusted_tokens: [laptop]}
 limits: {pending_per_caller: 1, prompts_per_minute: 2, auto_per_minute: {read_file: 6, "mcp__V.1__*": 7}, pending_total: 3,
   requests_per_hour: 4, bytes_per_hour: 5, max_cards: 6}
 keep: {requests: 30d, payloads: 36h, audit: 8760h}
@@ -133,7 +133,7 @@ log: {level: debug, format: json}
 		},
 		API: API{
 			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",
-			AllowSameUser: true, AdminReachable: true,
+			AllowSameUser: true, AdminReachable: true, TrustedTokens: []string{"laptop"},
 		},
 		Limits: Limits{PendingPerCaller: 1, PromptsPerMinute: 2, AutoPerMinute: map[string]int{"read_file": 6, "mcp__V.1__*": 7},
 			PendingTotal: 3, RequestsPerHour: 4, BytesPerHour: 5, MaxCards: 6},

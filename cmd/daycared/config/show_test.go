@@ -116,6 +116,7 @@ api:
   behind_proxy: false     # default
   hosts: []               # default
   allow_anonymous: false  # default
+  trusted_tokens: []      # default
 agents: []                # default
 fetch:
   allow_private: []  # default
