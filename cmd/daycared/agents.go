@@ -322,10 +322,22 @@ func (all eventHandlers) HandleEvent(ctx context.Context, h permissions.Event, r
 }
 
 func (c *CLI) runCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "run AGENT [PROMPT]",
-		Args: arguments(cobra.RangeArgs(1, 2), "an agent of the configuration, and what it is to do, in quotes"),
+	var o outside
+	cmd := &cobra.Command{
+		Use: "run AGENT [PROMPT] | run [flags] -- PROGRAM [ARGUMENT...]",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
+				return nil
+			}
+			return arguments(cobra.RangeArgs(1, 2), "an agent of the configuration, and what it is to do, in quotes; or -- and a program")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 {
+				return c.runOutside(cmd.Context(), o, args)
+			}
+			if cmd.Flags().NFlag() > 0 && (o.network || o.workspace+strings.Join(slices.Concat(o.read, o.write, o.env), "") != "") {
+				return usage("the configuration says what %s reaches; these flags are for -- PROGRAM", args[0])
+			}
 			prompt := "-"
 			if len(args) == 2 {
 				prompt = args[1]
@@ -333,6 +345,56 @@ func (c *CLI) runCommand() *cobra.Command {
 			return c.runAgent(cmd.Context(), args[0], prompt)
 		},
 	}
+	cmd.Flags().StringVar(&o.workspace, "workspace", "", "with -- PROGRAM: the folder that it may write (default: this one)")
+	cmd.Flags().StringArrayVar(&o.read, "read", nil, "with -- PROGRAM: another file or folder that it may read; may be repeated")
+	cmd.Flags().StringArrayVar(&o.write, "write", nil, "with -- PROGRAM: another one that it may write; may be repeated")
+	cmd.Flags().StringArrayVar(&o.env, "env", nil, "with -- PROGRAM: a variable that it gets, by its name; may be repeated")
+	cmd.Flags().BoolVar(&o.network, "network", false, "with -- PROGRAM: let it reach any address")
+	return cmd
+}
+
+// outside is what a program that is not configured may reach.
+type outside struct {
+	workspace        string
+	read, write, env []string
+	network          bool
+}
+
+// runOutside runs a program in the sandbox, whatever the configuration says of it, with this command's streams.
+func (c *CLI) runOutside(ctx context.Context, o outside, argv []string) error {
+	cfg, paths, err := c.load()
+	if err != nil {
+		return err
+	}
+	places := slices.Concat([]string{cmp.Or(o.workspace, ".")}, o.write, o.read)
+	for i, name := range places {
+		if places[i], err = filepath.Abs(name); err == nil {
+			places[i], err = filepath.EvalSymlinks(places[i])
+		}
+		if err != nil {
+			return usage("%s: %s", name, permissions.Cause(err))
+		}
+	}
+	named := config.Agent{Write: places[1 : 1+len(o.write)], Read: places[1+len(o.write):]}
+	cmd, release, err := sandbox.New(sandbox.Options{Own: ownFiles(cfg, paths)}).Command(ctx, sandbox.Policy{
+		Read: named.Read, Write: places[:1+len(o.write)], Network: o.network, Dir: places[0], Home: c.homeOf(named, places[0]),
+		Env: c.handedOn(o.env),
+	}, argv...)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", argv[0], err)
+	}
+	defer release()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
+	err = cmd.Run()
+	switch code := cmd.ProcessState.ExitCode(); {
+	case ctx.Err() != nil:
+		return ended(permissions.ExitCancelled, "%s was interrupted", argv[0])
+	case code > 0:
+		return exitCode(code)
+	case err != nil:
+		return fmt.Errorf("run %s: %w", argv[0], err)
+	}
+	return nil
 }
 
 func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
