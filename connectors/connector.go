@@ -292,7 +292,7 @@ type Notice struct {
 	By      string                // who caused it
 	Waiting []Prompt              // for To's answer, oldest first
 	Grant   permissions.Grant     // that expired or was revoked
-	Ran     []permissions.Request // requests that ran under Grant
+	Ran     []permissions.Request // requests that ran under Grant; of AboutMuted: that were denied or ignored
 	// Strangers are the unknown senders that To has not been told of yet.
 	Strangers permissions.UnknownSenders
 	// Unpaired are the people who have no account in the channel of one of Strangers, by that channel.

@@ -69,7 +69,8 @@ func (k *locks) StopAgent(ctx context.Context, id connectors.Identity, name stri
 	return l, ended, cmp.Or(saving, shared.Broken(err))
 }
 
-// ResumeAgent ends a stop of an agent. It is for the operator and for whoever stopped it.
+// ResumeAgent ends a stop of an agent, and what mutes it. It is for the operator and for whoever stopped it, or was asked when it was muted.
+// It returns the last of what ended.
 func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, err error) {
 	who, err := k.Who(id)
 	if err != nil {
@@ -77,25 +78,25 @@ func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name st
 	}
 	k.locking.Lock()
 	defer k.locking.Unlock()
-	all := k.StoppedAgents()
-	i := slices.IndexFunc(all, func(l permissions.Lock) bool {
-		return l.Agent() == name || l.AgentName() == name
-	})
-	switch {
-	case i < 0:
+	all := slices.DeleteFunc(k.StoppedAgents(), func(l permissions.Lock) bool { return l.Agent() != name && l.AgentName() != name })
+	if len(all) == 0 {
 		return l, permissions.AgentNotStopped(name)
-	case !id.Operator && !slices.Contains(all[i].Accounts, who):
-		return all[i], permissions.NotYours()
+	}
+	for _, l = range all {
+		if !id.Operator && !slices.Contains(l.Accounts, who) {
+			return l, permissions.NotYours()
+		}
 	}
 	noting, done := shared.Noting(ctx)
 	defer done()
-	l = all[i]
-	l.Unsaved = nil
-	if err := k.store.PutLock(noting, l, l.Record(permissions.AgentResumed, who, id.Via, k.clock.Stamp())); err != nil {
-		return l, shared.Broken(err)
+	for _, l = range all {
+		l.Unsaved = nil
+		if err := k.store.PutLock(noting, l, l.Record(permissions.AgentResumed, who, id.Via, k.clock.Stamp())); err != nil {
+			return l, shared.Broken(err)
+		}
+		k.SetLock(l, false)
+		k.log.Warn("agent resumed", "agent", l.Agent(), "by", who, "via", id.Via)
 	}
-	k.SetLock(l, false)
-	k.log.Warn("agent resumed", "agent", l.Agent(), "by", who, "via", id.Via)
 	return l, nil
 }
 

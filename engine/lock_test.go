@@ -360,8 +360,10 @@ func (s *slowVotes) Apply(ctx context.Context, id permissions.ID, e permissions.
 	return s.Store.Apply(ctx, id, e)
 }
 
-func (s *slowVotes) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
-	err := s.Store.PutLock(ctx, l, r)
+func (s *slowVotes) PutLock(
+	ctx context.Context, l permissions.Lock, r permissions.Record, told ...permissions.Notice,
+) error {
+	err := s.Store.PutLock(ctx, l, r, told...)
 	close(s.locking)
 	return err
 }
@@ -471,11 +473,13 @@ type fullDisk struct {
 	left atomic.Bool // a pending request cannot be cancelled
 }
 
-func (f *fullDisk) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
+func (f *fullDisk) PutLock(
+	ctx context.Context, l permissions.Lock, r permissions.Record, told ...permissions.Notice,
+) error {
 	if f.full.Load() {
 		return errors.Join(permissions.ErrBroken, errors.New("the disk is full"))
 	}
-	return f.Store.PutLock(ctx, l, r)
+	return f.Store.PutLock(ctx, l, r, told...)
 }
 
 func (f *fullDisk) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {

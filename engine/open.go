@@ -86,6 +86,11 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		e.noteUnrouted(caller, err)
 		return opening{}, err
 	}
+	if r.State == permissions.Pending {
+		if r, err = e.wary(ctx, s, r, q.Widest); err != nil {
+			return opening{}, shared.Broken(err)
+		}
+	}
 	if !caller.Ours() {
 		if r.Foreground, err = e.Front(ctx, r.Asked); err != nil {
 			return opening{}, err

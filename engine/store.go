@@ -20,6 +20,9 @@ type Store interface {
 
 	// DeniedBefore reports whether what r is about was denied to its caller since a time, or in its session at any time.
 	DeniedBefore(ctx context.Context, r permissions.Request, since time.Time) (bool, error)
+	// Unheeded lists the requests of a caller that were denied or not answered in time since a time, and since it was last resumed, the
+	// newest first: each once for everybody who was shown it.
+	Unheeded(ctx context.Context, caller string, since time.Time) ([]permissions.Unheeded, error)
 	// History lists requests that are settled and still whole, oldest first.
 	History(ctx context.Context, of permissions.Past) ([]permissions.Request, error)
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.

@@ -39,7 +39,8 @@ const (
 	PersonUnlocked   Type = "PERSON_UNLOCKED"
 	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people needed
 	AgentStopped     Type = "AGENT_STOPPED" // by a person, until AgentResumed
-	AgentResumed     Type = "AGENT_RESUMED"
+	AgentMuted       Type = "AGENT_MUTED"   // too much of it was denied or ignored
+	AgentResumed     Type = "AGENT_RESUMED" // after either
 	PersonAway       Type = "PERSON_AWAY"   // until the time in the detail, or until they are back
 	PersonBack       Type = "PERSON_BACK"   // before that time
 	GroupRenamed     Type = "PLACE_MOVED"   // a group has another id

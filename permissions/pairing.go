@@ -74,13 +74,27 @@ const stopPrefix = "agent "
 // StopOf is the Person of the lock by which an agent, and whatever it starts, asks nothing. caller is its proven name.
 func StopOf(caller string) string { return stopPrefix + Caller{Name: caller}.Root() }
 
+// mutePrefix begins the Person of the lock of a session of an agent.
+const mutePrefix = "muted "
+
+// AllSessions stands for every session of a muted agent. One that gives its session this name mutes all of them.
+const AllSessions = "*"
+
+// MuteOf is the Person of the lock by which an agent asks nothing in a session, since too much of that was denied or ignored.
+func MuteOf(caller, session string) string { return mutePrefix + caller + "\n" + session }
+
+// Muted reports whether l is of an agent that people denied or ignored too often, not one that a person stopped.
+func (l Lock) Muted() bool { return strings.HasPrefix(l.Person, mutePrefix) }
+
 // Agent returns the proven name of the agent that asks nothing, or empty for the lock of a person.
 func (l Lock) Agent() string {
-	caller, is := strings.CutPrefix(l.Person, stopPrefix)
-	if !is {
-		return ""
+	for _, prefix := range []string{stopPrefix, mutePrefix} {
+		if caller, is := strings.CutPrefix(l.Person, prefix); is {
+			caller, _, _ = strings.Cut(caller, "\n")
+			return caller
+		}
 	}
-	return caller
+	return ""
 }
 
 // AgentName is how people call that agent.
@@ -88,7 +102,10 @@ func (l Lock) AgentName() string { return Caller{Name: l.Agent()}.Proven() }
 
 // Type is what the audit says of a lock that is in force.
 func (l Lock) Type() Type {
-	if l.Agent() != "" {
+	switch {
+	case l.Muted():
+		return AgentMuted
+	case l.Agent() != "":
 		return AgentStopped
 	}
 	return PersonLocked
@@ -137,6 +154,11 @@ func LockedOut(person string) *Refusal {
 // AgentStoppedBy refuses what an agent asks that a person stopped, and the use of what it was allowed.
 func AgentStoppedBy(l Lock) *Refusal {
 	return refuse(CodeStopped, ExitOther, "%s was stopped by %s; nothing is asked until resume.", l.AgentName(), l.By)
+}
+
+// Muted refuses what an agent asks after too much of it was denied or ignored.
+func Muted(l Lock) *Refusal {
+	return refuse(CodeMuted, ExitOther, "%s asked for too much; nothing is asked until a person resumes it.", l.AgentName())
 }
 
 // AgentUnsaved says that an agent is stopped, but that this could not be stored, and why.

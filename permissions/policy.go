@@ -38,7 +38,11 @@ type Ruling struct {
 	Why    string     `json:"why,omitempty"`    // in the words of the configuration
 	Exact  bool       `json:"exact,omitempty"`  // of RuleAllows: no wildcard was needed
 	Reason string     `json:"reason,omitempty"` // why no rule allows it
-	Grants string     `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
+	// Refused is how many of the caller's prompts people had denied or ignored shortly before, if that is why the request is silent and
+	// counts as high risk; the other fields are those of no rule.
+	Refused int `json:"refused,omitempty"`
+
+	Grants string `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
 }
 
 // RuleEffect is what rules do with a call.
@@ -75,9 +79,25 @@ func (r Request) RuledBy(e RuleEffect) string {
 	return ""
 }
 
+// Refused is how many prompts of its caller had been denied or ignored when r was asked, if it is silent for that; else 0.
+func (r Request) Refused() int {
+	for _, ruled := range r.Ruled {
+		if ruled.Refused > 0 {
+			return ruled.Refused
+		}
+	}
+	return 0
+}
+
+// Urgent reports whether people hear of r in their quiet hours, too.
+func (r Request) Urgent() bool { return r.HighRisk && r.Refused() == 0 }
+
 // Detail is what the audit says of it: pairs of a key and a value.
 func (r Ruling) Detail() []string {
 	var all []string
+	if r.Refused > 0 {
+		all = append(all, "refused", strconv.Itoa(r.Refused))
+	}
 	for _, d := range [][2]string{{"verdict", string(r.Effect)}, {"rule", r.Name()}, {"reason", r.Reason}} {
 		if d[1] != "" {
 			all = append(all, d[0], d[1])

@@ -61,7 +61,8 @@ const (
 	CodeStopped   Code = "stopped"
 	CodeOwnAsk    Code = "own-request"
 	CodeLimit     Code = "limit"
-	CodeRest      Code = "rest" // denied twice
+	CodeRest      Code = "rest"  // denied twice
+	CodeMuted     Code = "muted" // too much was denied or ignored
 	CodeNotYours  Code = "not-yours"
 	CodeUnknown   Code = "unknown"
 	CodeSettled   Code = "settled"

@@ -326,7 +326,7 @@ func reroute(r Request, e Reroute) Change {
 		for _, v := range r.Votes {
 			if moved(v) && slices.Contains(e.Asked, v.By) {
 				told.Detail["dropped"] = strings.TrimPrefix(told.Detail["dropped"]+", "+v.By, ", ")
-				c.Notices = append(c.Notices, Notice{To: v.By, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: e.At})
+				c.Notices = append(c.Notices, Notice{To: v.By, About: AboutWaiting, Subject: r.ID, Urgent: r.Urgent(), CreatedAt: e.At})
 			}
 		}
 		return c
@@ -366,7 +366,7 @@ func (r Request) inGroup(at time.Time) []Notice {
 	if r.Group == "" {
 		return nil
 	}
-	return []Notice{{Group: r.Group, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: at}}
+	return []Notice{{Group: r.Group, About: AboutWaiting, Subject: r.ID, Urgent: r.Urgent(), CreatedAt: at}}
 }
 
 // remind notifies those who have not answered, individually and in their group, and removes the reminders that are due.
@@ -379,7 +379,7 @@ func remind(r Request, e Remind) Change {
 	c := Change{Before: r, After: after}
 	for _, person := range r.Asked {
 		if !slices.ContainsFunc(r.Votes, func(v Vote) bool { return v.By == person && v.Call == 0 }) {
-			c.Notices = append(c.Notices, Notice{To: person, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: e.At})
+			c.Notices = append(c.Notices, Notice{To: person, About: AboutWaiting, Subject: r.ID, Urgent: r.Urgent(), CreatedAt: e.At})
 		}
 	}
 	if len(c.Notices) > 0 {

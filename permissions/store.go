@@ -120,5 +120,15 @@ type Lately struct {
 	By              string    // who allowed it last; empty: nobody
 }
 
+// Unheeded is a request that a person denied, or that nobody answered in time, and one of those who were shown it.
+type Unheeded struct {
+	ID      ID
+	Session string
+	State   State
+	At      time.Time // when it was denied or its time was over
+	Person  string    // empty: it was shown to nobody
+	SentAt  time.Time
+}
+
 // MaxLast is how many requests a [Lately] names.
 const MaxLast = 3

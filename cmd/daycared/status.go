@@ -230,6 +230,11 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 	}
 	for _, a := range s.StoppedAgents {
 		name := permissions.Caller{Name: a.Agent}.Proven()
+		if a.StoppedBy == "" {
+			row("muted", "%s, since %s; too much of it was denied or ignored; it asks nothing until: daycared resume %[1]s",
+				spelled(name), stamp(a.StoppedAt, time.Local))
+			continue
+		}
 		row("stopped", "%s, since %s by %s; it asks nothing until: daycared resume %[1]s", spelled(name), stamp(a.StoppedAt, time.Local), spelled(a.StoppedBy))
 	}
 	for _, a := range s.Away {

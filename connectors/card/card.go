@@ -246,8 +246,12 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 		s.row(o.Plural(r.Beyond, "Asked because it is beyond the %d call a minute that may run unasked.|"+
 			"Asked because it is beyond the %d calls a minute that may run unasked."))
 	}
+	if n := r.Refused(); n > 0 {
+		s.row(o.Plural(n, "%d request of this agent was denied or ignored within ten minutes, so this card is silent and takes a second yes.|"+
+			"%d requests of this agent were denied or ignored within ten minutes, so this card is silent and takes a second yes."))
+	}
 	for _, by := range r.Ruled {
-		if by.Effect == permissions.RuleAsks {
+		if by.Refused == 0 && by.Effect == permissions.RuleAsks {
 			why := ""
 			if by.Why != "" {
 				why = ", " + quoted(by.Why)

@@ -48,6 +48,19 @@ func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 	return append(rows, more(len(ran)-maxListed, o)...)
 }
 
+// muted says that an agent asks nothing any more, why, and what to do.
+func muted(n connectors.Notice, o Options) []string {
+	name := Visible(permissions.Caller{Name: n.By}.Proven())
+	rows := []string{
+		o.Sprintf("🔇 %s asked for too much: nothing that it asks reaches you until /resume %[1]s", name),
+		o.Text("Why: this was denied, or nobody answered it, within ten minutes:"),
+	}
+	for _, r := range n.Ran[:min(len(n.Ran), maxListed)] {
+		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
+	}
+	return append(rows, o.Sprintf("/stop %s refuses besides what runs unasked, and what it was allowed.", name))
+}
+
 // strangers lists unknown senders, the first few by name. Their names are only claims.
 func strangers(n connectors.Notice, o Options) []string {
 	s := n.Strangers
@@ -281,6 +294,8 @@ func notice(n connectors.Notice, o Options) []row {
 		rows = revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
 		rows = []string{o.Sprintf("⛔ Everything was stopped by %s; nothing is asked until resume.", person(n.By, o))}
+	case permissions.AboutMuted:
+		rows = muted(n, o)
 	case permissions.AboutUnknownSenders:
 		rows = strangers(n, o)
 	case permissions.AboutPairing:

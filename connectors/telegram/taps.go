@@ -399,6 +399,10 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 		return err
 	case isOpen:
 		d.toast(ctx, tap, in.Sprintf("⬇️ %s is shown again below.", code), false)
+	case strings.Contains(command, ":"): // it is below a notice about an agent, by its proven name
+		text := card.Plain(strings.Join(did.Say, "\n"))
+		d.toast(ctx, tap, card.Isolate(text), false)
+		d.overwrite(ctx, on, text)
 	default:
 		d.toast(ctx, tap, card.Isolate(card.Plain(strings.Join(did.Say, "\n"))), false)
 		d.inBackground(ctx, func(ctx context.Context) error {

@@ -50,7 +50,8 @@ type Store interface {
 	// Locks lists the locks, including those whose row was changed outside the store.
 	Locks(ctx context.Context) ([]permissions.Lock, error)
 	// PutLock stores a lock, replacing the earlier one, or ends it, as r says.
-	PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error
+	// The notices are left in the same commit.
+	PutLock(ctx context.Context, l permissions.Lock, r permissions.Record, notices ...permissions.Notice) error
 
 	// Absences lists who is away, perhaps with some whose time is over.
 	Absences(ctx context.Context) ([]permissions.Absence, error)

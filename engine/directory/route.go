@@ -277,6 +277,9 @@ type Limits struct {
 	AutoPerMinute                 map[string]int
 	PendingTotal                  int
 	RequestsPerHour, BytesPerHour int // of each caller, whatever settles its requests
+	// MutedAfter is how many prompts of a caller's session, denied or ignored within ten minutes, mute it there; twice as many of all its
+	// sessions mute it. From half of that on its cards are silent and take a second yes.
+	MutedAfter int
 	// MaxCards is how many requests of the last 30 seconds that still wait for a person have a message each; what comes besides is
 	// listed in one.
 	MaxCards int

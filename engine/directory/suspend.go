@@ -157,6 +157,18 @@ func (d *Directory) AgentMayAsk(c permissions.Caller) error {
 	return nil
 }
 
+// AgentMuted returns the refusal of what a caller asks in a session while it is muted there; else nil.
+func (d *Directory) AgentMuted(c permissions.Caller, session string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.locks {
+		if l.Person == permissions.MuteOf(c.Name, session) || l.Person == permissions.MuteOf(c.Name, permissions.AllSessions) {
+			return permissions.Muted(l)
+		}
+	}
+	return nil
+}
+
 // AgentNamed returns the caller of a name, proven or as routes match it, that may ask a person; an empty person is the operator.
 func (d *Directory) AgentNamed(ctx context.Context, name, person string) (caller string, err error) {
 	s := d.Settings()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -205,6 +206,18 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		s, open, err := d.dir.Proposal(ctx, string(n.Subject))
 		notice.Strangers.List = []permissions.UnknownSender{s}
 		return open && err == nil, err
+	}
+	if n.About == permissions.AboutMuted {
+		for id := range strings.FieldsSeq(n.Told.Text) {
+			r, err := d.store.Read(ctx, permissions.ID(id))
+			switch {
+			case err == nil && slices.Contains(r.Asked, n.To):
+				notice.Ran = append(notice.Ran, r)
+			case err != nil && permissions.AsRefusal(err) == nil && !errors.Is(err, permissions.ErrRow):
+				return false, err
+			}
+		}
+		return true, nil
 	}
 	if told(n) {
 		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent

@@ -337,7 +337,7 @@ func (d *Dispatch) Prompt(
 	p := connectors.Prompt{
 		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
 		Ref: cp.Ref, Burst: cp.Burst, SentAt: cp.SentAt, Button: Button(r, cp),
-		Silent: !r.HighRisk && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
+		Silent: r.Refused() > 0 || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
 	if d.lacksAccount(to, cp) {
@@ -359,7 +359,7 @@ func (d *Dispatch) Prompt(
 	}
 	if cp.Group != "" {
 		p.To, p.Silent = d.audience(r)
-		p.Group, p.Silent = d.groupNow(cp.Group), p.Silent && !r.HighRisk
+		p.Group, p.Silent = d.groupNow(cp.Group), r.Refused() > 0 || p.Silent && !r.Urgent()
 		return p
 	}
 	p.Before, p.Besides = d.others(r, cp, copies)

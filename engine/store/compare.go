@@ -65,7 +65,8 @@ var gateTables = []gateTable{
 	{"pairings", []string{"person", "via"}, []permissions.Type{permissions.Paired, permissions.PairingReinstated},
 		[]permissions.Type{permissions.Unpaired}},
 	{"suspensions", []string{"via", "address"}, []permissions.Type{permissions.AccountSuspended}, []permissions.Type{permissions.Paired}},
-	{"locks", []string{"person"}, []permissions.Type{permissions.PersonLocked, permissions.UnlockAsked, permissions.AgentStopped},
+	{"locks", []string{"person"}, []permissions.Type{permissions.PersonLocked, permissions.UnlockAsked, permissions.AgentStopped,
+		permissions.AgentMuted},
 		[]permissions.Type{permissions.PersonUnlocked, permissions.AgentResumed}},
 	{"meta", nil, []permissions.Type{permissions.AllStopped}, []permissions.Type{permissions.AllResumed}},
 }

@@ -51,7 +51,7 @@ func oldView(t *testing.T) []string {
 // oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended, and of rows of files.
 var oldColumns = []string{
 	"DROP TABLE away", "ALTER TABLE requests DROP COLUMN was", "ALTER TABLE requests DROP COLUMN ruled",
-	"DROP INDEX requests_allowed", "DROP INDEX copies_burst", "ALTER TABLE copies DROP COLUMN burst",
+	"DROP INDEX requests_allowed", "DROP INDEX requests_refused", "DROP INDEX copies_burst", "ALTER TABLE copies DROP COLUMN burst",
 	"ALTER TABLE votes DROP COLUMN rule", "ALTER TABLE grants DROP COLUMN rule",
 	"DROP INDEX audit_sessions", "DROP INDEX audit_settled", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
 	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",

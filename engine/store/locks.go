@@ -59,8 +59,8 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 	return locks, err
 }
 
-// PutLock replaces or ends a lock, as the record says.
-func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
+// PutLock replaces or ends a lock, as the record says, and leaves notices about it.
+func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record, notices ...permissions.Notice) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		s.changeShut(ctx, t, func() {
 			if r.Type == permissions.PersonUnlocked || r.Type == permissions.AgentResumed {
@@ -70,7 +70,40 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 			}
 			s.append(ctx, t, r)
 		})
+		for _, n := range notices {
+			insertNotice(ctx, t, n)
+		}
 		return nil
+	})
+}
+
+const (
+	readUnheeded = `SELECT requests.id, session, state, decided_at, COALESCE(person, ''), COALESCE(sent_at, 0) ` +
+		`FROM requests LEFT JOIN copies ON copies.request = requests.id AND sent_at > 0 WHERE caller = $1 AND decided_at > $2 ` +
+		`AND (state IN ('denied', 'expired') OR timed_out) ORDER BY decided_at DESC LIMIT 0 + $3`
+
+	maxUnheeded = 500
+
+	readResumed = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND request = '' AND at > $1 AND type = 'AGENT_RESUMED'`
+)
+
+// Unheeded implements [engine.Store].
+func (s *Store) Unheeded(ctx context.Context, caller string, since time.Time) ([]permissions.Unheeded, error) {
+	return reading(ctx, s, func(from source) ([]permissions.Unheeded, error) {
+		fields := func(u *permissions.Unheeded) []any {
+			return []any{&u.ID, &u.Session, &u.State, instant{&u.At}, &u.Person, instant{&u.SentAt}}
+		}
+		found, err := collect(ctx, from, "a request that was denied or not answered", fields, readUnheeded, caller, micros(since), maxUnheeded)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		resumed, err := collect(ctx, from, "an entry", entryFields, readResumed, micros(since))
+		for _, e := range resumed { // by then people want to be asked again
+			if of := (permissions.Lock{Person: e.Detail["person"]}).Agent(); of == caller || of == (permissions.Caller{Name: caller}).Root() {
+				found = slices.DeleteFunc(found, func(u permissions.Unheeded) bool { return !u.At.After(e.At) })
+			}
+		}
+		return found, err
 	})
 }
 

@@ -32,6 +32,8 @@ func TestPlans(t *testing.T) {
 		{"firstDecided", firstDecided, "requests_settled (pruned=? AND decided_at>?)"},
 		{"lately", lately, "requests_settled (pruned=? AND decided_at>? AND decided_at<?)"},
 		{"latest", latest, "requests_settled (pruned=? AND decided_at>? AND decided_at<?)"},
+		{"readUnheeded", readUnheeded, "requests_refused (caller=? AND decided_at>?)"},
+		{"readResumed", readResumed, "audit_gates (request=?)"},
 		{"allowedBefore", allowedBefore, "requests_allowed (caller=? AND action=? AND decided_at>? AND decided_at<?)"},
 		{"overdue", overdue, "requests_deadline"},
 		{"coming", coming, "requests_deadline"},

@@ -145,6 +145,9 @@ func sealing(r *permissions.Request) []any {
 		}
 		for _, ruled := range r.Ruled {
 			values = append(values, string(ruled.Effect), ruled.Rule, ruled.Why)
+			if ruled.Refused > 0 {
+				values = append(values, int64(ruled.Refused), false)
+			}
 			if ruled.Grants != "" { // the type of the first value keeps it distinct
 				values = append(values, true, ruled.Grants)
 			}

@@ -234,7 +234,8 @@ type Limits struct {
 	PendingTotal    int            `yaml:"pending_total"`
 	RequestsPerHour int            `yaml:"requests_per_hour"`
 	BytesPerHour    int            `yaml:"bytes_per_hour"`
-	MaxCards        int            `yaml:"max_cards"` // that wait for one person since the last 30 seconds
+	MutedAfter      int            `yaml:"muted_after"` // prompts of an agent, denied or ignored within ten minutes
+	MaxCards        int            `yaml:"max_cards"`   // that wait for one person since the last 30 seconds
 }
 
 // Keep says how long the store keeps old data.
@@ -290,7 +291,7 @@ func Default() *Config {
 		},
 		Limits: Limits{
 			PendingPerCaller: 20, PromptsPerMinute: 30, AutoPerMinute: map[string]int{}, PendingTotal: 100000,
-			RequestsPerHour: 20000, BytesPerHour: 64 << 20, MaxCards: 3,
+			RequestsPerHour: 20000, BytesPerHour: 64 << 20, MutedAfter: 6, MaxCards: 3,
 		},
 		Keep:    Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
 		Audit:   Audit{Heads: Heads{Every: 10 * time.Minute}},
