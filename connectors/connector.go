@@ -206,6 +206,7 @@ type Prompt struct {
 	// Away are the recipients who are away and have not answered; Needed is set if too few others are left to decide.
 	Away   []permissions.Absence
 	Needed bool
+	Hasty  bool               // To approved many in a row just now, so that this one can be allowed only a little later
 	Lately permissions.Lately // what the agent did before, of a pending request; zero: nothing is known
 	Locked bool               // To is locked or no longer configured: show no way to answer
 	// Refresh, unless it is nil, is called by the Send of a [MessageDater] right before the request to the channel. It returns the
@@ -428,6 +429,7 @@ type Decision struct {
 	// of one copy that was sent to the person who decides. They name the request instead of Request.
 	Button, Ref string
 	From        Identity
+	List        bool   // it is one of those that an answer to a whole list decides
 	Again       bool   // it was refused before and is only reread
 	Key         string // names the chat event, so that a redelivery is harmless
 }

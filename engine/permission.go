@@ -53,6 +53,9 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if !e.whole(r, person, d) {
 		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())
 	}
+	if err := e.unhurried(ctx, r, person, d); err != nil {
+		return r, err
+	}
 	if r.State == permissions.Pending {
 		if _, err := e.Realign(ctx, r); err != nil { // votes of people who are gone do not count
 			return permissions.Request{}, shared.Broken(err)
@@ -75,7 +78,33 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if err != nil {
 		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.RefusedIn(person.Location, err)))
 	}
+	if inChat(d) && c.Vote != nil {
+		e.NoteApproval(person.Name)
+	}
 	return c.After, nil
+}
+
+// inChat reports whether a decision allows something by a tap or a typed answer to a card, not at the admin socket, which programs use too.
+func inChat(d connectors.Decision) bool {
+	_, allows := d.Answer.Scope()
+	_, chat := connectors.KindOf(d.From.Via)
+	return allows && (chat || d.From.Console)
+}
+
+// unhurried refuses to allow what a person who has just approved many cards can hardly have read.
+func (e *Engine) unhurried(ctx context.Context, r permissions.Request, person connectors.Person, d connectors.Decision) error {
+	if !inChat(d) || d.List || r.State != permissions.Pending || !e.Settings().Approvals.Unhurried || e.Armed(person.Name, time.Time{}).IsZero() {
+		return nil
+	}
+	copies, err := e.store.Copies(ctx, r.ID)
+	if err != nil {
+		return shared.Broken(err)
+	}
+	armed := e.Armed(person.Name, seenBy(person, copies, d).SentAt)
+	if left := armed.Sub(e.clock.Now()); left > 0 {
+		return e.refused(ctx, r, d, person.Name, permissions.TooSoon(left))
+	}
+	return nil
 }
 
 const (
@@ -155,7 +184,7 @@ func (e *Engine) DecideAll(ctx context.Context, d connectors.BurstDecision) (b c
 	for _, i := range b.ForAll(d.Answer) {
 		r := b.Items[i].Request
 		r, err := e.OnPermission(ctx, connectors.Decision{
-			Request: r.ID, Answer: d.Answer, Shown: r.Shown(), From: d.From, Key: d.Key + ":" + string(r.ID),
+			Request: r.ID, Answer: d.Answer, Shown: r.Shown(), From: d.From, Key: d.Key + ":" + string(r.ID), List: true,
 		})
 		switch {
 		case err == nil:

@@ -63,6 +63,7 @@ const (
 	CodeLimit     Code = "limit"
 	CodeRest      Code = "rest"  // denied twice
 	CodeMuted     Code = "muted" // too much was denied or ignored
+	CodeTooSoon   Code = "too-soon"
 	CodeNotYours  Code = "not-yours"
 	CodeUnknown   Code = "unknown"
 	CodeSettled   Code = "settled"
@@ -299,6 +300,13 @@ func EditorOff() *Refusal {
 func AskersSide() *Refusal {
 	return refuse(CodeEditor, ExitOther,
 		"Only a clarification, or a pause that continues, may be answered in the asker's editor; this is for people.")
+}
+
+// TooSoon refuses to allow a card that was hardly read, by a person who has just approved many.
+func TooSoon(after time.Duration) *Refusal {
+	r := tell(CodeTooSoon, ExitOther, "You approved five within 20 s: read this one, and tap or answer again in 2 s. Nothing was allowed.")
+	r.After = after
+	return r
 }
 
 // Proposed refuses the first of the two steps that give a rule, and tells the rule.

@@ -66,6 +66,9 @@ func Card(p connectors.Prompt, o Options) string {
 func (s *sheet) fill(p connectors.Prompt, o Options) {
 	r := p.Request
 	s.context(r, s.ask(r, o), o)
+	if p.Hasty {
+		s.row(o.Text("You approved five within 20 s: read this one. It can be allowed 2 s after it was shown."))
+	}
 	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
 		s.row(o.Text("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too."))
 	}

@@ -252,6 +252,7 @@ type Approvals struct {
 	RedeemWindow                              time.Duration
 	Scopes                                    []permissions.Scope
 	Remind                                    []Moment
+	Unhurried                                 bool // after many approvals in a row, a card in a chat can be allowed only a little later
 	AskRefused                                bool // people are asked, once, about what an agent's own judgement has refused
 }
 

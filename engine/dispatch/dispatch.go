@@ -126,6 +126,7 @@ type Dispatch struct {
 	lost        sync.Map                          // by chatKey: why a chat cannot be written to, one *string per call of ChatLost
 	reminded    sync.Map                          // by person: the last [reminder]
 	lately      latelyCache
+	approved    approvals
 }
 
 // New makes a service without channels. It starts nothing: call [Dispatch.Connect], [Dispatch.ReadGroups], then

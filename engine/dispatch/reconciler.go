@@ -347,6 +347,7 @@ func (d *Dispatch) Prompt(
 		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if r.State == permissions.Pending {
+		p.Hasty = cp.Group == "" && d.dir.Settings().Approvals.Unhurried && !d.Armed(to.Name, time.Time{}).IsZero()
 		away, enough := d.dir.Settings().Away(r, d.clock.Now())
 		p.Away, p.Needed = away, !enough
 		if p.Lately = d.latelyOf(ctx, r, cp); p.Request.OnlyTitle {

@@ -75,6 +75,7 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests"},
 	permissions.CodeRest:      {http.StatusTooManyRequests, "Denied twice"},
 	permissions.CodeMuted:     {http.StatusTooManyRequests, "Too much was denied or ignored"},
+	permissions.CodeTooSoon:   {http.StatusTooManyRequests, "Hardly read"},
 	permissions.CodeNotYours:  {http.StatusForbidden, "Not yours to decide"},
 	permissions.CodeLocked:    {http.StatusForbidden, "This account is locked"},
 	permissions.CodeUnknown:   {http.StatusNotFound, "Nothing of that name here"},

@@ -120,6 +120,8 @@ type Approvals struct {
 	RedeemWindow         time.Duration       `yaml:"redeem_window"`
 	Scopes               []permissions.Scope `yaml:"scopes"`
 	Remind               []When              `yaml:"remind"` // in any order; empty: never
+	// ReadFirst has a person who approved five cards in a chat within 20 seconds wait two seconds before the next counts.
+	ReadFirst bool `yaml:"read_first"`
 	// AskRefused asks people, once, about calls that Claude Code's auto mode refused.
 	AskRefused bool `yaml:"ask_refused"`
 }
@@ -277,7 +279,7 @@ func Default() *Config {
 			Scopes: []permissions.Scope{
 				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Rule,
 			},
-			Remind: []When{{Percent: 50}, {Percent: 80}},
+			Remind: []When{{Percent: 50}, {Percent: 80}}, ReadFirst: true,
 		},
 		Tools: Tools{
 			Auto:      []string{"read_file", "list_files", "search_files"},

@@ -72,6 +72,7 @@ approvals:
   redeem_window: 10m                                # default
   scopes: [once, session_tool, session, 15m, rule]  # default
   remind: [50%, 80%]                                # default
+  read_first: true                                  # default
   ask_refused: false                                # default
 tools:
   auto: [read_file, list_files, search_files]                         # default
@@ -129,6 +130,7 @@ limits:
   pending_total: 100000                                         # default
   requests_per_hour: 20000                                      # default
   bytes_per_hour: 67108864                                      # default
+  muted_after: 6                                                # default
   max_cards: 3                                                  # default
 keep:
   requests: 90d  # default
