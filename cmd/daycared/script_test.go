@@ -49,6 +49,9 @@ func (l leakChecked) Run() int {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = flag.Set(f.Name, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number is valid
 	}
+	for name, value := range unwary {
+		_ = os.Setenv(name, value) // they are valid
+	}
 	code := l.m.Run()
 	if err := goleak.Find(abandoned); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,6 +59,9 @@ func (l leakChecked) Run() int {
 	}
 	return code
 }
+
+// unwary has the daemons of tests not mind how much is denied or how fast it is approved. Tests of that set it otherwise.
+var unwary = map[string]string{"DAYCARED_LIMITS_MUTED_AFTER": "0", "DAYCARED_APPROVALS_READ_FIRST": "false"}
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -104,6 +110,9 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
+	for name, value := range unwary {
+		env.Setenv(name, value)
+	}
 	names := map[string]bool{
 		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "DAYCARED_AUDIT_KEY_FILE": true, "ECHO_AGENTS": true,
 		whatsappAddr: true, whatsappRoot: true,
