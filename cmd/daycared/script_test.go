@@ -61,7 +61,7 @@ func (l leakChecked) Run() int {
 }
 
 // unwary has the daemons of tests not mind how much is denied or how fast it is approved. Tests of that set it otherwise.
-var unwary = map[string]string{"DAYCARED_LIMITS_MUTED_AFTER": "0", "DAYCARED_APPROVALS_READ_FIRST": "false"}
+var unwary = map[string]string{"DAYCARED_LIMITS_MUTED_AFTER": "1000000", "DAYCARED_APPROVALS_READ_FIRST": "false"}
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
