@@ -232,3 +232,60 @@ func TestAListIsItsPersonsAlone(t *testing.T) {
 		s.waits(call)
 	}
 }
+
+// A list in a chat that shows no more than titles has none of what is asked for, and allows nothing; the notice of a grant that has
+// ended has no path.
+func TestAChatOfTitlesListsAndEndsWithoutWhatIsAskedFor(t *testing.T) {
+	s := newEnv(t, few, func(s *env) { s.settings.OnlyTitles = map[string]bool{Name: true} })
+	tag, err := permissions.ParseTag("@read:/srv/plum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: "plum", Agent: "helper"}
+	granted := s.ask(reads)
+	s.card("fay", "helper wants")
+	s.until("the card is noted", s.upToDate)
+	s.decide("fay", permissions.Allow(permissions.For(15*time.Minute)))
+	s.get(granted, permissions.Approved)
+	s.server.Advance(16 * time.Minute)
+	if _, err := s.Grants(t.Context(), identity(ids["fay"])); err != nil {
+		t.Fatal(err)
+	}
+	s.told("fay", "⌛ Ended: read access for")
+
+	var calls []<-chan ended
+	for n := range 5 {
+		calls = append(calls, s.ask(calling("write_file", fmt.Sprintf("plum%d", n), 10)))
+		s.until("it waits", func() bool {
+			waiting, err := s.CountPending(t.Context())
+			return err == nil && waiting == n+1
+		})
+		s.until("it is shown", s.upToDate)
+	}
+	list := s.list(3)
+	if got, want := buttons(list), []string{"⛔ Deny all", "👁 1", "👁 2", "👁 3"}; !slices.Equal(got, want) {
+		t.Errorf("the buttons are %q; want %q", got, want)
+	}
+	b, err := s.Burst(t.Context(), identity(ids["fay"]), ref{ids["fay"], int64(list.ID)}.String())
+	if err != nil || len(b.Items) != 3 {
+		t.Fatal(b, err)
+	}
+	allow := allPrefix + string(permissions.Allow(permissions.Once)) + "." + b.Digest()
+	s.toast(s.phones["fay"].TapsData(list.ID, allow), "Nothing was left to decide")
+	s.taps("fay", list, "👁 1", "is shown again below")
+	s.until("the card is noted", s.upToDate)
+	s.toast(s.phones["fay"].TapsData(list.ID, allow), "Nothing was left to decide")
+	for _, call := range calls {
+		s.waits(call)
+	}
+	s.server.Advance(secondStep)
+	s.taps("fay", list, "⛔ Deny all", "You denied 3")
+	for _, call := range calls[2:] {
+		s.get(call, permissions.Denied)
+	}
+	for _, m := range s.phones["fay"].Messages() {
+		if contains(m, "plum") {
+			t.Errorf("said %q", m.Text)
+		}
+	}
+}

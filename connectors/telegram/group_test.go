@@ -239,6 +239,51 @@ func TestWordsInAGroup(t *testing.T) {
 	s.told("fay@ops", "Too late: already approved by fay")
 }
 
+// No command does anything in a group or says what is nobody else's business, whoever writes it: somebody who is not asked, or an
+// unknown account, to which nothing is said.
+func TestCommandsInAGroupDoNothing(t *testing.T) {
+	s, o := newGroupEnv(t, "supergroup")
+	call := s.ask(network("commands"))
+	code, _ := codeOf(s.card("fay@ops", "commands"))
+	s.until("the card is noted", s.upToDate)
+	entries := func() int {
+		all, err := s.rows.Audit(t.Context(), "", 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	before, audited := len(o.Messages()), entries()
+	at := "@" + s.server.Bot().Username
+	for _, c := range menu {
+		for _, rest := range []string{"", " all", " fay", " " + code, " fay 6666", " until 2099-01-01 to sam"} {
+			for _, who := range []string{"kim@ops", "eve@ops"} {
+				s.phones[who].Writes("/" + c.command + at + rest)
+				s.phones[who].Writes("/" + strings.ToUpper(c.command) + rest)
+			}
+		}
+	}
+	for _, text := range []string{"/pair max 6666", "/unpair max 6666", "/start", "/start " + code, "/dance"} {
+		s.phones["kim@ops"].Writes(text)
+		s.phones["eve@ops"].Writes(text)
+	}
+	s.drained()
+	s.waits(call)
+	var said []string
+	for _, m := range o.Messages()[before:] {
+		if m.FromBot {
+			said = append(said, m.Text)
+		}
+	}
+	if !slices.Equal(said, []string{commandsElsewhere}) {
+		t.Errorf("the bot said %q; want that kim is pointed to her own chat, once", said)
+	}
+	if by := s.StoppedBy(); by != "" || len(s.Locks()) > 0 || len(s.Absences()) > 0 || entries() != audited {
+		t.Errorf("stopped by %q, locked %v, away %v, %d entries more", by, s.Locks(), s.Absences(), entries()-audited)
+	}
+	s.alone("kim", "eve")
+}
+
 // Where the bot cannot write any more, those who were asked together are asked by themselves, before the card was
 // shown or while it waits.
 func TestAGroupThatCannotBeAskedAnyMore(t *testing.T) {
