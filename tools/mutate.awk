@@ -37,11 +37,12 @@ NR == FNR {
 	split(found[3], at, ":")
 	total[found[1]]++
 	tried[at[1]] = 1
-	if (found[1] == "KILLED") next
 	key = at[1] " " found[2] " " at[3] "\t" code(at[1], at[2])
+	places[key]++
+	if (found[1] == "KILLED") next
 	if (!(key in why))
 		complain(found[1] ", and is not explained: " found[2] " at " found[3] "\n    " code(at[1], at[2]))
-	lives[key] = 1
+	lives[key]++
 }
 
 END {
@@ -50,6 +51,7 @@ END {
 		file = key
 		sub(/ .*/, "", file)
 		if (why[key] ~ /It never ends/) continue # it may have been ended, and then counts as killed
+		if (key in lives && lives[key] < places[key]) complain("in the list for several places, and killed in one: " key)
 		if (!(key in lives) && (file in tried || (getline line < file) < 0))
 			complain("in the list, and was killed or is no more: " key)
 	}
