@@ -146,9 +146,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 				return err
 			}
 		}
-		if len(group) > 1 {
-			passed("group.before", len(group))
-		}
+		passed("group.before", len(group))
 		s.tried = t.head
 		return nil
 	})
