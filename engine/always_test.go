@@ -121,6 +121,77 @@ func TestAlwaysLikeThis(t *testing.T) {
 	}
 }
 
+// edit is a call of a hook that edits a file in /srv/code, whose names all lead where they say.
+func edit(file string) permissions.Request {
+	r := bash("true")
+	r.Tool, r.Input = "Edit", []byte(`{"file_path":"`+file+`","old_string":"a","new_string":"b"}`)
+	r.Leads.Names = map[string]string{"/srv/code": "/srv/code", file: file}
+	return r
+}
+
+// TestWhatIsProposed for calls of each kind, after what the same agent was allowed before; nothing where every call is to be asked about.
+func TestWhatIsProposed(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, givesRules(), m)
+	bashes := func(commands ...string) (all []permissions.Request) {
+		for _, command := range commands {
+			all = append(all, bash(command))
+		}
+		return all
+	}
+	n := 0
+	for _, c := range []struct {
+		past []permissions.Request
+		call permissions.Request
+		want []string
+		says string
+	}{
+		{
+			bashes("git push origin fix-1", "git push origin fix-2"), bash("git push origin main"),
+			[]string{"run git push origin *"}, "Not: --force, +branch, :branch, other remotes",
+		},
+		{bashes("go test ./...", "go  test ./..."), bash("go test -race ./..."), []string{"run go test [-race] ./..."}, "It runs this folder's code"},
+		{nil, bash("cd /srv/code && npm run lint && npm run build"), []string{"run npm run lint", "run npm run build"}, "exactly these words"},
+		{bashes("gh pr view 11", "gh pr view 10 --json body"), bash("gh pr view 12 --json title"), []string{"run gh pr view [--json *] *"}, "any one word"},
+		{
+			bashes("curl -s https://api.github.com/a", "curl https://api.github.com/b"), bash("curl -s https://api.github.com/c"),
+			[]string{"run curl [-s] *", "fetch api.github.com"}, "",
+		},
+		{nil, bash("python3 tools/gen.py"), []string{"run python3 tools/gen.py"}, "exactly these words"},
+		{nil, edit("/srv/code/src/a.go"), []string{"write /srv/code/src/a.go"}, "no other file"},
+		{
+			[]permissions.Request{edit("/srv/code/src/b.go"), edit("/srv/code/src/c.go")}, edit("/srv/code/src/d.go"),
+			[]string{"write /srv/code/src/**/*.go"}, "nothing elsewhere",
+		},
+		{nil, edit("/srv/code/Makefile"), nil, ""},
+		{nil, bash("git commit -m \"$(cat <<'EOF'\nWords\nEOF\n)\""), nil, ""},
+		{nil, bash("rm -rf build"), nil, ""},
+	} {
+		for _, q := range append(c.past, c.call) {
+			n++
+			call, id := st.asks(m, n, q)
+			last := string(q.Input) == string(c.call.Input)
+			switch r := st.pending(1)[0]; {
+			case last && c.want == nil && r.Offers(allowFor(permissions.Rule)):
+				t.Errorf("%s offers a rule", q.Input)
+			case last && c.want != nil:
+				p := proposed(t, m, id)
+				if allow, in := p.Rule.Patterns(); !slices.Equal(allow, c.want) || in != "/srv/code" || !strings.Contains(strings.Join(p.Says, "\n"), c.says) {
+					t.Errorf("%s: %q in %s, which says %q", q.Input, allow, in, p.Says)
+				}
+			}
+			d := connectors.Decision{Request: id, Answer: allow()}
+			if last && c.want == nil {
+				d.Answer = permissions.Deny
+			}
+			if _, err := m.Do(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			st.get(call)
+		}
+	}
+}
+
 // TestARuleEndsUnused: 30 days after its last use, and not before.
 func TestARuleEndsUnused(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
@@ -412,7 +483,7 @@ func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
 	st := newEnv(t, s, connectortest.NewMemory(fayAt("memory"), nil))
 	laptop := permissions.Token{Name: "laptop"}.Caller(permissions.NoUID)
 	const file = "/srv/code/a.txt"
-	edit := func(root string, names ...string) permissions.Request {
+	write := func(root string, names ...string) permissions.Request {
 		r := permissions.Request{
 			Kind: permissions.KindTool, Tool: "Write", Hook: "claude-code", Cwd: "/srv/code", Session: "s1",
 			Input: []byte(`{"file_path":"` + file + `","content":"x"}`), Leads: permissions.Leads{Root: root, Names: map[string]string{}},
@@ -422,11 +493,11 @@ func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
 		}
 		return r
 	}
-	many := edit("/srv/code", "/srv/code", "/srv/code", file, file)
+	many := write("/srv/code", "/srv/code", "/srv/code", file, file)
 	for n := range 1000 {
 		many.Leads.Names[file+strings.Repeat("/..", n)] = "/srv/code/b"
 	}
-	right := edit("/srv/code", "/srv/code", "/srv/code", file, file)
+	right := write("/srv/code", "/srv/code", "/srv/code", file, file)
 	for name, c := range map[string]struct {
 		caller   permissions.Caller
 		settings engine.Settings
@@ -435,18 +506,18 @@ func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
 	}{
 		"where it says":                        {self, s, right, true},
 		"more than was needed":                 {self, s, many, true},
-		"nothing":                              {self, s, edit(""), false},
-		"no names":                             {self, s, edit("/srv/code"), false},
-		"not where the folder leads":           {self, s, edit("/srv/code", file, file), true}, // the name is absolute
-		"elsewhere":                            {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
-		"elsewhere, written as if it were not": {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/../../etc/passwd"), false},
-		"a relative name":                      {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "a.txt"), false},
-		"a control character":                  {self, s, edit("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/a\x00.txt"), false},
-		"the folder is not clean":              {self, s, edit("/srv/code/../..", "/srv/code/../..", "/", "/srv/code", "/srv/code", file, file), false},
-		"everything is the project":            {self, s, edit("/", "/", "/", "/srv/code", "/srv/code", file, file), false},
+		"nothing":                              {self, s, write(""), false},
+		"no names":                             {self, s, write("/srv/code"), false},
+		"not where the folder leads":           {self, s, write("/srv/code", file, file), true}, // the name is absolute
+		"elsewhere":                            {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
+		"elsewhere, written as if it were not": {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/../../etc/passwd"), false},
+		"a relative name":                      {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "a.txt"), false},
+		"a control character":                  {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/a\x00.txt"), false},
+		"the folder is not clean":              {self, s, write("/srv/code/../..", "/srv/code/../..", "/", "/srv/code", "/srv/code", file, file), false},
+		"everything is the project":            {self, s, write("/", "/", "/", "/srv/code", "/srv/code", file, file), false},
 		"from elsewhere":                       {laptop, s, right, false},
 		"from elsewhere, trusted":              {laptop, trusting, right, true},
-		"trusted, and elsewhere":               {laptop, trusting, edit("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
+		"trusted, and elsewhere":               {laptop, trusting, write("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
 		"another token":                        {permissions.Token{Name: "other"}.Caller(permissions.NoUID), trusting, right, false},
 	} {
 		st.Configure(c.settings)
