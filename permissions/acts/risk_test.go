@@ -530,6 +530,9 @@ func TestNoNestingHidesACommand(t *testing.T) {
 			nested = strings.Replace(by, "%", Quote(nested), 1)
 		}
 	}
+	if got := commandRisks(t, "Bash", strings.Repeat("nice ", 6)+"ls"); !slices.Contains(got, Unread) {
+		t.Errorf("in six programs: %q", got)
+	}
 }
 
 // Of an unknown workspace only the places are known that none has.

@@ -191,9 +191,16 @@ func TestARequestSettledByAGrantWakesItsWaiterAtOnce(t *testing.T) {
 	m := newRoom()
 	feed := m.Subscribe(1)
 	defer feed.Close()
+	rule := permissions.Grant{ID: "g", Rule: "run ls", CreatedAt: m.wall(), Until: m.wall().Add(time.Hour)}
+	m.MeasureGrants([]permissions.Grant{rule}, false)
+	end := m.deadlines.grants[rule.ID].end
 	w, r := m.ask(t, m.fresh(func(r *permissions.Request) {
 		r.State, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.Once, permissions.ViaGrant, r.CreatedAt
+		r.Under = []permissions.ID{rule.ID}
 	}))
+	if moved := m.deadlines.grants[rule.ID].end; moved <= end {
+		t.Errorf("the rule that was used ends at %v, as before at %v", moved, end)
+	}
 	if state, err := rings(t, w); state != permissions.Approved || err != nil {
 		t.Errorf("got %s, %v", state, err)
 	}
@@ -204,14 +211,17 @@ func TestARequestSettledByAGrantWakesItsWaiterAtOnce(t *testing.T) {
 
 func TestNothingIsLeftOfWhatWasNotOpened(t *testing.T) {
 	m := newRoom()
-	_, _ = m.ask(t, m.fresh(func(r *permissions.Request) { r.Key = "k" }))
+	_, first := m.ask(t, m.fresh(func(r *permissions.Request) { r.Key, r.Call = "k", "a" }))
 	other := m.fresh(func(r *permissions.Request) { r.Key, r.Tool, r.Call = "k", "other", "c" })
 	w, _, created, err := m.Register(t.Context(), permissions.Opening{Request: other}, false)
 	var refusal *permissions.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeKeyTaken || w != nil || created {
 		t.Errorf("got %v, %v", w, err)
 	}
-	if _, ok := m.Rejoin("c"); ok || m.Waiting(other.ID) != 0 {
+	if m.Hold(first.ID, true); m.Waiting(first.ID) != 2 || m.RequestOf("a") != first.ID {
+		t.Errorf("%d wait, with whoever is elsewhere, and the call waits for %q", m.Waiting(first.ID), m.RequestOf("a"))
+	}
+	if _, ok := m.Rejoin("c"); ok || m.Waiting(other.ID) != 0 || m.RequestOf("c") != "" {
 		t.Error("somebody waits for what was not opened")
 	}
 }
