@@ -345,6 +345,9 @@ type Inbound interface {
 	StopAgent(ctx context.Context, id Identity, name string) (l permissions.Lock, ended int, err error)
 	// ResumeAgent ends that. Only the operator and the person who stopped it may call it.
 	ResumeAgent(ctx context.Context, id Identity, name string) (permissions.Lock, error)
+	// TrustAgent lets an agent do without asking for a while what stays in its folder. The first step is refused with
+	// [permissions.CodeRule], which says what the second, sure, gives.
+	TrustAgent(ctx context.Context, id Identity, name string, span time.Duration, sure bool) (permissions.Grant, error)
 	// StoppedBy is who stopped everything, or empty.
 	StoppedBy() string
 	// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,

@@ -38,6 +38,7 @@ func (k *locks) StopAgent(ctx context.Context, id connectors.Identity, name stri
 		k.deciding.Unlock()
 		k.log.Warn("agent stopped", "agent", caller, "by", who, "via", id.Via)
 	}
+	k.endTrust(ctx, permissions.Caller{Name: caller})
 	k.forget(func(of decisionKey) bool { return permissions.Caller{Name: of.caller}.Root() == caller })
 	noting, done := shared.Noting(ctx)
 	defer done()
@@ -101,7 +102,7 @@ func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name st
 }
 
 // agentOf returns the agent that a name denotes for an identity, see StopAgent, and the identity's person.
-func (k *locks) agentOf(ctx context.Context, id connectors.Identity, name string) (caller, who string, err error) {
+func (k *services) agentOf(ctx context.Context, id connectors.Identity, name string) (caller, who string, err error) {
 	sees, err := k.Sees(id)
 	if err != nil {
 		return "", "", err

@@ -78,6 +78,9 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	if err != nil {
 		return c.Before, e.refused(ctx, r, d, person.Name, shared.Broken(permissions.RefusedIn(person.Location, err)))
 	}
+	if c.Vote != nil && c.Vote.Answer == permissions.Deny {
+		e.endTrust(ctx, r.Caller)
+	}
 	if inChat(d) && c.Vote != nil {
 		e.NoteApproval(person.Name)
 	}

@@ -52,6 +52,7 @@ func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, er
 	}
 	who = s.StoppedBy() // a second stop completes the first one
 	s.forget(nil)
+	s.endTrust(ctx, permissions.Caller{})
 	cancelled, err = s.registry.StopAll(ctx, who, via)
 	s.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
 	s.stopping = func(context.Context) error { return nil }

@@ -19,6 +19,12 @@ const RuleIdle = 30 * 24 * time.Hour
 // Suggested is the origin of a rule that daycared suggest proposed. One of "Always like this" has none.
 const Suggested = "suggest"
 
+// Trusted is the origin of what trusts an agent for a time: in place of patterns it has whatever the starter sets allow in its folder.
+const Trusted = "trust"
+
+// MaxTrust is the longest time for which an agent can be trusted.
+const MaxTrust = 2 * time.Hour
+
 // GrantedRule is the rule that [Rule] gives: patterns of an allow rule, the folder that its calls are in, and its origin, as JSON. Equal
 // texts are equal rules; empty is none.
 type GrantedRule string
@@ -107,7 +113,7 @@ func (g Grant) Title() Grant {
 // Scope returns how long the grant was given for.
 func (g Grant) Scope() Scope {
 	switch {
-	case g.Rule != "":
+	case g.Idles():
 		return Rule
 	case g.Session != "" && g.Tool != "" && g.Tool != AllTools:
 		return SessionTool
@@ -119,9 +125,15 @@ func (g Grant) Scope() Scope {
 	return For(g.Until.Sub(g.CreatedAt))
 }
 
+// Trust reports whether g trusts an agent for a time.
+func (g Grant) Trust() bool { return g.Rule != "" && g.Rule.Origin() == Trusted }
+
+// Idles reports whether g ends when it was not used for [RuleIdle], not at a time.
+func (g Grant) Idles() bool { return g.Rule != "" && !g.Trust() }
+
 // LastUse is when the grant of a rule was last used, or the zero time.
 func (g Grant) LastUse() time.Time {
-	if g.Rule == "" || g.Used == 0 {
+	if !g.Idles() || g.Used == 0 {
 		return time.Time{}
 	}
 	return g.Until.Add(-RuleIdle)

@@ -59,6 +59,8 @@ const (
 // Name is the rule and why it is there, or the grants of rules, as people read it; empty without a rule.
 func (r Ruling) Name() string {
 	switch {
+	case r.Grants != "" && r.Why == Trusted:
+		return "grant " + strings.ReplaceAll(r.Grants, " ", " and grant ") + ", trusted"
 	case r.Grants != "":
 		return "grant " + strings.ReplaceAll(r.Grants, " ", " and grant ")
 	case r.Rule == 0:

@@ -326,6 +326,17 @@ func NotGiven(why string) *Refusal {
 	return tell(CodeNoAnswer, ExitOther, "This rule cannot be given: %s.", why)
 }
 
+// NotTrusted refuses to trust an agent for a time, and says why.
+func NotTrusted(why i18n.Phrase) *Refusal {
+	return tell(CodeNoAnswer, ExitOther, "Nothing is trusted: %s.", why)
+}
+
+// Trusting refuses the first of the two steps that trust an agent for a time, and says what the second gives.
+func Trusting(agent, folder, span string) *Refusal {
+	return tell(CodeRule, ExitOther, "Nothing is trusted yet. What %[1]s does for %[3]s that is read completely, stays in %[2]s, needs no network "+
+		"and is not high risk would run without asking; a denial ends that. To give it: /trust %[1]s %[3]s yes", agent, folder, span)
+}
+
 // Unknown refuses an id, code or button that denotes nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))

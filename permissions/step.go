@@ -262,13 +262,19 @@ func give(r Request, e Give) (Change, error) {
 		return Change{}, ErrNoUse
 	case !slices.Contains(r.Asked, e.By):
 		return Change{}, ErrNotAsked
-	case r.HighRisk || r.Quorum > 1 || r.Caller.Name == Anonymous || !r.Offers(Allow(Rule)):
+	case r.HighRisk || r.Quorum > 1 || r.Caller.Name == Anonymous, e.For == 0 && !r.Offers(Allow(Rule)):
 		return Change{}, ErrNoOption
+	case e.For < 0 || e.For > MaxTrust || (e.For > 0) != (e.Rule.Origin() == Trusted):
+		return Change{}, ErrNoRule
 	case e.Rule == "" || e.Grant == "":
 		return Change{}, ErrNoRule
 	}
 	c := Change{Before: r, After: r}
-	c.add(Grant{ID: e.Grant, Caller: r.Caller.Name, Rule: e.Rule, Request: r.ID, By: e.By, CreatedAt: e.At, Until: e.At.Add(RuleIdle)}, Rule, e.Via)
+	g := Grant{ID: e.Grant, Caller: r.Caller.Name, Rule: e.Rule, Request: r.ID, By: e.By, CreatedAt: e.At, Until: e.At.Add(RuleIdle)}
+	if e.For > 0 {
+		g.Until = e.At.Add(e.For)
+	}
+	c.add(g, g.Scope(), e.Via)
 	return c, nil
 }
 

@@ -78,6 +78,7 @@ type (
 	Give struct {
 		Grant   ID
 		Rule    GrantedRule
+		For     time.Duration // if it is [Trusted]
 		By, Via string
 		At      time.Time
 	}

@@ -350,6 +350,9 @@ func (c *CLI) tookBack(took permissions.Revoked, o card.Options) error {
 func covers(g permissions.Grant, from permissions.RequestView) string {
 	words := spelled(permissions.DescribeTags(g.Tags))
 	switch {
+	case g.Trust():
+		_, in := g.Rule.Patterns()
+		words = "what is read completely and stays in " + spelled(in) + ", trusted"
 	case g.Rule != "":
 		allow, in := g.Rule.Patterns()
 		words = oneRow(strings.Join(allow, ", ")) + " in " + spelled(cmp.Or(in, "any folder"))
@@ -382,7 +385,7 @@ func covers(g permissions.Grant, from permissions.RequestView) string {
 // lasts describes how long a grant lasts.
 func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
-	case g.Rule != "":
+	case g.Idles():
 		return "until unused on " + when(g.Until, zone)
 	case !g.Until.IsZero():
 		return "until " + when(g.Until, zone)

@@ -220,6 +220,34 @@ func (c *CLI) stopAgentCommand() *cobra.Command {
 	}
 }
 
+func (c *CLI) trustCommand() *cobra.Command {
+	sure := false
+	cmd := &cobra.Command{
+		Use:  "trust AGENT DURATION",
+		Args: arguments(cobra.ExactArgs(2), "the name of an agent, and for how long"),
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			span, err := time.ParseDuration(args[1])
+			if err != nil {
+				return usage("%q is no duration; write one such as 30m", args[1])
+			}
+			g, err := client.TrustAgent(cmd.Context(), connectors.Identity{}, args[0], span, false)
+			if sure && permissions.CodeOf(err) == permissions.CodeRule {
+				g, err = client.TrustAgent(cmd.Context(), connectors.Identity{}, args[0], span, true)
+			}
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return c.json(wire.FromGrant(g))
+			}
+			fmt.Fprintf(c.Out, "%s %s\n", covers(g, permissions.RequestView{}), lasts(g, time.Local))
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&sure, "yes", false, "give it, instead of saying what would be given")
+	return cmd
+}
+
 func (c *CLI) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "resume [AGENT]",

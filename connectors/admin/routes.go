@@ -393,11 +393,29 @@ func (r *routes) registerGrants() {
 		l, n, err := r.engine.StopAgent(ctx, who(ctx), in.Name)
 		return stoppedAgent(l, n), err
 	})
+	serve(r, post("trust-agent", "/v1/agents/{name}/trust", "Let an agent do for a while what stays in its folder"), r.trust)
 	resumeAgent := post("resume-agent", "/v1/agents/{name}/resume", "Let a stopped agent go on")
 	serve(r, resumeAgent, func(ctx context.Context, in *personInput) (StoppedAgent, error) {
 		l, err := r.engine.ResumeAgent(ctx, who(ctx), in.Name)
 		return stoppedAgent(l, 0), err
 	})
+}
+
+type trusting struct {
+	Name string `path:"name" maxLength:"200"`
+	Body struct {
+		For  string `json:"for" maxLength:"64" doc:"as in 30m, at most 2h"`
+		Sure bool   `json:"sure,omitzero" doc:"the second step, after one without that"`
+	}
+}
+
+func (r *routes) trust(ctx context.Context, in *trusting) (wire.Grant, error) {
+	span, err := time.ParseDuration(in.Body.For)
+	if err != nil {
+		return wire.Grant{}, permissions.Invalid(err)
+	}
+	given, err := r.engine.TrustAgent(ctx, who(ctx), in.Name, span, in.Body.Sure)
+	return wire.FromGrant(given), err
 }
 
 func revokedOf(took permissions.Revoked) revoked {
@@ -475,6 +493,19 @@ func agentPath(name, verb string) string { return "/v1/agents/" + url.PathEscape
 func (c *Client) StopAgent(ctx context.Context, _ connectors.Identity, name string) (permissions.Lock, int, error) {
 	told, err := ask[StoppedAgent](ctx, c, http.MethodPost, agentPath(name, "stop"), nil, wire.MaxWait)
 	return told.lock(), told.Ended, err
+}
+
+// TrustAgent is that of [connectors.Inbound].
+func (c *Client) TrustAgent(
+	ctx context.Context, _ connectors.Identity, name string, span time.Duration, sure bool,
+) (permissions.Grant, error) {
+	var in trusting
+	in.Body.For, in.Body.Sure = span.String(), sure
+	given, err := ask[wire.Grant](ctx, c, http.MethodPost, agentPath(name, "trust"), in.Body, 0)
+	if err != nil {
+		return permissions.Grant{}, err
+	}
+	return given.Permissions()
 }
 
 // ResumeAgent is that of [connectors.Inbound].

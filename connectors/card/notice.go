@@ -36,16 +36,20 @@ func reminder(waiting []connectors.Prompt, o Options) []string {
 }
 
 // revoked describes a revoked grant and what ran under it.
-func revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
-	rows := []string{o.Sprintf("✖ Taken back: %s", InForce(g, o))}
-	if len(ran) == 0 {
+func revoked(g permissions.Grant, all []permissions.Request, o Options) []string {
+	return ran([]string{o.Sprintf("✖ Taken back: %s", InForce(g, o))}, all, o)
+}
+
+// ran adds what ran under a grant.
+func ran(rows []string, all []permissions.Request, o Options) []string {
+	if len(all) == 0 {
 		return append(rows, o.Text("Nothing ran under it."))
 	}
 	rows = append(rows, o.Text("What ran under it:"))
-	for _, r := range ran[:min(len(ran), maxListed)] {
+	for _, r := range all[:min(len(all), maxListed)] {
 		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
 	}
-	return append(rows, more(len(ran)-maxListed, o)...)
+	return append(rows, more(len(all)-maxListed, o)...)
 }
 
 // muted says that an agent asks nothing any more, why, and what to do.
@@ -226,6 +230,9 @@ func Proposed(p permissions.Proposal, o Options) (rows []string) {
 // covers says what a grant allows.
 func covers(g permissions.Grant, o Options) string {
 	switch {
+	case g.Trust():
+		_, in := g.Rule.Patterns()
+		return o.Sprintf("what is read completely and stays in %s, without network and high risk,", coded(Visible(brief(in, maxWhat))))
 	case g.Rule != "":
 		allow, in := g.Rule.Patterns()
 		words := make([]string, 0, maxTags)
@@ -256,7 +263,7 @@ func covers(g permissions.Grant, o Options) string {
 // lasts says how long a grant is valid.
 func lasts(g permissions.Grant, o Options) string {
 	switch {
-	case g.Rule != "":
+	case g.Idles():
 		return permissions.Rule.Lasts(o.Language)
 	case !g.Until.IsZero():
 		return o.Sprintf("for %s", o.Duration(g.Until.Sub(g.CreatedAt)))
@@ -289,7 +296,9 @@ func notice(n connectors.Notice, o Options) []row {
 			rows = reminder(n.Waiting, o)
 		}
 	case permissions.AboutEnded:
-		rows = []string{o.Sprintf("⌛ Ended: %s", InForce(n.Grant, o))}
+		if rows = []string{o.Sprintf("⌛ Ended: %s", InForce(n.Grant, o))}; n.Grant.Trust() {
+			rows = ran(rows, n.Ran, o)
+		}
 	case permissions.AboutRevoked:
 		rows = revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:

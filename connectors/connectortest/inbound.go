@@ -81,6 +81,13 @@ func (Nobody) ResumeAgent(_ context.Context, _ connectors.Identity, name string)
 	return permissions.Lock{}, permissions.AgentNotStopped(name)
 }
 
+// TrustAgent knows no agent.
+func (Nobody) TrustAgent(
+	_ context.Context, _ connectors.Identity, name string, _ time.Duration, _ bool,
+) (permissions.Grant, error) {
+	return permissions.Grant{}, permissions.NoAgentNamed(name)
+}
+
 // StoppedBy is empty.
 func (Nobody) StoppedBy() string { return "" }
 

@@ -21,8 +21,8 @@ const maxNamed = 40
 
 // commands are all commands except /start, which Telegram's Start button sends.
 var commands = []string{
-	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/away", "/pair",
-	"/unpair", "/quit", "/new", "/whoami", "/help",
+	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/trust", "/lock", "/unlock", "/away",
+	"/pair", "/unpair", "/quit", "/new", "/whoami", "/help",
 }
 
 // IsCommand reports whether a text begins with a command, for channels where a slash may begin something else.
@@ -58,6 +58,8 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 		return r.stop(ctx, m, rest)
 	case "/resume":
 		return r.resume(ctx, m.From, rest, in)
+	case "/trust":
+		return r.trust(ctx, m, rest)
 	case "/lock", "/unlock":
 		return r.lock(ctx, m.From, name, rest, in)
 	case "/away":
@@ -113,6 +115,18 @@ func (r *Reader) code(ctx context.Context, m Message, code string) string {
 		return ""
 	}
 	return code
+}
+
+// trust lets an agent do for a while what stays in its folder, in two steps.
+func (r *Reader) trust(ctx context.Context, m Message, text string) (string, error) {
+	in, words := m.Who.Language, strings.Fields(text)
+	if len(words) < 2 || len(words) > 3 {
+		return in.Text("Say whom, and for how long, two hours at most: /trust AGENT 30m"), nil
+	}
+	span, _ := parseSpan(strings.ToLower(words[1]))
+	sure := len(words) == 3 && isOne(i18n.All("yes"), words[2])
+	g, err := r.Inbound.TrustAgent(ctx, m.From, words[0], span, sure)
+	return in.Sprintf("🤝 %s", card.InForce(g, r.shown(m.Who))), err
 }
 
 // AgentStopped says that an agent is stopped, and that so many of its requests ended.

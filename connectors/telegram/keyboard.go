@@ -155,7 +155,7 @@ func parseList(data string) (command string, ok bool) {
 	command, ok = strings.CutPrefix(data, listPrefix)
 	isOne := func(begin string) bool { return strings.HasPrefix(command, begin) }
 	all := strings.EqualFold(strings.Join(strings.Fields(command), " "), "/stop all")
-	ok = ok && !all && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop ", "/pair ", "/unpair ", "/resume "}, isOne)
+	ok = ok && !all && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop ", "/pair ", "/unpair ", "/resume ", "/trust "}, isOne)
 	return command, ok
 }
 

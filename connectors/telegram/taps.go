@@ -399,7 +399,7 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 		return err
 	case isOpen:
 		d.toast(ctx, tap, in.Sprintf("⬇️ %s is shown again below.", code), false)
-	case strings.Contains(command, ":"): // it is below a notice about an agent, by its proven name
+	case strings.Contains(command, ":"), strings.HasPrefix(command, "/trust "): // it is not below a list, but about one agent
 		text := card.Plain(strings.Join(did.Say, "\n"))
 		d.toast(ctx, tap, card.Isolate(text), false)
 		d.overwrite(ctx, on, text)

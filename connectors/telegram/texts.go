@@ -170,6 +170,9 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 func (d *handler) keysOf(ctx context.Context, command string, id connectors.Identity, in i18n.Language) keyboard {
 	var all []key
 	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(command)), "@")
+	if words := strings.Fields(command); len(words) == 3 && words[0] == "/trust" {
+		return listed(listKey(in.Sprintf("⚠️ Yes, trust it for %s", visible(words[2])), strings.Join(words, " ")+" yes"), 1)
+	}
 	switch name {
 	case "/pending":
 		waiting, _ := d.in.Pending(ctx, id, "", maxCalls) // without buttons on an error

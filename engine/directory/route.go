@@ -63,6 +63,9 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 
 // ruling judges a call by the rules, and those of live grants.
 func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
+	if slices.ContainsFunc(live, permissions.Grant.Trust) && !s.MayTrust(r) { // another call may have another route
+		live = slices.DeleteFunc(slices.Clone(live), permissions.Grant.Trust)
+	}
 	granted, ids := s.given.rules(r.Caller, live)
 	if s.Rules.Len()+granted.Len() == 0 {
 		return permissions.Ruling{}
@@ -75,6 +78,12 @@ func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []perm
 		Reason: permissions.Brief(strings.Join(v.Reasons, "; "), permissions.MaxReason),
 	}
 	for _, n := range v.Granted {
+		if slices.Contains(strings.Fields(ruling.Grants), string(ids[n-1])) { // a trusted agent has several rules
+			continue
+		}
+		if at := slices.IndexFunc(live, func(g permissions.Grant) bool { return g.ID == ids[n-1] }); live[at].Trust() {
+			ruling.Why = permissions.Trusted
+		}
 		ruling.Grants = strings.TrimSpace(ruling.Grants + " " + string(ids[n-1]))
 	}
 	return ruling
@@ -118,6 +127,12 @@ func (g *given) rules(caller permissions.Caller, live []permissions.Grant) (*rul
 	for _, grant := range live {
 		allow, in := grant.Rule.Patterns()
 		one := rules.Rule{Allow: allow, In: in}
+		if grant.Trust() {
+			for _, set := range rules.Sets() {
+				all, c.ids = append(all, rules.Rule{Use: set, In: in}), append(c.ids, grant.ID)
+			}
+			continue
+		}
 		if _, problems := rules.Compile([]rules.Rule{one}); grant.Rule != "" && rules.Failed(problems) == nil {
 			all, c.ids = append(all, one), append(c.ids, grant.ID)
 		}
@@ -174,6 +189,12 @@ func (s *Settings) reachesOwn(allow []string) bool {
 		n, _ := set.Reaches(file)
 		return n > 0
 	})
+}
+
+// MayTrust reports whether what a caller asks can be trusted for a time: its name is proven, and one person alone decides it.
+func (s *Settings) MayTrust(r permissions.Request) bool {
+	route, found := s.RouteOf(r)
+	return found && route.Quorum <= 1 && r.Caller.Proven() != r.Caller.Name
 }
 
 // MayGive returns why a person may not give a rule that daycared suggest proposed, for the caller of an approved request; empty: they may.

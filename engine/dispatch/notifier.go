@@ -197,7 +197,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 		if permissions.AsRefusal(err) != nil {
 			return false, nil //nolint:nilerr // no longer stored
 		}
-		if err == nil && n.About == permissions.AboutRevoked {
+		if err == nil && (n.About == permissions.AboutRevoked || notice.Grant.Trust()) {
 			notice.Ran, err = d.store.Ran(ctx, n.Subject, shared.RanMost)
 		}
 		return true, err

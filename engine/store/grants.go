@@ -158,7 +158,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 			return permissions.UnknownGrant(id)
 		}
 		t.exec(ctx, addUse, id, r.Number)
-		if until := at.Add(permissions.RuleIdle); g.row.Rule != "" && until.After(g.row.Until) {
+		if until := at.Add(permissions.RuleIdle); g.row.Idles() && until.After(g.row.Until) {
 			g.row.Until = until
 			t.exec(ctx, prolong, endTime{&g.row.Until}, grantGate.mac(s.seals, g.row), id)
 		}

@@ -83,7 +83,7 @@ func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
-		m := measured{end: math.MaxInt64, old: old, idle: grant.Rule != ""}
+		m := measured{end: math.MaxInt64, old: old, idle: grant.Idles()}
 		if !grant.Until.IsZero() {
 			whole := grant.Until.Sub(grant.CreatedAt)
 			if m.idle {

@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// coder is an agent with a token, on this machine.
+var coder = permissions.Caller{Name: "token:coder", UID: askerUID}
+
+// trustEnv has a token of coder, of which fay has allowed a call.
+func trustEnv(t *testing.T, s engine.Settings) (*env, *phone) {
+	t.Helper()
+	f := newPhone(fay, "fays-phone")
+	st := newEnv(t, s, f)
+	if _, _, err := st.CreateToken(t.Context(), boss, "coder", "", 0); err != nil {
+		t.Fatal(err)
+	}
+	view, err := st.Begin(t.Context(), coder, bash("npm test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.shown(f.Memory, 1)
+	f.must(t, view.Request.ID, allow())
+	return st, f
+}
+
+// trusts takes both steps.
+func (s *env) trusts(f *phone) permissions.Grant {
+	s.t.Helper()
+	_, err := s.TrustAgent(s.t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, false)
+	refused(s.t, err, permissions.CodeRule)
+	g, err := s.TrustAgent(s.t.Context(), fayAt(f.Name()), "coder", 30*time.Minute, true)
+	if err != nil || !g.Trust() || g.Until.Sub(g.CreatedAt) != 30*time.Minute {
+		s.t.Fatalf("%+v, %v", g, err)
+	}
+	return g
+}
+
+// runs reports whether a call of coder runs unasked; what is asked is withdrawn.
+func (s *env) runs(q permissions.Request) bool {
+	s.t.Helper()
+	view, err := s.Begin(s.t.Context(), coder, q)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if r := view.Request; r.State != permissions.Pending {
+		return r.State == permissions.Approved && r.DecidedVia == permissions.ViaGrant && len(r.Under) == 1
+	}
+	if _, err := s.Withdraw(s.t.Context(), coder, view.Request.ID); err != nil {
+		s.t.Fatal(err)
+	}
+	return false
+}
+
+// edit is a call of a hook that writes a file, of which its hook says where it leads.
+func edit(file, leads string) permissions.Request {
+	q := bash("true")
+	q.Tool = "Write"
+	q.Input, _ = json.Marshal(map[string]string{"file_path": file, "content": "x"})
+	q.Leads.Names = map[string]string{file: leads}
+	return q
+}
+
+// TestATrustedAgentRunsWhatStaysInItsFolder and nothing else, also after a restart; a denial ends that, and the person is told what ran.
+func TestATrustedAgentRunsWhatStaysInItsFolder(t *testing.T) {
+	st, f := trustEnv(t, usual())
+	if st.runs(bash("git status")) {
+		t.Fatal("it is trusted already")
+	}
+	st.trusts(f)
+	linked := bash("cat link/passwd")
+	linked.Leads.Names["/srv/code/link/passwd"] = "/etc/passwd"
+	elsewhere := bash("cat a.go")
+	elsewhere.Cwd, elsewhere.Leads.Root = "/srv/other", "/srv/other"
+	for range 2 {
+		for name, q := range map[string]permissions.Request{
+			"a command that reads": bash("cat a.go | head -3"), "git": bash("git status"), "an edit": edit("/srv/code/a.go", "/srv/code/a.go"),
+		} {
+			if !st.runs(q) {
+				t.Errorf("%s is asked about", name)
+			}
+		}
+		for name, q := range map[string]permissions.Request{
+			"the network": bash("curl https://example.org"), "what cannot be read": bash("cat $(cat list)"), "half of it": bash("cat a.go; make"),
+			"a program of its own": bash("./run.sh"), "high risk": bash("rm -rf ."), "a relative way out": bash("cat ../other/a.go"),
+			"a write out": bash("cat a.go > ../b.go"), "an absolute way out": bash("cat /etc/passwd"), "a link out": linked,
+			"an edit by a link": edit("/srv/code/b.go", "/etc/b.go"), "what runs later": edit("/srv/code/.git/hooks/x", "/srv/code/.git/hooks/x"),
+			"an edit that leads nowhere": edit("/srv/code/c.go", ""), "another folder": elsewhere, "tags": network("docs"),
+		} {
+			if st.runs(q) {
+				t.Errorf("%s runs", name)
+			}
+		}
+		f = newPhone(fay, "fays-phone")
+		st.restart(f)
+	}
+	entries, err := st.rows.Audit(t.Context(), "", 0, 1000)
+	if err != nil || !slices.ContainsFunc(entries, func(e permissions.Entry) bool {
+		return e.Type == permissions.RequestCreated && strings.HasSuffix(e.Detail["rule"], ", trusted")
+	}) {
+		t.Errorf("the audit does not say so, %v", err)
+	}
+	view, err := st.Begin(t.Context(), coder, bash("make"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.must(t, view.Request.ID, permissions.Deny)
+	if n := f.notice(t); n.About != permissions.AboutRevoked || !n.Grant.Trust() || len(n.Ran) != 6 {
+		t.Errorf("fay is told of %s, and that %d ran", n.About, len(n.Ran))
+	}
+	if st.runs(bash("git status")) {
+		t.Error("it is trusted after a denial")
+	}
+	if _, err := st.Verify(t.Context(), boss); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTheEndOfTrustIsTold with what ran, at its time; a stop ends it, too.
+func TestTheEndOfTrustIsTold(t *testing.T) {
+	st, f := trustEnv(t, usual())
+	st.trusts(f)
+	st.runs(bash("git status"))
+	st.advance(31 * time.Minute)
+	if n := f.notice(t); n.About != permissions.AboutEnded || len(n.Ran) != 1 {
+		t.Errorf("fay is told of %s, and that %d ran", n.About, len(n.Ran))
+	}
+	if st.runs(bash("git status")) {
+		t.Error("it does not end")
+	}
+	st.trusts(f)
+	if _, _, err := st.StopAgent(t.Context(), fayAt(f.Name()), "coder"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.ResumeAgent(t.Context(), fayAt(f.Name()), "coder"); err != nil {
+		t.Fatal(err)
+	}
+	if st.runs(bash("git status")) {
+		t.Error("a stop does not end it")
+	}
+}
+
+// TestWhomNobodyCanTrust: an unproven name, a route with a quorum, too long, without anything that was allowed, or by another person.
+func TestWhomNobodyCanTrust(t *testing.T) {
+	st, f := trustEnv(t, usual())
+	ctx, who := t.Context(), fayAt("fays-phone")
+	view, err := st.Begin(ctx, self, bash("npm test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.shown(f.Memory, 2)
+	f.must(t, view.Request.ID, allow())
+	for name, c := range map[string]struct {
+		from connectors.Identity
+		name string
+		span time.Duration
+		code permissions.Code
+	}{
+		"an account": {who, "uid:1000", time.Hour, permissions.CodeNoAnswer}, "too long": {who, "coder", 3 * time.Hour, permissions.CodeNoAnswer},
+		"no time": {who, "coder", 0, permissions.CodeNoAnswer}, "another person": {samAt, "coder", time.Hour, permissions.CodeUnknown},
+		"whoever allowed nothing": {boss, "coder", time.Hour, permissions.CodeNoAnswer}, "nobody": {who, "x", time.Hour, permissions.CodeUnknown},
+	} {
+		for range 2 {
+			if _, err := st.TrustAgent(ctx, c.from, c.name, c.span, true); permissions.CodeOf(err) != c.code {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	_, err = st.TrustAgent(ctx, who, "coder", time.Hour, false)
+	refused(t, err, permissions.CodeRule)
+	st.advance(3 * time.Minute)
+	_, err = st.TrustAgent(ctx, who, "coder", time.Hour, true) // the first step is too long ago
+	refused(t, err, permissions.CodeRule)
+	st.trusts(f)
+	two := usual()
+	two.Routes = append([]engine.Route{{Tools: []string{"Write"}, Ask: []string{"fay", "sam"}, Quorum: 2}}, two.Routes...)
+	st.Configure(two)
+	if !st.runs(bash("git status")) || st.runs(edit("/srv/code/a.go", "/srv/code/a.go")) {
+		t.Error("a route that takes two people is trusted, or the other one is not")
+	}
+}
