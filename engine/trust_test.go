@@ -10,6 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // coder is an agent with a token, on this machine.
@@ -65,7 +66,11 @@ func edit(file, leads string) permissions.Request {
 	q := bash("true")
 	q.Tool = "Write"
 	q.Input, _ = json.Marshal(map[string]string{"file_path": file, "content": "x"})
-	q.Leads.Names = map[string]string{file: leads}
+	of := rules.Call{Dialect: q.Hook, Tool: q.Tool, Input: q.Input, Folder: q.Cwd, Root: q.Cwd}
+	for _, name := range rules.Names(of, permissions.MaxLeads) {
+		q.Leads.Names[name] = name
+	}
+	q.Leads.Names[file] = leads
 	return q
 }
 
