@@ -345,6 +345,8 @@ type Inbound interface {
 	StopAgent(ctx context.Context, id Identity, name string) (l permissions.Lock, ended int, err error)
 	// ResumeAgent ends that. Only the operator and the person who stopped it may call it.
 	ResumeAgent(ctx context.Context, id Identity, name string) (permissions.Lock, error)
+	// QuietAgent makes an agent's cards silent for the caller for a while, and returns until when; zero ends that. A digest follows.
+	QuietAgent(ctx context.Context, id Identity, name string, span time.Duration) (until time.Time, err error)
 	// TrustAgent lets an agent do without asking for a while what stays in its folder. The first step is refused with
 	// [permissions.CodeRule], which says what the second, sure, gives.
 	TrustAgent(ctx context.Context, id Identity, name string, span time.Duration, sure bool) (permissions.Grant, error)

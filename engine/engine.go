@@ -142,7 +142,9 @@ func New(o Options) *Engine {
 		},
 		Noticed: e.registry.NotifyNotices,
 	})
-	e.Dispatch = dispatch.New(dispatch.Config{Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log})
+	e.Dispatch = dispatch.New(dispatch.Config{
+		Store: o.Store, Directory: e.Directory, Registry: e.registry, Clock: clock, Log: o.Log, History: o.Store.History,
+	})
 	e.Hosts = agenthost.New(agenthost.Config{
 		Store: o.Store, Directory: e.Directory, Residents: o.Residents, EventHandler: o.EventHandler, Clock: clock, Log: o.Log,
 	})

@@ -11,7 +11,7 @@ import (
 // restart makes nothing undeliverable. When the clock is behind the newest entry of the store, it was set back by an
 // unknown amount, and earlier grants are not used.
 func (e *Engine) Recover(ctx context.Context) error {
-	if err := cmp.Or(e.ReadPeople(ctx), e.ReadGroups(ctx), e.readWaits(ctx)); err != nil {
+	if err := cmp.Or(e.ReadPeople(ctx), e.ReadGroups(ctx), e.ReadQuiet(ctx), e.readWaits(ctx)); err != nil {
 		return err
 	}
 	by, at, err := e.store.StoppedBy(ctx)

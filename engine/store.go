@@ -28,6 +28,8 @@ type Store interface {
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 
+	// Quiet stores a notice of [permissions.AboutQuiet], replacing the one to that person about that agent.
+	Quiet(ctx context.Context, n permissions.Notice) error
 	// Tell stores a caller's (n.By) notice to a person, replacing an unsent one to them about the same session of the
 	// same agent. If the caller has most unsent notices it refuses with [permissions.CodeLimit].
 	Tell(ctx context.Context, n permissions.Notice, most int) error

@@ -18,7 +18,9 @@ const (
 	AboutEnded   About = "ended"   // a grant is over; Subject is the grant
 	AboutRevoked About = "revoked" // a grant was revoked; Subject is the grant
 	AboutStopped About = "stopped" // everything was stopped
-	AboutMuted   About = "muted"   // the agent By asks nothing any more; Told.Text has the ids of what was denied or ignored
+	// AboutQuiet is the digest of what the agent By asked since CreatedAt, until when Told.Text says; until then its cards are silent.
+	AboutQuiet About = "quiet"
+	AboutMuted About = "muted" // the agent By asks nothing any more; Told.Text has the ids of what was denied or ignored
 
 	AboutPairing About = "pairing" // somebody says whose an unknown account is; Subject is the account
 

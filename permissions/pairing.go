@@ -172,6 +172,14 @@ func NoAgentNamed(name string) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "There is no request and no agent %s that asks you.", bare(name))
 }
 
+// MaxQuiet is the longest time for which an agent's cards can be silent.
+const MaxQuiet = 24 * time.Hour
+
+// NoQuiet refuses a time for which an agent's cards would be silent.
+func NoQuiet() *Refusal {
+	return tell(CodeInvalid, ExitUsage, "Cards are silent for a minute at least, and 24 hours at most; off ends that.")
+}
+
 // AgentNotStopped refuses to resume an agent that is not stopped.
 func AgentNotStopped(name string) *Refusal {
 	return tell(CodeUnknown, ExitUnknown, "%s is not stopped.", bare(name))

@@ -59,7 +59,7 @@ func (c *CLI) root() *cobra.Command {
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
 		c.agentsCommand(), c.eventsCommand(), c.lockCommand(), c.unlockCommand(),
-		c.awayCommand(), c.stopAgentCommand(), c.trustCommand())
+		c.awayCommand(), c.stopAgentCommand(), c.trustCommand(), c.quietCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.reportCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
@@ -119,7 +119,7 @@ var jsonOutputs = []struct {
 	commands []string
 }{
 	{"print one JSON object", true, []string{
-		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "stop-agent", "trust", "resume", "lock", "unlock", "away", "unpair",
+		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "stop-agent", "quiet", "trust", "resume", "lock", "unlock", "away", "unpair",
 		"token create", "connect", "status", "report", "stop", "backup", "restore", "reinstate", "config show",
 	}},
 	{"print one JSON object instead of the sentence", true, []string{"ask", "confirm", "choose"}},

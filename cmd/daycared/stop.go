@@ -220,6 +220,28 @@ func (c *CLI) stopAgentCommand() *cobra.Command {
 	}
 }
 
+func (c *CLI) quietCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:  "quiet AGENT DURATION|off",
+		Args: arguments(cobra.ExactArgs(2), "the name of an agent, and for how long"),
+		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			span, err := time.ParseDuration(strings.Replace(args[1], "off", "0s", 1))
+			if err != nil {
+				return usage("%q is no duration; write one such as 1h, or off", args[1])
+			}
+			until, err := client.QuietAgent(cmd.Context(), connectors.Identity{}, args[0], span)
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return c.json(map[string]time.Time{"until": until})
+			}
+			fmt.Fprintf(c.Out, "its cards are silent until %s\n", stamp(until, time.Local))
+			return nil
+		}),
+	}
+}
+
 func (c *CLI) trustCommand() *cobra.Command {
 	sure := false
 	cmd := &cobra.Command{

@@ -57,6 +57,7 @@ var matrix = map[string][principals]int{
 	"POST /v1/stop-all":                {403, 403, 403, 200, 200, 200},
 	"POST /v1/resume":                  {403, 403, 403, 200, 200, 200},
 	"POST /v1/agents/{name}/stop":      {403, 403, 403, 404, 404, 404}, // there is none
+	"POST /v1/agents/{name}/quiet":     {403, 403, 403, 404, 404, 404},
 	"POST /v1/agents/{name}/trust":     {403, 403, 403, 404, 404, 404},
 	"POST /v1/agents/{name}/resume":    {403, 403, 403, 404, 404, 404},
 	"GET /v1/people":                   {403, 403, 403, 403, 403, 200},
@@ -94,6 +95,7 @@ var bodies = map[string]string{
 	"POST /v1/pairings/{code}":        `{"address":"7"}`,
 	"POST /v1/reinstate":              `{"names":["fay/telegram"]}`,
 	"POST /v1/away":                   `{"until":"2026-11-30T00:00:00Z","to":"sam"}`,
+	"POST /v1/agents/{name}/quiet":    `{"for":"1h"}`,
 	"POST /v1/agents/{name}/trust":    `{"for":"30m"}`,
 	"POST /v1/messages":               `{"text":"hello","key":"1"}`,
 	"POST /v1/senders/{account}/pair": `{"name":"sam"}`,

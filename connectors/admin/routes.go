@@ -393,6 +393,7 @@ func (r *routes) registerGrants() {
 		l, n, err := r.engine.StopAgent(ctx, who(ctx), in.Name)
 		return stoppedAgent(l, n), err
 	})
+	serve(r, post("quiet-agent", "/v1/agents/{name}/quiet", "Make an agent's cards silent for a while, and tell then what it asked"), r.quiet)
 	serve(r, post("trust-agent", "/v1/agents/{name}/trust", "Let an agent do for a while what stays in its folder"), r.trust)
 	resumeAgent := post("resume-agent", "/v1/agents/{name}/resume", "Let a stopped agent go on")
 	serve(r, resumeAgent, func(ctx context.Context, in *personInput) (StoppedAgent, error) {
@@ -407,6 +408,26 @@ type trusting struct {
 		For  string `json:"for" maxLength:"64" doc:"as in 30m, at most 2h"`
 		Sure bool   `json:"sure,omitzero" doc:"the second step, after one without that"`
 	}
+}
+
+type quieting struct {
+	Name string `path:"name" maxLength:"200"`
+	Body struct {
+		For string `json:"for" maxLength:"64" doc:"as in 1h, at most 24h; 0s ends it"`
+	}
+}
+
+type quieted struct {
+	Until time.Time `json:"until"`
+}
+
+func (r *routes) quiet(ctx context.Context, in *quieting) (quieted, error) {
+	span, err := time.ParseDuration(in.Body.For)
+	if err != nil {
+		return quieted{}, permissions.Invalid(err)
+	}
+	until, err := r.engine.QuietAgent(ctx, who(ctx), in.Name, span)
+	return quieted{until.UTC()}, err
 }
 
 func (r *routes) trust(ctx context.Context, in *trusting) (wire.Grant, error) {
@@ -493,6 +514,14 @@ func agentPath(name, verb string) string { return "/v1/agents/" + url.PathEscape
 func (c *Client) StopAgent(ctx context.Context, _ connectors.Identity, name string) (permissions.Lock, int, error) {
 	told, err := ask[StoppedAgent](ctx, c, http.MethodPost, agentPath(name, "stop"), nil, wire.MaxWait)
 	return told.lock(), told.Ended, err
+}
+
+// QuietAgent is that of [connectors.Inbound].
+func (c *Client) QuietAgent(ctx context.Context, _ connectors.Identity, name string, span time.Duration) (time.Time, error) {
+	var in quieting
+	in.Body.For = span.String()
+	told, err := ask[quieted](ctx, c, http.MethodPost, agentPath(name, "quiet"), in.Body, 0)
+	return told.Until, err
 }
 
 // TrustAgent is that of [connectors.Inbound].

@@ -52,6 +52,24 @@ func ran(rows []string, all []permissions.Request, o Options) []string {
 	return append(rows, more(len(all)-maxListed, o)...)
 }
 
+// digest says what an agent asked while its cards were silent.
+func digest(n connectors.Notice, o Options) []string {
+	count := map[permissions.State]int{}
+	for _, r := range n.Ran {
+		count[r.State]++
+	}
+	allowed, denied := count[permissions.Approved], count[permissions.Denied]
+	rows := []string{o.Sprintf("🔔 %s is quiet no longer. Since %s: %d allowed, %d denied, %d otherwise.",
+		Visible(permissions.Caller{Name: n.By}.Proven()), moment(n.At, o), allowed, denied, len(n.Ran)-allowed-denied)}
+	for _, r := range n.Ran[:min(len(n.Ran), maxListed)] {
+		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
+	}
+	if rows = append(rows, more(len(n.Ran)-maxListed, o)...); len(n.Waiting) > 0 {
+		rows = append(rows, reminder(n.Waiting, o)...)
+	}
+	return rows
+}
+
 // muted says that an agent asks nothing any more, why, and what to do.
 func muted(n connectors.Notice, o Options) []string {
 	name := Visible(permissions.Caller{Name: n.By}.Proven())
@@ -303,6 +321,8 @@ func notice(n connectors.Notice, o Options) []row {
 		rows = revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
 		rows = []string{o.Sprintf("⛔ Everything was stopped by %s; nothing is asked until resume.", person(n.By, o))}
+	case permissions.AboutQuiet:
+		rows = digest(n, o)
 	case permissions.AboutMuted:
 		rows = muted(n, o)
 	case permissions.AboutUnknownSenders:

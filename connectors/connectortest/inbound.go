@@ -81,6 +81,11 @@ func (Nobody) ResumeAgent(_ context.Context, _ connectors.Identity, name string)
 	return permissions.Lock{}, permissions.AgentNotStopped(name)
 }
 
+// QuietAgent knows no agent.
+func (Nobody) QuietAgent(_ context.Context, _ connectors.Identity, name string, _ time.Duration) (time.Time, error) {
+	return time.Time{}, permissions.NoAgentNamed(name)
+}
+
 // TrustAgent knows no agent.
 func (Nobody) TrustAgent(
 	_ context.Context, _ connectors.Identity, name string, _ time.Duration, _ bool,

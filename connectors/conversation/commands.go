@@ -21,8 +21,8 @@ const maxNamed = 40
 
 // commands are all commands except /start, which Telegram's Start button sends.
 var commands = []string{
-	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/trust", "/lock", "/unlock", "/away",
-	"/pair", "/unpair", "/quit", "/new", "/whoami", "/help",
+	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/quiet", "/trust", "/lock", "/unlock",
+	"/away", "/pair", "/unpair", "/quit", "/new", "/whoami", "/help",
 }
 
 // IsCommand reports whether a text begins with a command, for channels where a slash may begin something else.
@@ -58,6 +58,8 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 		return r.stop(ctx, m, rest)
 	case "/resume":
 		return r.resume(ctx, m.From, rest, in)
+	case "/quiet":
+		return r.quiet(ctx, m, rest)
 	case "/trust":
 		return r.trust(ctx, m, rest)
 	case "/lock", "/unlock":
@@ -115,6 +117,24 @@ func (r *Reader) code(ctx context.Context, m Message, code string) string {
 		return ""
 	}
 	return code
+}
+
+// quiet makes an agent's cards silent for a while.
+func (r *Reader) quiet(ctx context.Context, m Message, text string) (string, error) {
+	in, words := m.Who.Language, strings.Fields(text)
+	if len(words) != 2 {
+		return in.Text("Say which, and for how long, 24 hours at most: /quiet AGENT 1h, or /quiet AGENT off"), nil
+	}
+	span, timed := parseSpan(strings.ToLower(words[1]))
+	if !timed && !isOne(awayOff, words[1]) {
+		span = -1
+	}
+	until, err := r.Inbound.QuietAgent(ctx, m.From, words[0], span)
+	if span == 0 {
+		return in.Text("🔔 Its cards make a sound again. What it asked meanwhile follows."), err
+	}
+	return in.Sprintf("🔕 Its cards are silent until %s, but for high risk. What it asked is told then.",
+		card.AwayUntil(until, m.Who.Location, in)), err
 }
 
 // trust lets an agent do for a while what stays in its folder, in two steps.

@@ -39,6 +39,7 @@ const (
 /grants · what you have granted; /revoke ID takes it back
 /stop all · cancels everything and refuses everything new
 /resume · goes on after that
+/quiet AGENT 1h · makes its cards silent, and tells then what it asked; /quiet AGENT off ends that
 /trust AGENT 30m · lets it do unasked what stays in its folder, after a second step; a denial ends that
 /stop CODE · denies that and refuses what its agent asks, until /resume AGENT
 /away until Monday to NAME · others are asked instead, where a route names any; /away off ends that
@@ -55,6 +56,7 @@ Whatever you type while there is none goes to your agent. While there is one, be
 /stop · stops what it works on; /quit ends its session, /new begins another one
 /stop all · cancels everything and refuses everything new
 /resume · goes on after that
+/quiet AGENT 1h · makes its cards silent, and tells then what it asked; /quiet AGENT off ends that
 /trust AGENT 30m · lets it do unasked what stays in its folder, after a second step; a denial ends that
 /stop CODE · denies that and refuses what its agent asks, until /resume AGENT
 /away until Monday to NAME · others are asked instead, where a route names any; /away off ends that

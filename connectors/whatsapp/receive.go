@@ -319,6 +319,7 @@ In a reply to the card the code is left out, and 👍 or 👎 on it counts too; 
 /agents, /use NAME, /status, /new, /quit, /stop · your agents
 /stop all · cancel everything, and refuse all that is new
 /resume · go on after that
+/quiet AGENT 1h · make its cards silent, and tell then what it asked; /quiet AGENT off ends that
 /trust AGENT 30m · have it do unasked what stays in its folder, after a second step; a denial ends that
 /stop CODE · deny that, and refuse what its agent asks until /resume AGENT
 /lock NAME · have nothing count from their accounts, as when a phone is stolen; without a name, from yours

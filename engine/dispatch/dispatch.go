@@ -127,6 +127,8 @@ type Dispatch struct {
 	reminded    sync.Map                          // by person: the last [reminder]
 	lately      latelyCache
 	approved    approvals
+	quieted     sync.Map // by quietKey: the notice of the digest
+	history     func(context.Context, permissions.Past) ([]permissions.Request, error)
 }
 
 // New makes a service without channels. It starts nothing: call [Dispatch.Connect], [Dispatch.ReadGroups], then
@@ -134,6 +136,7 @@ type Dispatch struct {
 func New(c Config) *Dispatch {
 	d := &Dispatch{
 		store: c.Store, dir: c.Directory, registry: c.Registry, clock: c.Clock, log: c.Log, changed: timing.NewSignal(),
+		history: c.History,
 	}
 	d.moves.Store(&map[string]string{})
 	d.changed.Notify() // the settings may have changed while the daemon was down

@@ -134,6 +134,11 @@ func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.D
 		return d.tellOfStrangers(ctx, n, person)
 	}
 	notice := connectors.Notice{To: person, About: n.About, By: n.By}
+	if n.About == permissions.AboutQuiet {
+		if later, err := d.digest(ctx, n, &notice); later > 0 || err != nil {
+			return later, err
+		}
+	}
 	there, err := d.fill(ctx, n, &notice)
 	if err != nil {
 		return 0, err
@@ -255,7 +260,7 @@ func (d *Dispatch) waitingFor(ctx context.Context, to connectors.Person) ([]conn
 	}
 	var waiting []connectors.Prompt
 	for _, r := range rows {
-		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough && isAmong(away, to.Name) {
+		if away, enough := d.dir.Settings().Away(r, d.clock.Now()); enough && isAmong(away, to.Name) || d.silenced(to.Name, r) {
 			continue
 		}
 		if elsewhere, err := d.inGroupOnly(ctx, r, to.Name); err != nil {

@@ -337,7 +337,7 @@ func (d *Dispatch) Prompt(
 	p := connectors.Prompt{
 		Request: r, To: to, Code: d.store.Coder().Encode(r.Number), Waiting: d.waits(r),
 		Ref: cp.Ref, Burst: cp.Burst, SentAt: cp.SentAt, Button: Button(r, cp),
-		Silent: r.Refused() > 0 || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
+		Silent: r.Refused() > 0 || d.silenced(to.Name, r) || !r.Urgent() && d.quiet(to), Locked: to.Locked != "" && cp.Group == "",
 	}
 	p.Request = d.dir.Settings().Shown(r, cp.Connector)
 	if d.lacksAccount(to, cp) {

@@ -53,6 +53,15 @@ func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error 
 	})
 }
 
+// Quiet replaces the digest of an agent that a person is to get, and with that how long its cards are silent.
+func (s *Store) Quiet(ctx context.Context, n permissions.Notice) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		t.exec(ctx, `DELETE FROM notices WHERE person = $1 AND caused_by = $2 AND about = 'quiet'`, n.To, n.By)
+		insertNotice(ctx, t, n)
+		return nil
+	})
+}
+
 // toldAgain is the retry hint when the outbox is full.
 const toldAgain = time.Minute
 
