@@ -107,6 +107,8 @@ type Config struct {
 	Registry  *registry.Registry
 	Clock     timing.Clock
 	Log       *slog.Logger
+	// History lists what is settled, for digests.
+	History func(context.Context, permissions.Past) ([]permissions.Request, error)
 }
 
 // Dispatch sends prompts and notices to people. It is safe for concurrent use.
