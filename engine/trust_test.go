@@ -61,8 +61,8 @@ func (s *env) runs(q permissions.Request) bool {
 	return false
 }
 
-// edit is a call of a hook that writes a file, of which its hook says where it leads.
-func edit(file, leads string) permissions.Request {
+// written is a call of a hook that writes a file, of which its hook says where it leads.
+func written(file, leads string) permissions.Request {
 	q := bash("true")
 	q.Tool = "Write"
 	q.Input, _ = json.Marshal(map[string]string{"file_path": file, "content": "x"})
@@ -87,7 +87,7 @@ func TestATrustedAgentRunsWhatStaysInItsFolder(t *testing.T) {
 	elsewhere.Cwd, elsewhere.Leads.Root = "/srv/other", "/srv/other"
 	for range 2 {
 		for name, q := range map[string]permissions.Request{
-			"a command that reads": bash("cat a.go | head -3"), "git": bash("git status"), "an edit": edit("/srv/code/a.go", "/srv/code/a.go"),
+			"a command that reads": bash("cat a.go | head -3"), "git": bash("git status"), "an edit": written("/srv/code/a.go", "/srv/code/a.go"),
 		} {
 			if !st.runs(q) {
 				t.Errorf("%s is asked about", name)
@@ -97,8 +97,8 @@ func TestATrustedAgentRunsWhatStaysInItsFolder(t *testing.T) {
 			"the network": bash("curl https://example.org"), "what cannot be read": bash("cat $(cat list)"), "half of it": bash("cat a.go; make"),
 			"a program of its own": bash("./run.sh"), "high risk": bash("rm -rf ."), "a relative way out": bash("cat ../other/a.go"),
 			"a write out": bash("cat a.go > ../b.go"), "an absolute way out": bash("cat /etc/passwd"), "a link out": linked,
-			"an edit by a link": edit("/srv/code/b.go", "/etc/b.go"), "what runs later": edit("/srv/code/.git/hooks/x", "/srv/code/.git/hooks/x"),
-			"an edit that leads nowhere": edit("/srv/code/c.go", ""), "another folder": elsewhere, "tags": network("docs"),
+			"an edit by a link": written("/srv/code/b.go", "/etc/b.go"), "what runs later": written("/srv/code/.git/hooks/x", "/srv/code/.git/hooks/x"),
+			"an edit that leads nowhere": written("/srv/code/c.go", ""), "another folder": elsewhere, "tags": network("docs"),
 		} {
 			if st.runs(q) {
 				t.Errorf("%s runs", name)
@@ -151,6 +151,16 @@ func TestTheEndOfTrustIsTold(t *testing.T) {
 	if st.runs(bash("git status")) {
 		t.Error("a stop does not end it")
 	}
+	st.trusts(f)
+	if _, err := st.StopAll(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Resume(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	if st.runs(bash("git status")) {
+		t.Error("a stop of everything does not end it")
+	}
 }
 
 // TestWhomNobodyCanTrust: an unproven name, a route with a quorum, too long, without anything that was allowed, or by another person.
@@ -188,7 +198,7 @@ func TestWhomNobodyCanTrust(t *testing.T) {
 	two := usual()
 	two.Routes = append([]engine.Route{{Tools: []string{"Write"}, Ask: []string{"fay", "sam"}, Quorum: 2}}, two.Routes...)
 	st.Configure(two)
-	if !st.runs(bash("git status")) || st.runs(edit("/srv/code/a.go", "/srv/code/a.go")) {
+	if !st.runs(bash("git status")) || st.runs(written("/srv/code/a.go", "/srv/code/a.go")) {
 		t.Error("a route that takes two people is trusted, or the other one is not")
 	}
 }
