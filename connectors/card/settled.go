@@ -94,6 +94,21 @@ var failures = []i18n.Phrase{
 	"%s is not configured", "%s's %s is not switched on", "no channel is switched on",
 	"too few of the people who were asked are left in the configuration",
 	"too few of the people who were asked may still answer; locked: %s", "%s is locked until: daycared unlock %s",
+	"%s has blocked the bot since %s; %s has to press Start",
+	"%s never pressed Start; %s has to open the bot and press Start",
+	"%s's WhatsApp account has changed its keys; enrol it again: daycared pair %s --via whatsapp",
+	"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s",
+	"%s's %s account is suspended since the store was restored: confirm it with daycared reinstate %s",
+	"WhatsApp removed this device (%s); link it again: daycared link whatsapp",
+	"WhatsApp bans the account for a time (%s), until %s; write less, and only to people who wrote first",
+	"WhatsApp bans the account for a time (%s); write less, and only to people who wrote first",
+	"somebody else connected with this account's keys, so this daemon was thrown out: stop the " +
+		"other program that uses a copy of them, then restart daycared",
+	"WhatsApp does not take this version of the client any more: update daycared, or leave " +
+		"connectors.whatsapp.auto_version on, so that it goes with the time",
+	"the linked account is not the one that connectors.whatsapp.phone names: remove daycared " +
+		"on its phone (Linked devices) and link the right one, or name this one there",
+	"WhatsApp refuses the connection: %s",
 }
 
 // failure is why nobody could be asked, with what is ours in the language of the card. Several reasons are in one text.

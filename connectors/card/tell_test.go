@@ -55,7 +55,11 @@ func TestACardSaysWhoIsAway(t *testing.T) {
 // TestWhyNobodyCouldBeAskedIsTranslated: what is ours of the stored reasons, of which there may be several, and no name.
 func TestWhyNobodyCouldBeAskedIsTranslated(t *testing.T) {
 	for text, want := range map[string]string{
-		"fay has blocked the bot":            "fay hat den Bot blockiert",
+		"fay has blocked the bot": "fay hat den Bot blockiert",
+		"fay has no inbox open; fay has blocked the bot since 14:02 UTC; fay has to press Start; sam is a bot": "fay hat keinen Posteingang offen; " +
+			"fay hat den Bot seit 14:02 UTC blockiert; fay muss auf Start drücken; sam ist ein Bot",
+		"sam never pressed Start; sam has to open the bot and press Start": "sam hat nie auf Start gedrückt; " +
+			"sam muss den Bot öffnen und auf Start drücken",
 		"the bot was removed from the group": "der Bot wurde aus der Gruppe entfernt",
 		"fay's telegram is not switched on":  "fay: telegram ist nicht eingeschaltet",
 		"sam's number is not on WhatsApp":    "die Nummer von sam ist nicht bei WhatsApp",
@@ -65,8 +69,12 @@ func TestWhyNobodyCouldBeAskedIsTranslated(t *testing.T) {
 			"gesperrt: fay, sam",
 		"fay is locked until: daycared unlock fay": "fay ist gesperrt bis: daycared unlock fay",
 		"the wire was cut; fay is a bot":           "the wire was cut; fay is a bot",
-		"fay is a bottle":                          "fay is a bottle",
-		" is a bot":                                " is a bot",
+		"fay's telegram account is suspended since the store was restored: confirm it with daycared reinstate fay/telegram": "Das Konto von fay " +
+			"bei telegram ist ausgesetzt, seit die Datenbank wiederhergestellt wurde: bestätigen mit daycared reinstate fay/telegram",
+		"fay's telegram account has changed its keys: enrol it again with daycared pair fay --via telegram": "Das Konto von fay bei telegram " +
+			"hat neue Schlüssel: neu verbinden mit daycared pair fay --via telegram",
+		"fay is a bottle": "fay is a bottle",
+		" is a bot":       " is a bot",
 	} {
 		r := permissions.Request{Kind: permissions.KindPermission, State: permissions.Undeliverable, Failure: text}
 		if got := Settled(r, Options{Language: "de"}); got != "⚠ Nicht zustellbar: "+Visible(want) {

@@ -12,6 +12,7 @@ import (
 	"go.mau.fi/whatsmeow/store"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -283,5 +284,26 @@ func TestTimesOfTheAccountHaveAZone(t *testing.T) {
 		if err := s.Health(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("it says %v, want %q", err, c.want)
 		}
+	}
+}
+
+// What the account's state says on a settled card is in the reader's language, whatever the state.
+func TestWhyTheAccountReachesNobodyIsTranslated(t *testing.T) {
+	until := time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
+	for _, s := range []*state{
+		{is: isUnlinked}, {is: isLoggedOut, why: "unknown"}, {is: isBanned, why: "spam"}, {is: isBanned, why: "spam", until: until},
+		{is: isReplaced}, {is: isOutdated}, {is: isRefused, why: "unknown"}, {is: isOther},
+	} {
+		why := s.gone().Error()
+		r := permissions.Request{Kind: permissions.KindPermission, State: permissions.Undeliverable, Failure: why + "; fay is a bot"}
+		said := card.Outcome(r, card.Options{Language: "de"}).Text
+		if strings.Contains(said, why) || !strings.HasSuffix(said, "; fay ist ein Bot") {
+			t.Errorf("in German: %s", said)
+		}
+	}
+	changed := New(Options{Now: time.Now}, nil).Reach(connectors.Person{Name: "fay", Suspended: []string{Name}}).Error()
+	r := permissions.Request{Kind: permissions.KindPermission, State: permissions.Undeliverable, Failure: changed}
+	if said := card.Outcome(r, card.Options{Language: "de"}).Text; !strings.Contains(said, "neue Schlüssel") {
+		t.Errorf("in German: %s", said)
 	}
 }
