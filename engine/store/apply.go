@@ -184,6 +184,7 @@ func askAnew(ctx context.Context, t *tx, c permissions.Change) {
 	for _, person := range c.After.Asked {
 		if !slices.Contains(c.Before.Asked, person) {
 			t.exec(ctx, deleteFailed, c.Before.ID, person)
+			t.rows.dropCopies(c.Before.ID)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +21,12 @@ const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 OR
 
 // Copies lists the copies of a request.
 func (s *Store) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
+	if err := s.checkPathsLately(ctx); err != nil {
+		return nil, err
+	}
+	if row, cached := s.rows.get(id); cached && row.shown {
+		return slices.Clone(row.copies), nil
+	}
 	return reading(ctx, s, func(from source) ([]permissions.Copy, error) { return s.copiesOf(ctx, from, id) })
 }
 
@@ -75,6 +83,19 @@ func copyFields(c *permissions.Copy) []any {
 		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
 		&c.Failed, instant{&c.Dated}, &c.Burst,
 	}
+}
+
+// orderOfCopies is the order of [readCopies] within a request.
+func orderOfCopies(a, b permissions.Copy) int {
+	return cmp.Or(strings.Compare(a.Person, b.Person), strings.Compare(a.Connector, b.Connector), strings.Compare(a.Group, b.Group))
+}
+
+// copyAsStored returns c as a later read returns it.
+func copyAsStored(c permissions.Copy) permissions.Copy {
+	for _, t := range []*time.Time{&c.Since, &c.SentAt, &c.Dated} {
+		*t = moment(micros(*t))
+	}
+	return c
 }
 
 const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
@@ -175,6 +196,7 @@ func (s *Store) MarkNamed(ctx context.Context, c permissions.Copy) error {
 // nameCopy writes a copy's ref with a statement like [nameCopy].
 func (s *Store) nameCopy(ctx context.Context, t *tx, c permissions.Copy, text string) {
 	t.exec(ctx, text, c.Ref, copyGate.mac(s.seals, c), c.Request, c.Person, c.Connector, c.Group)
+	t.rows.dropCopies(c.Request)
 }
 
 // MarkFailed implements [engine.Store]. A copy that was shown since c was read does not become one that was never shown.
@@ -217,6 +239,7 @@ func (s *Store) putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	}
 	t.exec(ctx, upsertCopy, copyGate.args(s.seals, c)...)
 	t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
+	t.rows.keepCopy(c)
 	return nil
 }
 
@@ -242,6 +265,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 				}
 			}
 			if t.exec(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {
+				t.rows.keepCopy(c)
 				t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
 			}
 		}
@@ -305,6 +329,7 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) ([]p
 			s.forget(ctx, t, were)
 		} else {
 			t.exec(ctx, againPending, connector)
+			t.rows.dropAll()
 		}
 		t.exec(ctx, notePending, int64(nothingShown), connector)
 		return were, nil
@@ -336,6 +361,7 @@ func (s *Store) ForgetCopies(ctx context.Context, connector string) error {
 		s.forget(ctx, t, live)
 		t.exec(ctx, notePending, int64(nothingShown), connector)
 		t.exec(ctx, forgetSettled, connector)
+		t.rows.dropAll()
 		t.exec(ctx, noteSettled, int64(nothingShown), connector)
 		return nil
 	})

@@ -41,7 +41,14 @@ func RowsAreTheFile(t testing.TB, s *Store) {
 			if err != nil {
 				return err
 			}
-			if diff := cmp.Diff(stored, kept, cmpopts.EquateEmpty(), cmpopts.EquateComparable(permissions.Tag{}, permissions.Scope{})); diff != "" {
+			copies, err := s.copiesOf(ctx, conn, id)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(copies, kept.copies, cmpopts.EquateEmpty()); kept.shown && diff != "" {
+				t.Errorf("copies of request %s (-in the file +in memory):\n%s", id, diff)
+			}
+			if diff := cmp.Diff(stored, kept.Request, cmpopts.EquateEmpty(), cmpopts.EquateComparable(permissions.Tag{}, permissions.Scope{})); diff != "" {
 				t.Errorf("request %s (-in the file +in memory):\n%s", id, diff)
 			}
 		}

@@ -319,7 +319,7 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	s := newStore(t)
 	insert(t, s)
 	err := s.turn(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
-		lost := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
+		lost := &tx{conn: conn, ledger: s.ledger, rows: changes{rows: s.rows}}
 		s.stale = true
 		return transact(ctx, conn, func() error {
 			s.append(ctx, lost, permissions.Record{Type: "LOST"})

@@ -104,8 +104,10 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 	args[len(args)-numberFromEnd], args[len(args)-macFromEnd] = r.Number, s.seals.request(&r)
 	t.exec(ctx, insertRequest, args...)
 	t.newest = r.Number
-	for _, c := range row.copies {
+	copies := make([]permissions.Copy, len(row.copies))
+	for i, c := range row.copies {
 		c.Request = r.ID
+		copies[i] = copyAsStored(c)
 		t.exec(ctx, insertCopy, copyGate.args(s.seals, c)...)
 	}
 	if r.State == permissions.Approved {
@@ -126,6 +128,7 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		}
 	}
 	t.rows.keep(r)
+	t.rows.keepCopies(r.ID, copies)
 	return r, nil
 }
 

@@ -8,7 +8,7 @@ import (
 
 // read runs do on one consistent snapshot.
 func (s *Store) read(ctx context.Context, do func(source) error) error {
-	if err := s.checkPaths(); err != nil {
+	if err := s.checkPathsLately(ctx); err != nil {
 		return err
 	}
 	conn, err := s.readers.Conn(ctx)

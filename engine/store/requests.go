@@ -258,6 +258,12 @@ func (s *Store) after(
 
 // Read implements [registry.Store].
 func (s *Store) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+	if err := s.checkPathsLately(ctx); err != nil {
+		return permissions.Request{}, err
+	}
+	if row, cached := s.rows.get(id); cached {
+		return row.Request, nil
+	}
 	return reading(ctx, s, func(from source) (permissions.Request, error) { return s.load(ctx, from, id) })
 }
 
@@ -274,8 +280,8 @@ func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permi
 
 // current is the request as the transaction has it, or a refusal.
 func (s *Store) current(ctx context.Context, t *tx, id permissions.ID) (permissions.Request, error) {
-	if r, kept := t.rows.lru.Get(id); kept {
-		return r, nil
+	if row, cached := t.rows.get(id); cached {
+		return row.Request, nil
 	}
 	return s.load(ctx, t, id)
 }

@@ -43,7 +43,7 @@ func TestARowOfAnotherIDIsNotChanged(t *testing.T) {
 	r := insert(t, s)
 	imagined := r
 	imagined.ID = permissions.NewID(time.Now())
-	s.rows.keep(imagined)
+	s.rows.commit(&changes{own: map[permissions.ID]*cachedRow{imagined.ID: {Request: imagined}}})
 	if _, err := s.Apply(t.Context(), imagined.ID, permissions.Withdraw{By: "fay", At: time.Now()}); !errors.Is(err, permissions.ErrBroken) {
 		t.Errorf("withdrawn: %v", err)
 	}

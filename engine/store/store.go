@@ -82,7 +82,7 @@ type Store struct {
 	writes          writeQueue    // the write queue
 	lowPriorityWait time.Duration // wait of low-priority writes
 
-	// ledger, tried, stale, version, cookie and rows belong to the owner of the write turn.
+	// ledger, tried, stale, version and cookie belong to the owner of the write turn.
 	ledger  ledger
 	tried   head  // of the last commit tried, which may have succeeded although it failed
 	stale   bool  // the ledger has to be read again
@@ -101,10 +101,11 @@ type Store struct {
 	marked   mark
 	unmarked bool // the last attempt failed
 
-	halt   atomic.Pointer[string] // who stopped everything; nil: nobody, or a write has to look
-	bell   bell                   // notified by every commit with audit entries
-	damage atomic.Pointer[Error]  // set when the file proves damaged or its audit modified
-	lost   atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
+	halt    atomic.Pointer[string] // who stopped everything; nil: nobody, or a write has to look
+	bell    bell                   // notified by every commit with audit entries
+	damage  atomic.Pointer[Error]  // set when the file proves damaged or its audit modified
+	checked atomic.Int64           // when checkPaths last found the files, in nanoseconds
+	lost    atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
 }
 
 // Coder makes the codes of requests. Its key belongs to the store and does not change while it is open.
@@ -176,6 +177,28 @@ func (s *Store) checkPaths() error {
 		}
 	}
 	return nil
+}
+
+// checkedFor is how long [Store.checkPaths] need not be repeated for a read.
+const checkedFor = 100 * time.Millisecond
+
+// checkPathsLately is checkPaths for reads, of which there are many.
+func (s *Store) checkPathsLately(ctx context.Context) error {
+	now := time.Now().UnixNano()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if lost := s.lost.Load(); lost != nil {
+		return lost
+	}
+	if now-s.checked.Load() < int64(checkedFor) {
+		return nil
+	}
+	err := s.checkPaths()
+	if err == nil {
+		s.checked.Store(now)
+	}
+	return err
 }
 
 // LibraryVersion is the version of the SQLite library in this build.

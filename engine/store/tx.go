@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -17,7 +18,7 @@ import (
 type tx struct {
 	conn *sql.Conn
 	ledger
-	rows  *rows
+	rows  changes
 	err   error // of the first statement that failed
 	wrote bool  // a rollback would undo something
 	marks bool  // the mark has to cover it, for example because it revokes something
@@ -134,30 +135,120 @@ const (
 	maxText = 8 << 10
 )
 
-// rows caches the last requests written, as they are in the file or the current write transaction. A request is usually
-// answered, used and marked as seen soon after it is asked, and this saves reading the row while other writes wait.
+// rows caches the requests that were written last, with their copies, as of the last commit: a request is usually read, answered,
+// used and shown soon after it is asked. It is safe for concurrent use.
 //
-// The owner of the write turn owns the cache. Every statement that changes a column of [requestColumns] stores or drops
-// the request here; after a rollback, or a write by another process, all are dropped.
+// Every statement that changes a column of [requestColumns], or a copy, stores or drops the request in the [changes] of its
+// transaction; after a commit whose outcome is unknown, or a write by another process, all are dropped.
 type rows struct {
-	lru *simplelru.LRU[permissions.ID, permissions.Request]
+	mu  sync.Mutex
+	lru *simplelru.LRU[permissions.ID, cachedRow]
+}
+
+// cachedRow is a request as it is in the file, and its copies if those are known. Nobody changes what it refers to.
+type cachedRow struct {
+	permissions.Request
+	copies []permissions.Copy // in the order of [readCopies]
+	shown  bool               // copies are known
 }
 
 func newRows() *rows {
-	lru, err := simplelru.NewLRU[permissions.ID, permissions.Request](maxRows, nil)
+	lru, err := simplelru.NewLRU[permissions.ID, cachedRow](maxRows, nil)
 	if err != nil {
 		panic(err) // only for a size below one
 	}
-	return &rows{lru}
+	return &rows{lru: lru}
 }
 
-func (m *rows) keep(r permissions.Request) {
-	if textLength(r) > maxText {
-		m.drop(r.ID)
-		return
-	}
-	m.lru.Add(r.ID, r)
+func (m *rows) get(id permissions.ID) (cachedRow, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lru.Get(id)
 }
+
+func (m *rows) dropAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lru.Purge()
+}
+
+// commit caches what a committed transaction wrote.
+func (m *rows) commit(c *changes) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.all {
+		m.lru.Purge()
+	}
+	for id, row := range c.own {
+		if row == nil || textLength(row.Request) > maxText {
+			m.lru.Remove(id)
+		} else {
+			m.lru.Add(id, *row)
+		}
+	}
+}
+
+// changes are the requests that one transaction has written, on top of the cached ones.
+type changes struct {
+	*rows
+	own map[permissions.ID]*cachedRow // nil: dropped
+	all bool                          // those of the cache are dropped
+}
+
+func (c *changes) get(id permissions.ID) (row cachedRow, cached bool) {
+	if own, changed := c.own[id]; changed || c.all {
+		if own == nil {
+			return row, false
+		}
+		return *own, true
+	}
+	return c.rows.get(id)
+}
+
+func (c *changes) put(id permissions.ID, row *cachedRow) {
+	if c.own == nil {
+		c.own = map[permissions.ID]*cachedRow{}
+	}
+	c.own[id] = row
+}
+
+// keep caches a request that was changed.
+func (c *changes) keep(r permissions.Request) {
+	row, _ := c.get(r.ID)
+	r.Asked, r.EscalateTo = slices.Clip(r.Asked), slices.Clip(r.EscalateTo) // whoever appends to what is read gets an array of their own
+	r.Options, r.Votes, r.Under = slices.Clip(r.Options), slices.Clip(r.Votes), slices.Clip(r.Under)
+	row.Request = r
+	c.put(r.ID, &row)
+}
+
+// keepCopies caches the copies of a request that is cached.
+func (c *changes) keepCopies(id permissions.ID, copies []permissions.Copy) {
+	if row, cached := c.get(id); cached {
+		row.copies, row.shown = slices.Clip(copies), true
+		slices.SortFunc(row.copies, orderOfCopies)
+		c.put(id, &row)
+	}
+}
+
+// keepCopy caches a copy that was written, if the others are known.
+func (c *changes) keepCopy(one permissions.Copy) {
+	if row, cached := c.get(one.Request); cached && row.shown {
+		others := slices.DeleteFunc(slices.Clone(row.copies), func(o permissions.Copy) bool { return orderOfCopies(o, one) == 0 })
+		c.keepCopies(one.Request, append(others, copyAsStored(one)))
+	}
+}
+
+// dropCopies forgets the copies of a request.
+func (c *changes) dropCopies(id permissions.ID) {
+	if row, cached := c.get(id); cached {
+		row.copies, row.shown = nil, false
+		c.put(id, &row)
+	}
+}
+
+func (c *changes) drop(id permissions.ID) { c.put(id, nil) }
+
+func (c *changes) dropAll() { c.own, c.all = nil, true }
 
 // textLength is the total length of r's long texts.
 func textLength(r permissions.Request) int {
@@ -176,7 +267,3 @@ func textLength(r permissions.Request) int {
 	}
 	return n
 }
-
-func (m *rows) drop(id permissions.ID) { m.lru.Remove(id) }
-
-func (m *rows) dropAll() { m.lru.Purge() }

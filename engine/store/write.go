@@ -122,15 +122,10 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 //
 // The ledger in memory is that of the last commit. After a failed commit either state may be on the disk, so it is read again.
 func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJob) error {
-	t := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
+	t := &tx{conn: conn, ledger: s.ledger, rows: changes{rows: s.rows}}
 	stale := s.stale
 	s.stale = true
-	ended, undone := false, false // undone: rolled back on purpose
-	defer func() {
-		if !ended {
-			s.rows.dropAll()
-		}
-	}()
+	undone := false // rolled back on purpose
 	err := transact(ctx, conn, func() error {
 		if err := s.catchUp(ctx, t, stale); err != nil {
 			return err
@@ -156,12 +151,14 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 			s.bell.ring()
 		}
 		s.ledger = t.ledger
+		s.rows.commit(&t.rows)
 		if t.marks {
 			s.noteMark(t.head)
 		}
 	}
-	ended = err == nil || undone && !t.wrote
-	s.stale = err != nil && !undone
+	if s.stale = err != nil && !undone; s.stale {
+		s.rows.dropAll()
+	}
 	s.noteHalt()
 	return err
 }
