@@ -99,6 +99,12 @@ type Screen interface {
 	Screen()
 }
 
+// Follower is a connector whose people may follow every change by themselves: to them nothing is sent, and nothing edited.
+type Follower interface {
+	// Follows returns the Ref of what is put to a person from now on; empty if it has to be sent, or cannot be.
+	Follows(p Person) (ref string)
+}
+
 // GroupChannel is a connector that can show a request to a group. A prompt with a Group goes there, whoever To is.
 type GroupChannel interface {
 	// IsGroup reports whether place is a group of this channel.

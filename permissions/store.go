@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -68,7 +69,7 @@ type Copy struct {
 	Group     string    // see [Request]; empty: it is this person's alone
 	Ref       string    // the connector's id of the message; empty until it was sent
 	Button    string    // random data of its buttons, so that nobody can press what they were not sent
-	Shown     int64     // the revision last shown
+	Shown     int64     // the revision last shown, or [ShownAlways]
 	Since     time.Time // when it is due; the time for trying an unreachable channel starts here
 	SentAt    time.Time
 	Dated     time.Time // the send time by the channel's own clock; zero: unknown
@@ -77,6 +78,9 @@ type Copy struct {
 	// request gets a message of its own.
 	Burst string
 }
+
+// ShownAlways is the revision shown of a copy whose person follows every change: it is never outdated.
+const ShownAlways = math.MaxInt64
 
 // ElsewhereError says that a copy is known as another message than the one to be recorded, which was not.
 type ElsewhereError struct{ Ref string }

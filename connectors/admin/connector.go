@@ -81,6 +81,7 @@ var (
 	_ connectors.ReachabilityChecker = (*Connector)(nil)
 	_ connectors.Notifier            = (*Connector)(nil)
 	_ connectors.Screen              = (*Connector)(nil)
+	_ connectors.Follower            = (*Connector)(nil)
 )
 
 // New makes a connector for the operations of that engine. It performs no I/O.
@@ -157,6 +158,17 @@ func (c *Connector) mayReturn(name string) bool {
 		last = *began
 	}
 	return time.Since(last) < returnTime
+}
+
+// Follows is [connectors.Follower]: an open inbox learns of every change, and whoever will come and look needs no sending.
+func (c *Connector) Follows(p connectors.Person) (ref string) {
+	switch {
+	case c.inboxes.present(p.Name):
+		return refInbox
+	case c.options.AdminReachable:
+		return refAdmin
+	}
+	return ""
 }
 
 // Send shows the request in the person's inboxes, or records that they will come and look.

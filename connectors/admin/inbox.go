@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,24 +61,6 @@ type inboxes struct {
 	open   map[string][]chan delivery // everything sent to a person goes to all their streams
 	closed map[string]time.Time
 	await  map[string]chan struct{} // closed when the person's next inbox opens
-	missed map[string]missed        // what was sent to a person without an open inbox
-}
-
-// missed are when requests were sent. An inbox that opens before their rows record it must not wait for them.
-type missed map[permissions.ID]time.Time
-
-// notedWithin limits that moment.
-const notedWithin = time.Minute
-
-func (i *inboxes) miss(name string, id permissions.ID) {
-	if i.missed == nil {
-		i.missed = map[string]missed{}
-	}
-	if i.missed[name] == nil {
-		i.missed[name] = missed{}
-	}
-	maps.DeleteFunc(i.missed[name], func(_ permissions.ID, at time.Time) bool { return time.Since(at) > notedWithin })
-	i.missed[name][id] = time.Now()
 }
 
 func (i *inboxes) present(name string) bool {
@@ -107,14 +88,11 @@ func (i *inboxes) send(name string, p delivery) (present bool, taken int) {
 		default:
 		}
 	}
-	if present = len(i.open[name]) > 0; !present && p.request != "" {
-		i.miss(name, p.request)
-	}
-	return present, taken
+	return len(i.open[name]) > 0, taken
 }
 
-// enter opens an inbox until leave is called, and returns what was sent before.
-func (i *inboxes) enter(name string) (sent <-chan delivery, before missed, leave func()) {
+// enter opens an inbox until leave is called.
+func (i *inboxes) enter(name string) (sent <-chan delivery, leave func()) {
 	to := make(chan delivery, feedBuffer)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -126,7 +104,7 @@ func (i *inboxes) enter(name string) (sent <-chan delivery, before missed, leave
 		close(await)
 		delete(i.await, name)
 	}
-	return to, maps.Clone(i.missed[name]), func() {
+	return to, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan delivery) bool { return c == to })
@@ -148,10 +126,10 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		return nil, r.srv.Refuse(err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		sent, before, leave := r.inboxes.enter(name)
+		sent, leave := r.inboxes.enter(name)
 		defer leave()
 		s := newStream(r.engine, id, name, streamTo(c))
-		s.sent, s.before = sent, before
+		s.sent = sent
 		_ = s.run(c.Context()) // it ends with the connection, so nobody needs the error
 	}}, nil
 }
@@ -162,7 +140,6 @@ type stream struct {
 	id     connectors.Identity
 	name   string
 	sent   <-chan delivery // to send now
-	before missed          // sent while no inbox was open
 	seen   map[permissions.ID]seen
 }
 
@@ -282,12 +259,9 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	return nil
 }
 
-// toCome reports whether a copy is this person's, here, and still to be sent.
+// toCome reports whether a copy is this person's, here, and not due yet: it will be sent.
 func (s *stream) toCome(c permissions.Copy) bool {
-	if _, sent := s.before[c.Request]; sent {
-		return false
-	}
-	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == ""
+	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == "" && c.Since.After(time.Now())
 }
 
 func (s *stream) tell(ctx context.Context, p permissions.RequestView) error {

@@ -19,9 +19,9 @@ func saying(text string) connectors.AgentMessage {
 func TestSaidIsSentOnceItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Options{}, nil)
-		one, _, leaveOne := c.inboxes.enter("fay")
-		two, _, leaveTwo := c.inboxes.enter("fay")
-		others, _, leaveOthers := c.inboxes.enter("sam")
+		one, leaveOne := c.inboxes.enter("fay")
+		two, leaveTwo := c.inboxes.enter("fay")
+		others, leaveOthers := c.inboxes.enter("sam")
 		defer leaveOthers()
 		defer leaveTwo()
 		done := make(chan error, 1)
@@ -78,14 +78,14 @@ func TestSaidWaitsForAnInbox(t *testing.T) {
 		t.Fatalf("Talk = %v", err)
 	}
 	_, _, again := c.SendMessage(t.Context(), saying("hello"))
-	_, _, leave := c.inboxes.enter("sam")
+	_, leave := c.inboxes.enter("sam")
 	select {
 	case <-back:
 		t.Error("somebody else's inbox ends the waiting")
 	default:
 	}
 	leave()
-	_, _, leave = c.inboxes.enter("fay")
+	_, leave = c.inboxes.enter("fay")
 	<-back
 	<-connectors.ReadySignal(again)
 	leave()
@@ -100,7 +100,7 @@ func TestSaidWaitsForAnInbox(t *testing.T) {
 // A stream that does not keep up is not waited for.
 func TestALaggingStreamIsNotWaitedFor(t *testing.T) {
 	c := New(Options{}, nil)
-	_, _, leave := c.inboxes.enter("fay")
+	_, leave := c.inboxes.enter("fay")
 	defer leave()
 	for range feedBuffer {
 		c.inboxes.send("fay", delivery{lines: []string{"x"}})

@@ -449,6 +449,9 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		l.recent[r.ID] = l.elapsed()
 	}
 	cp.Shown = r.Revision
+	if _, follows := l.connector.(connectors.Follower); follows {
+		cp.Shown = permissions.ShownAlways
+	}
 	s.Copy = l.dated(cp, since, began)
 	if err := l.note(ctx, s); err != nil || cp.Burst == "" {
 		return err

@@ -41,6 +41,9 @@ func (u *reconciler) reconcile(ctx context.Context, id permissions.ID) error {
 		if len(more) > 0 {
 			err := e.store.AddCopies(ctx, more)
 			e.Enqueue(id) // also after a store failure: the write may have succeeded
+			if err == nil {
+				err = e.SendUnfollowed(ctx, more)
+			}
 			if err != nil {
 				return err
 			}
@@ -116,10 +119,34 @@ func (d *Dispatch) planAll(
 			reasons = append(reasons, unreachable...)
 		}
 	}
+	at := d.clock.Stamp() // after each copy was due
+	for i := range more {
+		if more[i].Shown == permissions.ShownAlways {
+			more[i].SentAt = at
+		}
+	}
 	if len(reasons) == 0 {
 		reasons = []string{"no channel is switched on"}
 	}
 	return more, strings.Join(slices.Compact(reasons), "; ")
+}
+
+// SendUnfollowed has copies sent whose people stopped following while the copies were stored as shown.
+func (d *Dispatch) SendUnfollowed(ctx context.Context, copies []permissions.Copy) error {
+	for _, cp := range copies {
+		c, _ := d.dir.Channel(cp.Connector)
+		f, follows := c.(connectors.Follower)
+		p, _ := d.dir.Settings().Person(cp.Person)
+		if cp.Shown != permissions.ShownAlways || follows && f.Follows(p) != "" {
+			continue
+		}
+		cp.SentAt = time.Time{}
+		if err := d.store.SendAgain(ctx, cp); err != nil {
+			return err
+		}
+		d.Enqueue(cp.Request)
+	}
+	return nil
 }
 
 // isAmong reports whether one of the absences is a person's.
@@ -217,7 +244,13 @@ func (d *Dispatch) planFor(
 			return false
 		}
 		mine := d.copyFor(p, r, name, "")
-		mine.Since = mine.Since.Add(max(ahead(r), hold(c, p, r)))
+		wait := max(ahead(r), hold(c, p, r))
+		mine.Since = mine.Since.Add(wait)
+		if f, is := c.(connectors.Follower); is && wait == 0 {
+			if mine.Ref = f.Follows(p); mine.Ref != "" {
+				mine.Shown = permissions.ShownAlways
+			}
+		}
 		more = append(more, mine)
 		return true
 	}

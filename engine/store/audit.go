@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -47,6 +48,8 @@ func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record
 		e.Hash = e.ComputeHash()
 		t.exec(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...)
 		t.head = head{e.Seq, e.Hash}
+		e.At = moment(micros(e.At))
+		t.entries = append(t.entries, e)
 		t.marks = t.marks || slices.Contains(takesBack, r.Type)
 	}
 }
@@ -94,6 +97,14 @@ func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permiss
 	return s.chain, seq, hash, err
 }
 
+var eventTypes = func() map[permissions.Type]bool {
+	types := map[permissions.Type]bool{}
+	for _, t := range permissions.EventsOf() {
+		types[t] = true
+	}
+	return types
+}()
+
 // The types come from permissions.EventsOf: constants, not input. Entries of pruned requests have no session and no people.
 var readEvents = func() string {
 	var types []string
@@ -112,8 +123,69 @@ func eventFields(h *permissions.Event) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
 }
 
+// tailEntries are the entries of the daemon's chain that were committed last, without gaps: every reader of events reads them, and
+// the file only what is older. It is safe for concurrent use.
+type tailEntries struct {
+	mu   sync.Mutex
+	list []permissions.Entry
+}
+
+// maxTail is how many entries are cached, at least: about as many as are committed within a few seconds.
+const maxTail = 4096
+
+func (n *tailEntries) add(more []permissions.Entry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.list = append(n.list, more...); len(n.list) >= 2*maxTail {
+		n.list = slices.Clone(n.list[len(n.list)-maxTail:])
+	}
+}
+
+func (n *tailEntries) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = nil
+}
+
+// after returns the cached entries after seq. It is not known if older ones are in the file alone.
+func (n *tailEntries) after(seq int64) (list []permissions.Entry, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) == 0 || seq < n.list[0].Seq-1 {
+		return nil, false
+	}
+	return n.list[min(seq-n.list[0].Seq+1, int64(len(n.list))):], true
+}
+
+// tailEvents is Events from memory; it is not known if something has to be read from the file.
+func (s *Store) tailEvents(after int64, limit int) (found []permissions.Event, known bool) {
+	entries, known := s.tail.after(after)
+	for _, e := range entries {
+		if !known || len(found) == limit {
+			break
+		}
+		if !eventTypes[e.Type] {
+			continue
+		}
+		h := permissions.Event{Entry: e}
+		if e.Request != "" {
+			var row cachedRow
+			row, known = s.rows.get(e.Request)
+			h.Session, h.Asked = row.Session, row.Asked
+		}
+		found = append(found, h.Locate())
+	}
+	return found, known
+}
+
 // Events implements [engine.Store].
 func (s *Store) Events(ctx context.Context, after int64, limit int) (found []permissions.Event, first int64, err error) {
+	if err := s.checkPathsLately(ctx); err != nil {
+		return nil, 0, err
+	}
+	if found, known := s.tailEvents(after, limit); known {
+		return found, after + 1, nil
+	}
 	err = s.read(ctx, func(from source) error {
 		err := orNone(from.QueryRowContext(ctx, readFirst, s.chain).Scan(&first))
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +100,7 @@ func copyAsStored(c permissions.Copy) permissions.Copy {
 const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // nothingShown is the lowest revision shown of a request without copies: none is stale.
-const nothingShown = math.MaxInt64
+const nothingShown = permissions.ShownAlways
 
 const readLagging = `SELECT id FROM requests WHERE revision > shown AND number > $1 AND EXISTS ` +
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
@@ -161,10 +160,7 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 			}
 			t.fail(s.putCopy(ctx, t, one))
 			if first {
-				s.append(ctx, t, permissions.Record{
-					Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
-					Detail: map[string]string{"to": one.Person},
-				})
+				s.noteFirst(ctx, t, one)
 			}
 		}
 		return nil
@@ -173,6 +169,15 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 		return &permissions.ElsewhereError{Ref: other}
 	}
 	return err
+}
+
+// noteFirst audits that a person was shown a request for the first time, if a copy says so.
+func (s *Store) noteFirst(ctx context.Context, t *tx, c permissions.Copy) {
+	if !c.SentAt.IsZero() {
+		s.append(ctx, t, permissions.Record{
+			Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector, Detail: map[string]string{"to": c.Person},
+		})
+	}
 }
 
 const nameCopy = `UPDATE copies SET ref = $1, mac = $2 WHERE request = $3 AND person = $4 AND connector = $5 AND place = $6`
@@ -266,6 +271,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 			}
 			if t.exec(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {
 				t.rows.keepCopy(c)
+				s.noteFirst(ctx, t, c)
 				t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
 			}
 		}
@@ -326,7 +332,7 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) ([]p
 		were, err := s.copies(ctx, t, "a copy", readLive, connector)
 		t.fail(err)
 		if anew {
-			s.forget(ctx, t, were)
+			s.forgetCopies(ctx, t, were)
 		} else {
 			t.exec(ctx, againPending, connector)
 			t.rows.dropAll()
@@ -338,15 +344,12 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) ([]p
 
 // SendAgain implements [engine.Store].
 func (s *Store) SendAgain(ctx context.Context, c permissions.Copy) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		s.forget(ctx, t, []permissions.Copy{c})
-		t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
-		return nil
-	})
+	c.Ref, c.Shown = "", 0
+	return s.write(ctx, func(ctx context.Context, t *tx) error { return s.putCopy(ctx, t, c) })
 }
 
-// forget makes copies be sent again.
-func (s *Store) forget(ctx context.Context, t *tx, copies []permissions.Copy) {
+// forgetCopies makes copies be sent again.
+func (s *Store) forgetCopies(ctx context.Context, t *tx, copies []permissions.Copy) {
 	for _, c := range copies {
 		c.Ref = ""
 		s.nameCopy(ctx, t, c, forgetCopy)
@@ -358,7 +361,7 @@ func (s *Store) ForgetCopies(ctx context.Context, connector string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		live, err := s.copies(ctx, t, "a copy", readLive, connector)
 		t.fail(err)
-		s.forget(ctx, t, live)
+		s.forgetCopies(ctx, t, live)
 		t.exec(ctx, notePending, int64(nothingShown), connector)
 		t.exec(ctx, forgetSettled, connector)
 		t.rows.dropAll()

@@ -26,7 +26,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 			return err
 		}
 	}
-	s.rows.dropAll()
+	s.forget()
 	if err := s.readLedger(ctx, t); err != nil {
 		return err
 	}

@@ -116,6 +116,9 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		}
 	}
 	s.append(ctx, t, permissions.Opened(r)...)
+	for _, c := range copies {
+		s.noteFirst(ctx, t, c)
+	}
 	if r.State == permissions.Pending {
 		t.pending++
 		for _, record := range row.told {

@@ -188,6 +188,7 @@ func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, li
 		upTo: strconv.FormatInt(last.Seq, 10), upToHash: last.Hash.String(), howMany: strconv.Itoa(n),
 	}})
 	t.exec(ctx, deleteAudit, s.chain, last.Seq)
+	s.tail.drop() // they may be among them
 	return n, nil
 }
 

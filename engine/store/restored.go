@@ -327,7 +327,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *lifeRecord, m *mark, text, 
 	t.exec(ctx, releaseApproved)
 	cards, err := s.copies(ctx, t, "a copy", readCards)
 	t.fail(err)
-	s.forget(ctx, t, cards)
+	s.forgetCopies(ctx, t, cards)
 	t.exec(ctx, noteCards, int64(nothingShown))
 	return n, nil
 }

@@ -88,7 +88,11 @@ type Store struct {
 	stale   bool  // the ledger has to be read again
 	version int64 // data_version: changes with other processes' commits
 	cookie  int64 // schema version of the prepared statements; 0: none
-	rows    *rows
+
+	// What was written last, for readers.
+	rows *rows
+	held heldGrants
+	tail tailEntries
 
 	restoredAt time.Time // start of the newest life, unless it is the first; see restored.go
 	above      int64     // new requests get greater numbers; 0: follow the existing ones

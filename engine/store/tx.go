@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -22,6 +23,9 @@ type tx struct {
 	err   error // of the first statement that failed
 	wrote bool  // a rollback would undo something
 	marks bool  // the mark has to cover it, for example because it revokes something
+
+	granted bool                // a statement named the table of grants
+	entries []permissions.Entry // of the audit
 }
 
 // ExecContext is that of [sql.Conn] and notes that the transaction wrote. Once a statement has failed, it runs no other one: SQLite
@@ -29,6 +33,7 @@ type tx struct {
 func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (result sql.Result, err error) {
 	if t.err == nil {
 		t.wrote = true
+		t.granted = t.granted || strings.Contains(text, grantGate.table)
 		result, t.err = t.conn.ExecContext(ctx, text, args...)
 	}
 	return result, t.err

@@ -152,15 +152,26 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 		}
 		s.ledger = t.ledger
 		s.rows.commit(&t.rows)
+		s.tail.add(t.entries)
+		if t.granted {
+			s.held.drop()
+		}
 		if t.marks {
 			s.noteMark(t.head)
 		}
 	}
 	if s.stale = err != nil && !undone; s.stale {
-		s.rows.dropAll()
+		s.forget()
 	}
 	s.noteHalt()
 	return err
+}
+
+// forget drops everything that is cached for readers.
+func (s *Store) forget() {
+	s.rows.dropAll()
+	s.tail.drop()
+	s.held.drop()
 }
 
 // Passed is called, if set, before each commit ("group.before") and after it but before any caller returns

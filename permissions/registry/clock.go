@@ -24,13 +24,54 @@ func (g *Registry) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.endLeases(ctx)
 		g.reread(ctx)
+		g.setSweeping(true)
 		next, err := g.Sweep(ctx)
 		if err != nil && ctx.Err() == nil {
 			g.log.Error("process due deadlines", "err", err)
 		}
-		g.sleep(ctx, next, err != nil)
+		g.dueAt(next)
+		g.sleep(ctx, g.setSweeping(false), err != nil)
 	}
 	return nil
+}
+
+// setSweeping says whether a sweep is under way, and returns when the next one is due.
+func (g *Registry) setSweeping(on bool) (next time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sweeping = on; on {
+		g.next = time.Time{}
+	}
+	return g.next
+}
+
+// dueAt has something swept at a time, unless that is zero.
+func (g *Registry) dueAt(at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at.IsZero() || !g.next.IsZero() && !at.Before(g.next) {
+		return
+	}
+	if g.next = at; !g.sweeping {
+		g.earlierDeadline.Notify()
+	}
+}
+
+// sweepAt has what is due next for a request swept in time.
+func (g *Registry) sweepAt(r permissions.Request) {
+	switch {
+	case r.State == permissions.Pending:
+		g.dueAt(r.Deadline)
+		g.dueAt(r.EscalateAt)
+		if len(r.Reminders) > 0 {
+			g.dueAt(r.Reminders[0])
+		}
+	case r.State == permissions.Approved && r.CollectedAt.IsZero() && r.VoidAt.IsZero() && r.LapsedAt.IsZero():
+		g.mu.Lock()
+		redeem := g.redeem
+		g.mu.Unlock()
+		g.dueAt(r.DecidedAt.Add(redeem))
+	}
 }
 
 // sleep returns when next has come on the wall clock, when an earlier deadline may have been added, when a lease is

@@ -80,6 +80,9 @@ func (g *Registry) Measure(r permissions.Request) (began bool) {
 
 // MeasureGrants starts measuring grants. Old ones, from before this process, have at most their whole time again.
 func (g *Registry) MeasureGrants(grants []permissions.Grant, old bool) {
+	for _, grant := range grants {
+		g.dueAt(grant.Until)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {

@@ -65,13 +65,15 @@ type Registry struct {
 	store           Store
 	clock           timing.Clock
 	log             *slog.Logger
-	earlierDeadline timing.Signal // an earlier deadline may have been added
+	earlierDeadline timing.Signal // something is due earlier than at next
 	noticed         timing.Signal // there are new notices
 
 	stopping *semaphore.Weighted // one unit for each operation that a stop prevents, all units for the stop
 	stopper  string              // who stopped everything while that could not be stored; empty: nobody
 
 	mu            sync.Mutex
+	next          time.Time // when the next sweep is due, as far as known; zero: never
+	sweeping      bool      // next will be known after this sweep
 	deadlines     deadlines
 	redeem        time.Duration
 	waiters       map[permissions.ID][]*Waiter // by request, oldest first
@@ -160,7 +162,7 @@ func (g *Registry) Open(ctx context.Context, o permissions.Opening) (r permissio
 			g.usedGrants(r.Under)
 		}
 		g.publish(r)
-		g.earlierDeadline.Notify()
+		g.sweepAt(r)
 	}
 	return r, created, err
 }
@@ -282,8 +284,8 @@ func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.T
 	if !c.Before.Deadline.Equal(c.After.Deadline) {
 		g.forget(id)
 		g.Measure(c.After)
-		g.earlierDeadline.Notify()
 	}
+	g.sweepAt(c.After)
 	if len(c.Notices) > 0 {
 		g.NotifyNotices()
 	}
@@ -293,7 +295,6 @@ func (g *Registry) apply(ctx context.Context, id permissions.ID, e permissions.T
 		}
 		g.settled(c.After, taker)
 		runtime.Gosched() // woken calls run first: the rest here would delay them
-		g.earlierDeadline.Notify()
 	}
 	if c.Before.Revision != c.After.Revision {
 		g.publish(c.After)
