@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -165,10 +166,8 @@ func (s *eventStream) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, h := range list {
-			if err := s.tell(h); err != nil {
-				return err
-			}
+		if err := s.tell(list); err != nil {
+			return err
 		}
 		if seen <= s.place {
 			break
@@ -182,13 +181,27 @@ func (s *eventStream) catchUp(ctx context.Context) error {
 	return s.send(event{id: strconv.FormatInt(s.place, 10)})
 }
 
-func (s *eventStream) tell(h permissions.Event) error {
-	data, err := wire.Encode(server.EventOf(h))
-	if err != nil {
-		return err
+// enough is how many bytes of events are written at once, and flushed.
+const enough = 64 << 10
+
+func (s *eventStream) tell(list []permissions.Event) error {
+	var b bytes.Buffer
+	for i, h := range list {
+		data, err := wire.Encode(server.EventOf(h))
+		if err != nil {
+			return err
+		}
+		s.told = h.Seq
+		event{id: strconv.FormatInt(h.Seq, 10), kind: string(h.Type), data: string(data)}.encode(&b)
+		if i < len(list)-1 && b.Len() < enough {
+			continue
+		}
+		if err := s.write(b.Bytes()); err != nil {
+			return err
+		}
+		b.Reset()
 	}
-	s.told = h.Seq
-	return s.send(event{id: strconv.FormatInt(h.Seq, 10), kind: string(h.Type), data: string(data)})
+	return nil
 }
 
 // Events calls handle with every event after seq that this account may see, in the order of commits and once each, until

@@ -322,13 +322,17 @@ func streamed(w http.ResponseWriter) http.ResponseWriter {
 
 func (s sink) send(e event) error {
 	var b bytes.Buffer
+	e.encode(&b)
+	return s.write(b.Bytes())
+}
+
+func (e event) encode(b *bytes.Buffer) {
 	for _, field := range [...]struct{ name, text string }{{"id", e.id}, {"event", e.kind}, {"data", e.data}} {
 		if field.text != "" {
-			fmt.Fprintf(&b, "%s: %s\n", field.name, field.text)
+			b.WriteString(field.name + ": " + field.text + "\n")
 		}
 	}
 	b.WriteByte('\n')
-	return s.write(b.Bytes())
 }
 
 // beat keeps a quiet stream alive.

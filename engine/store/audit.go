@@ -33,24 +33,46 @@ func entryFields(e *permissions.Entry) []any {
 
 const keyedColumns = entryColumns + `, mac`
 
-var addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(keyedColumns) + `)`
+var (
+	addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(keyedColumns) + `)`
+
+	// addEntries insert the entries of a usual change at once, by their number.
+	addEntries = [...]string{"", addEntry, addEntry + rowsOf(2, 2), addEntry + rowsOf(2, 3), addEntry + rowsOf(2, 4)}
+)
+
+// rowsOf are the parameters of the rows from the first to the last, of [keyedColumns].
+func rowsOf(first, last int) (text string) {
+	n := strings.Count(keyedColumns, ",") + 1
+	for row := first; row <= last; row++ {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = parameter((row-1)*n + i + 1)
+		}
+		text += `, (` + strings.Join(names, ", ") + `)`
+	}
+	return text
+}
 
 // entry seals an entry by its hash, which covers the entry and the hash of the one before.
 func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
 
 // append chains records and writes them in the transaction of the change. A record without a time gets the current one.
 func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record) {
-	for _, r := range records {
-		if r.At.IsZero() {
-			r.At = s.now()
+	for some := range slices.Chunk(records, len(addEntries)-1) {
+		var args []any
+		for _, r := range some {
+			if r.At.IsZero() {
+				r.At = s.now()
+			}
+			e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
+			e.Hash = e.ComputeHash()
+			args = append(append(args, entryFields(&e)...), s.seals.entry(e.Hash))
+			t.head = head{e.Seq, e.Hash}
+			e.At = moment(micros(e.At))
+			t.entries = append(t.entries, e)
+			t.marks = t.marks || slices.Contains(takesBack, r.Type)
 		}
-		e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
-		e.Hash = e.ComputeHash()
-		t.exec(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...)
-		t.head = head{e.Seq, e.Hash}
-		e.At = moment(micros(e.At))
-		t.entries = append(t.entries, e)
-		t.marks = t.marks || slices.Contains(takesBack, r.Type)
+		t.exec(ctx, addEntries[len(some)], args...)
 	}
 }
 

@@ -160,7 +160,7 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 			}
 			t.fail(s.putCopy(ctx, t, one))
 			if first {
-				s.noteFirst(ctx, t, one)
+				s.append(ctx, t, firstShown(one)...)
 			}
 		}
 		return nil
@@ -171,13 +171,14 @@ func (s *Store) MarkShown(ctx context.Context, c permissions.Copy, was string) e
 	return err
 }
 
-// noteFirst audits that a person was shown a request for the first time, if a copy says so.
-func (s *Store) noteFirst(ctx context.Context, t *tx, c permissions.Copy) {
-	if !c.SentAt.IsZero() {
-		s.append(ctx, t, permissions.Record{
-			Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector, Detail: map[string]string{"to": c.Person},
-		})
+// firstShown is the record that a person was shown a request for the first time, if a copy says so.
+func firstShown(c permissions.Copy) []permissions.Record {
+	if c.SentAt.IsZero() {
+		return nil
 	}
+	return []permissions.Record{{
+		Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector, Detail: map[string]string{"to": c.Person},
+	}}
 }
 
 const nameCopy = `UPDATE copies SET ref = $1, mac = $2 WHERE request = $3 AND person = $4 AND connector = $5 AND place = $6`
@@ -271,7 +272,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 			}
 			if t.exec(ctx, addCopy, copyGate.args(s.seals, c)...) > 0 {
 				t.rows.keepCopy(c)
-				s.noteFirst(ctx, t, c)
+				s.append(ctx, t, firstShown(c)...)
 				t.exec(ctx, noteShownOne, int64(nothingShown), c.Request)
 			}
 		}

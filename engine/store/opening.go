@@ -115,21 +115,22 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 			return r, err
 		}
 	}
-	s.append(ctx, t, permissions.Opened(r)...)
+	records := permissions.Opened(r)
 	for _, c := range copies {
-		s.noteFirst(ctx, t, c)
+		records = append(records, firstShown(c)...)
 	}
 	if r.State == permissions.Pending {
 		t.pending++
 		for _, record := range row.told {
 			record.Request = r.ID
-			s.append(ctx, t, record)
+			records = append(records, record)
 		}
 		if row.wait.Kind != "" {
 			row.wait.Request = r.ID
 			t.exec(ctx, keepWait, waitFields(&row.wait)...)
 		}
 	}
+	s.append(ctx, t, records...)
 	t.rows.keep(r)
 	t.rows.keepCopies(r.ID, copies)
 	return r, nil

@@ -147,15 +147,15 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	})
 	if err == nil {
 		passed("group.after", len(group))
-		if t.seq != s.ledger.seq {
-			s.bell.ring()
-		}
-		s.ledger = t.ledger
 		s.rows.commit(&t.rows)
 		s.tail.add(t.entries)
 		if t.granted {
 			s.held.drop()
 		}
+		if t.seq != s.ledger.seq { // readers find the entries
+			s.bell.ring()
+		}
+		s.ledger = t.ledger
 		if t.marks {
 			s.noteMark(t.head)
 		}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -34,8 +36,7 @@ type place struct {
 
 // search resolves paths and counts how much work is left.
 type search struct {
-	names         []string      // of the daemon's files, cleaned and resolved
-	own, covering []os.FileInfo // existing ones, and the folders around them, which hard links and bind mounts can rename
+	landmarks
 	places        map[string]place
 	lists         map[string][]os.DirEntry
 	below         map[string]int // depth to which folders were searched
@@ -45,8 +46,35 @@ type search struct {
 // An input may cost as much as that many comparisons; a folder entry that is read counts for several.
 const maxLooks, perEntry = 8_000_000, 80
 
+// landmarks are what paths are compared with.
+type landmarks struct {
+	names         []string      // of the daemon's files, cleaned and resolved
+	own, covering []os.FileInfo // existing ones, and the folders around them, which hard links and bind mounts can rename
+}
+
+// known are the landmarks found last: a request is judged several times in a moment.
+var known struct {
+	mu    sync.Mutex
+	files []string
+	at    time.Time
+	landmarks
+}
+
+// knownFor is how long they are used again.
+const knownFor = 50 * time.Millisecond
+
 func lookAt(files []string) *search {
-	l := &search{places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: maxLooks}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if !slices.Equal(files, known.files) || time.Since(known.at) > knownFor {
+		known.at, known.files, known.landmarks = time.Now(), slices.Clone(files), find(files)
+	}
+	return &search{
+		landmarks: known.landmarks, places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: maxLooks,
+	}
+}
+
+func find(files []string) (l landmarks) {
 	for _, file := range files {
 		l.names = append(l.names, filepath.Clean(file), Resolve(file))
 	}
