@@ -118,11 +118,11 @@ func (f failing) Read(ctx context.Context, id permissions.ID) (permissions.Reque
 	return r, err
 }
 
-func (f failing) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
+func (f failing) Copies(ctx context.Context, ids ...permissions.ID) ([]permissions.Copy, error) {
 	if f.copies != nil {
 		f.copies(id)
 	}
-	return f.Store.Copies(ctx, id)
+	return f.Store.Copies(ctx, ids...)
 }
 
 func (f failing) Apply(ctx context.Context, id permissions.ID, e permissions.Transition) (permissions.Change, error) {

@@ -54,7 +54,15 @@ func point(name string) {
 	}
 }
 
+// At the places of [store.Passed], a daemon appends the place's name to the file that DAYCARED_COUNT names.
 func init() {
+	if name := os.Getenv("DAYCARED_COUNT"); name != "" {
+		counted, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(err)
+		}
+		store.Passed = func(place string, _ int) { _, _ = counted.WriteString(place + "\n") }
+	}
 	if failAt == "" {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -40,32 +41,97 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := pages(func(after permissions.ID) ([]permissions.RequestView, error) {
-				return client.List(cmd.Context(), after, 0)
-			}, func(s permissions.RequestView) permissions.ID { return s.Request.ID })
+			l := pendingList{CLI: c}
+			var last []permissions.RequestView // with --limit
+			size := 0                          // the first page is the daemon's usual one, to print something soon
+			err = eachPage(func(after permissions.ID) ([]permissions.RequestView, error) {
+				page, err := client.List(cmd.Context(), after, size)
+				size = laterPages
+				return page, err
+			}, func(s permissions.RequestView) permissions.ID { return s.Request.ID }, func(page []permissions.RequestView) error {
+				at := func(s permissions.RequestView) time.Time { return s.Request.CreatedAt }
+				if c.listing.limit == unlimited {
+					return l.print(newest(page, since, unlimited, at))
+				}
+				last = newest(append(last, page...), since, c.listing.limit, at)
+				return nil
+			})
 			if err != nil {
 				return err
 			}
-			list = newest(list, since, c.listing.limit, func(s permissions.RequestView) time.Time { return s.Request.CreatedAt })
-			if c.asJSON {
-				return c.json(wire.Each(list, func(s permissions.RequestView) wire.Request { return wire.From(s, true) }))
-			}
-			if len(list) == 0 {
-				c.say("nothing waits for an answer")
-			}
-			table, cut := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0), false
-			for _, s := range list {
-				left, what := time.Until(s.Request.Deadline).Truncate(time.Second), oneRow(card.Wants(s.Request))
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s%s\n", s.Code, oneRow(card.Visible(s.Request.Who())),
-					what, left, s.Waiting, quorum(s.Request), map[bool]string{true: "\thigh risk"}[s.Request.HighRisk])
-				cut = cut || strings.Contains(what, " …")
-			}
-			if cut {
-				c.say("what has … is cut here; all of it: daycared show CODE")
-			}
-			return table.Flush()
+			return cmp.Or(l.print(last), l.end())
 		}),
 	}
+}
+
+// laterPages is how many requests are read at a time after the first page.
+const laterPages = 500
+
+// pendingList prints pending requests as they arrive.
+type pendingList struct {
+	*CLI
+	printed int
+	cut     bool     // a text is shortened
+	widest  []string // the widest cells of the first page, by which the others are aligned
+}
+
+func (l *pendingList) print(page []permissions.RequestView) error {
+	if l.asJSON {
+		for _, s := range page {
+			if _, err := io.WriteString(l.Out, map[bool]string{true: "[", false: ","}[l.printed == 0]); err != nil {
+				return err
+			}
+			if err := l.jsonItem(wire.From(s, true)); err != nil {
+				return err
+			}
+			l.printed++
+		}
+		return nil
+	}
+	var text bytes.Buffer
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	if l.widest != nil {
+		fmt.Fprintln(table, strings.Join(l.widest, "\t"))
+	}
+	widest := make([]string, 4) // the columns that every row has and another follows
+	for _, s := range page {
+		cells := []string{
+			s.Code, oneRow(card.Visible(s.Request.Who())), oneRow(card.Wants(s.Request)),
+			time.Until(s.Request.Deadline).Truncate(time.Second).String() + " left",
+			fmt.Sprintf("%d waiting%s%s", s.Waiting, quorum(s.Request), map[bool]string{true: "\thigh risk"}[s.Request.HighRisk]),
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		for i := range widest {
+			if utf8.RuneCountInString(cells[i]) > utf8.RuneCountInString(widest[i]) {
+				widest[i] = cells[i]
+			}
+		}
+		l.cut = l.cut || strings.Contains(cells[2], " …")
+		l.printed++
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	rows := text.Bytes()
+	if l.widest != nil {
+		_, rows, _ = bytes.Cut(rows, []byte("\n"))
+	} else if len(page) > 0 {
+		l.widest = append(widest, "")
+	}
+	_, err := l.Out.Write(rows)
+	return err
+}
+
+func (l *pendingList) end() (err error) {
+	switch {
+	case l.asJSON:
+		_, err = io.WriteString(l.Out, map[bool]string{true: "[]\n", false: "]\n"}[l.printed == 0])
+	case l.printed == 0:
+		l.say("nothing waits for an answer")
+	case l.cut:
+		l.say("what has … is cut here; all of it: daycared show CODE")
+	}
+	return err
 }
 
 // listing holds the flags of the commands that list.
@@ -145,16 +211,26 @@ func oneRow(text string) string {
 }
 
 // pages reads all pages of a listing; place returns the cursor after an item.
-func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, error) {
-	var all []T
+func pages[T, P any](read func(after P) ([]T, error), place func(T) P) (all []T, err error) {
+	err = eachPage(read, place, func(page []T) error {
+		all = append(all, page...)
+		return nil
+	})
+	return all, err
+}
+
+// eachPage calls take with each page of a listing.
+func eachPage[T, P any](read func(after P) ([]T, error), place func(T) P, take func(page []T) error) error {
 	var after P
 	for {
 		page, err := read(after)
 		if err != nil || len(page) == 0 {
-			return all, err
+			return err
 		}
-		all = append(all, page...)
 		after = place(page[len(page)-1])
+		if err := take(page); err != nil {
+			return err
+		}
 	}
 }
 
@@ -214,13 +290,22 @@ func here(ctx context.Context, client *admin.Client) card.Options {
 // json prints a value for programs, on one row. Control characters in other people's text are escaped (as in \u0085), so that
 // they cannot control a terminal.
 func (c *CLI) json(v any) error {
+	if err := c.jsonItem(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.Out, "\n")
+	return err
+}
+
+// jsonItem is json without the end of the row.
+func (c *CLI) jsonItem(v any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	_, err := c.Out.Write(harmlessJSON(text.Bytes()))
+	_, err := c.Out.Write(harmlessJSON(bytes.TrimSuffix(text.Bytes(), []byte("\n"))))
 	return err
 }
 

@@ -95,7 +95,7 @@ type listInput struct {
 }
 
 // listStep is how many requests, with all their data, are in memory at a time.
-const listStep = 16
+const listStep = 64
 
 func (r *routes) list(ctx context.Context, in *listInput) ([]wire.Request, error) {
 	all := []wire.Request{}

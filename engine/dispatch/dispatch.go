@@ -56,8 +56,8 @@ type Store interface {
 	// them, and deletes the notice n. Senders that were added meanwhile get a new one.
 	MarkUnknownSendersTold(ctx context.Context, n permissions.Notice, s permissions.UnknownSenders, at time.Time) error
 
-	// Copies lists the copies of a request.
-	Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error)
+	// Copies lists the copies of requests, by request.
+	Copies(ctx context.Context, ids ...permissions.ID) ([]permissions.Copy, error)
 	// StaleCopies lists at most limit requests, after the one named, whose copy at this connector has neither failed nor
 	// been shown at the request's revision.
 	StaleCopies(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)

@@ -25,12 +25,21 @@ func (d *Dispatch) Pending(
 	if err != nil {
 		return nil, shared.Unread(err)
 	}
+	ids := make([]permissions.ID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	all, err := d.store.Copies(ctx, ids...)
+	if err != nil {
+		return nil, shared.Broken(err)
+	}
+	of := map[permissions.ID][]permissions.Copy{}
+	for _, cp := range all {
+		of[cp.Request] = append(of[cp.Request], cp)
+	}
 	list := make([]permissions.RequestView, 0, len(rows))
 	for _, r := range rows {
-		standing, err := d.View(ctx, r)
-		if err != nil {
-			return nil, err
-		}
+		standing := d.view(r, of[r.ID])
 		for i, cp := range standing.Copies {
 			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, d.Begun(cp)) // a code may be answered before its prompt is confirmed
 		}
@@ -46,11 +55,15 @@ func (d *Dispatch) View(ctx context.Context, r permissions.Request) (permissions
 	if err != nil {
 		return permissions.RequestView{}, shared.Broken(err)
 	}
+	return d.view(r, copies), nil
+}
+
+func (d *Dispatch) view(r permissions.Request, copies []permissions.Copy) permissions.RequestView {
 	return permissions.RequestView{
 		Request: r, Code: d.store.Coder().Encode(r.Number), Copies: copies, Waiting: d.waits(r),
 		Editor:   d.dir.Settings().Editable(r) == nil && r.State == permissions.Pending,
 		Keyboard: d.dir.Settings().Keyboard(r), Delayed: d.delayed(r, copies),
-	}, nil
+	}
 }
 
 // delayed returns the channels that do not deliver a pending request although it is due.

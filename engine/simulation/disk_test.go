@@ -134,9 +134,9 @@ func (d *disk) ByCode(ctx context.Context, code string) (r permissions.Request, 
 	return r, err
 }
 
-func (d *disk) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
-	err = d.read(ctx, "read the copies of "+d.w.nameOf(id), func(ctx context.Context) error {
-		copies, err = d.Store.Copies(ctx, id)
+func (d *disk) Copies(ctx context.Context, ids ...permissions.ID) (copies []permissions.Copy, err error) {
+	err = d.read(ctx, "read the copies of "+d.w.nameOf(ids[0]), func(ctx context.Context) error {
+		copies, err = d.Store.Copies(ctx, ids...)
 		return err
 	})
 	return copies, err

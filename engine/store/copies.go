@@ -18,15 +18,25 @@ const copyColumns = `request, person, connector, place, ref, button, shown, sinc
 
 const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector, place`
 
-// Copies lists the copies of a request.
-func (s *Store) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
+const readCopiesOfMany = `SELECT ` + copyColumns + ` FROM copies WHERE request IN (SELECT value FROM json_each($1)) ` +
+	`ORDER BY request, person, connector, place`
+
+// Copies implements [engine.Store].
+func (s *Store) Copies(ctx context.Context, ids ...permissions.ID) ([]permissions.Copy, error) {
 	if err := s.checkPathsLately(ctx); err != nil {
 		return nil, err
 	}
-	if row, cached := s.rows.get(id); cached && row.shown {
-		return slices.Clone(row.copies), nil
+	if len(ids) == 1 {
+		if row, cached := s.rows.get(ids[0]); cached && row.shown {
+			return slices.Clone(row.copies), nil
+		}
 	}
-	return reading(ctx, s, func(from source) ([]permissions.Copy, error) { return s.copiesOf(ctx, from, id) })
+	return reading(ctx, s, func(from source) ([]permissions.Copy, error) {
+		if len(ids) == 1 {
+			return s.copiesOf(ctx, from, ids[0])
+		}
+		return s.copies(ctx, from, "a copy", readCopiesOfMany, list[permissions.ID]{&ids})
+	})
 }
 
 func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {

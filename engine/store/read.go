@@ -16,6 +16,7 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 		return s.fault(ctx, err)
 	}
 	defer func() { _ = conn.Close() }() // only returns it to the pool
+	passed("read", 1)
 	if _, err := conn.ExecContext(unlessOver(ctx), "BEGIN"); err != nil {
 		return s.fault(ctx, err)
 	}

@@ -174,8 +174,8 @@ func (s *Store) forget() {
 	s.held.drop()
 }
 
-// Passed is called, if set, before each commit ("group.before") and after it but before any caller returns
-// ("group.after"), with the number of writes. Only tests set it, before a store is opened.
+// Passed is called, if set, before a commit of several writes ("group.before"), after each commit but before any caller returns
+// ("group.after"), with the number of writes, and before each read transaction ("read"). Only tests set it, before a store is opened.
 var Passed func(point string, writes int)
 
 func passed(point string, writes int) {

@@ -58,8 +58,8 @@ func (f *faults) History(ctx context.Context, of permissions.Past) ([]permission
 	return unless(f, func() ([]permissions.Request, error) { return f.Store.History(ctx, of) })
 }
 
-func (f *faults) Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error) {
-	return unless(f, func() ([]permissions.Copy, error) { return f.Store.Copies(ctx, id) })
+func (f *faults) Copies(ctx context.Context, ids ...permissions.ID) ([]permissions.Copy, error) {
+	return unless(f, func() ([]permissions.Copy, error) { return f.Store.Copies(ctx, ids...) })
 }
 
 func (f *faults) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {

@@ -37,10 +37,10 @@ type place struct {
 // search resolves paths and counts how much work is left.
 type search struct {
 	landmarks
-	places        map[string]place
-	lists         map[string][]os.DirEntry
-	below         map[string]int // depth to which folders were searched
-	left          int
+	places map[string]place
+	lists  map[string][]os.DirEntry
+	below  map[string]int // depth to which folders were searched
+	left   int
 }
 
 // An input may cost as much as that many comparisons; a folder entry that is read counts for several.
