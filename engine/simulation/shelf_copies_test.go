@@ -34,9 +34,11 @@ func (t *rows) copyAt(c permissions.Copy) *permissions.Copy {
 }
 
 // Copies lists the copies of a request.
-func (s *shelf) Copies(_ context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
+func (s *shelf) Copies(_ context.Context, ids ...permissions.ID) (copies []permissions.Copy, err error) {
 	err = s.read(func() error {
-		copies = s.copiesOf(id)
+		for _, id := range ids {
+			copies = append(copies, s.copiesOf(id)...)
+		}
 		return nil
 	})
 	return copies, err
