@@ -24,7 +24,7 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 	}{
 		"D9/notices": {"notices SELECT 'N' || n, 'fay', '', 'stop', '', '', 0, at, '', '', '', '', 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) { return length(s.Notices(ctx, "", 9)) }},
-		"D9/strangers": {"strangers SELECT n, 'telegram', n, '', at, 0 FROM two",
+		"D9/strangers": {"strangers (n, via, account, name, first_at, told_at) SELECT n, 'telegram', n, '', at, 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) {
 				met, err := s.UnknownSenders(ctx)
 				return length(met.List, err)
