@@ -120,7 +120,7 @@ func (f failing) Read(ctx context.Context, id permissions.ID) (permissions.Reque
 
 func (f failing) Copies(ctx context.Context, ids ...permissions.ID) ([]permissions.Copy, error) {
 	if f.copies != nil {
-		f.copies(id)
+		f.copies(ids[0])
 	}
 	return f.Store.Copies(ctx, ids...)
 }
