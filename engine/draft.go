@@ -65,7 +65,7 @@ func (e *Engine) draft(
 	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
 	if r.Offers(permissions.Allow(permissions.Rule)) && verdict.Ask {
-		if _, why := s.Propose(r, nil, now); why != "" {
+		if _, why := s.Propose(r, nil, "", now); why != "" {
 			r.Options = slices.DeleteFunc(r.Options, func(o permissions.Option) bool { return o.ID == permissions.Allow(permissions.Rule) })
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/engine/dispatch"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // refusalsPerMinute bounds the audited refusals of one identity; the others are not audited.
@@ -63,7 +64,7 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 	}
 	var rule permissions.GrantedRule
 	if d.Answer == permissions.Allow(permissions.Rule) && r.State == permissions.Pending {
-		p, err := e.propose(ctx, r)
+		p, err := e.propose(ctx, r, person.Language)
 		switch {
 		case permissions.CodeOf(err) == permissions.CodeNoAnswer:
 			return r, e.refused(ctx, r, d, person.Name, err)
@@ -119,9 +120,9 @@ const (
 )
 
 // propose returns the rule that "Always like this" gives for r. It reads what the caller asked before.
-func (e *Engine) propose(ctx context.Context, r permissions.Request) (permissions.Proposal, error) {
+func (e *Engine) propose(ctx context.Context, r permissions.Request, in i18n.Language) (permissions.Proposal, error) {
 	s, now := e.Settings(), e.clock.Now()
-	if p, why := s.Propose(r, nil, now); why != "" {
+	if p, why := s.Propose(r, nil, in, now); why != "" {
 		return p, permissions.NoProposal(why)
 	}
 	if !r.Offers(permissions.Allow(permissions.Rule)) {
@@ -140,7 +141,7 @@ func (e *Engine) propose(ctx context.Context, r permissions.Request) (permission
 		}
 		of.After = page[len(page)-1].ID
 	}
-	p, why := s.Propose(r, earlier, now)
+	p, why := s.Propose(r, earlier, in, now)
 	if why != "" {
 		return p, permissions.NoProposal(why)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/i18n"
 	"github.com/daycared/daycared/permissions/rules"
 )
 
@@ -147,8 +148,11 @@ func (g *given) rules(caller permissions.Caller, live []permissions.Grant) (*rul
 	return c.set, c.ids
 }
 
-// Propose proposes the rule of "Always like this" for a request, given earlier ones of its caller. Without one, why says the reason.
-func (s *Settings) Propose(r permissions.Request, earlier []permissions.Request, now time.Time) (p permissions.Proposal, why string) {
+// Propose proposes the rule of "Always like this" for a request, given earlier ones of its caller, with words in a language. Without one,
+// why says the reason.
+func (s *Settings) Propose(
+	r permissions.Request, earlier []permissions.Request, in i18n.Language, now time.Time,
+) (p permissions.Proposal, why string) {
 	if r.Kind != permissions.KindTool || len(r.Calls) > 0 {
 		return p, "it is not one call of a tool"
 	}
@@ -170,7 +174,9 @@ func (s *Settings) Propose(r permissions.Request, earlier []permissions.Request,
 			past = append(past, rules.Past{Call: at(q, c), Allowed: allowed, Denied: c.Answer == permissions.Deny})
 		}
 	}
-	proposed, why := s.Rules.Propose(at(r, r.ToolCalls()[0]), past)
+	call := at(r, r.ToolCalls()[0])
+	call.Language = in
+	proposed, why := s.Rules.Propose(call, past)
 	if why != "" {
 		return p, why
 	}

@@ -38,7 +38,7 @@ var rooms = []struct {
 	{"permissions/edits", []string{"permissions"}},
 	{"permissions/edits/editstest", nil},
 	{"permissions/i18n", nil},
-	{"permissions/rules", []string{"permissions", "permissions/acts"}},
+	{"permissions/rules", []string{"permissions", "permissions/acts", "permissions/i18n"}},
 	{"permissions/timing", nil},
 	{"permissions/registry", []string{"permissions", "permissions/timing"}},
 	{"internal/...", []string{"permissions", "permissions/timing", "internal/..."}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Call is one call that is judged.
@@ -27,6 +28,8 @@ type Call struct {
 	// Nil: nothing is known of that machine.
 	Resolve func(name string) string
 	At      time.Time // when it is judged; rules end by it
+	// Language is that of the words of a proposal.
+	Language i18n.Language
 
 	now time.Time
 }

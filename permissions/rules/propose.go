@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // Past is an earlier call and what became of it.
@@ -244,7 +245,7 @@ func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
 		if i.name == "" {
 			return "", "", "it reaches an address that programs may read in different ways"
 		}
-		return "fetch " + i.name, fmt.Sprintf("any page of %s, and no other host", i.name), ""
+		return "fetch " + i.name, c.Call.Language.Sprintf("any page of %s, and no other host", i.name), ""
 	}
 	commands, _ := acts.Suspected(c.Call.Input)
 	switch {
@@ -255,9 +256,9 @@ func (c *seen) pattern(i item, past []*seen) (text, says, why string) {
 	case strings.Contains(i.name, "*"):
 		return "", "", "its name has a wildcard"
 	}
-	says = "this tool, whatever it is given"
+	says = c.Call.Language.Text("this tool, whatever it is given")
 	if server, _, is := strings.Cut(i.name, "/"); is {
-		says += "; no other tool of " + server
+		says = c.Call.Language.Sprintf("this tool, whatever it is given; no other tool of %s", server)
 	}
 	return "tool " + i.name, says, ""
 }
@@ -290,12 +291,12 @@ func (c *seen) touching(i item, past []*seen) (text, says, why string) {
 		return "", "", "what is written there runs later"
 	}
 	name, ext := paths[0], path.Ext(paths[0])
-	text, says = quotedPath(i.kind, name), fmt.Sprintf("%s %s, and no other file", i.kind, name)
-	inside, around, what := c.inside(name), "/**/*"+ext, "the files *"+ext
+	text, says = quotedPath(i.kind, name), c.Call.Language.Sprintf(oneFile[i.kind], name)
+	inside, around, files := c.inside(name), "/**/*"+ext, likeFiles[i.kind]
 	least := strings.Count(c.j.w.Root, "/") + 1 // what lies in the workspace's own folder often runs later
 	switch {
 	case i.kind == reads && !inside:
-		least, ext, around, what = 3, "", "/**", "what is"
+		least, ext, around, files = 3, "", "/**", "read what is%s in %s and in the folders there; nothing elsewhere"
 	case ext == "" || !inside || !c.j.w.Reads(name) || i.kind == writes && acts.LaterExtension(ext):
 		return text, says, ""
 	}
@@ -314,8 +315,17 @@ func (c *seen) touching(i item, past []*seen) (text, says, why string) {
 	if strings.Count(at, "/") < least || ext == "" && strings.Contains(at, "/.") {
 		return text, says, ""
 	}
-	return quotedPath(i.kind, at+around), fmt.Sprintf("%s %s in %s and in the folders there; nothing elsewhere", i.kind, what, at), ""
+	return quotedPath(i.kind, at+around), c.Call.Language.Sprintf(files, ext, at), ""
 }
+
+// What rules about one file, and about those in folders, say.
+var (
+	oneFile   = map[kind]i18n.Phrase{reads: "read %s, and no other file", writes: "write %s, and no other file"}
+	likeFiles = map[kind]i18n.Phrase{
+		reads:  "read the files *%s in %s and in the folders there; nothing elsewhere",
+		writes: "write the files *%s in %s and in the folders there; nothing elsewhere",
+	}
+)
 
 func under(files map[string]bool, folder string) (n int) {
 	for name := range files {
@@ -344,6 +354,7 @@ func (c *seen) running(i item, past []*seen) (text, says, why string) {
 		return "", "", why
 	}
 	own := shapeOf(i.act)
+	own.in = c.Call.Language
 	var like []*shape
 	var acted []*seen
 	var items []item
@@ -488,6 +499,7 @@ type shape struct {
 	options  map[string]struct{} // those that are harmless, as in a pattern
 	rigid    bool                // an option is not known, so only its exact words may stand with it
 	fixed    bool                // no word may vary at all
+	in       i18n.Language       // of what is said of it
 }
 
 func shapeOf(a acts.Act) *shape {
@@ -586,10 +598,10 @@ func literalWord(word string) (text string, ok bool) {
 func (s *shape) candidates(like []*shape) (all []candidate) {
 	code := ""
 	if name := baseName(s.words[0]); slices.Contains(runners, name) || slices.Contains(coding, name+"_"+s.word(1)) || name == "go" {
-		code = ". It runs this folder's code, as it is then"
+		code = s.in.Text(". It runs this folder's code, as it is then")
 	}
 	if text := s.exact(); text != "" {
-		all = append(all, candidate{text, "exactly these words" + code})
+		all = append(all, candidate{text, s.in.Text("exactly these words") + code})
 	}
 	if s.fixed {
 		return all
@@ -721,23 +733,23 @@ func (s *shape) write(varies []int, options []string, loose bool) (text string, 
 // inWords says what a pattern covers and what it does not.
 func (s *shape) inWords(varies []int, options []string, rest bool) string {
 	head := strings.Join(s.words[:s.head], " ")
-	text := head
+	text := ""
 	switch {
 	case rest:
-		text += " of anything in the workspace"
+		text = s.in.Sprintf("%s of anything in the workspace", head)
 	case len(varies) > 0:
-		text += " with any one word for each *"
+		text = s.in.Sprintf("%s with any one word for each *", head)
 	default:
-		text += " with these words"
+		text = s.in.Sprintf("%s with these words", head)
 	}
 	if len(options) > 0 {
-		text += ", with or without " + strings.ReplaceAll(strings.Join(options, ", "), " *", "")
+		text += s.in.Sprintf(", with or without %s", strings.ReplaceAll(strings.Join(options, ", "), " *", ""))
 	}
 	switch head {
 	case "git push":
-		return text + ". Not: --force, +branch, :branch, other remotes"
+		return text + s.in.Text(". Not: --force, +branch, :branch, other remotes")
 	case "git fetch", "git pull":
-		return text + ". Not: other remotes"
+		return text + s.in.Text(". Not: other remotes")
 	}
-	return text + ". Not: other options, or anything outside the workspace"
+	return text + s.in.Text(". Not: other options, or anything outside the workspace")
 }

@@ -81,6 +81,23 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 	}
 }
 
+// What a proposal says is in the language of whoever reads it, and the rule is the same.
+func TestAProposalIsSaidInGerman(t *testing.T) {
+	past := allowedCalls("git push origin a", "git push origin b")
+	for command, want := range map[string]string{
+		"git push origin main": "git push mit je einem beliebigen Wort für *. Nicht: --force, +Zweig, :Zweig, andere Remotes",
+		"go vet ./...":         "genau diese Wörter. Es führt den Code dieses Ordners aus, wie er dann ist",
+	} {
+		c := commandCall(command)
+		english, _ := (*Set)(nil).Propose(c, past)
+		c.Language = "de"
+		p, why := (*Set)(nil).Propose(c, past)
+		if !slices.Equal(p.Says, []string{want}) || !slices.Equal(p.Allow, english.Allow) || english.Says[0] == want {
+			t.Errorf("%s: %q %q, %s", command, p.Allow, p.Says, why)
+		}
+	}
+}
+
 // Nothing is proposed for what is asked about each time.
 func TestNothingIsProposedForWhatIsAskedEachTime(t *testing.T) {
 	s := rulesOf(t, Rule{Ask: []string{"run npm publish"}}, Rule{Deny: []string{"run curl"}}, Rule{Allow: []string{"run git status"}})
