@@ -79,7 +79,7 @@ routes:
       to: [sam, kim]
       after: 10m
 approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver_within: 1m, redeem_window: 20m,
-  scopes: [once, always, 30m], remind: [80%, 10m]}
+  scopes: [once, always, 30m], remind: [80%, 10m], read_first: false}
 tools: {auto: [read_file, "mcp__*"], gated: ["*"], forbidden: [rm_*]}
 high_risk:
   {enabled: off, kinds: [edit], patterns: ["x *"], tools: [bash], tags: ["@network"], except: {kinds: [read], patterns: [y], tools: [z]}}
@@ -88,7 +88,7 @@ connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true, trusted_tokens: [laptop]}
 limits: {pending_per_caller: 1, prompts_per_minute: 2, auto_per_minute: {read_file: 6, "mcp__V.1__*": 7}, pending_total: 3,
-  requests_per_hour: 4, bytes_per_hour: 5, max_cards: 6}
+  requests_per_hour: 4, bytes_per_hour: 5, max_cards: 6, muted_after: 7}
 keep: {requests: 30d, payloads: 36h, audit: 8760h}
 audit: {key_file: /srv/key, heads: {to: log, every: 1h}}
 data_dir: "/srv/daycared"
@@ -136,7 +136,7 @@ log: {level: debug, format: json}
 			AllowSameUser: true, AdminReachable: true, TrustedTokens: []string{"laptop"},
 		},
 		Limits: Limits{PendingPerCaller: 1, PromptsPerMinute: 2, AutoPerMinute: map[string]int{"read_file": 6, "mcp__V.1__*": 7},
-			PendingTotal: 3, RequestsPerHour: 4, BytesPerHour: 5, MaxCards: 6},
+			PendingTotal: 3, RequestsPerHour: 4, BytesPerHour: 5, MaxCards: 6, MutedAfter: 7},
 		Keep:    Keep{Requests: 30 * 24 * time.Hour, Payloads: 36 * time.Hour, Audit: 365 * 24 * time.Hour},
 		Audit:   Audit{KeyFile: "/srv/key", Heads: Heads{To: "log", Every: time.Hour}},
 		Sandbox: true,
