@@ -107,6 +107,7 @@ func fromLately(l permissions.Lately) *Lately {
 		return nil
 	}
 	return &Lately{l.Allowed, l.Denied, Each(l.Last, func(r permissions.Request) Request {
+		r.Options, r.Choices = nil, nil // nobody answers them any more
 		return Listed(permissions.RequestView{Request: r})
 	}), l.Before, l.By}
 }
