@@ -309,7 +309,7 @@ func TestFitOfEdits(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 1000 {
+	for range 400 {
 		tool, in := "Edit", map[string]any{"file_path": "/srv/" + some(3) + "/n" + some(3), "old_string": some(200), "new_string": some(300)}
 		switch g.IntN(4) {
 		case 0:
