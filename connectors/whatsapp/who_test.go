@@ -102,7 +102,7 @@ func TestWhoDecidesNothing(t *testing.T) {
 			}
 		}
 	}
-	want := []permissions.UnknownSender{{Via: Name, Account: "+" + numbers["eve"], Name: "eve"}}
+	want := []permissions.UnknownSender{{Via: Name, Account: "+" + numbers["eve"], Alias: eve.LID().User, Name: "eve"}}
 	if got := s.desk.unknown(); !slices.Equal(got, want) {
 		t.Errorf("strangers: %+v; want eve once", got)
 	}
