@@ -21,7 +21,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const usualWithAgents = 140
+const usualWithAgents = 100
 
 // TestAgentCrashLoop runs jobs of five gated tools each, across kills of the real binary at every stored step. Each tool writes
 // a line of its own to a ledger. In the end every job is done and no line is there twice; an interrupted tool is reported as

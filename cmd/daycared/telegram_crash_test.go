@@ -17,7 +17,7 @@ import (
 // telegramPoints are the failpoints between an update, its decision and the edits.
 var telegramPoints = []string{"open", "apply", "shown", "send", "edit"}
 
-const usualOnTelegram = 200
+const usualOnTelegram = 120
 
 // phonesInLoop is the number of people asked in turn: Telegram accepts one message a second per chat.
 const phonesInLoop = 40

@@ -38,7 +38,7 @@ func whatsappDeaths() (all []string) {
 const (
 	mobilesInLoop = 5
 	// usualOnWhatsApp is the default number of kills; each takes a fifth of a second.
-	usualOnWhatsApp = 140
+	usualOnWhatsApp = 100
 )
 
 // TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge, decide

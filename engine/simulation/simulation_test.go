@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // days is how many are lived where SIM_SEEDS does not say.
-const days = 10_000
+const days = 6_000
 
 // day lives one day.
 func day(t *testing.T, seed uint64, wrong wrong) (w *world) {
