@@ -91,7 +91,7 @@ func meddle(t *testing.T, s *Store, statement string, args ...any) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.rows.dropAll() // as after a restart, or when others were written since: the rows written last are read from memory
+	s.forget() // as after a restart, or when others were written since: what was written last is read from memory
 }
 
 // TestASealDistinguishesVotersFromRevokers: a vote's account cannot pass for the one who revoked an approval.
