@@ -128,7 +128,7 @@ func New(o Options) *Engine {
 	e.recent.since = e.clock.Stamp()
 	e.stops = newStops(e.services, e.forgetDecisions)
 	e.tokens = &tokens{
-		services: e.services, forget: e.forgetDecisions, steering: &e.stops.steering, bearers: map[permissions.Digest]map[*bearer]bool{},
+		services: e.services, forget: e.forgetDecisions, steering: e.stops.steering, bearers: map[permissions.Digest]map[*bearer]bool{},
 	}
 	e.waits = &waits{services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,14 +19,23 @@ type stops struct {
 	forget   func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
 	stopped  atomic.Pointer[connectors.Stop]
 	unsaved  timing.Signal               // a lock or a stop could not be stored
-	steering sync.Mutex                  // one stop or resume at a time
+	steering turn                        // one stop or resume at a time
 	over     chan struct{}               // closed at the next resume; guarded by steering
 	stopping func(context.Context) error // stores a stop that is not stored yet; guarded by steering
 }
 
+// turn is a lock that is held while the store is written. Waiting for it is waiting for a channel, so that simulated time passes.
+type turn chan struct{}
+
+// Lock is [sync.Locker].
+func (t turn) Lock() { t <- struct{}{} }
+
+// Unlock is [sync.Locker].
+func (t turn) Unlock() { <-t }
+
 func newStops(on *services, forget func(matches func(decisionKey) bool)) *stops {
 	s := &stops{
-		services: on, forget: forget, unsaved: timing.NewSignal(), over: make(chan struct{}),
+		services: on, forget: forget, unsaved: timing.NewSignal(), over: make(chan struct{}), steering: make(turn, 1),
 		stopping: func(context.Context) error { return nil },
 	}
 	s.noteStop("", time.Time{})

@@ -18,7 +18,7 @@ type tokens struct {
 	*services
 
 	forget   func(matches func(decisionKey) bool) // see [Engine.forgetDecisions]
-	steering *sync.Mutex                          // that of stops: one change of tokens or stop at a time
+	steering turn                                 // that of stops: one change of tokens or stop at a time
 	mu       sync.Mutex
 	bearers  map[permissions.Digest]map[*bearer]bool // by the hash of the token
 }

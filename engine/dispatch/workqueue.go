@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,8 +108,8 @@ func (q *workQueue) next() (id permissions.ID, as rank, wait time.Duration) {
 	now := q.elapsed()
 	if len(q.later) > 0 && now >= q.first {
 		q.first = now + shared.Idle
-		for id, again := range q.later {
-			if again.at <= now {
+		for _, id := range slices.Sorted(maps.Keys(q.later)) { // what is due at once is taken in the order of requests
+			if again := q.later[id]; again.at <= now {
 				q.add(id, again.as)
 			} else {
 				q.first = min(q.first, again.at)

@@ -43,6 +43,9 @@ func (d *disk) call(ctx context.Context, at side, what string, do func(ctx conte
 }
 
 func (d *disk) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
+	if d.w.judge != nil {
+		d.w.judge.asked(o.Request.ID)
+	}
 	err = d.write(ctx, "open what "+o.Request.Caller.Name+" asks, "+topic(o.Request), func(ctx context.Context) error {
 		r, created, err = d.Store.Open(ctx, o)
 		if err == nil {

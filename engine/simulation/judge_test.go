@@ -24,6 +24,7 @@ type judge struct {
 	takes    []*update          // decisions that were acknowledged
 	tales    []permissions.Request
 	handed   map[permissions.ID]map[string]bool
+	begun    map[permissions.ID]birth // when opening it began
 	born     map[permissions.ID]birth
 	given    map[permissions.ID]birth // grants
 	withdraw map[permissions.ID]bool
@@ -40,7 +41,7 @@ type birth struct {
 func newJudge(w *world, s *shelf) *judge {
 	j := &judge{
 		w: w, shelf: s, presses: map[string]*update{}, saw: map[string]bool{}, handed: map[permissions.ID]map[string]bool{},
-		born: map[permissions.ID]birth{}, given: map[permissions.ID]birth{}, withdraw: map[permissions.ID]bool{},
+		begun: map[permissions.ID]birth{}, born: map[permissions.ID]birth{}, given: map[permissions.ID]birth{}, withdraw: map[permissions.ID]bool{},
 	}
 	s.after = j.committed
 	return j
@@ -126,6 +127,15 @@ func (j *judge) plan(r permissions.Request) *asker {
 		}
 	}
 	return &asker{quorum: 1000}
+}
+
+// asked notes that a request is about to be opened: its time runs from here, however long the disk takes.
+func (j *judge) asked(id permissions.ID) {
+	j.shelf.mu.Lock()
+	defer j.shelf.mu.Unlock()
+	if _, before := j.begun[id]; !before {
+		j.begun[id] = j.birth()
+	}
 }
 
 func (j *judge) opened(r permissions.Request, is *rows, told []permissions.Entry) {
@@ -254,7 +264,10 @@ func (j *judge) settled(old, r permissions.Request, is *rows) {
 
 // isOver reports whether, by either clock, the time of a request can have been over.
 func (j *judge) isOver(r permissions.Request) bool {
-	b := j.born[r.ID]
+	b, known := j.begun[r.ID]
+	if !known { // one of our own agents asked
+		b = j.born[r.ID]
+	}
 	jumped := len(j.jumps) > b.jumps
 	if jumped && (j.w.lives > b.life || j.latest.After(r.Deadline)) {
 		return true // by the clock as it was, when the daemon started

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -143,40 +142,6 @@ const readFirst = `SELECT seq FROM audit WHERE chain = $1 ORDER BY seq LIMIT 1`
 
 func eventFields(h *permissions.Event) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
-}
-
-// tailEntries are the entries of the daemon's chain that were committed last, without gaps: every reader of events reads them, and
-// the file only what is older. It is safe for concurrent use.
-type tailEntries struct {
-	mu   sync.Mutex
-	list []permissions.Entry
-}
-
-// maxTail is how many entries are cached, at least: about as many as are committed within a few seconds.
-const maxTail = 4096
-
-func (n *tailEntries) add(more []permissions.Entry) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.list = append(n.list, more...); len(n.list) >= 2*maxTail {
-		n.list = slices.Clone(n.list[len(n.list)-maxTail:])
-	}
-}
-
-func (n *tailEntries) drop() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = nil
-}
-
-// after returns the cached entries after seq. It is not known if older ones are in the file alone.
-func (n *tailEntries) after(seq int64) (list []permissions.Entry, known bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.list) == 0 || seq < n.list[0].Seq-1 {
-		return nil, false
-	}
-	return n.list[min(seq-n.list[0].Seq+1, int64(len(n.list))):], true
 }
 
 // tailEvents is Events from memory; it is not known if something has to be read from the file.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -92,19 +91,6 @@ func copyFields(c *permissions.Copy) []any {
 		&c.Request, &c.Person, &c.Connector, &c.Group, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
 		&c.Failed, instant{&c.Dated}, &c.Burst,
 	}
-}
-
-// orderOfCopies is the order of [readCopies] within a request.
-func orderOfCopies(a, b permissions.Copy) int {
-	return cmp.Or(strings.Compare(a.Person, b.Person), strings.Compare(a.Connector, b.Connector), strings.Compare(a.Group, b.Group))
-}
-
-// copyAsStored returns c as a later read returns it.
-func copyAsStored(c permissions.Copy) permissions.Copy {
-	for _, t := range []*time.Time{&c.Since, &c.SentAt, &c.Dated} {
-		*t = moment(micros(*t))
-	}
-	return c
 }
 
 const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -81,44 +80,6 @@ func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]per
 		s.held.put(caller, all, version)
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(g permissions.Grant) bool { return !g.Until.IsZero() && !g.Until.After(now) }), nil
-}
-
-// heldGrants caches the grants of callers that are neither revoked, suspended nor recorded as ended, until a commit changes any. It is
-// safe for concurrent use.
-type heldGrants struct {
-	mu      sync.Mutex
-	by      map[string][]permissions.Grant
-	version int // counts the changes
-}
-
-// maxHeld is of how many callers grants are cached.
-const maxHeld = 1000
-
-func (h *heldGrants) get(caller string) (all []permissions.Grant, known bool, version int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all, known = h.by[caller]
-	return all, known, h.version
-}
-
-// put caches what was read after get, unless a commit may have changed it meanwhile.
-func (h *heldGrants) put(caller string, all []permissions.Grant, version int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if version != h.version {
-		return
-	}
-	if h.by == nil || len(h.by) >= maxHeld {
-		h.by = map[string][]permissions.Grant{}
-	}
-	h.by[caller] = all
-}
-
-func (h *heldGrants) drop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.by = nil
-	h.version++
 }
 
 // GrantsInForce implements [engine.Store].

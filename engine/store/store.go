@@ -89,10 +89,7 @@ type Store struct {
 	version int64 // data_version: changes with other processes' commits
 	cookie  int64 // schema version of the prepared statements; 0: none
 
-	// What was written last, for readers.
-	rows *rows
-	held heldGrants
-	tail tailEntries
+	memory // what was written last
 
 	restoredAt time.Time // start of the newest life, unless it is the first; see restored.go
 	above      int64     // new requests get greater numbers; 0: follow the existing ones

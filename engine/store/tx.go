@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -33,7 +34,7 @@ type tx struct {
 func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (result sql.Result, err error) {
 	if t.err == nil {
 		t.wrote = true
-		t.granted = t.granted || strings.Contains(text, grantGate.table)
+		t.granted = t.granted || strings.Contains(text, "grants") // the table
 		result, t.err = t.conn.ExecContext(ctx, text, args...)
 	}
 	return result, t.err
@@ -140,6 +141,20 @@ const (
 	maxText = 8 << 10
 )
 
+// memory is what was written last, for readers.
+type memory struct {
+	rows *rows
+	held heldGrants
+	tail tailEntries
+}
+
+// forget drops all of it.
+func (m *memory) forget() {
+	m.rows.dropAll()
+	m.held.drop()
+	m.tail.drop()
+}
+
 // rows caches the requests that were written last, with their copies, as of the last commit: a request is usually read, answered,
 // used and shown soon after it is asked. It is safe for concurrent use.
 //
@@ -153,7 +168,7 @@ type rows struct {
 // cachedRow is a request as it is in the file, and its copies if those are known. Nobody changes what it refers to.
 type cachedRow struct {
 	permissions.Request
-	copies []permissions.Copy // in the order of [readCopies]
+	copies []permissions.Copy // in the order of orderOfCopies
 	shown  bool               // copies are known
 }
 
@@ -226,6 +241,19 @@ func (c *changes) keep(r permissions.Request) {
 	c.put(r.ID, &row)
 }
 
+// orderOfCopies is the order of copies within a request.
+func orderOfCopies(a, b permissions.Copy) int {
+	return cmp.Or(strings.Compare(a.Person, b.Person), strings.Compare(a.Connector, b.Connector), strings.Compare(a.Group, b.Group))
+}
+
+// copyAsStored returns c as a later read returns it.
+func copyAsStored(c permissions.Copy) permissions.Copy {
+	for _, t := range []*time.Time{&c.Since, &c.SentAt, &c.Dated} {
+		*t = moment(micros(*t))
+	}
+	return c
+}
+
 // keepCopies caches the copies of a request that is cached.
 func (c *changes) keepCopies(id permissions.ID, copies []permissions.Copy) {
 	if row, cached := c.get(id); cached {
@@ -254,6 +282,78 @@ func (c *changes) dropCopies(id permissions.ID) {
 func (c *changes) drop(id permissions.ID) { c.put(id, nil) }
 
 func (c *changes) dropAll() { c.own, c.all = nil, true }
+
+// heldGrants caches the grants of callers that are neither revoked, suspended nor recorded as ended, until a commit changes any. It is
+// safe for concurrent use.
+type heldGrants struct {
+	mu      sync.Mutex
+	by      map[string][]permissions.Grant
+	version int // counts the changes
+}
+
+// maxHeld is of how many callers grants are cached.
+const maxHeld = 1000
+
+func (h *heldGrants) get(caller string) (all []permissions.Grant, known bool, version int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all, known = h.by[caller]
+	return all, known, h.version
+}
+
+// put caches what was read after get, unless a commit may have changed it meanwhile.
+func (h *heldGrants) put(caller string, all []permissions.Grant, version int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if version != h.version {
+		return
+	}
+	if h.by == nil || len(h.by) >= maxHeld {
+		h.by = map[string][]permissions.Grant{}
+	}
+	h.by[caller] = all
+}
+
+func (h *heldGrants) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.by = nil
+	h.version++
+}
+
+// tailEntries are the entries of the daemon's chain that were committed last, without gaps: every reader of events reads them, and
+// the file only what is older. It is safe for concurrent use.
+type tailEntries struct {
+	mu   sync.Mutex
+	list []permissions.Entry
+}
+
+// maxTail is how many entries are cached, at least: about as many as are committed within a few seconds.
+const maxTail = 4096
+
+func (n *tailEntries) add(more []permissions.Entry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.list = append(n.list, more...); len(n.list) >= 2*maxTail {
+		n.list = slices.Clone(n.list[len(n.list)-maxTail:])
+	}
+}
+
+func (n *tailEntries) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = nil
+}
+
+// after returns the cached entries after seq. It is not known if older ones are in the file alone.
+func (n *tailEntries) after(seq int64) (list []permissions.Entry, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) == 0 || seq < n.list[0].Seq-1 {
+		return nil, false
+	}
+	return n.list[min(seq-n.list[0].Seq+1, int64(len(n.list))):], true
+}
 
 // textLength is the total length of r's long texts.
 func textLength(r permissions.Request) int {

@@ -167,13 +167,6 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 	return err
 }
 
-// forget drops everything that is cached for readers.
-func (s *Store) forget() {
-	s.rows.dropAll()
-	s.tail.drop()
-	s.held.drop()
-}
-
 // Passed is called, if set, before a commit of several writes ("group.before"), after each commit but before any caller returns
 // ("group.after"), with the number of writes, and before each read transaction ("read"). Only tests set it, before a store is opened.
 var Passed func(point string, writes int)
