@@ -70,7 +70,8 @@ func (k *locks) StopAgent(ctx context.Context, id connectors.Identity, name stri
 	return l, ended, cmp.Or(saving, shared.Broken(err))
 }
 
-// ResumeAgent ends a stop of an agent, and what mutes it. It is for the operator and for whoever stopped it, or was asked when it was muted.
+// ResumeAgent ends a stop of an agent, and what mutes it. It is for the operator and for whoever stopped it, or was asked when it was
+// muted.
 // It returns the last of what ended.
 func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, err error) {
 	who, err := k.Who(id)
@@ -102,21 +103,21 @@ func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name st
 }
 
 // agentOf returns the agent that a name denotes for an identity, see StopAgent, and the identity's person.
-func (k *services) agentOf(ctx context.Context, id connectors.Identity, name string) (caller, who string, err error) {
-	sees, err := k.Sees(id)
+func (e *services) agentOf(ctx context.Context, id connectors.Identity, name string) (caller, who string, err error) {
+	sees, err := e.Sees(id)
 	if err != nil {
 		return "", "", err
 	}
-	r, who, err := k.Visible(ctx, id, name)
+	r, who, err := e.Visible(ctx, id, name)
 	switch {
 	case err == nil:
 		return r.Caller.Root(), who, nil
 	case permissions.CodeOf(err) != permissions.CodeUnknown:
 		return "", "", err
 	}
-	if who, err = k.Who(id); err != nil {
+	if who, err = e.Who(id); err != nil {
 		return "", "", err
 	}
-	caller, err = k.AgentNamed(ctx, name, sees)
+	caller, err = e.AgentNamed(ctx, name, sees)
 	return caller, who, err
 }

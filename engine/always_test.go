@@ -150,9 +150,11 @@ func TestWhatIsProposed(t *testing.T) {
 			bashes("git push origin fix-1", "git push origin fix-2"), bash("git push origin main"),
 			[]string{"run git push origin *"}, "Not: --force, +branch, :branch, other remotes",
 		},
-		{bashes("go test ./...", "go  test ./..."), bash("go test -race ./..."), []string{"run go test [-race] ./..."}, "It runs this folder's code"},
+		{bashes("go test ./...", "go  test ./..."), bash("go test -race ./..."), []string{"run go test [-race] ./..."},
+			"It runs this folder's code"},
 		{nil, bash("cd /srv/code && npm run lint && npm run build"), []string{"run npm run lint", "run npm run build"}, "exactly these words"},
-		{bashes("gh pr view 11", "gh pr view 10 --json body"), bash("gh pr view 12 --json title"), []string{"run gh pr view [--json *] *"}, "any one word"},
+		{bashes("gh pr view 11", "gh pr view 10 --json body"), bash("gh pr view 12 --json title"),
+			[]string{"run gh pr view [--json *] *"}, "any one word"},
 		{
 			bashes("curl -s https://api.github.com/a", "curl https://api.github.com/b"), bash("curl -s https://api.github.com/c"),
 			[]string{"run curl [-s] *", "fetch api.github.com"}, "",
@@ -176,7 +178,8 @@ func TestWhatIsProposed(t *testing.T) {
 				t.Errorf("%s offers a rule", q.Input)
 			case last && c.want != nil:
 				p := proposed(t, m, id)
-				if allow, in := p.Rule.Patterns(); !slices.Equal(allow, c.want) || in != "/srv/code" || !strings.Contains(strings.Join(p.Says, "\n"), c.says) {
+				allow, in := p.Rule.Patterns()
+				if !slices.Equal(allow, c.want) || in != "/srv/code" || !strings.Contains(strings.Join(p.Says, "\n"), c.says) {
 					t.Errorf("%s: %q in %s, which says %q", q.Input, allow, in, p.Says)
 				}
 			}
@@ -504,21 +507,25 @@ func TestWhatAHookSaysOfLinksWidensNothing(t *testing.T) {
 		call     permissions.Request
 		allows   bool
 	}{
-		"where it says":                        {self, s, right, true},
-		"more than was needed":                 {self, s, many, true},
-		"nothing":                              {self, s, write(""), false},
-		"no names":                             {self, s, write("/srv/code"), false},
-		"not where the folder leads":           {self, s, write("/srv/code", file, file), true}, // the name is absolute
-		"elsewhere":                            {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
-		"elsewhere, written as if it were not": {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/../../etc/passwd"), false},
-		"a relative name":                      {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "a.txt"), false},
-		"a control character":                  {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/a\x00.txt"), false},
-		"the folder is not clean":              {self, s, write("/srv/code/../..", "/srv/code/../..", "/", "/srv/code", "/srv/code", file, file), false},
-		"everything is the project":            {self, s, write("/", "/", "/", "/srv/code", "/srv/code", file, file), false},
-		"from elsewhere":                       {laptop, s, right, false},
-		"from elsewhere, trusted":              {laptop, trusting, right, true},
-		"trusted, and elsewhere":               {laptop, trusting, write("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
-		"another token":                        {permissions.Token{Name: "other"}.Caller(permissions.NoUID), trusting, right, false},
+		"where it says":              {self, s, right, true},
+		"more than was needed":       {self, s, many, true},
+		"nothing":                    {self, s, write(""), false},
+		"no names":                   {self, s, write("/srv/code"), false},
+		"not where the folder leads": {self, s, write("/srv/code", file, file), true}, // the name is absolute
+		"elsewhere":                  {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
+		"elsewhere, written as if it were not": {
+			self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/../../etc/passwd"), false,
+		},
+		"a relative name":     {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "a.txt"), false},
+		"a control character": {self, s, write("/srv/code", "/srv/code", "/srv/code", file, "/srv/code/a\x00.txt"), false},
+		"the folder is not clean": {
+			self, s, write("/srv/code/../..", "/srv/code/../..", "/", "/srv/code", "/srv/code", file, file), false,
+		},
+		"everything is the project": {self, s, write("/", "/", "/", "/srv/code", "/srv/code", file, file), false},
+		"from elsewhere":            {laptop, s, right, false},
+		"from elsewhere, trusted":   {laptop, trusting, right, true},
+		"trusted, and elsewhere":    {laptop, trusting, write("/srv/code", "/srv/code", "/srv/code", file, "/etc/passwd"), false},
+		"another token":             {permissions.Token{Name: "other"}.Caller(permissions.NoUID), trusting, right, false},
 	} {
 		st.Configure(c.settings)
 		v, err := st.Approvals().Evaluate(t.Context(), c.caller, c.call)

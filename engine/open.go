@@ -292,7 +292,8 @@ func (e *Engine) makeRoom(s *directory.Settings, r permissions.Request) (taken [
 	return taken, 0
 }
 
-// grants returns a caller's grants that may be used, or the refusal of one that is stopped, without those that only a clock that was set back keeps in force.
+// grants returns a caller's grants that may be used, or the refusal of one that is stopped, without those that only a clock that was
+// set back keeps in force.
 func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permissions.Grant, error) {
 	if err := e.AgentMayAsk(caller); err != nil {
 		return nil, err

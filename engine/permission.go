@@ -97,7 +97,8 @@ func inChat(d connectors.Decision) bool {
 
 // unhurried refuses to allow what a person who has just approved many cards can hardly have read.
 func (e *Engine) unhurried(ctx context.Context, r permissions.Request, person connectors.Person, d connectors.Decision) error {
-	if !inChat(d) || d.List || r.State != permissions.Pending || !e.Settings().Approvals.Unhurried || e.Armed(person.Name, time.Time{}).IsZero() {
+	if !inChat(d) || d.List || r.State != permissions.Pending || !e.Settings().Approvals.Unhurried ||
+		e.Armed(person.Name, time.Time{}).IsZero() {
 		return nil
 	}
 	copies, err := e.store.Copies(ctx, r.ID)

@@ -20,7 +20,8 @@ func TestAQuietAgentIsToldOfInTheEnd(t *testing.T) {
 		span time.Duration
 		code permissions.Code
 	}{
-		"too long": {who, self.Name, 25 * time.Hour, permissions.CodeInvalid}, "too short": {who, self.Name, time.Second, permissions.CodeInvalid},
+		"too long":        {who, self.Name, 25 * time.Hour, permissions.CodeInvalid},
+		"too short":       {who, self.Name, time.Second, permissions.CodeInvalid},
 		"it is not quiet": {who, self.Name, 0, permissions.CodeInvalid}, "another person": {samAt, self.Name, time.Hour, permissions.CodeUnknown},
 	} {
 		if _, err := st.QuietAgent(ctx, c.from, c.name, c.span); permissions.CodeOf(err) != c.code {

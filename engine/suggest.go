@@ -126,24 +126,24 @@ func (g *suggestions) takeOffer(o trustOffer, now time.Time) bool {
 
 // endTrust ends what trusts a caller for a time, or everybody if its name is empty, and tells who gave it what ran. A failure is logged:
 // the grant ends soon by itself.
-func (k *services) endTrust(ctx context.Context, c permissions.Caller) {
-	now := k.clock.Stamp()
+func (e *services) endTrust(ctx context.Context, c permissions.Caller) {
+	now := e.clock.Stamp()
 	var grants []permissions.Grant
 	var err error
 	if c.Name == "" {
-		grants, err = k.store.GrantsInForce(ctx, "", now)
+		grants, err = e.store.GrantsInForce(ctx, "", now)
 	} else {
-		grants, err = k.store.Grants(ctx, c.Name, now)
+		grants, err = e.store.Grants(ctx, c.Name, now)
 	}
 	for _, g := range grants {
 		if g.Trust() {
-			_, failed := k.store.Revoke(ctx, g.ID, "", "", now, shared.RanMost)
-			k.registry.ForgetGrant(g.ID)
-			k.registry.NotifyNotices()
+			_, failed := e.store.Revoke(ctx, g.ID, "", "", now, shared.RanMost)
+			e.registry.ForgetGrant(g.ID)
+			e.registry.NotifyNotices()
 			err = errors.Join(err, failed)
 		}
 	}
 	if err != nil {
-		k.log.Error("end the trust in an agent", "agent", c.Name, "err", err)
+		e.log.Error("end the trust in an agent", "agent", c.Name, "err", err)
 	}
 }

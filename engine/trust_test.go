@@ -97,7 +97,8 @@ func TestATrustedAgentRunsWhatStaysInItsFolder(t *testing.T) {
 			"the network": bash("curl https://example.org"), "what cannot be read": bash("cat $(cat list)"), "half of it": bash("cat a.go; make"),
 			"a program of its own": bash("./run.sh"), "high risk": bash("rm -rf ."), "a relative way out": bash("cat ../other/a.go"),
 			"a write out": bash("cat a.go > ../b.go"), "an absolute way out": bash("cat /etc/passwd"), "a link out": linked,
-			"an edit by a link": written("/srv/code/b.go", "/etc/b.go"), "what runs later": written("/srv/code/.git/hooks/x", "/srv/code/.git/hooks/x"),
+			"an edit by a link":          written("/srv/code/b.go", "/etc/b.go"),
+			"what runs later":            written("/srv/code/.git/hooks/x", "/srv/code/.git/hooks/x"),
 			"an edit that leads nowhere": written("/srv/code/c.go", ""), "another folder": elsewhere, "tags": network("docs"),
 		} {
 			if st.runs(q) {

@@ -333,7 +333,8 @@ func NotTrusted(why i18n.Phrase) *Refusal {
 
 // Trusting refuses the first of the two steps that trust an agent for a time, and says what the second gives.
 func Trusting(agent, folder, span string) *Refusal {
-	return tell(CodeRule, ExitOther, "Nothing is trusted yet. What %[1]s does for %[3]s that is read completely, stays in %[2]s, needs no network "+
+	return tell(CodeRule, ExitOther, "Nothing is trusted yet. "+
+		"What %[1]s does for %[3]s that is read completely, stays in %[2]s, needs no network "+
 		"and is not high risk would run without asking; a denial ends that. To give it: /trust %[1]s %[3]s yes", agent, folder, span)
 }
 

@@ -91,7 +91,7 @@ func (l *pendingList) print(page []permissions.RequestView) error {
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	if l.widest != nil {
-		fmt.Fprintln(table, strings.Join(l.widest, "\t"))
+		fmt.Fprintln(table, strings.Join(l.widest, "\t")+"\t")
 	}
 	widest := make([]string, 4) // the columns that every row has and another follows
 	for _, s := range page {
@@ -116,7 +116,7 @@ func (l *pendingList) print(page []permissions.RequestView) error {
 	if l.widest != nil {
 		_, rows, _ = bytes.Cut(rows, []byte("\n"))
 	} else if len(page) > 0 {
-		l.widest = append(widest, "")
+		l.widest = widest
 	}
 	_, err := l.Out.Write(rows)
 	return err

@@ -151,7 +151,8 @@ func pastOf(r permissions.Request, call permissions.Call) rules.Past {
 			Agent: r.Caller.Proven(), Dialect: dialect, Tool: call.Tool, Input: call.Input, Folder: r.Cwd, Root: r.Cwd,
 			Resolve: filepath.Clean, At: time.Now(),
 		},
-		Request: r.ID, At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved, Denied: person && ended.State == permissions.Denied,
+		Request: r.ID, At: r.CreatedAt, Allowed: person && ended.State == permissions.Approved,
+		Denied: person && ended.State == permissions.Denied,
 	}
 }
 
@@ -607,7 +608,11 @@ func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
 	} else if calls, err = c.stored(ctx, o.since); err != nil {
 		return err
 	}
-	found := set.Suggest(calls)
+	return c.suggested(ctx, o, set.Suggest(calls), len(calls))
+}
+
+// suggested prints suggestions from a number of calls, and with --apply asks about each.
+func (c *CLI) suggested(ctx context.Context, o suggesting, found []rules.Suggestion, calls int) error {
 	saved, patterns := 0, 0
 	for _, s := range found {
 		saved, patterns = saved+s.Saved, patterns+rules.Patterns(s.Allow)
@@ -627,7 +632,7 @@ func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
 		for _, s := range found {
 			all = append(all, one{s.Allow, s.Agent, s.In, s.Says, s.Saved, s.Last, append([]string{}, s.Not...), rules.Patterns(s.Allow)})
 		}
-		return c.json(map[string]any{"calls": len(calls), "saved": saved, "patterns": patterns, "suggestions": all})
+		return c.json(map[string]any{"calls": calls, "saved": saved, "patterns": patterns, "suggestions": all})
 	}
 	if len(found) == 0 {
 		c.say("nothing to suggest: no kind of call was allowed three times on two days, without a denial of its like")
@@ -658,7 +663,7 @@ func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
 		}
 		c.print("\n")
 	}
-	c.print("%d rules with %d patterns would have saved %d prompts, of %d calls. %s\n", len(found), patterns, saved, len(calls), asLinks)
+	c.print("%d rules with %d patterns would have saved %d prompts, of %d calls. %s\n", len(found), patterns, saved, calls, asLinks)
 	if !o.apply {
 		c.print("Give those that are right with daycared suggest --apply, or write them under rules, with agents and in; " +
 			"what they change: daycared policy test --rules FILE\n")

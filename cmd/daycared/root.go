@@ -119,7 +119,8 @@ var jsonOutputs = []struct {
 	commands []string
 }{
 	{"print one JSON object", true, []string{
-		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "stop-agent", "quiet", "trust", "resume", "lock", "unlock", "away", "unpair",
+		"tell", "show", "approve", "deny", "answer", "cancel", "revoke", "stop-all", "stop-agent", "quiet", "trust", "resume",
+		"lock", "unlock", "away", "unpair",
 		"token create", "connect", "status", "report", "stop", "backup", "restore", "reinstate", "config show",
 	}},
 	{"print one JSON object instead of the sentence", true, []string{"ask", "confirm", "choose"}},

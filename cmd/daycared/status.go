@@ -235,7 +235,8 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 				spelled(name), stamp(a.StoppedAt, time.Local))
 			continue
 		}
-		row("stopped", "%s, since %s by %s; it asks nothing until: daycared resume %[1]s", spelled(name), stamp(a.StoppedAt, time.Local), spelled(a.StoppedBy))
+		row("stopped", "%s, since %s by %s; it asks nothing until: daycared resume %[1]s",
+			spelled(name), stamp(a.StoppedAt, time.Local), spelled(a.StoppedBy))
 	}
 	for _, a := range s.Away {
 		row("away", "%s", awayUntil(a, time.Local))

@@ -241,7 +241,9 @@ func (o *wholeEnv) SetAway(_ context.Context, id connectors.Identity, _ time.Tim
 	return err
 }
 
-func (o *wholeEnv) PairSender(_ context.Context, id connectors.Identity, _, _ string) (s permissions.UnknownSender, paired bool, err error) {
+func (o *wholeEnv) PairSender(
+	_ context.Context, id connectors.Identity, _, _ string,
+) (s permissions.UnknownSender, paired bool, err error) {
 	_, err = o.Who(id)
 	return s, false, err
 }

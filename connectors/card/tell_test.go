@@ -56,7 +56,8 @@ func TestACardSaysWhoIsAway(t *testing.T) {
 func TestWhyNobodyCouldBeAskedIsTranslated(t *testing.T) {
 	for text, want := range map[string]string{
 		"fay has blocked the bot": "fay hat den Bot blockiert",
-		"fay has no inbox open; fay has blocked the bot since 14:02 UTC; fay has to press Start; sam is a bot": "fay hat keinen Posteingang offen; " +
+		"fay has no inbox open; fay has blocked the bot since 14:02 UTC; fay has to press Start; sam is a bot": //
+		"fay hat keinen Posteingang offen; " +
 			"fay hat den Bot seit 14:02 UTC blockiert; fay muss auf Start drücken; sam ist ein Bot",
 		"sam never pressed Start; sam has to open the bot and press Start": "sam hat nie auf Start gedrückt; " +
 			"sam muss den Bot öffnen und auf Start drücken",
@@ -69,7 +70,8 @@ func TestWhyNobodyCouldBeAskedIsTranslated(t *testing.T) {
 			"gesperrt: fay, sam",
 		"fay is locked until: daycared unlock fay": "fay ist gesperrt bis: daycared unlock fay",
 		"the wire was cut; fay is a bot":           "the wire was cut; fay is a bot",
-		"fay's telegram account is suspended since the store was restored: confirm it with daycared reinstate fay/telegram": "Das Konto von fay " +
+		"fay's telegram account is suspended since the store was restored: confirm it with daycared reinstate fay/telegram": //
+		"Das Konto von fay " +
 			"bei telegram ist ausgesetzt, seit die Datenbank wiederhergestellt wurde: bestätigen mit daycared reinstate fay/telegram",
 		"fay's telegram account has changed its keys: enrol it again with daycared pair fay --via telegram": "Das Konto von fay bei telegram " +
 			"hat neue Schlüssel: neu verbinden mit daycared pair fay --via telegram",

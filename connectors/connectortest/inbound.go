@@ -112,7 +112,9 @@ func (Nobody) SetAway(_ context.Context, id connectors.Identity, _ time.Time, _ 
 }
 
 // PairSender knows no account.
-func (Nobody) PairSender(_ context.Context, _ connectors.Identity, _, account string) (s permissions.UnknownSender, paired bool, err error) {
+func (Nobody) PairSender(
+	_ context.Context, _ connectors.Identity, _, account string,
+) (s permissions.UnknownSender, paired bool, err error) {
 	return s, false, permissions.NoSender(account)
 }
 

@@ -266,7 +266,7 @@ func TestAnUnknownAccountIsPairedByButtons(t *testing.T) {
 		s.settings.UID = int(ids["fay"])
 		s.settings.People = append(s.settings.People, connectors.Person{Name: "max", UID: permissions.NoUID})
 	})
-	max := func(is bool) {
+	paired := func(is bool) {
 		t.Helper()
 		name, _ := s.Who(identity(eveID))
 		if (name == "max") != is {
@@ -286,19 +286,21 @@ func TestAnUnknownAccountIsPairedByButtons(t *testing.T) {
 			return s.sent("kim", func(m telegramtest.Message) bool { return contains(m, "fay says that") }) == before+1
 		})
 		all := s.phones["kim"].Messages()
-		max(false)
+		paired(false)
 		return all[len(all)-1]
 	}
 	kims := say()
-	mine := s.sees("fay", "You say that 6666 is max's. Nothing is paired before", func(m telegramtest.Message) bool { return len(m.Keyboard) == 1 })
+	mine := s.sees("fay", "You say that 6666 is max's. Nothing is paired before", func(m telegramtest.Message) bool {
+		return len(m.Keyboard) == 1
+	})
 	s.taps("fay", notice, first, "It takes somebody else")
 	s.toast(s.phones["eve"].TapsData(s.phones["eve"].Messages()[0].ID, data(t, kims, second)), toastUnknown)
-	max(false)
+	paired(false)
 	s.taps("fay", mine, "✖ Take it back", "")
 	s.told("fay", "Taken back: max is not paired with 6666")
 	s.taps("kim", kims, second, "Only fay, who hears of unknown accounts")
 	s.taps("kim", kims, "✖ No, take it back", "Nobody says now that 6666 is max's")
-	max(false)
+	paired(false)
 
 	kims = say()
 	s.stop()
@@ -306,7 +308,7 @@ func TestAnUnknownAccountIsPairedByButtons(t *testing.T) {
 	s.taps("kim", kims, second, "")
 	s.told("kim", "max answers with 6666 from now on")
 	s.told("eve", "as max.")
-	max(true)
+	paired(true)
 	s.taps("kim", kims, second, toastUnknown)
 	s.taps("fay", notice, first, toastUnknown)
 	if n := s.audited(permissions.PairingProposed)[""] + s.audited(permissions.PairingWithdrawn)[""]; n != 3 {

@@ -253,11 +253,12 @@ func noticed(n connectors.Notice, now time.Time) outgoing {
 	}
 	g.card(parts, "")
 	k := noKeys()
-	if len(n.Strangers.List) > 0 {
+	switch {
+	case len(n.Strangers.List) > 0:
 		k = keysPair(n)
-	} else if n.About == permissions.AboutMuted {
+	case n.About == permissions.AboutMuted:
 		k = listed(append(listKey(o.Text("▶️ Resume"), "/resume "+n.By), listKey(o.Text("⛔ Stop"), "/stop "+n.By)...), 2)
-	} else if n.Group == "" {
+	case n.Group == "":
 		k = keysOpen(wire.Each(n.Waiting, func(p connectors.Prompt) string { return p.Code }))
 	}
 	return g.message(k)

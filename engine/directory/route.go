@@ -249,7 +249,8 @@ func (s *Settings) ruled(r permissions.Request, c permissions.Call) rules.Call {
 	switch {
 	case r.Caller.Ours():
 		call.Dialect, call.Resolve = cmp.Or(r.Hook, acts.Daycared), own.Resolve
-	case r.Hook != "" && s.believes(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) && filepath.Clean(r.Leads.Root) == r.Leads.Root:
+	case r.Hook != "" && s.believes(r.Caller) && len(r.Leads.Root) > 1 && filepath.IsAbs(r.Leads.Root) &&
+		filepath.Clean(r.Leads.Root) == r.Leads.Root:
 		call.Root, call.Resolve = r.Leads.Root, r.Leads.Resolve
 	}
 	return call

@@ -448,16 +448,21 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	if cp.SentAt.IsZero() {
 		l.recent[r.ID] = l.elapsed()
 	}
-	cp.Shown = r.Revision
-	if _, follows := l.connector.(connectors.Follower); follows {
-		cp.Shown = permissions.ShownAlways
-	}
+	cp.Shown = l.shownAt(r)
 	s.Copy = l.dated(cp, since, began)
 	if err := l.note(ctx, s); err != nil || cp.Burst == "" {
 		return err
 	}
 	l.opened[r.ID] = s.Copy
 	return l.list(ctx, r, s.Copy)
+}
+
+// shownAt is the revision that a copy shows which was just sent or edited.
+func (l *lane) shownAt(r permissions.Request) int64 {
+	if _, follows := l.connector.(connectors.Follower); follows {
+		return permissions.ShownAlways
+	}
+	return r.Revision
 }
 
 // recipient returns the person of a copy. If that person can no longer answer, it says so in the message, and unless there is

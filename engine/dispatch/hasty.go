@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A person who approves many cards in a row may not read them: after hastyMost approvals within hastySpan each card can be allowed only when
-// readTime has passed since the last one, and since it was shown.
+// A person who approves many cards in a row may not read them: after hastyMost approvals within hastySpan each card can be allowed only
+// when readTime has passed since the last one, and since it was shown.
 const (
 	hastyMost = 5
 	hastySpan = 20 * time.Second
@@ -27,8 +27,8 @@ func (d *Dispatch) NoteApproval(person string) {
 	if a.last == nil {
 		a.last = map[string][]time.Time{}
 	}
-	all := append(a.last[person], d.clock.Now())
-	a.last[person] = all[max(0, len(all)-hastyMost):]
+	a.last[person] = append(a.last[person], d.clock.Now())
+	a.last[person] = a.last[person][max(0, len(a.last[person])-hastyMost):]
 }
 
 // Armed returns when a card that was shown at a time can be allowed by a person; the zero time if they are not hasty.

@@ -200,7 +200,7 @@ func (d *Dispatch) fill(ctx context.Context, n permissions.Notice, notice *conne
 	case permissions.AboutEnded, permissions.AboutRevoked:
 		notice.Grant, err = d.store.Grant(ctx, n.Subject)
 		if permissions.AsRefusal(err) != nil {
-			return false, nil //nolint:nilerr // no longer stored
+			return false, nil // no longer stored
 		}
 		if err == nil && (n.About == permissions.AboutRevoked || notice.Grant.Trust()) {
 			notice.Ran, err = d.store.Ran(ctx, n.Subject, shared.RanMost)

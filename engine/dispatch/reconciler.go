@@ -243,15 +243,7 @@ func (d *Dispatch) planFor(
 			why = append(why, err.Error())
 			return false
 		}
-		mine := d.copyFor(p, r, name, "")
-		wait := max(ahead(r), hold(c, p, r))
-		mine.Since = mine.Since.Add(wait)
-		if f, is := c.(connectors.Follower); is && wait == 0 {
-			if mine.Ref = f.Follows(p); mine.Ref != "" {
-				mine.Shown = permissions.ShownAlways
-			}
-		}
-		more = append(more, mine)
+		more = append(more, d.individual(c, p, r))
 		return true
 	}
 	for _, name := range p.Via {
@@ -272,6 +264,18 @@ func (d *Dispatch) planFor(
 		}
 	}
 	return more, why
+}
+
+// individual returns the copy of r for one person alone.
+func (d *Dispatch) individual(c connectors.Connector, p connectors.Person, r permissions.Request) permissions.Copy {
+	mine, wait := d.copyFor(p, r, c.Name(), ""), max(ahead(r), hold(c, p, r))
+	mine.Since = mine.Since.Add(wait)
+	if f, follows := c.(connectors.Follower); follows && wait == 0 {
+		if mine.Ref = f.Follows(p); mine.Ref != "" {
+			mine.Shown = permissions.ShownAlways
+		}
+	}
+	return mine
 }
 
 // groupChannel returns the channel of r's group, where p can be reached by that channel at all; there reports whether

@@ -41,7 +41,8 @@ type birth struct {
 func newJudge(w *world, s *shelf) *judge {
 	j := &judge{
 		w: w, shelf: s, presses: map[string]*update{}, saw: map[string]bool{}, handed: map[permissions.ID]map[string]bool{},
-		begun: map[permissions.ID]birth{}, born: map[permissions.ID]birth{}, given: map[permissions.ID]birth{}, withdraw: map[permissions.ID]bool{},
+		begun: map[permissions.ID]birth{}, born: map[permissions.ID]birth{}, given: map[permissions.ID]birth{},
+		withdraw: map[permissions.ID]bool{},
 	}
 	s.after = j.committed
 	return j

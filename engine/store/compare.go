@@ -342,7 +342,8 @@ func (c *comparison) more(ctx context.Context, from source, seals *sealer) error
 	}
 	return cmp.Or(err, allHold(ctx, from, seals, timetableGate, readTimetables),
 		c.sinceThen(ctx, from, countAway, func() error { return allHold(ctx, from, seals, absenceGate, readAbsences) }),
-		c.sinceThen(ctx, from, countProposals, func() error { return allHold(ctx, from, seals, senderGate, readProposals) }), allHold(ctx, from, seals, copyGate, readPendingCopies))
+		c.sinceThen(ctx, from, countProposals, func() error { return allHold(ctx, from, seals, senderGate, readProposals) }),
+		allHold(ctx, from, seals, copyGate, readPendingCopies))
 }
 
 const (

@@ -48,7 +48,8 @@ func RowsAreTheFile(t testing.TB, s *Store) {
 			if diff := cmp.Diff(copies, kept.copies, cmpopts.EquateEmpty()); kept.shown && diff != "" {
 				t.Errorf("copies of request %s (-in the file +in memory):\n%s", id, diff)
 			}
-			if diff := cmp.Diff(stored, kept.Request, cmpopts.EquateEmpty(), cmpopts.EquateComparable(permissions.Tag{}, permissions.Scope{})); diff != "" {
+			same := cmpopts.EquateComparable(permissions.Tag{}, permissions.Scope{})
+			if diff := cmp.Diff(stored, kept.Request, cmpopts.EquateEmpty(), same); diff != "" {
 				t.Errorf("request %s (-in the file +in memory):\n%s", id, diff)
 			}
 		}

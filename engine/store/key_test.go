@@ -56,7 +56,8 @@ var oldColumns = []string{
 	"DROP INDEX audit_sessions", "DROP INDEX audit_settled", "ALTER TABLE meta DROP COLUMN seals", "ALTER TABLE sessions DROP COLUMN audited",
 	"ALTER TABLE sessions DROP COLUMN mac", "ALTER TABLE timetables DROP COLUMN mac", "ALTER TABLE copies DROP COLUMN mac",
 	"ALTER TABLE strangers DROP COLUMN alias", "ALTER TABLE strangers DROP COLUMN person", "ALTER TABLE strangers DROP COLUMN proposed_by",
-	"ALTER TABLE strangers DROP COLUMN proposed_from", "ALTER TABLE strangers DROP COLUMN proposed_at", "ALTER TABLE strangers DROP COLUMN mac",
+	"ALTER TABLE strangers DROP COLUMN proposed_from", "ALTER TABLE strangers DROP COLUMN proposed_at",
+	"ALTER TABLE strangers DROP COLUMN mac",
 	"DROP INDEX audit_gates", migration("00011_gates.sql"), "DELETE FROM goose_db_version WHERE version_id > 18",
 }
 

@@ -55,7 +55,8 @@ var testRule = permissions.NewGrantedRule([]string{"run go vet ./..."}, "/srv/co
 func approve(t *testing.T, s *Store, scope permissions.Scope) permissions.Request {
 	t.Helper()
 	o := newAsk()
-	o.Request.Options = append(permissions.Offer(o.Request, []permissions.Scope{scope}, scope), permissions.Option{ID: permissions.Allow(scope)})
+	o.Request.Options = permissions.Offer(o.Request, []permissions.Scope{scope}, scope)
+	o.Request.Options = append(o.Request.Options, permissions.Option{ID: permissions.Allow(scope)})
 	r, _, err := s.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

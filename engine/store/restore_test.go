@@ -170,7 +170,8 @@ func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	if r.Left != nil || r.Was == "" || r.BackTo == "" || r.Requests != 3 || r.Path != d.path {
 		t.Errorf("it says %+v", r)
 	}
-	if len(r.Now.Grants) != 1 || r.Now.Grants[0].Rule != testRule || len(r.Now.Tokens) != 2 || len(r.Now.Pairings) != 1 || r.Now.Pairings[0].Person != "fay" {
+	if len(r.Now.Grants) != 1 || r.Now.Grants[0].Rule != testRule || len(r.Now.Tokens) != 2 ||
+		len(r.Now.Pairings) != 1 || r.Now.Pairings[0].Person != "fay" {
 		t.Errorf("suspended: %+v", r.Now)
 	}
 	s := reopen(t, d.path)

@@ -372,3 +372,13 @@ func textLength(r permissions.Request) int {
 	}
 	return n
 }
+
+// Passed is called, if set, before a commit of several writes ("group.before"), after each commit but before any caller returns
+// ("group.after"), with the number of writes, and before each read transaction ("read"). Only tests set it, before a store is opened.
+var Passed func(point string, writes int)
+
+func passed(point string, writes int) {
+	if Passed != nil {
+		Passed(point, writes)
+	}
+}

@@ -558,7 +558,8 @@ func TestWithin(t *testing.T) {
 // TestWhatAProgramIsFed: a file, or a descriptor that was opened before, is its input; what it writes is not.
 func TestWhatAProgramIsFed(t *testing.T) {
 	for text, want := range map[string]bool{
-		"cat": false, "cat < x": true, "cat <> x": true, "cat <&3": true, "cat > x": false, "cat >> x": false, "(cat) < x": true, "cat < x; ls": false,
+		"cat": false, "cat < x": true, "cat <> x": true, "cat <&3": true, "cat > x": false,
+		"cat >> x": false, "(cat) < x": true, "cat < x; ls": false,
 	} {
 		all := Command(text, "/srv").Acts
 		all = slices.DeleteFunc(all, func(a Act) bool { return a.Kind != Run })

@@ -62,7 +62,8 @@ func TestProposalIsAsNarrowAsUseful(t *testing.T) {
 		{"mytool run a", []string{"mytool run b", "mytool run c"}, []string{"run mytool run a"}},
 		{"mytool show a b", []string{"mytool show c d", "mytool show e f", "mytool show e"}, []string{"run mytool show * *"}},
 		{"gh pr view 12 --json", nil, []string{"run gh pr view 12 --json"}},
-		{"gh pr view 12 --limit 3", []string{"gh pr view 12", "gh pr view 12", "gh pr view 12 --json -x"}, []string{"run gh pr view [--limit *] 12"}},
+		{"gh pr view 12 --limit 3", []string{"gh pr view 12", "gh pr view 12", "gh pr view 12 --json -x"},
+			[]string{"run gh pr view [--limit *] 12"}},
 		{"go test -race ./...", []string{"go test ./...", "go test ./...", "go test -v -vet=off ./..."}, []string{"run go test [-race] ./..."}},
 		{"wget https://api.example.org/x", []string{"wget https://api.example.org/y", "wget https://api.example.org/z"},
 			[]string{"run wget *", "fetch api.example.org"}},
@@ -112,7 +113,8 @@ func TestNothingIsProposedForWhatIsAskedEachTime(t *testing.T) {
 		"cat a | python3 gen.py": "may run what it reads", "xargs ls": "runs code", "ssh build.example.net ls": "another host",
 		"scp a build.example.net:b": "another host", "CI=1 npm test": "variables", "npm publish": "rule 1", "curl x.example": "rule 2",
 		"git status": "already", "echo a > Makefile": "later", "echo a > .git/x": "later", "git config --global alias.x y": "",
-		"npm uninstall left": "deletes", "go vet ./a; go vet ./b; go vet ./c; go vet ./d; go vet ./e; go vet ./f": "6 rules", "find . -delete": "high risk", "cd /srv/other && git status": "no rule",
+		"npm uninstall left": "deletes", "go vet ./a; go vet ./b; go vet ./c; go vet ./d; go vet ./e; go vet ./f": "6 rules",
+		"find . -delete": "high risk", "cd /srv/other && git status": "no rule",
 	} {
 		p, why := s.Propose(commandCall(command), nil)
 		if want != "" && (len(p.Allow) > 0 || !strings.Contains(why, want)) {
@@ -191,7 +193,8 @@ func TestProposalsSayWhatTheyCover(t *testing.T) {
 		line        string
 		says        []string
 	}{
-		{"Bash", `{"command":"go  test ./..."}`, nil, "go test ./...", []string{"exactly these words. It runs this folder's code, as it is then"}},
+		{"Bash", `{"command":"go  test ./..."}`, nil, "go test ./...",
+			[]string{"exactly these words. It runs this folder's code, as it is then"}},
 		{"Bash", `{"command":"go test -race ./..."}`, []string{"go test ./...", "go test ./..."}, "go test -race ./...",
 			[]string{"go test with these words, with or without -race. Not: other options, or anything outside the workspace. " +
 				"It runs this folder's code, as it is then"}},

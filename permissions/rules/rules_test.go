@@ -49,7 +49,8 @@ func TestEachPartOfARuleCounts(t *testing.T) {
 		{allow: "run cp -t src a.go; read ./**; write ./a.go; write ./src", allowed: "cp -t src a.go"},
 		{allow: "run cp src a.go; read ./**; write ./a.go", allowed: "cp src a.go"},
 		{deny: "read **/.env", denied: "git commit -m x .env; grep -f .env x; grep -e x .env", asked: "grep .env x; grep -n .env x; grep x -"},
-		{allow: "run git commit -m *; run git commit --message *", deny: "read **/.env", allowed: "git commit -m .env; git commit --message .env"},
+		{allow: "run git commit -m *; run git commit --message *", deny: "read **/.env",
+			allowed: "git commit -m .env; git commit --message .env"},
 		{deny: "read /etc/**", denied: "cat out/hosts; mytool -fout/hosts; mytool --a=out/hosts; mytool out/hosts", asked: "mytool -f"},
 		{deny: "read " + shop, denied: "mytool .", asked: "mytool -a"},
 		{deny: "read **/.env; write **/go.mod", denied: "cat .env; touch go.mod", asked: "cat go.mod"},
@@ -92,7 +93,8 @@ func listed(text string) []string {
 
 // What rules that people gave allow beside those of the configuration is named, each rule once, and is not exact.
 func TestGivenRulesAllowTheRest(t *testing.T) {
-	s, given := rulesOf(t, Rule{Allow: []string{"run ls"}}), rulesOf(t, Rule{Allow: []string{"run pwd"}}, Rule{Allow: []string{"run npm test", "run ls"}})
+	s := rulesOf(t, Rule{Allow: []string{"run ls"}})
+	given := rulesOf(t, Rule{Allow: []string{"run pwd"}}, Rule{Allow: []string{"run npm test", "run ls"}})
 	for command, want := range map[string]struct {
 		effect  Effect
 		granted []int
@@ -108,7 +110,8 @@ func TestGivenRulesAllowTheRest(t *testing.T) {
 
 // What is not allowed has a reason for each act, and what is allowed has none.
 func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
-	s := rulesOf(t, Rule{Allow: []string{"run ls", "run cat ...", "run true", "tool box/do", "run go vet ./..."}, Env: []string{"CI", "GOFLAGS"}})
+	s := rulesOf(t, Rule{Allow: []string{"run ls", "run cat ...", "run true", "tool box/do", "run go vet ./..."},
+		Env: []string{"CI", "GOFLAGS"}})
 	for _, c := range []struct {
 		call Call
 		want string
@@ -118,11 +121,13 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 		{Call{Command: "ls", Folder: "src"}, "nobody said in which folder it runs"},
 		{Call{Dialect: "claude-code", Tool: "WebFetch", Input: json.RawMessage(`{"url":"https://a@b/"}`)},
 			"it reaches an address that programs may read in different ways"},
-		{Call{Dialect: "claude-code", Tool: "WebFetch", Input: json.RawMessage(`{"url":"https://x.example/"}`)}, "no rule allows to reach x.example"},
+		{Call{Dialect: "claude-code", Tool: "WebFetch", Input: json.RawMessage(`{"url":"https://x.example/"}`)},
+			"no rule allows to reach x.example"},
 		{Call{Dialect: "claude-code", Tool: "mcp__box__do", Input: json.RawMessage(`{"command":"touch x"}`)}, ""},
 		{Call{Command: "CI=exec go vet ./..."}, ""},
 		{Call{Command: "GOFLAGS=-mod=mod go vet ./..."}, ""},
-		{Call{Command: "GOFLAGS='-v -vettool=tools/x' go vet ./..."}, "rule 1 would allow go vet ./..., but GOFLAGS may name a program or other sources"},
+		{Call{Command: "GOFLAGS='-v -vettool=tools/x' go vet ./..."},
+			"rule 1 would allow go vet ./..., but GOFLAGS may name a program or other sources"},
 		{Call{Command: "cat" + strings.Repeat(" a", maxItems-1) + "; true"}, ""},
 		{Call{Command: "cat" + strings.Repeat(" a", maxItems) + "; true; true"}, "it does too much to be judged"},
 	} {
@@ -161,7 +166,9 @@ func TestToolsOfEachDialect(t *testing.T) {
 		{"claude-code", "Bash", `{"command":"go test ./...","run_in_background":true}`, ""},
 		{"claude-code", "Read", `{"file_path":"/home/kim/shop/a"}`, Allow},
 		{"claude-code", "Read", `{}`, ""}, {"claude-code", "mcp__box__exec", `{}`, ""}, {"claude-code", "mcp__shut__exec", `{}`, Deny},
-		{"claude-code", "mcp__box__go", `{}`, Allow}, {"claude-code", "Read", `{"file_path":"/home/kim/shop/.env"}`, Deny}, {"claude-code", "Read", `{"file_path":"/etc/passwd"}`, ""},
+		{"claude-code", "mcp__box__go", `{}`, Allow},
+		{"claude-code", "Read", `{"file_path":"/home/kim/shop/.env"}`, Deny},
+		{"claude-code", "Read", `{"file_path":"/etc/passwd"}`, ""},
 		{"claude-code", "Edit", `{"file_path":"src/a.go","old_string":"a","new_string":"b"}`, Allow},
 		{"claude-code", "Edit", `{"file_path":"a.go","old_string":"a","new_string":"b"}`, ""},
 		{"claude-code", "Write", `{"file_path":"src/../a","content":"x"}`, ""},

@@ -162,7 +162,9 @@ func frequent(acts []act, tried map[string]bool) (most []act) {
 			last[text] = a
 		}
 	}
-	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b)) })
+	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b))
+	})
 	for _, text := range texts[:min(maxTried, len(texts))] {
 		most = append(most, last[text])
 	}

@@ -224,7 +224,7 @@ type API struct {
 	BehindProxy    bool     `yaml:"behind_proxy"`              // a proxy makes the connections
 	Hosts          []string `yaml:"hosts" is:"host"`           // names of the listener, besides the certificate's and its address
 	AllowAnonymous bool     `yaml:"allow_anonymous"`           // from this machine, without a token
-	TrustedTokens  []string `yaml:"trusted_tokens" is:"token"` // names of tokens whose hooks are believed about where names lead on their machines
+	TrustedTokens  []string `yaml:"trusted_tokens" is:"token"` // of tokens whose hooks are believed about where names lead
 }
 
 // Limits bound the pending requests and calls of callers.

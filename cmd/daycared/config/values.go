@@ -84,7 +84,7 @@ var leaves = map[string]leaf{
 	"socket":            {is: "a path", written: asText, parse: parseSocket},
 	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, mend: mendListen},
 	"host":              {is: "the name of a host", written: asText, parse: parseHost},
-	"token":             {is: "the name of a token", written: asText, parse: func(s string) (any, error) { return s, permissions.CheckTokenName(s) }},
+	"token":             {is: "the name of a token", written: asText, parse: asToken},
 	"folder":            {is: "a path", written: asText, parse: parseFolder},
 	"switch":            {is: "on or off", parse: either("on", "off"), format: with(formatSwitch)},
 	"sandboxed":         {is: "allow or ask", parse: either("allow", "ask"), format: with(formatSandboxed)},
@@ -821,3 +821,5 @@ func parseWhen(s string) (any, error) {
 	}
 	return When{After: d.(time.Duration)}, nil //nolint:errcheck // parseDuration returns a Duration
 }
+
+func asToken(s string) (any, error) { return s, permissions.CheckTokenName(s) }
