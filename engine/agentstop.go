@@ -71,8 +71,7 @@ func (k *locks) StopAgent(ctx context.Context, id connectors.Identity, name stri
 }
 
 // ResumeAgent ends a stop of an agent, and what mutes it. It is for the operator and for whoever stopped it, or was asked when it was
-// muted.
-// It returns the last of what ended.
+// muted. It returns the last of what ended.
 func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, err error) {
 	who, err := k.Who(id)
 	if err != nil {

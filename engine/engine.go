@@ -53,6 +53,7 @@ type Engine struct {
 	*locks
 	*journal
 	*suggestions
+	*trusts
 
 	pruning   time.Duration // see Options.PruneEvery
 	doubt     bool          // the clock had been set back at startup: older grants are not used
@@ -133,7 +134,8 @@ func New(o Options) *Engine {
 	e.waits = &waits{services: e.services, cancelAt: map[permissions.ID]time.Time{}, cancelScheduled: timing.NewSignal()}
 	e.locks = &locks{services: e.services, stops: e.stops, forget: e.forgetDecisions}
 	e.journal = &journal{services: e.services}
-	e.suggestions = &suggestions{services: e.services, offers: map[trustOffer]time.Time{}}
+	e.suggestions = &suggestions{e.services}
+	e.trusts = &trusts{services: e.services, offers: map[trustOffer]time.Time{}}
 	e.Directory = directory.New(directory.Config{
 		Store: o.Store, Settings: o.Settings, Clock: clock, Log: o.Log,
 		Changed: func() { e.forgetDecisions(nil) }, Realign: func(moved bool) { e.RealignSoon(moved) },

@@ -186,7 +186,7 @@ func (e *Engine) opened(
 		return permissions.Request{}, why
 	}
 	if err := e.SendUnfollowed(ctx, o.Copies); err != nil {
-		e.log.Warn("send what nobody follows any more: retried when it changes", "request", stored.ID, "err", err)
+		e.log.Warn("send what nobody follows any more: it is shown when an inbox opens", "request", stored.ID, "err", err)
 	}
 	if e.Reached(o.settings, stored, o.Copies) >= stored.Quorum {
 		return stored, nil

@@ -2,33 +2,14 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
-// suggestions give the rules of daycared suggest, and trust agents for a time.
-type suggestions struct {
-	*services
-
-	mu     sync.Mutex
-	offers map[trustOffer]time.Time // first steps of TrustAgent, and when they were taken
-}
-
-// trustOffer is what a person was told that a second step gives.
-type trustOffer struct {
-	who, caller, folder string
-	span                time.Duration
-}
-
-// trustOffered is how long a second step may come after the first.
-const trustOffered = 2 * time.Minute
+// suggestions give the rules of daycared suggest.
+type suggestions struct{ *services }
 
 // GiveRule gives the caller of an approved request a rule, for the operator, who must be a person who could have allowed the request.
 func (g *suggestions) GiveRule(
@@ -57,93 +38,4 @@ func (g *suggestions) GiveRule(
 		return permissions.Grant{}, shared.Broken(permissions.Refused(err))
 	}
 	return c.Grants[0], nil
-}
-
-// trustsFrom is how far back a person must have allowed something of an agent that they trust for a while, which says where it works.
-const trustsFrom = 24 * time.Hour
-
-// TrustAgent lets an agent do for a while, without asking, what is read completely, stays in the folder in which the person last allowed a
-// call of it, needs no network and is not high risk. It takes a second step, sure, within two minutes of the first, which is refused with
-// [permissions.CodeRule] and says what would be given. What it gives is a grant.
-func (g *suggestions) TrustAgent(
-	ctx context.Context, id connectors.Identity, name string, span time.Duration, sure bool,
-) (permissions.Grant, error) {
-	caller, who, err := g.agentOf(ctx, id, name)
-	switch {
-	case err != nil:
-		return permissions.Grant{}, err
-	case span < time.Minute || span > permissions.MaxTrust:
-		return permissions.Grant{}, permissions.NotTrusted("it is for a minute at least, and two hours at most")
-	}
-	now := g.clock.Stamp()
-	given, err := g.store.ApprovedBy(ctx, who, now.Add(-trustsFrom), maxTaken)
-	if err != nil {
-		return permissions.Grant{}, shared.Broken(err)
-	}
-	var basis permissions.Request
-	s := g.Settings()
-	for _, r := range given {
-		if r.Caller.Root() == caller && r.Kind == permissions.KindTool && !r.HighRisk && r.Quorum <= 1 && filepath.IsAbs(r.Cwd) {
-			basis = r
-		}
-	}
-	switch {
-	case basis.ID == "":
-		return permissions.Grant{}, permissions.NotTrusted("you have allowed no call of its tools within a day, which would say where it works")
-	case !s.MayTrust(basis):
-		return permissions.Grant{}, permissions.NotTrusted("its name is not proven, or several people decide what it asks")
-	case holdsHome(filepath.Clean(basis.Cwd)):
-		return permissions.Grant{}, permissions.NotTrusted("it works in a home folder, or above")
-	case basis.Caller.CameFrom(id.UID) && !s.AllowSameUser:
-		return permissions.Grant{}, permissions.OwnAsk(id.UID)
-	}
-	offer := trustOffer{who, basis.Caller.Name, filepath.Clean(basis.Cwd), span}
-	if !sure || !g.takeOffer(offer, now) {
-		g.mu.Lock()
-		g.offers[offer] = now
-		g.mu.Unlock()
-		return permissions.Grant{}, permissions.Trusting(basis.Caller.Proven(), offer.folder, permissions.For(span).String())
-	}
-	c, err := g.registry.Resolve(ctx, basis.ID, permissions.Give{
-		Grant: permissions.NewID(now), Rule: permissions.NewGrantedRule(nil, offer.folder, permissions.Trusted), For: span,
-		By: who, Via: id.Via, At: now,
-	})
-	if err != nil {
-		return permissions.Grant{}, shared.Broken(permissions.Refused(err))
-	}
-	return c.Grants[0], nil
-}
-
-// takeOffer reports whether a first step was taken within trustOffered, and ends it.
-func (g *suggestions) takeOffer(o trustOffer, now time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	maps.DeleteFunc(g.offers, func(_ trustOffer, at time.Time) bool { return now.Sub(at).Abs() > trustOffered })
-	_, offered := g.offers[o]
-	delete(g.offers, o)
-	return offered
-}
-
-// endTrust ends what trusts a caller for a time, or everybody if its name is empty, and tells who gave it what ran. A failure is logged:
-// the grant ends soon by itself.
-func (e *services) endTrust(ctx context.Context, c permissions.Caller) {
-	now := e.clock.Stamp()
-	var grants []permissions.Grant
-	var err error
-	if c.Name == "" {
-		grants, err = e.store.GrantsInForce(ctx, "", now)
-	} else {
-		grants, err = e.store.Grants(ctx, c.Name, now)
-	}
-	for _, g := range grants {
-		if g.Trust() {
-			_, failed := e.store.Revoke(ctx, g.ID, "", "", now, shared.RanMost)
-			e.registry.ForgetGrant(g.ID)
-			e.registry.NotifyNotices()
-			err = errors.Join(err, failed)
-		}
-	}
-	if err != nil {
-		e.log.Error("end the trust in an agent", "agent", c.Name, "err", err)
-	}
 }

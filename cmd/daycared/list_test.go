@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +60,52 @@ func TestALockListsWhatARunStillHolds(t *testing.T) {
 		if err := c.locked(l, time.Time{}, card.Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%s: %q, %v; want %q", who.Name, out.String(), err, want)
 		}
+	}
+}
+
+// TestPagesOfPendingAreOneList: later pages are aligned with the first, and JSON is one array.
+func TestPagesOfPendingAreOneList(t *testing.T) {
+	page := func(agents ...string) (all []permissions.RequestView) {
+		for _, agent := range agents {
+			all = append(all, permissions.RequestView{Code: "K7F3Q", Request: permissions.Request{
+				Kind: permissions.KindPermission, Agent: agent, Tags: []permissions.Tag{permissions.Network},
+				Quorum: 1, Deadline: time.Now().Add(time.Hour),
+			}})
+		}
+		return all
+	}
+	for asJSON, pages := range map[bool][][]permissions.RequestView{
+		false: {page("a", "the-longest-name"), page("b"), page("c", "d")}, true: {page("a"), page("b", "c")},
+	} {
+		var out strings.Builder
+		l := pendingList{CLI: &CLI{Out: &out, Err: io.Discard}}
+		l.asJSON = asJSON
+		for _, p := range pages {
+			if err := l.print(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.end(); err != nil {
+			t.Fatal(err)
+		}
+		if asJSON {
+			var all []wire.Request
+			if err := json.Unmarshal([]byte(out.String()), &all); err != nil || len(all) != 3 {
+				t.Errorf("%d requests, %v: %s", len(all), err, out.String())
+			}
+			continue
+		}
+		rows := strings.Split(strings.TrimSpace(out.String()), "\n")
+		for _, row := range rows {
+			if at := strings.Index(row, "network"); len(rows) != 5 || at < 0 || at != strings.Index(rows[1], "network") {
+				t.Errorf("%d rows, or not aligned:\n%s", len(rows), out.String())
+			}
+		}
+	}
+	var none strings.Builder
+	l := pendingList{CLI: &CLI{Out: &none}}
+	l.asJSON = true
+	if err := l.end(); err != nil || none.String() != "[]\n" {
+		t.Errorf("none: %q, %v", none.String(), err)
 	}
 }

@@ -89,6 +89,15 @@ func (r *routes) registerPairing() {
 		was, err := r.engine.Unpair(ctx, who(ctx), in.Name, in.Via)
 		return fromPairing(was, permissions.Pairing{}), err
 	})
+	propose := post("pair-sender", "/v1/senders/{account}/pair", "Say whose an unknown account is: it pairs once another person says so, too")
+	serve(r, propose, func(ctx context.Context, in *senderInput) (Sender, error) {
+		s, paired, err := r.engine.PairSender(ctx, who(ctx), in.Body.Name, in.Account)
+		return Sender{Via: s.Via, Account: s.Account, Paired: paired}, err
+	})
+	withdraw := remove("withdraw-pairing", "/v1/senders/{account}", "Take that back")
+	serve(r, withdraw, func(ctx context.Context, in *withdrawInput) (none nothingBody, err error) {
+		return none, r.engine.WithdrawPairing(ctx, who(ctx), in.Name, in.Account)
+	})
 }
 
 func (r *routes) guest(ctx context.Context, in *guestInput) (*Guest, error) {
@@ -232,15 +241,6 @@ type awayInput struct {
 }
 
 func (r *routes) registerAway() {
-	pair := post("pair-sender", "/v1/senders/{account}/pair", "Say whose an unknown account is: it pairs once another person says so, too")
-	serve(r, pair, func(ctx context.Context, in *senderInput) (Sender, error) {
-		s, paired, err := r.engine.PairSender(ctx, who(ctx), in.Body.Name, in.Account)
-		return Sender{Via: s.Via, Account: s.Account, Paired: paired}, err
-	})
-	withdraw := remove("withdraw-pairing", "/v1/senders/{account}", "Take that back")
-	serve(r, withdraw, func(ctx context.Context, in *withdrawInput) (none nothingBody, err error) {
-		return none, r.engine.WithdrawPairing(ctx, who(ctx), in.Name, in.Account)
-	})
 	away := post("away", "/v1/away", "Have others asked instead of the caller until a time, as far as the routes name any")
 	serve(r, away, func(ctx context.Context, in *awayInput) (none nothingBody, err error) {
 		if in.Body.Until.IsZero() {

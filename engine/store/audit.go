@@ -36,18 +36,14 @@ var (
 	addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(keyedColumns) + `)`
 
 	// addEntries insert the entries of a usual change at once, by their number.
-	addEntries = [...]string{"", addEntry, addEntry + rowsOf(2, 2), addEntry + rowsOf(2, 3), addEntry + rowsOf(2, 4)}
+	addEntries = [5]string{1: addEntry, 2: addEntry + moreRows(2), 3: addEntry + moreRows(3), 4: addEntry + moreRows(4)}
 )
 
-// rowsOf are the parameters of the rows from the first to the last, of [keyedColumns].
-func rowsOf(first, last int) (text string) {
+// moreRows are the parameters of the rows after the first, of [keyedColumns].
+func moreRows(rows int) (text string) {
 	n := strings.Count(keyedColumns, ",") + 1
-	for row := first; row <= last; row++ {
-		names := make([]string, n)
-		for i := range names {
-			names[i] = parameter((row-1)*n + i + 1)
-		}
-		text += `, (` + strings.Join(names, ", ") + `)`
+	for i := n; i < rows*n; i++ {
+		text += map[bool]string{true: `, (`, false: `, `}[i%n == 0] + parameter(i+1) + map[bool]string{true: `)`}[i%n == n-1]
 	}
 	return text
 }

@@ -1,0 +1,253 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// maxRows is how many requests are cached: about as many as are asked and answered within a moment.
+	maxRows = 2048
+	// maxText is the longest text of a cached request, in bytes. Most are far shorter; one that shows a whole file is
+	// read when needed.
+	maxText = 8 << 10
+)
+
+// memory is what was written last, for readers.
+type memory struct {
+	rows *rows
+	held heldGrants
+	tail tailEntries
+}
+
+// forget drops all of it.
+func (m *memory) forget() {
+	m.rows.dropAll()
+	m.held.drop()
+	m.tail.drop()
+}
+
+// rows caches the requests that were written last, with their copies, as of the last commit: a request is usually read, answered,
+// used and shown soon after it is asked. It is safe for concurrent use.
+//
+// Every statement that changes a column of [requestColumns], or a copy, stores or drops the request in the [changes] of its
+// transaction; after a commit whose outcome is unknown, or a write by another process, all are dropped.
+type rows struct {
+	mu  sync.Mutex
+	lru *simplelru.LRU[permissions.ID, cachedRow]
+}
+
+// cachedRow is a request as it is in the file, and its copies if those are known. Nobody changes what it refers to.
+type cachedRow struct {
+	permissions.Request
+	copies []permissions.Copy // in the order of orderOfCopies
+	shown  bool               // copies are known
+}
+
+func newRows() *rows {
+	lru, err := simplelru.NewLRU[permissions.ID, cachedRow](maxRows, nil)
+	if err != nil {
+		panic(err) // only for a size below one
+	}
+	return &rows{lru: lru}
+}
+
+func (m *rows) get(id permissions.ID) (cachedRow, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lru.Get(id)
+}
+
+func (m *rows) dropAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lru.Purge()
+}
+
+// commit caches what a committed transaction wrote.
+func (m *rows) commit(c *changes) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.all {
+		m.lru.Purge()
+	}
+	for id, row := range c.own {
+		if row == nil || textLength(row.Request) > maxText {
+			m.lru.Remove(id)
+		} else {
+			m.lru.Add(id, *row)
+		}
+	}
+}
+
+// changes are the requests that one transaction has written, on top of the cached ones.
+type changes struct {
+	*rows
+	own map[permissions.ID]*cachedRow // nil: dropped
+	all bool                          // those of the cache are dropped
+}
+
+func (c *changes) get(id permissions.ID) (row cachedRow, cached bool) {
+	if own, changed := c.own[id]; changed || c.all {
+		if own == nil {
+			return row, false
+		}
+		return *own, true
+	}
+	return c.rows.get(id)
+}
+
+func (c *changes) put(id permissions.ID, row *cachedRow) {
+	if c.own == nil {
+		c.own = map[permissions.ID]*cachedRow{}
+	}
+	c.own[id] = row
+}
+
+// keep caches a request that was changed.
+func (c *changes) keep(r permissions.Request) {
+	row, _ := c.get(r.ID)
+	r.Asked, r.EscalateTo = slices.Clip(r.Asked), slices.Clip(r.EscalateTo) // whoever appends to what is read gets an array of their own
+	r.Options, r.Votes, r.Under = slices.Clip(r.Options), slices.Clip(r.Votes), slices.Clip(r.Under)
+	row.Request = r
+	c.put(r.ID, &row)
+}
+
+// orderOfCopies is the order of copies within a request.
+func orderOfCopies(a, b permissions.Copy) int {
+	return cmp.Or(strings.Compare(a.Person, b.Person), strings.Compare(a.Connector, b.Connector), strings.Compare(a.Group, b.Group))
+}
+
+// copyAsStored returns c as a later read returns it.
+func copyAsStored(c permissions.Copy) permissions.Copy {
+	for _, t := range []*time.Time{&c.Since, &c.SentAt, &c.Dated} {
+		*t = moment(micros(*t))
+	}
+	return c
+}
+
+// keepCopies caches the copies of a request that is cached.
+func (c *changes) keepCopies(id permissions.ID, copies []permissions.Copy) {
+	if row, cached := c.get(id); cached {
+		row.copies, row.shown = slices.Clip(copies), true
+		slices.SortFunc(row.copies, orderOfCopies)
+		c.put(id, &row)
+	}
+}
+
+// keepCopy caches a copy that was written, if the others are known.
+func (c *changes) keepCopy(one permissions.Copy) {
+	if row, cached := c.get(one.Request); cached && row.shown {
+		others := slices.DeleteFunc(slices.Clone(row.copies), func(o permissions.Copy) bool { return orderOfCopies(o, one) == 0 })
+		c.keepCopies(one.Request, append(others, copyAsStored(one)))
+	}
+}
+
+// dropCopies forgets the copies of a request.
+func (c *changes) dropCopies(id permissions.ID) {
+	if row, cached := c.get(id); cached {
+		row.copies, row.shown = nil, false
+		c.put(id, &row)
+	}
+}
+
+func (c *changes) drop(id permissions.ID) { c.put(id, nil) }
+
+func (c *changes) dropAll() { c.own, c.all = nil, true }
+
+// heldGrants caches the grants of callers that are neither revoked, suspended nor recorded as ended, until a commit changes any. It is
+// safe for concurrent use.
+type heldGrants struct {
+	mu      sync.Mutex
+	by      map[string][]permissions.Grant
+	version int // counts the changes
+}
+
+// maxHeld is of how many callers grants are cached.
+const maxHeld = 1000
+
+func (h *heldGrants) get(caller string) (all []permissions.Grant, known bool, version int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all, known = h.by[caller]
+	return all, known, h.version
+}
+
+// put caches what was read after get, unless a commit may have changed it meanwhile.
+func (h *heldGrants) put(caller string, all []permissions.Grant, version int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if version != h.version {
+		return
+	}
+	if h.by == nil || len(h.by) >= maxHeld {
+		h.by = map[string][]permissions.Grant{}
+	}
+	h.by[caller] = all
+}
+
+func (h *heldGrants) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.by = nil
+	h.version++
+}
+
+// tailEntries are the entries of the daemon's chain that were committed last, without gaps: every reader of events reads them, and
+// the file only what is older. It is safe for concurrent use.
+type tailEntries struct {
+	mu   sync.Mutex
+	list []permissions.Entry
+}
+
+// maxTail is how many entries are cached, at least: about as many as are committed within a few seconds.
+const maxTail = 4096
+
+func (n *tailEntries) add(more []permissions.Entry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.list = append(n.list, more...); len(n.list) >= 2*maxTail {
+		n.list = slices.Clone(n.list[len(n.list)-maxTail:])
+	}
+}
+
+func (n *tailEntries) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = nil
+}
+
+// after returns the cached entries after seq. It is not known if older ones are in the file alone.
+func (n *tailEntries) after(seq int64) (list []permissions.Entry, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) == 0 || seq < n.list[0].Seq-1 {
+		return nil, false
+	}
+	return n.list[min(seq-n.list[0].Seq+1, int64(len(n.list))):], true
+}
+
+// textLength is the total length of r's long texts.
+func textLength(r permissions.Request) int {
+	n := len(r.Input) + len(r.AffectedPath) + len(r.Details) + len(r.Message) + len(r.Reason) + len(r.Comment) + len(r.Failure)
+	for _, c := range r.Calls {
+		n += len(c.Input) + len(c.AffectedPath) + len(c.Comment)
+	}
+	for _, c := range r.ToolCalls() {
+		n += c.Told()
+	}
+	for _, v := range r.Votes {
+		n += len(v.Comment)
+	}
+	for _, o := range r.Options {
+		n += len(o.Label)
+	}
+	return n
+}
