@@ -1,6 +1,8 @@
 // Command mutate changes the code of a package in one place at a time and runs the package's tests each time
 // (make mutate). All mutants of a package are compiled at once: each changed operator asks whether its own mutant is the
-// one that the environment names, so that a mutant costs one run of a test binary and no compilation.
+// one that the environment names, so that a mutant costs no compilation. First each test runs alone, unchanged, and the
+// process, and those that it starts, note which mutants could have made a difference. A mutant is then tried with the
+// tests alone that met it, the quickest first, until one fails; what no test met has lived.
 //
 //	mutate [-run REGEXP] [-timeout D] FOLDER|FILE.go
 //
@@ -10,6 +12,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,21 +31,36 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// support is added to the package under test. Which mutant is on is read once, before the package's variables are made.
+// support is added to the package under test. Which mutant is on, and where those that are met are noted, is read once,
+// before the package's variables are made.
 const support = `package %s
 
 import (
 	mutantCmp "cmp"
 	mutantOS "os"
 	mutantStrconv "strconv"
+	mutantAtomic "sync/atomic"
 )
 
-var mutantOn = func() int { n, _ := mutantStrconv.Atoi(mutantOS.Getenv("MUTANT")); return n }()
+var (
+	mutantOn      = func() int { n, _ := mutantStrconv.Atoi(mutantOS.Getenv("MUTANT")); return n }()
+	mutantsMet, _ = mutantOS.OpenFile(mutantOS.Getenv("MUTANTS_MET"), mutantOS.O_WRONLY|mutantOS.O_APPEND, 0)
+	mutantMet     [%d]mutantAtomic.Bool
+)
+
+// mutantIs reports whether mutant n is on. Where it would make a difference, that is noted once.
+func mutantIs(n int, differs bool) bool {
+	if mutantsMet != nil && differs && !mutantMet[n].Swap(true) {
+		mutantsMet.WriteString(mutantStrconv.Itoa(n) + "\n")
+	}
+	return mutantOn == n
+}
 
 type mutantNumber interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
@@ -53,11 +71,11 @@ type mutantInteger interface {
 }
 
 func mutantLess[T mutantCmp.Ordered](n int, x, y T) bool {
-	return mutantOn == n && x <= y || mutantOn == n+1 && x >= y || mutantOn != n && mutantOn != n+1 && x < y
+	return mutantIs(n, x == y) && x <= y || mutantIs(n+1, true) && x >= y || mutantOn != n && mutantOn != n+1 && x < y
 }
 
 func mutantLessEqual[T mutantCmp.Ordered](n int, x, y T) bool {
-	return mutantOn == n && x < y || mutantOn == n+1 && x > y || mutantOn != n && mutantOn != n+1 && x <= y
+	return mutantIs(n, x == y) && x < y || mutantIs(n+1, true) && x > y || mutantOn != n && mutantOn != n+1 && x <= y
 }
 
 func mutantGreater[T mutantCmp.Ordered](n int, x, y T) bool { return mutantLess(n, y, x) }
@@ -65,42 +83,42 @@ func mutantGreater[T mutantCmp.Ordered](n int, x, y T) bool { return mutantLess(
 func mutantGreaterEqual[T mutantCmp.Ordered](n int, x, y T) bool { return mutantLessEqual(n, y, x) }
 
 func mutantAdd[T mutantNumber](n int, x, y T) T {
-	if mutantOn == n {
+	if mutantIs(n, true) {
 		return x - y
 	}
 	return x + y
 }
 
 func mutantSubtract[T mutantNumber](n int, x, y T) T {
-	if mutantOn == n {
+	if mutantIs(n, true) {
 		return x + y
 	}
 	return x - y
 }
 
 func mutantMultiply[T mutantNumber](n int, x, y T) T {
-	if mutantOn == n {
+	if mutantIs(n, true) {
 		return x / y
 	}
 	return x * y
 }
 
 func mutantDivide[T mutantNumber](n int, x, y T) T {
-	if mutantOn == n {
+	if mutantIs(n, true) {
 		return x * y
 	}
 	return x / y
 }
 
 func mutantRemainder[T mutantInteger](n int, x, y T) T {
-	if mutantOn == n {
+	if mutantIs(n, true) {
 		return x * y
 	}
 	return x %% y
 }
 
 func mutantNegative[T mutantNumber](n int, x T) T {
-	if mutantOn == n {
+	if mutantIs(n, true) {
 		return x
 	}
 	return -x
@@ -155,19 +173,25 @@ func mutate(ctx context.Context, out io.Writer, part, run string, limit time.Dur
 	if err != nil {
 		return err
 	}
-	if said, err := p.test(ctx, binary, run, limit, 0); err != nil {
-		return fmt.Errorf("the tests fail where nothing is changed: %w\n%s", err, said)
+	met, err := p.meet(ctx, binary, run, limit)
+	if err != nil {
+		return err
 	}
 	var all errgroup.Group
 	all.SetLimit(runtime.NumCPU())
 	for i, m := range p.mutants {
 		all.Go(func() error {
 			outcome := "LIVED"
-			switch said, err := p.test(ctx, binary, run, limit, i+1); {
-			case errors.Is(err, context.DeadlineExceeded) || bytes.Contains(said, []byte("panic: test timed out")):
-				outcome = "TIMED OUT"
-			case err != nil:
-				outcome = "KILLED"
+			for _, t := range met[i+1] {
+				said, err := p.test(ctx, binary, t.name, min(limit, 20*t.took+5*time.Second), "MUTANT="+strconv.Itoa(i+1))
+				if errors.Is(err, context.DeadlineExceeded) || bytes.Contains(said, []byte("panic: test timed out")) {
+					outcome = "TIMED OUT"
+				} else if err != nil {
+					outcome = "KILLED"
+				}
+				if err != nil {
+					break
+				}
 			}
 			_, err := fmt.Fprintf(out, "%s\t%s\t%s:%d:%d\n", outcome, m.kind, filepath.ToSlash(m.at.Filename), m.at.Line, m.at.Column)
 			return err
@@ -257,7 +281,7 @@ func (p *pack) build(ctx context.Context, temp, only string) (string, error) {
 	if len(p.mutants) == 0 {
 		return "", errors.New("there is nothing to change")
 	}
-	if err := add(filepath.Join(p.folder, "mutant_support.go"), "support.go", fmt.Appendf(nil, support, p.name)); err != nil {
+	if err := add(filepath.Join(p.folder, "mutant_support.go"), "support.go", fmt.Appendf(nil, support, p.name, len(p.mutants)+1)); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(overlay)
@@ -278,14 +302,66 @@ func (p *pack) build(ctx context.Context, temp, only string) (string, error) {
 	return full, err
 }
 
-// test runs the tests with one mutant on; 0 is none.
-func (p *pack) test(ctx context.Context, binary, run string, limit time.Duration, number int) ([]byte, error) {
+// trial is a test, and how long it takes where nothing is changed.
+type trial struct {
+	name string
+	took time.Duration
+}
+
+// meet runs each test alone and returns, of each mutant, the tests that met it, the quickest first.
+func (p *pack) meet(ctx context.Context, binary, run string, limit time.Duration) (map[int][]trial, error) {
+	list := exec.CommandContext(ctx, binary, "-test.list", run) //nolint:gosec // the tests that were compiled above
+	list.Dir = p.folder
+	names, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", p.folder, err)
+	}
+	met := map[int][]trial{}
+	var (
+		all  errgroup.Group
+		held sync.Mutex
+	)
+	all.SetLimit(runtime.NumCPU())
+	for _, name := range strings.Fields(string(names)) {
+		if strings.HasPrefix(name, "Benchmark") {
+			continue
+		}
+		all.Go(func() error {
+			file, began := filepath.Join(filepath.Dir(binary), name), time.Now()
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				return err
+			}
+			if said, err := p.test(ctx, binary, name, limit, "MUTANTS_MET="+file); err != nil {
+				return fmt.Errorf("%s fails where nothing is changed: %w\n%s", name, err, said)
+			}
+			took := time.Since(began)
+			numbers, err := os.ReadFile(file) //nolint:gosec // as above
+			held.Lock()
+			defer held.Unlock()
+			for _, number := range strings.Fields(string(numbers)) {
+				n, _ := strconv.Atoi(number)
+				if i := slices.IndexFunc(met[n], func(t trial) bool { return t.name == name }); i < 0 { // not from two processes
+					met[n] = append(met[n], trial{name, took})
+				}
+			}
+			return err
+		})
+	}
+	err = all.Wait()
+	for _, of := range met {
+		slices.SortFunc(of, func(a, b trial) int { return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.name, b.name)) })
+	}
+	return met, err
+}
+
+// test runs one test, with what the environment says besides.
+func (p *pack) test(ctx context.Context, binary, name string, limit time.Duration, env string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, binary, //nolint:gosec // the tests that were compiled above
-		"-test.failfast", "-test.run", run, "-test.timeout", limit.String())
+		"-test.failfast", "-test.run", "^"+name+"$", "-test.timeout", limit.String())
 	c.Dir = p.folder
-	c.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(number))
+	c.Env = append(os.Environ(), env)
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
 	if ctx.Err() != nil {
@@ -333,7 +409,7 @@ func (p *pack) changed(file *ast.File, text []byte) []byte {
 				call(n, name, "CONDITIONALS_BOUNDARY", "CONDITIONALS_NEGATION")
 			} else if n.Op == token.EQL || n.Op == token.NEQ {
 				insert(n.X.Pos(), "((")
-				insert(n.Y.End(), ") != (mutantOn == "+number(n.OpPos, "CONDITIONALS_NEGATION")+"))")
+				insert(n.Y.End(), ") != mutantIs("+number(n.OpPos, "CONDITIONALS_NEGATION")+", true))")
 			} else if name := arithmetic[n.Op]; name != "" && isNumber(t.Type) {
 				call(n, name, "ARITHMETIC_BASE")
 			}
