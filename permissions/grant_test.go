@@ -1,7 +1,9 @@
 package permissions
 
 import (
+	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -156,5 +158,82 @@ func TestTheRecordOfAStepThatWasAnsweredDifferentlyHasEachAnswer(t *testing.T) {
 		if _, said := c.Records[0].Detail["calls"]; said != (want != "") {
 			t.Errorf("%v: the record has the answers of calls: %+v", votes, c.Records)
 		}
+	}
+}
+
+// TestARuleIsGivenFromAnApproval: by one person who was asked, for a time if and only if it trusts the agent, and as long at most as that may be.
+func TestARuleIsGivenFromAnApproval(t *testing.T) {
+	r := toolRequest()
+	r.Caller = CallerUID(1000)
+	r.Options = append(r.Options, Option{Allow(Rule), "Always like this"})
+	allowed := approved(t, r, Once)
+	rule, trust := NewGrantedRule([]string{"run make"}, "/srv", ""), NewGrantedRule(nil, "/srv", Trusted)
+	with := func(change func(*Request)) Request {
+		r := allowed
+		change(&r)
+		return r
+	}
+	give := func(rule GrantedRule, span time.Duration) Give {
+		return Give{Grant: "g", Rule: rule, For: span, By: "fay", Via: "cli", At: soon}
+	}
+	nameless := give(rule, 0)
+	nameless.Grant = ""
+	for name, c := range map[string]struct {
+		r    Request
+		e    Give
+		want error
+		ends time.Time
+	}{
+		"a rule":             {allowed, give(rule, 0), nil, soon.Add(RuleIdle)},
+		"trust":              {allowed, give(trust, time.Hour), nil, soon.Add(time.Hour)},
+		"the longest trust":  {allowed, give(trust, MaxTrust), nil, soon.Add(MaxTrust)},
+		"trust, not offered": {with(func(r *Request) { r.Options = nil }), give(trust, time.Hour), nil, soon.Add(time.Hour)},
+
+		"longer":                  {r: allowed, e: give(trust, MaxTrust+1), want: ErrNoRule},
+		"trust without an end":    {r: allowed, e: give(trust, 0), want: ErrNoRule},
+		"trust for less than no":  {r: allowed, e: give(trust, -time.Hour), want: ErrNoRule},
+		"a rule for less than no": {r: allowed, e: give(rule, -time.Hour), want: ErrNoRule},
+		"a rule for a time":       {r: allowed, e: give(rule, time.Hour), want: ErrNoRule},
+		"no rule":                 {r: allowed, e: give("", 0), want: ErrNoRule},
+		"no id":                   {r: allowed, e: nameless, want: ErrNoRule},
+		"not offered":             {r: with(func(r *Request) { r.Options = nil }), e: give(rule, 0), want: ErrNoOption},
+		"high risk":               {r: with(func(r *Request) { r.HighRisk = true }), e: give(trust, time.Hour), want: ErrNoOption},
+		"a quorum":                {r: with(func(r *Request) { r.Quorum = 2 }), e: give(trust, time.Hour), want: ErrNoOption},
+		"nobody in particular":    {r: with(func(r *Request) { r.Caller.Name = Anonymous }), e: give(trust, time.Hour), want: ErrNoOption},
+	} {
+		got, err := Step(c.r, c.e)
+		if !errors.Is(err, c.want) || len(got.Grants) != len(got.Records) || (len(got.Grants) == 1) != (c.want == nil) {
+			t.Errorf("%s: %+v, %v", name, got.Grants, err)
+		}
+		if err != nil {
+			continue
+		}
+		g := got.Grants[0]
+		if g.Rule != c.e.Rule || !g.Until.Equal(c.ends) || g.Trust() != (c.e.For > 0) || g.Idles() == g.Trust() || !g.LastUse().IsZero() {
+			t.Errorf("%s: %+v", name, g)
+		}
+		if g.Used = 1; g.Idles() && !g.LastUse().Equal(soon) || g.Trust() && !g.LastUse().IsZero() {
+			t.Errorf("%s: it was used at %s", name, g.LastUse())
+		}
+		if said := got.Records[0].Detail["rule"]; said != string(c.e.Rule) {
+			t.Errorf("%s: the audit says %q", name, said)
+		}
+	}
+	for _, g := range approved(t, toolRequest(), Always).GrantsLeft() {
+		if g.Trust() || g.Idles() {
+			t.Errorf("it has no rule: %+v", g)
+		}
+	}
+	if c, err := Step(toolRequest(), vote("fay", Allow(Always))); err != nil || len(c.Records) < 2 {
+		t.Errorf("%+v, %v", c.Records, err)
+	} else if _, has := c.Records[1].Detail["rule"]; has {
+		t.Errorf("a grant without a rule is audited with one: %+v", c.Records[1])
+	}
+	allow, in := trust.Patterns()
+	if none, _ := GrantedRule("{").Patterns(); in != "/srv" || allow != nil || none != nil || (Grant{Rule: "{"}).Trust() {
+		t.Errorf("%q in %q", allow, in)
+	}
+	if allow, in = rule.Patterns(); in != "/srv" || !slices.Equal(allow, []string{"run make"}) {
+		t.Errorf("%q in %q", allow, in)
 	}
 }

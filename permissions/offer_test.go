@@ -180,6 +180,34 @@ func TestEffectOf(t *testing.T) {
 	}
 }
 
+// TestThePlanOfAnACPAgentIsInItsInput: other calls have none there, and nothing else of the input is lost.
+func TestThePlanOfAnACPAgentIsInItsInput(t *testing.T) {
+	for _, c := range []struct {
+		tool, input, plan, rest string
+		plans                   bool
+	}{
+		{"acp_switch_mode", `{"plan":"1. Test","to":"b\u0041"}`, "1. Test", `{"to":"bA"}`, true},
+		{"acp_switch_mode", `{"plan":" ","to":"b"}`, "", `{"plan":" ","to":"b"}`, false},
+		{"acp_switch_mode", `{"plan":3}`, "", `{"plan":3}`, false},
+		{"acp_switch_mode", `["plan"]`, "", `["plan"]`, false},
+		{"write_plan", `{"plan":"1. Test"}`, "", `{"plan":"1. Test"}`, false},
+		{"ExitPlanMode", `{"plan":"1. Test"}`, "", `{"plan":"1. Test"}`, true},
+	} {
+		r := Request{Kind: KindTool, Tool: c.tool, Input: []byte(c.input)}
+		if plan, rest := r.Plan(); plan != c.plan || string(rest) != c.rest || r.Plans() != c.plans {
+			t.Errorf("%s of %s: %q, %s, %t", c.tool, c.input, plan, rest, r.Plans())
+		}
+	}
+	r := Request{Kind: KindTool, Tool: "acp_switch_mode", Input: []byte(`{"plan":"1. Test"}`), Calls: []Call{{N: 1}}}
+	if plan, _ := r.Plan(); plan != "" {
+		t.Error("a step has a plan")
+	}
+	r.Kind, r.Calls = KindPermission, nil
+	if plan, _ := r.Plan(); plan != "" || r.Plans() {
+		t.Error("a question has a plan")
+	}
+}
+
 func TestRunsCode(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"run_command": true, "Bash": true, "bash": true, "sh": true, "mcp__host__exec": true, "run_shell_command": true,

@@ -118,6 +118,10 @@ func TestWhatTheSandboxHoldsRunsUnasked(t *testing.T) {
 			}
 		})
 	}
+	p.Auto = []string{"run_command"}
+	if v := p.Evaluate(run(command), nil, noon); v.Ask || v.Auto[0].Pattern != "run_command" {
+		t.Errorf("a tool that runs unasked by its name: %+v", v)
+	}
 	p.Rules = func(Request, Call, []Grant, time.Time) Ruling { return Ruling{Effect: RuleDenies, Rule: 1} }
 	if v := p.Evaluate(run(command), nil, noon); v.Forbidden == "" {
 		t.Errorf("a rule that denies it: %+v", v)
@@ -404,6 +408,10 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 	}
 	one := Request{Kind: KindTool, Tool: "allowed", Caller: CallerUID(1000)}
 	p.NoAllowing = true
+	rules["by_grant"] = Ruling{Effect: RuleAllows, Grants: "g4"}
+	if v := p.Evaluate(Request{Kind: KindTool, Tool: "by_grant", Caller: CallerUID(1000)}, nil, noon); v.Ask || v.Ruling.Grants != "g4" {
+		t.Errorf("a grant of a rule is none of the configuration's rules: %+v", v)
+	}
 	if v := p.Evaluate(one, nil, noon); !v.Ask || v.Ruling.Effect != RuleSilent {
 		t.Errorf("rules that may not allow: %+v", v)
 	}
@@ -412,7 +420,10 @@ func TestRulesDecideTheStrongestFirst(t *testing.T) {
 // TestARulingIsNamed: people and the audit read the rule's number and why it is there; without a rule they read nothing.
 func TestARulingIsNamed(t *testing.T) {
 	why := Ruling{Effect: RuleAsks, Rule: 3, Why: "it pays"}
-	for want, r := range map[string]Ruling{"": {Why: "it pays"}, "rule 3": {Rule: 3}, `rule 3, "it pays"`: why} {
+	for want, r := range map[string]Ruling{
+		"": {Why: "it pays"}, "rule 3": {Rule: 3}, `rule 3, "it pays"`: why, "grant g1 and grant g2": {Grants: "g1 g2", Why: "it pays"},
+		"grant g1, trusted": {Grants: "g1", Why: Trusted}, `rule 3, "trust"`: {Rule: 3, Why: Trusted},
+	} {
 		if got := r.Name(); got != want {
 			t.Errorf("%+v is named %q, not %q", r, got, want)
 		}
@@ -423,6 +434,9 @@ func TestARulingIsNamed(t *testing.T) {
 		if got := strings.Join(r.Detail(), " "); got != want {
 			t.Errorf("of %+v the audit says %q, not %q", r, got, want)
 		}
+	}
+	if got := [2]int{(Request{Ruled: []Ruling{why, {Refused: 3}}}).Refused(), (Request{Ruled: []Ruling{why}}).Refused()}; got != [2]int{3, 0} {
+		t.Errorf("so many prompts were refused: %d", got)
 	}
 	r := Request{Ruled: []Ruling{{Effect: RuleAllows, Rule: 1}, why}}
 	if got := [3]string{r.RuledBy(RuleAllows), r.RuledBy(RuleAsks), r.RuledBy(RuleDenies)}; got != [3]string{"rule 1", why.Name(), ""} {

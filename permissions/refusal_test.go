@@ -172,6 +172,13 @@ func TestQuoteUnlessPlain(t *testing.T) {
 	}
 }
 
+// TestPositionsCountFromOne, as people do.
+func TestPositionsCountFromOne(t *testing.T) {
+	if got := Positions([]int{1, 2}); got != "2, 3" {
+		t.Error(got)
+	}
+}
+
 func TestSuspendedCount(t *testing.T) {
 	s := Suspended{Grants: make([]Grant, 1), Tokens: make([]Token, 2), Pairings: make([]Pairing, 4)}
 	if n := s.Count(); n != 7 {

@@ -182,9 +182,28 @@ func TestDenoted(t *testing.T) {
 			t.Errorf("%q denotes %q, %v; want: %s", name, got, err, want)
 		}
 	}
+	many := make([]ID, 11)
+	for i := range many {
+		many[i] = all[0][:24] + ID(rune('A'+i)) + "7"
+	}
+	for n, more := range map[int]bool{10: false, 11: true} {
+		if _, err := Denoted("01JD", many[:n]); err == nil || strings.Contains(err.Error(), ", …") != more {
+			t.Errorf("%d ids: %v", n, err)
+		}
+	}
 	_, err := Denoted("01JD", []ID{"01JD3XKQ2N8Z5T7W9Y1B3C5D7F", "01JD4XKQ2N8Z5T7W9Y1B3C5D7F"})
 	want := "Nothing was changed: 01JD can be any of 01JD3XKQ2N8Z5T7W9Y1B3C5D7F, 01JD4XKQ2N8Z5T7W9Y1B3C5D7F. Write one of them."
 	if err == nil || err.Error() != want {
 		t.Errorf("ids with one end are not told apart: %v", err)
+	}
+}
+
+// TestAHookNamesFilesInFull: what is not absolute, clean and visible leads nowhere.
+func TestAHookNamesFilesInFull(t *testing.T) {
+	l := Leads{Names: map[string]string{"/a": "/srv/a", "/b": "srv/b", "/c": "/srv/../c", "/d": "/srv/d/", "/e": "/srv/\x1be"}}
+	for name, want := range map[string]string{"/a": "/srv/a", "/b": "", "/c": "", "/d": "", "/e": "", "/f": ""} {
+		if got := l.Resolve(name); got != want {
+			t.Errorf("%s leads to %q, not %q", name, got, want)
+		}
 	}
 }

@@ -310,6 +310,12 @@ func TestARuleIsGivenOnlyByEqualVotes(t *testing.T) {
 			t.Errorf("%+v: %s for %s, %q", c.second.Vote, got.State, got.Scope, rules)
 		}
 	}
+	for rule, e := range map[GrantedRule]Cast{one: by("fay", Allow(Rule), one), "": vote("fay", Allow(Once))} {
+		c, err := Step(r, e)
+		if said, has := c.Records[0].Detail["rule"]; err != nil || has != (rule != "") || said != string(rule) {
+			t.Errorf("the audit of %+v says %q, %v", e.Vote, said, err)
+		}
+	}
 	for _, e := range []Cast{by("fay", Allow(Rule), ""), by("fay", Allow(Once), one), by("fay", Deny, one)} {
 		if _, err := Step(r, e); !errors.Is(err, ErrNoRule) {
 			t.Errorf("%+v: %v", e.Vote, err)

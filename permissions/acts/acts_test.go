@@ -640,3 +640,12 @@ func TestFilesThatProgramsWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestADialectIsFoundByItsTools: that of the first agent with such a tool; what any caller may have says nothing.
+func TestADialectIsFoundByItsTools(t *testing.T) {
+	for tool, want := range map[string]string{"Bash": "claude-code", "run_command": Daycared, "teleport": "", "shell": "codex"} {
+		if got := DialectOf(tool); got != want {
+			t.Errorf("%s is of %q, not %q", tool, got, want)
+		}
+	}
+}
