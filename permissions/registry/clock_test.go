@@ -307,8 +307,10 @@ func TestSomebodyIsFasterThanTheDeadline(t *testing.T) {
 func TestAnApprovalThatNobodyCollectsLapses(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
-		_, r := m.ask(t, m.fresh(nil))
-		_, other := m.ask(t, m.fresh(func(r *permissions.Request) { r.Tool = "other" }))
+		later := func(r *permissions.Request) { r.Deadline = m.wall().Add(2 * redeemWindow) } // nothing else wakes the clock before
+		_, r := m.ask(t, m.fresh(later))
+		_, other := m.ask(t, m.fresh(func(r *permissions.Request) { r.Tool = "other"; later(r) }))
+		synctest.Wait()
 		m.decide(t, r.ID, permissions.Allow(permissions.Once))
 		m.decide(t, other.ID, permissions.Allow(permissions.Once))
 		if _, err := m.Resolve(t.Context(), other.ID, permissions.Use{At: m.wall()}); err != nil {
