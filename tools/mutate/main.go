@@ -155,6 +155,9 @@ func main() {
 	}
 }
 
+// patience is how many tests of a mutant may have no result in time: the next may fail at once.
+const patience = 3
+
 func mutate(ctx context.Context, out io.Writer, part, run string, limit time.Duration) error {
 	folder, only := part, ""
 	if strings.HasSuffix(part, ".go") {
@@ -181,15 +184,16 @@ func mutate(ctx context.Context, out io.Writer, part, run string, limit time.Dur
 	all.SetLimit(runtime.NumCPU())
 	for i, m := range p.mutants {
 		all.Go(func() error {
-			outcome := "LIVED"
+			outcome, late := "LIVED", 0
 			for _, t := range met[i+1] {
 				said, err := p.test(ctx, binary, t.name, min(limit, 20*t.took+5*time.Second), "MUTANT="+strconv.Itoa(i+1))
 				if errors.Is(err, context.DeadlineExceeded) || bytes.Contains(said, []byte("panic: test timed out")) {
 					outcome = "TIMED OUT"
+					late++
 				} else if err != nil {
 					outcome = "KILLED"
 				}
-				if err != nil {
+				if outcome == "KILLED" || late == patience {
 					break
 				}
 			}
