@@ -172,7 +172,7 @@ func GivesRule(rule permissions.GrantedRule, code string, console bool, in i18n.
 // typed is a sentence's approval in full. A console has small letters, and no RUN, because the code confirms there.
 func (c chat) typed(s sentence, o Open) string {
 	text := c.yes(o.Code)
-	if s.scope != "" && s.scope == scopeName(permissions.Rule, c.Language) {
+	if s.scope == scopeName(permissions.Rule, c.Language) {
 		return c.word("always") + " " + o.Code
 	}
 	if s.scope != "" {

@@ -437,6 +437,19 @@ func TestAlwaysNamesARule(t *testing.T) {
 			t.Errorf("%s, not offered: %+v", text, said.Decisions)
 		}
 	}
+	ever, both := narrow, []reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}, {Request: r, Code: "M2P4R", ShownAt: at}}
+	ever.Options = append([]permissions.Option{{ID: permissions.Allow(permissions.Always)}}, narrow.Options...)
+	for text, want := range map[string]permissions.Answer{
+		"always": permissions.Allow(permissions.Always), "always 1f0c9a2e": "", "yes 15m": "", "always K7F3Q 1f0c9a2e": "",
+	} {
+		said := reply.Read(reply.Message{Text: text, Quotes: "K7F3Q", At: at}, []reply.Open{{Request: ever, Code: "K7F3Q", ShownAt: at}})
+		if got := len(said.Decisions) == 1; got != (want != "") || got && said.Decisions[0].Answer != want {
+			t.Errorf("%q to a card that can be allowed always: %+v; %s", text, said.Decisions, said.Say)
+		}
+	}
+	if said := reply.Read(reply.Message{Text: "always K7F3Q M2P4R", At: at}, both); len(said.Decisions) > 0 {
+		t.Errorf("one rule for two: %+v", said.Decisions)
+	}
 	said := reply.Read(reply.Message{Text: "👍", Quotes: "K7F3Q", Reaction: true, At: at},
 		[]reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})
 	if len(said.Decisions) != 1 || said.Decisions[0].Answer != permissions.Allow(permissions.Once) {
