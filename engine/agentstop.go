@@ -71,7 +71,7 @@ func (k *locks) StopAgent(ctx context.Context, id connectors.Identity, name stri
 }
 
 // ResumeAgent ends a stop of an agent, and what mutes it. It is for the operator and for whoever stopped it, or was asked when it was
-// muted. It returns the last of what ended.
+// muted, but not from an account that the agent asks from. It returns the last of what ended.
 func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, err error) {
 	who, err := k.Who(id)
 	if err != nil {
@@ -86,6 +86,9 @@ func (k *locks) ResumeAgent(ctx context.Context, id connectors.Identity, name st
 	for _, l = range all {
 		if !id.Operator && !slices.Contains(l.Accounts, who) {
 			return l, permissions.NotYours()
+		}
+		if err := k.Apart(ctx, id, l.Agent()); err != nil {
+			return l, err
 		}
 	}
 	noting, done := shared.Noting(ctx)

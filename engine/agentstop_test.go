@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
@@ -149,4 +150,56 @@ func TestAStopOfAnAgentHoldsAlsoIfItCannotBeStored(t *testing.T) {
 	st.restart(newPhone(fay, "fays-phone"))
 	_, err = st.Ask(t.Context(), self, network("docs"))
 	refused(t, err, permissions.CodeStopped)
+}
+
+// TestAnAccountThatAgentsAskFromEndsNothingThatHoldsThem: an agent that runs as it could do the same. Its phone may, and the operator.
+func TestAnAccountThatAgentsAskFromEndsNothingThatHoldsThem(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{fay.At("telegram", fayID), sam, kim}
+	st, _ := trustEnv(t, s, newPairingChannel())
+	ctx, hers := t.Context(), permissions.Caller{Name: "token:coder", UID: fayUID}
+	st.writeFromUnknown("6666")
+	st.lock(boss, "sam")
+	ends := map[string]func(connectors.Identity) error{
+		"a stop of the agent": func(id connectors.Identity) error { _, err := st.ResumeAgent(ctx, id, "coder"); return err },
+		"a stop":              func(id connectors.Identity) error { return st.Resume(ctx, id) },
+		"a lock":              func(id connectors.Identity) error { _, _, err := st.Unlock(ctx, id, "sam"); return err },
+		"trust": func(id connectors.Identity) error {
+			_, err := st.TrustAgent(ctx, id, "coder", time.Hour, false)
+			if permissions.CodeOf(err) == permissions.CodeRule {
+				return nil
+			}
+			return err
+		},
+		"a pairing": func(id connectors.Identity) error {
+			if _, _, err := st.PairSender(ctx, id, "kim", "6666"); err != nil {
+				return err
+			}
+			return st.WithdrawPairing(ctx, id, "kim", "6666")
+		},
+	}
+	for _, asks := range []bool{false, true} {
+		if _, _, err := st.StopAgent(ctx, fayAt("cli"), "coder"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.StopAll(ctx, fayAt("cli")); err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range []string{"a stop", "a stop of the agent", "trust", "a lock", "a pairing"} {
+			err := ends[what](fayAt("cli"))
+			if refusal := permissions.CodeOf(err); asks && err == nil || asks != (refusal == permissions.CodeNotYours) {
+				t.Errorf("asks %t, %s: %v", asks, what, err)
+			}
+			if !asks {
+				continue
+			}
+			phone := connectors.Identity{Via: "telegram", UID: permissions.NoUID, Address: fayID}
+			if err := ends[what](phone); err != nil {
+				t.Errorf("%s, from a phone: %v", what, err)
+			}
+		}
+		if _, err := st.Ask(ctx, hers, tool("read_file", `{}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

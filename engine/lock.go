@@ -171,7 +171,7 @@ func (k *locks) takeBack(ctx context.Context, done *permissions.Locked, since ti
 }
 
 // Unlock ends a lock, by the person's name when they were locked or their current one: at once for the operator,
-// otherwise when a second person agrees. It returns the lock as it is, and whether it is over. A locked person unlocks
+// otherwise when a second person agrees, neither from an account that agents ask from. It returns the lock as it is, and whether it is over. A locked person unlocks
 // nobody.
 func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, over bool, err error) {
 	k.locking.Lock()
@@ -206,6 +206,9 @@ func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string)
 	l = all[i]
 	l.Unsaved = nil
 	if !id.Operator {
+		if err := k.Apart(noting, id, ""); err != nil {
+			return l, false, err
+		}
 		if l, err = k.agree(noting, l, who, id); err != nil || len(l.Unlocking) < unlockers {
 			return l, false, err
 		}

@@ -82,7 +82,7 @@ func (s *stops) stopAll(ctx context.Context, who, via string) (cancelled int, er
 	return cancelled, permissions.StopUnsaved(err.Error())
 }
 
-// Resume ends a stop. It is for the operator and for the person who stopped.
+// Resume ends a stop. It is for the operator and for the person who stopped, but not from an account that agents ask from.
 func (s *stops) Resume(ctx context.Context, id connectors.Identity) error {
 	return s.EndStop(ctx, id, time.Time{})
 }
@@ -101,6 +101,10 @@ func (s *stops) EndStop(ctx context.Context, id connectors.Identity, at time.Tim
 		return permissions.NotYours()
 	case !at.IsZero() && !stop.At.Equal(at):
 		return permissions.OtherStop()
+	case stop.By != "":
+		if err := s.Apart(ctx, id, ""); err != nil {
+			return err
+		}
 	}
 	if err := s.stopping(work); err != nil {
 		return err

@@ -65,8 +65,9 @@ func (g *trusts) TrustAgent(
 		return permissions.Grant{}, permissions.NotTrusted("its name is not proven, or several people decide what it asks")
 	case holdsHome(filepath.Clean(basis.Cwd)):
 		return permissions.Grant{}, permissions.NotTrusted("it works in a home folder, or above")
-	case basis.Caller.CameFrom(id.UID) && !s.AllowSameUser:
-		return permissions.Grant{}, permissions.OwnAsk(id.UID)
+	}
+	if err := g.Apart(ctx, id, caller); err != nil {
+		return permissions.Grant{}, err
 	}
 	offer := trustOffer{who, basis.Caller.Name, filepath.Clean(basis.Cwd), span}
 	if !sure || !g.takeOffer(offer, now) {

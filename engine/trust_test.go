@@ -17,10 +17,10 @@ import (
 var coder = permissions.Caller{Name: "token:coder", UID: askerUID}
 
 // trustEnv has a token of coder, of which fay has allowed a call.
-func trustEnv(t *testing.T, s engine.Settings) (*env, *phone) {
+func trustEnv(t *testing.T, s engine.Settings, others ...connectors.Connector) (*env, *phone) {
 	t.Helper()
 	f := newPhone(fay, "fays-phone")
-	st := newEnv(t, s, f)
+	st := newEnv(t, s, append(others, f)...)
 	if _, _, err := st.CreateToken(t.Context(), boss, "coder", "", 0); err != nil {
 		t.Fatal(err)
 	}

@@ -246,6 +246,12 @@ func OperatorOnly() *Refusal {
 	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach.")
 }
 
+// NotApart refuses an account that would end what holds agents that ask from it.
+func NotApart(uid int) *Refusal {
+	return tell(CodeNotYours, ExitOther,
+		"Agents ask from your account (uid %d) and could do the same: do it from a phone, or the operator does it.", uid)
+}
+
 // ShownElsewhere refuses to show a card again in a chat that did not have it, as one of a group.
 func ShownElsewhere() *Refusal {
 	return tell(CodeMoved, ExitOther, "This is not shown in this chat; answer it where it is.")

@@ -55,6 +55,9 @@ type Store interface {
 
 	// Absences lists who is away, perhaps with some whose time is over.
 	Absences(ctx context.Context) ([]permissions.Absence, error)
+	// AskedFrom reports whether the account uid has asked anything since a time, as a caller or, if that is empty, as anybody.
+	AskedFrom(ctx context.Context, uid int, caller string, since time.Time) (bool, error)
+
 	// PutAbsence stores an absence, replacing the earlier one, or ends it, as r says.
 	PutAbsence(ctx context.Context, a permissions.Absence, r permissions.Record) error
 
@@ -226,6 +229,24 @@ func (d *Directory) Operator(id connectors.Identity) (string, error) {
 		return "", permissions.OperatorOnly()
 	}
 	return d.Who(id)
+}
+
+// apartFor is how long an account counts as one that agents ask from.
+const apartFor = 30 * 24 * time.Hour
+
+// Apart refuses, except the operator, an account from which a caller has asked, or anybody if that is empty: an agent that runs as
+// the account could do what its person does.
+func (d *Directory) Apart(ctx context.Context, id connectors.Identity, caller string) error {
+	if id.Operator || id.UID < 0 || d.settings.Load().AllowSameUser {
+		return nil
+	}
+	switch asked, err := d.store.AskedFrom(ctx, id.UID, caller, d.clock.Now().Add(-apartFor)); {
+	case err != nil:
+		return shared.Broken(err)
+	case asked:
+		return permissions.NotApart(id.UID)
+	}
+	return nil
 }
 
 // Sees returns whose requests an identity may see; empty, everybody's, for the operator.

@@ -314,13 +314,16 @@ func (d *Directory) Enrolled(s permissions.UnknownSender) bool {
 
 // PairSender says that an unknown sender's account is a person's who has none in that channel. Said first by the person who is
 // told of unknown senders, it is a proposal, of which everybody else is told; said by the operator or another person within
-// [permissions.ProposalLife], it pairs.
+// [permissions.ProposalLife], it pairs. Neither counts from an account that agents ask from, which could so get themselves a person.
 func (d *Directory) PairSender(
 	ctx context.Context, id connectors.Identity, name, account string,
 ) (s permissions.UnknownSender, paired bool, err error) {
 	d.pairing.Lock()
 	defer d.pairing.Unlock()
 	who, err := d.Who(id)
+	if err == nil {
+		err = d.Apart(ctx, id, "")
+	}
 	if err != nil {
 		return s, false, err
 	}

@@ -175,6 +175,18 @@ func (s *Store) ApprovedBy(ctx context.Context, person string, since time.Time, 
 	return all, err
 }
 
+const readAskedFrom = `SELECT EXISTS (SELECT 1 FROM requests WHERE state = 'pending' AND caller_uid IN ($1, -2) ` +
+	`AND ($2 = '' OR caller = $2)) OR EXISTS (SELECT 1 FROM requests WHERE state <> 'pending' AND pruned IN (FALSE, TRUE) ` +
+	`AND decided_at >= $3 AND caller_uid IN ($1, -2) AND ($2 = '' OR caller = $2))` // -2: permissions.AnyUID
+
+// AskedFrom implements [directory.Store].
+func (s *Store) AskedFrom(ctx context.Context, uid int, caller string, since time.Time) (bool, error) {
+	return reading(ctx, s, func(from source) (bool, error) {
+		n, err := count(ctx, from, readAskedFrom, uid, caller, micros(since))
+		return n > 0, err
+	})
+}
+
 // Deleting the row of a lock or a suspension would end it. So the store's sealed identity lists these rows too.
 
 // shutList is the list of locks and suspensions.

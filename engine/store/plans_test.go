@@ -82,6 +82,7 @@ func TestPlans(t *testing.T) {
 		{"tokens.set", tokenGate.set, "PRIMARY KEY (id=?)"},
 		{"locks.set", lockGate.set, "PRIMARY KEY (person=?)"},
 		{"deleteLock", deleteLock, "PRIMARY KEY (person=?)"},
+		{"readAskedFrom", readAskedFrom, "requests_settled (pruned=? AND decided_at>?)"},
 		{"readApprovedBy", readApprovedBy, "requests_settled (pruned=? AND decided_at>?)"},
 		{"pairings.set", pairingGate.set, "PRIMARY KEY (person=? AND via=?)"},
 		{"readTokenByID", readTokenByID, "PRIMARY KEY (id=?)"},

@@ -92,6 +92,23 @@ func testHistory(t *testing.T, b Backend) {
 			sams = append(sams, r.ID)
 		}
 	}
+	over := open(t, s, ask(numbered(8), func(q *permissions.Request) { // it is pending
+		q.Caller = permissions.Caller{Name: "token:deploy", UID: permissions.AnyUID}
+	}))
+	for name, c := range map[string]struct {
+		uid    int
+		caller string
+		since  time.Time
+		want   bool
+	}{
+		"an account": {1000, "uid:1000", noon, true}, "as another caller": {1000, "uid:1001", noon, false},
+		"over TCP, of any account": {4711, "", noon, true}, "of any account, as that": {4711, over.Caller.Name, noon, true},
+		"another account": {4711, "uid:1000", noon, false}, "later": {1000, "uid:1000", noon.Add(time.Hour), false},
+	} {
+		if asked, err := s.AskedFrom(t.Context(), c.uid, c.caller, c.since); err != nil || asked != c.want {
+			t.Errorf("%s has asked: %t, %v", name, asked, err)
+		}
+	}
 	for name, c := range map[string]struct {
 		of   permissions.Past
 		want []permissions.ID
