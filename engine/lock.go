@@ -171,8 +171,8 @@ func (k *locks) takeBack(ctx context.Context, done *permissions.Locked, since ti
 }
 
 // Unlock ends a lock, by the person's name when they were locked or their current one: at once for the operator,
-// otherwise when a second person agrees, neither from an account that agents ask from. It returns the lock as it is, and whether it is over. A locked person unlocks
-// nobody.
+// otherwise when a second person agrees, neither from an account that agents ask from. It returns the lock as it is,
+// and whether it is over. A locked person unlocks nobody.
 func (k *locks) Unlock(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, over bool, err error) {
 	k.locking.Lock()
 	defer k.locking.Unlock()

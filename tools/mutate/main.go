@@ -285,7 +285,8 @@ func (p *pack) build(ctx context.Context, temp, only string) (string, error) {
 	if len(p.mutants) == 0 {
 		return "", errors.New("there is nothing to change")
 	}
-	if err := add(filepath.Join(p.folder, "mutant_support.go"), "support.go", fmt.Appendf(nil, support, p.name, len(p.mutants)+1)); err != nil {
+	helpers := fmt.Appendf(nil, support, p.name, len(p.mutants)+1)
+	if err := add(filepath.Join(p.folder, "mutant_support.go"), "support.go", helpers); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(overlay)
