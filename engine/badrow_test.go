@@ -26,11 +26,11 @@ func (d *damagedStore) Read(ctx context.Context, id permissions.ID) (permissions
 	return d.Store.Read(ctx, id)
 }
 
-func (d *damagedStore) Verify(ctx context.Context) ([]permissions.Head, error) {
+func (d *damagedStore) Verify(ctx context.Context, told ...func(done, all int64)) ([]permissions.Head, error) {
 	if bad := d.bad.Load(); bad != nil {
 		return nil, fmt.Errorf("verify the audit: request %s does not carry the seal", bad)
 	}
-	return d.Store.Verify(ctx)
+	return d.Store.Verify(ctx, told...)
 }
 
 // newDamagedEnv is an env over such a store.

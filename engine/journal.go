@@ -45,12 +45,12 @@ func (j *journal) History(ctx context.Context, id connectors.Identity, of permis
 	return found, shared.Unread(err)
 }
 
-// Verify checks every audit chain, for the operator, and returns the heads.
-func (j *journal) Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error) {
+// Verify checks every audit chain, for the operator, and returns the heads. The functions are told how far it is.
+func (j *journal) Verify(ctx context.Context, id connectors.Identity, told ...func(done, all int64)) ([]permissions.Head, error) {
 	if !id.Operator {
 		return nil, permissions.OperatorOnly()
 	}
-	heads, err := j.store.Verify(ctx)
+	heads, err := j.store.Verify(ctx, told...)
 	return heads, shared.Unread(err)
 }
 

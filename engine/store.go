@@ -80,7 +80,7 @@ type Store interface {
 	Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error)
 	// Verify reads every chain from the start, or from the entry that signs off what was deleted, and returns the head
 	// of each. The error says at which entry a chain is broken.
-	Verify(ctx context.Context) ([]permissions.Head, error)
+	Verify(ctx context.Context, told ...func(done, all int64)) ([]permissions.Head, error)
 
 	// Heartbeat records that the daemon runs, unless at is zero, and returns when it last did so: zero for never.
 	Heartbeat(ctx context.Context, at time.Time) (last time.Time, err error)

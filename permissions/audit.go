@@ -103,7 +103,7 @@ type Head struct {
 // ComputeHash returns the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
 // microseconds.
 func (e Entry) ComputeHash() Digest {
-	w := &fields{}
+	w := &fields{b: make([]byte, 0, 512)} // more than most need
 	w.text(e.Chain)
 	w.number(int(e.Seq))
 	w.text(string(e.Prev[:]), string(e.Type))

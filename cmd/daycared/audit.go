@@ -221,7 +221,9 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			}
 			if len(args) == 0 && key == "" {
 				return c.withAdmin(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-					heads, err := client.Verify(cmd.Context())
+					tell, end := c.progressBar("audit")
+					heads, err := client.Verify(cmd.Context(), tell)
+					end()
 					if errors.Is(err, wire.ErrUnreachable) {
 						c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")
 					}
@@ -248,7 +250,9 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			if _, err := os.Stat(key); key != "" && err != nil {
 				return fmt.Errorf("read the audit key: %w", err)
 			}
-			v, err := store.VerifyFile(cmd.Context(), o)
+			tell, end := c.progressBar(filepath.Base(args[0]))
+			v, err := store.VerifyFile(cmd.Context(), o, func(done, all int64) { tell(wire.Progress{Done: done, All: all}) })
+			end()
 			if err != nil {
 				return fmt.Errorf("verify %s: %w", args[0], err)
 			}
@@ -259,6 +263,24 @@ func (c *CLI) verifyCommand() *cobra.Command {
 		"SEQ:HASH of an entry seen earlier, which must still be there; may be given several times")
 	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
+}
+
+// progressBar shows how far something is, in a line of standard error if that is a terminal; end removes it.
+func (c *CLI) progressBar(what string) (tell func(wire.Progress), end func()) {
+	width, shown := widthOf(c.Err), ""
+	tell = func(p wire.Progress) {
+		const cells = 20
+		line := fmt.Sprintf("%s  %s  %d of %d", what, strings.Repeat("#", int(cells*p.Done/max(p.All, 1))), p.Done, p.All)
+		if width > len(line) && line != shown {
+			shown = line
+			fmt.Fprintf(c.Err, "\r\x1b[K%s", line)
+		}
+	}
+	return tell, func() {
+		if shown != "" {
+			fmt.Fprint(c.Err, "\r\x1b[K")
+		}
+	}
 }
 
 func (c *CLI) printHeads(heads []permissions.Head) error {

@@ -233,7 +233,7 @@ type unsound struct {
 	err error
 }
 
-func (u *unsound) Verify(context.Context, connectors.Identity) ([]permissions.Head, error) {
+func (u *unsound) Verify(context.Context, connectors.Identity, ...func(done, all int64)) ([]permissions.Head, error) {
 	return nil, u.err
 }
 

@@ -132,12 +132,22 @@ func (c *Client) Audit(ctx context.Context, after int64, limit int) ([]permissio
 	return fetchEach(ctx, c, "/v1/audit?"+query.Encode(), wire.MaxWait, Entry.Permissions) // a long chain takes time to read
 }
 
-// Verify checks every audit chain and returns their heads. The error names the entry at which a chain is broken.
-func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
-	return fetchEach(ctx, c, "/v1/audit/verify", wire.MaxWait, func(h Head) (permissions.Head, error) {
-		entry, err := h.Permissions()
-		return permissions.Head{Entry: entry, First: h.First, Entries: h.Entries, Unkeyed: h.Unkeyed}, err
-	})
+// Verify checks every audit chain and returns their heads. The error names the entry at which a chain is broken. It asks again until
+// the daemon is done; the functions are told how far that is.
+func (c *Client) Verify(ctx context.Context, told ...func(wire.Progress)) ([]permissions.Head, error) {
+	for {
+		heads, err := fetchEach(ctx, c, "/v1/audit/verify", 0, func(h Head) (permissions.Head, error) {
+			entry, err := h.Permissions()
+			return permissions.Head{Entry: entry, First: h.First, Entries: h.Entries, Unkeyed: h.Unkeyed}, err
+		})
+		p, is := errors.AsType[*wire.Problem](err)
+		if !is || p.Progress == nil {
+			return heads, err
+		}
+		for _, tell := range told {
+			tell(*p.Progress)
+		}
+	}
 }
 
 // WhoAmI returns this account's identity at the daemon.

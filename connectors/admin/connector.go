@@ -72,6 +72,7 @@ type Connector struct {
 	options  Options
 	engine   Operations
 	inboxes  inboxes
+	checks   verifications
 	began    atomic.Pointer[time.Time] // when Run began
 	listener net.Listener
 }
@@ -317,7 +318,7 @@ type Operations interface {
 	// Audit lists at most limit entries of the daemon's chain after seq, oldest first; for the operator only.
 	Audit(ctx context.Context, id connectors.Identity, after int64, limit int) ([]permissions.Entry, error)
 	// Verify checks every audit chain and returns their heads; for the operator only.
-	Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error)
+	Verify(ctx context.Context, id connectors.Identity, told ...func(done, all int64)) ([]permissions.Head, error)
 	// Invite makes a link by which the person of that name pairs an account.
 	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
 	// Guest waits until an account has used the link.

@@ -334,7 +334,7 @@ func (s *shelf) Audit(_ context.Context, of string, after int64, limit int) (fou
 }
 
 // Verify reads the chain from the start.
-func (s *shelf) Verify(context.Context) (heads []permissions.Head, err error) {
+func (s *shelf) Verify(context.Context, ...func(done, all int64)) (heads []permissions.Head, err error) {
 	err = s.read(func() error {
 		last := permissions.Entry{Chain: chain}
 		for _, e := range s.audit {

@@ -166,6 +166,10 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) (found []per
 	if err := s.checkPathsLately(ctx); err != nil {
 		return nil, 0, err
 	}
+	if after < 0 { // from now on
+		_, seq, _, err := s.Head(ctx)
+		return []permissions.Event{{Entry: permissions.Entry{Seq: seq}}}, 0, err
+	}
 	if found, known := s.tailEvents(after, limit); known {
 		return found, after + 1, nil
 	}
@@ -218,5 +222,12 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 	}
 	return m.Seq < first, err
 }
+
+const (
+	readEntries = `SELECT ` + keyedColumns + ` FROM audit WHERE chain = $1 AND seq >= $2 ORDER BY seq LIMIT 0 + $3`
+
+	// readOldEntries is readEntries in a store from before entries were keyed.
+	readOldEntries = `SELECT ` + entryColumns + `, '' FROM audit WHERE chain = $1 AND seq >= $2 ORDER BY seq LIMIT 0 + $3`
+)
 
 const readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed

@@ -91,6 +91,6 @@ func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err
 	case astray > 0:
 		return sum, fmt.Errorf("%d of its rows belong to rows that are missing", astray)
 	}
-	sum.Verified, err = verifyAll(ctx, db, keys...)
+	sum.Verified, err = verifyAll(ctx, snapshotsOf(db), nil, keys...)
 	return sum, err
 }

@@ -26,11 +26,15 @@ const beforeKey = "the seals of its rows and entries: it is from before the audi
 
 // comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long audit.
 type comparison struct {
+	progress
+
 	own   identity
 	keys  []*sealer
+	seals *sealer   // of keys, the one that the rows are sealed with; nil: unknown
 	since time.Time // older entries were deleted; zero: none
 	seed  maphash.Seed
-	told  map[uint64]uint64      // hash of what the entries say, by hash of its subject
+	told  map[uint64]said        // what the entries say of a request, by hash of its id
+	votes map[uint64]struct{}    // hashes of the votes that settled nothing
 	heard int                    // number of entries
 	gates map[uint64]latestEntry // last entry of each row, by hash of table and key
 
@@ -72,8 +76,8 @@ var gateTables = []gateTable{
 }
 
 func newComparison() *comparison {
-	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]latestEntry{},
-		sessions: map[permissions.ID]int64{}}
+	return &comparison{told: map[uint64]said{}, votes: map[uint64]struct{}{}, seed: maphash.MakeSeed(),
+		gates: map[uint64]latestEntry{}, sessions: map[permissions.ID]int64{}}
 }
 
 // row is the key in gates of a table's row.
@@ -85,46 +89,59 @@ func (c *comparison) sum(words ...string) uint64 {
 
 func microsText(t time.Time) string { return strconv.FormatInt(micros(t), 10) }
 
-// What entries can say about a subject.
+// said is what the entries say of a request, in as few bytes as will do for millions of them.
+type said struct {
+	created uint32 // hash of when
+	settled uint32 // hash of how and when
+	voted   uint32 // hash of the vote that settled it, and when
+	is      uint8  // bits
+}
+
 const (
-	saidCreated = "created"
-	saidSettled = "settled" // how a request ended
-	saidUsed    = "used"
-	saidVoided  = "voided"
-	saidVoted   = "voted" // who answered it, and when
+	isCreated uint8 = 1 << iota
+	isSettled
+	isUsed
+	isVoided
 )
+
+// part is a hash of the seed, which nobody can know beforehand.
+func (c *comparison) part(words ...string) uint32 { return uint32(c.sum(words...)) }
 
 // addEntry adds an entry. It returns an error if a request is settled, used or revoked a second time.
 func (c *comparison) addEntry(e permissions.Entry) (err error) {
 	c.heard++
 	c.addRowEntry(e)
 	id := string(e.Request)
-	say := func(what string, about ...string) {
-		c.told[c.sum(append([]string{what}, about...)...)] = c.sum(microsText(e.At))
-	}
-	once := func(what ...string) {
-		if slices.ContainsFunc(what, func(what string) bool { return c.saysAnything(what, id) }) {
+	say := func(is, once uint8) {
+		key := c.sum(id)
+		of := c.told[key]
+		if of.is&once != 0 {
 			err = fmt.Errorf("request %s was settled, used or taken back a second time, in entry %d of chain %s: "+
 				"its row was put back to how it was earlier", id, e.Seq, e.Chain)
 		}
+		at := microsText(e.At)
+		switch of.is |= is; is {
+		case isCreated:
+			of.created = c.part(at)
+		case isSettled:
+			of.settled = c.part(e.Detail["state"], e.Detail["answer"], e.Via, at)
+			of.voted = c.part(e.Actor, e.Via, at)
+		}
+		c.told[key] = of
 	}
 	switch e.Type {
 	case permissions.SessionStatus, permissions.SessionEnded, permissions.ToolStarted, permissions.ToolFinished:
 		c.sessions[permissions.ID(e.Detail["session"])] = e.Seq
 	case permissions.RequestCreated:
-		say(saidCreated, id)
+		say(isCreated, 0)
 	case permissions.RequestSettled:
-		once(saidSettled)
-		c.told[c.sum(saidSettled, id)] = c.sum(e.Detail["state"], e.Detail["answer"], e.Via, microsText(e.At))
-		say(saidVoted, id, e.Actor, e.Via, microsText(e.At))
+		say(isSettled, isSettled)
 	case permissions.RequestVoted:
-		say(saidVoted, id, e.Actor, e.Via, microsText(e.At))
+		c.votes[c.sum(id, e.Actor, e.Via, microsText(e.At))] = struct{}{}
 	case permissions.RequestUsed:
-		once(saidUsed, saidVoided)
-		say(saidUsed, id)
+		say(isUsed, isUsed|isVoided)
 	case permissions.RequestVoided:
-		once(saidUsed, saidVoided)
-		say(saidVoided, id)
+		say(isVoided, isUsed|isVoided)
 	case permissions.StoreRestored: // a stop of the replaced store persists
 		c.restored = e
 		delete(c.gates, c.row("meta"))
@@ -160,33 +177,45 @@ func (c *comparison) addRowEntry(e permissions.Entry) {
 	}
 }
 
-// says reports whether the entries say want of a subject. True for a time whose entries may have been deleted.
-func (c *comparison) says(when time.Time, want uint64, what ...string) bool {
-	told, known := c.told[c.sum(what...)]
+// says reports whether the entries say of a request what has to be; what they are silent of is true where they may have been deleted.
+func (c *comparison) says(of said, is uint8, told, want uint32, when time.Time) bool {
+	known := of.is&is != 0
 	return known && told == want || !known && when.Before(c.since)
 }
 
-func (c *comparison) saysAnything(what ...string) bool {
-	_, known := c.told[c.sum(what...)]
-	return known
-}
-
-// readRows compares the requests with their votes, the open grants, tokens and pairings, and the locks.
-func (c *comparison) readRows(ctx context.Context, from source, v *Verified) error {
-	var seals *sealer
+// noteKeys finds the key of the rows.
+func (c *comparison) noteKeys(v *Verified) {
 	for _, k := range c.keys {
 		if c.own.holds(k) {
-			seals = k
+			c.seals = k
 		}
 	}
 	switch {
 	case c.own.chain == "":
-	case seals == nil && len(c.own.mac) == 0:
+	case c.seals == nil && len(c.own.mac) == 0:
 		v.Unchecked = append(v.Unchecked, beforeKey)
-	case seals == nil:
+	case c.seals == nil:
 		v.Unchecked = append(v.Unchecked, "the seals of requests, votes, grants, tokens and pairings: the audit key is not here, or "+
 			"the name, the codes or the stop of the store were changed")
 	}
+}
+
+// sealedRequest checks the seal of a request and compares it, and the votes on it, with its entries.
+func (c *comparison) sealedRequest(ctx context.Context, from source, r permissions.Request, mac []byte) (err error) {
+	var words []permissions.Request
+	if r.State == permissions.Pending { // the digest covers them
+		words, err = collect(ctx, from, "", requestFields, `SELECT `+backupColumns+` FROM requests WHERE number = $1`, r.Number)
+	}
+	changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
+	if c.seals != nil && !c.seals.holds(mac, "requests", sealedBy(c.own.seals, &r)...) || slices.ContainsFunc(words, changed) {
+		return unsealed("request " + string(r.ID))
+	}
+	return cmp.Or(err, c.request(r))
+}
+
+// readRows compares the open grants, tokens and pairings, the locks, and what else is not a request.
+func (c *comparison) readRows(ctx context.Context, from source) error {
+	seals := c.seals
 	tokens, persons := tokenGate, 0
 	if err := from.QueryRowContext(ctx, countPersons).Scan(&persons); err != nil {
 		return err
@@ -194,19 +223,7 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 	if persons == 0 { // the start that migrates the store compares them
 		tokens.open, tokens.agrees = openTokens(columnsBeforePersons+`, ''`), nil
 	}
-	requests := func(r permissions.Request, mac []byte) (err error) {
-		var words []permissions.Request
-		if r.State == permissions.Pending { // the digest covers them
-			words, err = collect(ctx, from, "", requestFields, `SELECT `+backupColumns+` FROM requests WHERE number = $1`, r.Number)
-		}
-		changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
-		if seals != nil && !seals.holds(mac, "requests", sealedBy(c.own.seals, &r)...) || slices.ContainsFunc(words, changed) {
-			return unsealed("request " + string(r.ID))
-		}
-		return cmp.Or(err, c.request(r))
-	}
 	return cmp.Or( // each call removes the rows that it found from gates
-		eachSealed(ctx, from, requests),
 		c.more(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, grantGate),
 		compareOpen(ctx, c, from, seals, tokens),
@@ -279,7 +296,7 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	}
 	used, err := collect(ctx, from, "a request", fields, missingUse)
 	for _, e := range append(gone, used...) {
-		if e.Type != permissions.RequestCreated || !c.saysAnything(saidSettled, string(e.Request)) { // else possibly pruned
+		if e.Type != permissions.RequestCreated || c.told[c.sum(string(e.Request))].is&isSettled == 0 { // else possibly pruned
 			return fmt.Errorf("request %s, or that it used a grant, is missing, and no entry says why", e.Request)
 		}
 	}
@@ -296,17 +313,19 @@ func (c *comparison) differs(what string) error {
 
 // request compares a request, and the votes on it, with its entries.
 func (c *comparison) request(r permissions.Request) error {
-	name := "request " + string(r.ID)
-	if !c.says(r.CreatedAt, c.sum(microsText(r.CreatedAt)), saidCreated, string(r.ID)) {
+	name, of := "request "+string(r.ID), c.told[c.sum(string(r.ID))]
+	if !c.says(of, isCreated, of.created, c.part(microsText(r.CreatedAt)), r.CreatedAt) {
 		return c.differs(name)
 	}
 	for _, vote := range r.Votes {
-		if !c.says(vote.At, c.sum(microsText(vote.At)), saidVoted, string(r.ID), vote.By, vote.Via, microsText(vote.At)) {
+		at := microsText(vote.At)
+		_, said := c.votes[c.sum(string(r.ID), vote.By, vote.Via, at)]
+		if !said && (of.is&isSettled == 0 || of.voted != c.part(vote.By, vote.Via, at)) && !vote.At.Before(c.since) {
 			return c.differs("the vote of " + vote.By + " on " + name)
 		}
 	}
 	if r.State == permissions.Pending {
-		if c.saysAnything(saidSettled, string(r.ID)) {
+		if of.is&isSettled != 0 {
 			return c.differs(name)
 		}
 		return nil
@@ -315,8 +334,9 @@ func (c *comparison) request(r permissions.Request) error {
 	if r.TimedOut || r.Defaulted { // no person answered
 		answer = ""
 	}
-	if !c.says(r.DecidedAt, c.sum(string(r.State), answer, r.DecidedVia, microsText(r.DecidedAt)), saidSettled, string(r.ID)) ||
-		c.saysAnything(saidUsed, string(r.ID)) && r.UsedAt.IsZero() || c.saysAnything(saidVoided, string(r.ID)) && r.VoidAt.IsZero() {
+	settled := c.part(string(r.State), answer, r.DecidedVia, microsText(r.DecidedAt))
+	if !c.says(of, isSettled, of.settled, settled, r.DecidedAt) ||
+		of.is&isUsed != 0 && r.UsedAt.IsZero() || of.is&isVoided != 0 && r.VoidAt.IsZero() {
 		return c.differs(name)
 	}
 	return nil

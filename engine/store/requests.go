@@ -217,14 +217,14 @@ func (s *Store) many(
 func (s *Store) manyOf(
 	ctx context.Context, from source, version int64, text string, args ...any,
 ) (found []permissions.Request, last permissions.Request, err error) {
-	var macs []*[]byte
-	fields := func(r *permissions.Request) []any {
-		macs = append(macs, new([]byte))
-		return append(requestFields(r), macs[len(macs)-1])
-	}
-	all, err := collect(ctx, from, "", fields, text, args...)
-	if err != nil || len(all) == 0 {
+	fields := func(r *sealedRow[permissions.Request]) []any { return append(requestFields(&r.row), &r.mac) }
+	rows, err := collect(ctx, from, "", fields, text, args...)
+	if err != nil || len(rows) == 0 {
 		return nil, last, err
+	}
+	all := make([]permissions.Request, len(rows))
+	for i, r := range rows {
+		all[i] = r.row
 	}
 	if slices.ContainsFunc(all, func(r permissions.Request) bool { return r.Revision > 1 }) { // each vote increments the revision
 		if err := addVotes(ctx, from, all); err != nil {
@@ -232,7 +232,7 @@ func (s *Store) manyOf(
 		}
 	}
 	for i, r := range all {
-		if s.seals.holds(*macs[i], "requests", sealedBy(version, &r)...) &&
+		if s.seals.holds(rows[i].mac, "requests", sealedBy(version, &r)...) &&
 			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
 			found = append(found, r)
 		} else {
@@ -476,50 +476,76 @@ const (
 	sealedPage = 200
 )
 
-// eachSealed calls take with every request of a store, reading only what its seal covers.
-func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
-	text := readSealed
+// sealedPages reads every request of a store, page by page, and only what its seal covers.
+type sealedPages struct {
+	text string
+	from int64 // number of the next one
+	over bool
+}
+
+func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
+	p := &sealedPages{text: readSealed, from: math.MinInt64} // a number below one was written by another program
 	// A store that is not migrated yet may lack these columns.
 	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'"} {
 		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if n == 0 {
-			text = strings.Replace(text, ", "+column+", ", ", "+instead+", ", 1)
+			p.text = strings.Replace(p.text, ", "+column+", ", ", "+instead+", ", 1)
 		}
 	}
+	return p, nil
+}
+
+// next is the next page, with the votes; empty after the last one.
+func (p *sealedPages) next(ctx context.Context, from source) ([]sealedRow[permissions.Request], error) {
+	input := new(json.RawMessage) // may be long and is not needed
 	fields := func(r *sealedRow[permissions.Request]) []any {
 		q := &r.row
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{rawJSON{new(json.RawMessage)}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
-			&r.mac) // inputs may be long and are not needed
+			canonical{rawJSON{input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
+			&r.mac)
 	}
-	for next := int64(math.MinInt64); ; { // a number below one was written by another program
-		page, err := collect(ctx, from, "", fields, text, next, sealedPage)
-		if err != nil || len(page) == 0 {
-			return errors.Join(err, ctx.Err())
+	if p.over {
+		return nil, nil
+	}
+	page, err := collect(ctx, from, "", fields, p.text, p.from, sealedPage)
+	if err != nil || len(page) == 0 {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	requests := make([]permissions.Request, len(page))
+	for i, r := range page {
+		requests[i] = r.row
+	}
+	if err := addVotes(ctx, from, requests); err != nil {
+		return nil, err
+	}
+	for i, r := range requests {
+		page[i].row.Votes = r.Votes
+	}
+	last := requests[len(page)-1].Number
+	p.from, p.over = last+1, last == math.MaxInt64
+	return page, nil
+}
+
+// eachSealed calls take with every request of a store, reading only what its seal covers.
+func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
+	pages, err := newSealedPages(ctx, from)
+	for err == nil {
+		var page []sealedRow[permissions.Request]
+		if page, err = pages.next(ctx, from); len(page) == 0 {
+			break
 		}
-		requests := make([]permissions.Request, len(page))
-		for i, r := range page {
-			requests[i] = r.row
-		}
-		if err := addVotes(ctx, from, requests); err != nil {
-			return err
-		}
-		for i, r := range requests {
-			if err := take(r, page[i].mac); err != nil {
-				return err
+		for _, r := range page {
+			if err == nil {
+				err = take(r.row, r.mac)
 			}
 		}
-		last := page[len(page)-1].row.Number
-		if last == math.MaxInt64 {
-			return nil
-		}
-		next = last + 1
 	}
+	return err
 }
 
 // gap is the least number of request numbers to skip: more than a daemon can have handed out since its last mark.

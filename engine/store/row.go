@@ -66,9 +66,11 @@ func drain[T any](
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has the error
+	var item T
+	into := exactFields(fields(&item))
 	for rows.Next() {
-		var item T
-		if err := rows.Scan(exactFields(fields(&item))...); err != nil {
+		item = *new(T)
+		if err := rows.Scan(into...); err != nil {
 			skip, err := bad(err)
 			if err != nil {
 				return nil, err

@@ -37,6 +37,10 @@ func newSealer(key auditKey) *sealer {
 func (k *sealer) seal(table string, values ...any) []byte {
 	b := sealText(make([]byte, 0, 1024), table) // more than most rows need
 	for _, bound := range values {
+		if text, ok := bound.(string); ok {
+			b = sealText(b, text)
+			continue
+		}
 		v, err := driver.DefaultParameterConverter.ConvertValue(bound)
 		if err != nil {
 			return nil // never holds

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,37 +20,37 @@ import (
 // Verify reads every chain from its start, or from where one of its entries signs off what was pruned, and returns the
 // heads. Then it compares the rows that open a gate, and the requests, with their seals and entries. The error names
 // the entry at which a chain is broken, or the row that differs. The daemon's own chain has to reach the last commit.
-func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error) {
+// What is written meanwhile is verified, too. The functions are told again and again how many of all entries and requests are done.
+func (s *Store) Verify(ctx context.Context, told ...func(done, all int64)) (heads []permissions.Head, err error) {
 	var h head
 	known := s.turn(ctx, func(context.Context, *sql.Conn) error {
 		h = s.ledger.head
 		return nil
 	})
-	err = s.read(ctx, func(from source) error {
-		v, err := verifyAll(ctx, from, s.seals)
-		heads = v.Chains
-		if err == nil && len(v.Unchecked) > 0 {
-			err = errors.New("not checked: " + strings.Join(v.Unchecked, "; "))
-		}
-		if err == nil && known == nil {
-			if err = s.keeps(ctx, from, mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String()}); err != nil {
+	sound := make(chan error, 1) // an index that lacks a row hides it
+	go func() { sound <- s.read(ctx, func(from source) error { return isSound(ctx, from, s.path) }) }()
+	v, err := verifyAll(ctx, s.read, told, s.seals)
+	if err == nil && len(v.Unchecked) > 0 {
+		err = errors.New("not checked: " + strings.Join(v.Unchecked, "; "))
+	}
+	if err == nil && known == nil {
+		err = s.read(ctx, func(from source) error {
+			err := s.keeps(ctx, from, mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String()})
+			if err != nil {
 				s.noteMark(h)
 			}
-		}
-		if err == nil { // an index that lacks a row hides it
-			err = isSound(ctx, from, s.path)
-		}
-		return err
-	})
-	if err = cmp.Or(err, known); err != nil {
+			return err
+		})
+	}
+	if err = cmp.Or(err, <-sound, known); err != nil {
 		return nil, fmt.Errorf("verify the audit: %w", err)
 	}
-	return heads, nil
+	return v.Chains, nil
 }
 
 // VerifyFile is [Store.Verify] for the store at o.Path, which may be a backup, without changing it. Its audit has to
 // reach its mark, if there is one. The keys are o.KeyFile and o.CopyKey, as far as they are readable.
-func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
+func VerifyFile(ctx context.Context, o Options, told ...func(done, all int64)) (v Verified, err error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return v, err
@@ -64,86 +65,182 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err != nil {
 		return v, fmt.Errorf("read the mark beside the store: %w", err)
 	}
-	db := lookInto(path, readOnlySettings(path))
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := isSound(ctx, db, path); err != nil {
-		return v, unusable(err)
-	}
-	if v, err = verifyAll(ctx, db, o.keys()...); err == nil {
+	db, other := lookInto(path, readOnlySettings(path)), lookInto(path, readOnlySettings(path))
+	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
+	sound := make(chan error, 1)
+	go func() { sound <- isSound(ctx, other, path) }()
+	if v, err = verifyAll(ctx, snapshotsOf(db), told, o.keys()...); err == nil {
 		err = m.kept(ctx, db, text)
+	}
+	if err = cmp.Or(<-sound, err); err != nil {
+		v = Verified{}
 	}
 	return v, unusable(err)
 }
 
-// verifyAll returns the head of each chain, or where one is broken or differs from the rows.
-func verifyAll(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
+// snapshots run a function on a consistent snapshot.
+type snapshots func(ctx context.Context, do func(source) error) error
+
+// snapshotsOf are those of a file.
+func snapshotsOf(db *sql.DB) snapshots {
+	return func(ctx context.Context, do func(source) error) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // only read
+		return do(tx)
+	}
+}
+
+// verifyAll returns the head of each chain, or where one is broken or differs from the rows. It takes a snapshot for each step,
+// so that the log of a store in use can be emptied meanwhile.
+func verifyAll(ctx context.Context, in snapshots, told []func(done, all int64), keys ...*sealer) (v Verified, err error) {
 	c := newComparison()
 	c.keys = keys
-	sealed, err := hasSeals(ctx, from)
-	switch {
-	case err != nil:
-		return v, err
-	case !sealed:
-		err = from.QueryRowContext(ctx, readChain).Scan(&c.own.chain)
-	default:
-		c.own, err = readIdentity(ctx, from)
+	err = in(ctx, func(from source) error { return c.begin(ctx, from) })
+	for more := true; more && err == nil; {
+		err = in(ctx, func(from source) (err error) {
+			more, err = c.step(ctx, from, &v)
+			return err
+		})
+		for _, tell := range told {
+			tell(c.done, max(c.done, c.all))
+		}
 	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return v, err
-	}
-	if err := c.readAudit(ctx, from, sealed, &v); err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return Verified{}, err
 	}
-	if !sealed {
-		v.Unchecked = append(v.Unchecked, beforeKey)
-		return v, nil
-	}
-	if err := c.readRows(ctx, from, &v); err != nil {
-		return Verified{}, err
-	}
+	slices.SortFunc(v.Chains, func(a, b permissions.Head) int { return cmp.Compare(a.Chain, b.Chain) })
 	return v, nil
 }
 
-func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v *Verified) error {
-	text := `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain, seq`
-	if !sealed {
-		text = readOldAudit
+// progress is how far a verification has come.
+type progress struct {
+	chains  []string // that are not read to their end; the own one comes last, and grows
+	at      checkpoint
+	seq     int64 // of the next entry
+	current bool  // the chain has a head
+	sealed  bool  // the store is not from before there were seals
+	rows    *sealedPages
+
+	done, all int64 // entries and requests
+}
+
+const (
+	readChains = `WITH RECURSIVE chains (c) AS (SELECT MIN(chain) FROM audit UNION ALL ` +
+		`SELECT (SELECT MIN(chain) FROM audit WHERE chain > c) FROM chains WHERE c IS NOT NULL) SELECT c FROM chains WHERE c IS NOT NULL`
+
+	countAll = `SELECT COALESCE((SELECT MAX(seq) FROM audit WHERE chain = $1) - (SELECT MIN(seq) FROM audit WHERE chain = $1) + 1, 0) ` +
+		`+ (SELECT COUNT(*) FROM requests)`
+)
+
+// begin reads what the store says of itself, and which chains there are.
+func (c *comparison) begin(ctx context.Context, from source) (err error) {
+	if c.sealed, err = hasSeals(ctx, from); err != nil {
+		return err
 	}
-	rows, err := from.QueryContext(ctx, text)
+	if c.sealed {
+		c.own, err = readIdentity(ctx, from)
+	} else {
+		err = from.QueryRowContext(ctx, readChain).Scan(&c.own.chain)
+	}
+	if err = orNone(err); err != nil {
+		return err
+	}
+	all, err := collect(ctx, from, "the audit", value[string], readChains)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	var at checkpoint
-	for rows.Next() && ctx.Err() == nil {
-		var e permissions.Entry
-		var mac []byte
-		if err := rows.Scan(exactFields(append(entryFields(&e), &mac))...); err != nil {
-			return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
+	others := slices.DeleteFunc(all, func(chain string) bool { return chain == c.own.chain })
+	c.seq, c.chains = math.MinInt64, append(others, c.own.chain)
+	return from.QueryRowContext(ctx, countAll, c.own.chain).Scan(&c.all)
+}
+
+// verifyStep is how many entries, and verifyPages how many pages of requests, are verified in one snapshot.
+const (
+	verifyStep  = 20_000
+	verifyPages = 20
+)
+
+// step verifies the next entries, or requests where no entry is left, and what remains at the end. It reports whether there is more.
+func (c *comparison) step(ctx context.Context, from source, v *Verified) (more bool, err error) {
+	n, err := c.readAudit(ctx, from, v)
+	if err != nil || n == verifyStep {
+		return true, err
+	}
+	if c.rows == nil {
+		if err := c.at.close(c, v); err != nil {
+			return false, err
 		}
-		if len(v.Chains) == 0 || e.Chain != at.last.Chain {
-			if err := at.close(c, v); err != nil {
-				return err
+		if len(c.chains) > 1 {
+			c.chains, c.at, c.seq, c.current = c.chains[1:], checkpoint{}, math.MinInt64, false
+			return true, nil
+		}
+		if !c.sealed {
+			v.Unchecked = append(v.Unchecked, beforeKey)
+			return false, nil
+		}
+		c.noteKeys(v)
+		if c.rows, err = newSealedPages(ctx, from); err != nil {
+			return false, err
+		}
+	}
+	for range verifyPages {
+		page, err := c.rows.next(ctx, from)
+		if err == nil && len(page) == 0 {
+			return false, c.readRows(ctx, from)
+		}
+		for _, r := range page {
+			if err == nil {
+				err = c.sealedRequest(ctx, from, r.row, r.mac)
 			}
-			at = begin(e)
+		}
+		if err != nil {
+			return false, err
+		}
+		c.done += int64(len(page))
+	}
+	return true, nil
+}
+
+// readAudit reads the next entries of a chain, and returns how many there were.
+func (c *comparison) readAudit(ctx context.Context, from source, v *Verified) (n int, err error) {
+	text := readEntries
+	if !c.sealed {
+		text = readOldEntries
+	}
+	rows, err := from.QueryContext(ctx, text, c.chains[0], c.seq, verifyStep)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	var e permissions.Entry
+	var mac []byte
+	into := exactFields(append(entryFields(&e), &mac))
+	for ; rows.Next() && ctx.Err() == nil; n++ {
+		if err := rows.Scan(into...); err != nil {
+			return n, unreadable(fmt.Sprintf("the audit after entry %d of chain %s", c.at.last.Seq, c.at.last.Chain), err)
+		}
+		if !c.current {
+			c.current, c.at = true, begin(e)
 			v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
 		}
-		if err := errors.Join(at.add(e), at.keyed(c.keys, e, mac)); err != nil {
-			return err
+		if err := errors.Join(c.at.add(e), c.at.keyed(c.keys, e, mac)); err != nil {
+			return n, err
 		}
 		head := &v.Chains[len(v.Chains)-1]
-		head.Entry, head.Unkeyed = e, at.unkeyed
+		head.Entry, head.Unkeyed = e, c.at.unkeyed
 		head.Entries++
 		if e.Chain == c.own.chain {
+			c.done++
 			if err := c.addEntry(e); err != nil {
-				return err
+				return n, err
 			}
 		}
+		c.seq = e.Seq + 1
 	}
-	if err := errors.Join(ctx.Err(), rows.Err()); err != nil {
-		return err
-	}
-	return at.close(c, v)
+	return n, errors.Join(ctx.Err(), rows.Err())
 }
 
 // checkpoint is how far a chain was read, and what its first entry follows.

@@ -106,8 +106,8 @@ func (f *faults) Audit(ctx context.Context, chain string, after int64, limit int
 	return unless(f, func() ([]permissions.Entry, error) { return f.Store.Audit(ctx, chain, after, limit) })
 }
 
-func (f *faults) Verify(ctx context.Context) ([]permissions.Head, error) {
-	return unless(f, func() ([]permissions.Head, error) { return f.Store.Verify(ctx) })
+func (f *faults) Verify(ctx context.Context, told ...func(done, all int64)) ([]permissions.Head, error) {
+	return unless(f, func() ([]permissions.Head, error) { return f.Store.Verify(ctx, told...) })
 }
 
 func (f *faults) Events(ctx context.Context, after int64, limit int) (list []permissions.Event, first int64, err error) {

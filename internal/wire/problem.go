@@ -35,6 +35,8 @@ const (
 	CodeSlowDown = "slow-down" // the caller exceeded its rate: nothing was done, and the call may be repeated
 	CodeNoRoute  = "no-such-route"
 	CodeChain    = "broken-chain" // the audit does not verify
+	// CodeVerifying means that the audit is being verified, and comes with the status 202.
+	CodeVerifying = "verifying"
 )
 
 // Problem is why something was refused over HTTP (RFC 9457). It is an error with the text Detail.
@@ -49,8 +51,16 @@ type Problem struct {
 	Request *Request `json:"request,omitzero"`
 	// Proposal is the rule that a decision with its name gives, with the code rule.
 	Proposal *Proposal `json:"proposal,omitzero"`
+	// Progress is how far a verification is, with the code verifying.
+	Progress *Progress `json:"progress,omitzero"`
 
 	After time.Duration `json:"-"` // sent as Retry-After
+}
+
+// Progress is how much of something long is done.
+type Progress struct {
+	Done int64 `json:"done"`
+	All  int64 `json:"all"`
 }
 
 // Proposal is a rule that "Always like this" proposes.
