@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -65,7 +66,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 }
 
 // laterPages is how many requests are read at a time after the first page.
-const laterPages = 500
+const laterPages = 200
 
 // pendingList prints pending requests as they arrive.
 type pendingList struct {
@@ -145,6 +146,7 @@ const unlimited = math.MaxInt
 
 // begin parses --since; the zero time means no limit.
 func (l *listing) begin(zone *time.Location) (time.Time, error) {
+	debug.SetGCPercent(25) // a list is printed page by page, so little of it has to be in memory
 	if l.limit < 1 {
 		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
 	}
