@@ -187,10 +187,16 @@ func (s *Store) begin(ctx context.Context, o Options, steps fs.FS) error {
 	return s.finishKey(o.keyFile())
 }
 
+// limitLog has the log cut to 64 MiB once what made it longer, such as a backup that is read meanwhile, has ended.
+const limitLog = `PRAGMA journal_size_limit = 67108864`
+
 // check reads the header and the whole schema, and verifies SQLite's durability settings.
 func (s *Store) check(ctx context.Context) error {
 	const text = `SELECT (SELECT COUNT(*) FROM sqlite_schema), journal_mode, synchronous, foreign_keys
 		FROM pragma_journal_mode, pragma_synchronous, pragma_foreign_keys`
+	if _, err := s.writer.ExecContext(ctx, limitLog); err != nil {
+		return err
+	}
 	var tables, synchronous, foreign int
 	var journal string
 	if err := s.writer.QueryRowContext(ctx, text).Scan(&tables, &journal, &synchronous, &foreign); err != nil {

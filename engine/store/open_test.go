@@ -53,6 +53,7 @@ func TestSettings(t *testing.T) {
 		pragma, value string
 	}{
 		{s.writer, "journal_mode", "wal"}, {s.writer, "synchronous", "2"}, {s.writer, "foreign_keys", "1"},
+		{s.writer, "journal_size_limit", "67108864"},
 		{s.writer, "busy_timeout", "20"}, {s.readers, "query_only", "1"}, {s.readers, "busy_timeout", "20"},
 	} {
 		got := ""

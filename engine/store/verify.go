@@ -108,7 +108,7 @@ func verifyAll(ctx context.Context, in snapshots, told []func(done, all int64), 
 			tell(c.done, max(c.done, c.all))
 		}
 	}
-	if err = cmp.Or(err, ctx.Err()); err != nil {
+	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return Verified{}, err
 	}
 	slices.SortFunc(v.Chains, func(a, b permissions.Head) int { return cmp.Compare(a.Chain, b.Chain) })
@@ -145,15 +145,15 @@ func (c *comparison) begin(ctx context.Context, from source) (err error) {
 	} else {
 		err = from.QueryRowContext(ctx, readChain).Scan(&c.own.chain)
 	}
-	if err = orNone(err); err != nil {
+	if err := orNone(err); err != nil {
 		return err
 	}
 	all, err := collect(ctx, from, "the audit", value[string], readChains)
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(all, func(chain string) bool { return chain == c.own.chain })
-	c.seq, c.chains = math.MinInt64, append(others, c.own.chain)
+	c.chains = append(slices.DeleteFunc(all, func(chain string) bool { return chain == c.own.chain }), c.own.chain)
+	c.seq = math.MinInt64
 	return from.QueryRowContext(ctx, countAll, c.own.chain).Scan(&c.all)
 }
 
