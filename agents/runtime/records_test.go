@@ -563,7 +563,7 @@ func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 
 // TestTheContractNamesEveryReasonOfARun, so that front ends know all values.
 func TestTheContractNamesEveryReasonOfARun(t *testing.T) {
-	said := server.Events.Events[permissions.RunFinished].Payload["reason"].Description
+	said := server.Events().Events[permissions.RunFinished].Payload["reason"].Description
 	for _, reason := range []string{
 		agents.ReasonDenied, agents.ReasonTimeout, agents.ReasonStopped, runtime.ReasonInterrupted, runtime.ReasonModel,
 		runtime.ReasonSteps, "restarted", "agent", "empty",

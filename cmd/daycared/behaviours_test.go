@@ -239,7 +239,7 @@ func (b *behaviour) told(event string) {
 	}
 	b.seq = h.Seq
 	b.events = append(b.events, event)
-	e, known := server.Events.Events[h.Type]
+	e, known := server.Events().Events[h.Type]
 	for member := range h.Payload {
 		if !known || e.Payload[member] == nil {
 			b.t.Errorf("the contract has no %s of %s", member, h.Type)
@@ -571,8 +571,8 @@ func (b *behaviour) end() {
 	b.must(b.daemon.Process.Signal(os.Interrupt))
 	<-b.done
 	db := filepath.Join(b.dir, "data", storeName)
-	types := make([]string, 0, len(server.Events.Events))
-	for name := range server.Events.Events {
+	types := make([]string, 0, len(server.Events().Events))
+	for name := range server.Events().Events {
 		types = append(types, "'"+string(name)+"'")
 	}
 	text, err := storetest.Table(b.t.Context(), db, `SELECT max(seq) FROM audit WHERE type IN (`+strings.Join(types, ",")+`)`)

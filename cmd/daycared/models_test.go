@@ -166,7 +166,7 @@ func checkContract(ts *testscript.TestScript, _ *thoughts, _ []string) {
 	for line := range strings.Lines(text) {
 		var r permissions.Record
 		ts.Check(json.Unmarshal([]byte(line), &r))
-		e, told := server.Events.Events[r.Type]
+		e, told := server.Events().Events[r.Type]
 		for member := range server.EventOf(permissions.Event{Entry: permissions.Entry{Record: r}}).Payload {
 			if told && e.Payload[member] == nil {
 				ts.Fatalf("the contract has no %s of %s", member, r.Type)

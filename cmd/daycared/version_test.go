@@ -1,7 +1,12 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"regexp"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -33,6 +38,26 @@ func TestVersionOf(t *testing.T) {
 	} {
 		if got := versionOf(c.linked, c.info, c.archived); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Every command waits until all packages are initialized, so none of ours may compile what few commands need.
+func TestNoPackageIsSlowToInitialize(t *testing.T) {
+	t.Parallel()
+	var trace strings.Builder
+	start := exec.CommandContext(t.Context(), os.Args[0], "-test.list=^$")
+	start.Env, start.Stderr = append(os.Environ(), "GODEBUG=inittrace=1"), &trace
+	if err := start.Run(); err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^init (\S*daycared\S*) .* ([0-9]+) bytes,`).FindAllStringSubmatch(trace.String(), -1)
+	if len(all) < 10 {
+		t.Errorf("packages that are initialized: %q", all)
+	}
+	for _, m := range all {
+		if bytes, _ := strconv.Atoi(m[2]); bytes > 500_000 {
+			t.Errorf("%s allocates %d bytes before main begins", m[1], bytes)
 		}
 	}
 }

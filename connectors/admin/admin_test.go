@@ -430,11 +430,11 @@ func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
 	}
 	for _, name := range permissions.EventsOf() {
 		payload, found := told[name]
-		if !found || len(payload.Properties) != len(server.Events.Events[name].Payload) {
+		if !found || len(payload.Properties) != len(server.Events().Events[name].Payload) {
 			t.Errorf("of %s there are %v", name, payload.Properties)
 		}
 	}
-	if !reflect.DeepEqual(spec.Views, server.Events.Views) || all.Description != server.Events.Order {
+	if !reflect.DeepEqual(spec.Views, server.Events().Views) || all.Description != server.Events().Order {
 		t.Errorf("views are %v, and the order is: %s", spec.Views, all.Description)
 	}
 }

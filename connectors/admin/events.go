@@ -33,9 +33,9 @@ type eventsInput struct {
 func (r *routes) registerEvents() {
 	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
 	events.Responses = map[string]*huma.Response{"200": {
-		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: server.Events.Schema()}},
+		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: server.Events().Schema()}},
 	}}
-	r.srv.API.OpenAPI().Extensions = map[string]any{"x-views": server.Events.Views}
+	r.srv.API.OpenAPI().Extensions = map[string]any{"x-views": server.Events().Views}
 	huma.Register(r.srv.API, events, r.events)
 }
 

@@ -3,7 +3,6 @@ package card
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -137,7 +136,7 @@ func (e edit) document() (name, text, caption string, ok bool) {
 		text += fmt.Sprintf("--- %s\n+++ %s\n", path, path)
 	}
 	counts := lines(change{added: e.Added, removed: e.Removed})
-	if base := filepath.Base(e.Path); e.Files == 1 && plainFile.MatchString(base) {
+	if base := filepath.Base(e.Path); e.Files == 1 && plainFile().MatchString(base) {
 		name = base + ".diff"
 	}
 	caption = e.o.Sprintf("the whole edit: %s in %s", counts, Visible(brief(e.name(), maxName)))
@@ -145,7 +144,7 @@ func (e edit) document() (name, text, caption string, ok bool) {
 }
 
 // plainFile matches the name of a file that another file can be named after.
-var plainFile = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,59}$`)
+var plainFile = lazily(`^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,59}$`)
 
 // body is the block that says what the call does.
 func (e edit) body() []string {

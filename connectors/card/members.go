@@ -3,7 +3,6 @@ package card
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -97,7 +96,7 @@ func members(all []field, src source) (lines []string) {
 
 // head is what stands before a member's value.
 func (m field) head(src source) string {
-	switch plain := plainName.FindStringSubmatch(m.name); {
+	switch plain := plainName().FindStringSubmatch(m.name); {
 	case m.name == "":
 		return "- "
 	case plain != nil:
@@ -115,7 +114,7 @@ func (m field) quoted(src source) string {
 }
 
 // plainName matches a name that needs no quotes.
-var plainName = regexp.MustCompile(`^"([A-Za-z_][\w.-]{0,59})": $`)
+var plainName = lazily(`^"([A-Za-z_][\w.-]{0,59})": $`)
 
 // rows lays out a member: in one row, or below its name.
 func (m field) rows(src source) (lines []string) {
@@ -175,16 +174,16 @@ func indented(rows []string) []string {
 // of is the kind of a text in JSON, by the name of its member.
 func (src source) of(text string) source {
 	switch {
-	case place.MatchString(text):
+	case place().MatchString(text):
 		return src | located
-	case readMember.MatchString(text):
+	case readMember().MatchString(text):
 		return src | prose
 	}
 	return src
 }
 
 // readMember matches a member of an input that, by its name, is a text for people or for a file.
-var readMember = regexp.MustCompile(`(?i)^"(contents?|(file_?|old_?|new_?)?(text|str|string|source)|message|body|title|subject|` +
+var readMember = lazily(`(?i)^"(contents?|(file_?|old_?|new_?)?(text|str|string|source)|message|body|title|subject|` +
 	`description|comment|prompt)": "`)
 
 // depth is the nesting depth of arrays and objects.

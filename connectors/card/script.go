@@ -2,7 +2,6 @@ package card
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -35,13 +34,13 @@ var mixable = [][]string{
 // with letters that are not Latin under a Latin domain, after // or @, or alone. Alone it may be a file's name, unless it
 // ends like a host.
 var (
-	authority = regexp.MustCompile(`://(?:([^\s/?#"'<>]*)@)?([^\s/?#"'<>@:\\]+)`)
-	hostName  = regexp.MustCompile(`(^|//|@)((?:[\pL\pM\pN_-]+\.)*[\pL\pM\pN_-]*[^\x00-\x7F\p{Latin}\PL][\pL\pM\pN_-]*` +
+	authority = lazily(`://(?:([^\s/?#"'<>]*)@)?([^\s/?#"'<>@:\\]+)`)
+	hostName  = lazily(`(^|//|@)((?:[\pL\pM\pN_-]+\.)*[\pL\pM\pN_-]*[^\x00-\x7F\p{Latin}\PL][\pL\pM\pN_-]*` +
 		`(?:\.[\pL\pM\pN_-]+)*\.[A-Za-z]{2,63})\.?(?:/|$)`)
-	encodedHost  = regexp.MustCompile(`(?i)(?:[a-z0-9-]+\.)*xn--[a-z0-9-]+(?:\.[a-z0-9-]+)*`)
-	commonDomain = regexp.MustCompile(`(?i)\.(com|net|org|info|edu|gov|io|dev|ru|eu)$`)
+	encodedHost  = lazily(`(?i)(?:[a-z0-9-]+\.)*xn--[a-z0-9-]+(?:\.[a-z0-9-]+)*`)
+	commonDomain = lazily(`(?i)\.(com|net|org|info|edu|gov|io|dev|ru|eu)$`)
 	// unmistaken matches the first words of commands, and hosts: places without ordinary words.
-	unmistaken = regexp.MustCompile(`(?i)(?:"command":"|[;&|@]|\b(?:sudo|env|exec|xargs) ) *[\pL\pM\pN.-]+|` +
+	unmistaken = lazily(`(?i)(?:"command":"|[;&|@]|\b(?:sudo|env|exec|xargs) ) *[\pL\pM\pN.-]+|` +
 		`[\pL\pM\pN.-]+\.(?:com|net|org|info|edu|gov|io|dev|ru|eu)\b`)
 )
 
@@ -71,7 +70,7 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 	for _, text := range lookalike(r) {
 		var encoded []string
 		if strings.Contains(strings.ToLower(text), "xn--") { // the search is slow
-			encoded = encodedHost.FindAllString(text, maxWords)
+			encoded = encodedHost().FindAllString(text, maxWords)
 		}
 		for _, host := range encoded {
 			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
@@ -81,14 +80,14 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 		if !ascii(text) {
 			eachOdd(text, known, in, name)
 		}
-		for _, m := range authority.FindAllStringSubmatch(text, -1) {
+		for _, m := range authority().FindAllStringSubmatch(text, -1) {
 			name(m[2], oddHost(m[1], m[2], in))
 		}
-		for _, host := range asciiHost.FindAllString(text, -1) {
+		for _, host := range asciiHost().FindAllString(text, -1) {
 			labels := strings.Split(strings.ToLower(host), ".")
 			name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
 		}
-		for _, m := range installs.FindAllStringSubmatch(text, -1) {
+		for _, m := range installs().FindAllStringSubmatch(text, -1) {
 			known := npmPackages
 			if m[1] == "pip" {
 				known = pipPackages
@@ -111,11 +110,11 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 
 // Hosts and packages that others are named after with one letter changed.
 var (
-	asciiHost  = regexp.MustCompile(`(?i)\b(?:[a-z0-9-]+\.)+[a-z]{2,}\b`)
+	asciiHost  = lazily(`(?i)\b(?:[a-z0-9-]+\.)+[a-z]{2,}\b`)
 	knownHosts = strings.Fields("github.com githubusercontent.com gitlab.com bitbucket.org npmjs.org npmjs.com pypi.org pythonhosted.org " +
 		"crates.io rubygems.org golang.org docker.com docker.io google.com googleapis.com amazonaws.com microsoft.com debian.org " +
 		"ubuntu.com cloudflare.com openai.com anthropic.com telegram.org whatsapp.com")
-	installs    = regexp.MustCompile(`\b(npm|pnpm|yarn|bun|pip)3? (?:i|install|add)((?: +[^\s;&|"'\\]+)+)`)
+	installs    = lazily(`\b(npm|pnpm|yarn|bun|pip)3? (?:i|install|add)((?: +[^\s;&|"'\\]+)+)`)
 	npmPackages = strings.Fields("express lodash axios typescript webpack eslint commander prettier mongoose nodemon")
 	pipPackages = strings.Fields("requests numpy pandas django flask setuptools cryptography")
 )
@@ -136,7 +135,7 @@ func almost(word string, known []string, in i18n.Language) string {
 
 // eachOdd calls name for words in a text that can be mistaken for others.
 func eachOdd(text string, known map[rune]string, in i18n.Language, name func(word, why string)) {
-	sure := strings.Join(unmistaken.FindAllString(text, -1), " ")
+	sure := strings.Join(unmistaken().FindAllString(text, -1), " ")
 	apart := func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) && !isSign(c) }
 	for place := range strings.FieldsFuncSeq(text, apart) {
 		if part, twin := disguised(place); twin != "" {
@@ -146,8 +145,8 @@ func eachOdd(text string, known map[rune]string, in i18n.Language, name func(wor
 		for word := range strings.FieldsFuncSeq(place, notInWord) {
 			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure, word), known, in))
 		}
-		m := hostName.FindStringSubmatch(place)
-		if len(m) == 3 && (m[1] != "" || commonDomain.MatchString(m[2])) {
+		m := hostName().FindStringSubmatch(place)
+		if len(m) == 3 && (m[1] != "" || commonDomain().MatchString(m[2])) {
 			name(m[2], oddHost("", m[2], in))
 		}
 	}

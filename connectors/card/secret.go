@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,7 +23,12 @@ import (
 const maskedAs i18n.Phrase = "‹secret, %d characters, sha256 %s›"
 
 // maskedEnglish matches the replacements of secrets, which no other text looks like.
-var maskedEnglish = regexp.MustCompile(`‹secret, (\d+) characters, sha256 ([0-9a-f]{6})›`)
+var maskedEnglish = lazily(`‹secret, (\d+) characters, sha256 ([0-9a-f]{6})›`)
+
+// lazily returns a pattern that is compiled when it is first used: commands that show no card start faster.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // maskedWords are those with which a replacement begins in every language, after ‹.
 var maskedWords = wire.Each(i18n.Languages(), func(l i18n.Language) string {
@@ -35,8 +41,8 @@ func translated(text string, in i18n.Language) string {
 	if in == "" || in == i18n.English || !strings.Contains(text, "‹") {
 		return text
 	}
-	return maskedEnglish.ReplaceAllStringFunc(text, func(mask string) string {
-		m := maskedEnglish.FindStringSubmatch(mask)
+	return maskedEnglish().ReplaceAllStringFunc(text, func(mask string) string {
+		m := maskedEnglish().FindStringSubmatch(mask)
 		size, _ := strconv.Atoi(m[1]) // it is digits
 		return in.Sprintf(maskedAs, size, m[2])
 	})
@@ -115,8 +121,8 @@ func secrets(text string, src source) []piece {
 	if src&shell == 0 {
 		keys = keyLines(text, src)
 	}
-	for _, m := range authorizes.FindAllStringSubmatchIndex(text, -1) {
-		if word := text[m[2]:m[3]]; !domain.MatchString(word) && !readable(word) && entrusted(text[:m[2]], src) {
+	for _, m := range authorizes().FindAllStringSubmatchIndex(text, -1) {
+		if word := text[m[2]:m[3]]; !domain().MatchString(word) && !readable(word) && entrusted(text[:m[2]], src) {
 			keys = append(keys, piece{m[2], m[3]})
 		}
 	}
@@ -204,9 +210,9 @@ func masks(text string, word, token piece, src source, simple bool) bool {
 
 var (
 	// domain matches a host's name with a possible top-level domain.
-	domain = regexp.MustCompile(`(?i)^([a-z0-9_-]{1,63}\.)+([a-z]{2,63}|xn--[a-z0-9-]{1,59})$`)
+	domain = lazily(`(?i)^([a-z0-9_-]{1,63}\.)+([a-z]{2,63}|xn--[a-z0-9-]{1,59})$`)
 	// place matches a member of an input that, by its name, has a host or a path as its value, which is one word.
-	place = regexp.MustCompile(`(?i)^"[^"]*(path|file|folder|dir|cwd|host|server|address|ur[il]|source|target|dest)[^"]*": "[^\s"\\]*",?$`)
+	place = lazily(`(?i)^"[^"]*(path|file|folder|dir|cwd|host|server|address|ur[il]|source|target|dest)[^"]*": "[^\s"\\]*",?$`)
 )
 
 // locates reports whether a token could be a host, a path or a part of one, by its context in the word.
@@ -217,7 +223,7 @@ func locates(before, token, after string) bool {
 	case after != "" && strings.IndexByte("/@:", after[0]) >= 0, len(after) > 1 && after[0] == '.':
 		return true
 	}
-	return domain.MatchString(token) || readable(token)
+	return domain().MatchString(token) || readable(token)
 }
 
 // The contexts that say that a secret follows, in what is run: after the name of a flag, in an assignment where a command
@@ -227,21 +233,21 @@ var (
 	secretName = `[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|authorization|[_-]pat|` +
 		`(?:api|access|auth|account|secret)[_-]?key(?:[_-]?id)?)`
 	begins   = `(?:^|[;&|(])\s*(?:(?:sudo|env|export|set)\s+)*(?:\w+=[^\s"']*\s+)*`
-	assigns  = regexp.MustCompile(`(?i)` + begins + secretName + `=\\?["']?$`)
-	entrusts = regexp.MustCompile(`(?i)(?:(?:^|\s)--?` + secretName + `[ =]\\?["']?` +
+	assigns  = lazily(`(?i)` + begins + secretName + `=\\?["']?$`)
+	entrusts = lazily(`(?i)(?:(?:^|\s)--?` + secretName + `[ =]\\?["']?` +
 		`|\s(?:-e|--env)[ =]` + secretName + `=\\?["']?` +
 		`|\s(?:-H|--header)[ =]?\\?["']` + secretName + `:\s*` +
 		`|^\s*` + secretName + `:\s+["']?` +
 		`|["']` + secretName + `\\?["']\s*:\s*\\?["'])(?:(?:bearer|basic|token)\s+)?$`)
-	userinfo  = regexp.MustCompile(`://([^\s/@"']*:)?$`)
-	parameter = regexp.MustCompile(`(?i)://[^\s"'?#]+\?(?:[^\s"'#]*&)?` + secretName + `=$`)
-	curlUser  = regexp.MustCompile(`(?i)` + begins + `curl\b(?:[^;&|()<>"'\x60\\]|\\.|"[^"]*"|'[^']*')*` +
+	userinfo  = lazily(`://([^\s/@"']*:)?$`)
+	parameter = lazily(`(?i)://[^\s"'?#]+\?(?:[^\s"'#]*&)?` + secretName + `=$`)
+	curlUser  = lazily(`(?i)` + begins + `curl\b(?:[^;&|()<>"'\x60\\]|\\.|"[^"]*"|'[^']*')*` +
 		`\s(?:-[a-z]*u|--user)[ =]?["']?(?:[^\s:"'/@]*:)?$`)
-	authorizes = regexp.MustCompile(`(?i)authorization\\?["']?\s*:\s*\\?["']?(?:bearer|basic|token)\s+` +
+	authorizes = lazily(`(?i)authorization\\?["']?\s*:\s*\\?["']?(?:bearer|basic|token)\s+` +
 		`([0-9a-z+][0-9a-z._+/-]{7,}=*)(?:[\s\\"']|$)`) // token68 of RFC 9110
-	unquoted = regexp.MustCompile(`^(?:[^"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')*$`)
+	unquoted = lazily(`^(?:[^"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')*$`)
 	// opening matches a member of JSON up to its text.
-	opening = regexp.MustCompile(`^\s*"[^"\\]*": ?"`)
+	opening = lazily(`^\s*"[^"\\]*": ?"`)
 	written = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 )
 
@@ -259,7 +265,7 @@ func rowOf(before string, src source) string {
 		return ""
 	}
 	if src&jsonText != 0 {
-		return written.Replace(opening.ReplaceAllString(before, ""))
+		return written.Replace(opening().ReplaceAllString(before, ""))
 	}
 	return before
 }
@@ -267,23 +273,23 @@ func rowOf(before string, src source) string {
 // entrusted reports whether the text before a token says that it is a secret.
 func entrusted(before string, src source) bool {
 	row := rowOf(before, src)
-	return entrusts.MatchString(row) || commands(row, assigns) || src&jsonText != 0 && entrusts.MatchString(rowOf(before, 0))
+	return entrusts().MatchString(row) || commands(row, assigns) || src&jsonText != 0 && entrusts().MatchString(rowOf(before, 0))
 }
 
 // logsIn reports whether a token is a credential of a URL or of curl.
 func logsIn(text string, word, token piece, src source) bool {
 	url, after := text[max(word.from, token.from-maxBefore/16):token.from], text[token.to:]
 	if strings.HasPrefix(after, "@") {
-		return userinfo.MatchString(url)
+		return userinfo().MatchString(url)
 	}
 	return (after == "" || strings.IndexByte("/.", after[0]) < 0) &&
-		(parameter.MatchString(url) || commands(rowOf(text[:token.from], src), curlUser))
+		(parameter().MatchString(url) || commands(rowOf(text[:token.from], src), curlUser))
 }
 
 // commands reports whether a row ends with a match that begins outside of quotes.
-func commands(row string, such *regexp.Regexp) bool {
-	at := such.FindStringIndex(row)
-	return len(at) > 0 && unquoted.MatchString(row[:at[0]])
+func commands(row string, such func() *regexp.Regexp) bool {
+	at := such().FindStringIndex(row)
+	return len(at) > 0 && unquoted().MatchString(row[:at[0]])
 }
 
 // readable reports whether a token may be words between hyphens or dots, like names of hosts and folders: random tokens
@@ -298,7 +304,7 @@ const shortestSecret = 20
 // shape is the syntax of a kind of secret: a unique prefix and what follows it.
 type shape struct {
 	prefix string
-	rest   *regexp.Regexp
+	rest   func() *regexp.Regexp
 }
 
 // shapes are the known secrets. A shape is only here if its maker publishes it and its prefix is unique.
@@ -330,10 +336,10 @@ var shapes = slices.Concat(
 )
 
 // telegram matches a bot's token: its id and 35 characters.
-var telegram = regexp.MustCompile(`^[0-9]{8,10}:AA[0-9A-Za-z_-]{33}`)
+var telegram = lazily(`^[0-9]{8,10}:AA[0-9A-Za-z_-]{33}`)
 
 func shapesOf(rest string, prefixes ...string) (all []shape) {
-	whole := regexp.MustCompile(`^` + rest)
+	whole := lazily(`^` + rest)
 	for _, prefix := range prefixes {
 		all = append(all, shape{prefix, whole})
 	}
@@ -347,11 +353,11 @@ func known(text string) int {
 	case len(text) < shortestSecret:
 		return 0
 	case '0' <= text[0] && text[0] <= '9':
-		n = len(telegram.FindString(text))
+		n = len(telegram().FindString(text))
 	default:
 		for _, s := range shapes {
 			if rest, ok := strings.CutPrefix(text, s.prefix); ok {
-				if m := len(s.rest.FindString(rest)); m > 0 {
+				if m := len(s.rest().FindString(rest)); m > 0 {
 					n = max(n, len(s.prefix)+m)
 				}
 			}
@@ -366,8 +372,8 @@ func known(text string) int {
 // The body lines of a private key in PEM are masked if the block is complete: a begin line, lines of equal length with a
 // last one that is not longer, an end line, and a decoded key of the length that it states.
 var (
-	keyProse = regexp.MustCompile(keyBlock(`\r?\n`))
-	keyCoded = regexp.MustCompile(keyBlock(`(?:\\r)?\\n`))
+	keyProse = lazily(keyBlock(`\r?\n`))
+	keyCoded = lazily(keyBlock(`(?:\\r)?\\n`))
 )
 
 // keyEnd ends the begin and end lines.
@@ -387,7 +393,7 @@ func keyLines(text string, src source) (found []piece) {
 	if src&jsonText != 0 {
 		block = keyCoded
 	}
-	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range block().FindAllStringSubmatchIndex(text, -1) {
 		label := func(i int) string { return text[max(m[i], 0):max(m[i+1], 0)] }
 		body := text[m[4]:m[5]]
 		lines := bodyLines(body, src)

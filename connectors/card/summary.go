@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,7 +159,7 @@ func changesOf(c permissions.Call) []change {
 }
 
 // hunk matches the start of a hunk of a unified diff, with its line counts before and after.
-var hunk = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunk = lazily(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 // diffs returns the files of the unified diffs, and of the patches between *** lines, in text. Lines count up to the stated
 // end of their hunk.
@@ -180,7 +179,7 @@ func diffs(text string) (all []change) {
 			}
 			all, headed = append(all, change{name: name}), true
 		case strings.HasPrefix(line, "--- ") && i+2 < len(lines) && strings.HasPrefix(lines[i+1], "+++ ") &&
-			hunk.MatchString(lines[i+2]):
+			hunk().MatchString(lines[i+2]):
 			if !headed {
 				all = append(all, change{})
 			}
@@ -208,7 +207,7 @@ func fileName(before, after string) string {
 
 // hunk counts the lines of a hunk and returns their number.
 func (c *change) hunk(head string, lines []string) (n int) {
-	m := hunk.FindStringSubmatch(head)
+	m := hunk().FindStringSubmatch(head)
 	if m == nil {
 		return 0
 	}

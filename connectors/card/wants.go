@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -223,8 +222,8 @@ func (a *act) command(r permissions.Request, c permissions.Call, text string, o 
 
 // Programs that run another one as root, and that run what nobody can read before.
 var (
-	asRoot   = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(sudo|su|doas|pkexec)\s`)
-	unreadBy = regexp.MustCompile(`(?m)(?:^|[\s;&|(])((?:ba|da|z|k|fi)?sh|pwsh|powershell|python3?|node|perl|ruby|eval|source)(?:\s|$)`)
+	asRoot   = lazily(`(?m)(?:^|[;&|(])\s*(sudo|su|doas|pkexec)\s`)
+	unreadBy = lazily(`(?m)(?:^|[\s;&|(])((?:ba|da|z|k|fi)?sh|pwsh|powershell|python3?|node|perl|ruby|eval|source)(?:\s|$)`)
 )
 
 // unreadable is what is said of a command that runs what nobody has read.
@@ -239,7 +238,7 @@ func saying(risks []risk.Risk, command string, beside bool, o Options) []string 
 		return ": " + coded(program[1])
 	}
 	return wire.Each(risks, func(r risk.Risk) string {
-		root, unread := asRoot.FindStringSubmatch(command), unreadBy.FindAllStringSubmatch(command, -1)
+		root, unread := asRoot().FindStringSubmatch(command), unreadBy().FindAllStringSubmatch(command, -1)
 		switch {
 		case r == risk.Rights && root != nil:
 			return o.Text("runs as root") + by(root)

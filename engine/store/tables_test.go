@@ -90,13 +90,13 @@ func TestExecutionTables(t *testing.T) {
 	equal(t, "artifacts", table(t, s, `SELECT id, execution_id, artifact_type, content_json FROM execution_artifacts`), `
 1 | 2 | approval_denied | {"tool":"write_file"}
 2 | <nil> | prompt | "p"`)
-	for view, want := range server.Events.Views {
+	for view, want := range server.Events().Views {
 		names := table(t, s, `SELECT name FROM pragma_table_info('`+view+`')`)
 		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), strings.Join(want, " "))
 	}
 	n := strings.TrimSpace(table(t, s, `SELECT count(*) FROM sqlite_schema WHERE type = 'view'`))
-	if n != strconv.Itoa(len(server.Events.Views)) {
-		t.Errorf("there are %s views, and the contract has %d", n, len(server.Events.Views))
+	if n != strconv.Itoa(len(server.Events().Views)) {
+		t.Errorf("there are %s views, and the contract has %d", n, len(server.Events().Views))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -29,13 +30,13 @@ type Contract struct {
 	Views map[string][]string // columns of the store's views, by view
 }
 
-// Events is the contract of this version.
-var Events = func() (c Contract) {
+// Events returns the contract of this version.
+var Events = sync.OnceValue(func() (c Contract) {
 	if err := json.Unmarshal(eventsText, &c); err != nil {
 		panic(fmt.Sprintf("events.json is not right: %v", err))
 	}
 	return c
-}()
+})
 
 // Schema describes any event.
 func (c Contract) Schema() *huma.Schema {
@@ -130,7 +131,7 @@ func detail(h permissions.Event) map[string]any {
 	said := map[string]any{}
 	for name, value := range h.Detail {
 		said[name] = value
-		if m := Events.Events[h.Type].Payload[name]; m != nil && m.Type == huma.TypeInteger {
+		if m := Events().Events[h.Type].Payload[name]; m != nil && m.Type == huma.TypeInteger {
 			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 				said[name] = n
 			}

@@ -24,11 +24,11 @@ func TestTheContractOfEventsIsComplete(t *testing.T) {
 			rows[name] = rest
 		}
 	}
-	described := slices.Sorted(maps.Keys(Events.Events))
+	described := slices.Sorted(maps.Keys(Events().Events))
 	if all := slices.Sorted(slices.Values(permissions.EventsOf())); !slices.Equal(described, all) {
 		t.Errorf("described are %v\nthere are %v", described, all)
 	}
-	for name, e := range Events.Events {
+	for name, e := range Events().Events {
 		if row := rows[string(name)]; !strings.HasPrefix(row, e.About+" | ") {
 			t.Errorf("the page says of %s: %s", name, row)
 		}
@@ -48,20 +48,20 @@ func TestTheContractOfEventsIsComplete(t *testing.T) {
 		permissions.RunFinished: {"reason"}, permissions.AckRejected: {"reason"},
 	} {
 		for _, member := range members {
-			if said := Events.Events[name].Payload[member].Description; !strings.Contains(rows[string(name)], "`"+member+"`: "+said) {
+			if said := Events().Events[name].Payload[member].Description; !strings.Contains(rows[string(name)], "`"+member+"`: "+said) {
 				t.Errorf("the page does not say of %s.%s: %s", name, member, said)
 			}
 		}
 	}
-	for view, columns := range Events.Views {
+	for view, columns := range Events().Views {
 		if !strings.Contains(rows[view], "| `"+strings.Join(columns, "` `")+"` |") {
 			t.Errorf("the page has other columns of %s: %s", view, rows[view])
 		}
 	}
-	if !strings.Contains(strings.ReplaceAll(string(text), "\n", " "), Events.Order) {
+	if !strings.Contains(strings.ReplaceAll(string(text), "\n", " "), Events().Order) {
 		t.Error("the page has another order")
 	}
-	if got := len(Events.Schema().OneOf); got != len(described) {
+	if got := len(Events().Schema().OneOf); got != len(described) {
 		t.Errorf("the schema has %d events", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -89,13 +90,14 @@ const (
 	xdgConfig   = "XDG_CONFIG_HOME"   // replaces ~/.config, with opencode's settings and, except on macOS, VS Code's
 )
 
-// Names returns the agents that can be connected.
-func Names() (names []string) {
+// Names returns the agents that can be connected. The help and the completion of every command use it.
+var Names = sync.OnceValue(func() []string {
+	var names []string
 	for _, a := range (Target{Command: []string{ours}}).agents() {
 		names = append(names, a.Name)
 	}
 	return names
-}
+})
 
 // Find returns the agent of that name.
 func (p Target) Find(name string) (a Agent, ok bool) {
