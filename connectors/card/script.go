@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -135,15 +136,18 @@ func almost(word string, known []string, in i18n.Language) string {
 
 // eachOdd calls name for words in a text that can be mistaken for others.
 func eachOdd(text string, known map[rune]string, in i18n.Language, name func(word, why string)) {
-	sure := strings.Join(unmistaken().FindAllString(text, -1), " ")
+	sure := sync.OnceValue(func() string { return strings.Join(unmistaken().FindAllString(text, -1), " ") })
 	apart := func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) && !isSign(c) }
 	for place := range strings.FieldsFuncSeq(text, apart) {
+		if ascii(place) {
+			continue
+		}
 		if part, twin := disguised(place); twin != "" {
 			name(part, looksLike(twin, in))
 			continue
 		}
 		for word := range strings.FieldsFuncSeq(place, notInWord) {
-			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure, word), known, in))
+			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure(), word), known, in))
 		}
 		m := hostName().FindStringSubmatch(place)
 		if len(m) == 3 && (m[1] != "" || commonDomain().MatchString(m[2])) {
@@ -168,8 +172,12 @@ func oddHost(user, host string, in i18n.Language) (why string) {
 // disguised returns the part of a word with a sign that can be mistaken for / . @ or \, and what it looks like; empty
 // without one. Beside letters that look like no others, as in Chinese texts, only paths count.
 func disguised(word string) (part, twin string) {
-	at, whole := strings.IndexFunc(word, isSign), asASCII(word, true)
-	if at < 0 || !strings.Contains(word, "/") && (!ascii(whole) || !strings.ContainsFunc(whole, unicode.IsLetter)) {
+	at := strings.IndexFunc(word, isSign)
+	if at < 0 {
+		return "", ""
+	}
+	whole := asASCII(word, true)
+	if !strings.Contains(word, "/") && (!ascii(whole) || !strings.ContainsFunc(whole, unicode.IsLetter)) {
 		return "", ""
 	}
 	part = word[strings.LastIndexByte(word[:at], '/')+1:]
@@ -188,6 +196,9 @@ func asASCII(text string, sure bool) string {
 // likeness is the ASCII that another letter, digit or sign looks like, or becomes in Unicode's normal form KC; empty for
 // any other character, and for letters of ordinary words unless sure, which means that no ordinary word can be here.
 func likeness(c rune, sure bool) string {
+	if c < 0x80 {
+		return ""
+	}
 	like := norm.NFKC.String(string(c))
 	becomes := ascii(like)
 	if !becomes {
@@ -195,7 +206,7 @@ func likeness(c rune, sure bool) string {
 	}
 	taken := len(like) == 1 && !notInWord(rune(like[0])) && !unicode.Is(unicode.Nd, c) && (sure || !strings.ContainsRune(unlike, c))
 	letter := !notInWord(c) && !unicode.In(c, unicode.Lm, unicode.No) && c != 'ª' && c != 'º'
-	if c >= 0x80 && (letter && (becomes || taken) || notInWord(c) && slices.Contains([]string{"/", ".", "..", "@", `\`}, like)) {
+	if letter && (becomes || taken) || notInWord(c) && slices.Contains([]string{"/", ".", "..", "@", `\`}, like) {
 		return like
 	}
 	return ""

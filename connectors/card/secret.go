@@ -121,7 +121,11 @@ func secrets(text string, src source) []piece {
 	if src&shell == 0 {
 		keys = keyLines(text, src)
 	}
-	for _, m := range authorizes().FindAllStringSubmatchIndex(text, -1) {
+	var headers [][]int
+	if strings.Contains(strings.ToLower(text), "authorization") { // the search is slow
+		headers = authorizes().FindAllStringSubmatchIndex(text, -1)
+	}
+	for _, m := range headers {
 		if word := text[m[2]:m[3]]; !domain().MatchString(word) && !readable(word) && entrusted(text[:m[2]], src) {
 			keys = append(keys, piece{m[2], m[3]})
 		}

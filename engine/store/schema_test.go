@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,31 @@ func TestTheSumIsOfTheSchema(t *testing.T) {
 	all, err := parts(t.Context(), newStore(t).writer)
 	if got := sum(all); err != nil || got != schemaSum {
 		t.Errorf("schemaSum is to be %q, %v", got, err)
+	}
+}
+
+// TestANewStoreIsAsTheMigrationsMakeIt: schema.sql and the migrations after it make what all of them make one after the other.
+func TestANewStoreIsAsTheMigrationsMakeIt(t *testing.T) {
+	steps, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.ReadDir(steps, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := newestSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t)
+	if all, err := differences(t.Context(), s.writer, steps, newest); err != nil || len(all) > 0 {
+		t.Errorf("%v, %q", err, all)
+	}
+	var applied int
+	const count = `SELECT COUNT(DISTINCT version_id) FROM goose_db_version WHERE is_applied AND version_id > 0`
+	if err := s.writer.QueryRowContext(t.Context(), count).Scan(&applied); err != nil || applied != len(files) {
+		t.Errorf("%d of %d migrations are noted as applied; %v", applied, len(files), err)
 	}
 }
 
