@@ -147,7 +147,8 @@ func eachOdd(text string, known map[rune]string, in i18n.Language, name func(wor
 			continue
 		}
 		for word := range strings.FieldsFuncSeq(place, notInWord) {
-			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure(), word), known, in))
+			isSure := func() bool { return strings.Contains(sure(), word) }
+			name(word, odd(word, strings.ContainsAny(place, "/@."), isSure, known, in))
 		}
 		m := hostName().FindStringSubmatch(place)
 		if len(m) == 3 && (m[1] != "" || commonDomain().MatchString(m[2])) {
@@ -246,8 +247,8 @@ func lookalike(r permissions.Request) []string {
 }
 
 // odd is why a word, perhaps part of a path or host, can be mistaken for another one; empty for an ordinary word. sure
-// means that no ordinary word can be here.
-func odd(word string, part, sure bool, known map[rune]string, in i18n.Language) string {
+// reports that no ordinary word can be here.
+func odd(word string, part bool, sure func() bool, known map[rune]string, in i18n.Language) string {
 	if mixed := scripts(word, known); mixed != nil {
 		return in.Sprintf("mixes %s letters", list(mixed, in))
 	}
@@ -258,7 +259,7 @@ func odd(word string, part, sure bool, known map[rune]string, in i18n.Language) 
 	if !part && (few && !ascii(form) || ascii(form) && !strings.ContainsFunc(form, unicode.IsLetter)) {
 		return ""
 	}
-	if twin := asASCII(word, sure); ascii(twin) {
+	if twin := asASCII(word, sure()); ascii(twin) {
 		return looksLike(twin, in)
 	}
 	return ""
