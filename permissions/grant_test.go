@@ -161,7 +161,7 @@ func TestTheRecordOfAStepThatWasAnsweredDifferentlyHasEachAnswer(t *testing.T) {
 	}
 }
 
-// TestARuleIsGivenFromAnApproval: by one person who was asked, for a time if and only if it trusts the agent, and no longer than is allowed.
+// TestARuleIsGivenFromAnApproval: by one person who was asked, for a time if and only if it trusts the agent, and no longer than allowed.
 func TestARuleIsGivenFromAnApproval(t *testing.T) {
 	r := toolRequest()
 	r.Caller = CallerUID(1000)

@@ -118,19 +118,12 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	if own := time.Now().Add(call.Within(time.Until(deadline))); own.Before(deadline) {
 		deadline = own
 	}
-	call.Request.Host, _ = os.Hostname() // empty if it fails
-	if binary, err := os.Executable(); err == nil {
-		if own, err := c.pinned(binary); err == nil {
-			call.ForgetServer(append(own, "mcp"))
-		}
-	}
-	if err := c.ownSettings(d, call); err != nil {
+	call, err = inTime(min(lookWithin, time.Until(deadline)), call, func(call *hooks.Call) error {
+		return c.look(d, call, keyboard, gate)
+	})
+	if err != nil {
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
-	call.Look()
-	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
-	call.Request.Leads = call.Leads(c.env)
-	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()
 	if err != nil {
 		return c.reply(call.Reply(hooks.Judge(permissions.Request{}, err)))
@@ -141,6 +134,43 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	verdict := hooks.Race(ctx, remoteRequests{client: asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
+}
+
+// lookWithin bounds how long a hook waits for the files that a call is about, whose file system may not answer.
+const lookWithin = 20 * time.Second
+
+var errNoFiles = errors.New("the files that the call is about cannot be read in time")
+
+// inTime returns call with what look adds to it, or as it was with an error if that takes too long. What goes on then ends with the
+// process.
+func inTime(limit time.Duration, call hooks.Call, look func(*hooks.Call) error) (hooks.Call, error) {
+	looked := make(chan error, 1)
+	seen := call
+	go func() { looked <- look(&seen) }()
+	select {
+	case err := <-looked:
+		return seen, err
+	case <-time.After(limit):
+		return call, errNoFiles
+	}
+}
+
+// look adds to a call what this machine knows of it. It returns an error if the call is not to be asked about.
+func (c *CLI) look(d hooks.Dialect, call *hooks.Call, keyboard bool, gate string) error {
+	call.Request.Host, _ = os.Hostname() // empty if it fails
+	if binary, err := os.Executable(); err == nil {
+		if own, err := c.pinned(binary); err == nil {
+			call.ForgetServer(append(own, "mcp"))
+		}
+	}
+	if err := c.ownSettings(d, *call); err != nil {
+		return err
+	}
+	call.Look()
+	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
+	call.Request.Leads = call.Leads(c.env)
+	call.Keyboard = keyboard && call.Attended(c.env)
+	return nil
 }
 
 // ownSettings returns an error if a call would change the settings by which its agent asks here. Nobody is asked about that: it would end
