@@ -447,8 +447,9 @@ func TestAlwaysNamesARule(t *testing.T) {
 			t.Errorf("%q to a card that can be allowed always: %+v; %s", text, said.Decisions, said.Say)
 		}
 	}
-	if said := reply.Read(reply.Message{Text: "always K7F3Q M2P4R", At: at}, both); len(said.Decisions) > 0 {
-		t.Errorf("one rule for two: %+v", said.Decisions)
+	if said := reply.Read(reply.Message{Text: "always K7F3Q M2P4R", At: at}, both); len(said.Decisions) > 0 ||
+		!strings.Contains(said.Say, "several requests at once can only be allowed, and only once: YES K7F3Q M2P4R") {
+		t.Errorf("one rule for two: %+v; %s", said.Decisions, said.Say)
 	}
 	said := reply.Read(reply.Message{Text: "👍", Quotes: "K7F3Q", Reaction: true, At: at},
 		[]reply.Open{{Request: r, Code: "K7F3Q", ShownAt: at}})

@@ -120,7 +120,7 @@ func alwaysShape(words []string) (sentence, bool) {
 	if len(words) == 1 && isRule(plain(words[0])) {
 		s.rule, words = fold(plain(words[0])), nil
 	}
-	return s, len(s.codes) < 2 && len(words) == 0
+	return s, len(words) == 0
 }
 
 // isRule reports whether a word can be the name of a rule, see [permissions.GrantedRule.Check].
