@@ -114,7 +114,7 @@ func voteKnown(ctx context.Context, from source, e permissions.Transition) (bool
 	return n > 0, err
 }
 
-const changedColumns = changingColumns + `, remind_at, mac`
+const changedColumns = changingColumns + `, due_at, mac`
 
 var updateRequest = func() string {
 	n := strings.Count(changedColumns, ",") + 1
@@ -126,7 +126,7 @@ const releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
 
 // commit writes the whole change if the row still equals c.Before.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
-	args := append(changingFields(&c.After), micros(reminding(c.After)), s.seals.request(&c.After),
+	args := append(changingFields(&c.After), dueAt(c.After), s.seals.request(&c.After),
 		c.Before.Number, c.Before.Revision, c.Before.ID)
 	t.change(ctx, updateRequest, args...)
 	if c.Vote != nil {
@@ -153,6 +153,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) {
 	}
 	if c.Settled() {
 		t.pending--
+		t.unheeded = t.unheeded || c.After.State == permissions.Denied || c.After.State == permissions.Expired || c.After.TimedOut
 		t.exec(ctx, `DELETE FROM waits WHERE request = $1`, c.Before.ID)
 	}
 	if t.err == nil {

@@ -2,91 +2,127 @@ package store
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
 
-// An overdue request only expires: it is not escalated and nobody is reminded.
+// Both go through the index of what waits, of which due_at is a column, row by row: the clock asks only when something is due, and an
+// index by due_at would be written to twice for each request.
 const (
-	overdue = `SELECT id, deadline FROM requests WHERE state = 'pending' AND deadline <= $1 ` +
-		`ORDER BY deadline LIMIT 0 + $2`
+	duePending = `SELECT id, due_at, deadline, escalate_at, reminders FROM requests WHERE state = 'pending' AND due_at <= $1 ` +
+		`ORDER BY due_at LIMIT 0 + $2`
 
-	coming = `SELECT id, deadline FROM requests WHERE state = 'pending' AND deadline > $1 ` +
-		`ORDER BY deadline LIMIT 0 + $2`
+	nextPending = `SELECT COALESCE(MIN(due_at), 0) FROM requests WHERE state = 'pending' AND due_at > $1`
 
 	uncollected = `SELECT id, decided_at FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
 		`AND lapsed_at = 0 AND decided_at <= $1 ORDER BY decided_at LIMIT 0 + $2`
 
-	collectable = `SELECT id, decided_at FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
-		`AND lapsed_at = 0 AND decided_at > $1 ORDER BY decided_at LIMIT 0 + $2`
-
-	escalating = `SELECT id, escalate_at FROM requests WHERE state = 'pending' AND escalate_at > 0 ` +
-		`AND escalate_at <= $1 AND deadline > $1 ORDER BY escalate_at LIMIT 0 + $2`
-
-	escalatable = `SELECT id, escalate_at FROM requests WHERE state = 'pending' AND escalate_at > 0 ` +
-		`AND escalate_at > $1 ORDER BY escalate_at LIMIT 0 + $2`
-
-	reminded = `SELECT id, remind_at, reminders FROM requests WHERE state = 'pending' AND remind_at > 0 ` +
-		`AND remind_at <= $1 AND deadline > $1 ORDER BY remind_at LIMIT 0 + $2`
-
-	remindable = `SELECT id, remind_at FROM requests WHERE state = 'pending' AND remind_at > 0 ` +
-		`AND remind_at > $1 ORDER BY remind_at LIMIT 0 + $2`
+	nextUncollected = `SELECT COALESCE(MIN(decided_at), 0) FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
+		`AND lapsed_at = 0 AND decided_at > $1`
 )
 
-// timer is one kind of event that a deadline causes.
-type timer struct {
-	due, later string // queries for what is due and what is next
-	fields     func(*planned) []any
-	after      time.Duration // delay after the time in the row
-	event      permissions.Transition
-}
-
-func timers(now time.Time, redeem time.Duration) []timer {
-	return []timer{
-		{overdue, coming, plannedFields, 0, permissions.Expire{At: now}},
-		{uncollected, collectable, plannedFields, redeem, permissions.Lapse{At: now}},
-		{escalating, escalatable, plannedFields, 0, permissions.Escalate{At: now}},
-		{reminded, remindable, repeatedFields, 0, permissions.Remind{At: now}},
+// dueAt is the column due_at of a request: the earliest of its deadline, its escalation and its next reminder.
+func dueAt(r permissions.Request) int64 {
+	if r.State != permissions.Pending {
+		return 0
 	}
+	due := micros(r.Deadline)
+	for _, at := range append(slices.Clone(r.Reminders), r.EscalateAt) {
+		if !at.IsZero() {
+			due = min(due, micros(at))
+		}
+	}
+	return due
 }
 
-// planned is a request and the time of its event.
+// planned is a request to which something is due.
 type planned struct {
-	id  permissions.ID
-	at  time.Time
-	all []time.Time // for repeated events
+	id                          permissions.ID
+	due, ends, escalates, lapse time.Time
+	reminders                   []time.Time
 }
 
-func plannedFields(p *planned) []any { return []any{&p.id, instant{&p.at}} }
+func pendingFields(p *planned) []any {
+	return []any{&p.id, instant{&p.due}, instant{&p.ends}, instant{&p.escalates}, times{&p.reminders}}
+}
 
-func repeatedFields(p *planned) []any { return append(plannedFields(p), times{&p.all}) }
+func uncollectedFields(p *planned) []any { return []any{&p.id, instant{&p.lapse}} }
+
+// event is what is due, and since when.
+type event struct {
+	at  time.Time
+	due permissions.Due
+}
+
+// events returns what is due at now, and the next time at which anything will be. An overdue request only expires: it is not escalated
+// and nobody is reminded.
+func (p planned) events(now time.Time) (all []event, next time.Time) {
+	due := func(at time.Time, e permissions.Transition) {
+		switch {
+		case at.IsZero():
+		case !at.After(now):
+			all = append(all, event{at, permissions.Due{ID: p.id, Event: e}})
+		default:
+			next = sooner(next, at)
+		}
+	}
+	if due(p.ends, permissions.Expire{At: now}); len(all) > 0 {
+		return all, time.Time{}
+	}
+	due(p.escalates, permissions.Escalate{At: now})
+	for i, at := range p.reminders {
+		if i == 0 || at.After(now) { // one reminder stands for all that are due
+			due(at, permissions.Remind{At: now})
+		}
+	}
+	return all, next
+}
+
+// sooner is the earlier of two times, of which either may be zero.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
 
 // Due implements [registry.Store].
 func (s *Store) Due(
 	ctx context.Context, now time.Time, redeem time.Duration, limit int,
 ) (due []permissions.Due, next time.Time, err error) {
-	type event struct {
-		at  time.Time
-		due permissions.Due
-	}
 	var events []event
 	err = s.read(ctx, func(from source) error {
-		for _, sort := range timers(now, redeem) {
-			past, soonest, err := sort.look(ctx, from, now, limit+s.countUnsealed())
-			if err != nil {
-				return err
+		out := func(p planned) bool { // no more events
+			_, out := s.unsealed.Load("request " + string(p.id))
+			return out
+		}
+		some := limit + s.countUnsealed()
+		found, later, err := look(ctx, from, pendingFields, duePending, nextPending, now, some)
+		if err != nil {
+			return err
+		}
+		next = later
+		for _, p := range found {
+			all, later := p.events(now)
+			if len(all) == 0 && !out(p) { // its columns are not what due_at was computed from
+				s.logUnsealed("request " + string(p.id))
 			}
-			for _, p := range past {
-				if _, out := s.unsealed.Load("request " + string(p.id)); out { // no more events
-					continue
-				}
-				events = append(events, event{p.at, permissions.Due{ID: p.id, Event: sort.event}})
+			if !out(p) {
+				events, next = append(events, all...), sooner(next, later)
 			}
-			if !soonest.IsZero() && (next.IsZero() || soonest.Before(next)) {
-				next = soonest
+		}
+		found, later, err = look(ctx, from, uncollectedFields, uncollected, nextUncollected, now.Add(-redeem), some)
+		if err != nil {
+			return err
+		}
+		if !later.IsZero() {
+			next = sooner(next, later.Add(redeem))
+		}
+		for _, p := range found {
+			if !out(p) {
+				events = append(events, event{p.lapse.Add(redeem), permissions.Due{ID: p.id, Event: permissions.Lapse{At: now}}})
 			}
 		}
 		return nil
@@ -101,38 +137,12 @@ func (s *Store) Due(
 	return due, next, nil
 }
 
-// look lists what is due at now, and returns the next time at which anything will be. It stops early if the first is not due.
-func (m timer) look(ctx context.Context, from source, now time.Time, limit int) (due []planned, next time.Time, err error) {
-	list := func(fields func(*planned) []any, text string, at int64, limit int) ([]planned, error) {
-		found, err := collect(ctx, from, "", fields, text, at, limit)
-		for i := range found {
-			if !found[i].at.IsZero() { // else unreadable, like its request
-				found[i].at = found[i].at.Add(m.after)
-			}
-		}
-		return found, err
+// look lists at most limit of what is due by a time, and returns the next time at which more will be.
+func look(
+	ctx context.Context, from source, fields func(*planned) []any, due, later string, by time.Time, limit int,
+) (found []planned, next time.Time, err error) {
+	if found, err = collect(ctx, from, "", fields, due, micros(by), limit); err == nil {
+		err = from.QueryRowContext(ctx, later, micros(by)).Scan(lenientTime{&next})
 	}
-	first, err := list(plannedFields, m.later, math.MinInt64, 1)
-	if err != nil || len(first) == 0 {
-		return nil, time.Time{}, err
-	}
-	if first[0].at.After(now) {
-		return nil, first[0].at, nil
-	}
-	at := micros(now.Add(-m.after))
-	if due, err = list(m.fields, m.due, at, limit); err != nil {
-		return nil, time.Time{}, err
-	}
-	later, err := list(plannedFields, m.later, at, 1)
-	for _, p := range later {
-		next = p.at
-	}
-	for _, p := range due {
-		for _, again := range p.all {
-			if again.After(now) && (next.IsZero() || again.Before(next)) {
-				next = again
-			}
-		}
-	}
-	return due, next, err
+	return found, next, err
 }

@@ -50,6 +50,11 @@ func oldView(t *testing.T) []string {
 
 // oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended, and of rows of files.
 var oldColumns = []string{
+	"DROP INDEX requests_pending", "ALTER TABLE requests RENAME COLUMN due_at TO remind_at",
+	"CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending'",
+	"CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending'",
+	"CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0",
+	"CREATE INDEX requests_remind ON requests (remind_at, deadline) WHERE state = 'pending' AND remind_at > 0",
 	"DROP TABLE away", "ALTER TABLE requests DROP COLUMN was", "ALTER TABLE requests DROP COLUMN ruled",
 	"DROP INDEX requests_allowed", "DROP INDEX requests_refused", "DROP INDEX copies_burst", "ALTER TABLE copies DROP COLUMN burst",
 	"ALTER TABLE votes DROP COLUMN rule", "ALTER TABLE grants DROP COLUMN rule",

@@ -89,7 +89,11 @@ const (
 
 // Unheeded implements [engine.Store].
 func (s *Store) Unheeded(ctx context.Context, caller string, since time.Time) ([]permissions.Unheeded, error) {
-	return reading(ctx, s, func(from source) ([]permissions.Unheeded, error) {
+	none, known, version := s.heeded.get(caller)
+	if known {
+		return none, s.checkPathsLately(ctx)
+	}
+	all, err := reading(ctx, s, func(from source) ([]permissions.Unheeded, error) {
 		fields := func(u *permissions.Unheeded) []any {
 			return []any{&u.ID, &u.Session, &u.State, instant{&u.At}, &u.Person, instant{&u.SentAt}}
 		}
@@ -105,6 +109,10 @@ func (s *Store) Unheeded(ctx context.Context, caller string, since time.Time) ([
 		}
 		return found, err
 	})
+	if err == nil && len(all) == 0 {
+		s.heeded.put(caller, nil, version)
+	}
+	return all, err
 }
 
 const (

@@ -23,14 +23,17 @@ const (
 // memory is what was written last, for readers.
 type memory struct {
 	rows *rows
-	held heldGrants
-	tail tailEntries
+	held ofCallers[permissions.Grant] // neither revoked, suspended nor recorded as ended
+	// heeded are the callers of whom nothing was denied or not answered in time lately, with empty lists.
+	heeded ofCallers[permissions.Unheeded]
+	tail   tailEntries
 }
 
 // forget drops all of it.
 func (m *memory) forget() {
 	m.rows.dropAll()
 	m.held.drop()
+	m.heeded.drop()
 	m.tail.drop()
 }
 
@@ -162,42 +165,41 @@ func (c *changes) drop(id permissions.ID) { c.put(id, nil) }
 
 func (c *changes) dropAll() { c.own, c.all = nil, true }
 
-// heldGrants caches the grants of callers that are neither revoked, suspended nor recorded as ended, until a commit changes any. It is
-// safe for concurrent use.
-type heldGrants struct {
+// ofCallers caches what the file has of callers until a commit changes it for any of them. It is safe for concurrent use.
+type ofCallers[T any] struct {
 	mu      sync.Mutex
-	by      map[string][]permissions.Grant
+	by      map[string][]T
 	version int // counts the changes
 }
 
-// maxHeld is of how many callers grants are cached.
-const maxHeld = 1000
+// maxCallers is of how many callers something is cached.
+const maxCallers = 1000
 
-func (h *heldGrants) get(caller string) (all []permissions.Grant, known bool, version int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all, known = h.by[caller]
-	return all, known, h.version
+func (c *ofCallers[T]) get(caller string) (all []T, known bool, version int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, known = c.by[caller]
+	return all, known, c.version
 }
 
 // put caches what was read after get, unless a commit may have changed it meanwhile.
-func (h *heldGrants) put(caller string, all []permissions.Grant, version int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if version != h.version {
+func (c *ofCallers[T]) put(caller string, all []T, version int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version != c.version {
 		return
 	}
-	if h.by == nil || len(h.by) >= maxHeld {
-		h.by = map[string][]permissions.Grant{}
+	if c.by == nil || len(c.by) >= maxCallers {
+		c.by = map[string][]T{}
 	}
-	h.by[caller] = all
+	c.by[caller] = all
 }
 
-func (h *heldGrants) drop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.by = nil
-	h.version++
+func (c *ofCallers[T]) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by = nil
+	c.version++
 }
 
 // tailEntries are the entries of the daemon's chain that were committed last, without gaps: every reader of events reads them, and

@@ -80,7 +80,7 @@ func makeRow(o permissions.Opening) (newRow, error) {
 	}
 	action := permissions.ActionDigest(r)
 	args, err := driverArgs(append(append(fixedFields(&r), changingFields(&r)...),
-		micros(reminding(r)), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
+		dueAt(r), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
 	return newRow{request: r, copies: o.Copies, told: o.Told, wait: o.Wait, args: args}, err
 }
 

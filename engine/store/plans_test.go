@@ -9,7 +9,7 @@ import (
 // added, and lists of open items use their small index.
 func TestPlans(t *testing.T) {
 	s := newStore(t)
-	sorted := map[string]bool{"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true} // the few in force
+	sorted := map[string]bool{"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true, "duePending": true} // the few in force or due
 	for _, c := range []struct{ name, text, index string }{
 		{"readRequest", readRequest, "id=?"},
 		{"readByKey", readByKey, "requests_key"},
@@ -35,14 +35,10 @@ func TestPlans(t *testing.T) {
 		{"readUnheeded", readUnheeded, "requests_refused (caller=? AND decided_at>?)"},
 		{"readResumed", readResumed, "audit_gates (request=?)"},
 		{"allowedBefore", allowedBefore, "requests_allowed (caller=? AND action=? AND decided_at>? AND decided_at<?)"},
-		{"overdue", overdue, "requests_deadline"},
-		{"coming", coming, "requests_deadline"},
 		{"uncollected", uncollected, "requests_uncollected"},
-		{"collectable", collectable, "requests_uncollected"},
-		{"escalating", escalating, "requests_escalate"},
-		{"escalatable", escalatable, "requests_escalate"},
-		{"reminded", reminded, "requests_remind"},
-		{"remindable", remindable, "requests_remind"},
+		{"nextUncollected", nextUncollected, "requests_uncollected"},
+		{"duePending", duePending, "SCAN requests USING INDEX requests_pending"},
+		{"nextPending", nextPending, "USING COVERING INDEX requests_pending"},
 		{"meetAll, denied", findDuplicatesSQL + "0", "INDEX requests_denied (caller=? AND action=? AND decided_at>? AND decided_at<?)"},
 		{"readVotesOf", readVotesOf, "PRIMARY KEY (request=?)"},
 		{"readGrants", readGrants, "grants_live"},

@@ -68,14 +68,6 @@ func requestFields(r *permissions.Request) []any {
 	return slices.Concat([]any{&r.Number}, fixedFields(r), []any{lenientTime{&r.EarlierAt}}, changingFields(r))
 }
 
-// reminding is the time of r's next reminder.
-func reminding(r permissions.Request) (at time.Time) {
-	if len(r.Reminders) > 0 {
-		at = r.Reminders[0]
-	}
-	return at
-}
-
 // The time comes last: if an earlier column is unreadable it is not read, and the request's seal does not hold.
 const (
 	oldVoteColumns = `voter, via, answer, call, comment, key`

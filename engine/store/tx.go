@@ -21,8 +21,9 @@ type tx struct {
 	wrote bool  // a rollback would undo something
 	marks bool  // the mark has to cover it, for example because it revokes something
 
-	granted bool                // a statement named the table of grants
-	entries []permissions.Entry // of the audit
+	granted  bool                // a statement named the table of grants
+	unheeded bool                // a request was denied or not answered in time
+	entries  []permissions.Entry // of the audit
 }
 
 // ExecContext is that of [sql.Conn] and notes that the transaction wrote. Once a statement has failed, it runs no other one: SQLite

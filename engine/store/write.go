@@ -152,6 +152,9 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*writeJ
 		if t.granted {
 			s.held.drop()
 		}
+		if t.unheeded {
+			s.heeded.drop()
+		}
 		if t.seq != s.ledger.seq { // readers find the entries
 			s.bell.ring()
 		}

@@ -98,7 +98,12 @@ func find(files []string) (l landmarks) {
 func (l *search) find(path string) place {
 	p, known := l.places[path]
 	if !known {
-		p = l.judge(filepath.Clean(path), Resolve(path), Resolve(filepath.Clean(path)))
+		clean, leads := filepath.Clean(path), Resolve(path)
+		names := []string{clean, leads}
+		if clean != path {
+			names = append(names, Resolve(clean))
+		}
+		p = l.judge(names...)
 		l.places[path] = p
 	}
 	return p

@@ -16,6 +16,9 @@ const (
 	tick = time.Second
 	// dueBatch is how many due events are read at a time.
 	dueBatch = 500
+	// longestRest bounds the rest between sweeps, which is ten times as long as the last one took: a sweep reads about everything that
+	// waits.
+	longestRest = 200 * time.Millisecond
 )
 
 // Run enforces the deadlines until ctx ends: overdue requests expire, approvals that nobody collects lapse, and expired
@@ -25,12 +28,14 @@ func (g *Registry) Run(ctx context.Context) error {
 		g.endLeases(ctx)
 		g.reread(ctx)
 		g.setSweeping(true)
+		began := time.Now()
 		next, err := g.Sweep(ctx)
+		rest := min(10*time.Since(began), longestRest)
 		if err != nil && ctx.Err() == nil {
 			g.log.Error("process due deadlines", "err", err)
 		}
 		g.dueAt(next)
-		g.sleep(ctx, g.setSweeping(false), err != nil)
+		g.sleep(ctx, g.setSweeping(false), rest, err != nil)
 	}
 	return nil
 }
@@ -74,13 +79,13 @@ func (g *Registry) sweepAt(r permissions.Request) {
 	}
 }
 
-// sleep returns when next has come on the wall clock, when an earlier deadline may have been added, when a lease is
+// sleep returns when next has come on the wall clock, after a rest, when an earlier deadline may have been added, when a lease is
 // over, or, after a failure, at the next tick.
-func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
+func (g *Registry) sleep(ctx context.Context, next time.Time, rest time.Duration, failed bool) {
 	for {
 		nap := tick
 		if until := next.Sub(g.clock.Now()); !next.IsZero() && until < tick {
-			nap = max(until, time.Millisecond)
+			nap = max(until, rest, time.Millisecond)
 		}
 		select {
 		case <-ctx.Done():
