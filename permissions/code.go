@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
+	"sync/atomic"
 )
 
 // codeAlphabet has no characters that look alike (no 0 O 1 I L).
@@ -21,8 +22,27 @@ const CodeCount = 31 * 31 * 31 * 31 * 31
 // code is a keyed permutation of the request's number, so it needs no index of its own. The zero key is valid.
 type Coder struct{ Key [32]byte }
 
-// Encode returns the code of the n-th request.
+// encoded are the codes computed last, by number: a request's code is told many times in a moment.
+var encoded [1024]atomic.Pointer[encodedNumber]
+
+type encodedNumber struct {
+	coder Coder
+	n     int64
+	code  string
+}
+
+// Encode returns the code of the n-th request. It is safe for concurrent use.
 func (c Coder) Encode(n int64) string {
+	last := &encoded[uint64(n)%uint64(len(encoded))] //nolint:gosec // any number has a place
+	if e := last.Load(); e != nil && e.n == n && e.coder == c {
+		return e.code
+	}
+	code := c.encode(n)
+	last.Store(&encodedNumber{c, n, code})
+	return code
+}
+
+func (c Coder) encode(n int64) string {
 	x := uint32((n%CodeCount + CodeCount) % CodeCount) // also for negative numbers, for which no cycle would end
 	for ok := false; !ok; ok = x < CodeCount {         // cycle walking: 2²⁶ down to 31⁵
 		x = c.permute(x, [4]byte{0, 1, 2, 3})

@@ -75,6 +75,31 @@ func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
 	}
 }
 
+// TestADenialAfterNoneIsSeen: that nothing of a caller's was denied is known only until something is.
+func TestADenialAfterNoneIsSeen(t *testing.T) {
+	s := newStore(t)
+	since := time.Now().Add(-time.Hour)
+	r, other := insert(t, s), insert(t, s)
+	count := func(want int) {
+		t.Helper()
+		for range 2 {
+			if all, err := s.Unheeded(t.Context(), r.Caller.Name, since); err != nil || len(all) != want {
+				t.Errorf("%d denied, %v; want %d", len(all), err, want)
+			}
+		}
+	}
+	count(0)
+	if _, err := s.Apply(t.Context(), r.ID, permissions.Expire{At: r.Deadline}); err != nil {
+		t.Fatal(err)
+	}
+	count(1)
+	s.forget() // as after a write by somebody else
+	if _, err := s.Apply(t.Context(), other.ID, permissions.Expire{At: other.Deadline}); err != nil {
+		t.Fatal(err)
+	}
+	count(2)
+}
+
 // TestWhatIsLongIsNotKeptInMemory: a request that shows a whole file is read again when needed.
 func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
 	s := newStore(t)
