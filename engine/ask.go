@@ -18,25 +18,25 @@ const (
 	lease = 10 * time.Second
 	// leaveGrace is how long a disconnected call may take to return before prompts show that nobody waits.
 	leaveGrace = time.Second
-	// maxBegun bounds how many calls begin at once. Thousands would each hold the memory to store a question, and the
-	// store would not write any more of them together.
-	maxBegun = 256
+	// maxBegun bounds how many calls begin at once. Thousands would each hold the memory to store a question, while the
+	// store writes one group at a time.
+	maxBegun = 32
 )
 
 // Ask implements [agents.Asker]: it opens the request, or joins an equal pending one, and waits for the answer.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	r, err := e.AskDeferred(ctx, caller, func() (permissions.Request, error) { return q, nil })
+	r, err := e.AskDeferred(ctx, time.Time{}, caller, func() (permissions.Request, error) { return q, nil })
 	return *r, err
 }
 
 // AskDeferred is [Engine.Ask] for servers with thousands of waiting calls. Requests are large and storing them needs a
-// deep stack, so while a call waits it holds no request and almost no stack: everything else runs off the stack. The
-// function question builds the question, again whenever it has to be asked again; its error is returned unchanged. The
-// answer is never nil.
+// deep stack, so while a call waits it holds no request and almost no stack: everything else runs off the stack. It
+// waits until then at most, if that is not zero, which costs less than a deadline of ctx. The function question builds
+// the question, again whenever it has to be asked again; its error is returned unchanged. The answer is never nil.
 func (e *Engine) AskDeferred(
-	ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
+	ctx context.Context, until time.Time, caller permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
-	c := &call{engine: e, caller: caller, question: question}
+	c := &call{engine: e, until: until, caller: caller, question: question}
 	for range maxAnew {
 		if err := c.once(ctx); !errors.Is(err, registry.ErrUsedElsewhere) {
 			return c.answer, err
@@ -52,6 +52,7 @@ const maxAnew = 100
 // call is one asking call.
 type call struct {
 	engine   *Engine
+	until    time.Time // it waits no longer; zero: as long as its context
 	caller   permissions.Caller
 	question func() (permissions.Request, error)
 	anew     bool // do not look for the request by its id
@@ -63,6 +64,7 @@ type call struct {
 
 // once asks and waits.
 func (c *call) once(ctx context.Context) (err error) {
+	c.engine.beginning <- struct{}{} // here, where a call that waits for its turn is small
 	aside.Run(func() { err = c.begin(ctx) })
 	if err != nil {
 		c.answer = new(permissions.Request)
@@ -71,12 +73,13 @@ func (c *call) once(ctx context.Context) (err error) {
 	if c.waiter == nil {
 		return nil
 	}
-	c.waiter.WaitSettled(ctx)
+	c.waiter.WaitSettled(ctx, c.until)
 	aside.Run(func() { err = c.end(ctx) })
 	return err
 }
 
 func (c *call) begin(ctx context.Context) error {
+	defer func() { <-c.engine.beginning }()
 	q, err := c.question()
 	if err != nil {
 		return err
@@ -87,8 +90,6 @@ func (c *call) begin(ctx context.Context) error {
 	if c.anew {
 		q.ID = ""
 	}
-	c.engine.beginning <- struct{}{}
-	defer func() { <-c.engine.beginning }()
 	if err := unborne(ctx); err != nil {
 		return err
 	}
@@ -112,6 +113,9 @@ func (c *call) begin(ctx context.Context) error {
 		return nil
 	}
 	deadline, limited := ctx.Deadline()
+	if !c.until.IsZero() {
+		deadline, limited = c.until, true
+	}
 	reads := q.Call == "" && limited && !deadline.After(time.Now()) // it does not wait, nor come back under a name
 	c.waiter, err = c.engine.place(work, c.caller, q, reads)
 	if err != nil {

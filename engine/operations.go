@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
@@ -29,7 +30,7 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 
 // Await is [Engine.Find] once the request is settled, or as it is when ctx ends first.
 func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.RequestView, error) {
-	if err := e.WaitSettled(ctx, caller, id); err != nil {
+	if err := e.WaitSettled(ctx, time.Time{}, caller, id); err != nil {
 		return permissions.RequestView{}, err
 	}
 	late, done := shared.Noting(ctx)

@@ -164,7 +164,7 @@ func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("the call goes on")
 			}
-			refused(t, st.WaitSettled(ctx, permissions.Token{Name: "deploy"}.Caller(askerUID), asked.ID), permissions.CodeToken)
+			refused(t, st.WaitSettled(ctx, time.Time{}, permissions.Token{Name: "deploy"}.Caller(askerUID), asked.ID), permissions.CodeToken)
 			_, late := m.Do(t.Context(), connectors.Decision{Request: asked.ID, Answer: allow()})
 			a := <-ended
 			refused(t, a.err, permissions.CodeToken)

@@ -24,15 +24,16 @@ type waits struct {
 	cancelScheduled timing.Signal                // cancelAt has a new entry
 }
 
-// WaitSettled returns when [Engine.Await] would. It needs little stack, as [Engine.AskDeferred] does.
-func (g *waits) WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
+// WaitSettled returns when [Engine.Await] would, until then at most if that is not zero. It needs little memory, as
+// [Engine.AskDeferred] does.
+func (g *waits) WaitSettled(ctx context.Context, until time.Time, caller permissions.Caller, id permissions.ID) error {
 	var w *registry.Waiter
 	var err error
 	aside.Run(func() { w, err = g.attach(ctx, caller, id) })
 	if err != nil {
 		return err
 	}
-	w.WaitSettled(ctx)
+	w.WaitSettled(ctx, until)
 	w.LeaveSoon(leaveGrace)
 	return unborne(ctx)
 }

@@ -85,7 +85,7 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	me := permissions.CallerUID(os.Getuid())
 	reading, done := context.WithCancel(t.Context())
 	reader := make(chan error, 1) // a reader does not count as a waiting call
-	go func() { reader <- env.WaitSettled(reading, me, w.ID) }()
+	go func() { reader <- env.WaitSettled(reading, time.Time{}, me, w.ID) }()
 	q := wiretest.Question("docs")
 	q.Agent, q.Claimed, q.Call = "deploy-1", true, "other"
 	waiting, leave := context.WithCancel(t.Context())

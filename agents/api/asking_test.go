@@ -267,10 +267,10 @@ type hasty struct {
 }
 
 func (h *hasty) AskDeferred(
-	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
+	ctx context.Context, until time.Time, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
 	if !h.asked.Swap(true) {
-		r, err := h.Env.AskDeferred(ctx, c, question)
+		r, err := h.Env.AskDeferred(ctx, until, c, question)
 		_, decided := h.Decide(r.ID, permissions.Allow(permissions.Once), "")
 		return r, errors.Join(err, decided)
 	}
@@ -279,7 +279,7 @@ func (h *hasty) AskDeferred(
 		s, _ := h.Find(ctx, c, q.ID)
 		return &s.Request, errors.Join(context.DeadlineExceeded, err)
 	}
-	return h.Env.AskDeferred(ctx, c, question)
+	return h.Env.AskDeferred(ctx, until, c, question)
 }
 
 func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {

@@ -47,22 +47,22 @@ const (
 
 // note records how a call ended, with q as the request's state. It returns what must be stored (or deleted, if it has no process),
 // to survive a restart. The store deletes the processes of settled requests with them.
-func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) (changes []permissions.Wait) {
+func (p *presence) note(ctx context.Context, a *asking, q *permissions.Request) (changes []permissions.Wait) {
 	pid := server.PeerPID(ctx)
-	if in.Call == "" || pid == 0 {
+	if a.call == "" || pid == 0 {
 		return nil
 	}
 	caller := CallerOf(ctx)
-	stays, err := time.ParseDuration(in.Stays)
+	stays, err := time.ParseDuration(a.stays)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was, known := p.of[caller.Name][in.Call]
+	was, known := p.of[caller.Name][a.call]
 	if known && was.id != q.ID { // the call asks something else by now
-		changes = append(changes, permissions.Wait{Request: was.id, Call: in.Call})
+		changes = append(changes, permissions.Wait{Request: was.id, Call: a.call})
 	}
 	if err != nil || stays <= early || q.State != permissions.Pending {
-		if p.drop(caller.Name, in.Call); known && q.State == permissions.Pending {
-			changes = append(changes, permissions.Wait{Request: q.ID, Call: in.Call})
+		if p.drop(caller.Name, a.call); known && q.State == permissions.Pending {
+			changes = append(changes, permissions.Wait{Request: q.ID, Call: a.call})
 		}
 		return changes
 	}
@@ -74,7 +74,7 @@ func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Reques
 		was.pid, was.start = pid, began(pid)
 	}
 	same = same && was.id == q.ID
-	was.caller, was.id, was.call, was.until = caller, q.ID, in.Call, time.Now().Add(stays-early)
+	was.caller, was.id, was.call, was.until = caller, q.ID, a.call, time.Now().Add(stays-early)
 	if p.put(was); !same {
 		changes = append(changes, permissions.Wait{Request: q.ID, Call: was.call, PID: pid, Began: was.start, Until: was.until})
 	}

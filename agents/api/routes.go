@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,14 @@ type askInput struct {
 	Request string `header:"Daycared-Request" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$"`
 	Stays   string `header:"Daycared-Stays" maxLength:"64" doc:"so long the process that asks, on this machine, is there unless it is ended"`
 	Body    wire.Ask
+	RawBody []byte
+}
+
+// asking is a call that asks. While it waits, it holds no more than its text.
+type asking struct {
+	call, request, stays string
+	text                 []byte
+	read                 *wire.Ask // what text says; nil once the question was put
 }
 
 func (r *routes) ask(ctx context.Context, in *askInput) (server.Deferred[wire.Request], error) {
@@ -73,29 +82,40 @@ func (r *routes) ask(ctx context.Context, in *askInput) (server.Deferred[wire.Re
 	if err != nil {
 		return nil, permissions.Invalid(err)
 	}
-	limited, cancel := context.WithTimeout(ctx, wait)
-	return func() func() (wire.Request, error) {
-		q, err := r.requests.AskDeferred(limited, CallerOf(ctx), in.question)
-		cancel()
-		r.kept(ctx, in, q)
+	a := &asking{in.Call, in.Request, in.Stays, bytes.Clone(in.RawBody), &in.Body}
+	until := time.Now().Add(wait)
+	return func(begun func()) func() (wire.Request, error) {
+		q, err := r.requests.AskDeferred(ctx, until, CallerOf(ctx), func() (permissions.Request, error) {
+			defer begun()
+			return a.question()
+		})
+		r.kept(ctx, a, q)
 		return func() (wire.Request, error) { return r.settled(ctx, q, err) }
 	}, nil
 }
 
 // kept stores which process waits for q, so that it survives a restart.
-func (r *routes) kept(ctx context.Context, in *askInput, q *permissions.Request) {
+func (r *routes) kept(ctx context.Context, a *asking, q *permissions.Request) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer done()
-	for _, w := range r.present.note(ctx, in, q) {
+	for _, w := range r.present.note(ctx, a, q) {
 		if err := r.requests.KeepProcess(work, CallerOf(ctx), w); err != nil {
 			r.log.Warn("store waiting process: its request may outlive it across a restart", "request", w.Request, "err", err)
 		}
 	}
 }
 
-func (in *askInput) question() (permissions.Request, error) {
-	q, _, err := in.Body.Question()
-	q.Call, q.ID = in.Call, permissions.ID(in.Request)
+// question returns the question. It is rarely put again, and then read again.
+func (a *asking) question() (permissions.Request, error) {
+	read := a.read
+	if a.read = nil; read == nil {
+		read = new(wire.Ask)
+		if err := wire.Decode(a.text, read); err != nil {
+			return permissions.Request{}, err
+		}
+	}
+	q, _, err := read.Question()
+	q.Call, q.ID = a.call, permissions.ID(a.request)
 	return q, err
 }
 
@@ -138,14 +158,16 @@ func (r *routes) read(ctx context.Context, in *readInput) (server.Deferred[wire.
 	if wait == 0 {
 		return server.Resolved(told(r.requests.Find(ctx, CallerOf(ctx), id)))
 	}
-	limited, cancel := context.WithTimeout(ctx, wait)
-	return func() func() (wire.Request, error) {
-		err := r.requests.WaitSettled(limited, CallerOf(ctx), id)
+	until := time.Now().Add(wait)
+	return func(begun func()) func() (wire.Request, error) {
+		begun()
+		err := r.requests.WaitSettled(ctx, until, CallerOf(ctx), id)
 		return func() (wire.Request, error) {
-			defer cancel()
 			if err != nil {
 				return wire.Request{}, err
 			}
+			limited, cancel := context.WithDeadline(ctx, until)
+			defer cancel()
 			return told(r.requests.Await(limited, CallerOf(ctx), id)) // nothing to wait for any more
 		}
 	}, nil

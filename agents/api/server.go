@@ -126,15 +126,15 @@ func (s *Server) newServer() *server.Server {
 
 // Requests is the part of the engine that this server uses. It cannot decide what an agent may do.
 type Requests interface {
-	// AskDeferred is [agents.Asker.Ask] for thousands of waiting calls: while it waits, it needs little stack and holds no
-	// request. question returns the request, again when it must be submitted anew; its error is returned unchanged. The deferred
-	// answer is never nil.
+	// AskDeferred is [agents.Asker.Ask] for thousands of waiting calls: while it waits, until then at most, it needs little stack
+	// and holds no request. question returns the request, again when it must be submitted anew; its error is returned unchanged.
+	// The deferred answer is never nil.
 	AskDeferred(
-		ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
+		ctx context.Context, until time.Time, caller permissions.Caller, question func() (permissions.Request, error),
 	) (*permissions.Request, error)
 	agents.Requests
-	// WaitSettled returns when Await would, with little stack. A request of another caller is refused as unknown.
-	WaitSettled(ctx context.Context, caller permissions.Caller, id permissions.ID) error
+	// WaitSettled returns when Await would, until then at most, with little stack. A request of another caller is refused as unknown.
+	WaitSettled(ctx context.Context, until time.Time, caller permissions.Caller, id permissions.ID) error
 	// LeaveOrCancel removes the named call from a request of the caller, and cancels the request if no other call waits; via is
 	// [permissions.ViaInterrupt] if the call's process was killed, else empty.
 	LeaveOrCancel(ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string) (permissions.RequestView, error)

@@ -161,9 +161,9 @@ func (d *Env) Ask(ctx context.Context, c permissions.Caller, q permissions.Reque
 
 // AskDeferred is that of the engine.
 func (d *Env) AskDeferred(
-	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
+	ctx context.Context, until time.Time, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
-	return d.Engine.AskDeferred(ctx, c, func() (permissions.Request, error) {
+	return d.Engine.AskDeferred(ctx, until, c, func() (permissions.Request, error) {
 		q, err := question()
 		if err == nil {
 			d.noteAsk(c, q)

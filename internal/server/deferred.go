@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,19 +16,20 @@ import (
 )
 
 // Deferred blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for [Server.Refuse].
-type Deferred[O any] func() func() (O, error)
+// It calls begun once it needs what was read of the call no more, so that the next call is read.
+type Deferred[O any] func(begun func()) func() (O, error)
 
 // Resolved is an answer that is available at once.
 func Resolved[O any](answer O, err error) (Deferred[O], error) {
-	return func() func() (O, error) { return func() (O, error) { return answer, nil } }, err
+	return func(func()) func() (O, error) { return func() (O, error) { return answer, nil } }, err
 }
 
 // RegisterDeferred registers an operation on which thousands of calls may wait for people, each for up to [MaxWait]. A
 // waiting call costs its connection and its goroutine's stack, so that goroutine does nothing but wait: huma decodes
-// the call on another one and leaves the rest to [awaited], which also writes the answer on another one. For the caller
+// the call on another one and leaves the rest to [Server.awaited], which also writes the answer on another one. For the caller
 // and in the description it is an operation like any other with the answer O. An error of handle is for [Server.Refuse].
 func RegisterDeferred[I, O any](d *Server, o huma.Operation, handle func(context.Context, *I) (Deferred[O], error)) {
-	o.Middlewares = append(o.Middlewares, WriteWithin(LongPoll), awaited)
+	o.Middlewares = append(o.Middlewares, d.awaited, WriteWithin(LongPoll))
 	schema := d.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[O](), true, "")
 	o.Responses = map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
 	huma.Register(d.API, o, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
@@ -35,9 +38,9 @@ func RegisterDeferred[I, O any](d *Server, o huma.Operation, handle func(context
 			return nil, d.Refuse(err)
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			c, _ := ctx.(*awaiting) // from awaited, the last middleware
-			c.wait = func() func(http.ResponseWriter) {
-				then := wait()
+			c, _ := ctx.(*awaiting) // from awaited
+			c.wait = func(begun func()) func(http.ResponseWriter) {
+				then := wait(begun)
 				return func(w http.ResponseWriter) {
 					answer, err := then()
 					d.answer(w, answer, err)
@@ -51,7 +54,7 @@ func RegisterDeferred[I, O any](d *Server, o huma.Operation, handle func(context
 type awaiting struct {
 	humaContext
 
-	wait func() (write func(http.ResponseWriter)) // nil: already answered
+	wait func(begun func()) (write func(http.ResponseWriter)) // nil: already answered
 }
 
 // humaContext allows embedding, because the interface has a method Context.
@@ -60,17 +63,88 @@ type humaContext = huma.Context
 // Unwrap implements the interface of [humago.Unwrap].
 func (c *awaiting) Unwrap() huma.Context { return c.humaContext }
 
-// awaited is the middleware of these operations.
-func awaited(ctx huma.Context, next func(huma.Context)) {
-	c := &awaiting{humaContext: ctx}
-	aside.Run(func() { next(c) })
-	if c.wait == nil {
+// awaited is the middleware of these operations. A call that has no slot yet costs its connection and its body.
+func (d *Server) awaited(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	s := &slot{of: d.beginning}
+	if err := s.take(r.Context()); err != nil {
+		d.Reject(w, err)
 		return
 	}
-	r, w := humago.Unwrap(ctx)
+	defer s.leave()
+	c := &awaiting{humaContext: ctx}
+	aside.Run(func() { next(c) })
+	wait := c.wait
+	if c = nil; wait == nil {
+		return
+	}
 	r.Body = http.NoBody // already read: release it
-	write := c.wait()
+	write := wait(s.leave)
+	s.leave()
 	aside.Run(func() { write(w) })
+}
+
+// maxBeginning is how many of these calls are decoded and begun at once. More would each hold a parsed body and a deep stack, while
+// the store writes one group at a time.
+const maxBeginning = 32
+
+// beginning are the slots of calls that are being decoded and begun.
+type beginning struct {
+	slots chan struct{}
+	mu    sync.Mutex
+	tidy  *time.Timer // returns memory after a burst
+	last  time.Time   // when it last did
+}
+
+// After a burst of calls, its memory is returned to the system, because the runtime itself keeps it for minutes. That costs one
+// collection, so it happens once no call has waited for its turn for tidyAfter, and at most once in tidyEvery.
+const tidyAfter, tidyEvery = time.Second, time.Minute
+
+// slot is the turn of one call.
+type slot struct {
+	of   *beginning
+	held bool
+}
+
+// take waits until it is the call's turn, or ctx ends.
+func (s *slot) take(ctx context.Context) error {
+	select {
+	case s.of.slots <- struct{}{}:
+	default:
+		select {
+		case s.of.slots <- struct{}{}:
+			s.of.tidySoon()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.held = true
+	return nil
+}
+
+// leave gives the turn to the next call. It may be called more than once.
+func (s *slot) leave() {
+	if s.held {
+		s.held = false
+		<-s.of.slots
+	}
+}
+
+// tidySoon plans [debug.FreeOSMemory] for when the burst is over to which a waiting call belongs.
+func (b *beginning) tidySoon() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	after := max(tidyAfter, tidyEvery-time.Since(b.last))
+	if b.tidy != nil {
+		b.tidy.Reset(after)
+		return
+	}
+	b.tidy = time.AfterFunc(after, func() {
+		b.mu.Lock()
+		b.last = time.Now()
+		b.mu.Unlock()
+		debug.FreeOSMemory()
+	})
 }
 
 // answer writes an answer outside huma, in the same way.

@@ -43,10 +43,11 @@ var (
 // Server is an HTTP server: a mux with strict JSON, problem details, an OpenAPI description at /openapi.json, /healthz
 // and /readyz. Register routes on API and with [Server.Handle], then serve [Server.Handler] at each listener.
 type Server struct {
-	API     huma.API
-	mux     *http.ServeMux
-	log     *slog.Logger
-	handled []string // patterns besides those of API
+	API       huma.API
+	mux       *http.ServeMux
+	log       *slog.Logger
+	handled   []string // patterns besides those of API
+	beginning *beginning
 }
 
 // health is the one path that needs no authentication.
@@ -71,7 +72,7 @@ func New(title string, ready func(context.Context) error, log *slog.Logger) *Ser
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	d := &Server{API: humago.New(mux, config), mux: mux, log: log}
+	d := &Server{API: humago.New(mux, config), mux: mux, log: log, beginning: &beginning{slots: make(chan struct{}, maxBeginning)}}
 	d.Handle("GET "+health, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n"))

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,6 +20,7 @@ type Waiter struct {
 	wake     chan wakeup // capacity one: the first result counts
 	first    *wakeup     // received from wake, for the next Wait
 	settled  bool        // it was woken, so its request is settled
+	late     bool        // it was not, when WaitSettled had to return
 	handed   bool        // the approval was used for this call in the commit that approved it
 }
 
@@ -35,17 +37,20 @@ func (w *Waiter) ID() permissions.ID { return w.id }
 // Wait returns the settled request, [ErrUsedElsewhere] when its approval went to another call, or the error of ctx. It
 // may be called again only after the latter.
 func (w *Waiter) Wait(ctx context.Context) (permissions.Request, error) {
-	w.WaitSettled(ctx)
+	if !w.late {
+		w.WaitSettled(ctx, time.Time{})
+	}
 	m := w.first
-	if m == nil {
-		return permissions.Request{}, ctx.Err()
+	if w.late = false; m == nil {
+		return permissions.Request{}, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 	}
 	w.first, w.handed = nil, m.handed
 	return *m.request, m.err
 }
 
-// WaitSettled blocks until Wait would return. It needs less stack, which a waiting call keeps.
-func (w *Waiter) WaitSettled(ctx context.Context) {
+// WaitSettled blocks until Wait would return, until then at most if that is not zero; the next Wait then returns
+// [context.DeadlineExceeded]. It needs less stack, which a waiting call keeps.
+func (w *Waiter) WaitSettled(ctx context.Context, until time.Time) {
 	if w.first != nil {
 		return
 	}
@@ -55,10 +60,18 @@ func (w *Waiter) WaitSettled(ctx context.Context) {
 		return
 	default:
 	}
+	var over <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case m := <-w.wake:
 		w.first, w.settled = &m, true
 	case <-ctx.Done():
+	case <-over:
+		w.late = true
 	}
 }
 

@@ -275,16 +275,16 @@ func TestWaitSettledTakesNothing(t *testing.T) {
 	w, r := m.ask(t, m.fresh(nil))
 	over, end := context.WithCancel(t.Context())
 	end()
-	w.WaitSettled(over)
+	w.WaitSettled(over, time.Time{})
 	silent(t, w)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.WaitSettled(t.Context())
+		w.WaitSettled(t.Context(), time.Time{})
 	}()
 	m.decide(t, r.ID, permissions.Deny)
 	<-done
-	w.WaitSettled(t.Context())
+	w.WaitSettled(t.Context(), time.Time{})
 	if state, err := rings(t, w); state != permissions.Denied || err != nil {
 		t.Errorf("rang with %s, %v", state, err)
 	}

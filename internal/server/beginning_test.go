@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daycared/daycared/engine/wiretest"
+)
+
+// Of many calls, a few at a time are decoded and begun, however many wait for people; a call whose caller is gone is not decoded.
+func TestAFewCallsAreBegunAtATime(t *testing.T) {
+	d := New("test", nil, wiretest.Quiet)
+	read, proceed, answer := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	RegisterDeferred(d, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
+		func(context.Context, *struct{}) (Deferred[string], error) {
+			read <- struct{}{}
+			return func(begun func()) func() (string, error) {
+				<-proceed
+				begun()
+				<-answer
+				return func() (string, error) { return "told", nil }
+			}, nil
+		})
+	h := d.Handler(Listener{})
+	call := func(ctx context.Context) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/x", nil))
+		return w.Code
+	}
+	var calls sync.WaitGroup
+	for range 2 * maxBeginning {
+		calls.Go(func() {
+			if code := call(t.Context()); code != http.StatusOK {
+				t.Errorf("answered with %d", code)
+			}
+		})
+	}
+	for range maxBeginning {
+		<-read
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if code := call(gone); code != http.StatusServiceUnavailable {
+		t.Errorf("a call that left before its turn: %d", code)
+	}
+	select {
+	case <-read:
+		t.Error("one more was read before any had begun")
+	default:
+	}
+	for range maxBeginning {
+		proceed <- struct{}{}
+		<-read // while all that have begun wait
+	}
+	close(proceed)
+	close(answer)
+	calls.Wait()
+}
