@@ -10,7 +10,7 @@ FNR == NR {
 	split(f[2], part, " "); op[n] = part[1]; limit[n] = part[2] + 0; of[n] = part[4]
 	next
 }
-/^(cores|go|disk|goos|goarch|cpu): / { key = $1; sub(/:$/, "", key); rest = $0; sub(/^[a-z]*: */, "", rest); about[key] = rest }
+/^(cores|toolchain|disk|goos|goarch|cpu): / { key = $1; sub(/:$/, "", key); rest = $0; sub(/^[a-z]*: */, "", rest); about[key] = rest }
 /^Benchmark/ && NF > 1 {
 	for (i = 1; i <= n; i++) {
 		if (index($1, "Benchmark" bench[i]) != 1) continue
@@ -37,12 +37,13 @@ END {
 	for (i = 1; i <= n; i++) settle(i)
 	for (number = 1; number <= 99; number++)
 		for (i = 1; i <= n; i++) if (id[i] == "P" number) order[++rows] = i
-	head = "Measured on " about["cores"] " cores (" about["cpu"] ", " about["goos"] "/" about["goarch"] "), " about["disk"] ", " about["go"] "."
+	head = "Measured on " about["cores"] " cores (" about["cpu"] ", " about["goos"] "/" about["goarch"] "), " about["disk"] ", " about["toolchain"] "."
 	if (as == "picture") picture(); else if (as == "page") page(); else terminal()
 }
 
 # settle sorts the runs of a goal and finds its figure.
 function settle(i,    a, b, least) {
+	if (bench[i] == "-") { value[i] = "not built"; return }
 	if (!runs[i]) fail(id[i] ": Benchmark" bench[i] " was not run")
 	for (a = 2; a <= runs[i]; a++) {
 		least = v[i, a]
@@ -68,7 +69,7 @@ function terminal(    r, i, c, width, cell) {
 	for (c = 1; c <= 6; c++) table[0, c] = cell[c]
 	for (r = 1; r <= rows; r++) {
 		i = order[r]
-		split(id[i] "|" what[i] "|" against[i] "|" value[i] "|" goal[i] "|" (met[i] ? "met" : "not met"), cell, "|")
+		split(id[i] "|" what[i] "|" against[i] "|" value[i] "|" goal[i] "|" verdict(i, "not met"), cell, "|")
 		for (c = 1; c <= 6; c++) { table[r, c] = cell[c]; if (signs(cell[c]) > width[c]) width[c] = signs(cell[c]) }
 	}
 	for (r = 0; r <= rows; r++)
@@ -79,6 +80,8 @@ function terminal(    r, i, c, width, cell) {
 		}
 }
 
+function verdict(i, missed) { return bench[i] == "-" ? "" : met[i] ? "met" : missed }
+
 # signs counts the characters of a text in UTF-8.
 function signs(text) { gsub(/[\200-\277]/, "", text); return length(text) }
 
@@ -87,22 +90,23 @@ function page(    r, i) {
 	print "| | measured | against | ratio | goal | |\n|---|---|---|---|---|---|"
 	for (r = 1; r <= rows; r++) {
 		i = order[r]
-		print "| " id[i] " | " what[i] " | " against[i] " | " value[i] " | " goal[i] " | " (met[i] ? "met" : "**not met**") " |"
+		print "| " id[i] " | " what[i] " | " against[i] " | " value[i] " | " goal[i] " | " verdict(i, "**not met**") " |"
 	}
 }
 
 # picture draws a bar for each figure, as long as the figure by its goal, which is at the same place for all. A bar that would be longer
 # than 290 is cut, and says so. A thin line goes from the least to the most.
 function picture(    r, i, y, inside, height) {
-	for (i = 1; i <= n; i++) inside += met[i]
-	height = 44 + 34 * n + 16
+	for (i = 1; i <= n; i++) { inside += met[i]; bars += bench[i] != "-" }
+	height = 44 + 34 * bars + 16
 	printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" height=\"%d\" viewBox=\"0 0 900 %d\" ", height, height)
-	printf("font-family=\"system-ui, sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"%d of %d figures are within their goals\">\n", inside, n)
+	printf("font-family=\"system-ui, sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"%d of %d figures are within their goals\">\n", inside, bars)
 	print "<style>\n.t{fill:#1a1a1a}.s{fill:#5b6770}.g{stroke:#5b6770}.w{stroke:#1a1a1a}.y{fill:#3f9b4f}.n{fill:#c0483f}"
 	print "@media (prefers-color-scheme:dark){.t{fill:#e8edf0}.s{fill:#9fadb6}.g{stroke:#9fadb6}.w{stroke:#e8edf0}}\n</style>"
 	print "<text x=\"780\" y=\"20\" class=\"s\" text-anchor=\"middle\">goal</text>\n<text x=\"580\" y=\"20\" class=\"s\">◂ better</text>"
 	for (r = 1; r <= rows; r++) {
-		i = order[r]; y = 44 + 34 * (r - 1)
+		i = order[r]; if (bench[i] == "-") continue
+		y = 44 + 34 * drawn++
 		printf("<text x=\"16\" y=\"%d\" class=\"t\"><tspan font-weight=\"600\">%s</tspan> %s</text>\n", y + 10, id[i], escaped(what[i]))
 		printf("<text x=\"16\" y=\"%d\" class=\"s\" font-size=\"11\">to %s: %s, goal %s</text>\n", y + 24, escaped(against[i]), value[i], goal[i])
 		printf("<rect x=\"580\" y=\"%d\" width=\"%.1f\" height=\"16\" rx=\"3\" class=\"%s\"/>\n", y + 2, bar(i, middle[i]) > 2 ? bar(i, middle[i]) : 2,

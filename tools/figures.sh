@@ -30,11 +30,11 @@ run)
 	part=$(($3 < 50000 ? $3 : 50000)) parts=$((($3 + 49999) / 50000))
 	export DECISIONS=$part
 	mkdir -p "$(dirname "$keep")"
-	{ echo "cores: $(getconf _NPROCESSORS_ONLN)"; echo "go: $(go env GOVERSION)"; disk "${TMPDIR:-/tmp}"; } >"$keep"
-	awk -F ' *[|] *' '!/^#/ && NF && !seen[$3, $4]++ { print $3, $4, $5, $6 }' "$goals" | while read -r package pattern time count; do
+	{ echo "cores: $(getconf _NPROCESSORS_ONLN)"; echo "toolchain: $(go env GOVERSION)"; disk "${TMPDIR:-/tmp}"; } >"$keep"
+	awk -F ' *[|] *' '!/^#/ && NF && $7 != "-" && !seen[$3, $4]++ { print $3, $4, $5, $6 }' "$goals" | while read -r package pattern time count; do
 		test "$count" != DECISIONS || count=$parts
 		echo "$package $pattern, $count times" >&2
-		go test -run '^$' -bench "^Benchmark$pattern" -benchtime "$time" -count "$count" -timeout 6h "$package" >"$keep.part" 2>&1 ||
+		go test -run '^$' -bench "^Benchmark$pattern" -benchtime "$time" -count "$count" -timeout 6h "$package" >"$keep.part" ||
 			failed="figures: run Benchmark$pattern of $package: it failed"
 		tee -a "$keep" <"$keep.part" | sed 's/^/  /' >&2
 		rm "$keep.part"

@@ -2,7 +2,6 @@ package mcp_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,37 +23,24 @@ import (
 
 // BenchmarkBlockingCall measures a call of pause over MCP that is decided over HTTP at the admin socket as soon as it waits,
 // both durable, and alternately a lower bound: a tool call that does nothing, two commits, and an HTTP call that does nothing.
-// It reports both medians and their ratio. With a hundred clients it reports the ratio of throughputs.
+// It reports both medians and their ratio.
 func BenchmarkBlockingCall(b *testing.B) {
-	for _, clients := range []int{1, 100} {
-		b.Run("clients-"+strconv.Itoa(clients), func(b *testing.B) {
-			d := newDecider(b, clients)
-			sessions := make([]*sdk.ClientSession, clients)
-			for i := range sessions {
-				sessions[i] = d.keptClient()
-			}
-			var whole, least []time.Duration
-			for n := 0; b.Loop(); n++ {
-				began := time.Now()
-				d.all(sessions, func(i int, c *sdk.ClientSession) { d.pause(c, fmt.Sprint(n, ".", i)) })
-				middle := time.Now()
-				d.all(sessions, func(_ int, c *sdk.ClientSession) { d.nothing(c) })
-				if clients == 1 {
-					d.commits(2)
-					d.noop()
-				}
-				whole, least = append(whole, middle.Sub(began)), append(least, time.Since(middle))
-			}
-			ours, bare := median(whole), median(least)
-			b.ReportMetric(float64(ours.Microseconds()), "call-µs")
-			b.ReportMetric(float64(bare.Microseconds()), "bare-µs")
-			if clients == 1 {
-				b.ReportMetric(float64(ours)/float64(bare), "ratio")
-			} else {
-				b.ReportMetric(float64(bare)/float64(ours), "share-of-no-op")
-			}
-		})
+	d := newDecider(b)
+	c := d.keptClient()
+	var whole, least []time.Duration
+	for n := 0; b.Loop(); n++ {
+		began := time.Now()
+		d.pause(c, strconv.Itoa(n))
+		middle := time.Now()
+		d.nothing(c)
+		d.commits(2)
+		d.noop()
+		whole, least = append(whole, middle.Sub(began)), append(least, time.Since(middle))
 	}
+	ours, bare := median(whole), median(least)
+	b.ReportMetric(float64(ours.Microseconds()), "call-µs")
+	b.ReportMetric(float64(bare.Microseconds()), "bare-µs")
+	b.ReportMetric(float64(ours)/float64(bare), "ratio")
 }
 
 func median(all []time.Duration) time.Duration {
@@ -62,7 +48,7 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// decider decides pending requests over HTTP at once, with as many workers as there are clients.
+// decider decides pending requests over HTTP at once.
 type decider struct {
 	*env
 	bare   *store.Store
@@ -77,7 +63,7 @@ type lateChannel struct {
 
 func (d *lateChannel) Bind(in connectors.Services) { d.in.Engine, _ = in.(*engine.Engine) }
 
-func newDecider(b *testing.B, atOnce int) *decider {
+func newDecider(b *testing.B) *decider {
 	b.Helper()
 	folder := filepath.Dir(wiretest.Socket(b))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -107,19 +93,17 @@ func newDecider(b *testing.B, atOnce int) *decider {
 	people := admin.NewClient(socket, file)
 	feed := d.Subscribe(10_000)
 	var works sync.WaitGroup
-	for range atOnce {
-		works.Go(func() {
-			for r := range feed.C {
-				if r.State != permissions.Pending {
-					continue
-				}
-				_, err := people.OnPermission(context.Background(), connectors.Decision{Request: r.ID, Answer: permissions.Allow(permissions.Once)})
-				if err != nil {
-					b.Errorf("decide: %v", err)
-				}
+	works.Go(func() {
+		for r := range feed.C {
+			if r.State != permissions.Pending {
+				continue
 			}
-		})
-	}
+			_, err := people.OnPermission(context.Background(), connectors.Decision{Request: r.ID, Answer: permissions.Allow(permissions.Once)})
+			if err != nil {
+				b.Errorf("decide: %v", err)
+			}
+		}
+	})
 	b.Cleanup(func() {
 		feed.Close()
 		works.Wait()
@@ -127,19 +111,6 @@ func newDecider(b *testing.B, atOnce int) *decider {
 		_ = d.bare.Close()
 	})
 	return d
-}
-
-// all runs do for all clients concurrently.
-func (d *decider) all(sessions []*sdk.ClientSession, do func(int, *sdk.ClientSession)) {
-	if len(sessions) == 1 {
-		do(0, sessions[0])
-		return
-	}
-	var group sync.WaitGroup
-	for i, c := range sessions {
-		group.Go(func() { do(i, c) })
-	}
-	group.Wait()
 }
 
 func (d *decider) pause(c *sdk.ClientSession, message string) {

@@ -16,24 +16,21 @@ import (
 )
 
 // BenchmarkThroughput measures how many requests per second so many callers open and decide durably, each waiting for
-// one commit before the next. Two minimal group writers alternate with it on the same disk: one writes the same columns
-// to the same tables and reads nothing, the other one small row to a table of its own.
+// one commit before the next. A minimal group writer alternates with it on the same disk, which writes the same columns
+// to the same tables and reads nothing.
 func BenchmarkThroughput(b *testing.B) {
 	for callers, each := range map[int]int{1: 300, 100: 100, 1000: 20} {
 		b.Run("callers-"+strconv.Itoa(callers), func(b *testing.B) {
-			s, same, minimal := newStore(b), newBareSame(b), newBareMinimal(b)
-			var whole, alike, least []float64
+			s, same := newStore(b), newBareSame(b)
+			var whole, alike []float64
 			for b.Loop() {
 				whole = append(whole, rate(callers, each, func() { decided(b, s) }))
 				alike = append(alike, rate(callers, each, same.decide))
-				least = append(least, rate(callers, each, minimal.decide))
 			}
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(median(whole), "decided/s")
 			b.ReportMetric(median(alike), "same-schema/s")
-			b.ReportMetric(median(least), "minimal/s")
 			b.ReportMetric(median(divide(whole, alike)), "of-same-schema")
-			b.ReportMetric(median(divide(whole, least)), "of-minimal")
 		})
 	}
 }
@@ -163,19 +160,6 @@ func newBareWriter(b testing.TB, db *sql.DB) *bare {
 	var ended sync.WaitGroup
 	ended.Go(w.run)
 	b.Cleanup(func() { close(w.jobs); ended.Wait(); _ = conn.Close() })
-	return w
-}
-
-func newBareMinimal(b *testing.B) *bare {
-	b.Helper()
-	w := newBareWriter(b, newBare(b))
-	w.insert = func() (string, func()) {
-		id := string(permissions.NewID(time.Now()))
-		return id, func() { w.exec("INSERT INTO bare (id, state) VALUES ($1, 0)", id) }
-	}
-	w.update = func(id string) func() {
-		return func() { w.exec("UPDATE bare SET state = 1 WHERE id = $1", id) }
-	}
 	return w
 }
 
