@@ -89,9 +89,10 @@ func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbo
 	if err != nil {
 		return runtime.Agent{}, err
 	}
+	usable := slices.DeleteFunc(tools.All(walls), func(t tools.Tool) bool { return cfg.WebSearch.URL == "" && t.Spec().Name == "web_search" })
 	one := runtime.Agent{
 		Name: a.Name, Person: a.Person, Via: a.Connector, Parent: a.Parent, Model: model, Instructions: instructions,
-		Tools: toolsOf(cfg, walls), Terminates: a.OnDenial == config.Terminate, Prompt: a.Prompt,
+		Tools: usable, Terminates: a.OnDenial == config.Terminate, Prompt: a.Prompt,
 		Place: placeOf(a, cfg),
 	}
 	if a.Schedule.Given() {
@@ -251,11 +252,6 @@ func (c *CLI) acpAgents(
 		}))
 	}
 	return all
-}
-
-// toolsOf returns the built-in tools that the configuration enables.
-func toolsOf(cfg *config.Config, walls *sandbox.Sandbox) []tools.Tool {
-	return slices.DeleteFunc(tools.All(walls), func(t tools.Tool) bool { return cfg.WebSearch.URL == "" && t.Spec().Name == "web_search" })
 }
 
 // placeOf is the workspace in which an agent's tools run.

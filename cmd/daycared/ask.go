@@ -247,11 +247,7 @@ func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling) erro
 	if err != nil {
 		return err
 	}
-	if c.asJSON {
-		return c.json(wire.Told{To: to})
-	}
-	fmt.Fprintf(c.Out, "Notice to %s taken.\n", spelled(to))
-	return nil
+	return c.result(wire.Told{To: to}, "Notice to %s taken.\n", spelled(to))
 }
 
 func (c *CLI) read(file string) (string, error) {

@@ -193,19 +193,13 @@ func dash(text string) string {
 
 // eachEntry yields the daemon's chain from its first entry.
 func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.Entry) error) error {
-	after := int64(0)
-	for {
-		page, err := client.Audit(ctx, after, 0)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, e := range page {
-			if err := take(e); err != nil {
-				return err
+	return eachPage(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, after, 0) },
+		func(e permissions.Entry) int64 { return e.Seq }, func(page []permissions.Entry) (err error) {
+			for i := 0; i < len(page) && err == nil; i++ {
+				err = take(page[i])
 			}
-			after = e.Seq
-		}
-	}
+			return err
+		})
 }
 
 // verifyCommand checks the chains; each --head gives a remembered entry, so that a truncated chain is detected.

@@ -100,7 +100,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	person := connectors.Person{Name: engine.OperatorName, UID: c.UID, Location: time.Local}
 	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
-		Heading: d.heading, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
+		Heading: func(permissions.Request) string { return fmt.Sprintf("%d/%d", d.scene.tally().asked+1, demoQuestions) }, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
 	}, demoInbound{inboxInbound{d.people, person}})
 	d.print(demoIntro)
 	if open != "" {
@@ -161,12 +161,12 @@ func (d *demo) play(ctx context.Context, person connectors.Person) error {
 	})
 	group.Go(func() error { return d.watch.Events(stage, 0, d.scene.happened) })
 	err := group.Wait()
-	switch fault := d.scene.fault(); {
+	switch _, done, fault := d.scene.state(); {
 	case fault != nil:
 		return fault
 	case err != nil && !errors.Is(err, context.Canceled):
 		return err
-	case !d.scene.ended():
+	case !done:
 		d.cli.say("left before the end; nothing was kept")
 		return exitCode(permissions.ExitCancelled)
 	}
@@ -180,11 +180,6 @@ func (d *demo) play(ctx context.Context, person connectors.Person) error {
 
 // demoJob is the person's message to the agent.
 const demoJob = "Publish the release notes."
-
-// heading numbers the questions.
-func (d *demo) heading(permissions.Request) string {
-	return fmt.Sprintf("%d/%d", d.scene.tally().asked+1, demoQuestions)
-}
 
 func (d *demo) path(names ...string) string {
 	return filepath.Join(append([]string{d.folder}, names...)...)

@@ -39,9 +39,13 @@ type child struct {
 	log  *os.File
 }
 
-// startChild starts the demo's daemon and waits until its sockets answer.
+// startChild starts the demo's daemon, without variables that would move it out of its scratch folder, and waits until its sockets answer.
 func startChild(ctx context.Context, d *demo) (*child, error) {
-	return startDaemon(ctx, d.path("config.yaml"), d.environ(), d.path("daemon.log"), nil, d.people.Ready)
+	environ := slices.DeleteFunc(slices.Clone(d.cli.Environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return strings.HasPrefix(name, "DAYCARED_") || name == "RUNTIME_DIRECTORY" || name == "STATE_DIRECTORY"
+	})
+	return startDaemon(ctx, d.path("config.yaml"), environ, d.path("daemon.log"), nil, d.people.Ready)
 }
 
 // startDaemon starts the daemon of a configuration, logging to a file, and waits until it is ready.
@@ -81,14 +85,6 @@ func startDaemon(
 		return nil, fmt.Errorf("wait for the daemon: %w\n%s", err, said)
 	}
 	return c, nil
-}
-
-// environ is the environment without variables that would move the demo's daemon out of its scratch folder.
-func (d *demo) environ() []string {
-	return slices.DeleteFunc(slices.Clone(d.cli.Environ), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return strings.HasPrefix(name, "DAYCARED_") || name == "RUNTIME_DIRECTORY" || name == "STATE_DIRECTORY"
-	})
 }
 
 // kill sends SIGKILL and waits for the process's end.
@@ -328,22 +324,15 @@ type tally struct {
 }
 
 func (s *scene) tally() tally {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counted
+	counted, _, _ := s.state()
+	return counted
 }
 
-// ended reports whether the job has ended and everything was shown.
-func (s *scene) ended() bool {
+// state returns what was counted, whether the job has ended and everything was shown, and the first error.
+func (s *scene) state() (counted tally, done bool, wrong error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.done
-}
-
-func (s *scene) fault() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.wrong
+	return s.counted, s.done, s.wrong
 }
 
 func (s *scene) fail(err error) {
@@ -447,7 +436,7 @@ func (s *scene) turn() {
 	if s.asks != "" {
 		return
 	}
-	next := s.card != nil && (s.spoke || !speaks(s.card.Request))
+	next := s.card != nil && (s.spoke || s.card.Request.Kind == permissions.KindPermission || s.card.Request.Reason == "") // else its reason is a message, too
 	if s.allowed != nil && (next || len(s.words) > 0 || s.finished) {
 		s.looked()
 	}
@@ -464,11 +453,6 @@ func (s *scene) turn() {
 		s.done = true
 		s.over()
 	}
-}
-
-// speaks reports whether the agent also sends a request's reason as a message. A request_permission has a reason of its own.
-func speaks(r permissions.Request) bool {
-	return r.Kind != permissions.KindPermission && r.Reason != ""
 }
 
 // looked prints the effect of the last allowed command. The caller holds the lock.

@@ -92,14 +92,14 @@ func TestADemoIsShownInOrder(t *testing.T) {
 	look.State, look.Answer = permissions.Answered, permissions.Interrupt
 	p.told(look)
 	for _, e := range []wire.Event{{Type: permissions.SessionStatus}, finished("interrupted")} {
-		if err := p.happened(e); err != nil || p.ended() || p.over != 0 {
+		if err := p.happened(e); err != nil || p.done || p.over != 0 {
 			t.Errorf("it is over before its last words: %v", err)
 		}
 	}
 	p.said(words("I stop here, as you said."))
 	p.shows(t, "   scribe: I stop here, as you said.")
-	if !p.ended() || p.over != 1 || p.failed != 0 || p.fault() != nil {
-		t.Errorf("it is over %d times, failed %d times, %v", p.over, p.failed, p.fault())
+	if !p.done || p.over != 1 || p.failed != 0 || p.wrong != nil {
+		t.Errorf("it is over %d times, failed %d times, %v", p.over, p.failed, p.wrong)
 	}
 	if got, want := p.tally(), (tally{asked: 3, allowed: 2, interrupted: 1}); got != want {
 		t.Errorf("it counts %+v, want %+v", got, want)
@@ -110,7 +110,7 @@ func TestADemoIsShownInOrder(t *testing.T) {
 func TestADemoThatFails(t *testing.T) {
 	p := play(nil)
 	err := p.happened(finished("failed"))
-	if fault := p.fault(); err != nil || p.failed != 1 || fault == nil || fault.Error() != "the job has failed: model" {
+	if fault := p.wrong; err != nil || p.failed != 1 || fault == nil || fault.Error() != "the job has failed: model" {
 		t.Errorf("%v, %v", err, fault)
 	}
 	twice := errors.New("the command ran 2 times")
@@ -120,8 +120,8 @@ func TestADemoThatFails(t *testing.T) {
 	p.told(r)
 	p.said(words("published"))
 	p.fail(errors.New("and more"))
-	if p.failed != 2 || !errors.Is(p.fault(), twice) {
-		t.Errorf("%v", p.fault())
+	if p.failed != 2 || !errors.Is(p.wrong, twice) {
+		t.Errorf("%v", p.wrong)
 	}
 }
 

@@ -128,17 +128,11 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 	}
 	running := c.daemonOf(ctx, paths)
 	in := c.inspect(cfg, paths, c.serves(paths, running), running)
-	findings = append(findings, in.findings()...)
-	findings = append(findings, in.examineData(ctx)...)
-	findings = append(findings, in.examineAdminKey()...)
-	findings = append(findings, in.examineListener()...)
-	findings = append(findings, examineSandbox(cfg, current.Own)...)
+	findings = slices.Concat(findings, in.findings(), in.examineData(ctx), in.examineAdminKey(), in.examineListener(),
+		examineSandbox(cfg, current.Own))
 	daemon, people, up, both := c.examineDaemon(ctx)
-	findings = append(findings, daemon...)
-	findings = append(findings, examineReach(running)...)
-	findings = append(findings, examineLocks(running, &current)...)
-	findings = append(findings, c.examinePeople(cfg, current, people)...)
-	findings = append(findings, in.examineServices(ctx)...)
+	locks := examineLocks(running, &current) // before the people, of whom it takes those who are locked out
+	findings = slices.Concat(findings, daemon, examineReach(running), locks, c.examinePeople(cfg, current, people), in.examineServices(ctx))
 	connections, rows := c.examineConnections(ctx, cfg, up)
 	findings, *table = append(findings, connections...), append(*table, rows...)
 	if both && !cfg.API.AllowSameUser { // otherwise a warning has said more

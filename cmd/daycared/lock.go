@@ -164,15 +164,10 @@ func (c *CLI) awayCommand() *cobra.Command {
 					return err
 				}
 			}
-			switch {
-			case c.asJSON:
-				return c.json(me.Away)
-			case me.Away == nil:
-				fmt.Fprintf(c.Out, "%s is not away\n", spelled(me.Name))
-			default:
-				fmt.Fprintf(c.Out, "%s; end it with: daycared away off\n", awayUntil(*me.Away, me.Location()))
+			if me.Away == nil {
+				return c.result(nil, "%s is not away\n", spelled(me.Name))
 			}
-			return nil
+			return c.result(me.Away, "%s; end it with: daycared away off\n", awayUntil(*me.Away, me.Location()))
 		}),
 	}
 }

@@ -118,6 +118,15 @@ func (c *CLI) print(format string, args ...any) {
 	fmt.Fprint(c.Out, card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))))
 }
 
+// result prints what a command did: as JSON if that was asked for, otherwise as a sentence.
+func (c *CLI) result(v any, sentence string, args ...any) error {
+	if c.asJSON {
+		return c.json(v)
+	}
+	_, err := fmt.Fprintf(c.Out, sentence, args...)
+	return err
+}
+
 // exitCode ends a command that has printed everything already.
 type exitCode int
 

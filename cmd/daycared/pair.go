@@ -117,11 +117,7 @@ func (c *CLI) unpairCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.asJSON {
-				return c.json(p)
-			}
-			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", spelled(p.Person), p.Via, spelled(p.Address))
-			return nil
+			return c.result(p, "%s no longer answers via %s with %s\n", spelled(p.Person), p.Via, spelled(p.Address))
 		}),
 	}
 	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")

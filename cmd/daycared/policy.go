@@ -78,7 +78,7 @@ func (c *CLI) testPolicy(ctx context.Context, p policyTest, args []string) error
 		if err != nil {
 			return err
 		}
-		if !isLines(data) {
+		if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 			return c.testCases(args[0], data)
 		}
 		if calls, err = linesOf(args[0], data); err != nil {
@@ -167,8 +167,6 @@ func (c *CLI) readCalls(file string) (data []byte, err error) {
 	}
 	return data, nil
 }
-
-func isLines(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
 
 const aLine = `{"tool":"Bash","input":{"command":"ls"},"cwd":"/srv/code"}`
 

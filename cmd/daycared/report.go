@@ -17,9 +17,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// reportPage is how many requests are read at a time.
-const reportPage = 500
-
 // hasty is a decision in less than this time: nobody has read a card by then.
 const hasty = 2 * time.Second
 
@@ -38,18 +35,16 @@ func (c *CLI) reportCommand() *cobra.Command {
 				return err
 			}
 			made := newReport(from, now, me.Location())
-			for of := (permissions.Past{Since: from, Limit: reportPage}); ; {
-				page, err := client.History(cmd.Context(), of)
-				if err != nil {
-					return err
-				}
-				if len(page) == 0 {
-					break
-				}
+			err = eachPage(func(after permissions.ID) ([]permissions.Request, error) {
+				return client.History(cmd.Context(), permissions.Past{Since: from, Limit: laterPages, After: after})
+			}, func(r permissions.Request) permissions.ID { return r.ID }, func(page []permissions.Request) error {
 				for _, r := range page {
 					made.add(r)
 				}
-				of.After = page[len(page)-1].ID
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 			grants, err := client.Grants(cmd.Context(), connectors.Identity{})
 			if err != nil {

@@ -192,11 +192,7 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 				return err
 			}
 			c.say("nothing is asked and nothing granted holds until: daycared resume")
-			if c.asJSON {
-				return c.json(map[string]any{"stopped": true, "cancelled": n})
-			}
-			_, err = fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
-			return err
+			return c.result(map[string]any{"stopped": true, "cancelled": n}, "stopped, %d cancelled\n", n)
 		}),
 	}
 }
@@ -207,15 +203,12 @@ func (c *CLI) stopAgentCommand() *cobra.Command {
 		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id or code of one of its requests"),
 		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			l, ended, err := client.StopAgent(cmd.Context(), connectors.Identity{}, args[0])
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case c.asJSON:
-				return c.json(map[string]any{"agent": l.Agent(), "ended": ended})
 			}
-			fmt.Fprintf(c.Out, "%s is stopped, %s denied; it asks nothing, and nothing that it was allowed counts, until: daycared resume %[1]s\n",
+			return c.result(map[string]any{"agent": l.Agent(), "ended": ended},
+				"%s is stopped, %s denied; it asks nothing, and nothing that it was allowed counts, until: daycared resume %[1]s\n",
 				spelled(l.AgentName()), count(ended, "request", "requests"))
-			return nil
 		}),
 	}
 }
@@ -230,14 +223,10 @@ func (c *CLI) quietCommand() *cobra.Command {
 				return usage("%q is no duration; write one such as 1h, or off", args[1])
 			}
 			until, err := client.QuietAgent(cmd.Context(), connectors.Identity{}, args[0], span)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case c.asJSON:
-				return c.json(map[string]time.Time{"until": until})
 			}
-			fmt.Fprintf(c.Out, "its cards are silent until %s\n", stamp(until, time.Local))
-			return nil
+			return c.result(map[string]time.Time{"until": until}, "its cards are silent until %s\n", stamp(until, time.Local))
 		}),
 	}
 }
@@ -256,14 +245,10 @@ func (c *CLI) trustCommand() *cobra.Command {
 			if sure && permissions.CodeOf(err) == permissions.CodeRule {
 				g, err = client.TrustAgent(cmd.Context(), connectors.Identity{}, args[0], span, true)
 			}
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case c.asJSON:
-				return c.json(wire.FromGrant(g))
 			}
-			fmt.Fprintf(c.Out, "%s %s\n", covers(g, permissions.RequestView{}), lasts(g, time.Local))
-			return nil
+			return c.result(wire.FromGrant(g), "%s %s\n", covers(g, permissions.RequestView{}), lasts(g, time.Local))
 		}),
 	}
 	cmd.Flags().BoolVar(&sure, "yes", false, "give it, instead of saying what would be given")
@@ -277,14 +262,10 @@ func (c *CLI) resumeCommand() *cobra.Command {
 		RunE: c.withAdmin(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args) == 1 {
 				l, err := client.ResumeAgent(cmd.Context(), connectors.Identity{}, args[0])
-				switch {
-				case err != nil:
+				if err != nil {
 					return err
-				case c.asJSON:
-					return c.json(map[string]any{"agent": l.Agent(), "resumed": true})
 				}
-				fmt.Fprintf(c.Out, "%s goes on\n", spelled(l.AgentName()))
-				return nil
+				return c.result(map[string]any{"agent": l.Agent(), "resumed": true}, "%s goes on\n", spelled(l.AgentName()))
 			}
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
@@ -295,14 +276,11 @@ func (c *CLI) resumeCommand() *cobra.Command {
 			}
 			if me.StoppedBy == nil {
 				c.say("nothing was stopped")
+				if !c.asJSON {
+					return nil
+				}
 			}
-			switch {
-			case c.asJSON:
-				return c.json(map[string]bool{"resumed": me.StoppedBy != nil})
-			case me.StoppedBy != nil:
-				fmt.Fprintln(c.Out, "resumed")
-			}
-			return nil
+			return c.result(map[string]bool{"resumed": me.StoppedBy != nil}, "resumed\n")
 		}),
 	}
 }

@@ -197,9 +197,9 @@ const completeWithin = time.Second
 // argumentWords are the sources of arguments, by command path.
 func (c *CLI) argumentWords() map[string]source {
 	return map[string]source{
-		"approve": c.codes, "deny": c.codes, "answer": c.codes, "cancel": c.codes, "show": c.codes, "revoke": c.grantIDs,
+		"approve": c.codes(), "deny": c.codes(), "answer": c.codes(), "cancel": c.codes(), "show": c.codes(), "revoke": c.grantIDs(),
 		"connect": fixed(connect.Names()), "hook": fixed(hooks.Names()), "run": c.configured(agentNames),
-		"pair": c.configured(personNames), "unpair": c.configured(personNames), "token revoke": c.tokenNames,
+		"pair": c.configured(personNames), "unpair": c.configured(personNames), "token revoke": c.tokenNames(),
 		"lock": c.configured(personNames), "unlock": c.configured(personNames),
 		"ask": fixed([]string{"@network", "@workspace", "@events", "@read:", "@write:"}),
 	}
@@ -209,7 +209,7 @@ func (c *CLI) argumentWords() map[string]source {
 func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	flags := map[string]source{
 		"scope":   fixed(permissions.ScopeNames()),
-		"request": c.codes, "via": fixed(connectors.KindNames()),
+		"request": c.codes(), "via": fixed(connectors.KindNames()),
 	}
 	if path == "audit" {
 		flags["agent"] = c.configured(agentNames)
@@ -257,41 +257,41 @@ func agentNames(cfg *config.Config) []string {
 	return wire.Each(cfg.Agents, func(a config.Agent) string { return a.Name })
 }
 
-// atDaemon returns words from the daemon, none if it is not running.
-func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
-	c.warned = true // suppresses warnings, because the user is typing
-	client, err := c.adminClient()
-	if err != nil {
-		return nil
+// atDaemon returns a word for each item of a list from the daemon, none if it is not running.
+func atDaemon[T any](c *CLI, list func(context.Context, *admin.Client) ([]T, error), word func(T) string) source {
+	return func(ctx context.Context) []string {
+		c.warned = true // suppresses warnings, because the user is typing
+		client, err := c.adminClient()
+		if err != nil {
+			return nil
+		}
+		defer client.Close()
+		all, _ := list(ctx, client)
+		return wire.Each(all, word)
 	}
-	defer client.Close()
-	list, _ := words(client)
-	return list
 }
 
-func (c *CLI) codes(ctx context.Context) []string {
-	return c.atDaemon(func(client *admin.Client) ([]string, error) {
-		list, err := client.List(ctx, "", 0)
-		return wire.Each(list, func(s permissions.RequestView) string {
+// codes are those of pending requests.
+func (c *CLI) codes() source {
+	return atDaemon(c, func(ctx context.Context, client *admin.Client) ([]permissions.RequestView, error) {
+		return client.List(ctx, "", 0)
+	},
+		func(s permissions.RequestView) string {
 			return fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.Who()), oneRow(card.Wants(s.Request)))
-		}), err
+		})
+}
+
+func (c *CLI) grantIDs() source {
+	return atDaemon(c, func(ctx context.Context, client *admin.Client) ([]permissions.Grant, error) {
+		return client.Grants(ctx, connectors.Identity{})
+	}, func(g permissions.Grant) string {
+		return fmt.Sprintf("%s\t%s for %s", g.ID.Short(), covers(g, permissions.RequestView{}), spelled(g.Caller))
 	})
 }
 
-func (c *CLI) grantIDs(ctx context.Context) []string {
-	return c.atDaemon(func(client *admin.Client) ([]string, error) {
-		list, err := client.Grants(ctx, connectors.Identity{})
-		return wire.Each(list, func(g permissions.Grant) string {
-			return fmt.Sprintf("%s\t%s for %s", g.ID.Short(), covers(g, permissions.RequestView{}), spelled(g.Caller))
-		}), err
-	})
-}
-
-func (c *CLI) tokenNames(ctx context.Context) []string {
-	return c.atDaemon(func(client *admin.Client) ([]string, error) {
-		list, err := client.Tokens(ctx)
-		return wire.Each(list, func(t admin.Token) string { return t.Name }), err
-	})
+func (c *CLI) tokenNames() source {
+	return atDaemon(c, func(ctx context.Context, client *admin.Client) ([]admin.Token, error) { return client.Tokens(ctx) },
+		func(t admin.Token) string { return t.Name })
 }
 
 //go:generate go test . -run ^TestReference$ -reference

@@ -58,13 +58,9 @@ func (c *CLI) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version",
 		RunE: func(*cobra.Command, []string) error {
-			if c.asJSON {
-				return c.json(map[string]string{
-					"version": version, "go": runtime.Version(), "sqlite": store.LibraryVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-				})
-			}
-			_, err := fmt.Fprintln(c.Out, versionLine())
-			return err
+			return c.result(map[string]string{
+				"version": version, "go": runtime.Version(), "sqlite": store.LibraryVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+			}, "%s\n", versionLine())
 		},
 	}
 }

@@ -201,16 +201,24 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	if list, err := parseRef(p.Burst); err == nil && list.chat == chat {
 		params["reply_parameters"] = replyTo(list.message)
 	}
-	var sent message
-	err = c.api.call(ctx, "sendMessage", params, &sent)
-	c.pace.told(chat, err)
+	name, err := c.post(ctx, at, params)
 	if err != nil {
 		return "", c.failed(at, p.To, err)
 	}
-	name := ref{chat, sent.ID}.String()
 	c.pointOn(ctx, p, chat)
-	c.dates.Add(name, time.Unix(sent.Date, 0))
-	return name, nil
+	return name.String(), nil
+}
+
+// post sends a card or a list whose turn it is, and remembers when.
+func (c *Connector) post(ctx context.Context, at spot, params map[string]any) (ref, error) {
+	var sent message
+	err := c.api.call(ctx, "sendMessage", params, &sent)
+	c.pace.told(at.chat, err)
+	name := ref{at.chat, sent.ID}
+	if err == nil {
+		c.dates.Add(name.String(), time.Unix(sent.Date, 0))
+	}
+	return name, err
 }
 
 // SendBurst is [connectors.BurstSender].
@@ -225,15 +233,11 @@ func (c *Connector) SendBurst(ctx context.Context, b connectors.Burst) (string, 
 	out := c.listed(b, "")
 	params := at.into(out.params())
 	params["disable_notification"] = out.Silent
-	var sent message
-	err = c.api.call(ctx, "sendMessage", params, &sent)
-	c.pace.told(at.chat, err)
+	name, err := c.post(ctx, at, params)
 	if err != nil {
 		return "", c.failed(at, b.To, err)
 	}
-	name := ref{at.chat, sent.ID}
 	c.grown.Add(name, c.now())
-	c.dates.Add(name.String(), time.Unix(sent.Date, 0))
 	return name.String(), nil
 }
 
@@ -433,9 +437,13 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 
 // reply sends a text of ours, with names marked, as a reply to a message.
 func (c *Connector) reply(ctx context.Context, to ref, text string) error {
-	params := ourText(text, noKeys()).params()
+	return c.replyWith(ctx, to, text, noKeys(), nil)
+}
+
+func (c *Connector) replyWith(ctx context.Context, to ref, text string, k keyboard, sent any) error {
+	params := ourText(text, k).params()
 	params["chat_id"], params["reply_parameters"] = to.chat, replyTo(to.message)
-	return c.add(ctx, to.chat, replies, "sendMessage", params)
+	return c.addTo(ctx, to.chat, replies, "sendMessage", params, sent)
 }
 
 // lose records that a person cannot be written to, if that is what why says, and adds what they have to do.

@@ -154,15 +154,16 @@ func (d *handler) groupMessage(ctx context.Context, u update) error {
 	name, code, answer, wanted := askedOf(d.ours(m))
 	switch {
 	case m.Text[0] == '/':
-		d.pointToPrivateChat(ctx, m, who.Language)
+		_, _ = d.pointed.Do(m.From.ID, d.now(), func() error { // tells a person, once a day, where to use commands
+			d.tell(ctx, m, who.Language.Text(commandsElsewhere))
+			return nil
+		})
 		return nil
 	case wanted && name == visible(who.Name):
 		person := connectors.Person{Location: who.Location, Language: who.Language}
 		return d.inWords(ctx, u, id, person, connectors.Decision{Code: code, Answer: answer})
 	case wanted:
-		d.inBackground(ctx, func(ctx context.Context) error {
-			return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name, who.Language))
-		})
+		d.tell(ctx, m, who.Language.Sprintf("Nothing was decided: that question is for %s. Press the button with ✏️ yourself.", name))
 		return nil
 	}
 	return d.groupAnswer(ctx, u, id, who)
@@ -184,14 +185,6 @@ func (d *handler) auditUnmatched(ctx context.Context, m *message, id connectors.
 	}
 }
 
-// pointToPrivateChat tells a person, once a day, where to use commands.
-func (d *handler) pointToPrivateChat(ctx context.Context, m *message, in i18n.Language) {
-	_, _ = d.pointed.Do(m.From.ID, d.now(), func() error {
-		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, in.Text(commandsElsewhere)) })
-		return nil
-	})
-}
-
 // groupAnswer reads what a person wrote in a group. Anything but an answer that names its request or card is ignored.
 func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
@@ -201,10 +194,9 @@ func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Ident
 	}
 	text := d.written(m, cmp.Or(quoted, d.quoted(m)), who.Language)
 	said := reply.Read(text, open)
-	here := ref{m.Chat.ID, m.ID}
 	if left := d.reader.Muted(who); left > 0 {
 		if len(said.Decisions) > 0 {
-			d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left, who.Language)) })
+			d.tell(ctx, m, reply.SayMuted(left, who.Language))
 		}
 		return nil
 	}
@@ -215,7 +207,7 @@ func (d *handler) groupAnswer(ctx context.Context, u update, id connectors.Ident
 	}
 	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // the group may not read about other requests
 	if said = reply.Read(text, open); said.Say != "" && !said.PassOn {
-		d.inBackground(ctx, func(ctx context.Context) error { return d.reply(ctx, here, said.Say) })
+		d.tell(ctx, m, said.Say)
 	}
 	return nil
 }

@@ -278,11 +278,7 @@ func keys(p connectors.Prompt) keyboard {
 	if r.State != permissions.Pending || !isButton(p.Button) {
 		return k
 	}
-	who := p.To.Name
-	if p.Group != "" { // others may still give an answer that one person has given
-		who = ""
-	}
-	b, in := board{p, mine(r, who)}, p.To.Language
+	b := boardOf(p)
 	var first, rest [][]key
 	var row, last []key
 	for i, o := range r.Options {
@@ -304,34 +300,28 @@ func keys(p connectors.Prompt) keyboard {
 	}
 	k.Rows = slices.Concat(first, b.calls(), rest)
 	if r.Offers(permissions.Deny) {
-		reason, label := press{Button: p.Button, Step: stepReason}, i18n.Phrase("✏️ Deny, say why")
+		label := i18n.Phrase("✏️ Deny, say why")
 		if r.Plans() {
 			label = "✏️ Change it"
 		}
-		last = append(last, key{Text: in.Text(label), Data: reason.data()})
+		last = append(last, b.step(label, stepReason))
 	}
 	if r.TakesWords() {
-		other := press{Button: p.Button, Step: stepOther}
-		last = append(last, key{Text: in.Text("✏️ Other"), Data: other.data()})
+		last = append(last, b.step("✏️ Other", stepOther))
 	}
-	more := press{Button: p.Button, Step: stepMore}
-	k.Rows = append(k.Rows, append(last, key{Text: in.Text("⋯ More"), Data: more.data()}))
+	k.Rows = append(k.Rows, append(last, b.step("⋯ More", stepMore)))
 	return k
 }
 
 // keysMore returns the buttons of what a card allows beyond this once, the one that stops its agent, and the way back.
 func keysMore(p connectors.Prompt) keyboard {
-	who := p.To.Name
-	if p.Group != "" {
-		who = ""
-	}
-	wider := board{p, mine(p.Request, who)}.wider()
+	b := boardOf(p)
 	if p.Request.State != permissions.Pending || !isButton(p.Button) {
 		return keys(p)
 	}
-	stop, back := press{Button: p.Button, Step: stepStop}, press{Button: p.Button, Step: stepBack}
-	wider = append(wider, []key{{Text: p.To.Language.Text("⛔ Deny and stop this agent"), Data: stop.data(), Style: styleNo}})
-	return keyboard{Rows: append(wider, []key{{Text: p.To.Language.Text("↩︎ Back"), Data: back.data()}})}
+	stop := b.step("⛔ Deny and stop this agent", stepStop)
+	stop.Style = styleNo
+	return keyboard{Rows: append(b.wider(), []key{stop}, []key{b.step("↩︎ Back", stepBack)})}
 }
 
 // wider returns the buttons of the scopes beyond once, and of the agent's suggestions.
@@ -379,8 +369,7 @@ func keysUnread(p connectors.Prompt) keyboard {
 	}
 	k.Rows = slices.DeleteFunc(k.Rows, func(row []key) bool { return len(row) == 0 })
 	if allowing {
-		read := press{Button: p.Button, Step: stepRead}
-		k.Rows = slices.Insert(k.Rows, 0, []key{{Text: p.To.Language.Text("📄 I have read the file"), Data: read.data()}})
+		k.Rows = slices.Insert(k.Rows, 0, []key{board{Prompt: p}.step("📄 I have read the file", stepRead)})
 	}
 	return k
 }
@@ -396,10 +385,9 @@ func keysAgain(p connectors.Prompt, first press) keyboard {
 	if r.State != permissions.Pending || !isButton(p.Button) || !r.HighRisk && first.Rule == "" || !allows || !offered {
 		return keys(p)
 	}
-	back := press{Button: p.Button, Step: stepBack}
 	yes := press{Button: p.Button, Answer: first.Answer, Call: first.Call, Rule: first.Rule}
 	return keyboard{Rows: [][]key{{
-		{Text: p.To.Language.Text("↩︎ Back"), Data: back.data()},
+		board{Prompt: p}.step("↩︎ Back", stepBack),
 		{Text: p.To.Language.Sprintf("⚠️ Yes, %s", reallyOf(r, first, p.To.Language)), Data: yes.data()},
 	}}}
 }
@@ -408,6 +396,19 @@ func keysAgain(p connectors.Prompt, first press) keyboard {
 type board struct {
 	connectors.Prompt
 	free []int // numbers of the open calls that the person has not allowed yet; 0 for a request without calls
+}
+
+func boardOf(p connectors.Prompt) board {
+	who := p.To.Name
+	if p.Group != "" { // others may still give an answer that one person has given
+		who = ""
+	}
+	return board{p, mine(p.Request, who)}
+}
+
+// step is a button of a step that belongs to no answer.
+func (b board) step(label i18n.Phrase, step string) key {
+	return key{Text: b.To.Language.Text(label), Data: press{Button: b.Button, Step: step}.data()}
 }
 
 // key is a button that answers; at high risk, and for a rule, an approval asks for the second confirmation first.

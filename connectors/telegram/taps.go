@@ -312,13 +312,24 @@ func (d *handler) tap(ctx context.Context, u update) error {
 		d.redraw(ctx, decision, refusal) // an older card of the request may still have buttons
 	case refusal != nil:
 		d.refuse(ctx, tap, decision, refusal)
-	case ctx.Err() != nil:
-		return ctx.Err()
 	default:
-		d.toast(ctx, tap, in.Text(toastBroken), true)
-		return err
+		return d.unaccepted(ctx, tap, err)
 	}
 	return nil
+}
+
+// unaccepted answers a tap that was refused, or could not be stored: then the error makes the update be handled again.
+func (d *handler) unaccepted(ctx context.Context, tap *callback, err error) error {
+	in := d.language(tap.From.identity())
+	switch refusal := permissions.AsRefusal(err); {
+	case refusal != nil:
+		d.toast(ctx, tap, toastRefused(refusal, in), true)
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	d.toast(ctx, tap, in.Text(toastBroken), true)
+	return err
 }
 
 // resume handles a button about a stop, which is about the stop that began at that time only, not about a later one.
@@ -358,17 +369,10 @@ func (d *handler) resume(ctx context.Context, tap *callback, step string, at tim
 			d.overwrite(ctx, on, in.Text(conversation.Resumed))
 		}
 	}
-	switch refusal := permissions.AsRefusal(err); {
-	case err == nil:
-		return nil
-	case refusal != nil:
-		d.toast(ctx, tap, toastRefused(refusal, in), true)
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
+	if err != nil {
+		return d.unaccepted(ctx, tap, err)
 	}
-	d.toast(ctx, tap, in.Text(toastBroken), true)
-	return err
+	return nil
 }
 
 // fromList does what a button below a list does, and what its person could write as well. The list is in a private chat.
@@ -453,16 +457,10 @@ func (d *handler) all(ctx context.Context, u update, answer permissions.Answer, 
 	b, taken, err := d.in.DecideAll(ctx, connectors.BurstDecision{
 		Ref: on.String(), Digest: digest, Answer: answer, From: tap.From.identity(), Key: d.eventKey(u),
 	})
-	switch refusal := permissions.AsRefusal(err); {
-	case refusal != nil:
-		d.toast(ctx, tap, toastRefused(refusal, in), true)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		d.toast(ctx, tap, in.Text(toastBroken), true)
-		return err
-	default:
+	if err == nil {
 		d.toast(ctx, tap, card.ToAll(answer, taken, in), false)
+	} else if err := d.unaccepted(ctx, tap, err); err != nil {
+		return err
 	}
 	if len(b.Items) > 0 {
 		d.inBackground(ctx, func(ctx context.Context) error { return d.put(ctx, on, d.listed(b, "")) })
@@ -579,11 +577,8 @@ func (d *handler) stopAgent(ctx context.Context, tap *callback, decision connect
 	switch refusal := permissions.AsRefusal(err); {
 	case refusal != nil:
 		d.refuse(ctx, tap, decision, refusal)
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case err != nil:
-		d.toast(ctx, tap, d.language(decision.From).Text(toastBroken), true)
-		return err
+		return d.unaccepted(ctx, tap, err)
 	default:
 		d.toast(ctx, tap, card.Isolate(card.Plain(conversation.AgentStopped(l, ended, d.language(decision.From)))), true)
 		d.conclude(ctx, decision)
@@ -689,11 +684,7 @@ func (d *handler) keyboard(
 	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
 ) {
 	d.inBackground(ctx, func(ctx context.Context) error {
-		err := d.board(ctx, at, k)
-		if notModified(err) {
-			err = nil
-		}
-		if err != nil {
+		if err := d.board(ctx, at, k); err != nil && !notModified(err) {
 			return err
 		}
 		is, _ := d.in.Preview(ctx, decision) // it returns settled requests, too

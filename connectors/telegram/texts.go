@@ -33,9 +33,7 @@ func (d *handler) message(ctx context.Context, u update) error {
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := asked(d.ours(m)); {
 	case m.foreign():
-		d.inBackground(ctx, func(ctx context.Context) error {
-			return d.reply(ctx, ref{m.Chat.ID, m.ID}, who.Language.Text(forwarded))
-		})
+		d.tell(ctx, m, who.Language.Text(forwarded))
 		return nil
 	case wanted && m.Text[0] != '/': // a command is a command even as a reply
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
@@ -135,9 +133,7 @@ func (d *handler) answer(
 }
 
 func (d *handler) tell(ctx context.Context, m *message, words string) {
-	d.inBackground(ctx, func(ctx context.Context) error {
-		return d.reply(ctx, ref{m.Chat.ID, m.ID}, words)
-	})
+	d.tellWith(ctx, m, words, noKeys())
 }
 
 // text handles what a message says and replies to it.
@@ -198,11 +194,7 @@ func (d *handler) keysOf(ctx context.Context, command string, id connectors.Iden
 }
 
 func (d *handler) tellWith(ctx context.Context, m *message, words string, k keyboard) {
-	d.inBackground(ctx, func(ctx context.Context) error {
-		params := ourText(words, k).params()
-		params["chat_id"], params["reply_parameters"] = m.Chat.ID, replyTo(m.ID)
-		return d.add(ctx, m.Chat.ID, replies, "sendMessage", params)
-	})
+	d.inBackground(ctx, func(ctx context.Context) error { return d.replyWith(ctx, ref{m.Chat.ID, m.ID}, words, k, nil) })
 }
 
 // tellStop replies that everything is stopped, with buttons that end this stop. Once it is over the message says so, unless
@@ -210,10 +202,7 @@ func (d *handler) tellWith(ctx context.Context, m *message, words string, k keyb
 func (d *handler) tellStop(ctx context.Context, m *message, words string, stop connectors.Stop, in i18n.Language) {
 	d.inBackground(ctx, func(sending context.Context) error {
 		var sent message
-		params := ourText(words, keysStopped(stop.At, in)).params()
-		params["chat_id"], params["reply_parameters"] = m.Chat.ID, replyTo(m.ID)
-		err := d.addTo(sending, m.Chat.ID, replies, "sendMessage", params, &sent)
-		if err != nil {
+		if err := d.replyWith(sending, ref{m.Chat.ID, m.ID}, words, keysStopped(stop.At, in), &sent); err != nil {
 			return err
 		}
 		d.work.Go(func() {

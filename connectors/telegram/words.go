@@ -187,11 +187,6 @@ func askedOf(text string) (name, code string, answer permissions.Answer, ok bool
 	return name, code, answer, ok && found && !strings.Contains(name, "\n") // cards have line breaks before any ": "
 }
 
-// notAsked answers a person who replied to another person's question.
-func notAsked(name string, in i18n.Language) string {
-	return in.Sprintf("Nothing was decided: that question is for %s. Press the button with ✏️ yourself.", name)
-}
-
 // commandsElsewhere answers a command in a group.
 const commandsElsewhere = "Commands are for your own chat with me; here you answer cards, by their buttons or in a reply."
 

@@ -101,22 +101,27 @@ func (c console) flush() (empty bool) {
 // keys sets the modes in which keys arrive one by one without echo. Unlike in raw mode, Ctrl-C and Ctrl-Z keep their
 // meaning, and other programs' output still breaks into lines.
 func (c console) keys() (restore func(), err error) {
+	reset, err := c.modes(func(now *unix.Termios) {
+		now.Lflag &^= unix.ICANON | unix.ECHO
+		now.Iflag |= unix.ICRNL
+		now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	})
+	return func() {
+		if c.foreground() { // otherwise the shell has set its own modes
+			reset()
+		}
+	}, err
+}
+
+// modes changes the terminal's modes.
+func (c console) modes(change func(now *unix.Termios)) (reset func(), err error) {
 	before, err := unix.IoctlGetTermios(c.fd, ioctlReadTermios)
 	if err != nil {
 		return nil, err
 	}
 	now := *before
-	now.Lflag &^= unix.ICANON | unix.ECHO
-	now.Iflag |= unix.ICRNL
-	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(c.fd, ioctlWriteTermios, &now); err != nil {
-		return nil, err
-	}
-	return func() {
-		if c.foreground() { // otherwise the shell has set its own modes
-			_ = unix.IoctlSetTermios(c.fd, ioctlWriteTermios, before)
-		}
-	}, nil
+	change(&now)
+	return func() { _ = unix.IoctlSetTermios(c.fd, ioctlWriteTermios, before) }, unix.IoctlSetTermios(c.fd, ioctlWriteTermios, &now)
 }
 
 // hasKeys reports whether the modes of keys are still set.
@@ -204,14 +209,5 @@ func Discard(in *os.File) { newConsole(in).flush() }
 
 // hide disables the echo; the terminal still edits lines, and Ctrl-C keeps its meaning.
 func (c console) hide() (show func(), err error) {
-	before, err := unix.IoctlGetTermios(c.fd, ioctlReadTermios)
-	if err != nil {
-		return nil, err
-	}
-	now := *before
-	now.Lflag &^= unix.ECHO
-	if err := unix.IoctlSetTermios(c.fd, ioctlWriteTermios, &now); err != nil {
-		return nil, err
-	}
-	return func() { _ = unix.IoctlSetTermios(c.fd, ioctlWriteTermios, before) }, nil
+	return c.modes(func(now *unix.Termios) { now.Lflag &^= unix.ECHO })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -267,12 +268,23 @@ type state struct {
 
 func newState(now func() time.Time) *state { return &state{now: now, since: now()} }
 
-const relink = "link it again: daycared link whatsapp"
-
-var names = map[standing]string{
-	isStarting: "starting", isConnected: "restricted", isAway: "away", isUnlinked: "unlinked", isHeld: "held",
-	isLoggedOut: "logged_out", isBanned: "banned", isReplaced: "replaced", isOutdated: "outdated", isRefused: "refused",
-	isOther: "other_account", isBroken: "broken",
+// standings has the name of each state, and what is wrong then and what to do, where that does not depend on the time.
+var standings = map[standing]struct{ name, words string }{
+	isStarting:  {"starting", "waiting for WhatsApp's first answer"},
+	isConnected: {"restricted", ""},
+	isAway:      {"away", ""},
+	isUnlinked:  {"unlinked", "no WhatsApp account is linked; run: daycared link whatsapp"},
+	isHeld:      {"held", "another process has the WhatsApp account open; it is taken as soon as that ends"},
+	isLoggedOut: {"logged_out", "WhatsApp removed this device ({why}); link it again: daycared link whatsapp"},
+	isBanned:    {"banned", "WhatsApp bans the account for a time ({why}){until}; write less, and only to people who wrote first"},
+	isReplaced: {"replaced", "somebody else connected with this account's keys, so this daemon was thrown out: " +
+		"stop the other program that uses a copy of them, then restart daycared"},
+	isOutdated: {"outdated", "WhatsApp does not take this version of the client any more: update daycared, " +
+		"or leave connectors.whatsapp.auto_version on, so that it goes with the time"},
+	isRefused: {"refused", "WhatsApp refuses the connection: {why}"},
+	isOther: {"other_account", "the linked account is not the one that connectors.whatsapp.phone names: remove daycared on its " +
+		"phone (Linked devices) and link the right one, or name this one there"},
+	isBroken: {"broken", "the WhatsApp account cannot be used: {why}"},
 }
 
 type healthError struct {
@@ -287,7 +299,7 @@ func (s *state) Health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.words(); err != nil {
-		return &healthError{err, names[s.is]}
+		return &healthError{err, standings[s.is].name}
 	}
 	return nil
 }
@@ -303,36 +315,12 @@ func (s *state) words() error {
 		return nil
 	case isAway:
 		return fmt.Errorf("no connection to WhatsApp for %v: %s", s.now().Sub(s.since).Round(time.Second), s.why)
-	case isUnlinked:
-		return errors.New("no WhatsApp account is linked; run: daycared link whatsapp")
-	case isHeld:
-		return errors.New("another process has the WhatsApp account open; it is taken as soon as that ends")
-	case isLoggedOut:
-		return fmt.Errorf("WhatsApp removed this device (%s); %s", s.why, relink)
-	case isBanned:
-		return fmt.Errorf("WhatsApp bans the account for a time (%s)%s; write less, and only to people who wrote first", s.why, s.untilWhen())
-	case isReplaced:
-		return errors.New("somebody else connected with this account's keys, so this daemon was thrown out: " +
-			"stop the other program that uses a copy of them, then restart daycared")
-	case isOutdated:
-		return errors.New("WhatsApp does not take this version of the client any more: update daycared, " +
-			"or leave connectors.whatsapp.auto_version on, so that it goes with the time")
-	case isOther:
-		return errors.New("the linked account is not the one that connectors.whatsapp.phone names: remove daycared on its " +
-			"phone (Linked devices) and link the right one, or name this one there")
-	case isRefused:
-		return fmt.Errorf("WhatsApp refuses the connection: %s", s.why)
-	case isBroken:
-		return fmt.Errorf("the WhatsApp account cannot be used: %s", s.why)
 	}
-	return errors.New("waiting for WhatsApp's first answer")
-}
-
-func (s *state) untilWhen() string {
-	if s.until.IsZero() {
-		return ""
+	until := ""
+	if !s.until.IsZero() {
+		until = ", until " + s.until.UTC().Format("2 Jan 15:04 MST")
 	}
-	return ", until " + s.until.UTC().Format("2 Jan 15:04 MST")
+	return errors.New(strings.NewReplacer("{why}", s.why, "{until}", until).Replace(standings[s.is].words))
 }
 
 // gone is why the account reaches nobody until somebody acts; nil while it is connected or merely offline.
