@@ -79,7 +79,9 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 			return nil
 		}
 		if f.agent != "" {
-			if about, err := l.request(ctx, e.Request); err != nil || !asks(about.Request, f.agent) {
+			about, err := l.request(ctx, e.Request) // zero if it is not kept
+			caller := about.Request.Caller.Name
+			if err != nil || about.Request.Agent != f.agent && caller != f.agent && !strings.HasSuffix(caller, ":"+f.agent) {
 				return err
 			}
 		}
@@ -176,11 +178,6 @@ func lookUp(
 		told.Add(id, s)
 	}
 	return s, err
-}
-
-// asks reports whether r was made by an agent, account or token of that name.
-func asks(r permissions.Request, name string) bool {
-	return r.ID != "" && (r.Agent == name || r.Caller.Name == name || strings.HasSuffix(r.Caller.Name, ":"+name))
 }
 
 // dash replaces empty table cells.

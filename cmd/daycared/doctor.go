@@ -136,7 +136,10 @@ func (c *CLI) examine(ctx context.Context, table *[]agentRow) []finding {
 	connections, rows := c.examineConnections(ctx, cfg, up)
 	findings, *table = append(findings, connections...), append(*table, rows...)
 	if both && !cfg.API.AllowSameUser { // otherwise a warning has said more
-		findings = append(findings, c.examineAccount())
+		findings = append(findings, newFinding("note",
+			fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
+				"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
+			"run agents under another account; only then is the approver's finger independent"))
 	}
 	return findings
 }
@@ -285,13 +288,6 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 			"pair a phone with: daycared pair "+p.Name+via+"; or give "+p.Name+" a user, who opens daycared inbox"))
 	}
 	return findings
-}
-
-// examineAccount says what the machine cannot enforce if this account decides.
-func (c *CLI) examineAccount() finding {
-	return newFinding("note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
-		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
-		"run agents under another account; only then is the approver's finger independent")
 }
 
 // findings returns the results of the inspection: wrong if they prevent this account from serving, otherwise notes.

@@ -122,20 +122,15 @@ func (c *CLI) stored(ctx context.Context, since string) (calls []rules.Past, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := history(ctx, client, from)
+	all, err := pages(func(after permissions.ID) ([]permissions.Request, error) {
+		return client.History(ctx, permissions.Past{Since: from, After: after})
+	}, func(r permissions.Request) permissions.ID { return r.ID })
 	for _, r := range all {
 		for _, call := range r.ToolCalls() {
 			calls = append(calls, pastOf(r, call))
 		}
 	}
 	return calls, err
-}
-
-// history returns what was decided since a time.
-func history(ctx context.Context, client *admin.Client, since time.Time) ([]permissions.Request, error) {
-	return pages(func(after permissions.ID) ([]permissions.Request, error) {
-		return client.History(ctx, permissions.Past{Since: since, After: after})
-	}, func(r permissions.Request) permissions.ID { return r.ID })
 }
 
 // pastOf returns a stored call with what became of it.

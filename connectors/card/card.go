@@ -109,7 +109,7 @@ func (s *sheet) ask(r permissions.Request, o Options) (all []act) {
 	s.in = inAction
 	for _, a := range all {
 		if len(r.Calls) > 0 {
-			s.row(a.number + capital(s.heading(a)))
+			s.row(a.number + capital(strings.TrimPrefix(s.verb(a), "to ")))
 		} else if a.label != "" {
 			s.row(a.label)
 		}
@@ -157,9 +157,6 @@ func (s *sheet) verb(a act) string {
 	}
 	return a.verb
 }
-
-// heading is what an act wants, above its body.
-func (s *sheet) heading(a act) string { return strings.TrimPrefix(s.verb(a), "to ") }
 
 // context adds with what a call runs, and what the agent says about it.
 func (s *sheet) context(r permissions.Request, all []act, o Options) {

@@ -35,21 +35,21 @@ func reminder(waiting []connectors.Prompt, o Options) []string {
 	return append(rows, more(len(waiting)-maxListed, o)...)
 }
 
-// revoked describes a revoked grant and what ran under it.
-func revoked(g permissions.Grant, all []permissions.Request, o Options) []string {
-	return ran([]string{o.Sprintf("✖ Taken back: %s", InForce(g, o))}, all, o)
-}
-
 // ran adds what ran under a grant.
 func ran(rows []string, all []permissions.Request, o Options) []string {
 	if len(all) == 0 {
 		return append(rows, o.Text("Nothing ran under it."))
 	}
-	rows = append(rows, o.Text("What ran under it:"))
+	rows = asked(append(rows, o.Text("What ran under it:")), all, o)
+	return append(rows, more(len(all)-maxListed, o)...)
+}
+
+// asked adds the first of some requests: when each was made, and what it is.
+func asked(rows []string, all []permissions.Request, o Options) []string {
 	for _, r := range all[:min(len(all), maxListed)] {
 		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
 	}
-	return append(rows, more(len(all)-maxListed, o)...)
+	return rows
 }
 
 // digest says what an agent asked while its cards were silent.
@@ -61,10 +61,7 @@ func digest(n connectors.Notice, o Options) []string {
 	allowed, denied := count[permissions.Approved], count[permissions.Denied]
 	rows := []string{o.Sprintf("🔔 %s is quiet no longer. Since %s: %d allowed, %d denied, %d otherwise.",
 		Visible(permissions.Caller{Name: n.By}.Proven()), moment(n.At, o), allowed, denied, len(n.Ran)-allowed-denied)}
-	for _, r := range n.Ran[:min(len(n.Ran), maxListed)] {
-		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
-	}
-	if rows = append(rows, more(len(n.Ran)-maxListed, o)...); len(n.Waiting) > 0 {
+	if rows = append(asked(rows, n.Ran, o), more(len(n.Ran)-maxListed, o)...); len(n.Waiting) > 0 {
 		rows = append(rows, reminder(n.Waiting, o)...)
 	}
 	return rows
@@ -77,10 +74,7 @@ func muted(n connectors.Notice, o Options) []string {
 		o.Sprintf("🔇 %s asked for too much: nothing that it asks reaches you until /resume %[1]s", name),
 		o.Text("Why: this was denied, or nobody answered it, within ten minutes:"),
 	}
-	for _, r := range n.Ran[:min(len(n.Ran), maxListed)] {
-		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
-	}
-	return append(rows, o.Sprintf("/stop %s refuses besides what runs unasked, and what it was allowed.", name))
+	return append(asked(rows, n.Ran, o), o.Sprintf("/stop %s refuses besides what runs unasked, and what it was allowed.", name))
 }
 
 // strangers lists unknown senders, the first few by name. Their names are only claims.
@@ -318,7 +312,7 @@ func notice(n connectors.Notice, o Options) []row {
 			rows = ran(rows, n.Ran, o)
 		}
 	case permissions.AboutRevoked:
-		rows = revoked(n.Grant, n.Ran, o)
+		rows = ran([]string{o.Sprintf("✖ Taken back: %s", InForce(n.Grant, o))}, n.Ran, o)
 	case permissions.AboutStopped:
 		rows = []string{o.Sprintf("⛔ Everything was stopped by %s; nothing is asked until resume.", person(n.By, o))}
 	case permissions.AboutQuiet:

@@ -53,7 +53,8 @@ func (r *Reader) command(ctx context.Context, m Message, name, rest string) (str
 	case "/stop":
 		if isStopAll(name, rest) {
 			n, err := r.Inbound.StopAll(ctx, m.From)
-			return stopped(n, in), err
+			return in.Plural(n, "⛔ Stopped. %d request was cancelled; nothing is asked until /resume.|"+
+				"⛔ Stopped. %d requests were cancelled; nothing is asked until /resume."), err
 		}
 		return r.stop(ctx, m, rest)
 	case "/resume":
@@ -430,11 +431,6 @@ func (r *Reader) revoke(
 // listed is a notice as a reply.
 func (r *Reader) listed(n connectors.Notice, who connectors.Person) string {
 	return strings.Join(wire.Each(card.NoticeParts(n, r.shown(who)), func(p card.Part) string { return p.Text }), "\n")
-}
-
-func stopped(n int, in i18n.Language) string {
-	return in.Plural(n, "⛔ Stopped. %d request was cancelled; nothing is asked until /resume.|"+
-		"⛔ Stopped. %d requests were cancelled; nothing is asked until /resume.")
 }
 
 // agent passes a message that is not an answer to its agent and returns the reply: line if that succeeded, otherwise the

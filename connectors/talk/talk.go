@@ -168,7 +168,7 @@ func (b *body) choose(from, end int) (to, next int) {
 		return at
 	}
 	if at := last('\n'); at > 0 {
-		return at - trailing(b.text[from:at], '\n'), at + 1 + leading(b.text[at+1:], '\n')
+		return at - trailing(b.text[from:at], '\n'), len(b.text) - len(bytes.TrimLeft(b.text[at+1:], "\n"))
 	}
 	if at := last(' '); at > 0 {
 		return at, at + 1
@@ -185,8 +185,6 @@ func (b *body) choose(from, end int) (to, next int) {
 }
 
 func trailing(text []byte, c byte) int { return len(text) - len(bytes.TrimRight(text, string(c))) }
-
-func leading(text []byte, c byte) int { return len(text) - len(bytes.TrimLeft(text, string(c))) }
 
 // open matches an incomplete escape at the end of a text.
 var open = regexp.MustCompile(`(\\[ux]\{[0-9A-Fa-f]{0,6}|\\[ux]|\\|⟨[0-9]+ ?[a-z]*)$`)

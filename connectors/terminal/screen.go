@@ -383,7 +383,8 @@ func (s *screen) named(ctx context.Context, line string) bool {
 		return false
 	case len(said.Unseen) > 0:
 		s.say(said.Say)
-		s.bring(s.coded(said.Unseen[0]))
+		at := slices.IndexFunc(s.queue, func(it *item) bool { return it.prompt.Code == said.Unseen[0] })
+		s.bring(s.queue[at]) // what was not shown yet is in the queue
 	case s.now != nil && s.now.prompt.Request.Kind == permissions.KindClarification:
 		s.wrong(ctx, said.Say)
 	default:
@@ -410,11 +411,6 @@ func (s *screen) waiting(now time.Time) (map[permissions.ID]*item, []reply.Open)
 	}
 	slices.SortFunc(all, func(a, b reply.Open) int { return cmp.Compare(a.Code, b.Code) })
 	return items, all
-}
-
-// coded is the item with that code. It was not shown yet, so it is in the queue.
-func (s *screen) coded(code string) *item {
-	return s.queue[slices.IndexFunc(s.queue, func(it *item) bool { return it.prompt.Code == code })]
 }
 
 // late says why codes name nothing here: for a settled request, who decided it.

@@ -70,7 +70,7 @@ func written(parts []card.Part) []string {
 		case card.Action:
 			return block(part.Text)
 		case card.Words:
-			return quoted(part.Text)
+			return "> " + strings.ReplaceAll(listless(loose(part.Text)), "\n", "\n> ") // each row is quoted
 		}
 		return ours(part, part.Role == card.Title)
 	})
@@ -172,9 +172,6 @@ func head(p connectors.Prompt, now time.Time) string {
 	return strings.Join(rows, "\n")
 }
 
-// bold makes a row bold, which begins and ends with neither a space nor a name.
-func bold(text string) string { return "*" + text + "*" }
-
 // ours is a part of our own, with names as code, and the rest in bold if it is the title.
 func ours(part card.Part, title bool) string {
 	var b strings.Builder
@@ -187,7 +184,7 @@ func ours(part card.Part, title bool) string {
 			if sign, rest, found := strings.Cut(words, " "); found && utf8.RuneCountInString(sign) == 1 && sign > "\x7f" {
 				before, words = before+sign+" ", rest
 			}
-			b.WriteString(before + bold(loose(words)) + after)
+			b.WriteString(before + "*" + loose(words) + "*" + after)
 		default:
 			b.WriteString(loose(text))
 		}
@@ -221,11 +218,6 @@ func block(text string) string {
 
 // fenced escapes a text for use inside a fence.
 func fenced(text string) string { return card.Isolate(strings.ReplaceAll(text, "`", `\u{60}`)) }
-
-// quoted quotes each row of an agent's words.
-func quoted(text string) string {
-	return "> " + strings.ReplaceAll(listless(loose(text)), "\n", "\n> ")
-}
 
 // lists matches what begins a list, a quote or a heading at the start of a row.
 var lists = regexp.MustCompile(`(?m)^( *)(>|(?:[#•-]+|\d+[.)])(?: |$))`)

@@ -81,7 +81,7 @@ func Reads(r permissions.Request, c permissions.Call) permissions.Doing {
 			f.code(text)
 		}
 		switch find := func(f *finder) { f.command(text, folder, 0) }; {
-		case effect == permissions.DoesEdit && isPatch(text):
+		case effect == permissions.DoesEdit && strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch"):
 		case strict:
 			find(f)
 		default:
@@ -260,8 +260,6 @@ func Quote(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
-
-func isPatch(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") }
 
 // patched returns the files that a patch names: one for apply_patch, or a unified diff.
 func patched(text string) (files []string) {

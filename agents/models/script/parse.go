@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,48 +13,120 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// written is a script as it is written.
+type written struct{ Turns []writtenTurn }
+
+type writtenTurn struct {
+	Name                string
+	After               words
+	Said, Asked, Result expression
+	Error               *bool
+	Say                 string
+	Calls               []writtenCall
+}
+
+type writtenCall struct {
+	Tool  string
+	Input input
+}
+
+// words are a text, or a list of texts.
+type words []string
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (w *words) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Decode((*[]string)(w))
+	}
+	*w = words{""}
+	return n.Decode(&(*w)[0])
+}
+
+type expression struct{ *regexp.Regexp }
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (e *expression) UnmarshalYAML(n *yaml.Node) error {
+	var source string
+	err := n.Decode(&source)
+	if err != nil {
+		return err
+	}
+	if e.Regexp, err = regexp.Compile(source); err != nil {
+		return at(n, "%v", err)
+	}
+	return nil
+}
+
+// input is a call's: what YAML has, as JSON has it.
+type input map[string]any
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (i *input) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return at(n, "an input has keys and values")
+	}
+	v, err := value(n)
+	*i, _ = v.(map[string]any)
+	return err
+}
+
 // Parse reads a script. name is the model's; errors start with it and contain the line.
 func Parse(name string, data []byte) (*Model, error) {
-	d := yaml.NewDecoder(strings.NewReader(string(data)))
-	var doc, more yaml.Node
-	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: line 1: there are no turns", name)
-	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: there is more than one document", name)
-	}
 	m := &Model{name: name}
-	top, err := fields(doc.Content[0], "turns")
-	if err == nil {
-		err = m.parse(top["turns"])
-	}
-	if err != nil {
+	if err := m.parse(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
 }
 
-func (m *Model) parse(list *yaml.Node) error {
-	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
+func (m *Model) parse(data []byte) error {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	var all written
+	if err := d.Decode(&all); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one document")
+	}
+	if len(all.Turns) == 0 {
 		return errors.New("line 1: there are no turns")
 	}
+	var nodes struct{ Turns []yaml.Node }
+	if err := yaml.Unmarshal(data, &nodes); err != nil { // for their lines
+		return err
+	}
 	names := []string{start}
-	for _, n := range list.Content {
-		t, err := parseTurn(n)
-		if err != nil {
+	for i, w := range all.Turns {
+		n := &nodes.Turns[i]
+		switch {
+		case !turnName.MatchString(w.Name):
+			return at(n, "a turn has a name of letters, digits and underscores, not %q", w.Name)
+		case slices.Contains(names, w.Name):
+			return at(n, "the name %s is taken", w.Name)
+		case w.Say == "" && len(w.Calls) == 0:
+			return at(n, "the turn %s says nothing and calls nothing", w.Name)
+		case w.Said.Regexp != nil && (w.Result.Regexp != nil || w.Error != nil):
+			return at(n, "the newest message of %s cannot be a person's and results; asked looks further back", w.Name)
+		case slices.ContainsFunc(w.Calls, func(c writtenCall) bool { return c.Tool == "" }):
+			return at(n, "each call of %s names its tool", w.Name)
+		}
+		if err := checkPlaces(n, w.Say); err != nil {
 			return err
 		}
-		if slices.Contains(names, t.name) {
-			return at(n, "the name %s is taken", t.name)
+		t := turn{name: w.Name, after: w.After, said: w.Said.Regexp, asked: w.Asked.Regexp, result: w.Result.Regexp, failed: w.Error, say: w.Say}
+		for _, c := range w.Calls {
+			if c.Input == nil {
+				c.Input = input{}
+			}
+			t.calls = append(t.calls, call{c.Tool, map[string]any(c.Input)})
 		}
 		names, m.turns = append(names, t.name), append(m.turns, t)
 	}
 	for i, t := range m.turns {
 		for _, before := range t.after {
 			if !slices.Contains(names, before) {
-				return at(list.Content[i], "there is no turn %s", before)
+				return at(&nodes.Turns[i], "there is no turn %s", before)
 			}
 		}
 	}
@@ -61,137 +134,6 @@ func (m *Model) parse(list *yaml.Node) error {
 }
 
 var turnName = regexp.MustCompile(`^[a-zA-Z0-9_]{1,40}$`)
-
-func parseTurn(n *yaml.Node) (t turn, err error) {
-	f, err := fields(n, "name", "after", "said", "asked", "result", "error", "say", "calls")
-	if err != nil {
-		return t, err
-	}
-	for key, into := range map[string]*string{"name": &t.name, "say": &t.say} {
-		if err := text(f[key], into); err != nil {
-			return t, err
-		}
-	}
-	for key, into := range map[string]**regexp.Regexp{"said": &t.said, "asked": &t.asked, "result": &t.result} {
-		if err := expression(f[key], into); err != nil {
-			return t, err
-		}
-	}
-	if f["error"] != nil {
-		if err := f["error"].Decode(&t.failed); err != nil || t.failed == nil {
-			return t, at(f["error"], "error is true or false")
-		}
-	}
-	if t.after, err = names(f["after"]); err != nil {
-		return t, err
-	}
-	if t.calls, err = parseCalls(f["calls"]); err != nil {
-		return t, err
-	}
-	switch {
-	case !turnName.MatchString(t.name):
-		return t, at(n, "a turn has a name of letters, digits and underscores, not %q", t.name)
-	case t.say == "" && len(t.calls) == 0:
-		return t, at(n, "the turn %s says nothing and calls nothing", t.name)
-	case t.said != nil && (t.result != nil || t.failed != nil):
-		return t, at(n, "the newest message of %s cannot be a person's and results; asked looks further back", t.name)
-	}
-	return t, checkPlaces(n, t.say)
-}
-
-func parseCalls(list *yaml.Node) ([]call, error) {
-	if list == nil {
-		return nil, nil
-	}
-	if list.Kind != yaml.SequenceNode {
-		return nil, at(list, "calls is a list")
-	}
-	var calls []call
-	for _, n := range list.Content {
-		f, err := fields(n, "tool", "input")
-		if err != nil {
-			return nil, err
-		}
-		c := call{input: map[string]any{}}
-		if err := text(f["tool"], &c.tool); err != nil {
-			return nil, err
-		}
-		if c.tool == "" {
-			return nil, at(n, "a call names its tool")
-		}
-		if f["input"] != nil {
-			if f["input"].Kind != yaml.MappingNode {
-				return nil, at(f["input"], "an input has keys and values")
-			}
-			if c.input, err = value(f["input"]); err != nil {
-				return nil, err
-			}
-		}
-		calls = append(calls, c)
-	}
-	return calls, nil
-}
-
-// fields returns those of a mapping and refuses unknown ones.
-func fields(n *yaml.Node, known ...string) (map[string]*yaml.Node, error) {
-	if n.Kind != yaml.MappingNode {
-		return nil, at(n, "here are keys and values: %s", strings.Join(known, ", "))
-	}
-	all := map[string]*yaml.Node{}
-	for i := 0; i < len(n.Content); i += 2 {
-		key := n.Content[i]
-		switch {
-		case !slices.Contains(known, key.Value):
-			return nil, at(key, "there is no key %s here, only %s", key.Value, strings.Join(known, ", "))
-		case all[key.Value] != nil:
-			return nil, at(key, "%s is there twice", key.Value)
-		}
-		all[key.Value] = n.Content[i+1]
-	}
-	return all, nil
-}
-
-func text(n *yaml.Node, into *string) error {
-	if n == nil {
-		return nil
-	}
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		return at(n, "here is a text")
-	}
-	*into = n.Value
-	return nil
-}
-
-func expression(n *yaml.Node, into **regexp.Regexp) (err error) {
-	var source string
-	if err := text(n, &source); err != nil || n == nil {
-		return err
-	}
-	if *into, err = regexp.Compile(source); err != nil {
-		return at(n, "%v", err)
-	}
-	return nil
-}
-
-// names reads a string or a list.
-func names(n *yaml.Node) ([]string, error) {
-	if n == nil {
-		return nil, nil
-	}
-	list := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		list = n.Content
-	}
-	var all []string
-	for _, item := range list {
-		var name string
-		if err := text(item, &name); err != nil {
-			return nil, err
-		}
-		all = append(all, name)
-	}
-	return all, nil
-}
 
 func value(n *yaml.Node) (any, error) {
 	switch n.Kind {

@@ -154,8 +154,11 @@ func (c *Config) complete(r *report) {
 		}
 		c.Agents[i].fill(from, r, "agents."+strconv.Itoa(i))
 		c.yield(r, i)
-		c.Agents[i].at(c.Zone(c.Agents[i].Person))
-		if a := &c.Agents[i]; a.Connector == "" && a.Parent == "" {
+		a := &c.Agents[i]
+		if a.Schedule.Given() {
+			a.Schedule.Location = cmp.Or(a.Schedule.Location, c.Zone(a.Person))
+		}
+		if a.Connector == "" && a.Parent == "" {
 			a.Connector = viaTerminal
 		}
 	}
@@ -184,13 +187,6 @@ func (a *Agent) fill(from Agent, r *report, path string) {
 		if _, given := r.lines[path+".tools."+list]; !given {
 			*a.Tools.list(list) = *from.Tools.list(list)
 		}
-	}
-}
-
-// at sets the zone of a schedule without one.
-func (a *Agent) at(zone *time.Location) {
-	if a.Schedule.Cron != "" || a.Schedule.Every != 0 {
-		a.Schedule.Location = cmp.Or(a.Schedule.Location, zone)
 	}
 }
 
@@ -342,13 +338,6 @@ func oneOf[T ~string](what string, words []T) func(string) (any, error) {
 
 var kinds = []permissions.Kind{
 	permissions.KindPermission, permissions.KindTool, permissions.KindPause, permissions.KindClarification,
-}
-
-func formatSwitch(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }
 
 // parseFolder parses a path that an agent may access and that a permission can name.

@@ -55,9 +55,9 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 
 // leaves are the kinds of plain values, by the `is` tag or the type of the field.
 var leaves = map[string]leaf{
-	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false")},
-	"refusal":           {is: "true or false", written: asLiteral, parse: either("false", "true"), format: with(formatRefusal)},
-	"shown":             {is: "all or title", written: asText, parse: parseShown, format: with(formatShown)},
+	"bool":              either("true", "false", leaf{is: "true or false", written: asLiteral}),
+	"refusal":           either("false", "true", leaf{is: "true or false", written: asLiteral}),
+	"shown":             either("title", "all", leaf{is: "all or title", written: asText, parse: parseShown}),
 	"int":               {is: "a number", written: asLiteral, parse: parseCount},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
 	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
@@ -65,7 +65,7 @@ var leaves = map[string]leaf{
 	"config.When":       {is: "a share of the time or a duration", parse: parseWhen},
 	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},
 	"channel":           {is: "a channel", parse: oneOf("channel", channels)},
-	"permissions.Scope": {is: "a scope", parse: parseScope},
+	"permissions.Scope": {is: "a scope", parse: func(s string) (any, error) { return permissions.ParseScope(s) }},
 	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag},
 	"permissions.Kind":  {is: "a kind", parse: oneOf("kind", kinds)},
 	"effect":            {is: "a kind of calls", parse: oneOf("kind", permissions.Effects)},
@@ -84,10 +84,10 @@ var leaves = map[string]leaf{
 	"socket":            {is: "a path", written: asText, parse: parseSocket},
 	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, mend: mendListen},
 	"host":              {is: "the name of a host", written: asText, parse: parseHost},
-	"token":             {is: "the name of a token", written: asText, parse: asToken},
+	"token":             {is: "the name of a token", written: asText, parse: func(s string) (any, error) { return s, permissions.CheckTokenName(s) }},
 	"folder":            {is: "a path", written: asText, parse: parseFolder},
-	"switch":            {is: "on or off", parse: either("on", "off"), format: with(formatSwitch)},
-	"sandboxed":         {is: "allow or ask", parse: either("allow", "ask"), format: with(formatSandboxed)},
+	"switch":            either("on", "off", leaf{is: "on or off"}),
+	"sandboxed":         either("allow", "ask", leaf{is: "allow or ask"}),
 	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent},
 	"chat":              {is: "a connector", parse: oneOf("connector", chats)},
 	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials)},
@@ -120,24 +120,20 @@ func with[T any](f func(T) string) func(any) string {
 	}
 }
 
-func formatSandboxed(allow bool) string {
-	if allow {
-		return "allow"
-	}
-	return "ask"
-}
-func formatRefusal(no bool) string { return strconv.FormatBool(!no) }
-func formatShown(onlyTitle bool) string {
-	if onlyTitle {
-		return "title"
-	}
-	return "all"
-}
 func formatLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
-// either parses one of two words for yes and no.
-func either(yes, no string) func(string) (any, error) {
-	return func(s string) (any, error) {
+// either is a leaf for one of two words, for yes and no.
+func either(yes, no string, l leaf) leaf {
+	l.format = with(func(on bool) string {
+		if on {
+			return yes
+		}
+		return no
+	})
+	if l.parse != nil {
+		return l
+	}
+	l.parse = func(s string) (any, error) {
 		right := yes + " or " + no
 		switch strings.ToLower(s) {
 		case "true", "yes", "on", "y", "1":
@@ -150,6 +146,7 @@ func either(yes, no string) func(string) (any, error) {
 		}
 		return nil, fmt.Errorf("%s is neither %s nor %s; write %s", quote(s), yes, no, right)
 	}
+	return l
 }
 
 // maxCount is the maximum of all counts; it fits 32-bit columns and multiplications.
@@ -183,8 +180,6 @@ func parseInt(s string) (int64, error) {
 	}
 	return n, nil
 }
-
-func parseScope(s string) (any, error) { return permissions.ParseScope(s) }
 
 func parseTag(s string) (any, error) {
 	t, err := permissions.ParseTag(s)
@@ -821,5 +816,3 @@ func parseWhen(s string) (any, error) {
 	}
 	return When{After: d.(time.Duration)}, nil //nolint:errcheck // parseDuration returns a Duration
 }
-
-func asToken(s string) (any, error) { return s, permissions.CheckTokenName(s) }
