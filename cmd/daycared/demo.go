@@ -100,7 +100,8 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	person := connectors.Person{Name: engine.OperatorName, UID: c.UID, Location: time.Local}
 	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
-		Heading: func(permissions.Request) string { return fmt.Sprintf("%d/%d", d.scene.tally().asked+1, demoQuestions) }, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
+		Heading: func(permissions.Request) string { return fmt.Sprintf("%d/%d", d.scene.tally().asked+1, demoQuestions) },
+		Asking:  d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
 	}, demoInbound{inboxInbound{d.people, person}})
 	d.print(demoIntro)
 	if open != "" {

@@ -436,7 +436,8 @@ func (s *scene) turn() {
 	if s.asks != "" {
 		return
 	}
-	next := s.card != nil && (s.spoke || s.card.Request.Kind == permissions.KindPermission || s.card.Request.Reason == "") // else its reason is a message, too
+	next := s.card != nil && (s.spoke || s.card.Request.Kind == permissions.KindPermission ||
+		s.card.Request.Reason == "") // else its reason is a message, too
 	if s.allowed != nil && (next || len(s.words) > 0 || s.finished) {
 		s.looked()
 	}

@@ -48,12 +48,10 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Policy:        policy(cfg),
 		Limits:        engine.Limits(cfg.Limits),
 		AllowSameUser: cfg.API.AllowSameUser,
-		Believed: wire.Each(cfg.API.TrustedTokens, func(name string) string {
-			return permissions.Token{Name: name}.Caller(permissions.NoUID).Name
-		}),
-		Editor: cfg.Connectors.Editor.Enabled,
-		Own:    ownFiles(cfg, paths),
-		Asking: hooks.AskingTools(mcp.ToolNames()),
+		Believed:      wire.Each(cfg.API.TrustedTokens, callerOf),
+		Editor:        cfg.Connectors.Editor.Enabled,
+		Own:           ownFiles(cfg, paths),
+		Asking:        hooks.AskingTools(mcp.ToolNames()),
 	}
 	if s.Rules, err = ruleSet(cfg, s.Own); err != nil {
 		return s, err
@@ -256,4 +254,9 @@ func whatsappConnector(cfg *config.Config, paths config.Paths, in connectors.Ser
 		c.Unpace()
 	}
 	return c
+}
+
+// callerOf is the name of the caller with a token of that name.
+func callerOf(token string) string {
+	return permissions.Token{Name: token}.Caller(permissions.NoUID).Name
 }
