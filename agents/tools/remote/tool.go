@@ -62,11 +62,12 @@ func (t *Tool) Plan(_ context.Context, _ tools.Workspace, input json.RawMessage)
 func (t *Tool) check(input json.RawMessage) error {
 	var schema jsonschema.Schema
 	raw := t.definition.spec.Schema
-	if bytes.Contains(raw, []byte(`"$ref":`)) || bytes.Contains(raw, []byte(`"$dynamicRef":`)) || json.Unmarshal(raw, &schema) != nil {
+	if bytes.Contains(raw, []byte(`"$ref":`)) || bytes.Contains(raw, []byte(`"$dynamicRef":`)) ||
+		json.Unmarshal(raw, &schema) != nil || !slices.Contains(drafts, schema.Schema) {
 		return nil
 	}
 	compiled, err := schema.Resolve(nil)
-	if err != nil || !slices.Contains(drafts, schema.Schema) {
+	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
 	var value any
