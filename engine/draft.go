@@ -58,6 +58,8 @@ func (e *Engine) draft(
 	if verdict.Ruling != (permissions.Ruling{}) {
 		r.Ruled = []permissions.Ruling{verdict.Ruling}
 	}
+	r.SessionTitle = permissions.Brief(r.SessionTitle, permissions.MaxTitle)
+	r.LastPrompt = permissions.Brief(r.LastPrompt, permissions.MaxPrompt)
 	r.Held = verdict.Held
 	r.HighRisk = policy.HighRisk(r)
 	if !caller.Ours() { // only the daemon's own agents know which of them is in the foreground; see front

@@ -33,6 +33,7 @@ const (
 	MaxTags        = 50
 	MaxCalls       = 50
 	MaxName        = 200       // agent, host, session, key, tool
+	MaxPrompt      = 200       // of the last prompt of a session: more is cut
 	MaxRows        = 256 << 10 // bytes of a file that a call changes
 )
 
@@ -238,10 +239,13 @@ type Request struct {
 	EscalateTo []string    // people who are asked as well from EscalateAt on; empty afterwards
 	EscalateAt time.Time   // zero: never by time
 	Reminders  []time.Time // future ones, earliest first
-	Under      []ID        // the grants that covered it, wholly or in part
-	Beyond     int         // the limit of unasked calls a minute that this one exceeds; 0: it is asked for another reason
-	CreatedAt  time.Time
-	Deadline   time.Time
+	// SessionTitle and LastPrompt are the title of the session and what it was told to do last, as the asking program says. Only the
+	// agent's owner is shown them. Not in the digest.
+	SessionTitle, LastPrompt string
+	Under                    []ID // the grants that covered it, wholly or in part
+	Beyond                   int  // the limit of unasked calls a minute that this one exceeds; 0: it is asked for another reason
+	CreatedAt                time.Time
+	Deadline                 time.Time
 
 	State       State
 	Answer      Answer
@@ -378,7 +382,7 @@ func Brief(text string, most int) string {
 func (r Request) Title() Request {
 	r.Input, r.AffectedPath, r.Message, r.Details, r.Reason, r.Comment = nil, "", "", "", "", ""
 	r.EnvNames, r.Choices, r.Held, r.Was, r.OnlyTitle = nil, nil, nil, nil, true
-	r.Ruled, r.Leads = nil, Leads{}
+	r.Ruled, r.Leads, r.SessionTitle, r.LastPrompt = nil, Leads{}, "", ""
 	r.Tags = slices.Clone(r.Tags)
 	for i := range r.Tags {
 		r.Tags[i].path = ""

@@ -116,12 +116,14 @@ const (
 	BeforeSpan = 30 * 24 * time.Hour
 )
 
-// Lately is what a caller did before one of its requests, from the store's own rows.
+// Lately is what a caller did before one of its requests, from the store's own rows, and what it says of its
+// session, of which the store has one row's.
 type Lately struct {
 	Allowed, Denied int       // in the [LatelySpan] before, whether people were asked or not
 	Last            []Request // the newest of these that were put to the reader, the newest first, at most [MaxLast]
 	Before          int       // how often people allowed the same action in the [BeforeSpan] before
 	By              string    // who allowed it last; empty: nobody
+	Title, Prompt   string    // see [Request]; for the caller's owner only
 }
 
 // Unheeded is a request that a person denied, or that nobody answered in time, and one of those who were shown it.

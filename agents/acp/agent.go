@@ -234,15 +234,16 @@ func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 	for i, p := range posts {
 		texts[i], numbers[i] = p.Text, p.Number
 	}
+	t.prompt = strings.Join(texts, "\n\n")
 	err = a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		was = step{Conversation: was.Conversation, Turns: t.n}
 		s.Status, s.Step, c.Taken = permissions.Running, was.encode(), numbers
-		c.Artifacts = []agents.Artifact{note(agents.ArtifactUserMessage, s.ID, t.n, strings.Join(texts, "\n\n"), a.stamp())}
+		c.Artifacts = []agents.Artifact{note(agents.ArtifactUserMessage, s.ID, t.n, t.prompt, a.stamp())}
 	})
 	if err != nil {
 		return false, err
 	}
-	return true, a.prompt(ctx, t, strings.Join(texts, "\n\n"))
+	return true, a.prompt(ctx, t, t.prompt)
 }
 
 // maxPosts is the most messages per prompt.

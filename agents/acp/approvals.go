@@ -265,6 +265,7 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 		return s.why(ctx, err)
 	}
 	t := newTurn(e.Session, 1)
+	t.prompt = prompt
 	defer t.end()
 	stop := context.AfterFunc(ctx, t.end) // the agent may end its turn itself
 	defer stop()

@@ -43,6 +43,7 @@ type client struct {
 	mu           sync.Mutex
 	conversation sdk.SessionId // the current one, by the agent's id
 	modes        modes         // last reported for the conversation
+	title        string        // likewise
 	want         string        // the required mode
 	turn         *turn         // nil: none
 	terminals    map[string]*terminal
@@ -54,7 +55,8 @@ type client struct {
 // turn is one prompt and everything that follows from it.
 type turn struct {
 	session string // the daemon's session id
-	n       int    // from 1
+	prompt  string
+	n       int // from 1
 	over    chan struct{}
 	end     func()     // closes over once
 	strayed chan error // why it ends, if the agent entered a forbidden mode
@@ -272,6 +274,7 @@ func (c *client) plan(
 	}
 	return place, permissions.Request{
 		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Folder: place.Folder(), Step: t.n,
+		SessionTitle: c.titled(), LastPrompt: t.prompt,
 		Tool: tool.Spec().Name, Input: input, AffectedPath: plan.AffectedPath, Details: plan.Details, Was: plan.Was,
 		Tags: slices.Concat(plan.Needs, permissions.Missing(bare.Needs, plan.Needs)),
 	}, plan, nil

@@ -90,6 +90,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
 	q.Session, q.Cwd, q.Folder, q.Step = t.session, c.place.Workspace, c.place.Folder(), t.n
+	q.SessionTitle, q.LastPrompt = c.titled(), t.prompt
 	x := agents.Execution{Step: t.n, Tool: q.Tool}
 	if x.Arguments, err = permissions.CanonicalJSON(q.Input); err != nil {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})

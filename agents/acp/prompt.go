@@ -350,7 +350,7 @@ func (s *session) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 		return err
 	}
 	s.mu.Lock()
-	s.conversation, s.modes, s.want = id, m, want
+	s.conversation, s.modes, s.want, s.title = id, m, want, ""
 	s.mu.Unlock()
 	if m.now == want {
 		return nil
@@ -409,7 +409,14 @@ func (c *client) inForbiddenMode() bool {
 	return c.modes.now != c.want && !slices.Contains(askingModes, c.modes.now)
 }
 
-// watch records the mode of an update. If the agent leaves the permitted modes, its turn ends.
+// titled is the conversation's title, as the agent has last said.
+func (c *client) titled() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.title
+}
+
+// watch records the mode and the title of an update. If the agent leaves the permitted modes, its turn ends.
 func (c *client) watch(note sdk.SessionNotification) {
 	now := ""
 	if u := note.Update.CurrentModeUpdate; u != nil {
@@ -419,6 +426,9 @@ func (c *client) watch(note sdk.SessionNotification) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if u := note.Update.SessionInfoUpdate; u != nil && u.Title != nil && note.SessionId == c.conversation {
+		c.title = *u.Title
+	}
 	if now == "" || note.SessionId != c.conversation {
 		return
 	}

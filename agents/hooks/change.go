@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,10 +27,12 @@ const maxInline = 32 << 10
 // maxRead is the maximum size in bytes of a file that is read to show what stands around a change.
 const maxRead = 8 << 20
 
-// Look reads, on this machine, the file that the call changes, and adds what people need of it to the question. What cannot be read,
-// or is no plain text file, is left out.
+// Look reads, on this machine, the file that the call changes and the history of the agent's session, and adds what people need of them
+// to the question. What cannot be read, or is no plain text file, is left out.
 func (c *Call) Look() {
 	r := &c.Request
+	title, prompt := told(newest(c.history))
+	r.SessionTitle, r.LastPrompt = cmp.Or(r.SessionTitle, title), cmp.Or(r.LastPrompt, prompt)
 	e, ok := edits.Of(r.Tool, r.Input)
 	if !ok || r.AffectedPath == "" || r.AffectedPath != affected(r.Cwd, e.Path) {
 		return

@@ -53,7 +53,7 @@ func (c Call) asks() []permissions.Request {
 		r := c.Request
 		all[i] = permissions.Request{
 			Kind: permissions.KindClarification, Hook: r.Hook, Agent: r.Agent, Claimed: r.Claimed, Session: r.Session, Host: r.Host,
-			Cwd: r.Cwd,
+			Cwd: r.Cwd, SessionTitle: r.SessionTitle, LastPrompt: r.LastPrompt,
 		}
 		var says strings.Builder
 		says.WriteString(q.Question)

@@ -58,24 +58,31 @@ const maxHistory = 256 << 10
 
 // versionIn is the version of the agent that last wrote to a history; empty if unknown.
 func versionIn(history string) string {
-	if info, err := os.Stat(history); err != nil || !info.Mode().IsRegular() {
-		return ""
+	for _, line := range newest(history) {
+		if found := versioned.FindSubmatch(line); found != nil {
+			return string(found[1])
+		}
 	}
-	f, err := os.Open(history) //nolint:gosec // the agent's own file, of which a version is read
+	return ""
+}
+
+// newest returns the last rows of a history, the newest first.
+func newest(history string) [][]byte {
+	if info, err := os.Stat(history); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(history) //nolint:gosec // the agent's own file
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer f.Close()
 	if size, err := f.Seek(0, io.SeekEnd); err == nil {
 		_, _ = f.Seek(max(0, size-maxHistory), io.SeekStart)
 	}
 	text, _ := io.ReadAll(io.LimitReader(f, maxHistory))
-	for lines := bytes.Split(text, []byte("\n")); len(lines) > 0; lines = lines[:len(lines)-1] {
-		if found := versioned.FindSubmatch(lines[len(lines)-1]); found != nil {
-			return string(found[1])
-		}
-	}
-	return ""
+	lines := bytes.Split(text, []byte("\n"))
+	slices.Reverse(lines)
+	return lines
 }
 
 // Beginner is a [Requests] that can also submit without waiting.

@@ -68,6 +68,50 @@ func TestAttendedIsCertainOrNot(t *testing.T) {
 	}
 }
 
+// The title of a session and its last prompt are what a person wrote, not what the agent's own commands and tools did.
+func TestWhatAHistoryTells(t *testing.T) {
+	user := func(content, more string) string {
+		return `{"type":"user"` + more + `,"message":{"role":"user","content":` + content + `}}`
+	}
+	result := user(`[{"type":"tool_result","tool_use_id":"t","content":"ok"}]`, "")
+	for name, c := range map[string]struct {
+		rows          []string
+		title, prompt string
+	}{
+		"nothing":   {[]string{"", "{", `{"type":"user"}`, "7"}, "", ""},
+		"a prompt":  {[]string{user(`"old"`, ""), user(`"fix it"`, ""), result, `{"type":"assistant","message":{"content":[]}}`}, "", "fix it"},
+		"its parts": {[]string{user(`[{"type":"image"},{"type":"text","text":"look"}]`, ""), result}, "", "look"},
+		"no person's": {[]string{
+			user(`"x"`, ""), user(`"y"`, `,"isMeta":true`), user(`"z"`, `,"isSidechain":true`), user(`"<command-name>"`, ""),
+		}, "", "x"},
+		"kept apart": {[]string{user(`"x"`, ""), `{"type":"last-prompt","lastPrompt":"y"}`}, "", "y"},
+		"titles": {[]string{
+			`{"type":"custom-title","customTitle":"mine"}`, `{"type":"ai-title","aiTitle":"its"}`, `{"type":"summary","summary":"old"}`,
+		}, "mine", ""},
+		"Codex": {[]string{
+			`{"type":"event_msg","payload":{"type":"user_message","message":"fix"}}`,
+			`{"type":"event_msg","payload":{"type":"agent_message","message":"no"}}`,
+			`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"no"}]}}`,
+		}, "", "fix"},
+		"VS Code": {[]string{`{"type":"user.message","data":{"content":"fix"}}`, `{"type":"assistant.message","data":{"content":"no"}}`}, "", "fix"},
+		"long":    {[]string{user(`"`+strings.Repeat("x", 300)+`"`, "")}, "", strings.Repeat("x", 199) + "…"},
+	} {
+		history := filepath.Join(t.TempDir(), "t.jsonl")
+		if err := os.WriteFile(history, []byte(strings.Join(c.rows, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		call := Call{history: history}
+		if call.Look(); call.Request.SessionTitle != c.title || call.Request.LastPrompt != c.prompt {
+			t.Errorf("%s: %q and %q", name, call.Request.SessionTitle, call.Request.LastPrompt)
+		}
+	}
+	d, _ := Find("opencode")
+	c, err := d.Read([]byte(`{"tool":"bash","sessionID":"s","args":{"command":"ls"},"cwd":"/","session_title":"T","last_prompt":"p"}`))
+	if err != nil || c.Request.SessionTitle != "T" || c.Request.LastPrompt != "p" || string(c.Request.Input) != `{"command":"ls"}` {
+		t.Errorf("%+v: %v", c.Request, err)
+	}
+}
+
 // racing is an engine whose requests have this state when they are submitted.
 type racing struct {
 	late

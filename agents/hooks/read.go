@@ -62,7 +62,10 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	named := d.Name
 	d = d.detect(m)
 	mode, history := m.optionalText("permission_mode"), m.optionalText("transcript_path")
+	title, prompt := m.optionalText("session_title"), m.optionalText("last_prompt")
 	c, err := d.read(m)
+	c.Request.SessionTitle = permissions.Brief(title, permissions.MaxTitle)
+	c.Request.LastPrompt = permissions.Brief(prompt, permissions.MaxPrompt)
 	c.dialect, c.expected, c.mode, c.history = d.Name, named, mode, history
 	if err == nil && c.Request.Tool != "" {
 		err = c.addHookMembers(m)
@@ -92,7 +95,7 @@ func (c Call) Within(told time.Duration) time.Duration {
 var metadata = []string{
 	"session_id", "sessionId", "conversation_id", "generation_id", "turn_id", "prompt_id", "tool_use_id", "callID", "agent_id", "agent_type",
 	"agent_message", "hook_event_name", "hookEventName", "timestamp", "transcript_path", "cwd", "workspace_roots", "model", "effort",
-	"permission_mode", "permission_suggestions", "permissionSuggestions", "user_email", "cursor_version",
+	"permission_mode", "permission_suggestions", "permissionSuggestions", "user_email", "cursor_version", "session_title", "last_prompt",
 }
 
 // metadataShapes are the types of structured metadata.

@@ -304,6 +304,18 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 	if len(facts) > 0 {
 		s.row(capital(strings.Join(facts, " · ")))
 	}
+	facts = nil
+	for _, told := range []struct {
+		form i18n.Phrase
+		text string
+	}{{"its session is %s", did.Title}, {"it was last told %s", did.Prompt}} {
+		if text := strings.Join(strings.Fields(told.text), " "); text != "" {
+			facts = append(facts, o.Sprintf(told.form, coded(quote(line(brief(text, permissions.MaxPrompt), o.source(prose))))))
+		}
+	}
+	if len(facts) > 0 {
+		s.row(o.Sprintf("By the agent's own word, %s.", strings.Join(facts, " · ")))
+	}
 }
 
 // doing is in a few words what r asked for, or its first call: a command as it is.

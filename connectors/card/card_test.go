@@ -588,6 +588,11 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 				"dasselbe wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
 		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English, "The same was allowed 1 time in 30 days, last by sam"},
 		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "In the 10 minutes before: 0 allowed, 2 denied"},
+		{"what it says", permissions.Lately{Title: "Cart\n\u202esums", Prompt: "use ghp_0123456789abcdefghijABCDEFGHIJ012345"}, "fay",
+			i18n.English, `By the agent's own word, its session is «"Cart \u{202E}sums"» · ` +
+				`it was last told «"use ‹secret, 40 characters, sha256 d8fe76›"».`},
+		{"the prompt alone", permissions.Lately{Prompt: "los"}, "fay", i18n.Language("de"),
+			`Nach eigener Angabe des Agenten: zuletzt aufgetragen wurde ihm «"los"».`},
 		{"nothing", permissions.Lately{}, "fay", i18n.English, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

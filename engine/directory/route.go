@@ -395,6 +395,14 @@ func (s *Settings) owner(c permissions.Caller) string {
 	return name
 }
 
+// OwnerOf is the owner of a caller, and without people the operator; empty: nobody.
+func (s *Settings) OwnerOf(c permissions.Caller) string {
+	if len(s.People) == 0 {
+		return OperatorName
+	}
+	return s.owner(c)
+}
+
 // AskedAlone returns the recipient of r whom it concerns by itself: the owner of the agent, or the only one; empty: none.
 // Requests that take several people, and those of high risk, concern all of them.
 func (s *Settings) AskedAlone(r permissions.Request) string {
@@ -484,10 +492,7 @@ func (s *Settings) HidesIn(channel string) bool {
 // routes may ask. An empty name is the owner. Other people are unknown to it, and the callers of a locked owner send
 // nothing.
 func (s *Settings) Listener(c permissions.Caller, name string) (connectors.Person, error) {
-	owner := s.owner(c)
-	if len(s.People) == 0 {
-		owner = OperatorName
-	}
+	owner := s.OwnerOf(c)
 	people := s.tellable(c, owner)
 	if name == "" {
 		name = owner

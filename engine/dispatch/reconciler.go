@@ -388,7 +388,7 @@ func (d *Dispatch) Prompt(
 		away, enough := d.dir.Settings().Away(r, d.clock.Now())
 		p.Away, p.Needed = away, !enough
 		if p.Lately = d.latelyOf(ctx, r, cp); p.Request.OnlyTitle {
-			p.Lately.Last = nil
+			p.Lately.Last, p.Lately.Title, p.Lately.Prompt = nil, "", ""
 		}
 		p.Lately.Last = slices.Clone(p.Lately.Last)
 		for i, one := range p.Lately.Last {
@@ -414,8 +414,18 @@ type latelyCache struct {
 // maxLately is how many a latelyCache keeps.
 const maxLately = 1000
 
-// latelyOf returns what the caller of r did before it, as the person of a copy may see it. A store that cannot be read leaves it out.
+// latelyOf returns what the caller of r did before it, and what it says of its session, as the person of a copy may see it. A store that
+// cannot be read leaves out the former.
 func (d *Dispatch) latelyOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.Lately {
+	did := d.rowsOf(ctx, r, cp)
+	if cp.Group == "" && cp.Person != "" && cp.Person == d.dir.Settings().OwnerOf(r.Caller) {
+		did.Title, did.Prompt = r.SessionTitle, r.LastPrompt
+	}
+	return did
+}
+
+// rowsOf is what the caller of r did before it, from the store.
+func (d *Dispatch) rowsOf(ctx context.Context, r permissions.Request, cp permissions.Copy) permissions.Lately {
 	person := cp.Person
 	if cp.Group != "" {
 		person = "" // others read along

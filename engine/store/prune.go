@@ -197,7 +197,8 @@ const (
 		`AND decided_at < $1 ORDER BY decided_at LIMIT 0 + $2`
 
 	blankRequest = `UPDATE requests SET (options, calls, input, affected_path, message, details, reason, comment, ` +
-		`choices, env_names, was, ruled, pruned) = ($1, $2, '', '', '', '', '', '', '[]', '[]', '[]', '[]', TRUE) WHERE number = $3`
+		`choices, env_names, was, ruled, title, prompt, pruned) = ` +
+		`($1, $2, '', '', '', '', '', '', '[]', '[]', '[]', '[]', '', '', TRUE) WHERE number = $3`
 
 	blankVotes = `UPDATE votes SET comment = '' WHERE request = $1 AND comment <> ''`
 )

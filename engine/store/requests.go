@@ -24,14 +24,14 @@ const (
 	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
 		`tags, held, env_names, choices, reason, message, input, details, under, place, hook, folder`
-	fixedColumns    = wordColumns + `, beyond, was, ruled`
+	fixedColumns    = wordColumns + `, beyond, was, ruled, title, prompt`
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
 	// number and id come first: they are readable even if a later column is not.
 	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
 	// A backup is compared before its schema is migrated.
-	backupColumns = `number, ` + wordColumns + `, 0, '[]', '[]', earlier_at, ` + changingColumns
+	backupColumns = `number, ` + wordColumns + `, 0, '[]', '[]', '', '', earlier_at, ` + changingColumns
 
 	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
 	// that has ended, according to the audit but not to its row.
@@ -49,7 +49,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
 		canonical{rawJSON{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Group, &r.Hook, &r.Folder, &r.Beyond,
-		list[permissions.Rows]{&r.Was}, list[permissions.Ruling]{&r.Ruled},
+		list[permissions.Rows]{&r.Was}, list[permissions.Ruling]{&r.Ruled}, &r.SessionTitle, &r.LastPrompt,
 	}
 }
 
@@ -134,6 +134,9 @@ func sealing(r *permissions.Request) []any {
 		}
 		if shown := r.Shown(); shown != r.Digest { // old seals lack it
 			values = append(values, digest{&shown})
+		}
+		if r.SessionTitle+r.LastPrompt != "" { // the type of the first value keeps it distinct
+			values = append(values, int64(0), r.SessionTitle, r.LastPrompt)
 		}
 		for _, ruled := range r.Ruled {
 			values = append(values, string(ruled.Effect), ruled.Rule, ruled.Why)
@@ -458,7 +461,7 @@ func asStored(r permissions.Request) permissions.Request {
 const (
 	// Of the columns after calls some are not sealed, but a request with an unreadable one is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
-		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, was, ruled, ` +
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, beyond, was, ruled, title, prompt, ` +
 		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	// hasWords checks the type of columns that are not read here because they may be long.
@@ -478,7 +481,7 @@ type sealedPages struct {
 func newSealedPages(ctx context.Context, from source) (*sealedPages, error) {
 	p := &sealedPages{text: readSealed, from: math.MinInt64} // a number below one was written by another program
 	// A store that is not migrated yet may lack these columns.
-	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'"} {
+	for column, instead := range map[string]string{"beyond": "0", "was": "'[]'", "ruled": "'[]'", "title": "''", "prompt": "''"} {
 		n, err := count(ctx, from, `SELECT COUNT(*) FROM pragma_table_info('requests') WHERE name = $1`, column)
 		if err != nil {
 			return nil, err
@@ -499,7 +502,7 @@ func (p *sealedPages) next(ctx context.Context, from source) ([]sealedRow[permis
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Group, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
 			canonical{rawJSON{input}}, &q.Beyond, list[permissions.Rows]{&q.Was}, list[permissions.Ruling]{&q.Ruled},
-			&r.mac)
+			&q.SessionTitle, &q.LastPrompt, &r.mac)
 	}
 	if p.over {
 		return nil, nil

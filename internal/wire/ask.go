@@ -48,6 +48,8 @@ type Ask struct {
 	Host        string             `json:"host,omitzero"`
 	Agent       string             `json:"agent,omitzero" doc:"who asks, by its own word"`
 	Session     string             `json:"session,omitzero"`
+	Title       string             `json:"session_title,omitzero" doc:"of the session; only the agent's owner is shown it"`
+	Prompt      string             `json:"last_prompt,omitzero" doc:"what the session was told to do last; only the agent's owner is shown it"`
 	Timeout     string             `json:"timeout,omitzero" doc:"how long to wait for people, such as 15m; at most the route's"`
 	Scope       string             `json:"scope,omitzero" doc:"the widest scope to offer"`
 	Key         string             `json:"key,omitzero" doc:"asking again with the same key finds the same answer"`
@@ -127,7 +129,7 @@ func AskOf(q permissions.Request) Ask {
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
 		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage, Harmless: q.Harmless,
-		Ahead: q.Ahead, Was: q.Was, Leads: q.Leads,
+		Ahead: q.Ahead, Was: q.Was, Leads: q.Leads, Title: q.SessionTitle, Prompt: q.LastPrompt,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Each(q.Tags, permissions.Tag.String)
@@ -172,7 +174,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
 		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage, Harmless: a.Harmless,
-		Ahead: a.Ahead, Was: a.Was, Leads: a.Leads,
+		Ahead: a.Ahead, Was: a.Was, Leads: a.Leads, SessionTitle: a.Title, LastPrompt: a.Prompt,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err

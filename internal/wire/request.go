@@ -100,16 +100,18 @@ type Lately struct {
 	Last    []Request `json:"last" doc:"the newest of these that were put to the reader"`
 	Before  int       `json:"before" doc:"how often people allowed the same"`
 	By      string    `json:"by,omitzero" doc:"who allowed it last"`
+	Title   string    `json:"session_title,omitzero" doc:"of the session, as the asking program says; for its owner only"`
+	Prompt  string    `json:"last_prompt,omitzero" doc:"what the session was told to do last, likewise"`
 }
 
 func fromLately(l permissions.Lately) *Lately {
-	if l.Allowed+l.Denied+l.Before == 0 {
+	if l.Allowed+l.Denied+l.Before == 0 && l.Title+l.Prompt == "" {
 		return nil
 	}
 	return &Lately{l.Allowed, l.Denied, Each(l.Last, func(r permissions.Request) Request {
 		r.Options, r.Choices = nil, nil // nobody answers them any more
 		return Listed(permissions.RequestView{Request: r})
-	}), l.Before, l.By}
+	}), l.Before, l.By, l.Title, l.Prompt}
 }
 
 func (l *Lately) permissions() (permissions.Lately, error) {
@@ -117,7 +119,9 @@ func (l *Lately) permissions() (permissions.Lately, error) {
 		return permissions.Lately{}, nil
 	}
 	last, err := TryEach(l.Last, Request.Permissions)
-	return permissions.Lately{Allowed: l.Allowed, Denied: l.Denied, Last: last, Before: l.Before, By: l.By}, err
+	return permissions.Lately{
+		Allowed: l.Allowed, Denied: l.Denied, Last: last, Before: l.Before, By: l.By, Title: l.Title, Prompt: l.Prompt,
+	}, err
 }
 
 // Call is one call of a step.

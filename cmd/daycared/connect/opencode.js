@@ -37,7 +37,7 @@ const tell = (event) => {
   } catch {}
 };
 
-const sessions = new Map(); // by their ids
+const sessions = new Map(), prompts = new Map(); // by the ids of sessions
 
 export const Daycared = async ({ directory }) => {
   try {
@@ -52,8 +52,12 @@ export const Daycared = async ({ directory }) => {
       const error = properties.error?.data?.message ?? properties.error?.name;
       tell({ event: type, sessionID: session.id, cwd: directory, title: session.title, error });
     },
+    "chat.message": async ({ sessionID }, { parts }) => {
+      prompts.set(sessionID, parts?.find((part) => part.text && !part.synthetic)?.text.slice(0, 1000));
+    },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
-      const verdict = await ask(JSON.stringify({ tool, sessionID, callID, args, cwd: directory }));
+      const told = { session_title: sessions.get(sessionID)?.title, last_prompt: prompts.get(sessionID) };
+      const verdict = await ask(JSON.stringify({ tool, sessionID, callID, args, cwd: directory, ...told }));
       if (verdict?.decision !== "allow") throw new Error(verdict?.reason || "Not allowed: daycared gave no verdict.");
     },
   };

@@ -45,7 +45,7 @@ func everything(t *testing.T) permissions.Request {
 		LapsedAt: when(5), LeftAt: when(6), EarlierAt: when(-9),
 		Number: 1, Patience: time.Minute, HookStage: permissions.HookBefore, Harmless: true, Ahead: true, Stays: time.Minute, Call: "call-0",
 		OnlyTitle: true, Ruled: []permissions.Ruling{{Effect: permissions.RuleAsks, Rule: 1, Why: "x", Reason: "y", Exact: true}},
-		Leads: permissions.Leads{Root: "/srv"},
+		Leads: permissions.Leads{Root: "/srv"}, SessionTitle: "Cart \"sums\"", LastPrompt: "fix\n<it>",
 	}
 	r.Digest = permissions.ComputeDigest(r)
 	for field, v := range reflect.ValueOf(r).Fields() {
