@@ -242,6 +242,8 @@ var menu = []struct {
 	{"quit", "End your agent's session"},
 	{"stop", "Stop your agent's work; /stop all cancels and refuses everything"},
 	{"resume", "Go on after /stop all"},
+	{"quiet", "Silent cards and one digest: /quiet AGENT 1h"},
+	{"trust", "Let it work in its folder unasked: /trust AGENT 30m"},
 	{"lock", "A phone was stolen: /lock NAME, or /lock for yourself"},
 	{"unlock", "End that: /unlock NAME, by two people"},
 	{"away", "Others are asked: /away until Monday to NAME; /away off"},
