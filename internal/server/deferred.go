@@ -98,7 +98,7 @@ type beginning struct {
 
 // After a burst of calls, its memory is returned to the system, because the runtime itself keeps it for minutes. That costs one
 // collection, so it happens once no call has waited for its turn for tidyAfter, and at most once in tidyEvery.
-const tidyAfter, tidyEvery = time.Second, time.Minute
+const tidyAfter, tidyEvery = time.Second, 10 * time.Second
 
 // slot is the turn of one call.
 type slot struct {
