@@ -200,17 +200,29 @@ func (c *comparison) noteKeys(v *Verified) {
 	}
 }
 
-// sealedRequest checks the seal of a request and compares it, and the votes on it, with its entries.
-func (c *comparison) sealedRequest(ctx context.Context, from source, r permissions.Request, mac []byte) (err error) {
-	var words []permissions.Request
-	if r.State == permissions.Pending { // the digest covers them
-		words, err = collect(ctx, from, "", requestFields, `SELECT `+backupColumns+` FROM requests WHERE number = $1`, r.Number)
+const readWaiting = `SELECT ` + backupColumns + ` FROM requests WHERE number BETWEEN $1 AND $2 AND state = 'pending' ORDER BY number`
+
+// sealedRequests checks the seals of requests that follow each other and compares them, and the votes on them, with their entries.
+func (c *comparison) sealedRequests(ctx context.Context, from source, rows []sealedRow[permissions.Request]) (err error) {
+	changed := map[permissions.ID]bool{}
+	if slices.ContainsFunc(rows, func(r sealedRow[permissions.Request]) bool { return r.row.State == permissions.Pending }) {
+		words, err := collect(ctx, from, "", requestFields, readWaiting, rows[0].row.Number, rows[len(rows)-1].row.Number)
+		if err != nil {
+			return err
+		}
+		for _, r := range words { // the digest covers them
+			changed[r.ID] = permissions.ComputeDigest(r) != r.Digest
+		}
 	}
-	changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
-	if c.seals != nil && !c.seals.holds(mac, "requests", sealedBy(c.own.seals, &r)...) || slices.ContainsFunc(words, changed) {
-		return unsealed("request " + string(r.ID))
+	for _, r := range rows {
+		if c.seals != nil && !c.seals.holds(r.mac, "requests", sealedBy(c.own.seals, &r.row)...) || changed[r.row.ID] {
+			return unsealed("request " + string(r.row.ID))
+		}
+		if err := c.request(r.row); err != nil {
+			return err
+		}
 	}
-	return cmp.Or(err, c.request(r))
+	return nil
 }
 
 // readRows compares the open grants, tokens and pairings, the locks, and what else is not a request.
