@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -90,24 +92,56 @@ func draw(dir, only string) error {
 	if err != nil {
 		return err
 	}
-	heights := map[string]string{}
+	heights := map[string]int{}
 	for _, found := range tall.FindAllSubmatch(text, -1) {
-		heights[string(found[1])] = string(found[2])
+		heights[string(found[1])], _ = strconv.Atoi(string(found[2]))
 	}
-	for _, m := range all {
-		if !wanted.MatchString(m.ID) {
-			continue
-		}
+	all = slices.DeleteFunc(all, func(m shown) bool { return !wanted.MatchString(m.ID) })
+	for some := range slices.Chunk(all, abreast) {
 		for _, theme := range []string{"", "-dark"} {
-			file := filepath.Join(dir, m.ID+theme+".png")
-			size := fmt.Sprintf("--window-size=%d,%s", m.Width, heights[m.ID])
-			if _, err := run(chromium, where+"?"+m.ID+theme, size, "--screenshot="+file); err != nil {
-				return err
-			}
-			if err := shrink(file); err != nil {
+			if err := picture(chromium, where, dir, theme, some, heights); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// abreast is how many messages are drawn side by side at a time; scale is that of a phone, in pixels.
+const (
+	abreast = 10
+	gap     = 16
+	scale   = 1.5
+)
+
+// picture draws messages side by side, and writes a file of each.
+func picture(chromium, where, dir, theme string, some []shown, heights map[string]int) error {
+	width, height, names := 0, 0, cmp.Or(theme, "-light")
+	for _, m := range some {
+		width, height, names = width+m.Width+gap, max(height, heights[m.ID]), names+","+m.ID
+	}
+	file := filepath.Join(dir, "abreast.png")
+	defer os.Remove(file) //nolint:errcheck // a file of the developer's
+	size := fmt.Sprintf("--window-size=%d,%d", width, height)
+	if _, err := run(chromium, where+"?"+names, size, "--screenshot="+file); err != nil {
+		return err
+	}
+	in, err := os.Open(file) //nolint:gosec // a file of the developer's
+	if err != nil {
+		return err
+	}
+	from, err := png.Decode(in)
+	if err := errors.Join(err, in.Close()); err != nil {
+		return err
+	}
+	left := 0
+	for _, m := range some {
+		at := image.Rect(left, 0, left+m.Width, heights[m.ID])
+		at.Min, at.Max = at.Min.Mul(3).Div(2), at.Max.Mul(3).Div(2) // by scale
+		if err := shrink(from, at, filepath.Join(dir, m.ID+theme+".png")); err != nil {
+			return err
+		}
+		left += m.Width + gap
 	}
 	return nil
 }
@@ -142,7 +176,8 @@ var tall = regexp.MustCompile(`<figure id="([^"]+)"[^>]*data-height="(\d+)"`)
 func run(chromium, url string, args ...string) ([]byte, error) {
 	ctx, done := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer done()
-	args = append(args, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1.5", url)
+	args = append(args, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+		"--force-device-scale-factor="+fmt.Sprint(scale), url)
 	out, err := exec.CommandContext(ctx, chromium, args...).Output() //nolint:gosec // the browser
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", url, err)
@@ -150,18 +185,9 @@ func run(chromium, url string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// shrink writes a picture again with the 64 colours that it has most of.
-func shrink(file string) error {
-	in, err := os.Open(file) //nolint:gosec // a file of the developer's
-	if err != nil {
-		return err
-	}
-	from, err := png.Decode(in)
-	if err := errors.Join(err, in.Close()); err != nil {
-		return err
-	}
+// shrink writes a part of a picture with the 64 colours that it has most of.
+func shrink(from image.Image, size image.Rectangle, file string) error {
 	count := map[color.Color]int{}
-	size := from.Bounds()
 	for y := size.Min.Y; y < size.Max.Y; y++ {
 		for x := size.Min.X; x < size.Max.X; x++ {
 			count[from.At(x, y)]++
