@@ -203,17 +203,13 @@ func (c toolCall) file() (name string) {
 	return strings.ToValidUTF8(all[0], "\uFFFD")
 }
 
-// offers tells people the agent's options, and what they mean here.
+// offers tells people the agent's options if it does not offer to do just this once, which is all that can be allowed here.
 func (in asking) offers() string {
-	var b strings.Builder
-	b.WriteString("The agent offers:")
-	for _, o := range in.Options {
-		fmt.Fprintf(&b, " %q (%s)", o.Name, o.Kind)
+	if in.pick(sdk.PermissionOptionKindAllowOnce) != "" {
+		return ""
 	}
-	if in.pick(sdk.PermissionOptionKindAllowOnce) == "" {
-		b.WriteString("\nIt cannot be allowed here: the agent does not offer to do just this once.")
-	}
-	return b.String()
+	all := wire.Each(in.Options, func(o sdk.PermissionOption) string { return fmt.Sprintf("%q (%s)", o.Name, o.Kind) })
+	return "It cannot be allowed here, since the agent does not offer to do just this once. It offers: " + strings.Join(all, ", ")
 }
 
 var rejections = []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}

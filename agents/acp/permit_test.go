@@ -31,7 +31,7 @@ func TestPermission(t *testing.T) {
 		string(r.Input) != `{"command":"make","n":12345678901234567890}` || r.Agent != "coder" || r.Claimed {
 		t.Errorf("it asks %+v", r)
 	}
-	for _, want := range []string{"/srv/a, line 3", "/srv/b", "-x\n+y", `"Always allow make" (allow_always)`} {
+	for _, want := range []string{"/srv/a, line 3", "/srv/b", "-x\n+y"} {
 		if !strings.Contains(r.Details, want) {
 			t.Errorf("nothing says %q in\n%s", want, r.Details)
 		}
@@ -203,6 +203,11 @@ func TestAPlanIsAPlanCard(t *testing.T) {
 		if len(r.Options) != 2 || r.Options[0].Label != "Start" || r.Options[1].Label != "Stop" || string(rest) != "{}" ||
 			strings.Contains(r.Details, "1. Look") {
 			t.Errorf("%s: offered %v, beside %s\n%s", call, r.Options, rest, r.Details)
+		}
+		if want == "1. Look" { // to be changed
+			s.answer(r, permissions.Deny, "test it first")
+			s.waitMessage(`{"_meta":{"daycared/reason":"test it first"},"outcome":{"optionId":"o3","outcome":"selected"}}`)
+			continue
 		}
 		s.answer(r, allow)
 		s.waitMessage(`{"outcome":{"optionId":"o1","outcome":"selected"}}`)
