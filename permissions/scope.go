@@ -83,8 +83,8 @@ var ScopeKinds = []ScopeKind{
 	{Name: "always", ends: never, covers: exactCall, lasts: "until revoked", short: "until revoked", exactly: "always",
 		button: "Always allow %s",
 		Help:   "permissions: until revoked; a tool: this call only, and never a shell (only where it is configured)"},
-	{Name: "rule", Key: "l", ends: unused, covers: likeThis, lasts: "until revoked or unused for 30 days", short: "always like this",
-		subject: "what is like this", button: "Always like this",
+	{Name: "rule", Key: "l", ends: unused, covers: likeThis, lasts: "until revoked or unused for 30 days", short: "always",
+		subject: "what is like this", button: "Always like this", brief: "always like this",
 		Help: "a tool: what a rule covers, which is shown first, until it is revoked or was not used for 30 days"},
 }
 

@@ -201,6 +201,7 @@ func TestWhatAScopeCoversIsSaid(t *testing.T) {
 		{"a step of two tools", stepRequest(), SessionTool, "these tools for this session", "these tools, this session"},
 		{"a step of two tools", stepRequest(), Session, "all gated tools for this session, except high risk, shells and interpreters",
 			"all gated tools, this session"},
+		{"a rule", toolRequest(), Rule, "what is like this until revoked or unused for 30 days", "what is like this, always"},
 		{"a shell", suggesting(), For(15 * time.Minute), "this exact call for 15 minutes", "this exact call, for 15 minutes"},
 	} {
 		if got := c.r.Covers(c.s, i18n.English); got != c.covers {

@@ -31,7 +31,7 @@ type galleryMessage struct {
 // galleryCommands are the commands of scripts that keep what is seen:
 //
 //	draws NAME telegram|whatsapp     the message of the bot, or of daycared, that is meant
-//	draws NAME terminal ACTOR        what an actor printed since it was last drawn
+//	draws NAME terminal ACTOR        what an actor printed since it was last drawn; as - it is not kept
 //	drawn N                          at least so many were drawn, each under a name of its own
 func galleryCommands() scriptCommands {
 	return scriptCommands{"draws": draws, "drawn": drawn}
@@ -95,7 +95,7 @@ func draws(ts *testscript.TestScript, neg bool, args []string) {
 	if m.Text == "" && m.File == "" {
 		ts.Fatalf("nothing is seen")
 	}
-	if *gallery == "" {
+	if delete(kept.names, "-"); *gallery == "" || m.Name == "-" {
 		return
 	}
 	m.replace(ts.Getenv("WORK"), "/home/fay")

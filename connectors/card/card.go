@@ -72,7 +72,9 @@ func (s *sheet) fill(p connectors.Prompt, o Options) {
 	if s.terms(r, o); r.OnlyTitle && r.State == permissions.Pending {
 		s.row(o.Text("This chat shows no more than the title. All of it is in daycared inbox on the machine, where it can be allowed, too."))
 	}
-	s.lately(p.Lately, o)
+	if r.Kind != permissions.KindClarification { // its answers permit nothing
+		s.lately(p.Lately, o)
+	}
 	s.place(r)
 	s.in = inCode
 	s.row(o.Sprintf(LastRow, coded(Visible(s.brief(p.Code))), Until(r, o)))
@@ -279,7 +281,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 }
 
 // maxDone limits what an agent did before on a card, in characters.
-const maxDone = 40
+const maxDone = 28
 
 // lately adds what the agent did before, in one row.
 func (s *sheet) lately(did permissions.Lately, o Options) {
@@ -287,7 +289,7 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 	var facts []string
 	if did.Allowed+did.Denied > 0 {
 		minutes := int(permissions.LatelySpan.Minutes())
-		facts = append(facts, o.Sprintf("in the %d minutes before: %d allowed, %d denied", minutes, did.Allowed, did.Denied))
+		facts = append(facts, o.Sprintf("last %d min: %d allowed, %d denied", minutes, did.Allowed, did.Denied))
 		var last []string
 		for _, r := range did.Last {
 			last = append(last, outcomeSign(r)+coded(brief(doing(r, o), maxDone)))

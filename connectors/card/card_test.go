@@ -581,13 +581,13 @@ func TestACardSaysWhatItsAgentDidBefore(t *testing.T) {
 		want string
 	}{
 		{"all", did, "fay", i18n.English,
-			"In the 10 minutes before: 4 allowed, 1 denied: «go test ./...», ⛔ «git push · until 23:59» · " +
+			"Last 10 min: 4 allowed, 1 denied: «go test ./...», ⛔ «git push · until 23:59» · " +
 				"the same was allowed 9 times in 30 days, last by you"},
 		{"German", did, "sam", i18n.Language("de"),
-			"In den 10 Minuten davor: 4 erlaubt, 1 abgelehnt: «go test ./...», ⛔ «git push · until 23:59» · " +
+			"Letzte 10 Min.: 4 erlaubt, 1 abgelehnt: «go test ./...», ⛔ «git push · until 23:59» · " +
 				"dasselbe wurde in 30 Tagen 9-mal erlaubt, zuletzt von fay"},
 		{"once before", permissions.Lately{Before: 1, By: "sam"}, "fay", i18n.English, "The same was allowed 1 time in 30 days, last by sam"},
-		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "In the 10 minutes before: 0 allowed, 2 denied"},
+		{"of others", permissions.Lately{Denied: 2}, "fay", i18n.English, "Last 10 min: 0 allowed, 2 denied"},
 		{"what it says", permissions.Lately{Title: "Cart\n\u202esums", Prompt: "use ghp_0123456789abcdefghijABCDEFGHIJ012345"}, "fay",
 			i18n.English, `By the agent's own word, its session is «"Cart \u{202E}sums"» · ` +
 				`it was last told «"use ‹secret, 40 characters, sha256 d8fe76›"».`},

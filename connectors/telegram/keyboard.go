@@ -411,11 +411,14 @@ func (b board) step(label i18n.Phrase, step string) key {
 	return key{Text: b.To.Language.Text(label), Data: press{Button: b.Button, Step: step}.data()}
 }
 
-// key is a button that answers; at high risk, and for a rule, an approval asks for the second confirmation first.
+// key is a button that answers; at high risk, and for a rule, an approval asks for the second confirmation first, and looks like it.
 func (b board) key(a permissions.Answer, call int, label, style string) key {
 	pr := press{Button: b.Button, Answer: a, Call: call}
 	if s, allows := a.Scope(); allows && (b.Request.HighRisk || s == permissions.Rule) {
 		pr.Step = stepReally
+		if style = ""; call == 0 {
+			label += "…"
+		}
 	}
 	return key{Text: clipTo(label, maxLabel), Data: pr.data(), Style: style}
 }
