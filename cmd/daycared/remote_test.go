@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -38,7 +39,18 @@ import (
 func remoteCommands() scriptCommands {
 	return scriptCommands{
 		"needs": needs, "port": port, "examples": examples, "documented": fromPage, "answers": answersAll, "refusals": refusals,
-		"detour": detour, "led": led,
+		"detour": detour, "led": led, "certificate": certificate,
+	}
+}
+
+// certificate writes a certificate for 127.0.0.1, which proves itself, and its key.
+func certificate(ts *testscript.TestScript, _ bool, args []string) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	ts.Check(err)
+	for i, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, {Type: "PRIVATE KEY", Bytes: key}} {
+		ts.Check(os.WriteFile(ts.MkAbs(args[i]), pem.EncodeToMemory(block), 0o600))
 	}
 }
 
