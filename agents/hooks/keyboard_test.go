@@ -93,8 +93,10 @@ func TestWhatAHistoryTells(t *testing.T) {
 			`{"type":"event_msg","payload":{"type":"agent_message","message":"no"}}`,
 			`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"no"}]}}`,
 		}, "", "fix"},
-		"VS Code": {[]string{`{"type":"user.message","data":{"content":"fix"}}`, `{"type":"assistant.message","data":{"content":"no"}}`}, "", "fix"},
-		"long":    {[]string{user(`"`+strings.Repeat("x", 300)+`"`, "")}, "", strings.Repeat("x", 199) + "…"},
+		"VS Code": {[]string{
+			`{"type":"user.message","data":{"content":"fix"}}`, `{"type":"assistant.message","data":{"content":"no"}}`,
+		}, "", "fix"},
+		"long": {[]string{user(`"`+strings.Repeat("x", 300)+`"`, "")}, "", strings.Repeat("x", 199) + "…"},
 	} {
 		history := filepath.Join(t.TempDir(), "t.jsonl")
 		if err := os.WriteFile(history, []byte(strings.Join(c.rows, "\n")+"\n"), 0o600); err != nil {

@@ -26,8 +26,6 @@ const beforeKey = "the seals of its rows and entries: it is from before the audi
 
 // comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long audit.
 type comparison struct {
-	progress
-
 	own   identity
 	keys  []*sealer
 	seals *sealer   // of keys, the one that the rows are sealed with; nil: unknown

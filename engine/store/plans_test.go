@@ -9,7 +9,9 @@ import (
 // added, and lists of open items use their small index.
 func TestPlans(t *testing.T) {
 	s := newStore(t)
-	sorted := map[string]bool{"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true, "duePending": true} // the few in force or due
+	sorted := map[string]bool{ // the few in force or due
+		"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true, "duePending": true,
+	}
 	for _, c := range []struct{ name, text, index string }{
 		{"readRequest", readRequest, "id=?"},
 		{"readByKey", readByKey, "requests_key"},

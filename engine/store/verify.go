@@ -96,7 +96,7 @@ func snapshotsOf(db *sql.DB) snapshots {
 // verifyAll returns the head of each chain, or where one is broken or differs from the rows. It takes a snapshot for each step,
 // so that the log of a store in use can be emptied meanwhile.
 func verifyAll(ctx context.Context, in snapshots, told []func(done, all int64), keys ...*sealer) (v Verified, err error) {
-	c := newComparison()
+	c := verification{comparison: newComparison()}
 	c.keys = keys
 	err = in(ctx, func(from source) error { return c.begin(ctx, from) })
 	for more := true; more && err == nil; {
@@ -115,8 +115,10 @@ func verifyAll(ctx context.Context, in snapshots, told []func(done, all int64), 
 	return v, nil
 }
 
-// progress is how far a verification has come.
-type progress struct {
+// verification compares a store with its audit step by step, and knows how far it has come.
+type verification struct {
+	*comparison
+
 	chains  []string // that are not read to their end; the own one comes last, and grows
 	at      checkpoint
 	seq     int64 // of the next entry
@@ -136,7 +138,7 @@ const (
 )
 
 // begin reads what the store says of itself, and which chains there are.
-func (c *comparison) begin(ctx context.Context, from source) (err error) {
+func (c *verification) begin(ctx context.Context, from source) (err error) {
 	if c.sealed, err = hasSeals(ctx, from); err != nil {
 		return err
 	}
@@ -164,13 +166,13 @@ const (
 )
 
 // step verifies the next entries, or requests where no entry is left, and what remains at the end. It reports whether there is more.
-func (c *comparison) step(ctx context.Context, from source, v *Verified) (more bool, err error) {
+func (c *verification) step(ctx context.Context, from source, v *Verified) (more bool, err error) {
 	n, err := c.readAudit(ctx, from, v)
 	if err != nil || n == verifyStep {
 		return true, err
 	}
 	if c.rows == nil {
-		if err := c.at.close(c, v); err != nil {
+		if err := c.at.close(c.comparison, v); err != nil {
 			return false, err
 		}
 		if len(c.chains) > 1 {
@@ -205,7 +207,7 @@ func (c *comparison) step(ctx context.Context, from source, v *Verified) (more b
 }
 
 // readAudit reads the next entries of a chain, and returns how many there were.
-func (c *comparison) readAudit(ctx context.Context, from source, v *Verified) (n int, err error) {
+func (c *verification) readAudit(ctx context.Context, from source, v *Verified) (n int, err error) {
 	text := readEntries
 	if !c.sealed {
 		text = readOldEntries

@@ -121,7 +121,7 @@ func picture(chromium, where, dir, theme string, some []shown, heights map[strin
 		width, height, names = width+m.Width+gap, max(height, heights[m.ID]), names+","+m.ID
 	}
 	file := filepath.Join(dir, "abreast.png")
-	defer os.Remove(file) //nolint:errcheck // a file of the developer's
+	defer os.Remove(file)
 	size := fmt.Sprintf("--window-size=%d,%d", width, height)
 	if _, err := run(chromium, where+"?"+names, size, "--screenshot="+file); err != nil {
 		return err
