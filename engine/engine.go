@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -187,12 +188,20 @@ func (e *Engine) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// limiter returns the bucket of a key, which holds n tokens and refills within per. It is created on first use.
+// maxBuckets is how many buckets there are before full ones are dropped.
+const maxBuckets = 1024
+
+// limiter returns the bucket of a key, which holds n tokens and refills within per. It is created on first use. Full ones, which are as
+// good as new, are dropped whenever their number has doubled.
 func limiter[K comparable](e *Engine, buckets map[K]*rate.Limiter, key K, n int, per time.Duration) *rate.Limiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b, ok := buckets[key]
 	if !ok {
+		if has := len(buckets); has >= maxBuckets && has&(has-1) == 0 {
+			now := e.clock.Now()
+			maps.DeleteFunc(buckets, func(_ K, b *rate.Limiter) bool { return b.TokensAt(now) >= float64(b.Burst()) })
+		}
 		b = rate.NewLimiter(rate.Limit(float64(n)/per.Seconds()), n)
 		buckets[key] = b
 	}
