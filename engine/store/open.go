@@ -106,13 +106,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// keepLog makes SQLite keep the log when the store is closed.
+// keepLog makes SQLite keep the log, and what is in it, when the store is closed: with a limit it would empty it.
 func (s *Store) keepLog() error {
 	conn, err := s.writer.Conn(context.Background())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // only returns it to the pool
+	if _, err := conn.ExecContext(context.Background(), `PRAGMA journal_size_limit = -1`); err != nil {
+		return err
+	}
 	return conn.Raw(func(c any) error {
 		ours := c.(*sqlite3.SQLiteConn) //nolint:errcheck,forcetypeassert // our driver's
 		return ours.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
