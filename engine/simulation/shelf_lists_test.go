@@ -155,6 +155,18 @@ func (s *shelf) History(_ context.Context, of permissions.Past) (found []permiss
 	return found, err
 }
 
+// AskedFrom reports whether an account has asked anything since a time, as a caller or as anybody.
+func (s *shelf) AskedFrom(_ context.Context, uid int, caller string, since time.Time) (asked bool, err error) {
+	err = s.read(func() error {
+		asked = slices.ContainsFunc(s.requests, func(r row) bool {
+			return (r.Caller.UID == uid || r.Caller.UID == permissions.AnyUID) && (caller == "" || r.Caller.Name == caller) &&
+				(r.State == permissions.Pending || !r.DecidedAt.Before(since))
+		})
+		return nil
+	})
+	return asked, err
+}
+
 // Lately is what a caller did before.
 func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) (did permissions.Lately, err error) {
 	within := func(r row, span time.Duration) bool {
