@@ -4,8 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"strings"
-	"sync/atomic"
 )
 
 // codeAlphabet has no characters that look alike (no 0 O 1 I L).
@@ -22,30 +22,12 @@ const CodeCount = 31 * 31 * 31 * 31 * 31
 // code is a keyed permutation of the request's number, so it needs no index of its own. The zero key is valid.
 type Coder struct{ Key [32]byte }
 
-// encoded are the codes computed last, by number: a request's code is told many times in a moment.
-var encoded [1024]atomic.Pointer[encodedNumber]
-
-type encodedNumber struct {
-	coder Coder
-	n     int64
-	code  string
-}
-
-// Encode returns the code of the n-th request. It is safe for concurrent use.
+// Encode returns the code of the n-th request.
 func (c Coder) Encode(n int64) string {
-	last := &encoded[uint64(n)%uint64(len(encoded))]
-	if e := last.Load(); e != nil && e.n == n && e.coder == c {
-		return e.code
-	}
-	code := c.encode(n)
-	last.Store(&encodedNumber{c, n, code})
-	return code
-}
-
-func (c Coder) encode(n int64) string {
 	x := uint32((n%CodeCount + CodeCount) % CodeCount) // also for negative numbers, for which no cycle would end
-	for ok := false; !ok; ok = x < CodeCount {         // cycle walking: 2²⁶ down to 31⁵
-		x = c.permute(x, [4]byte{0, 1, 2, 3})
+	mac := hmac.New(sha256.New, c.Key[:])
+	for ok := false; !ok; ok = x < CodeCount { // cycle walking: 2²⁶ down to 31⁵
+		x = permute(mac, x, [4]byte{0, 1, 2, 3})
 	}
 	var code [CodeLength]byte
 	for i := range code {
@@ -72,8 +54,9 @@ func (c Coder) Decode(code string) (n int64, ok bool) {
 		}
 		x = x*uint32(len(codeAlphabet)) + uint32(digit)
 	}
+	mac := hmac.New(sha256.New, c.Key[:])
 	for !ok {
-		x = swap(c.permute(swap(x), [4]byte{3, 2, 1, 0}))
+		x = swap(permute(mac, swap(x), [4]byte{3, 2, 1, 0}))
 		ok = x < CodeCount
 	}
 	return int64(x), ok
@@ -86,10 +69,10 @@ const (
 
 // permute is a Feistel network of four rounds over 26 bits. With swapped halves and reversed rounds it is its own
 // inverse.
-func (c Coder) permute(x uint32, rounds [4]byte) uint32 {
+func permute(mac hash.Hash, x uint32, rounds [4]byte) uint32 {
 	left, right := x>>halfBits, x&halfMask
 	for _, round := range rounds {
-		mac := hmac.New(sha256.New, c.Key[:])
+		mac.Reset()
 		mac.Write(binary.BigEndian.AppendUint32([]byte{round}, right))
 		left, right = right, left^(binary.BigEndian.Uint32(mac.Sum(nil))&halfMask)
 	}

@@ -340,67 +340,15 @@ CREATE TABLE waits (
     PRIMARY KEY (request, kind, call)
 ) WITHOUT ROWID;
 
-CREATE INDEX artifacts_session ON artifacts (session);
-
-CREATE INDEX audit_gates ON audit (request) WHERE type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED',
-    'GRANT_ENDED', 'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED',
-    'PAIRING_REINSTATED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED',
-    'STORE_RESTORED', 'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED');
-
-CREATE INDEX audit_sessions ON audit (actor, seq) WHERE type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_STARTED', 'TOOL_FINISHED');
-
-CREATE INDEX audit_settled ON audit (request) WHERE type = 'REQUEST_SETTLED';
-
-CREATE INDEX authors_agent ON authors (agent, number);
-
-CREATE INDEX authors_sent ON authors (sent_at);
-
-CREATE INDEX copies_burst ON copies (burst) WHERE burst <> '';
-
-CREATE INDEX grants_live ON grants (caller, until) WHERE revoked_at = 0 AND ended_at = 0;
-
-CREATE INDEX grants_open ON grants (until) WHERE revoked_at = 0 AND ended_at = 0;
-
-CREATE INDEX grants_request ON grants (request);
-
-CREATE INDEX messages_heard ON messages (created_at) WHERE heard_at > 0;
-
-CREATE INDEX messages_unheard ON messages (agent, number) WHERE heard_at = 0;
-
-CREATE INDEX messages_waiting ON messages (created_at) WHERE heard_at = 0;
-
-CREATE INDEX notices_created ON notices (created_at);
-
-CREATE UNIQUE INDEX notices_strangers ON notices (about) WHERE about = 'strangers';
-
-CREATE UNIQUE INDEX notices_waiting ON notices (person, place) WHERE about = 'waiting';
-
-CREATE INDEX posts_taken ON posts (taken_at) WHERE taken_at > 0;
-
-CREATE INDEX posts_waiting ON posts (session, number) WHERE taken_at = 0;
-
-CREATE INDEX requests_allowed ON requests (caller, action, decided_at) WHERE state = 'approved' AND decided_via <> 'grant';
-
-CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending';
-
-CREATE INDEX requests_denied ON requests (caller, action, decided_at) WHERE state = 'denied';
+CREATE UNIQUE INDEX requests_key ON requests (caller, key) WHERE key_live;
 
 CREATE INDEX requests_equal ON requests (caller, session, digest) WHERE state = 'pending';
 
-CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0;
-
-CREATE INDEX requests_kept ON requests (caller, session, digest, decided_at)
-    WHERE state <> 'pending' AND collected_at = 0 AND lapsed_at = 0 AND key = '';
-
-CREATE UNIQUE INDEX requests_key ON requests (caller, key) WHERE key_live;
-
-CREATE INDEX requests_lagging ON requests (number) WHERE revision > shown;
-
 CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending';
 
-CREATE INDEX requests_place ON requests (place, number) WHERE state = 'pending' AND place <> '';
+CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending';
 
-CREATE INDEX requests_refused ON requests (caller, decided_at) WHERE state IN ('denied', 'expired') OR timed_out;
+CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0;
 
 CREATE INDEX requests_remind ON requests (remind_at, deadline) WHERE state = 'pending' AND remind_at > 0;
 
@@ -409,37 +357,89 @@ CREATE INDEX requests_settled ON requests (pruned, decided_at) WHERE state <> 'p
 CREATE INDEX requests_uncollected ON requests (decided_at)
     WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 AND lapsed_at = 0;
 
-CREATE INDEX sessions_current ON sessions (agent, number) WHERE ended_at = 0;
+CREATE INDEX requests_place ON requests (place, number) WHERE state = 'pending' AND place <> '';
 
-CREATE INDEX sessions_ended ON sessions (pruned, ended_at) WHERE ended_at > 0;
+CREATE INDEX requests_lagging ON requests (number) WHERE revision > shown;
 
-CREATE INDEX sessions_open ON sessions (id) WHERE ended_at = 0;
+CREATE UNIQUE INDEX votes_key ON votes (key) WHERE key <> '';
 
-CREATE INDEX sessions_person ON sessions (person, id);
+CREATE INDEX grants_live ON grants (caller, until) WHERE revoked_at = 0 AND ended_at = 0;
 
-CREATE INDEX sessions_waiting ON sessions (request) WHERE ended_at = 0 AND request <> '';
+CREATE INDEX grants_open ON grants (until) WHERE revoked_at = 0 AND ended_at = 0;
 
-CREATE INDEX strangers_told ON strangers (told_at);
-
-CREATE INDEX tokens_name ON tokens (name, id) WHERE revoked_at = 0;
-
-CREATE INDEX turns_dropped ON turns (dropped_at) WHERE dropped_at > 0;
-
-CREATE INDEX turns_transcript ON turns (session, seq) WHERE dropped_at = 0;
+CREATE INDEX grants_request ON grants (request);
 
 CREATE INDEX uses_request ON uses (request);
 
+CREATE UNIQUE INDEX notices_waiting ON notices (person, place) WHERE about = 'waiting';
+
+CREATE UNIQUE INDEX notices_strangers ON notices (about) WHERE about = 'strangers';
+
+CREATE INDEX notices_created ON notices (created_at);
+
+CREATE INDEX messages_unheard ON messages (agent, number) WHERE heard_at = 0;
+
+CREATE INDEX messages_waiting ON messages (created_at) WHERE heard_at = 0;
+
+CREATE INDEX messages_heard ON messages (created_at) WHERE heard_at > 0;
+
 CREATE UNIQUE INDEX utterances_key ON utterances (agent, key) WHERE key <> '';
-
-CREATE INDEX utterances_said ON utterances (agent, number) WHERE done;
-
-CREATE INDEX utterances_sent ON utterances (created_at) WHERE done;
 
 CREATE INDEX utterances_unsaid ON utterances (agent, number) WHERE NOT done;
 
+CREATE INDEX utterances_said ON utterances (agent, number) WHERE done;
+
 CREATE INDEX utterances_waiting ON utterances (created_at) WHERE NOT done;
 
-CREATE UNIQUE INDEX votes_key ON votes (key) WHERE key <> '';
+CREATE INDEX utterances_sent ON utterances (created_at) WHERE done;
+
+CREATE INDEX authors_agent ON authors (agent, number);
+
+CREATE INDEX authors_sent ON authors (sent_at);
+
+CREATE INDEX tokens_name ON tokens (name, id) WHERE revoked_at = 0;
+
+CREATE INDEX strangers_told ON strangers (told_at);
+
+CREATE INDEX sessions_open ON sessions (id) WHERE ended_at = 0;
+
+CREATE INDEX sessions_current ON sessions (agent, number) WHERE ended_at = 0;
+
+CREATE INDEX sessions_waiting ON sessions (request) WHERE ended_at = 0 AND request <> '';
+
+CREATE INDEX sessions_person ON sessions (person, id);
+
+CREATE INDEX sessions_ended ON sessions (pruned, ended_at) WHERE ended_at > 0;
+
+CREATE INDEX turns_transcript ON turns (session, seq) WHERE dropped_at = 0;
+
+CREATE INDEX turns_dropped ON turns (dropped_at) WHERE dropped_at > 0;
+
+CREATE INDEX posts_waiting ON posts (session, number) WHERE taken_at = 0;
+
+CREATE INDEX posts_taken ON posts (taken_at) WHERE taken_at > 0;
+
+CREATE INDEX artifacts_session ON artifacts (session);
+
+CREATE INDEX requests_denied ON requests (caller, action, decided_at) WHERE state = 'denied';
+
+CREATE INDEX requests_kept ON requests (caller, session, digest, decided_at)
+    WHERE state <> 'pending' AND collected_at = 0 AND lapsed_at = 0 AND key = '';
+
+CREATE INDEX audit_sessions ON audit (actor, seq) WHERE type IN ('SESSION_STATUS', 'SESSION_ENDED', 'TOOL_STARTED', 'TOOL_FINISHED');
+
+CREATE INDEX audit_settled ON audit (request) WHERE type = 'REQUEST_SETTLED';
+
+CREATE INDEX copies_burst ON copies (burst) WHERE burst <> '';
+
+CREATE INDEX requests_allowed ON requests (caller, action, decided_at) WHERE state = 'approved' AND decided_via <> 'grant';
+
+CREATE INDEX audit_gates ON audit (request) WHERE type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED',
+    'GRANT_ENDED', 'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED',
+    'PAIRING_REINSTATED', 'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED',
+    'STORE_RESTORED', 'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED');
+
+CREATE INDEX requests_refused ON requests (caller, decided_at) WHERE state IN ('denied', 'expired') OR timed_out;
 
 CREATE VIEW agent_sessions AS
 SELECT id, agent, person, upper(status) AS status, model, tokens, version, NULLIF(request, '') AS waiting_on,

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,20 @@ func TestANewStoreIsAsTheMigrationsMakeIt(t *testing.T) {
 	s := newStore(t)
 	if all, err := differences(t.Context(), s.writer, steps, newest); err != nil || len(all) > 0 {
 		t.Errorf("%v, %q", err, all)
+	}
+	fresh := connect(filepath.Join(t.TempDir(), "fresh.db"), time.Second, 1, "")
+	defer func() { _ = fresh.Close() }()
+	provider, err := newProvider(fresh, steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const order = `SELECT name FROM sqlite_schema WHERE type = 'index' AND sql <> '' ORDER BY rowid` // of two, the plan uses the later one
+	want, err := collect(t.Context(), fresh, "an index", value[string], order)
+	if got, failed := collect(t.Context(), s.writer, "an index", value[string], order); err != nil || failed != nil || !slices.Equal(got, want) {
+		t.Errorf("the indexes are made in the order %q, not %q; %v, %v", got, want, failed, err)
 	}
 	var applied int
 	const count = `SELECT COUNT(DISTINCT version_id) FROM goose_db_version WHERE is_applied AND version_id > 0`
