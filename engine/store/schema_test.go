@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -93,7 +94,11 @@ func TestANewStoreIsAsTheMigrationsMakeIt(t *testing.T) {
 	if all, err := differences(t.Context(), s.writer, steps, newest); err != nil || len(all) > 0 {
 		t.Errorf("%v, %q", err, all)
 	}
-	fresh := connect(filepath.Join(t.TempDir(), "fresh.db"), time.Second, 1, "")
+	fresh, err := sql.Open("sqlite3", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh.SetMaxOpenConns(1)
 	defer func() { _ = fresh.Close() }()
 	provider, err := newProvider(fresh, steps)
 	if err != nil {
