@@ -109,7 +109,8 @@ func TestANewStoreIsAsTheMigrationsMakeIt(t *testing.T) {
 	}
 	const order = `SELECT name FROM sqlite_schema WHERE type = 'index' AND sql <> '' ORDER BY rowid` // of two, the plan uses the later one
 	want, err := collect(t.Context(), fresh, "an index", value[string], order)
-	if got, failed := collect(t.Context(), s.writer, "an index", value[string], order); err != nil || failed != nil || !slices.Equal(got, want) {
+	got, failed := collect(t.Context(), s.writer, "an index", value[string], order)
+	if err != nil || failed != nil || !slices.Equal(got, want) {
 		t.Errorf("the indexes are made in the order %q, not %q; %v, %v", got, want, failed, err)
 	}
 	var applied int
