@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -328,9 +329,13 @@ func TestSameLife(t *testing.T) {
 	})
 }
 
-// TestNoSuspensionInAThousandDeaths kills a store a thousand times at any moment, with a current, an older or an
-// unwritable mark: none counts as a restore.
-func TestNoSuspensionInAThousandDeaths(t *testing.T) {
+// TestNoSuspensionInManyDeaths kills a store at any moment, 300 times or CRASH_POINTS, with a current, an older or an unwritable mark:
+// none counts as a restore.
+func TestNoSuspensionInManyDeaths(t *testing.T) {
+	deaths := 300
+	if many, err := strconv.Atoi(os.Getenv("CRASH_POINTS")); err == nil {
+		deaths = many
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s, err := Open(t.Context(), options(path))
@@ -339,7 +344,7 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 	}
 	approve(t, s, permissions.For(time.Hour))
 	var older []byte // an older mark, as a crash may leave it
-	for death := range 1000 {
+	for death := range deaths {
 		for range random.IntN(3) {
 			switch random.IntN(4) {
 			case 0:
