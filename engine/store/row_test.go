@@ -1,7 +1,9 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/daycared/daycared/permissions"
@@ -42,5 +44,20 @@ func TestAColumnOfTheWrongSort(t *testing.T) {
 	}
 	if text, err := textOf("x"); err != nil || text != "x" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestDetailsAreReadAsJSONIs: the quick way reads what [json.Unmarshal] reads, or nothing.
+func TestDetailsAreReadAsJSONIs(t *testing.T) {
+	for text, quick := range map[string]bool{
+		`{"a":"b"}`: true, `{"a":"b","c":""}`: true, `{"ü":"⛔"}`: true, `{"a":"b","a":"c"}`: true, `{"a":"b:c,{}"}`: true,
+		`{"a":"\"b"}`: false, `{"a":"\u0062"}`: false, `{"a": "b"}`: false, `{"a":1}`: false, `{"a":"b",}`: false, `{"a":"b""c":"d"}`: false,
+		`{"a","b":"c"}`: false, "{\"a\":\"\xff\"}": false, "{\"a\":\"\n\"}": false, `{}`: false, `"`: false, ``: false, `[["a":"b"]]`: false,
+	} {
+		got := plainObject(text)
+		var want map[string]string
+		if err := json.Unmarshal([]byte(text), &want); (got != nil) != quick || got != nil && (err != nil || !maps.Equal(got, want)) {
+			t.Errorf("%q is read as %v, not as %v, %v", text, got, want, err)
+		}
 	}
 }

@@ -179,42 +179,11 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		}
 		s.log.Info("store copied before migration", "path", s.copyName(has), "schema", has)
 	}
-	if has == 0 && known >= newSchemaVersion {
-		if err := s.createSchema(ctx, provider); err != nil {
-			return s.fault(ctx, err)
-		}
-	}
 	if _, err := provider.Up(ctx); err != nil {
 		return s.fault(ctx, err)
 	}
 	s.log.Info("store migrated", "path", s.path, "from", has, "schema", known)
 	return nil
-}
-
-// newSchema is what the migrations up to newSchemaVersion make of an empty store, in a tenth of the time. Later ones follow it.
-//
-//go:embed schema.sql
-var newSchema string
-
-const newSchemaVersion = 32
-
-// createSchema makes the schema of a new store in one commit.
-func (s *Store) createSchema(ctx context.Context, provider *goose.Provider) error {
-	tx, err := s.writer.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	_, err = tx.ExecContext(ctx, newSchema)
-	for _, m := range provider.ListSources() {
-		if err == nil && m.Version <= newSchemaVersion {
-			_, err = tx.ExecContext(ctx, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`, m.Version)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 // checkRoom refuses a migration if the disk lacks room: for the copy, for a log with every page, and for the growth of the file.

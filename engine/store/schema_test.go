@@ -3,13 +3,10 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,50 +70,6 @@ func TestTheSumIsOfTheSchema(t *testing.T) {
 	all, err := parts(t.Context(), newStore(t).writer)
 	if got := sum(all); err != nil || got != schemaSum {
 		t.Errorf("schemaSum is to be %q, %v", got, err)
-	}
-}
-
-// TestANewStoreIsAsTheMigrationsMakeIt: schema.sql and the migrations after it make what all of them make one after the other.
-func TestANewStoreIsAsTheMigrationsMakeIt(t *testing.T) {
-	steps, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := fs.ReadDir(steps, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest, err := newestSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(t)
-	if all, err := differences(t.Context(), s.writer, steps, newest); err != nil || len(all) > 0 {
-		t.Errorf("%v, %q", err, all)
-	}
-	fresh, err := sql.Open("sqlite3", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh.SetMaxOpenConns(1)
-	defer func() { _ = fresh.Close() }()
-	provider, err := newProvider(fresh, steps)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := provider.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	const order = `SELECT name FROM sqlite_schema WHERE type = 'index' AND sql <> '' ORDER BY rowid` // of two, the plan uses the later one
-	want, err := collect(t.Context(), fresh, "an index", value[string], order)
-	got, failed := collect(t.Context(), s.writer, "an index", value[string], order)
-	if err != nil || failed != nil || !slices.Equal(got, want) {
-		t.Errorf("the indexes are made in the order %q, not %q; %v, %v", got, want, failed, err)
-	}
-	var applied int
-	const count = `SELECT COUNT(DISTINCT version_id) FROM goose_db_version WHERE is_applied AND version_id > 0`
-	if err := s.writer.QueryRowContext(t.Context(), count).Scan(&applied); err != nil || applied != len(files) {
-		t.Errorf("%d of %d migrations are noted as applied; %v", applied, len(files), err)
 	}
 }
 
