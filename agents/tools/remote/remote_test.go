@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
 )
 
@@ -143,6 +144,36 @@ func TestInputs(t *testing.T) {
 	strange := run(t, "odd schema", nil) // one that we cannot read is left to the server
 	if o := strange.call("echo", `{"text":1}`); o.Text != `{"text":1}` {
 		t.Errorf("%+v", o)
+	}
+}
+
+// A schema that refers to its own definitions is checked. One that would be followed without end, or very long, is left to the server.
+func TestASchemaWithReferences(t *testing.T) {
+	const text = `"$defs":{"t":{"type":"object","properties":{"s":{"$ref":"#/$defs/s"}}},"s":{"type":"string"}}`
+	wide := `{"$ref":"#/$defs/0","$defs":{`
+	for i := range 50 {
+		wide += fmt.Sprintf(`"%d":{"allOf":[{"$ref":"#/$defs/%d"},{"$ref":"#/$defs/%[2]d"}]},`, i, i+1)
+	}
+	wide += `"50":{"type":"string"}}}`
+	for schema, refused := range map[string]bool{
+		`{"$ref":"#/$defs/t",` + text + `}`:                      true,
+		`{"properties":{"s":{"$ref":"#/$defs/s"}},` + text + `}`: true,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"s":{"$ref":"#/definitions/s"}},` +
+			`"definitions":{"s":{"type":"string"}}}`: true,
+		`{"allOf":[{"$ref":"#"}],"properties":{"s":{"type":"string"}}}`:                                  false,
+		`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`:               false,
+		`{"properties":{"s":{"$ref":"https://example.com/s"}}}`:                                          false,
+		`{"$id":"https://example.com/","properties":{"s":{"type":"string"}}}`:                            false,
+		`{"$defs":{"s":{"$dynamicAnchor":"s","type":"string"}},"properties":{"s":{"$dynamicRef":"#s"}}}`: false,
+		wide: false,
+	} {
+		tool := &Tool{definition: definition{spec: models.Tool{Schema: json.RawMessage(schema)}}}
+		if err := tool.check(json.RawMessage(`{"s":1}`)); (err != nil) != refused {
+			t.Errorf("%.200s: %v", schema, err)
+		}
+		if err := tool.check(json.RawMessage(`{"s":"a"}`)); err != nil {
+			t.Errorf("%.200s refuses what is right: %v", schema, err)
+		}
 	}
 }
 

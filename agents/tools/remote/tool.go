@@ -62,8 +62,7 @@ func (t *Tool) Plan(_ context.Context, _ tools.Workspace, input json.RawMessage)
 func (t *Tool) check(input json.RawMessage) error {
 	var schema jsonschema.Schema
 	raw := t.definition.spec.Schema
-	if bytes.Contains(raw, []byte(`"$ref":`)) || bytes.Contains(raw, []byte(`"$dynamicRef":`)) ||
-		json.Unmarshal(raw, &schema) != nil || !slices.Contains(drafts, schema.Schema) {
+	if !ends(raw) || json.Unmarshal(raw, &schema) != nil || !slices.Contains(drafts, schema.Schema) {
 		return nil //nolint:nilerr // the server checks it
 	}
 	compiled, err := schema.Resolve(nil)
@@ -75,6 +74,52 @@ func (t *Tool) check(input json.RawMessage) error {
 		return err
 	}
 	return compiled.Validate(value)
+}
+
+// maxParts is how many parts a schema may have once what it refers to stands in the place of each reference.
+const maxParts = 10_000
+
+// ends reports whether a schema refers to its own definitions only, and comes to an end.
+func ends(raw []byte) bool {
+	var root map[string]any
+	if json.Unmarshal(raw, &root) != nil {
+		return false
+	}
+	definitions := map[string]any{} // by reference
+	for _, key := range []string{"$defs", "definitions"} {
+		all, _ := root[key].(map[string]any)
+		for name, one := range all {
+			definitions["#/"+key+"/"+name] = one
+		}
+	}
+	left := maxParts
+	var follow func(part any) bool
+	follow = func(part any) bool {
+		if left--; left < 0 {
+			return false
+		}
+		switch part := part.(type) {
+		case []any:
+			return !slices.ContainsFunc(part, func(one any) bool { return !follow(one) })
+		case map[string]any:
+			for key, one := range part {
+				switch key {
+				case "$ref":
+					to, _ := one.(string)
+					if one = definitions[to]; one == nil {
+						return false
+					}
+				case "$id", "$anchor", "$dynamicRef", "$dynamicAnchor": // by which a reference may mean something else
+					return false
+				}
+				if !follow(one) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return follow(root)
 }
 
 // drafts are the values of $schema that the library validates.
