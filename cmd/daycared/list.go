@@ -146,7 +146,6 @@ const unlimited = math.MaxInt
 
 // begin parses --since; the zero time means no limit.
 func (l *listing) begin(zone *time.Location) (time.Time, error) {
-	debug.SetGCPercent(25) // a list is printed page by page, so little of it has to be in memory
 	if l.limit < 1 {
 		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
 	}
@@ -221,8 +220,9 @@ func pages[T, P any](read func(after P) ([]T, error), place func(T) P) (all []T,
 	return all, err
 }
 
-// eachPage calls take with each page of a listing.
+// eachPage calls take with each page of a listing, of which little has to be in memory.
 func eachPage[T, P any](read func(after P) ([]T, error), place func(T) P, take func(page []T) error) error {
+	debug.SetGCPercent(25)
 	var after P
 	for {
 		page, err := read(after)

@@ -117,6 +117,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	c.listener = nil // closed when Run returns
 	paced := server.RateLimited(server.NewRateLimiter(callsPerSecond, callsAtOnce), server.NewRateLimiter(looksPerSecond, looksAtOnce))
 	guarded := c.newServer().Handler(server.Listener{Guard: paced})
+	defer c.checks.stop() // nothing reads the store once this has returned
 	return server.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 

@@ -28,6 +28,7 @@ type verifications struct {
 }
 
 type verification struct {
+	cancel    context.CancelFunc
 	ended     chan struct{}
 	heads     []permissions.Head
 	err       error
@@ -43,7 +44,7 @@ func (v *verifications) join(ctx context.Context, verify func(context.Context, *
 		return v.one
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	one := &verification{ended: make(chan struct{})}
+	one := &verification{cancel: cancel, ended: make(chan struct{})}
 	one.forget = time.AfterFunc(verifyForgets, func() {
 		cancel()
 		v.remove(one)
@@ -64,6 +65,18 @@ func (v *verifications) remove(one *verification) {
 		v.one = nil
 	}
 	one.forget.Stop()
+}
+
+// stop ends the one that runs, and returns when it has ended.
+func (v *verifications) stop() {
+	v.mu.Lock()
+	one := v.one
+	v.mu.Unlock()
+	if one != nil {
+		one.cancel()
+		v.remove(one)
+		<-one.ended
+	}
 }
 
 func (r *routes) verify(ctx context.Context, _ *struct{}) ([]Head, error) {

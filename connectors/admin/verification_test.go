@@ -65,5 +65,12 @@ func TestALongVerificationTakesSeveralCalls(t *testing.T) {
 		if !slow.cut || slow.begun != 2 || r.checks.one != nil {
 			t.Errorf("cut off: %v, begun %d times", slow.cut, slow.begun)
 		}
+
+		slow.cut = false
+		_, _ = asked(true)
+		r.checks.stop()
+		if !slow.cut || r.checks.one != nil {
+			t.Error("it goes on after the end of the door")
+		}
 	})
 }
