@@ -58,10 +58,10 @@ type Judged struct {
 // item is an act that is judged by itself.
 type item struct {
 	kind   kind
-	act    acts.Act
-	name   string // a file, a host or a tool
-	hidden bool   // found where it may run, so only deny and ask rules look at it
-	inside bool   // of a read: reading in the workspace needs no rule of its own
+	act    *acts.Act // of a tool, or of a host alone: an empty one
+	name   string    // a file, a host or a tool
+	hidden bool      // found where it may run, so only deny and ask rules look at it
+	inside bool      // of a read: reading in the workspace needs no rule of its own
 }
 
 func (i item) text() string {
@@ -202,8 +202,7 @@ func (j *judge) read() {
 	command, folder := j.Command, j.Folder
 	if j.Tool != "" {
 		d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
-		j.items = append(j.items, item{kind: tools, name: cmp.Or(d.Tool, j.Tool), hidden: d.Verb != acts.Calls && d.Verb != acts.Notes})
-		here := acts.Act{Kind: acts.Read, In: []string{folder}}
+		j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: cmp.Or(d.Tool, j.Tool), hidden: d.Verb != acts.Calls && d.Verb != acts.Notes})
 		switch d.Verb {
 		case acts.Keeps:
 			j.doubt("its shell keeps the folder and the variables of earlier commands")
@@ -216,15 +215,14 @@ func (j *judge) read() {
 				k = reads
 			}
 			for _, name := range d.Names {
-				here.Words = []string{name}
-				j.items = append(j.items, item{kind: k, act: here, name: name})
+				j.items = append(j.items, item{kind: k, act: &acts.Act{Kind: acts.Read, Words: []string{name}, In: []string{folder}}, name: name})
 			}
 			if !d.ListsWithin() {
 				j.doubt("its pattern may leave the folder")
 			}
 			return
 		case acts.Fetches:
-			j.items = append(j.items, item{kind: fetches, name: d.Host})
+			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: d.Host})
 			return
 		case acts.Calls, acts.Notes:
 			j.suspect()
@@ -241,8 +239,8 @@ func (j *judge) read() {
 	}
 	r := acts.Command(command, folder)
 	j.doubts = append(j.doubts, r.Doubts...)
-	for _, a := range r.Acts {
-		j.add(a)
+	for i := range r.Acts {
+		j.add(&r.Acts[i])
 	}
 }
 
@@ -251,15 +249,16 @@ func (j *judge) suspect() {
 	commands, files := acts.Suspected(j.Input)
 	for _, text := range commands {
 		at := len(j.items)
-		for _, a := range acts.Command(text, cmp.Or(j.Folder, acts.Computed)).Acts {
-			j.add(a)
+		all := acts.Command(text, cmp.Or(j.Folder, acts.Computed)).Acts
+		for i := range all {
+			j.add(&all[i])
 		}
 		for i := at; i < len(j.items); i++ {
 			j.items[i].hidden = true
 		}
 	}
 	for _, name := range files {
-		j.items = append(j.items, item{kind: writes, act: acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
+		j.items = append(j.items, item{kind: writes, act: &acts.Act{In: []string{j.Folder}}, name: name, hidden: true})
 	}
 }
 
@@ -269,7 +268,7 @@ func (j *judge) doubt(text string) { j.doubts = append(j.doubts, text) }
 const maxItems = 2000
 
 // add adds an act of a command with everything that it does.
-func (j *judge) add(a acts.Act) {
+func (j *judge) add(a *acts.Act) {
 	if len(j.items) > maxItems {
 		if len(j.doubts) == 0 {
 			j.doubt("it does too much to be judged")
@@ -279,7 +278,7 @@ func (j *judge) add(a acts.Act) {
 	switch a.Kind {
 	case acts.Read, acts.Write:
 		if host, is := socket(a.Words[0]); is {
-			j.items = append(j.items, item{kind: fetches, name: host})
+			j.items = append(j.items, item{kind: fetches, act: &acts.Act{}, name: host})
 			return
 		}
 		if a.Words[0] == "/dev/null" {
@@ -292,7 +291,7 @@ func (j *judge) add(a acts.Act) {
 		j.items = append(j.items, item{kind: k, act: a, name: a.Words[0], inside: true})
 	case acts.Enter:
 		j.items = append(j.items, item{kind: reads, act: a, name: a.Words[0], inside: true},
-			item{kind: runs, act: acts.Act{Kind: acts.Run, Words: []string{"cd", a.Words[0]}}, hidden: true})
+			item{kind: runs, act: &acts.Act{Kind: acts.Run, Words: []string{"cd", a.Words[0]}}, hidden: true})
 	case acts.Run:
 		for len(a.Words) > 3 && a.Words[0] == "git" && a.Words[1] == "-C" { // as a cd before it
 			for i, folder := range a.In {
@@ -303,10 +302,12 @@ func (j *judge) add(a acts.Act) {
 		}
 		j.items = append(j.items, item{kind: runs, act: a})
 		for _, words := range a.Through {
-			j.items = append(j.items, item{kind: runs, act: acts.Act{Kind: acts.Run, Words: words, In: a.In}, hidden: true})
+			j.items = append(j.items, item{kind: runs, act: &acts.Act{Kind: acts.Run, Words: words, In: a.In}, hidden: true})
 		}
 		j.operands(a, false)
-		for _, inner := range a.Within() {
+		within := a.Within()
+		for n := range within {
+			inner := &within[n]
 			if inner.Kind != acts.Run {
 				j.items = append(j.items, item{kind: writes, act: inner, name: inner.Words[0], hidden: true})
 				continue
@@ -329,7 +330,7 @@ func socket(name string) (host string, is bool) {
 
 // operands adds the files and hosts that the words of a program name. Of programs that are not known, deny and ask rules see each word
 // as a file that may be read and written.
-func (j *judge) operands(a acts.Act, hidden bool) {
+func (j *judge) operands(a *acts.Act, hidden bool) {
 	name, words := baseName(a.Words[0]), a.Words[1:]
 	text := textsOf(a)
 	isReader, isWriter := slices.Contains(readers, name), slices.Contains(writers, name)
@@ -374,7 +375,7 @@ func targeted(words []string) bool {
 }
 
 // textsOf reports which words of a program are certainly only text.
-func textsOf(a acts.Act) []bool {
+func textsOf(a *acts.Act) []bool {
 	text := make([]bool, len(a.Words))
 	name := a.Words[0]
 	for i, word := range a.Words {
@@ -493,7 +494,7 @@ func (j *judge) names(i item) (all []string) {
 }
 
 // leads returns where a file is, by every way to read its name; ok is false if nobody knows.
-func (j *judge) leads(a acts.Act, name string) (all []string, ok bool) {
+func (j *judge) leads(a *acts.Act, name string) (all []string, ok bool) {
 	if j.Resolve == nil || name == "" || strings.Contains(name, acts.Computed) || strings.HasPrefix(name, "~") {
 		return nil, false
 	}
@@ -573,13 +574,13 @@ func (j *judge) allowedFile(i item) (got Judged, exact bool) {
 }
 
 // inWorkspace reports whether a name leads to something in the workspace that does not look like a secret.
-func (j *judge) inWorkspace(a acts.Act, name string) bool {
+func (j *judge) inWorkspace(a *acts.Act, name string) bool {
 	return j.w.Root != "" && j.Resolve != nil && !strings.HasPrefix(name, "~") &&
 		!slices.ContainsFunc(a.In, func(folder string) bool { return !j.w.Reads(acts.Under(folder, name)) })
 }
 
 // allowedRun decides about a program. Its files and hosts are items of their own.
-func (j *judge) allowedRun(a acts.Act) (got Judged, exact bool) {
+func (j *judge) allowedRun(a *acts.Act) (got Judged, exact bool) {
 	if len(a.Words) == 0 || strings.Contains(a.Words[0], acts.Computed) {
 		return Judged{Reason: "which program it runs is computed when it runs"}, false
 	}
@@ -607,7 +608,7 @@ func (j *judge) allowedRun(a acts.Act) (got Judged, exact bool) {
 		reason = fmt.Sprintf("rule %d would allow %s, but %s", p.rule.n, line, why)
 	}
 	for _, r := range j.rules {
-		if r.set != nil && r.set.runs != nil && len(a.Env) == 0 && r.holds(j) && j.w.Root != "" && j.Resolve != nil && r.set.runs(j.w, a) {
+		if r.set != nil && r.set.runs != nil && len(a.Env) == 0 && r.holds(j) && j.w.Root != "" && j.Resolve != nil && r.set.runs(j.w, *a) {
 			return Judged{Effect: Allow, Rule: r.n, By: r.Use}, false
 		}
 	}
@@ -616,7 +617,7 @@ func (j *judge) allowedRun(a acts.Act) (got Judged, exact bool) {
 
 // mayRunIn reports whether a program may run in its folder at all: in the one where the call is, or one in the workspace. Elsewhere
 // only programs that read what they are given run nothing that lies there.
-func (j *judge) mayRunIn(a acts.Act) bool {
+func (j *judge) mayRunIn(a *acts.Act) bool {
 	if slices.Contains(readers, a.Words[0]) || slices.Contains(texts, a.Words[0]) {
 		return true
 	}
@@ -630,7 +631,7 @@ func (j *judge) mayRunIn(a acts.Act) bool {
 }
 
 // forbidsEnv returns why the variables that are set for a command are not covered; empty: they are.
-func (c *compiled) forbidsEnv(a acts.Act) string {
+func (c *compiled) forbidsEnv(a *acts.Act) string {
 	for _, one := range a.Env {
 		name, value, _ := strings.Cut(one, "=")
 		switch {
@@ -652,7 +653,7 @@ func mayRun(option string) bool {
 }
 
 // leaves returns why a word that a wildcard covers may lead out of the workspace; empty: none does.
-func (j *judge) leaves(a acts.Act, wild []int) string {
+func (j *judge) leaves(a *acts.Act, wild []int) string {
 	text, reader := textsOf(a), slices.Contains(readers, a.Words[0])
 	if a.Words[0] == "printf" && !acts.FormatsText(a.Words[1:]) {
 		return "printf may evaluate what it formats"
@@ -674,7 +675,7 @@ func (j *judge) leaves(a acts.Act, wild []int) string {
 		if _, value, is := strings.Cut(word, "="); is {
 			parts = append(parts, value)
 		}
-		if a.Words[0] == "git" && !j.w.NamesNoSecret(a, word) || j.Resolve == nil ||
+		if a.Words[0] == "git" && !j.w.NamesNoSecret(*a, word) || j.Resolve == nil ||
 			slices.ContainsFunc(parts, func(part string) bool { return part != "" && !j.inWorkspace(a, part) }) {
 			return fmt.Sprintf("nobody knows that %s stays in the workspace", word)
 		}

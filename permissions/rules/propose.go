@@ -403,7 +403,7 @@ func (c *seen) running(i item, past []*seen) (text, says, why string) {
 }
 
 // refused returns why no rule is proposed for a program with these words; empty: one may be.
-func refused(a acts.Act) string {
+func refused(a *acts.Act) string {
 	name := baseName(a.Words[0])
 	head := a.Words[:headOf(a.Words)]
 	subcommand := ""
@@ -502,7 +502,7 @@ type shape struct {
 	in       i18n.Language       // of what is said of it
 }
 
-func shapeOf(a acts.Act) *shape {
+func shapeOf(a *acts.Act) *shape {
 	words := a.Words
 	s := &shape{words: words, head: headOf(words), options: map[string]struct{}{}}
 	name, subcommand := words[0], ""
