@@ -9,6 +9,7 @@ import (
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/i18n"
 )
 
 // oneOf is a team whose route asks fay alone, and the others after half the time.
@@ -225,6 +226,28 @@ func TestAnAbsenceStays(t *testing.T) {
 	if all := st.Absences(); len(all) != 0 {
 		t.Errorf("who is back is away: %+v", all)
 	}
+}
+
+// TestTheLanguageOfAnAppStays: across a restart, below a configured one.
+func TestTheLanguageOfAnAppStays(t *testing.T) {
+	f, o, k := phones()
+	st := newEnv(t, oneOf(), f, o, k)
+	at := fayAt(f.Name())
+	at.Language = "de-AT"
+	reads := func(when string, id connectors.Identity, want i18n.Language) {
+		t.Helper()
+		if p, err := st.Person(id); err != nil || p.Language != want {
+			t.Errorf("%s %s reads %q, %v; want %q", when, p.Name, p.Language, err, want)
+		}
+	}
+	reads("at first", at, "de")
+	st.restart(phonesAgain(f, o, k)...)
+	reads("after a restart", fayAt(f.Name()), "de")
+	reads("after a restart", samAt, "")
+	configured := oneOf()
+	configured.People[0].Language = i18n.English
+	st.Configure(configured)
+	reads("as configured", at, i18n.English)
 }
 
 func phonesAgain(all ...*phone) (again []connectors.Connector) {

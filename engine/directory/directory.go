@@ -61,6 +61,10 @@ type Store interface {
 	// PutAbsence stores an absence, replacing the earlier one, or ends it, as r says.
 	PutAbsence(ctx context.Context, a permissions.Absence, r permissions.Record) error
 
+	// Languages has the language code of each person's app, by name, as PutLanguage stored it last.
+	Languages(ctx context.Context) (map[string]string, error)
+	PutLanguage(ctx context.Context, person, language string) error
+
 	// Suspended lists what has been suspended since the store was restored.
 	Suspended(ctx context.Context) (permissions.Suspended, error)
 	// Reinstate ends the suspension of grants and tokens by id, and of pairings by [permissions.Pairing.Name]; without
@@ -109,9 +113,9 @@ type Directory struct {
 	locks     []permissions.Lock
 	ended     map[string]int // how often accounts have ceased to answer for somebody
 	absences  []permissions.Absence
-	changes   atomic.Int64             // of absences
-	invited   map[string]invited       // by code
-	reads     map[string]i18n.Language // by name, as their app said last since the daemon's start
+	changes   atomic.Int64       // of absences
+	invited   map[string]invited // by code
+	reads     map[string]string  // language codes by name, as their app said last
 }
 
 // New makes a directory of the people in the settings; call [Directory.Connect] and [Directory.ReadPeople].
@@ -120,7 +124,7 @@ func New(c Config) *Directory {
 		store: c.Store, clock: c.Clock, log: c.Log, changed: c.Changed, realign: c.Realign, recovered: c.Recovered,
 		noticed:  c.Noticed,
 		channels: map[string]connectors.Connector{}, invited: map[string]invited{},
-		ended: map[string]int{}, reads: map[string]i18n.Language{}, given: &given{set: map[string]compiled{}},
+		ended: map[string]int{}, reads: map[string]string{}, given: &given{set: map[string]compiled{}},
 	}
 	c.Settings.given = d.given
 	d.base.Store(&c.Settings)
@@ -170,7 +174,7 @@ func (d *Directory) ReadPeople(ctx context.Context) error {
 	return cmp.Or(
 		d.ReadOwners(ctx), d.readPairings(ctx),
 		reread(ctx, d, d.store.Suspensions, &d.suspended), reread(ctx, d, d.store.Locks, &d.locks),
-		reread(ctx, d, d.store.Absences, &d.absences))
+		reread(ctx, d, d.store.Absences, &d.absences), reread(ctx, d, d.store.Languages, &d.reads))
 }
 
 // reread puts into force what the store has of something.
@@ -214,10 +218,13 @@ func (d *Directory) Person(id connectors.Identity) (connectors.Person, error) {
 func (d *Directory) noteLanguage(name string, in i18n.Language) bool {
 	d.mu.Lock()
 	was := d.reads[name]
-	d.reads[name] = in
+	d.reads[name] = string(in)
 	d.mu.Unlock()
-	if was == in {
+	if was == string(in) {
 		return false
+	}
+	if err := d.store.PutLanguage(context.Background(), name, string(in)); err != nil {
+		d.log.Warn("store the language of a person", "person", name, "err", err)
 	}
 	d.refill()
 	return true
@@ -324,7 +331,7 @@ func (d *Directory) refill() {
 func (d *Directory) filled() []connectors.Person {
 	people := slices.Clone(d.base.Load().People)
 	for i, p := range people {
-		people[i].Language = cmp.Or(p.Language, d.reads[p.Name])
+		people[i].Language = cmp.Or(p.Language, i18n.Known(d.reads[p.Name]))
 	}
 	for _, p := range d.pairings {
 		if door := d.Pairer(p.Via); door != nil {

@@ -386,6 +386,12 @@ func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)            
 // Absences are none: nobody is away here.
 func (s *shelf) Absences(context.Context) ([]permissions.Absence, error) { return nil, nil }
 
+// Languages are none, and PutLanguage stores none: everybody's app is in English here.
+func (s *shelf) Languages(context.Context) (map[string]string, error) {
+	return map[string]string{}, nil
+}
+func (s *shelf) PutLanguage(context.Context, string, string) error { return nil }
+
 // PutAbsence is not called.
 func (s *shelf) PutAbsence(context.Context, permissions.Absence, permissions.Record) error {
 	return errors.New("nobody is away here")

@@ -55,7 +55,7 @@ var oldColumns = []string{
 	"CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending'",
 	"CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0",
 	"CREATE INDEX requests_remind ON requests (remind_at, deadline) WHERE state = 'pending' AND remind_at > 0",
-	"DROP TABLE away", "ALTER TABLE requests DROP COLUMN was", "ALTER TABLE requests DROP COLUMN ruled",
+	"DROP TABLE away", "DROP TABLE languages", "ALTER TABLE requests DROP COLUMN was", "ALTER TABLE requests DROP COLUMN ruled",
 	"ALTER TABLE requests DROP COLUMN title", "ALTER TABLE requests DROP COLUMN prompt",
 	"DROP INDEX requests_allowed", "DROP INDEX requests_refused", "DROP INDEX copies_burst", "ALTER TABLE copies DROP COLUMN burst",
 	"ALTER TABLE votes DROP COLUMN rule", "ALTER TABLE grants DROP COLUMN rule",

@@ -315,3 +315,30 @@ func (s *Store) PutAbsence(ctx context.Context, a permissions.Absence, r permiss
 		return nil
 	})
 }
+
+const (
+	readLanguages = `SELECT person, language FROM languages`
+
+	writeLanguage = `REPLACE INTO languages (person, language) VALUES ($1, $2)`
+)
+
+// Languages implements [engine.Store]. Nothing is decided by a language, so its rows have no seals.
+func (s *Store) Languages(ctx context.Context) (map[string]string, error) {
+	return reading(ctx, s, func(from source) (map[string]string, error) {
+		type row struct{ person, language string }
+		found, err := collect(ctx, from, "the language of a person", func(r *row) []any { return []any{&r.person, &r.language} }, readLanguages)
+		all := map[string]string{}
+		for _, r := range found {
+			all[r.person] = r.language
+		}
+		return all, err
+	})
+}
+
+// PutLanguage implements [engine.Store].
+func (s *Store) PutLanguage(ctx context.Context, person, language string) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		t.exec(ctx, writeLanguage, person, language)
+		return nil
+	})
+}

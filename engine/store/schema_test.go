@@ -49,6 +49,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00032_refused.sql":      "aa027d3e735df1af79230f7c3cb483bc6ebe2636bccb75b25acd344d93676185",
 		"00034_due.sql":          "bfa57edee72704d5828792c30a836a48a676c8609506e09778123af3c6789996",
 		"00035_told.sql":         "e0e81a89fc91858a99328f3495d6ca62fb7a5c2714213144197b0be04f44188f",
+		"00036_languages.sql":    "e584e8294c77879a383dead1ec3f2cc804979fc9c238b436ce7d4cf3951c4978",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

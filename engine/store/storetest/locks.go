@@ -8,6 +8,22 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
+// testLanguages: the last one of each person is kept.
+func testLanguages(t *testing.T, b Backend) {
+	s := b.Open(t)
+	for _, put := range [][2]string{{"fay", "de"}, {"kim", "en"}, {"fay", "fr"}} {
+		if err := s.PutLanguage(t.Context(), put[0], put[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = b.Reopen(t, s)
+	got, err := s.Languages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "languages", got, map[string]string{"fay": "fr", "kim": "en"})
+}
+
 // testAbsences: the last one of a person counts until it ends, whatever happens in between.
 func testAbsences(t *testing.T, b Backend) {
 	s := b.Open(t)

@@ -126,6 +126,7 @@ var everythingElse = []part{
 	{"commit whole", testCommitWhole},
 	{"timetables", testTimetables},
 	{"absences", testAbsences},
+	{"languages", testLanguages},
 	{"own keys", testOwnKeys},
 	{"lapsed of ours", testLapsedOfOurs},
 	{"end session", testEndSession},
