@@ -26,14 +26,15 @@ const (
 
 // The results of a filter.
 var (
-	allow  = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)} // the caller has an alternative
-	done   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}                       // reports success without doing it
-	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
-	full   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)}     // no watches left
-	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)} // not supported by the file system
-	ask    = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}                      // ask the supervisor, see modes_linux.go
+	allow   = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	refuse  = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	absent  = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)} // the caller has an alternative
+	done    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}                       // reports success without doing it
+	kill    = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
+	full    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)}     // no watches left
+	unable  = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)} // not supported by the file system
+	noIoctl = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTTY)}     // not a call of this kind of file
+	ask     = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}                      // ask the supervisor, see modes_linux.go
 )
 
 // lastCall is the newest system call reviewed here: the kernel's table was reviewed up to it, row by row. Newer calls
@@ -93,6 +94,15 @@ var (
 	}
 	modes = map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, unix.SYS_FCHMODAT2: 2}
 )
+
+// ioctls are the allowed ones of files: none changes an attribute. Others do, of files that are open for reading: flags, versions,
+// verity, subvolumes. terminals and sockets are the kinds of which all are allowed but typing.
+var ioctls = []uint32{
+	unix.FICLONE, unix.FICLONERANGE, unix.FS_IOC_GETFLAGS,
+	0x801c581f, 0x80087601, 0xc020660b, 2, // FS_IOC_FSGETXATTR, FS_IOC_GETVERSION, FS_IOC_FIEMAP and FIGETBSZ, which golang.org/x/sys does not name
+}
+
+const kindOfIoctl, terminals, sockets = 0xff00, 'T' << 8, 0x89 << 8
 
 // births maps the calls that create a file with a mode to the mode's argument; opens, where it follows the flags.
 var (
@@ -169,9 +179,18 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, refuse, allow)...)
 	program = append(program, when(unix.SYS_PRCTL, argument(0), // sharing a core with another process
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SCHED_CORE, SkipTrue: 1}, refuse, allow)...)
-	program = append(program, when(unix.SYS_IOCTL, argument(1),
+	calls := []bpf.Instruction{argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, refuse, allow)...)
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, refuse}
+	for _, one := range ioctls {
+		calls = append(calls, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: one, SkipTrue: 1}, allow)
+	}
+	program = append(program, when(unix.SYS_IOCTL, append(calls, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kindOfIoctl},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: terminals, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: sockets, SkipTrue: 1}, noIoctl, allow)...)...)
+	program = append(program, when(unix.SYS_FCNTL, argument(1), // holding up who opens a file
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.F_SETDELEG, SkipTrue: 1}, refuse, allow)...)
 	program = append(program, when(unix.SYS_SOCKETPAIR, argument(1),
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}, // without SOCK_CLOEXEC and SOCK_NONBLOCK
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},

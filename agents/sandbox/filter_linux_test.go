@@ -34,7 +34,7 @@ func TestFilter(t *testing.T) {
 // The filter's results by name.
 const (
 	permit, denied, missingCall, dead, asked, nothing = "allow", "EPERM", "ENOSYS", "kill", "ask", "errno 0"
-	unsupported, noSpace                              = "EOPNOTSUPP", "ENOSPC"
+	unsupported, noSpace, notThisFile                 = "EOPNOTSUPP", "ENOSPC", "ENOTTY"
 )
 
 // answered runs the filter.
@@ -57,7 +57,7 @@ func answered(t *testing.T, network bool, arch, number uint32, args [6]uint64) s
 	}
 	return map[uint32]string{
 		unix.SECCOMP_RET_ALLOW: permit, refuse.Val: denied, absent.Val: missingCall, kill.Val: dead, unable.Val: unsupported, full.Val: noSpace,
-		ask.Val: asked, done.Val: nothing,
+		ask.Val: asked, done.Val: nothing, noIoctl.Val: notThisFile,
 	}[uint32(got)]
 }
 
@@ -92,6 +92,17 @@ func calls() []callCase {
 		{"typing, wide", auditArch, unix.SYS_IOCTL, [6]uint64{0, 7<<32 | unix.TIOCSTI}, denied, denied},
 		{"pasting", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCLINUX}, denied, denied},
 		{"a window's size", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCGWINSZ}, permit, permit},
+		{"whether there is something to read", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCINQ}, permit, permit},
+		{"the index of an interface", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.SIOCGIFINDEX}, permit, permit},
+		{"a copy of blocks", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.FICLONE}, permit, permit},
+		{"the flags of a file", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.FS_IOC_GETFLAGS}, permit, permit},
+		{"other flags of a file", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.FS_IOC_SETFLAGS}, notThisFile, notThisFile},
+		{"other flags of a file, wide", auditArch, unix.SYS_IOCTL, [6]uint64{0, 7<<32 | unix.FS_IOC_SETFLAGS}, notThisFile, notThisFile},
+		{"a file that nobody writes any more", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.FS_IOC_ENABLE_VERITY}, notThisFile, notThisFile},
+		{"a subvolume", auditArch, unix.SYS_IOCTL, [6]uint64{0, 0x5000940e}, notThisFile, notThisFile},
+		{"flags of a descriptor", auditArch, unix.SYS_FCNTL, [6]uint64{0, unix.F_SETFD, 1}, permit, permit},
+		{"a lease", auditArch, unix.SYS_FCNTL, [6]uint64{0, unix.F_SETLEASE}, denied, denied},
+		{"a delegation", auditArch, unix.SYS_FCNTL, [6]uint64{0, unix.F_SETDELEG}, denied, denied},
 		{"its own limits", auditArch, unix.SYS_PRLIMIT64, [6]uint64{}, permit, permit},
 		{"another's limits", auditArch, unix.SYS_PRLIMIT64, [6]uint64{7}, denied, denied},
 		{"io_uring", auditArch, unix.SYS_IO_URING_SETUP, [6]uint64{}, denied, denied},
@@ -141,7 +152,7 @@ const verdicts = `
 allow: READ WRITE CLOSE STAT FSTAT LSTAT POLL LSEEK MMAP MPROTECT MUNMAP BRK RT_SIGACTION RT_SIGPROCMASK RT_SIGRETURN PREAD64
  PWRITE64 READV WRITEV ACCESS PIPE SELECT SCHED_YIELD MREMAP MSYNC MINCORE MADVISE DUP DUP2 PAUSE NANOSLEEP GETITIMER ALARM
  SETITIMER GETPID SENDFILE ACCEPT SENDTO RECVFROM SENDMSG RECVMSG SHUTDOWN GETSOCKNAME GETPEERNAME SETSOCKOPT GETSOCKOPT FORK
- VFORK EXECVE EXIT WAIT4 KILL UNAME FCNTL FLOCK FSYNC FDATASYNC TRUNCATE FTRUNCATE GETDENTS GETCWD CHDIR FCHDIR RENAME RMDIR
+ VFORK EXECVE EXIT WAIT4 KILL UNAME FLOCK FSYNC FDATASYNC TRUNCATE FTRUNCATE GETDENTS GETCWD CHDIR FCHDIR RENAME RMDIR
  LINK UNLINK SYMLINK READLINK UMASK GETTIMEOFDAY GETRLIMIT GETRUSAGE SYSINFO TIMES GETUID GETGID SETUID SETGID GETEUID GETEGID
  SETPGID GETPPID GETPGRP SETSID SETREUID SETREGID GETGROUPS SETGROUPS SETRESUID GETRESUID SETRESGID GETRESGID GETPGID SETFSUID
  SETFSGID GETSID CAPGET CAPSET RT_SIGPENDING RT_SIGTIMEDWAIT RT_SIGQUEUEINFO RT_SIGSUSPEND SIGALTSTACK UTIME PERSONALITY USTAT
@@ -162,7 +173,7 @@ allow: READ WRITE CLOSE STAT FSTAT LSTAT POLL LSEEK MMAP MPROTECT MUNMAP BRK RT_
  MSEAL GETXATTRAT LISTXATTRAT FILE_GETATTR RSEQ_SLICE_YIELD URETPROBE UPROBE FSTATAT
 allow, for what no kernel has any more: CREATE_MODULE GET_KERNEL_SYMS QUERY_MODULE NFSSERVCTL GETPMSG PUTPMSG AFS_SYSCALL
  TUXCALL SECURITY EPOLL_CTL_OLD EPOLL_WAIT_OLD VSERVER
-argument: OPEN OPENAT CREAT MKDIR MKDIRAT MKNOD MKNODAT CHMOD FCHMOD FCHMODAT FCHMODAT2 CHOWN LCHOWN FCHOWN FCHOWNAT CLONE IOCTL
+argument: OPEN OPENAT CREAT MKDIR MKDIRAT MKNOD MKNODAT CHMOD FCHMOD FCHMODAT FCHMODAT2 CHOWN LCHOWN FCHOWN FCHOWNAT CLONE IOCTL FCNTL
  PRCTL SOCKETPAIR PRLIMIT64 SCHED_SETPARAM SCHED_SETSCHEDULER SCHED_SETATTR SCHED_SETAFFINITY SETPRIORITY IOPRIO_SET
  MIGRATE_PAGES MOVE_PAGES GET_ROBUST_LIST
 network: SOCKET CONNECT BIND LISTEN

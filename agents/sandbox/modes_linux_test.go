@@ -61,6 +61,8 @@ func TestModes(t *testing.T) {
 		{[]string{"chown", "file", "12345"}, ""},
 		{[]string{"attribute", at("out/secret")}, ""},
 		{[]string{"attribute", "file"}, ""},
+		{[]string{"flags", at("held/file")}, ""},
+		{[]string{"lease", at("held/file")}, ""},
 	} {
 		files := []string{"ws", "ws/file", "ws/sub/file", "out", "out/secret", "held/file"}
 		for _, f := range files {
@@ -83,6 +85,11 @@ func TestModes(t *testing.T) {
 	}
 	if !try(t, New(Options{Mode: Off}), Policy{}, "chmod", at("out/secret")) {
 		t.Error("not even without walls; then the test above shows nothing")
+	}
+	for _, probe := range []string{"flags", "lease"} { // flags are not of every file system
+		if !try(t, New(Options{Mode: Off}), Policy{}, probe, at("held/file")) {
+			t.Logf("%s is shut without walls, too; its test above shows nothing here", probe)
+		}
 	}
 	if !try(t, New(Options{}), w, "chown", "file", fmt.Sprint(os.Geteuid())) {
 		t.Error("an owner cannot be set to what it is")

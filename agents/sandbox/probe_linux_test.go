@@ -215,6 +215,25 @@ func probeKernel(what string, args []string) error {
 		return unix.Chown(args[0], number(1), -1)
 	case "attribute":
 		return unix.Setxattr(args[0], "user.daycared", []byte("x"), 0)
+	case "flags": // of a file that is open for reading
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+		if err != nil {
+			return err
+		}
+		return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags)
+	case "lease":
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		return err
 	case "descriptors":
 		for fd := 3; fd < 1024; fd++ {
 			if name, err := os.Readlink(filepath.Join("/proc/self/fd", strconv.Itoa(fd))); err == nil && name == args[0] {
