@@ -107,11 +107,14 @@ func Race(ctx context.Context, requests Beginner, caller permissions.Caller, c C
 	if c.questions != nil {
 		given = c.asks()[0]
 	}
-	q := resolvePaths(given, caller)
-	q.ID, q.Call = permissions.NewID(time.Now()), "" // not a waiter: the process that waits has its own call name
-	q.Ahead = c.questions == nil && (c.event == "PreToolUse" || more)
 	limited, over := context.WithTimeout(ctx, within)
 	defer over()
+	q, err := c.resolvePaths(limited, given, caller)
+	if err != nil {
+		return Refuse(err)
+	}
+	q.ID, q.Call = permissions.NewID(time.Now()), "" // not a waiter: the process that waits has its own call name
+	q.Ahead = c.questions == nil && (c.event == "PreToolUse" || more)
 	brief, done := context.WithTimeout(ctx, raceWithin)
 	s, err := requests.Begin(brief, caller, q)
 	done()

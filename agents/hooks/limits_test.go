@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -129,5 +130,43 @@ func TestWhatComesAtTheLastMoment(t *testing.T) {
 	l := &late{err: context.Canceled}
 	if v := Decide(gone, l, caller, c, time.Minute); v.Allowed || l.forgoes < time.Second || l.forgoes > withdrawWithin {
 		t.Errorf("it has %s to cancel: %+v", l.forgoes, v)
+	}
+}
+
+// TestAHungFileSystemDeniesACall: a hook does not wait for it beyond its time, before it asks and after, and what comes later changes
+// nothing.
+func TestAHungFileSystemDeniesACall(t *testing.T) {
+	d, _ := Find("gemini")
+	c, err := d.Read(given(t, "gemini", "x", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := permissions.CallerUID(1000)
+	for name, answers := range map[string]int{"before it is asked": 0, "when it was allowed": 1, "beside a keyboard": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			c, looks, over := c, 0, make(chan struct{})
+			c.Keyboard = name == "beside a keyboard"
+			c.resolve = func(path string) string {
+				if looks++; looks > answers {
+					<-over
+				}
+				return path
+			}
+			asked := 0
+			requests := mixed{change: func(*permissions.Request) { asked++ }}
+			began, v := time.Now(), Verdict{}
+			if c.Keyboard {
+				v = Race(t.Context(), &racing{}, caller, c, time.Hour)
+			} else {
+				v = Decide(t.Context(), requests, caller, c, time.Hour)
+			}
+			if took := time.Since(began); v != Refuse(ErrNoFiles) || took != lookWithin || asked != answers {
+				t.Errorf("%s: %+v after %s and %d questions", name, v, took, asked)
+			}
+			close(over)
+		})
+	}
+	if got, err := InTime(time.Minute, func() (int, error) { return 7, nil }); err != nil || got != 7 {
+		t.Errorf("in time: %d, %v", got, err)
 	}
 }

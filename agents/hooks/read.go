@@ -34,11 +34,12 @@ type Call struct {
 	echo      string                      // the input returned with an allowed call; empty: none
 	questions []question                  // what the call asks instead of whether it may run
 	mode      string
-	history   string            // the agent's transcript file
-	given     json.RawMessage   // the tool's original input; nil: not read completely
-	quiet     bool              // an empty reply means not allowed
-	refused   string            // why the agent refused the call
-	suggested []json.RawMessage // unchanged, in the order of the request's choices
+	history   string                   // the agent's transcript file
+	given     json.RawMessage          // the tool's original input; nil: not read completely
+	quiet     bool                     // an empty reply means not allowed
+	refused   string                   // why the agent refused the call
+	suggested []json.RawMessage        // unchanged, in the order of the request's choices
+	resolve   func(path string) string // where a name leads; nil: as own.Resolve says
 }
 
 // Read parses a hook's input. Its error is text for the agent's log; the Call returned with an error can still be answered.

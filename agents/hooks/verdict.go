@@ -132,15 +132,51 @@ var errOther = errors.New("the answer is about another call than this one")
 // withdrawWithin bounds the cancellation of a request after the agent ended its hook.
 const withdrawWithin = 3 * time.Second
 
-// resolvePaths returns the paths that a request's names resolve to now. Names on another machine are not resolved.
-func resolvePaths(r permissions.Request, caller permissions.Caller) permissions.Request {
-	if caller.UID >= 0 {
-		r.Cwd = own.Resolve(r.Cwd)
-		if r.AffectedPath != "" {
-			r.AffectedPath = own.Resolve(r.AffectedPath)
-		}
+// lookWithin bounds how long a hook waits for the files that a call is about, whose file system may not answer.
+const lookWithin = 20 * time.Second
+
+// ErrNoFiles means that a file system did not answer in time.
+var ErrNoFiles = errors.New("the files that the call is about cannot be read in time")
+
+// InTime returns what look returns, or ErrNoFiles if that takes longer than limit or 20 s. What goes on then ends with the process.
+func InTime[T any](limit time.Duration, look func() (T, error)) (T, error) {
+	var seen T
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		seen, err = look()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return seen, err
+	case <-time.After(min(limit, lookWithin)):
+		var nothing T
+		return nothing, ErrNoFiles
 	}
-	return r
+}
+
+// resolvePaths returns the paths that a request's names resolve to now, in the time that is left, but at least in a moment. Names on
+// another machine are not resolved.
+func (c Call) resolvePaths(ctx context.Context, r permissions.Request, caller permissions.Caller) (permissions.Request, error) {
+	if caller.UID < 0 {
+		return r, nil
+	}
+	left := lookWithin
+	if until, bounded := ctx.Deadline(); bounded {
+		left = max(time.Until(until), withdrawWithin)
+	}
+	resolve := own.Resolve
+	if c.resolve != nil {
+		resolve = c.resolve
+	}
+	return InTime(left, func() (permissions.Request, error) {
+		r.Cwd = resolve(r.Cwd)
+		if r.AffectedPath != "" {
+			r.AffectedPath = resolve(r.AffectedPath)
+		}
+		return r, nil
+	})
 }
 
 // Decide submits a call and always returns a verdict, shortly after within at the latest; the request then stays open. If ctx
@@ -186,7 +222,7 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 	for i, q := range asks {
 		var r permissions.Request
 		var v Verdict
-		if r, v = h.askOne(q, first); c.questions == nil {
+		if r, v = h.askOne(c, q, first); c.questions == nil {
 			if v.Allowed {
 				v.Input, v.With = c.echo, r.Answer.With()
 			}
@@ -208,11 +244,14 @@ func (h questioner) askAll(c Call, first *permissions.Request) Verdict {
 }
 
 // askOne asks one question, unless settled is given. For a question with an answer it also returns the request.
-func (h questioner) askOne(given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
+func (h questioner) askOne(c Call, given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
 	if settled != nil {
 		return *settled, Judge(*settled, nil)
 	}
-	asked := resolvePaths(given, h.caller)
+	asked, err := c.resolvePaths(h.limited, given, h.caller)
+	if err != nil {
+		return permissions.Request{}, Refuse(err)
+	}
 	q := asked
 	q.ID = permissions.NewID(time.Now()) // proposed now, so that it can be cancelled before the first reply
 	if until, bounded := h.limited.Deadline(); bounded {
@@ -227,9 +266,15 @@ func (h questioner) askOne(given permissions.Request, settled *permissions.Reque
 		if err != nil && h.limited.Err() != nil && !over {
 			err = h.limited.Err() // not the error of a lost connection
 		}
-		if now := resolvePaths(given, h.caller); err == nil && (now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath) {
-			return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
-				"is not where it leads now; try the same call again."}
+		if err == nil {
+			now, lost := c.resolvePaths(h.limited, given, h.caller)
+			if lost != nil {
+				return permissions.Request{}, Refuse(lost)
+			}
+			if now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath {
+				return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
+					"is not where it leads now; try the same call again."}
+			}
 		}
 		v := Judge(r, err)
 		if err != nil {

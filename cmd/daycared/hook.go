@@ -118,12 +118,15 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	if own := time.Now().Add(call.Within(time.Until(deadline))); own.Before(deadline) {
 		deadline = own
 	}
-	call, err = inTime(min(lookWithin, time.Until(deadline)), call, func(call *hooks.Call) error {
-		return c.look(d, call, keyboard, gate)
+	seen, err := hooks.InTime(time.Until(deadline), func() (hooks.Call, error) {
+		seen := call
+		err := c.look(d, &seen, keyboard, gate)
+		return seen, err
 	})
 	if err != nil {
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
+	call = seen
 	asks, err := c.agentClient()
 	if err != nil {
 		return c.reply(call.Reply(hooks.Judge(permissions.Request{}, err)))
@@ -134,25 +137,6 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	verdict := hooks.Race(ctx, remoteRequests{client: asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
-}
-
-// lookWithin bounds how long a hook waits for the files that a call is about, whose file system may not answer.
-const lookWithin = 20 * time.Second
-
-var errNoFiles = errors.New("the files that the call is about cannot be read in time")
-
-// inTime returns call with what look adds to it, or as it was with an error if that takes too long. What goes on then ends with the
-// process.
-func inTime(limit time.Duration, call hooks.Call, look func(*hooks.Call) error) (hooks.Call, error) {
-	looked := make(chan error, 1)
-	seen := call
-	go func() { looked <- look(&seen) }()
-	select {
-	case err := <-looked:
-		return seen, err
-	case <-time.After(limit):
-		return call, errNoFiles
-	}
 }
 
 // look adds to a call what this machine knows of it. It returns an error if the call is not to be asked about.
