@@ -55,6 +55,9 @@ func (e *Engine) draft(
 	if verdict.Forbidden != "" {
 		return r, permissions.ForbiddenBy(verdict)
 	}
+	if verdict.Ask && r.Hook != "" {
+		verdict.Ruling.Leads = r.Leads.Elsewhere()
+	}
 	if verdict.Ruling != (permissions.Ruling{}) {
 		r.Ruled = []permissions.Ruling{verdict.Ruling}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
@@ -651,6 +653,7 @@ func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
 	edit := func(text string) permissions.Request {
 		q := hook("Edit", `{"file_path":"/a","new_string":"y","old_string":"x"}`)
 		q.Was = []permissions.Rows{{First: 7, Text: text}}
+		q.Leads = permissions.Leads{Root: "/", Names: map[string]string{"/": "/", "/a": "/" + strings.TrimSpace(text)}}
 		return q
 	}
 	first := st.ask(t.Context(), edit("x\n"))
@@ -659,6 +662,9 @@ func TestRowsOfAFileAreShownAndAskNothing(t *testing.T) {
 	st.waiting(r.ID, 2)
 	if len(r.Was) != 1 || r.Was[0] != (permissions.Rows{First: 7, Text: "x\n"}) || r.Shown() == r.Digest {
 		t.Fatalf("the card has %+v", r.Was)
+	}
+	if diff := cmp.Diff(map[string]string{"/a": "/x"}, r.Elsewhere()); diff != "" {
+		t.Fatalf("the card has links: %s", diff)
 	}
 	_, err := phone.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow(), Shown: r.Digest})
 	if refusal := permissions.AsRefusal(err); refusal == nil || refusal.Text != permissions.OtherShown().Text {

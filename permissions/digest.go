@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -126,7 +127,7 @@ func ComputeDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// Shown returns the digest of what people are shown of r: its own, and with it the rows of files that were told, if any.
+// Shown returns the digest of what people are shown of r: its own, and with it the rows of files and the links that were told, if any.
 func (r Request) Shown() Digest {
 	w := &fields{}
 	w.text(string(r.Digest[:]))
@@ -142,6 +143,11 @@ func (r Request) Shown() Digest {
 			w.text(was.Text)
 			w.number(was.After)
 		}
+	}
+	leads := r.Elsewhere()
+	for _, name := range slices.Sorted(maps.Keys(leads)) {
+		told = true
+		w.text(name, leads[name])
 	}
 	if !told {
 		return r.Digest

@@ -249,4 +249,12 @@ func TestWhatIsShownOfAFile(t *testing.T) {
 		}
 		seen[told.Shown()] = true
 	}
+	for name, to := range map[string]string{"/a": "/b", "/b": "/a", "/": "ab"} {
+		told := r
+		told.Ruled = []Ruling{{Effect: RuleAsks}, {Leads: &Leads{Names: map[string]string{name: to}}}}
+		if ComputeDigest(told) != r.Digest || !r.Answers(told) || seen[told.Shown()] {
+			t.Errorf("that %s leads to %s makes another question, or the same card", name, to)
+		}
+		seen[told.Shown()] = true
+	}
 }

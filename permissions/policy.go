@@ -43,6 +43,7 @@ type Ruling struct {
 	Refused int `json:"refused,omitempty"`
 
 	Grants string `json:"grants,omitempty"` // the ids of the grants that allow it, with Rule if that is not 0; separated by blanks
+	Leads  *Leads `json:"leads,omitempty"`  // the names in the call that lead elsewhere than they say, as its hook says; nil: there are none
 }
 
 // RuleEffect is what rules do with a call.

@@ -226,7 +226,7 @@ type Request struct {
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
 	HookStage  string        // HookBefore, HookAgain or HookDenied, if the hook says so. Not stored
 	Ruled      []Ruling      // what the rules said when it was asked: the one that decides; empty: there were none
-	Leads      Leads         // where names lead on the machine where the call runs, as its hook says. Not stored
+	Leads      Leads         // where names lead on the machine where the call runs, as its hook says. Not stored, but see [Ruling]
 	Harmless   bool          // the hook has read the whole call and found that people need not be asked. Not stored
 	Ahead      bool          // another question about the call follows in a moment, so nobody is shown this one before. Not stored
 	Stays      time.Duration // how long the asking process runs unless it is ended; zero: unknown. Not stored
@@ -284,6 +284,38 @@ func (l Leads) Resolve(name string) string {
 		return ""
 	}
 	return to
+}
+
+// Elsewhere returns the names that lead elsewhere than they say, but for what follows from a folder above them; nil: there are none.
+func (l Leads) Elsewhere() *Leads {
+	names := map[string]string{}
+	for name, to := range l.Names {
+		plain := path.Clean(name)
+		says, above := plain, path.Dir(plain)
+		for l.Names[above] == "" && above != path.Dir(above) {
+			above = path.Dir(above)
+		}
+		if folder := l.Names[above]; folder != "" && above != plain {
+			says = path.Join(folder, strings.TrimPrefix(plain, above))
+		}
+		if to != says && to != "" && (name == plain || to != l.Names[plain]) {
+			names[name] = to
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &Leads{Names: names}
+}
+
+// Elsewhere is where the names in r's call lead that lead elsewhere than they say, as its hook says: what people are shown of r.Leads.
+func (r Request) Elsewhere() map[string]string {
+	for _, ruled := range r.Ruled {
+		if ruled.Leads != nil {
+			return ruled.Leads.Names
+		}
+	}
+	return nil
 }
 
 // Told is how many bytes of its file were told beside c.

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -204,6 +205,37 @@ func TestAHookNamesFilesInFull(t *testing.T) {
 	for name, want := range map[string]string{"/a": "/srv/a", "/b": "", "/c": "", "/d": "", "/e": "", "/f": ""} {
 		if got := l.Resolve(name); got != want {
 			t.Errorf("%s leads to %q, not %q", name, got, want)
+		}
+	}
+}
+
+// TestWhatLeadsElsewhere: of the names that a hook has resolved, people are shown those that lead elsewhere, and not what follows from
+// a folder above them.
+func TestWhatLeadsElsewhere(t *testing.T) {
+	at := func(pairs ...string) map[string]string {
+		names := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			names[pairs[i]] = pairs[i+1]
+		}
+		return names
+	}
+	for name, c := range map[string]struct{ leads, want map[string]string }{
+		"nothing":                 {nil, nil},
+		"files":                   {at("/", "/", "/w", "/w", "/w/a", "/w/a", "/w/./a", "/w/a", "/w/b/../a", "/w/a"), nil},
+		"a link":                  {at("/w", "/w", "/w/a", "/etc/passwd", "/w/./a", "/etc/passwd"), at("/w/a", "/etc/passwd")},
+		"a linked folder":         {at("/tmp/w", "/private/tmp/w", "/tmp/w/a", "/private/tmp/w/a"), at("/tmp/w", "/private/tmp/w")},
+		"a link in one":           {at("/w", "/v", "/w/a/b", "/etc/b"), at("/w", "/v", "/w/a/b", "/etc/b")},
+		"a link back":             {at("/w", "/v", "/w/a", "/w/a"), at("/w", "/v", "/w/a", "/w/a")},
+		"a parent through a link": {at("/w", "/w", "/w/a/../b", "/etc/b", "/w/b", "/w/b"), at("/w/a/../b", "/etc/b")},
+		"unknown":                 {at("/w", "/w", "/w/a", "", "a", "a"), nil},
+		"what is no file's name":  {at("/w", "/w", "/w/a", "/x\n", "b", "/b"), at("/w/a", "/x\n", "b", "/b")},
+	} {
+		var got map[string]string
+		if l := (Leads{Root: "/w", Names: c.leads}).Elsewhere(); l != nil {
+			got = l.Names
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v instead of %v", name, got, c.want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -166,6 +167,14 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
 		s.row(o.Text("It also needs:"))
 		s.block(Action, "", tags(r.Missing(), o))
+	}
+	leads := r.Elsewhere()
+	for _, name := range slices.Sorted(maps.Keys(leads)) {
+		says := name
+		if r.Cwd != "" {
+			says = strings.TrimPrefix(name, r.Cwd+"/")
+		}
+		s.row(o.Sprintf("As the hook says, %s leads to %s.", coded(named(says)), coded(named(leads[name]))))
 	}
 	s.in = inEnvironment
 	s.environment(r)

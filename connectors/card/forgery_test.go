@@ -127,6 +127,9 @@ var places = map[string]func(*permissions.Request, string){
 		r.Tool, r.Input = "Edit", object("file_path", "/srv/notes/a", "old_string", "x", "new_string", s)
 		r.Hook, r.Was = "claude-code", []permissions.Rows{{First: 1, Text: s + "\nx\n" + s}}
 	},
+	"links": func(r *permissions.Request, s string) {
+		r.Ruled = []permissions.Ruling{{Leads: &permissions.Leads{Names: map[string]string{"/srv/" + s: s, s: "/" + s}}}}
+	},
 	"edited without the file": func(r *permissions.Request, s string) {
 		r.Tool, r.Input = "edit", object("filePath", s, "oldString", s, "newString", s+"\n"+s)
 	},
@@ -185,7 +188,7 @@ func steps(s string) []permissions.Call {
 var ours = regexp.MustCompile(`^(` + strings.Join([]string{
 	`K7F3Q · until \d`, `(⚠ High risk:( |$))?([\w.\-:/@+#]*( wants| asks| paused|$)|(uid|token) |")`,
 	`#\d+ (Run a command|Use|Write|Edit|Delete)( |$)`, `(Runs with|Affects|It says it)( |$)`, `The agent describes it as( |$|:)`,
-	`(Rows of the file as|There is no such|It replaces all)( |$)`, `The call says( |$)`,
+	`(Rows of the file as|As the hook says,|There is no such|It replaces all)( |$)`, `The call says( |$)`,
 	`(It says|Message|Details|It also needs|The answers|Allow once, and as it suggests):$`, `Environment:( |$)`, `⚠ `,
 	`(#\d+ )?(Reaches the network|Destroys data|Rewrites history|Raises rights|Touches credentials|Writes outside|Not readable|Runs as root)`,
 	`With( |$)`, `(Asked because|Denying one call|It takes \d|Nobody waits|If nobody)( |$)`,

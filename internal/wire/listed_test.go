@@ -22,6 +22,9 @@ func TestListsHaveNothingLong(t *testing.T) {
 		"F3/details": {permissions.Request{Tool: "x", Input: short, Details: string(long)}, true},
 		"F3/input":   {permissions.Request{Tool: "x", Input: long}, true},
 		"F3/calls":   {permissions.Request{Calls: []permissions.Call{{N: 1, Tool: "x", Input: short}, {N: 2, Tool: "y", Input: long}}}, true},
+		"F3/links": {permissions.Request{Tool: "x", Input: short, Ruled: []permissions.Ruling{{
+			Leads: &permissions.Leads{Names: map[string]string{"/a": string(long)}},
+		}}}, true},
 		"F3/message": {permissions.Request{Message: strings.Repeat("x", permissions.MaxMessage)}, true},
 		"short":      {permissions.Request{Tool: "x", Input: short, Message: "look"}, false},
 	} {

@@ -209,8 +209,11 @@ func ListedSitting(s permissions.SessionView) Session {
 
 // shorten removes the long values of r, and reports whether there were any.
 func shorten(r *permissions.Request) (shortened bool) {
-	shortened = r.Details != "" || r.Was != nil || len(r.Input) > maxListed || len(r.Message) > maxListed
-	r.Details, r.Was = "", nil
+	shortened = r.Details != "" || r.Was != nil || r.Elsewhere() != nil || len(r.Input) > maxListed || len(r.Message) > maxListed
+	r.Details, r.Was, r.Ruled = "", nil, slices.Clone(r.Ruled)
+	for i := range r.Ruled {
+		r.Ruled[i].Leads = nil
+	}
 	if len(r.Input) > maxListed {
 		r.Input = nil
 	}

@@ -44,7 +44,8 @@ func everything(t *testing.T) permissions.Request {
 		UsedAt: when(2), UsedCall: "call-1", CollectedAt: when(3), VoidAt: when(4), VoidedBy: "sam",
 		LapsedAt: when(5), LeftAt: when(6), EarlierAt: when(-9),
 		Number: 1, Patience: time.Minute, HookStage: permissions.HookBefore, Harmless: true, Ahead: true, Stays: time.Minute, Call: "call-0",
-		OnlyTitle: true, Ruled: []permissions.Ruling{{Effect: permissions.RuleAsks, Rule: 1, Why: "x", Reason: "y", Exact: true}},
+		OnlyTitle: true, Ruled: []permissions.Ruling{{Effect: permissions.RuleAsks, Rule: 1, Why: "x", Reason: "y", Exact: true,
+			Leads: &permissions.Leads{Names: map[string]string{"/srv/a": "/etc/<b>"}}}},
 		Leads: permissions.Leads{Root: "/srv"}, SessionTitle: "Cart \"sums\"", LastPrompt: "fix\n<it>",
 	}
 	r.Digest = permissions.ComputeDigest(r)
