@@ -64,6 +64,14 @@ func TestWhatOthersMayChangeIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, want: "connectors.telegram.token_file: other accounts may change"},
+		"B7/by a link in a folder that all may write": {change: func(t *testing.T, folder string) {
+			t.Helper()
+			elsewhere, kept := filepath.Join(folder, "elsewhere"), filepath.Join(folder, "kept.yaml")
+			if err := errors.Join(os.Mkdir(elsewhere, 0o700), os.Chmod(elsewhere, 0o777), os.Rename(filepath.Join(folder, "config.yaml"), kept),
+				os.Symlink("../kept.yaml", elsewhere+"/link"), os.Symlink("elsewhere/link", filepath.Join(folder, "config.yaml"))); err != nil {
+				t.Fatal(err)
+			}
+		}, want: "elsewhere (0777), and with it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()

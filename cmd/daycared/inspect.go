@@ -412,19 +412,29 @@ func (in *inspection) guarded() {
 	}
 }
 
-// keeps checks a file and its folder, and for a link also the target's folder.
+// keeps checks a file and its folder, and the folders of the links by which it is reached.
 func (in *inspection) keeps(key, file string) {
 	if file == "" {
 		return
 	}
-	resolved, err := filepath.EvalSymlinks(file)
-	if err != nil { // missing or unreadable, which is reported elsewhere
+	if _, err := os.Stat(file); err != nil { // missing or unreadable, which is reported elsewhere
 		return
 	}
-	above, folder := filepath.Dir(file), filepath.Dir(resolved)
-	found := in.keepsFolder(key, above) && (folder == above || in.keepsFolder(key, folder))
-	if info, err := os.Stat(resolved); found && err == nil {
-		in.keepsOne(key, resolved, info, info.Mode().Perm()&0o022 != 0)
+	for {
+		if !in.keepsFolder(key, filepath.Dir(file)) {
+			return
+		}
+		to, err := os.Readlink(file)
+		if err != nil {
+			break
+		}
+		if folder, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil && !filepath.IsAbs(to) {
+			to = filepath.Join(folder, to)
+		}
+		file = to
+	}
+	if info, err := os.Stat(file); err == nil {
+		in.keepsOne(key, file, info, info.Mode().Perm()&0o022 != 0)
 	}
 }
 
