@@ -202,7 +202,8 @@ func (j *judge) read() {
 	command, folder := j.Command, j.Folder
 	if j.Tool != "" {
 		d := acts.DeedOf(j.Dialect, j.Tool, j.Input)
-		j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: cmp.Or(d.Tool, j.Tool), hidden: d.Verb != acts.Calls && d.Verb != acts.Notes})
+		asks := d.Verb == acts.Calls || d.Verb == acts.Notes
+		j.items = append(j.items, item{kind: tools, act: &acts.Act{}, name: cmp.Or(d.Tool, j.Tool), hidden: !asks})
 		switch d.Verb {
 		case acts.Keeps:
 			j.doubt("its shell keeps the folder and the variables of earlier commands")
