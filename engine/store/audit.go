@@ -30,23 +30,45 @@ func entryFields(e *permissions.Entry) []any {
 	}
 }
 
+// prevField is the place of the hash of the entry before in [entryFields]. A row has it only where the entry before is not there.
+const prevField = 8
+
 const keyedColumns = entryColumns + `, mac`
 
 var (
-	addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(keyedColumns) + `)`
+	addEntry = addRows(1)
 
 	// addEntries insert the entries of a usual change at once, by their number.
-	addEntries = [5]string{1: addEntry, 2: addEntry + moreRows(2), 3: addEntry + moreRows(3), 4: addEntry + moreRows(4)}
+	addEntries = [5]string{1: addEntry, 2: addRows(2), 3: addRows(3), 4: addRows(4)}
 )
 
-// moreRows are the parameters of the rows after the first, of [keyedColumns].
-func moreRows(rows int) (text string) {
-	n := strings.Count(keyedColumns, ",") + 1
-	for i := n; i < rows*n; i++ {
-		text += map[bool]string{true: `, (`, false: `, `}[i%n == 0] + parameter(i+1) + map[bool]string{true: `)`}[i%n == n-1]
+// addRows inserts rows that the view audit has as the parameters say: those of [keyedColumns], of each row.
+func addRows(rows int) string {
+	names := strings.Split(keyedColumns, `, `)
+	var all []string
+	for row := range rows {
+		of := func(column string) string { return parameter(row*len(names) + slices.Index(names, column) + 1) }
+		var values []string
+		for _, name := range names {
+			value := of(name)
+			switch name {
+			case "chain":
+				value = numberOf(value)
+			case "request":
+				value = `COALESCE((SELECT number FROM requests WHERE id = ` + value + `), ` + value + `)`
+			case "detail":
+				value = `COALESCE(replace(` + value + `, (SELECT '"digest":"sha256:' || lower(hex(digest)) || '"' FROM requests WHERE id = ` +
+					of("request") + `), '"digest":"="'), ` + value + `)`
+			}
+			values = append(values, value)
+		}
+		all = append(all, `(`+strings.Join(values, `, `)+`)`)
 	}
-	return text
+	return `INSERT INTO entries (` + keyedColumns + `) VALUES ` + strings.Join(all, `, `)
 }
+
+// numberOf is the number of the chain that a parameter names.
+func numberOf(name string) string { return `(SELECT number FROM chains WHERE name = ` + name + `)` }
 
 // entry seals an entry by its hash, which covers the entry and the hash of the one before.
 func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
@@ -61,7 +83,11 @@ func (s *Store) append(ctx context.Context, t *tx, records ...permissions.Record
 			}
 			e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
 			e.Hash = e.ComputeHash()
-			args = append(append(args, entryFields(&e)...), s.seals.entry(e.Hash))
+			fields := append(entryFields(&e), s.seals.entry(e.Hash))
+			if r.Type != permissions.StoreRestored { // else a gap is before it
+				fields[prevField] = nil
+			}
+			args = append(args, fields...)
 			t.head = head{e.Seq, e.Hash}
 			e.At = moment(micros(e.At))
 			t.entries = append(t.entries, e)

@@ -166,7 +166,7 @@ func TestBackupFails(t *testing.T) {
 			return s.path
 		}, "exists already", true},
 		{"an audit that was changed", func(t *testing.T, s *Store, _ string) string {
-			exec(t, s.writer, "UPDATE audit SET actor = 'mallory'")
+			exec(t, s.writer, "UPDATE entries SET actor = 'mallory'")
 			return s.path
 		}, "the copy is not sound and was removed: chain ", false},
 		{"a row astray", func(t *testing.T, s *Store, _ string) string {

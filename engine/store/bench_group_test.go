@@ -173,10 +173,13 @@ func newBareSame(b testing.TB) *bare {
 	seq := int64(0)
 	var n atomic.Int64
 	mac := make([]byte, sha256.Size)
+	w.exec(insertChain, "bare")
 	entry := func(r permissions.Record) {
 		seq++
 		e := permissions.Entry{Chain: "bare", Seq: seq, Record: r}
-		w.exec(addEntry, append(entryFields(&e), mac)...)
+		fields := append(entryFields(&e), mac)
+		fields[prevField] = nil
+		w.exec(addEntry, fields...)
 	}
 	var asked sync.Map
 	w.insert = func() (string, func()) {

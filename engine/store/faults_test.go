@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 			}
 		}, []string{"another process holds the store", "nothing needs a restart"}, true},
 		{"H2/no audit", func(t *testing.T, s *Store) func() {
-			exec(t, s.writer, "CREATE TRIGGER silent BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END")
+			exec(t, s.writer, "CREATE TRIGGER silent BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END")
 			return func() { exec(t, s.writer, "DROP TRIGGER silent") }
 		}, []string{"does not work"}, false},
 	} {

@@ -13,12 +13,17 @@ import (
 // open rows, the locks, the suspended accounts and the stop with the newest entry of each, and closes again what that entry closed.
 
 // readGates finds the entries of open grants and those that belong to no request.
-const readGates = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + gateEntry + ` AND request IN ` +
-	`(SELECT '' UNION ALL SELECT request FROM grants WHERE revoked_at = 0 AND ended_at = 0) ORDER BY seq`
+const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request IN (SELECT '' ` +
+	`UNION ALL SELECT +request FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
+	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) CROSS JOIN audit ON chain = c AND seq = s ORDER BY seq`
+
+// gateEntries begins a search for entries by the index audit_gates.
+const gateEntries = ` FROM (SELECT (SELECT name FROM chains WHERE number = audit.chain) AS c, seq AS s FROM entries AS audit ` +
+	`WHERE ` + gateEntry
 
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +
-	`AND type NOT IN ('REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`
+	`AND type NOT IN ('REQUEST_SETTLED', 'REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`
 
 // hearGates reads the gate entries whose seals hold under the key that the rows are sealed with; entries under an
 // earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can

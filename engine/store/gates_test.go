@@ -453,8 +453,8 @@ func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 			for _, of := range []string{"votes WHERE request", "requests WHERE id"} {
 				meddle(t, o.Store, "PRAGMA foreign_keys = off; DELETE FROM "+of+" = '"+string(ended.ID)+"'")
 			}
-			if _, err := o.Verify(t.Context()); (err == nil) != strings.Contains(name, "requests") { // which pruning would delete too
-				t.Errorf("of what ended since, verify says %v", err)
+			if _, err := o.Verify(t.Context()); err == nil {
+				t.Error("what ended since is missing, and the audit verifies")
 			}
 		})
 	}
@@ -486,8 +486,8 @@ func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 		"D9/the time of a pairing":     {"UPDATE pairings SET paired_at = 'x'", "pairing fay/telegram"},
 		"D9/the time of a suspension":  {"UPDATE suspensions SET at = 'x'", ""},
 		"D9/the time of a lock":        {"UPDATE locks SET locked_at = 'x'", ""},
-		"D9/an entry of a gate":        {"UPDATE audit SET detail = 'x' WHERE type = 'PAIRED'", ""},
-		"D9/when an entry was made":    {"UPDATE audit SET at = 9223372036854775807 WHERE type = 'PAIRED'", ""},
+		"D9/an entry of a gate":        {"UPDATE entries SET detail = 'x' WHERE type = 'PAIRED'", ""},
+		"D9/when an entry was made":    {"UPDATE entries SET at = 9223372036854775807 WHERE type = 'PAIRED'", ""},
 		"D9/when more are asked":       {"UPDATE requests SET escalate_at = 'x' WHERE state = 'pending'", "request "},
 		"D9/when a request is over":    {"UPDATE requests SET deadline = 9223372036854775807 WHERE state = 'pending'", "request "},
 		"D9/when one was approved":     {"UPDATE requests SET decided_at = 'x' WHERE state = 'approved'", "request "},

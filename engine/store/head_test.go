@@ -21,7 +21,7 @@ func (o *populatedStore) cutOff(t *testing.T, happens func() error) {
 	}
 	text := "ATTACH '" + kept + "' AS was; PRAGMA foreign_keys = off; BEGIN; " +
 		"UPDATE was.meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM main.meta); "
-	for _, table := range []string{"meta", "requests", "votes", "grants", "uses", "tokens", "pairings", "locks", "suspensions", "audit"} {
+	for _, table := range []string{"meta", "requests", "votes", "grants", "uses", "tokens", "pairings", "locks", "suspensions", "entries"} {
 		text += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM was." + table + "; "
 	}
 	meddle(t, o.Store, text+"COMMIT")
@@ -108,7 +108,7 @@ func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
 				t.Fatal(marked, err)
 			}
 			insert(t, o.Store)
-			exec(t, o.writer, "DELETE FROM audit WHERE type = 'TOKEN_REVOKED'")
+			exec(t, o.writer, "DELETE FROM entries WHERE type = 'TOKEN_REVOKED'")
 			if then != nil {
 				unwell(t, name, then(t, o), isBehind)
 			}

@@ -32,14 +32,8 @@ func beforeSeals(t *testing.T, path string) {
 
 // oldView reverts the migrations of the view aic_interactions, of token persons, of calls beyond a rate, of what callers tell, and
 // of wider seals.
-func oldView(t *testing.T) []string {
-	t.Helper()
-	first, err := migrations.ReadFile("migrations/00001_requests.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, view, _ := strings.Cut(string(first), "CREATE VIEW aic_interactions")
-	view, _, _ = strings.Cut(view, ";")
+func oldView() []string {
+	view := between(migration("00001_requests.sql"), "CREATE VIEW aic_interactions", ";")
 	return append(slices.Clip(oldColumns),
 		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions"+view, "ALTER TABLE tokens DROP COLUMN person",
 		"ALTER TABLE requests DROP COLUMN beyond", "DROP TABLE waits",
@@ -49,7 +43,7 @@ func oldView(t *testing.T) []string {
 }
 
 // oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended, and of rows of files.
-var oldColumns = []string{
+var oldColumns = append(slices.Clip(oldAudit),
 	"DROP INDEX requests_pending", "ALTER TABLE requests RENAME COLUMN due_at TO remind_at",
 	"CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending'",
 	"CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending'",
@@ -65,6 +59,22 @@ var oldColumns = []string{
 	"ALTER TABLE strangers DROP COLUMN proposed_from", "ALTER TABLE strangers DROP COLUMN proposed_at",
 	"ALTER TABLE strangers DROP COLUMN mac",
 	"DROP INDEX audit_gates", migration("00011_gates.sql"), "DELETE FROM goose_db_version WHERE version_id > 18",
+)
+
+// oldAudit reverts the migration of short entries.
+var oldAudit = []string{
+	"CREATE TABLE old AS SELECT * FROM audit", "DROP VIEW audit", "DROP TABLE entries", "DROP TABLE pruned", "DROP TABLE chains",
+	"CREATE TABLE audit" + between(migration("00001_requests.sql"), "CREATE TABLE audit", ";"),
+	"ALTER TABLE audit ADD COLUMN mac BLOB NOT NULL DEFAULT x''",
+	"INSERT INTO audit SELECT * FROM old", "DROP TABLE old", "CREATE INDEX audit_sessions ON audit (actor)",
+	"CREATE INDEX audit_settled ON audit (request)", "CREATE INDEX audit_gates ON audit (request)",
+}
+
+// between is the part of a text behind one part and before the next of another.
+func between(text, first, last string) string {
+	_, text, _ = strings.Cut(text, first)
+	text, _, _ = strings.Cut(text, last)
+	return text
 }
 
 // migration is the text of a migration.
@@ -90,7 +100,7 @@ func oldSeals(k *sealer) func(context.Context, *sql.DB) error {
 // unsealSchema reverts a store to the schema before the key.
 func unsealSchema(t *testing.T, path string) {
 	t.Helper()
-	drop := append(oldView(t),
+	drop := append(oldView(),
 		"DELETE FROM goose_db_version WHERE version_id > 4", "DROP TABLE locks", "ALTER TABLE copies DROP COLUMN dated",
 		"ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account", "DROP INDEX audit_gates",
 		"DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug", "ALTER TABLE tool_calls DROP COLUMN affected_path",
@@ -139,7 +149,7 @@ func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
 	if err != nil || heads[0].Seq != last.Seq+1 {
 		t.Errorf("the second start seals once more: %+v, %v", heads, err)
 	}
-	meddle(t, s, "UPDATE audit SET actor = 'x', hash = prev WHERE seq = 1")
+	meddle(t, s, "UPDATE entries SET actor = 'x', hash = zeroblob(32) WHERE seq = 1")
 	if _, err := s.Verify(t.Context()); err == nil {
 		t.Error("what was sealed can be changed")
 	}
@@ -203,7 +213,7 @@ func TestWithoutTheRightKey(t *testing.T) {
 			return err
 		}, "is not the one that the store"},
 		"H1/the store without its seals": {func(t *testing.T, path, _ string) error {
-			return change(t.Context(), path, statements("UPDATE meta SET mac = ''", "UPDATE requests SET mac = ''", "UPDATE audit SET mac = ''"))
+			return change(t.Context(), path, statements("UPDATE meta SET mac = ''", "UPDATE requests SET mac = ''", "UPDATE entries SET mac = ''"))
 		}, "carries no seal"},
 		"H1/who stopped everything": {func(t *testing.T, path, _ string) error {
 			return change(t.Context(), path, statements("UPDATE meta SET stopped_by = 'x'"))
@@ -404,10 +414,10 @@ func TestANewKeySealsNoForgedRows(t *testing.T) {
 		fits  bool
 	}{
 		"the seal of the store": {"UPDATE meta SET mac = x''", "daycared restore FILE; without one, daycared audit new-key", true},
-		"and the first entry's": {"UPDATE meta SET mac = x''; UPDATE audit SET mac = randomblob(16) WHERE seq = 1", "restore FILE", true},
-		"and those of what was taken back": {"UPDATE meta SET mac = x''; UPDATE audit SET mac = x'' WHERE type IN ('GRANT_REVOKED', " +
+		"and the first entry's": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = randomblob(16) WHERE seq = 1", "restore FILE", true},
+		"and those of what was taken back": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x'' WHERE type IN ('GRANT_REVOKED', " +
 			"'ALL_STOPPED', 'PERSON_LOCKED', 'ACCOUNT_SUSPENDED')", "restore FILE", true},
-		"every seal": {"UPDATE meta SET mac = x''; UPDATE audit SET mac = x''", "restore FILE", false},
+		"every seal": {"UPDATE meta SET mac = x''; UPDATE entries SET mac = x''", "restore FILE", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "daycared.db")

@@ -84,7 +84,8 @@ const (
 
 	maxUnheeded = 500
 
-	readResumed = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND request = '' AND at > $1 AND type = 'AGENT_RESUMED'`
+	readResumed = `SELECT ` + entryColumns + gateEntries + ` AND audit.request = '' AND audit.at > $1 ` +
+		`AND audit.type = 'AGENT_RESUMED') CROSS JOIN audit ON chain = c AND seq = s`
 )
 
 // Unheeded implements [engine.Store].

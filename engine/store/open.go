@@ -242,6 +242,9 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 			if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro(), sealVersion); err != nil {
 				return err
 			}
+			if _, err := conn.ExecContext(ctx, insertChain, own.chain); err != nil {
+				return err
+			}
 			return sealIdentity(ctx, conn, s.seals)
 		})
 		if err != nil {

@@ -64,7 +64,7 @@ func TestSettings(t *testing.T) {
 	if n := s.writer.Stats().MaxOpenConnections; n != 1 {
 		t.Errorf("%d connections write", n)
 	}
-	if _, err := s.readers.ExecContext(t.Context(), "DELETE FROM audit"); err == nil {
+	if _, err := s.readers.ExecContext(t.Context(), "DELETE FROM entries"); err == nil {
 		t.Error("a reader can write")
 	}
 }

@@ -172,7 +172,9 @@ func TestPlans(t *testing.T) {
 		{"putSuspension", putSuspension, ""},
 		{"readGates", readGates, "INDEX audit_gates (request=?)"},
 		{"readNumber, the audit", readNumber, "INDEX audit_gates (request=?)"},
-		{"readNumber, how it ended", readNumber, "INDEX audit_settled (request=?)"},
+		{"addEntry", addEntry, "(id=?)"},
+		{"keepPrev", keepPrev, "PRIMARY KEY (chain=? AND seq=?)"},
+		{"deletePruned", deletePruned, "pruned_seq"},
 	} {
 		plan := explain(t, s, c.text)
 		if strings.Contains(c.text, "LIMIT $") {

@@ -129,6 +129,7 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 	t.exec(ctx, deleteGrants, byID)
 	t.exec(ctx, deleteVotesOf, byID)
 	t.exec(ctx, deleteCopies, byID)
+	t.exec(ctx, keepPruned, t.seq, byNumber)
 	t.exec(ctx, deleteRequests, byNumber)
 	return len(old), nil
 }
@@ -167,7 +168,17 @@ const (
 	prunedBefore = "before"
 )
 
-const deleteAudit = `DELETE FROM audit WHERE chain = $1 AND seq <= $2`
+var (
+	keepPrev    = `UPDATE entries SET prev = $1 WHERE chain = ` + numberOf(`$2`) + ` AND seq = $3`
+	deleteAudit = `DELETE FROM entries WHERE chain = ` + numberOf(`$1`) + ` AND seq <= $2`
+)
+
+const (
+	keepPruned = `INSERT INTO pruned (number, id, digest, seq) SELECT number, id, digest, $1 FROM requests ` +
+		`WHERE number IN (SELECT value FROM json_each($2))`
+
+	deletePruned = `DELETE FROM pruned WHERE seq <= $1`
+)
 
 // pruneAudit deletes the start of the daemon's own chain up to the first entry to keep. The entry that signs this off
 // is appended first in the same transaction, so it is never deleted by it.
@@ -187,7 +198,9 @@ func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, li
 	s.append(ctx, t, permissions.Record{Type: permissions.AuditPruned, At: now, Detail: map[string]string{
 		upTo: strconv.FormatInt(last.Seq, 10), upToHash: last.Hash.String(), howMany: strconv.Itoa(n),
 	}})
+	t.exec(ctx, keepPrev, last.Hash[:], s.chain, last.Seq+1)
 	t.exec(ctx, deleteAudit, s.chain, last.Seq)
+	t.exec(ctx, deletePruned, last.Seq)
 	s.tail.drop() // they may be among them
 	return n, nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // gateEntry is the condition of the index audit_gates, literally.
-const gateEntry = `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
+const gateEntry = `audit.type IN ('REQUEST_SETTLED', 'REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
 	`'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', 'PAIRING_REINSTATED', ` +
 	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED', ` +
 	`'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED')`
@@ -35,9 +35,10 @@ const (
 
 	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
 	// that has ended, according to the audit but not to its row.
-	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM audit ` +
-		`WHERE ` + gateEntry + ` AND audit.request = requests.id AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
-		`OR state = 'pending' AND EXISTS (SELECT 1 FROM audit WHERE audit.type = 'REQUEST_SETTLED' AND audit.request = requests.id) ` +
+	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM entries AS audit ` +
+		`WHERE ` + gateEntry + ` AND audit.request IN (+requests.number, requests.id) AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
+		`OR state = 'pending' AND EXISTS (SELECT 1 FROM entries AS audit WHERE ` + gateEntry + ` AND audit.request IN (+requests.number, requests.id) ` +
+		`AND audit.type = 'REQUEST_SETTLED') ` +
 		`THEN x'' ELSE mac END`
 )
 

@@ -201,7 +201,7 @@ func beforeList(t *testing.T, path, keyFile string) {
 	key, err := readKey(keyFile)
 	if err == nil {
 		err = change(t.Context(), path, func(ctx context.Context, db *sql.DB) error {
-			err := statements(append(oldView(t), "DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug",
+			err := statements(append(oldView(), "DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug",
 				"ALTER TABLE tool_calls DROP COLUMN affected_path", "ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account",
 				"DROP INDEX audit_gates", "DELETE FROM goose_db_version WHERE version_id >= 9")...)(ctx, db)
 			if err == nil {
@@ -312,7 +312,7 @@ func TestRestoreRefuses(t *testing.T) {
 			return d.backup
 		}, "2 parts differ; it has no index strangers_told of strangers"},
 		"a forged audit": {func(t *testing.T, d dead) string {
-			if err := change(t.Context(), d.backup, statements("UPDATE audit SET actor = 'mallory' WHERE seq = 2")); err != nil {
+			if err := change(t.Context(), d.backup, statements("UPDATE entries SET actor = 'mallory' WHERE seq = 2")); err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
@@ -413,7 +413,7 @@ func TestRestoreOfADamagedFile(t *testing.T) {
 	if err := os.WriteFile(d.backup, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := change(t.Context(), d.backup, statements("UPDATE audit SET detail = 'x' WHERE seq = 2")); err != nil {
+	if err := change(t.Context(), d.backup, statements("UPDATE entries SET detail = 'x' WHERE seq = 2")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Restore(t.Context(), options(d.path), d.backup)
@@ -430,7 +430,8 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := change(t.Context(), d.backup, statements("ATTACH '"+other.path+"' AS other", "INSERT INTO main.audit SELECT * FROM other.audit"))
+	err := change(t.Context(), d.backup, statements("ATTACH '"+other.path+"' AS other", "INSERT INTO main.chains SELECT 2, name FROM other.chains",
+		"INSERT INTO main.entries SELECT 2, seq, at, type, request, actor, via, detail, hash, mac, prev FROM other.audit"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,13 +480,13 @@ func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
 		"that of the store":         {meta, grants},
 		"zeros for that":            {"UPDATE meta SET mac = zeroblob(16)", grants},
 		"those of all rows":         {"UPDATE meta SET mac = zeroblob(16)", rows, grants},
-		"all":                       {meta, rows, "UPDATE audit SET mac = x''", grants},
-		"all but those of the rows": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE audit SET mac = randomblob(16)", grants},
-		"all but one of a request": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE audit SET mac = randomblob(16)",
+		"all":                       {meta, rows, "UPDATE entries SET mac = x''", grants},
+		"all but those of the rows": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE entries SET mac = randomblob(16)", grants},
+		"all but one of a request": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE entries SET mac = randomblob(16)",
 			"UPDATE grants SET mac = x''; UPDATE tokens SET mac = x''; UPDATE pairings SET mac = x''", grants},
-		"other ones everywhere": {"UPDATE meta SET mac = randomblob(16)", "UPDATE audit SET mac = randomblob(16)", grants,
+		"other ones everywhere": {"UPDATE meta SET mac = randomblob(16)", "UPDATE entries SET mac = randomblob(16)", grants,
 			"UPDATE requests SET mac = randomblob(16); UPDATE grants SET mac = randomblob(16)"},
-		"of entries, the first only": {meta, "UPDATE audit SET mac = randomblob(16) WHERE seq = 1", rows, grants},
+		"of entries, the first only": {meta, "UPDATE entries SET mac = randomblob(16) WHERE seq = 1", rows, grants},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDead(t)

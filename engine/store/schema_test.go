@@ -50,6 +50,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00034_due.sql":          "bfa57edee72704d5828792c30a836a48a676c8609506e09778123af3c6789996",
 		"00035_told.sql":         "e0e81a89fc91858a99328f3495d6ca62fb7a5c2714213144197b0be04f44188f",
 		"00036_languages.sql":    "e584e8294c77879a383dead1ec3f2cc804979fc9c238b436ce7d4cf3951c4978",
+		"00037_entries.sql":      "b6ee5461db93336435ba9eea586926cef8be1af5cf4d3b4ba9283e566fb41821",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {
@@ -186,7 +187,7 @@ func TestReadinessIsWhatAskingNeeds(t *testing.T) {
 			t.Errorf("with %s again: %v", what, err)
 		}
 	}
-	for _, table := range []string{"meta", "requests", "votes", "copies", "grants", "uses", "audit", "notices"} {
+	for _, table := range []string{"meta", "requests", "votes", "copies", "grants", "uses", "entries", "chains", "notices"} {
 		for _, column := range columns(table) {
 			without(table+"."+column, fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO gone", table, column),
 				fmt.Sprintf("ALTER TABLE %s RENAME COLUMN gone TO %s", table, column))

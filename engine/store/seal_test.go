@@ -292,6 +292,32 @@ func TestARowThatWasPutBackIsFound(t *testing.T) {
 	}
 }
 
+// TestAnEntryMayNameItsRequestByItsID: H1/what was put back behind such an entry, whose hash is the same, opens nothing either.
+func TestAnEntryMayNameItsRequestByItsID(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	meddle(t, o.Store, "CREATE TABLE kept.earlier AS SELECT * FROM requests WHERE state = 'approved' AND used_at = 0")
+	if err := use(t, o.Store, o.approved); err != nil {
+		t.Fatal(err)
+	}
+	meddle(t, o.Store, "UPDATE entries SET (request, detail) = (SELECT request, detail FROM audit WHERE audit.seq = entries.seq)")
+	if _, err := o.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	meddle(t, o.Store, "REPLACE INTO requests SELECT * FROM kept.earlier")
+	for range 2 {
+		unwell(t, "use", use(t, o.Store, o.approved), "does not carry the seal")
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+		o.Store = reopen(t, o.path)
+	}
+	// and a number that is text is no number
+	meddle(t, o.Store, "UPDATE entries SET request = '' || (SELECT number FROM requests WHERE id = request) WHERE type = 'REQUEST_USED'")
+	if _, err := o.Verify(t.Context()); err == nil {
+		t.Error("an entry that names no request verifies")
+	}
+}
+
 // TestAStopThatWasTakenOutIsFound: the identity row of before a stop has a valid seal, but the audit has the stop.
 func TestAStopThatWasTakenOutIsFound(t *testing.T) {
 	t.Run("H1/a stop", func(t *testing.T) {
@@ -347,7 +373,7 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 			e.Prev = prev
 			e.Hash = e.ComputeHash()
 			prev = e.Hash
-			meddle(t, s, "UPDATE audit SET actor = $1, prev = $2, hash = $3 WHERE seq = $4", e.Actor, e.Prev[:], e.Hash[:], e.Seq)
+			meddle(t, s, "UPDATE entries SET actor = $1, prev = $2, hash = $3 WHERE seq = $4", e.Actor, e.Prev[:], e.Hash[:], e.Seq)
 		}
 	}
 	mallory := func(e *permissions.Entry) {
@@ -364,22 +390,22 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 		}, "does not carry the seal of the audit key"},
 		"H1/and the seals deleted": {func(t *testing.T, o *populatedStore) {
 			rehash(t, o.Store, mallory)
-			meddle(t, o.Store, "UPDATE audit SET mac = ''")
+			meddle(t, o.Store, "UPDATE entries SET mac = ''")
 		}, "it is not keyed"},
 		"H1/the first seals deleted": {func(t *testing.T, o *populatedStore) {
-			meddle(t, o.Store, "UPDATE audit SET mac = '' WHERE seq < 3")
+			meddle(t, o.Store, "UPDATE entries SET mac = '' WHERE seq < 3")
 		}, "no entry says with what"},
 		"H1/a seal in the middle deleted": {func(t *testing.T, o *populatedStore) {
-			meddle(t, o.Store, "UPDATE audit SET mac = '' WHERE seq = 3")
+			meddle(t, o.Store, "UPDATE entries SET mac = '' WHERE seq = 3")
 		}, "it is not keyed, as the one before it is"},
 		"H1/every seal of the store deleted": {func(t *testing.T, o *populatedStore) {
-			for _, table := range []string{"audit", "requests", "grants", "tokens", "pairings", "meta"} {
+			for _, table := range []string{"entries", "requests", "grants", "tokens", "pairings", "meta"} {
 				meddle(t, o.Store, "UPDATE "+table+" SET mac = ''")
 			}
 		}, "not checked"},
-		"H1/nothing left of it": {func(t *testing.T, o *populatedStore) { meddle(t, o.Store, "DELETE FROM audit") }, "the audit is empty"},
+		"H1/nothing left of it": {func(t *testing.T, o *populatedStore) { meddle(t, o.Store, "DELETE FROM entries") }, "the audit is empty"},
 		"H1/its end": {func(t *testing.T, o *populatedStore) {
-			meddle(t, o.Store, "DELETE FROM audit WHERE seq > 4")
+			meddle(t, o.Store, "DELETE FROM entries WHERE seq > 4")
 		}, "is not what the audit says"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,13 +129,29 @@ type verification struct {
 	done, all int64 // entries and requests
 }
 
-const (
-	readChains = `WITH RECURSIVE chains (c) AS (SELECT MIN(chain) FROM audit UNION ALL ` +
-		`SELECT (SELECT MIN(chain) FROM audit WHERE chain > c) FROM chains WHERE c IS NOT NULL) SELECT c FROM chains WHERE c IS NOT NULL`
+// The chains that have entries, and how many entries of one and requests there are. A chain whose name is gone is empty.
+var (
+	readChains = chainsIn("entries", "COALESCE((SELECT name FROM chains WHERE number = c), '')")
+	countAll   = countIn("entries", numberOf("$1"))
 
-	countAll = `SELECT COALESCE((SELECT MAX(seq) FROM audit WHERE chain = $1) - (SELECT MIN(seq) FROM audit WHERE chain = $1) + 1, 0) ` +
-		`+ (SELECT COUNT(*) FROM requests)`
+	// The same in a store from before [entriesTable].
+	readOldChains = chainsIn("audit", "c")
+	countOldAll   = countIn("audit", "$1")
 )
+
+func chainsIn(table, name string) string {
+	return `WITH RECURSIVE known (c) AS (SELECT MIN(chain) FROM ` + table + ` UNION ALL ` +
+		`SELECT (SELECT MIN(chain) FROM ` + table + ` WHERE chain > c) FROM known WHERE c IS NOT NULL) ` +
+		`SELECT ` + name + ` FROM known WHERE c IS NOT NULL`
+}
+
+func countIn(table, chain string) string {
+	return `SELECT COALESCE((SELECT MAX(seq) FROM ` + table + ` WHERE chain = ` + chain + `) - ` +
+		`(SELECT MIN(seq) FROM ` + table + ` WHERE chain = ` + chain + `) + 1, 0) + (SELECT COUNT(*) FROM requests)`
+}
+
+// entriesTable is 1 if the audit is a view of the table of entries.
+const entriesTable = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'entries'`
 
 // begin reads what the store says of itself, and which chains there are.
 func (c *verification) begin(ctx context.Context, from source) (err error) {
@@ -150,13 +166,20 @@ func (c *verification) begin(ctx context.Context, from source) (err error) {
 	if err := orNone(err); err != nil {
 		return err
 	}
-	all, err := collect(ctx, from, "the audit", value[string], readChains)
+	chains, count := readChains, countAll
+	if short := false; from.QueryRowContext(ctx, entriesTable).Scan(&short) == nil && !short {
+		chains, count = readOldChains, countOldAll
+	}
+	all, err := collect(ctx, from, "the audit", value[string], chains)
 	if err != nil {
 		return err
 	}
+	if slices.Contains(all, "") {
+		return errors.New("a chain of the audit has lost its name")
+	}
 	c.chains = append(slices.DeleteFunc(all, func(chain string) bool { return chain == c.own.chain }), c.own.chain)
 	c.seq = math.MinInt64
-	return from.QueryRowContext(ctx, countAll, c.own.chain).Scan(&c.all)
+	return from.QueryRowContext(ctx, count, c.own.chain).Scan(&c.all)
 }
 
 // verifyStep is how many entries, and verifyPages how many pages of requests, are verified in one snapshot.
@@ -346,12 +369,17 @@ func gapBefore(e permissions.Entry) (from int64, restored bool) {
 // follows checks that e continues last.
 func follows(last, e permissions.Entry) error {
 	from, restored := gapBefore(e)
+	changed := e.Hash != e.ComputeHash()
 	switch {
 	case e.Seq != last.Seq+1 && (!restored || from != last.Seq):
 		return fmt.Errorf("chain %s is broken at entry %d: it follows entry %d", e.Chain, e.Seq, last.Seq)
 	case e.Prev != last.Hash:
 		return fmt.Errorf("chain %s is broken at entry %d: it does not continue entry %d", e.Chain, e.Seq, last.Seq)
-	case e.Hash != e.ComputeHash():
+	case changed && e.Seq > 1 && e.Prev == (permissions.Digest{}):
+		return fmt.Errorf("chain %s is broken at entry %d: what came before it is missing", e.Chain, e.Seq)
+	case changed && strings.Trim(string(e.Request), "-0123456789") == "" && e.Request != "":
+		return fmt.Errorf("request number %s, of which entry %d of chain %s is, is missing, and no entry says why", e.Request, e.Seq, e.Chain)
+	case changed:
 		return fmt.Errorf("chain %s is broken at entry %d: it was changed", e.Chain, e.Seq)
 	}
 	return nil

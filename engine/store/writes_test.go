@@ -131,7 +131,7 @@ func TestWhatCannotBeAuditedDoesNotHappen(t *testing.T) {
 			if !known {
 				t.Fatal("there is no such write")
 			}
-			exec(t, s.writer, "CREATE TRIGGER silent BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END")
+			exec(t, s.writer, "CREATE TRIGGER silent BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END")
 			unwell(t, name, write(), "does not work")
 			exec(t, s.writer, "DROP TRIGGER silent")
 			if err := write(); err != nil {

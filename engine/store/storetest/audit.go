@@ -65,17 +65,17 @@ func testAudit(t *testing.T, b Backend) {
 // testTampering changes the audit directly: Verify names the entry.
 func testTampering(t *testing.T, b Backend) {
 	for name, c := range map[string]struct{ statement, want string }{
-		"an actor":       {"UPDATE audit SET actor = 'mallory' WHERE seq = 2", "entry 2"},
-		"a time":         {"UPDATE audit SET at = at + 1 WHERE seq = 4", "entry 4"},
-		"a detail":       {"UPDATE audit SET detail = '{}' WHERE seq = 3", "entry 3"},
-		"a request":      {"UPDATE audit SET request = 'x' WHERE seq = 1", "entry 1"},
-		"no detail":      {"UPDATE audit SET detail = 'x' WHERE seq = 3", "after entry 2"},
-		"a hash":         {"UPDATE audit SET hash = prev WHERE seq = 2", "entry 2"},
-		"the first gone": {"DELETE FROM audit WHERE seq = 1", "entry 2"},
-		"one gone":       {"DELETE FROM audit WHERE seq = 3", "entry 4"},
-		"renumbered":     {"UPDATE audit SET seq = 9 WHERE seq = 4", "entry 9"},
-		"another chain": {"INSERT INTO audit (chain, seq, at, type, request, actor, via, detail, prev, hash) " +
-			"SELECT 'A', seq, at, type, request, actor, via, detail, prev, hash FROM audit", "chain A is broken at entry 1"},
+		"an actor":       {"UPDATE entries SET actor = 'mallory' WHERE seq = 2", "entry 2"},
+		"a time":         {"UPDATE entries SET at = at + 1 WHERE seq = 4", "entry 4"},
+		"a detail":       {"UPDATE entries SET detail = '{}' WHERE seq = 3", "entry 3"},
+		"a request":      {"UPDATE entries SET request = 'x' WHERE seq = 1", "entry 1"},
+		"no detail":      {"UPDATE entries SET detail = 'x' WHERE seq = 3", "after entry 2"},
+		"a hash":         {"UPDATE entries SET hash = (SELECT hash FROM entries WHERE seq = 1) WHERE seq = 2", "entry 2"},
+		"the first gone": {"DELETE FROM entries WHERE seq = 1", "entry 2"},
+		"one gone":       {"DELETE FROM entries WHERE seq = 3", "entry 4"},
+		"renumbered":     {"UPDATE entries SET seq = 9 WHERE seq = 4", "entry 9"},
+		"another chain": {"INSERT INTO chains VALUES (2, 'A'); INSERT INTO entries " +
+			"SELECT 2, seq, at, type, request, actor, via, detail, hash, mac, prev FROM entries", "chain A is broken at entry 1"},
 	} {
 		t.Run("H1/"+name, func(t *testing.T) {
 			s := b.Open(t)
@@ -88,7 +88,7 @@ func testTampering(t *testing.T, b Backend) {
 		})
 	}
 	for name, statement := range map[string]string{
-		"its end": "DELETE FROM audit WHERE seq = 4", "all of it": "DELETE FROM audit",
+		"its end": "DELETE FROM entries WHERE seq = 4", "all of it": "DELETE FROM entries",
 	} {
 		t.Run("H1/cut off "+name, func(t *testing.T) {
 			s := b.Open(t)
