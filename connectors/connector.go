@@ -408,6 +408,10 @@ type Services interface {
 	// RenameGroup records a group's new id and sends its pending requests again.
 	RenameGroup(ctx context.Context, was, now string) error
 
+	// Unheeded returns what an agent asked this person that was denied or ignored in the minutes before it was muted or stopped, or
+	// until now, at most [MaxUnheeded] requests, newest first. name is as in StopAgent.
+	Unheeded(ctx context.Context, id Identity, name string) ([]permissions.Request, error)
+
 	// People returns everybody who may be asked, with their addresses.
 	People() []Person
 	// Downtime is how long the daemon was down before this start.
@@ -417,6 +421,9 @@ type Services interface {
 	// EndStop is Resume for the stop that began at that time. It refuses with [permissions.CodeSettled] if that is over.
 	EndStop(ctx context.Context, id Identity, at time.Time) error
 }
+
+// MaxUnheeded is how many of an agent's requests that were denied or ignored a person is shown.
+const MaxUnheeded = 20
 
 // Stop is a stop of everything.
 type Stop struct {

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine/directory"
+	"github.com/daycared/daycared/engine/shared"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -66,7 +68,7 @@ func (k *locks) mute(ctx context.Context, r permissions.Request, session string,
 	now := k.clock.Stamp()
 	l := permissions.Lock{Person: permissions.MuteOf(r.Caller.Name, session), Accounts: r.Asked, At: now}
 	var ids []string
-	for _, id := range why[:min(len(why), maxWhy)] {
+	for _, id := range why[:min(len(why), connectors.MaxUnheeded)] {
 		ids = append(ids, string(id))
 	}
 	var notices []permissions.Notice
@@ -85,5 +87,27 @@ func (k *locks) mute(ctx context.Context, r permissions.Request, session string,
 	return permissions.Muted(l)
 }
 
-// maxWhy is how many of the requests that mute an agent the notice about it lists.
-const maxWhy = 20
+// Unheeded implements [connectors.Services].
+func (k *locks) Unheeded(ctx context.Context, id connectors.Identity, name string) (why []permissions.Request, err error) {
+	caller, who, err := k.agentOf(ctx, id, name)
+	if err != nil {
+		return nil, err
+	}
+	until, s := k.clock.Now(), k.Settings()
+	for _, l := range k.StoppedAgents() {
+		if l.Agent() == caller {
+			until = l.At
+		}
+	}
+	all, err := k.store.Unheeded(ctx, caller, until.Add(-fatigueSpan))
+	if err != nil {
+		return nil, shared.Broken(err)
+	}
+	for _, one := range unheeded(s, all, permissions.AllSessions) {
+		r, err := k.store.Read(ctx, one)
+		if err == nil && slices.Contains(r.Asked, who) && len(why) < connectors.MaxUnheeded {
+			why = append(why, s.Shown(r, id.Via))
+		}
+	}
+	return why, nil
+}

@@ -65,6 +65,12 @@ func TestAnAgentThatIsDeniedAgainAndAgainIsMuted(t *testing.T) {
 	if len(f.news) > 0 {
 		t.Error("fay is told again")
 	}
+	if why, err := st.Unheeded(ctx, fayAt(f.Name()), self.Name); err != nil || len(why) != 6 || why[5].State != permissions.Denied {
+		t.Errorf("fay is told of %d requests, %v", len(why), err)
+	}
+	if why, err := st.Unheeded(ctx, samAt, self.Name); len(why) > 0 {
+		t.Errorf("sam is told of %d requests, %v", len(why), err)
+	}
 	if r, err := st.Ask(ctx, self, tool("read_file", `{}`)); err != nil || r.State != permissions.Approved {
 		t.Errorf("what runs unasked is %s, %v", r.State, err)
 	}

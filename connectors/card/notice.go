@@ -77,6 +77,18 @@ func muted(n connectors.Notice, o Options) []string {
 	return append(asked(rows, n.Ran, o), o.Sprintf("/stop %s refuses besides what runs unasked, and what it was allowed.", name))
 }
 
+// Unheeded says what became of each request that people denied or ignored, with names marked, see [Part.Spans].
+func Unheeded(all []permissions.Request, o Options) string {
+	rows := []string{o.Text("This was denied, or nobody answered it, within ten minutes:")}
+	for _, r := range all {
+		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o)+" · "+Outcome(r, o).Text)
+	}
+	if len(all) == 0 {
+		rows[0] = o.Text("Nothing that it asked you was denied or ignored.")
+	}
+	return strings.Join(rows, "\n")
+}
+
 // strangers lists unknown senders, the first few by name. Their names are only claims.
 func strangers(n connectors.Notice, o Options) []string {
 	s := n.Strangers

@@ -170,6 +170,11 @@ func (Nobody) Groups(context.Context) ([]connectors.Group, error) { return nil, 
 // RenameGroup does nothing.
 func (Nobody) RenameGroup(context.Context, string, string) error { return nil }
 
+// Unheeded is nothing.
+func (Nobody) Unheeded(context.Context, connectors.Identity, string) ([]permissions.Request, error) {
+	return nil, nil
+}
+
 // People are none.
 func (Nobody) People() []connectors.Person { return nil }
 

@@ -144,10 +144,11 @@ func parseResume(data string) (step string, stop time.Time, ok bool) {
 	return step, stop, ok && err == nil && data == resumeData(step, stop)
 }
 
-// listPrefix begins the data of the buttons below a list. What a press does follows: a command, or opens and a code.
+// listPrefix begins the data of the buttons below a list. What a press does follows: a command, opens and a code, or asksWhy and an agent.
 const (
 	listPrefix = "list."
 	opens      = "open "
+	asksWhy    = "why "
 )
 
 // parseList parses a button's data: what a list's button does is one of a few commands, which its person could write as well.
@@ -155,8 +156,8 @@ func parseList(data string) (command string, ok bool) {
 	command, ok = strings.CutPrefix(data, listPrefix)
 	isOne := func(begin string) bool { return strings.HasPrefix(command, begin) }
 	all := strings.EqualFold(strings.Join(strings.Fields(command), " "), "/stop all")
-	ok = ok && !all && slices.ContainsFunc([]string{opens, "/revoke ", "/use ", "/stop ", "/pair ", "/unpair ", "/resume ", "/trust "}, isOne)
-	return command, ok
+	few := []string{opens, asksWhy, "/revoke ", "/use ", "/stop ", "/pair ", "/unpair ", "/resume ", "/trust "}
+	return command, ok && !all && slices.ContainsFunc(few, isOne)
 }
 
 // listKey is a button below a list; none if its command is too long, or would be another one.

@@ -257,7 +257,8 @@ func noticed(n connectors.Notice, now time.Time) outgoing {
 	case len(n.Strangers.List) > 0:
 		k = keysPair(n)
 	case n.About == permissions.AboutMuted:
-		k = listed(append(listKey(o.Text("▶️ Resume"), "/resume "+n.By), listKey(o.Text("⛔ Stop"), "/stop "+n.By)...), 2)
+		k = listed(slices.Concat(listKey(o.Text("▶️ Resume"), "/resume "+n.By), listKey(o.Text("⛔ Stop"), "/stop "+n.By),
+			listKey(o.Text("❓ Why"), asksWhy+n.By)), 3)
 	case n.Group == "":
 		k = keysOpen(wire.Each(n.Waiting, func(p connectors.Prompt) string { return p.Code }))
 	}

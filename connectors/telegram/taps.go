@@ -388,10 +388,15 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 		return d.pairs(ctx, tap, who, name, rest)
 	}
 	code, isOpen := strings.CutPrefix(command, opens)
+	agent, isWhy := strings.CutPrefix(command, asksWhy)
 	var did conversation.Did
-	if isOpen {
+	var why []permissions.Request
+	switch {
+	case isOpen:
 		err = d.open(ctx, from, code, on.chat)
-	} else {
+	case isWhy:
+		why, err = d.in.Unheeded(ctx, from, agent)
+	default:
 		did, err = d.reader.Read(ctx, conversation.Message{
 			Message: connectors.Message{From: from, Text: command, Key: d.eventKey(u)}, Who: who, At: d.now(),
 		})
@@ -403,6 +408,10 @@ func (d *handler) fromList(ctx context.Context, u update, command string) error 
 		return err
 	case isOpen:
 		d.toast(ctx, tap, in.Sprintf("⬇️ %s is shown again below.", code), false)
+	case isWhy:
+		d.toast(ctx, tap, "", false)
+		o := card.Options{Now: d.now(), Location: who.Location, Language: in, Self: who.Name}
+		d.tellWith(ctx, tap.Message, card.Unheeded(why, o), noKeys())
 	case strings.Contains(command, ":"), strings.HasPrefix(command, "/trust "): // it is not below a list, but about one agent
 		text := card.Plain(strings.Join(did.Say, "\n"))
 		d.toast(ctx, tap, card.Isolate(text), false)
