@@ -187,7 +187,7 @@ func (c chat) other(text string) Said {
 		return Said{PassOn: true}
 	}
 	if named := c.mentioned(text); len(named) > 0 {
-		say := c.Language.Text("Nothing was decided: an answer is a whole message and nothing else.")
+		say := c.Language.Text(notWhole)
 		for _, o := range named[:min(len(named), maxHelped)] {
 			say += " " + c.help(o) + "."
 		}
@@ -203,17 +203,19 @@ func (c chat) other(text string) Said {
 	}
 }
 
-// bare is the reply to an answer that names no request.
+const notWhole i18n.Phrase = "Nothing was decided: an answer is a whole message and nothing else."
+
+// bare is the reply to an answer that names no request, or to what is nearly an answer to the quoted card.
 func (c chat) bare() Said {
 	if len(c.open) == 0 {
 		return Said{PassOn: true}
 	}
-	waiting := c.waiting("%d request waits: %s|%d requests wait: %s")
-	say := c.Language.Sprintf("Nothing was decided: an answer names its request; %s.", waiting) + " "
 	if o, waits := find(c.open, capitals(c.Quotes)); waits {
-		return Said{Bare: true, Say: say + c.help(o) + "."}
+		return Said{Bare: true, Say: c.Language.Text(notWhole) + " " + c.help(o) + "."}
 	}
-	return Said{Bare: true, Say: say + c.hint(c.open[0]) + "."}
+	waiting := c.waiting("%d request waits: %s|%d requests wait: %s")
+	say := c.Language.Sprintf("Nothing was decided: an answer names its request; %s.", waiting)
+	return Said{Bare: true, Say: say + " " + c.hint(c.open[0]) + "."}
 }
 
 // mentioned returns the requests whose codes occur anywhere in a text.

@@ -105,6 +105,7 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{reply.Message{Text: "yes NEW22"}, waiting, "NEW22 has not been shown to you yet; look at it first."},
 		{reply.Message{Text: "yes M2P4R", Quotes: "K7F3Q"}, two,
 			"Nothing was decided: you replied to the card of K7F3Q and named another code."},
+		{reply.Message{Text: "yes?", Quotes: "K7F3Q"}, two, "Nothing was decided: an answer is a whole message and nothing else. " + hint},
 		{reply.Message{Text: "CH5SE blgo"}, waiting, "CH5SE takes another answer. Reply CH5SE and a number from 1 to 5 or the " +
 			"words of an option, or CH5SE other: and words of your own."},
 		{reply.Message{Text: "", Quotes: "K7F3Q", Reaction: true}, two, "taking a reaction back undoes nothing. " + hint + "."},
