@@ -361,8 +361,8 @@ func told(n connectors.Notice, o Options) []row {
 		from = " · " + o.Sprintf("unproven name, from %s", s.caller(r))
 	}
 	s.row("💬 " + s.who(r, o) + " " + o.Text(ends[n.About]) + " · " + moment(n.At, o) + from)
-	for _, text := range []string{n.Told.Title, strings.TrimSpace(n.Told.Text)} {
-		lines := words(Uncoded(text, n.Codes), prose)
+	for _, text := range []string{n.Told.Title, n.Told.Text} {
+		lines := words(Uncoded(strings.TrimSpace(text), n.Codes), prose)
 		if more := len(lines) - maxTold; more > 0 {
 			lines = append(lines[:maxTold:maxTold], o.Plural(more, "… and %d more row|… and %d more rows"))
 		}

@@ -200,6 +200,9 @@ func TestNoticesOfAgents(t *testing.T) {
 	if len(rows) != 22 || rows[0] != "💬 token ci says · 14:00" || !strings.HasSuffix(rows[21], "│ … and 280 more rows") {
 		t.Errorf("of 300 rows: %q", rows)
 	}
+	if rows := card.Notice(told(permissions.Telling{Title: "\n \n", Text: "x"}), card.Options{Now: now}); len(rows) != 2 {
+		t.Errorf("a title of white space is told as %q", rows)
+	}
 }
 
 // Whatever a caller says of itself, of its session or besides stands behind a sign, or between quotes in our one row.

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -94,13 +95,16 @@ func onlyOurs(t *rapid.T, text string) {
 func TestNothingChangesHowACardLooks(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	kinds := replytest.Waiting(noon)
-	rapid.Check(t, func(t *rapid.T) {
+	draws := func(t *rapid.T) {
 		o := rapid.SampledFrom(kinds).Draw(t, "kind")
 		r := o.Request
 		r.State, r.CreatedAt, r.Deadline = permissions.Pending, noon, noon.Add(time.Hour)
 		r.Agent, r.Claimed = agentText.Draw(t, "agent"), rapid.Bool().Draw(t, "claimed")
 		r.Reason, r.Details, r.Message = agentText.Draw(t, "reason"), agentText.Draw(t, "details"), agentText.Draw(t, "message")
 		r.Host, r.Cwd, r.Tool = agentText.Draw(t, "host"), agentText.Draw(t, "cwd"), agentText.Draw(t, "tool")
+		if rapid.IntRange(0, 40).Draw(t, "long") == 7 {
+			r.Reason, r.Details = strings.Repeat(r.Reason, 100), strings.Repeat(r.Details, 2000)
+		}
 		if len(r.Choices) > 0 {
 			r.Choices = rapid.SliceOfN(agentText, 2, 5).Draw(t, "choices")
 		}
@@ -129,7 +133,10 @@ func TestNothingChangesHowACardLooks(t *testing.T) {
 		if n := utf8.RuneCountInString(text); n > 65_536 {
 			t.Fatalf("%d characters", n)
 		}
-	})
+	}
+	for range 10 { // 1,000 requests
+		rapid.Check(t, draws)
+	}
 }
 
 // Whatever an agent says, only its code is formatted.
@@ -165,6 +172,15 @@ func TestStatesOfCards(t *testing.T) {
 	p := connectors.Prompt{Code: "K7F3Q", Request: two}
 	if words := head(p, time.Now()); !strings.Contains(words, "it takes 2 people") {
 		t.Errorf("%q", words)
+	}
+	hidden := replytest.Offered(permissions.KindTool, func(r *permissions.Request) {
+		r.Agent, r.Tool, r.Input, r.Cwd = "ci", "Bash", json.RawMessage(`{"command":"plum"}`), "/srv"
+		r.Reason, r.Details, r.AffectedPath, r.State = "plum", strings.Repeat("plum\n", 999), "/srv/plum", permissions.Pending
+	})
+	out := show(connectors.Prompt{Code: "K7F3Q", Request: hidden.Title()}, time.Now())
+	if out.Document != nil || strings.Contains(out.Text, "plum") || !strings.HasPrefix(out.Text, "*ci wants to use* `Bash`\n") ||
+		!strings.Contains(out.Text, "`/srv`") || !strings.Contains(out.Text, "Reply to this message: *no*\n`K7F3Q`") {
+		t.Errorf("a chat of titles is sent %s, and a file: %v", out.Text, out.Document != nil)
 	}
 	if words := loose(strings.Repeat("x", 2*maxWords)); utf8.RuneCountInString(words) != maxWords || !strings.HasSuffix(words, "…") {
 		t.Errorf("%d characters", utf8.RuneCountInString(words))
