@@ -29,15 +29,13 @@ const maxOpen = 100
 type Options struct {
 	Inbound connectors.Inbound
 	Lists   Lists // nil: the channel has none
-	// Unread reports whether nothing of what a request wants is on its card, so that only a reply to its file allows it. Nil: the
-	// channel asks that otherwise.
+	// Unread reports whether nothing of what a request wants is on its card, so that in words only a reply to its file
+	// allows it. Nil: it always is.
 	Unread func(p connectors.Prompt) bool
 	Now    func() time.Time
 	// Help explains how to answer in this channel; Account is a sentence about how the author is identified.
 	Help    i18n.Phrase
 	Account func(connectors.Identity, i18n.Language) string
-	// Thumbs is set if the channel receives reactions.
-	Thumbs bool
 	// Theirs converts a time to the channel's clock, as far as that is known; nil: they are the same.
 	Theirs func(time.Time) time.Time
 }
@@ -70,6 +68,7 @@ type Message struct {
 	Card     string            // code on the card that it replies to, as far as the channel knows; empty: none
 	File     bool              // it replies to the file of that card
 	Reaction bool              // Text is an emoji, empty if it was removed
+	Thumbs   bool              // reactions are received in this chat
 	At       time.Time         // by the channel's clock, in whole seconds
 }
 
@@ -112,7 +111,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	}
 	text := reply.Message{
 		Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console,
-		Thumbs: r.Thumbs, At: m.At, Language: m.Who.Language,
+		Thumbs: m.Thumbs, At: m.At, Language: m.Who.Language,
 	}
 	said := reply.Read(text, open)
 	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // only answers are muted
@@ -205,9 +204,8 @@ func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, 
 // decide submits the decisions of a message.
 func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []reply.Open) (did Did, err error) {
 	for i, d := range said.Decisions {
-		if r.unread(m, d, open) {
-			did.Say = append(did.Say, m.Who.Language.Sprintf("Nothing was allowed: what %s wants is not on its card. "+
-				"Read the file above it, and send the same in a reply to the file.", d.Code))
+		if words := r.NotRead(m, d, open); words != "" {
+			did.Say = append(did.Say, words)
 			continue
 		}
 		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
@@ -231,12 +229,16 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said, open []
 	return did, ctx.Err()
 }
 
-// unread reports whether a decision would allow what its author may not have read.
-func (r *Reader) unread(m Message, d connectors.Decision, open []reply.Open) bool {
+// NotRead says that a decision would allow what its author may not have read; empty if it would not.
+func (r *Reader) NotRead(m Message, d connectors.Decision, open []reply.Open) string {
 	_, allows := d.Answer.Scope()
-	return allows && r.Unread != nil && !m.File && slices.ContainsFunc(open, func(o reply.Open) bool {
+	if !allows || m.File || r.Unread == nil || !slices.ContainsFunc(open, func(o reply.Open) bool {
 		return o.Request.ID == d.Request && r.Unread(connectors.Prompt{Request: o.Request, Code: o.Code, To: m.Who})
-	})
+	}) {
+		return ""
+	}
+	return m.Who.Language.Sprintf("Nothing was allowed: what %s wants is not on its card. "+
+		"Read the file above it, and send the same in a reply to the file.", d.Code)
 }
 
 // Answered is the reply to a decision. An error that is not a refusal is returned: the decision has to be retried.

@@ -80,6 +80,7 @@ type Connector struct {
 	firsts  *lru.Cache[first, time.Time] // when the first steps of two were taken
 	olds    *lru.Cache[old, ref]         // cards that are about to be sent again
 	grown   *lru.Cache[ref, time.Time]   // when lists took more requests
+	thumbs  *lru.Cache[int64, bool]      // chats from which a reaction was received
 	gaps    sync.Mutex                   // held until olds has the cards of a gap
 }
 
@@ -101,7 +102,7 @@ func New(o Options, in connectors.Services) *Connector {
 		wrote: make(chan int64, 100), ends: connectors.NewLRU[ref, string](maxEnds), dates: connectors.NewLRU[string, time.Time](maxEnds),
 		rooms:  groupChecks{look: timing.NewSignal(), wrong: map[string]string{}},
 		firsts: connectors.NewLRU[first, time.Time](maxFirsts), olds: connectors.NewLRU[old, ref](maxOlds),
-		grown: connectors.NewLRU[ref, time.Time](maxEnds),
+		grown: connectors.NewLRU[ref, time.Time](maxEnds), thumbs: connectors.NewLRU[int64, bool](maxEnds),
 	}
 	c.bot = botOf(o.Token)
 	return c

@@ -227,6 +227,10 @@ func (d *handler) decides(
 		}
 	}
 	for i, decision := range said.Decisions {
+		if words := d.reader.NotRead(conversation.Message{Who: who, File: d.onFile(u.Message)}, decision, open); words != "" {
+			d.tell(ctx, u.Message, words)
+			continue
+		}
 		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
 		r, err := d.in.OnPermission(ctx, decision)
 		if err := d.answer(ctx, u.Message, toAll, r, err); err != nil {
@@ -254,8 +258,17 @@ func (d *handler) written(m *message, quoted string, in i18n.Language) reply.Mes
 	return reply.Message{Text: d.unaddressed(m.Text), Language: in, Quotes: quoted, At: time.Unix(m.Date, 0)}
 }
 
-// quoted is the code of the card that a message replies to, whoever may answer it, or empty.
-func (d *handler) quoted(m *message) string { return codeOfCard(d.ours(m)) }
+// quoted is the code of the card that a message replies to, or to whose file, whoever may answer it; or empty.
+func (d *handler) quoted(m *message) string {
+	if d.onFile(m) {
+		code, _, _ := strings.Cut(m.ReplyTo.Caption, " · ")
+		return code
+	}
+	return codeOfCard(d.ours(m))
+}
+
+// onFile reports whether a message replies to the file of a card.
+func (d *handler) onFile(m *message) bool { return m.ReplyTo.by(d.bot) && m.ReplyTo.Document != nil }
 
 // unaddressed removes the bot's name from the start and the end of a text.
 func (d *handler) unaddressed(text string) string {

@@ -237,6 +237,16 @@ func TestWordsInAGroup(t *testing.T) {
 	s.get(call, permissions.Approved)
 	s.phones["fay@ops"].Writes(name + ", yes " + code)
 	s.told("fay@ops", "Too late: already approved by fay")
+
+	call = s.ask(toolCall("Write", `{"file_path":"/srv/min.js","content":"`+strings.Repeat("x", 9000)+`"}`))
+	m = s.card("fay@ops", "min.js")
+	s.until("the card is noted", s.upToDate)
+	s.phones["fay@ops"].Replies(m.ID, "yes")
+	s.told("fay@ops", "wants is not on its card. Read the file above it")
+	s.waits(call)
+	file := s.sees("fay@ops", "the whole edit", func(m telegramtest.Message) bool { return m.Document != nil })
+	s.phones["fay@ops"].Replies(file.ID, "yes")
+	s.get(call, permissions.Approved)
 }
 
 // No command does anything in a group or says what is nobody else's business, whoever writes it: somebody who is not asked, or an

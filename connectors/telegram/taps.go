@@ -30,6 +30,7 @@ type handler struct {
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
 		Inbound: c.in, Lists: c.in, Now: c.now, Help: help, Account: account,
+		Unread: func(p connectors.Prompt) bool { m := fit(p); return m.Unseen && !m.TooBig },
 	})}
 }
 
@@ -171,6 +172,8 @@ func (d *handler) update(ctx context.Context, u update) error {
 		return d.groupMessage(ctx, u)
 	case u.Message != nil:
 		return d.message(ctx, u)
+	case u.Reaction != nil && u.Reaction.From != nil && u.Reaction.Chat.Type == "private":
+		return d.reacted(ctx, u)
 	case u.Member != nil:
 		return d.membershipChanged(ctx, *u.Member)
 	}

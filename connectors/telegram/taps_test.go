@@ -130,12 +130,25 @@ func TestTheFileIsReadBeforeItIsAllowed(t *testing.T) {
 			}
 		}
 	}
+	code, _ := codeOf(first)
+	s.phones["fay"].Writes("yes " + code)
+	s.told("fay", "what "+code+" wants is not on its card. Read the file above it")
+	s.phones["fay"].Reacts(first.ID, "👍")
+	s.drained()
+	s.waits(call)
 	s.taps("fay", first, "I have read the file", "")
 	read := s.sees("fay", "min.js", func(m telegramtest.Message) bool {
 		return m.ID == first.ID && strings.Contains(m.Keyboard[0][0].Text, "Allow once")
 	})
 	s.waits(call)
 	s.taps("fay", read, "Allow once", "✅ You allowed this once")
+	s.get(call, permissions.Approved)
+
+	call = s.ask(toolCall("Write", strings.Replace(string(row), "min", "max", 1)))
+	s.card("fay", "max.js")
+	s.until("the card is noted", s.upToDate)
+	file := s.sees("fay", "the whole edit", func(m telegramtest.Message) bool { return m.Document != nil && m.Document.Name == "max.js.diff" })
+	s.phones["fay"].Replies(file.ID, "yes")
 	s.get(call, permissions.Approved)
 }
 

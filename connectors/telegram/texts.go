@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -141,7 +142,7 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 	m := u.Message
 	did, err := d.reader.Read(ctx, conversation.Message{
 		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
-		Who:     who, Card: d.quoted(m), At: time.Unix(m.Date, 0),
+		Who:     who, Card: d.quoted(m), File: d.onFile(m), Thumbs: d.thumbs.Contains(m.Chat.ID), At: time.Unix(m.Date, 0),
 	})
 	if err != nil {
 		return err
@@ -160,6 +161,29 @@ func (d *handler) text(ctx context.Context, u update, id connectors.Identity, wh
 		}
 	}
 	return nil
+}
+
+// reacted handles a person's reactions to a message. From then on texts mention them in that chat.
+func (d *handler) reacted(ctx context.Context, u update) error {
+	r := u.Reaction
+	id := r.From.identity()
+	who, err := d.in.Person(id)
+	if err != nil {
+		return nil //nolint:nilerr // unknown accounts get no answer
+	}
+	d.thumbs.Add(r.Chat.ID, true)
+	m, emoji := &message{ID: r.ID, Chat: r.Chat}, ""
+	for _, e := range r.New {
+		emoji += cmp.Or(e.Emoji, "?")
+	}
+	did, err := d.reader.Read(ctx, conversation.Message{
+		Message: connectors.Message{From: id, Text: emoji, ReplyTo: refOf(m), Key: d.eventKey(u)},
+		Who:     who, Reaction: true, Thumbs: true, At: time.Unix(r.Date, 0),
+	})
+	for _, words := range did.Say { // a card shows what was decided
+		d.tell(ctx, m, words)
+	}
+	return err
 }
 
 // keysOf returns the buttons below the answer to a command that lists something.

@@ -134,6 +134,37 @@ func TestAnswersInWords(t *testing.T) {
 	}
 }
 
+// A thumb on a card counts as a reply does, and texts mention it only where one was received. The rest is answered.
+func TestReactionsAreHeard(t *testing.T) {
+	s := newEnv(t)
+	fay := s.phones["fay"]
+	call, m, code := s.asked("the first.")
+	fay.Writes("yes")
+	if said := s.told("fay", "an answer names its request"); strings.Contains(said.Text, "react") {
+		t.Errorf("nobody has reacted yet: %q", said.Text)
+	}
+	s.phones["eve"].Reacts(m.ID, "👍") // of another chat
+	fay.Reacts(m.ID, "❤")
+	s.told("fay", "Nothing was decided. Reply YES "+code+" or NO "+code+", or react 👍 / 👎.")
+	fay.Reacts(m.ID, "👍", "👎")
+	s.drained()
+	fay.Reacts(m.ID)
+	s.told("fay", "taking a reaction back undoes nothing")
+	s.waits(call)
+	fay.Reacts(m.ID, "👍")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", m.ID, "✅ You allowed this once")
+	call, m, _ = s.asked("the second.")
+	fay.Reacts(m.ID, "👎")
+	s.get(call, permissions.Denied)
+	call = s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
+	m = s.card("fay", "⚠ High risk: ")
+	s.until("the card is noted", s.upToDate)
+	fay.Reacts(m.ID, "👍")
+	s.told("fay", "is high risk and takes a message of its own")
+	s.waits(call)
+}
+
 func TestSeveralCodesInOneMessage(t *testing.T) {
 	s := newEnv(t)
 	first, one, code1 := s.asked("first")

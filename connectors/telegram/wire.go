@@ -16,10 +16,11 @@ type update struct {
 	Edited   *message  `json:"edited_message"`
 	Callback *callback `json:"callback_query"`
 	Member   *member   `json:"my_chat_member"`
+	Reaction *reaction `json:"message_reaction"`
 }
 
 // wanted are the kinds of update that polls ask for.
-var wanted = []string{"message", "edited_message", "callback_query", "my_chat_member"}
+var wanted = []string{"message", "edited_message", "callback_query", "my_chat_member", "message_reaction"}
 
 type user struct {
 	ID        int64  `json:"id"`
@@ -42,6 +43,7 @@ type message struct {
 	Chat       chat     `json:"chat"`
 	Date       int64    `json:"date"` // seconds since 1970; 0 if the message is inaccessible
 	Text       string   `json:"text"`
+	Caption    string   `json:"caption"`
 	ReplyTo    *message `json:"reply_to_message"`
 	Forward    *origin  `json:"forward_origin"`
 	Through    *user    `json:"via_bot"` // the bot whose words the sender picked
@@ -91,6 +93,17 @@ type callback struct {
 	From    user     `json:"from"`
 	Message *message `json:"message"` // may be missing or inaccessible
 	Data    string   `json:"data"`
+}
+
+// reaction is a change of somebody's reactions to a message.
+type reaction struct {
+	Chat chat  `json:"chat"`
+	ID   int64 `json:"message_id"`
+	From *user `json:"user"` // absent for a chat
+	Date int64 `json:"date"`
+	New  []struct {
+		Emoji string `json:"emoji"` // only of Telegram's own
+	} `json:"new_reaction"`
 }
 
 // member is a change of the bot's own membership in a chat.

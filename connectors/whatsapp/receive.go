@@ -27,7 +27,7 @@ type handler struct {
 
 func newHandler(c *Connector) *handler {
 	return &handler{c, conversation.New(conversation.Options{
-		Inbound: c.in, Lists: c.in, Unread: c.unread, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime,
+		Inbound: c.in, Lists: c.in, Unread: c.unread, Now: c.now, Help: help, Theirs: c.theirTime,
 		Account: func(id connectors.Identity, in i18n.Language) string {
 			return in.Sprintf("Your number is %s.", card.Visible(id.Address))
 		},
@@ -89,7 +89,7 @@ func (d *handler) take(ctx context.Context, h incoming, name string) error {
 	}
 	m := conversation.Message{
 		Message: connectors.Message{From: id, Text: h.text, Key: Name + ":" + from.number + ":" + h.id},
-		Who:     who, Reaction: h.reaction, At: h.at,
+		Who:     who, Reaction: h.reaction, Thumbs: true, At: h.at,
 	}
 	if h.quotes != "" && h.onOurs(cli.Store.GetJID(), cli.Store.GetLID()) {
 		if card := strings.TrimSuffix(h.quotes, documented); codeOf(card) != "" {
