@@ -186,7 +186,8 @@ func taps(ts *testscript.TestScript, c *chats, args []string) {
 	p, id := c.person(ts, args[0]), c.now.ID
 	ctx, done := context.WithTimeout(context.Background(), patience)
 	defer done()
-	if more := dataOf(c.now.Keyboard, "⋯ More"); more != "" && dataOf(c.now.Keyboard, args[1]) == "" {
+	more := dataOf(c.now.Keyboard, "⋯ More")
+	if more != "" && args[1] != "Back" && dataOf(c.now.Keyboard, args[1]) == "" { // Back is of the step that was tapped before
 		p.TapsData(id, more)
 	}
 	m, err := p.Sees(ctx, func(m telegramtest.Message) bool { return m.ID == id && dataOf(m.Keyboard, args[1]) != "" })

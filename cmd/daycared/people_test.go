@@ -180,11 +180,18 @@ func (a *actor) stop() (ended bool) {
 	return ended
 }
 
-// Write collects its output, without a terminal's carriage returns.
+// plainly leaves out bold letters.
+var plainly = strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "")
+
+// Write collects its output, without a terminal's carriage returns and, unless pictures are drawn of it, bold letters.
 func (a *actor) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	at := max(a.read, len(a.said)-len("\x1b[1m"))
 	a.said = append(a.said, bytes.ReplaceAll(p, []byte("\r"), nil)...)
+	if *gallery == "" {
+		a.said = append(a.said[:at], plainly.Replace(string(a.said[at:]))...)
+	}
 	close(a.changed)
 	a.changed = make(chan struct{})
 	return len(p), nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -109,8 +110,19 @@ func (s *screen) show() {
 		s.write(s.t.language().Text("⚠ AGENT CLARIFICATION NEEDED") + "\n")
 	}
 	rows := append([]string{card.Card(s.now.prompt, s.options(s.now.prompt))}, card.Away(s.now.prompt)...)
-	s.write(strings.Join(rows, "\n") + "\n")
+	s.write(s.bold(strings.Join(rows, "\n")) + "\n")
 }
+
+// bold is a card with its title, which may be wrapped, in bold on a terminal.
+func (s *screen) bold(shown string) string {
+	at := title.FindStringIndex(shown)
+	if s.t.console.kind() != aTerminal || at == nil {
+		return shown
+	}
+	return "\x1b[1m" + shown[:at[1]] + "\x1b[0m" + shown[at[1]:]
+}
+
+var title = regexp.MustCompile(`^.*(\n┊ .*)*`)
 
 // keys switches the console to single keys, with nothing typed yet. If that fails, the console is closed.
 func (s *screen) keys() (given bool) {
@@ -130,7 +142,7 @@ func (s *screen) keys() (given bool) {
 func (s *screen) again() {
 	o := s.options(s.now.prompt)
 	o.Reveal = true
-	s.write(card.Card(s.now.prompt, o) + "\n")
+	s.write(s.bold(card.Card(s.now.prompt, o)) + "\n")
 }
 
 // ask discards earlier input and writes the hint.

@@ -293,3 +293,17 @@ func within[T any](t testing.TB, c <-chan T) (got T) {
 	}
 	return got
 }
+
+// On a terminal the title is in bold, however it is wrapped.
+func TestTheTitleIsBoldOnATerminal(t *testing.T) {
+	p := atTerminal(t, nil)
+	r := ask(permissions.KindTool, func(r *permissions.Request) { r.Agent = strings.Repeat("long-name-", 12) })
+	p.runs(t, takes(r))
+	p.isAsked(t, *r, "K7F3Q")
+	p.screen.asked(t, "K7F3Q")
+	title, _, found := strings.Cut(p.screen.String(), "\x1b[0m\n")
+	if rows := strings.Split(title, "\n┊ "); !found || len(rows) < 2 || strings.Contains(strings.Join(rows, ""), "\n") ||
+		!strings.HasPrefix(title, "\x1b[1m") || !strings.HasSuffix(title, "command") {
+		t.Errorf("the screen is %q", p.screen.String())
+	}
+}
