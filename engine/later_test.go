@@ -105,7 +105,7 @@ func inTime(t *testing.T, what string, got []time.Duration, want ...time.Duratio
 }
 
 // inVirtualTime runs a test in virtual time.
-func inVirtualTime(t *testing.T, s engine.Settings, c *recordingChannel, do func(*testing.T, *env)) {
+func inVirtualTime(t *testing.T, s engine.Settings, c connectors.Connector, do func(*testing.T, *env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		st := &env{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}}

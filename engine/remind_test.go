@@ -66,3 +66,20 @@ func TestAReminderBlocksTheNextForAMinute(t *testing.T) {
 		})
 	}
 }
+
+// A group is reminded as a person is: of all that waits there, and not again of the same within a minute.
+func TestAGroupIsRemindedOnceAMinute(t *testing.T) {
+	h, s := newGroupChannel(), teamIn("group:ops")
+	s.Approvals.Remind = []engine.Moment{{Percent: 50}}
+	inVirtualTime(t, s, h, func(t *testing.T, st *env) {
+		for i := range 6 {
+			st.ask(t.Context(), network(fmt.Sprintf("one of many, %d", i)))
+			<-time.After(time.Second)
+		}
+		<-time.After(9 * time.Minute)
+		told := h.Told()
+		if len(told) != 1 || told[0].Group != "group:ops" || len(told[0].Waiting) != 6 {
+			t.Errorf("%d reminders: %v", len(told), told)
+		}
+	})
+}

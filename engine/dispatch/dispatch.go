@@ -126,7 +126,7 @@ type Dispatch struct {
 	renaming    sync.Mutex                        // one change of moves at a time
 	moves       atomic.Pointer[map[string]string] // groups that have another id now
 	lost        sync.Map                          // by chatKey: why a chat cannot be written to, one *string per call of ChatLost
-	reminded    sync.Map                          // by person: the last [reminder]
+	reminded    sync.Map                          // by person, or [groupKey]: the last [reminder]
 	lately      latelyCache
 	approved    approvals
 	quieted     sync.Map // by quietKey: the notice of the digest

@@ -135,12 +135,13 @@ func (d *Dispatch) inGroupOnly(ctx context.Context, r permissions.Request, who s
 	}
 	copies, err := d.store.Copies(ctx, r.ID)
 	alone := false
+	only = !slices.ContainsFunc(copies, func(cp permissions.Copy) bool { return cp.Person == who }) // asked this moment
 	for _, cp := range copies {
 		switch {
 		case cp.Person != who || cp.Failed != "":
 		case cp.Group == "":
 			alone = true
-		case !cp.SentAt.IsZero():
+		case !eldest(cp, copies).SentAt.IsZero(): // its message, which one who is asked later joins
 			return true, err
 		case cp.Since.After(d.clock.Now().Add(-delayedAfter)):
 			only = true
@@ -180,6 +181,13 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	case quiet && !n.Urgent:
 		return quietStep, nil
 	}
+	later, news := d.reminds(groupKey(notice.Group), notice)
+	switch {
+	case !news:
+		return 0, d.store.DeleteNotice(ctx, n.ID)
+	case later > 0:
+		return later, nil
+	}
 	brief, done := context.WithTimeout(ctx, tellTime)
 	defer done()
 	err = teller.Notify(brief, notice)
@@ -192,8 +200,12 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	if err != nil {
 		return 0, err
 	}
+	d.reminded.Store(groupKey(notice.Group), reminder{d.clock.Elapsed(), notice.Waiting})
 	return 0, d.store.DeleteNotice(ctx, n.ID)
 }
+
+// groupKey is a group among people, whose names have no space.
+func groupKey(group string) string { return "group " + group }
 
 // chatKey is a chat of a channel, with its current group id.
 type chatKey struct {

@@ -143,7 +143,7 @@ func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.D
 	if err != nil {
 		return 0, err
 	}
-	later, news := d.reminds(notice)
+	later, news := d.reminds(n.To, notice)
 	if !there || !news {
 		return 0, d.store.DeleteNotice(ctx, n.ID)
 	}
@@ -156,10 +156,10 @@ func (d *Dispatch) tell(ctx context.Context, n permissions.Notice) (later time.D
 	return 0, d.store.DeleteNotice(ctx, n.ID)
 }
 
-// remindEvery is the shortest time between two reminders of one person.
+// remindEvery is the shortest time between two reminders of one person, or in one group.
 const remindEvery = time.Minute
 
-// reminder is the last reminder of a person: when, monotonic, and of what.
+// reminder is the last reminder of a person, or in a group: when, monotonic, and of what.
 type reminder struct {
 	at time.Duration
 	of []connectors.Prompt
@@ -167,8 +167,8 @@ type reminder struct {
 
 // reminds returns how long a reminder has to wait for the previous one; news is false if that one named everything that
 // is still pending. Other notices never wait.
-func (d *Dispatch) reminds(n connectors.Notice) (later time.Duration, news bool) {
-	was, sent := d.reminded.Load(n.To.Name)
+func (d *Dispatch) reminds(who string, n connectors.Notice) (later time.Duration, news bool) {
+	was, sent := d.reminded.Load(who)
 	last, _ := was.(reminder)
 	if later = last.at + remindEvery - d.clock.Elapsed(); !sent || later <= 0 || n.About != permissions.AboutWaiting {
 		return 0, true
