@@ -23,6 +23,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/own"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 	"github.com/daycared/daycared/permissions/acts"
 	"github.com/daycared/daycared/permissions/rules"
@@ -604,6 +605,22 @@ func (c *CLI) suggest(ctx context.Context, o suggesting, args []string) error {
 	return c.suggested(ctx, o, set.Suggest(calls), len(calls))
 }
 
+// suggestion is a suggested rule as JSON.
+type suggestion struct {
+	Rule   string   `json:"rule"`
+	Agent  string   `json:"agent"`
+	In     string   `json:"in"`
+	Says   string   `json:"says"`
+	Saved  int      `json:"saved"`
+	Last   string   `json:"last"`
+	Not    []string `json:"not"`
+	Counts int      `json:"patterns"`
+}
+
+func suggestionOf(s rules.Suggestion) suggestion {
+	return suggestion{s.Allow, s.Agent, s.In, s.Says, s.Saved, s.Last, append([]string{}, s.Not...), rules.Patterns(s.Allow)}
+}
+
 // suggested prints suggestions from a number of calls, and with --apply asks about each.
 func (c *CLI) suggested(ctx context.Context, o suggesting, found []rules.Suggestion, calls int) error {
 	saved, patterns := 0, 0
@@ -611,20 +628,7 @@ func (c *CLI) suggested(ctx context.Context, o suggesting, found []rules.Suggest
 		saved, patterns = saved+s.Saved, patterns+rules.Patterns(s.Allow)
 	}
 	if c.asJSON {
-		type one struct {
-			Rule   string   `json:"rule"`
-			Agent  string   `json:"agent"`
-			In     string   `json:"in"`
-			Says   string   `json:"says"`
-			Saved  int      `json:"saved"`
-			Last   string   `json:"last"`
-			Not    []string `json:"not"`
-			Counts int      `json:"patterns"`
-		}
-		all := []one{}
-		for _, s := range found {
-			all = append(all, one{s.Allow, s.Agent, s.In, s.Says, s.Saved, s.Last, append([]string{}, s.Not...), rules.Patterns(s.Allow)})
-		}
+		all := wire.Each(found, suggestionOf)
 		return c.json(map[string]any{"calls": calls, "saved": saved, "patterns": patterns, "suggestions": all})
 	}
 	if len(found) == 0 {

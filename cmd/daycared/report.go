@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // hasty is a decision in less than this time: nobody has read a card by then.
@@ -50,7 +51,11 @@ func (c *CLI) reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made.end(grants)
+			set, _, err := c.rulesOf("")
+			if err != nil {
+				return err
+			}
+			made.end(grants, set)
 			if c.asJSON {
 				return c.json(made)
 			}
@@ -75,11 +80,13 @@ type report struct {
 	Agents      []reportRow  `json:"agents"`
 	People      []reportRow  `json:"people"` // prompts: what was put to that person; the rest: what that person decided
 	Tools       []reportRow  `json:"tools"`
+	Candidates  []suggestion `json:"candidates"` // rules that would have saved prompts, best first
 	UnusedGrant []wire.Grant `json:"grants_never_used"`
 
 	zone        *time.Location
 	days, hours map[string]int // prompts by when they were asked
 	took        []time.Duration
+	calls       []rules.Past
 	by          map[*[]reportRow]map[string]*reportRow
 }
 
@@ -147,6 +154,9 @@ func (m *report) add(r permissions.Request) {
 		return
 	}
 	m.Prompts++
+	for _, call := range r.ToolCalls() {
+		m.calls = append(m.calls, pastOf(r, call))
+	}
 	m.count(r.State)
 	asked := r.CreatedAt.In(m.zone)
 	m.days[asked.Format(time.DateOnly)]++
@@ -225,8 +235,9 @@ func (m *report) row(list *[]reportRow, name string) *reportRow {
 	return m.by[list][name]
 }
 
-// end computes what takes all requests, given the grants in force.
-func (m *report) end(grants []permissions.Grant) {
+// end computes what takes all requests, given the grants and the rules in force.
+func (m *report) end(grants []permissions.Grant, set *rules.Set) {
+	m.Candidates = wire.Each(set.Suggest(m.calls), suggestionOf)
 	for list, rows := range m.by {
 		for _, row := range rows {
 			*list = append(*list, *row)
@@ -291,6 +302,13 @@ func (c *CLI) printReport(m *report) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	for i, s := range m.Candidates {
+		if i == 0 {
+			fmt.Fprint(c.Out, "\nCandidates for rules; daycared suggest says what they cover, and gives them:\n")
+		}
+		who, where := cmp.Or(s.Agent, "anyone"), cmp.Or(s.In, "any folder")
+		c.print("%s\n  would have saved %d prompts of %s in %s\n", s.Rule, s.Saved, who, where)
 	}
 	for i, g := range m.UnusedGrant {
 		if i == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
+	"github.com/daycared/daycared/permissions/rules"
 )
 
 // Each request counts once for its agent, its people and each of its tools; what nobody was asked about is no prompt.
@@ -47,7 +48,7 @@ func TestReportCounts(t *testing.T) {
 		r.Ruled = []permissions.Ruling{{Effect: permissions.RuleAllows, Rule: 3}}
 	})
 	at(0, 0, permissions.Approved, "", unasked)
-	m.end([]permissions.Grant{{ID: "used", Used: 1}, {ID: "never"}})
+	m.end([]permissions.Grant{{ID: "used", Used: 1}, {ID: "never"}}, &rules.Set{})
 
 	want := &report{
 		Since: noon.Add(-24 * time.Hour), Until: noon.Add(24 * time.Hour), Prompts: 7,
@@ -64,9 +65,10 @@ func TestReportCounts(t *testing.T) {
 			{"Bash", 6, outcomes{Allowed: 2, Denied: 1, Expired: 1, Ended: 1, Lost: 1}, 1},
 			{"Edit", 1, outcomes{Allowed: 1}, 0}, {"clarification", 1, outcomes{Answered: 1}, 0},
 		},
+		Candidates:  []suggestion{},
 		UnusedGrant: wire.Each([]permissions.Grant{{ID: "never"}}, wire.FromGrant),
 	}
-	options := cmp.Options{cmp.AllowUnexported(report{}, reportRow{}), cmpopts.IgnoreFields(report{}, "zone", "days", "hours", "took", "by")}
+	options := cmp.Options{cmp.AllowUnexported(report{}, reportRow{}), cmpopts.IgnoreFields(report{}, "zone", "days", "hours", "took", "by", "calls")}
 	if diff := cmp.Diff(want, m, options); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -252,7 +252,7 @@ func (c *command) stmt(s *syntax.Stmt, depth int) {
 			c.stmt(n.Stmt, depth)
 		}
 	default:
-		c.doubt("it has a %T", n)
+		c.doubt("it has a part that no rule allows: %s", strings.TrimPrefix(fmt.Sprintf("%T", n), "*syntax."))
 		if n != nil {
 			c.inner(n, depth)
 		}

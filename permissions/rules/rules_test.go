@@ -119,6 +119,7 @@ func TestReasonsNameWhatIsNotAllowed(t *testing.T) {
 	}{
 		{Call{Command: "ls; touch x"}, "no rule allows to run touch x; no rule allows to write " + shop + "/x"},
 		{Call{Command: "ls"}, ""},
+		{Call{Command: "if true; then ls; fi"}, "it has a part that no rule allows: IfClause"},
 		{Call{Command: "ls", Folder: "src"}, "nobody said in which folder it runs"},
 		{Call{Dialect: "claude-code", Tool: "WebFetch", Input: json.RawMessage(`{"url":"https://a@b/"}`)},
 			"it reaches an address that programs may read in different ways"},
