@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,6 +64,12 @@ func (l leakChecked) Run() int {
 // unwary has the daemons of tests not mind how much is denied or how fast it is approved. Tests of that set it otherwise.
 var unwary = map[string]string{"DAYCARED_LIMITS_MUTED_AFTER": "1000000", "DAYCARED_APPROVALS_READ_FIRST": "false"}
 
+// unwaryScripts are those in which people deny more, or approve faster in chats, than the defaults let pass.
+var unwaryScripts = []string{
+	"gallery_telegram", "gallery_terminal", "gallery_whatsapp", "hook_events", "hook_risk", "only_title", "telegram", "telegram_team",
+	"whatsapp",
+}
+
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -110,8 +117,11 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
-	for name, value := range unwary {
-		env.Setenv(name, value)
+	name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+	if _, other := os.Stat("testdata/script/" + name + ".txtar"); other != nil || slices.Contains(unwaryScripts, name) {
+		for name, value := range unwary {
+			env.Setenv(name, value)
+		}
 	}
 	names := map[string]bool{
 		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "DAYCARED_AUDIT_KEY_FILE": true, "ECHO_AGENTS": true,
