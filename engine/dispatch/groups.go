@@ -190,6 +190,7 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	}
 	brief, done := context.WithTimeout(ctx, tellTime)
 	defer done()
+	at := d.clock.Elapsed()
 	err = teller.Notify(brief, notice)
 	if renamed := (*connectors.GroupRenamedError)(nil); errors.As(err, &renamed) {
 		return 0, errors.Join(err, d.RenameGroup(ctx, notice.Group, renamed.Now))
@@ -200,7 +201,7 @@ func (d *Dispatch) remindIn(ctx context.Context, n permissions.Notice) (later ti
 	if err != nil {
 		return 0, err
 	}
-	d.reminded.Store(groupKey(notice.Group), reminder{d.clock.Elapsed(), notice.Waiting})
+	d.reminded.Store(groupKey(notice.Group), reminder{at, notice.Waiting})
 	return 0, d.store.DeleteNotice(ctx, n.ID)
 }
 

@@ -174,7 +174,9 @@ func (d *Dispatch) reminds(who string, n connectors.Notice) (later time.Duration
 		return 0, true
 	}
 	return later, slices.ContainsFunc(n.Waiting, func(p connectors.Prompt) bool {
-		return !slices.ContainsFunc(last.of, func(q connectors.Prompt) bool { return q.Request.ID == p.Request.ID })
+		return !slices.ContainsFunc(last.of, func(q connectors.Prompt) bool {
+			return q.Request.ID == p.Request.ID && (n.Group == "" || len(q.Request.Asked) == len(p.Request.Asked))
+		})
 	})
 }
 
