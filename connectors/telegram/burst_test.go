@@ -105,7 +105,7 @@ func TestAListDecidesWhatWasShownOnly(t *testing.T) {
 	if grown.ID != list.ID {
 		t.Fatal("the fifth is on another list")
 	}
-	s.toast(s.phones["fay"].TapsData(list.ID, stale), "The list has changed since it was shown, so nothing was decided.")
+	s.toast(s.phones["fay"].TapsData(list.ID, stale), "The list has changed since it was shown, or was only just sent, so nothing was decided.")
 	s.toast(s.phones["fay"].TapsData(list.ID, strings.Replace(stale, "allow_once", "deny", 1)), "The list has changed")
 	for _, call := range append(calls, late) {
 		s.waits(call)
@@ -287,5 +287,47 @@ func TestAChatOfTitlesListsAndEndsWithoutWhatIsAskedFor(t *testing.T) {
 		if contains(m, "plum") {
 			t.Errorf("said %q", m.Text)
 		}
+	}
+}
+
+// What happens between a list's being on the phone and Telegram's answer allows nothing that was not seen, and finds each of its requests:
+// a tap is to be repeated, a lock holds at once.
+func TestBetweenAListAndTelegramsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(s *env)
+		toast   string
+		state   permissions.State
+		says    string
+	}{
+		"a tap": {func(*env) {}, "or was only just sent", permissions.Approved, "✅ You allowed this once"},
+		"a lock": {func(s *env) {
+			if _, err := s.Lock(s.t.Context(), operator, "fay", time.Time{}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "locked", permissions.Undeliverable, "You are locked: nothing from this account counts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t, few)
+			for _, card := range []string{"first", "second"} {
+				s.ask(network(card))
+				s.card("fay", card)
+			}
+			s.until("the cards are noted", s.upToDate)
+			answer := s.hold()
+			call := s.ask(network("third"))
+			list := s.card("fay", "1 request")
+			all := s.button("fay", list, "Allow all")
+			c.happens(s)
+			s.toast(s.phones["fay"].TapsData(list.ID, all), c.toast)
+			answer()
+			s.until("the list is noted", s.upToDate)
+			if c.state == permissions.Approved {
+				s.waits(call)
+				s.server.Advance(secondStep)
+				s.taps("fay", list, "Allow all", "✅ You allowed 1.")
+			}
+			s.get(call, c.state)
+			s.becomes("fay", list.ID, c.says)
+		})
 	}
 }

@@ -113,6 +113,30 @@ func TestBetweenACardAndTelegramsAnswer(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, permissions.Cancelled, "by sam"},
+		"a stop of the agent that is resumed": {func(s *env, m telegramtest.Message) {
+			s.phones["fay"].Writes("/stop " + codeIn(m))
+			s.until("it is stopped", func() bool { return s.audited(permissions.AgentStopped)[""] == 1 })
+			s.phones["fay"].Writes("/resume uid:1000")
+			s.until("it is resumed", func() bool { return s.audited(permissions.AgentResumed)[""] == 1 })
+			s.toast(s.phones["fay"].TapsData(m.ID, data(s.t, m, "Allow once")), "Too late")
+		}, permissions.Denied, "⛔"},
+		"an absence": {func(s *env, m telegramtest.Message) {
+			s.phones["fay"].Writes("/away 2h")
+			s.until("fay is away", func() bool { return s.audited(permissions.PersonAway)[""] == 1 })
+			s.taps("fay", m, "Allow once", "✅ You allowed this once")
+		}, permissions.Approved, "✅ You allowed this once"},
+		"quiet": {func(s *env, m telegramtest.Message) {
+			s.phones["fay"].Writes("/quiet uid:1000 1h")
+			s.taps("fay", m, "Allow once", "✅ You allowed this once")
+		}, permissions.Approved, "✅ You allowed this once"},
+		"another language": {func(s *env, m telegramtest.Message) {
+			s.settings.People = slices.Clone(s.settings.People)
+			for i := range s.settings.People {
+				s.settings.People[i].Language = "de"
+			}
+			s.Configure(s.settings)
+			s.taps("fay", m, "Allow once", "✅ Von Ihnen")
+		}, permissions.Approved, "✅ Von Ihnen"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)

@@ -57,7 +57,7 @@ func TestAListIsAnsweredInWords(t *testing.T) {
 		{"yes", "write how many requests it has, as in: deny all 3"},
 		{"deny all", "write how many requests it has, as in: deny all 3"},
 		{"allow all 3", "Nothing was allowed: open 3 first"},
-		{"deny all 2", "The list has changed since it was shown, so nothing was decided."},
+		{"deny all 2", "The list has changed since it was shown, or was only just sent, so nothing was decided."},
 		{"allow all 4!", "The list has changed since it was shown"},
 		{"deny all 3?", ""},
 		{"9", "write how many requests"},

@@ -80,6 +80,27 @@ func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, permissions.Cancelled, "by sam"},
+		"a stop of the agent that is resumed": {func(s *env, _ whatsapptest.Message, code string) {
+			id := connectors.Identity{Via: Name, Address: s.fay().Addresses[Name], UID: permissions.NoUID}
+			_, n, err := s.StopAgent(s.t.Context(), id, code)
+			if _, failed := s.ResumeAgent(s.t.Context(), id, "uid:1000"); err != nil || failed != nil || n != 1 {
+				s.t.Fatal(n, err, failed)
+			}
+			s.phones["fay"].Says("yes " + code)
+		}, permissions.Denied, "⛔"},
+		"an absence": {func(s *env, _ whatsapptest.Message, code string) {
+			s.phones["fay"].Says("/away 2h")
+			s.sees("fay", "away until")
+			s.phones["fay"].Says("yes " + code)
+		}, permissions.Approved, "✅ *You allowed this once*"},
+		"another language": {func(s *env, _ whatsapptest.Message, code string) {
+			s.settings.People = slices.Clone(s.settings.People)
+			for i := range s.settings.People {
+				s.settings.People[i].Language = "de"
+			}
+			s.Configure(s.settings)
+			s.phones["fay"].Says("ja " + code)
+		}, permissions.Approved, "✅ *Von Ihnen"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
