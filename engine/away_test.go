@@ -91,6 +91,20 @@ func TestWhileAPersonIsAwayOthersAreAsked(t *testing.T) {
 	}
 }
 
+// TestTheAbsenceOfALockedPersonDoesNotCount: whoever has their phone does not choose who is asked instead.
+func TestTheAbsenceOfALockedPersonDoesNotCount(t *testing.T) {
+	f, o, k := phones()
+	st := newEnv(t, oneOf(), f, o, k)
+	st.away(fay, 48, "kim")
+	if _, err := st.Lock(t.Context(), operator, "fay", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	st.ask(t.Context(), network("x"))
+	if r := st.asked(st.shown(o.Memory, 1).Request.ID, "fay", "kim", "sam"); len(st.Absences()) != 0 {
+		t.Errorf("%v are away, and %v asked", st.Absences(), r.Asked)
+	}
+}
+
 // TestAnAbsenceEndsByItself: the person is asked again about what still waits, and about what is new.
 func TestAnAbsenceEndsByItself(t *testing.T) {
 	for name, ends := range map[string]func(*env){
@@ -197,7 +211,7 @@ func TestWhoeverIsAwayIsAskedIfOthersCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestAnAbsenceStays: across a restart, a change of the configuration and a lock, and no longer than it was to be.
+// TestAnAbsenceStays: across a restart, a change of the configuration and a lock, while which it does not count, and no longer than it was to be.
 func TestAnAbsenceStays(t *testing.T) {
 	f, o, k := phones()
 	st := newEnv(t, oneOf(), f, o, k)
@@ -213,8 +227,14 @@ func TestAnAbsenceStays(t *testing.T) {
 	st.Configure(oneOf())
 	holds("after a reload")
 	st.lock(samAt, "fay")
-	holds("while she is locked")
+	if all := st.Absences(); len(all) != 0 {
+		t.Errorf("who is locked is away: %+v", all)
+	}
 	refused(t, st.SetAway(t.Context(), fayAt("cli"), time.Time{}, ""), permissions.CodeLocked)
+	if _, _, err := st.Unlock(t.Context(), operator, "fay"); err != nil {
+		t.Fatal(err)
+	}
+	holds("after she is unlocked")
 	without := oneOf()
 	without.People, without.Routes[0].Ask, without.Routes[0].Escalate.To = []connectors.Person{sam, kim}, []string{"sam"}, []string{"kim"}
 	st.Configure(without)

@@ -318,8 +318,9 @@ func (d *Directory) refill() {
 	d.unconfirmed(s.People)
 	d.shut(s.People)
 	d.note(d.settings.Load().People, s.People)
-	for i, p := range s.People {
-		if at := slices.IndexFunc(d.absences, func(a permissions.Absence) bool { return a.Person == p.Name }); at >= 0 {
+	for i, p := range s.People { // what a locked person said does not count
+		at := slices.IndexFunc(d.absences, func(a permissions.Absence) bool { return a.Person == p.Name })
+		if at >= 0 && p.Locked == "" {
 			s.People[i].Away = d.absences[at]
 		}
 	}
