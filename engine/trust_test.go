@@ -130,6 +130,24 @@ func TestATrustedAgentRunsWhatStaysInItsFolder(t *testing.T) {
 	}
 }
 
+// TestALockSuspendsTheRulesOfItsPerson, and trust, until somebody unlocks them.
+func TestALockSuspendsTheRulesOfItsPerson(t *testing.T) {
+	st, f := trustEnv(t, usual())
+	st.trusts(f)
+	if _, err := st.Lock(t.Context(), boss, "fay", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if st.runs(bash("git status")) {
+		t.Error("what a locked person trusts runs")
+	}
+	if _, _, err := st.Unlock(t.Context(), boss, "fay"); err != nil {
+		t.Fatal(err)
+	}
+	if !st.runs(bash("git status")) {
+		t.Error("it does not run after the lock")
+	}
+}
+
 // TestTheEndOfTrustIsTold with what ran, at its time; a stop ends it, too.
 func TestTheEndOfTrustIsTold(t *testing.T) {
 	st, f := trustEnv(t, usual())

@@ -64,8 +64,12 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 
 // ruling judges a call by the rules, and those of live grants.
 func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
-	if slices.ContainsFunc(live, permissions.Grant.Trust) && !s.MayTrust(r) { // another call may have another route
-		live = slices.DeleteFunc(slices.Clone(live), permissions.Grant.Trust)
+	suspended := func(g permissions.Grant) bool {
+		by, _ := s.Person(g.By)
+		return g.Rule != "" && by.Locked != "" || g.Trust() && !s.MayTrust(r) // another call may have another route
+	}
+	if slices.ContainsFunc(live, suspended) {
+		live = slices.DeleteFunc(slices.Clone(live), suspended)
 	}
 	granted, ids := s.given.rules(r.Caller, live)
 	if s.Rules.Len()+granted.Len() == 0 {
