@@ -17,10 +17,6 @@ const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request I
 	`UNION ALL SELECT +request FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) CROSS JOIN audit ON chain = c AND seq = s ORDER BY seq`
 
-// gateEntries begins a search for entries by the index audit_gates.
-const gateEntries = ` FROM (SELECT (SELECT name FROM chains WHERE number = audit.chain) AS c, seq AS s FROM entries AS audit ` +
-	`WHERE ` + gateEntry
-
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +
 	`AND type NOT IN ('REQUEST_SETTLED', 'REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`

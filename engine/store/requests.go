@@ -19,6 +19,10 @@ const gateEntry = `audit.type IN ('REQUEST_SETTLED', 'REQUEST_USED', 'REQUEST_VO
 	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED', ` +
 	`'AGENT_STOPPED', 'AGENT_MUTED', 'AGENT_RESUMED')`
 
+// gateEntries begins a search for entries by the index audit_gates.
+const gateEntries = ` FROM (SELECT (SELECT name FROM chains WHERE number = audit.chain) AS c, seq AS s FROM entries AS audit ` +
+	`WHERE ` + gateEntry
+
 // The columns of a request, in the order of the fields beside them: the constant ones, and those that Apply may change.
 const (
 	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
