@@ -268,6 +268,9 @@ type Request struct {
 	EarlierAt   time.Time // when the same question was answered under the same key, if that answer is over; zero: it was not
 }
 
+// SeveralAnswers ends the message of a hook's question that takes several of its choices. A card says it in the language of its reader.
+const SeveralAnswers = "\n(Several may be chosen: write them.)"
+
 // MaxLeads is the most bytes of the names in [Leads].
 const MaxLeads = 32 << 10
 

@@ -64,7 +64,7 @@ func (c Call) asks() []permissions.Request {
 			}
 		}
 		if q.MultiSelect {
-			says.WriteString("\n(Several may be chosen: write them.)")
+			says.WriteString(permissions.SeveralAnswers)
 		}
 		all[i].Message = says.String()
 	}

@@ -180,6 +180,18 @@ The answers:
 If nobody answers by 14:05 UTC: "blog"
 an agent of daycared
 K7F3Q · until 14:05 UTC`},
+		{"clarification of a hook that takes several answers", request(permissions.KindClarification, func(r *permissions.Request) {
+			r.Hook, r.Message, r.Choices = "claude-code", "announce where?"+permissions.SeveralAnswers, []string{"blog", "mail"}
+			r.Deadline = now.Add(5 * time.Minute)
+		}), card.Options{Now: now, Language: "de"}, `
+scribe fragt
+│ announce where?
+Die Antworten, von denen mehrere geschrieben werden können:
+│ 1  blog
+│ 2  mail
+Antwortet bis 14:05 UTC niemand, bleibt es unbeantwortet.
+ein Agent von daycared
+K7F3Q · bis 14:05 UTC`},
 		{"clarification of a hook, which denies without an answer", request(permissions.KindClarification, func(r *permissions.Request) {
 			r.Hook, r.Message, r.Choices = "claude-code", "announce where?", []string{"blog", "mail"}
 			r.Deadline = now.Add(5 * time.Minute)

@@ -90,9 +90,16 @@ func acts(r permissions.Request, o Options) []act {
 		}
 		return all
 	}
-	all := []act{{body: words(r.Message, o.source(prose)), role: Words}}
+	says, several := r.Message, false
+	if r.Hook != "" {
+		says, several = strings.CutSuffix(says, permissions.SeveralAnswers)
+	}
+	all := []act{{body: words(says, o.source(prose)), role: Words}}
 	if len(r.Choices) > 0 {
 		options := act{label: o.Text("The answers:"), role: Words}
+		if several {
+			options.label = o.Text("The answers, of which several may be written:")
+		}
 		for i, c := range r.Choices {
 			options.body = append(options.body, fmt.Sprintf("%d  %s", i+1, line(c, o.source(prose))))
 		}
