@@ -96,7 +96,8 @@ var (
 )
 
 // ioctls are the allowed ones of files: none changes an attribute. Others do, of files that are open for reading: flags, versions,
-// verity, subvolumes. terminals and sockets are the kinds of which all are allowed but typing.
+// verity, subvolumes. terminals and sockets are the kinds of which all are allowed but typing
+// and line disciplines.
 var ioctls = []uint32{
 	unix.FICLONE, unix.FICLONERANGE, unix.FS_IOC_GETFLAGS,
 	0x801c581f, 0x80087601, 0xc020660b, 2, // FS_IOC_FSGETXATTR, FS_IOC_GETVERSION, FS_IOC_FIEMAP and FIGETBSZ, which golang.org/x/sys does not name
@@ -180,7 +181,8 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	program = append(program, when(unix.SYS_PRCTL, argument(0), // sharing a core with another process
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SCHED_CORE, SkipTrue: 1}, refuse, allow)...)
 	calls := []bpf.Instruction{argument(1),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, // another line discipline loads a module of the kernel
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, refuse}
 	for _, one := range ioctls {
 		calls = append(calls, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: one, SkipTrue: 1}, allow)

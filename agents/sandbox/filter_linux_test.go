@@ -89,6 +89,7 @@ func calls() []callCase {
 		{"a thread", auditArch, unix.SYS_CLONE, [6]uint64{unix.CLONE_VM | unix.CLONE_THREAD}, permit, permit},
 		{"a namespace", auditArch, unix.SYS_CLONE, [6]uint64{unix.CLONE_NEWUSER}, denied, denied},
 		{"typing", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCSTI}, denied, denied},
+		{"a line discipline", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCSETD}, denied, denied},
 		{"typing, wide", auditArch, unix.SYS_IOCTL, [6]uint64{0, 7<<32 | unix.TIOCSTI}, denied, denied},
 		{"pasting", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCLINUX}, denied, denied},
 		{"a window's size", auditArch, unix.SYS_IOCTL, [6]uint64{0, unix.TIOCGWINSZ}, permit, permit},
