@@ -264,7 +264,45 @@ func TestARuleNeedsTheQuorum(t *testing.T) {
 			if r := st.get(call); r.Scope != c.want || err != nil || len(grants) != c.grants || c.grants > 0 && grants[0].Scope() != c.want {
 				t.Errorf("allowed for %s, %+v, %v", r.Scope, grants, err)
 			}
+			if c.want != permissions.Rule {
+				return
+			}
+			runs := func(want bool, when string) {
+				t.Helper()
+				if got := st.runsFor(self, bash("make lint")); got != want {
+					t.Errorf("%s: it runs: %t", when, got)
+				}
+			}
+			runs(true, "both gave it")
+			for _, name := range []string{"fay", "sam"} { // the first and the last of them
+				if _, err := st.Lock(t.Context(), boss, name, time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+				runs(false, name+" is locked")
+				if _, _, err := st.Unlock(t.Context(), boss, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runs(true, "both are unlocked")
 		})
+	}
+}
+
+// TestARuleOfOneOpensNothingOfTwo: what one person gave does not allow calls of a route that takes two, whichever tool does it.
+func TestARuleOfOneOpensNothingOfTwo(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := givesRules()
+	st := newEnv(t, s, m)
+	st.giveRule(m, 1, edit("/srv/code/a.txt"))
+	write := edit("/srv/code/a.txt")
+	write.Tool, write.Input = "Write", []byte(`{"file_path":"/srv/code/a.txt","content":"b"}`)
+	if !st.runsFor(self, write) {
+		t.Error("the rule does not cover another tool that writes the file")
+	}
+	s.Routes = append([]engine.Route{{Tools: []string{"Write"}, Ask: []string{"fay", "sam"}, Quorum: 2}}, s.Routes...)
+	st.Configure(s)
+	if st.runsFor(self, write) || !st.runsFor(self, edit("/srv/code/a.txt")) {
+		t.Error("what two people decide runs, or what one decides does not")
 	}
 }
 

@@ -48,14 +48,19 @@ func (s *env) trusts(f *phone) permissions.Grant {
 // runs reports whether a call of coder runs unasked; what is asked is withdrawn.
 func (s *env) runs(q permissions.Request) bool {
 	s.t.Helper()
-	view, err := s.Begin(s.t.Context(), coder, q)
+	return s.runsFor(coder, q)
+}
+
+func (s *env) runsFor(caller permissions.Caller, q permissions.Request) bool {
+	s.t.Helper()
+	view, err := s.Begin(s.t.Context(), caller, q)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	if r := view.Request; r.State != permissions.Pending {
 		return r.State == permissions.Approved && r.DecidedVia == permissions.ViaGrant && len(r.Under) == 1
 	}
-	if _, err := s.Withdraw(s.t.Context(), coder, view.Request.ID); err != nil {
+	if _, err := s.Withdraw(s.t.Context(), caller, view.Request.ID); err != nil {
 		s.t.Fatal(err)
 	}
 	return false

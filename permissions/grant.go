@@ -25,8 +25,8 @@ const Trusted = "trust"
 // MaxTrust is the longest time for which an agent can be trusted.
 const MaxTrust = 2 * time.Hour
 
-// GrantedRule is the rule that [Rule] gives: patterns of an allow rule, the folder that its calls are in, and its origin, as JSON. Equal
-// texts are equal rules; empty is none.
+// GrantedRule is the rule that [Rule] gives: patterns of an allow rule, the folder that its calls are in, its origin, and who gave it if
+// several people did, as JSON. Equal texts are equal rules; empty is none.
 type GrantedRule string
 
 // grantedRule is a [GrantedRule].
@@ -34,11 +34,12 @@ type grantedRule struct {
 	Allow  []string `json:"allow"`
 	In     string   `json:"in,omitempty"`
 	Origin string   `json:"origin,omitempty"`
+	By     []string `json:"by,omitempty"`
 }
 
 // NewGrantedRule returns the rule with these patterns for calls in a folder; an empty folder is any.
 func NewGrantedRule(allow []string, in, origin string) GrantedRule {
-	text, _ := json.Marshal(grantedRule{allow, in, origin}) // texts
+	text, _ := json.Marshal(grantedRule{Allow: allow, In: in, Origin: origin}) // texts
 	return GrantedRule(text)
 }
 
@@ -130,6 +131,15 @@ func (g Grant) Trust() bool { return g.Rule != "" && g.Rule.Origin() == Trusted 
 
 // Idles reports whether g ends when it was not used for [RuleIdle], not at a time.
 func (g Grant) Idles() bool { return g.Rule != "" && !g.Trust() }
+
+// Givers are the people who gave the rule of g.
+func (g Grant) Givers() []string {
+	var of grantedRule
+	if json.Unmarshal([]byte(g.Rule), &of) != nil || len(of.By) == 0 {
+		return []string{g.By}
+	}
+	return of.By
+}
 
 // LastUse is when the grant of a rule was last used, or the zero time.
 func (g Grant) LastUse() time.Time {

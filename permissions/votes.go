@@ -2,6 +2,7 @@ package permissions
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -237,14 +238,19 @@ func (r Request) verdict(unit int) Answer {
 	return Allow(narrowest)
 }
 
-// votedRule is the rule that the votes on r give, which are for one rule if r was allowed with [Rule].
+// votedRule is the rule that the votes on r give, which are for one rule if r was allowed with [Rule], with who gave it if several did.
 func (r Request) votedRule() (rule GrantedRule) {
+	var of grantedRule
 	for _, v := range r.Votes {
-		if v.Answer == Allow(Rule) && slices.Contains(r.Asked, v.By) {
-			rule = v.Rule
+		if v.Answer == Allow(Rule) && slices.Contains(r.Asked, v.By) && !slices.Contains(of.By, v.By) {
+			rule, of.By = v.Rule, append(of.By, v.By)
 		}
 	}
-	return rule
+	if len(of.By) < 2 || json.Unmarshal([]byte(rule), &of) != nil {
+		return rule
+	}
+	text, _ := json.Marshal(of) // texts
+	return GrantedRule(text)
 }
 
 // final returns the answer of the whole request, empty while part of it is open: for a step, the narrowest allowance of

@@ -65,8 +65,15 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 // ruling judges a call by the rules, and those of live grants.
 func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
 	suspended := func(g permissions.Grant) bool {
-		by, _ := s.Person(g.By)
-		return g.Rule != "" && by.Locked != "" || g.Trust() && !s.MayTrust(r) // another call may have another route
+		if g.Rule == "" {
+			return false
+		}
+		route, _ := s.RouteOf(r) // another call may have another route
+		by := g.Givers()
+		return g.Trust() && !s.MayTrust(r) || len(by) < route.Quorum || slices.ContainsFunc(by, func(name string) bool {
+			person, _ := s.Person(name)
+			return person.Locked != ""
+		})
 	}
 	if slices.ContainsFunc(live, suspended) {
 		live = slices.DeleteFunc(slices.Clone(live), suspended)
