@@ -288,6 +288,30 @@ func TestARuleNeedsTheQuorum(t *testing.T) {
 	}
 }
 
+// TestASessionOfOneOpensNothingOfTwo: all tools for the session, from one person, are not those that two people decide.
+func TestASessionOfOneOpensNothingOfTwo(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := usual()
+	s.Routes = append([]engine.Route{{Tools: []string{"deploy"}, Ask: []string{"fay", "sam"}, Quorum: 2}}, s.Routes...)
+	st := newEnv(t, s, m)
+	helper := permissions.Caller{Name: "agent:helper", UID: permissions.NoUID}
+	q := permissions.Request{Kind: permissions.KindTool, Tool: "tidy", Input: []byte("{}"), Session: "s1"}
+	v, err := st.Begin(t.Context(), helper, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.shown(m, 1)
+	d := connectors.Decision{Request: v.Request.ID, Answer: allowFor(permissions.Session)}
+	if _, err := m.Do(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for tool, want := range map[string]bool{"deploy": false, "sort": true} {
+		if q.Tool = tool; st.runsFor(helper, q) != want {
+			t.Errorf("%s runs: %t", tool, !want)
+		}
+	}
+}
+
 // TestARuleOfOneOpensNothingOfTwo: what one person gave does not allow calls of a route that takes two, whichever tool does it.
 func TestARuleOfOneOpensNothingOfTwo(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)

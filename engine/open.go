@@ -303,21 +303,23 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 }
 
 // ofAgent leaves out the session grants of other agents of the same caller: agents that are not ours name their session
-// themselves.
+// themselves. Of a call whose route takes several people it leaves out what fewer gave for all tools.
 func (e *Engine) ofAgent(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
 ) (own []permissions.Grant, err error) {
 	q.Caller = caller
 	_ = q.Normalize() // an invalid input is refused by draft
+	route, _ := e.Settings().RouteOf(q)
 	for _, g := range grants {
-		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
+		others := g.Session != "" && g.Session == q.Session && !caller.Ours()
+		if few := g.Tool == permissions.AllTools && route.Quorum > 1; others || few {
 			r, err := e.store.Read(ctx, g.Request)
 			switch {
 			case errors.Is(err, permissions.ErrRow):
 				continue // its agent is unknown
 			case err != nil:
 				return nil, err
-			case r.Agent != q.Agent:
+			case others && r.Agent != q.Agent, few && r.Quorum < route.Quorum:
 				continue
 			}
 		}

@@ -30,6 +30,9 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 		return permissions.Verdict{}, permissions.Stopped(by)
 	}
 	grants, err := c.engine.grants(ctx, caller)
+	if err == nil {
+		grants, err = c.engine.ofAgent(ctx, caller, q, grants)
+	}
 	if err != nil {
 		return permissions.Verdict{}, shared.Broken(err)
 	}
@@ -176,6 +179,9 @@ func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 		return err
 	}
 	grants, err := e.grants(ctx, r.Caller)
+	if err == nil {
+		grants, err = e.ofAgent(ctx, r.Caller, r, grants)
+	}
 	if err != nil {
 		return shared.Broken(err)
 	}
