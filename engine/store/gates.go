@@ -15,7 +15,8 @@ import (
 // readGates finds the entries of open grants and those that belong to no request.
 const readGates = `SELECT ` + keyedColumns + gateEntries + ` AND audit.request IN (SELECT '' ` +
 	`UNION ALL SELECT +request FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
-	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) CROSS JOIN audit ON chain = c AND seq = s ORDER BY seq`
+	`UNION ALL SELECT +number FROM grants JOIN requests ON requests.id = request WHERE revoked_at = 0 AND ended_at = 0)) ` +
+	`CROSS JOIN audit ON chain = c AND seq = s ORDER BY seq`
 
 // readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +

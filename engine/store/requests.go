@@ -39,10 +39,11 @@ const (
 
 	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked, or a request
 	// that has ended, according to the audit but not to its row.
-	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM entries AS audit ` +
-		`WHERE ` + gateEntry + ` AND audit.request IN (+requests.number, requests.id) AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
-		`OR state = 'pending' AND EXISTS (SELECT 1 FROM entries AS audit WHERE ` + gateEntry + ` AND audit.request IN (+requests.number, requests.id) ` +
-		`AND audit.type = 'REQUEST_SETTLED') ` +
+	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 ` +
+		`AND EXISTS (SELECT 1 FROM entries AS audit WHERE ` + gateEntry + ` AND audit.request IN (+requests.number, requests.id) ` +
+		`AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) ` +
+		`OR state = 'pending' AND EXISTS (SELECT 1 FROM entries AS audit WHERE ` + gateEntry + ` ` +
+		`AND audit.request IN (+requests.number, requests.id) AND audit.type = 'REQUEST_SETTLED') ` +
 		`THEN x'' ELSE mac END`
 )
 
