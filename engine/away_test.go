@@ -211,7 +211,8 @@ func TestWhoeverIsAwayIsAskedIfOthersCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestAnAbsenceStays: across a restart, a change of the configuration and a lock, while which it does not count, and no longer than it was to be.
+// TestAnAbsenceStays: across a restart, a change of the configuration and a lock, while which it does not count, and no longer than it
+// was to be.
 func TestAnAbsenceStays(t *testing.T) {
 	f, o, k := phones()
 	st := newEnv(t, oneOf(), f, o, k)

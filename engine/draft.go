@@ -55,12 +55,7 @@ func (e *Engine) draft(
 	if verdict.Forbidden != "" {
 		return r, permissions.ForbiddenBy(verdict)
 	}
-	if verdict.Ask && r.Hook != "" {
-		verdict.Ruling.Leads = r.Leads.Elsewhere()
-	}
-	if verdict.Ruling != (permissions.Ruling{}) {
-		r.Ruled = []permissions.Ruling{verdict.Ruling}
-	}
+	r.Ruled = ruled(r, verdict)
 	r.SessionTitle = permissions.Brief(r.SessionTitle, permissions.MaxTitle)
 	r.LastPrompt = permissions.Brief(r.LastPrompt, permissions.MaxPrompt)
 	r.Held = verdict.Held
@@ -99,6 +94,17 @@ func onlyAsks(s *directory.Settings, r permissions.Request) bool {
 	_ = json.Unmarshal(input["hook.mcp_server"], &server)
 	var scope string
 	return input["hook.mcp_server"] == nil || json.Unmarshal(server["source"], &scope) == nil && slices.Contains(ourScopes, scope)
+}
+
+// ruled is what a rule said of r, and where its names lead.
+func ruled(r permissions.Request, verdict permissions.Verdict) []permissions.Ruling {
+	if verdict.Ask && r.Hook != "" {
+		verdict.Ruling.Leads = r.Leads.Elsewhere()
+	}
+	if verdict.Ruling == (permissions.Ruling{}) {
+		return nil
+	}
+	return []permissions.Ruling{verdict.Ruling}
 }
 
 // unshown returns what is stored of details that nobody is shown: just enough to recognize them.

@@ -279,7 +279,8 @@ func OtherShown() *Refusal {
 
 // ListChanged refuses one answer to everything on a list that is another one by now.
 func ListChanged() *Refusal {
-	return tell(CodeMoved, ExitOther, "The list has changed since it was shown, or was only just sent, so nothing was decided. Look at it again.")
+	return tell(CodeMoved, ExitOther,
+		"The list has changed since it was shown, or was only just sent, so nothing was decided. Look at it again.")
 }
 
 // Unopened refuses to allow everything on a list as long as not all of it was shown whole; at are the positions of what was not.

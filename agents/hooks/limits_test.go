@@ -154,7 +154,8 @@ func TestAHungFileSystemDeniesACall(t *testing.T) {
 			}
 			asked := 0
 			requests := mixed{change: func(*permissions.Request) { asked++ }}
-			began, v := time.Now(), Verdict{}
+			began := time.Now()
+			var v Verdict
 			if c.Keyboard {
 				v = Race(t.Context(), &racing{}, caller, c, time.Hour)
 			} else {

@@ -100,10 +100,27 @@ var (
 // and line disciplines.
 var ioctls = []uint32{
 	unix.FICLONE, unix.FICLONERANGE, unix.FS_IOC_GETFLAGS,
-	0x801c581f, 0x80087601, 0xc020660b, 2, // FS_IOC_FSGETXATTR, FS_IOC_GETVERSION, FS_IOC_FIEMAP and FIGETBSZ, which golang.org/x/sys does not name
+	// FS_IOC_FSGETXATTR, FS_IOC_GETVERSION, FS_IOC_FIEMAP and FIGETBSZ, which golang.org/x/sys does not name
+	0x801c581f, 0x80087601, 0xc020660b, 2,
 }
 
 const kindOfIoctl, terminals, sockets = 0xff00, 'T' << 8, 0x89 << 8
+
+// controls is the rule of ioctl.
+func controls() []bpf.Instruction {
+	rule := []bpf.Instruction{
+		argument(1),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, // another line discipline loads a module of the kernel
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, refuse,
+	}
+	for _, one := range ioctls {
+		rule = append(rule, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: one, SkipTrue: 1}, allow)
+	}
+	return append(rule, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kindOfIoctl},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: terminals, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: sockets, SkipTrue: 1}, noIoctl, allow)
+}
 
 // births maps the calls that create a file with a mode to the mode's argument; opens, where it follows the flags.
 var (
@@ -180,16 +197,7 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, refuse, allow)...)
 	program = append(program, when(unix.SYS_PRCTL, argument(0), // sharing a core with another process
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SCHED_CORE, SkipTrue: 1}, refuse, allow)...)
-	calls := []bpf.Instruction{argument(1),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, // another line discipline loads a module of the kernel
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, refuse}
-	for _, one := range ioctls {
-		calls = append(calls, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: one, SkipTrue: 1}, allow)
-	}
-	program = append(program, when(unix.SYS_IOCTL, append(calls, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kindOfIoctl},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: terminals, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: sockets, SkipTrue: 1}, noIoctl, allow)...)...)
+	program = append(program, when(unix.SYS_IOCTL, controls()...)...)
 	program = append(program, when(unix.SYS_FCNTL, argument(1), // holding up who opens a file
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.F_SETDELEG, SkipTrue: 1}, refuse, allow)...)

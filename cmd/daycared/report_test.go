@@ -68,7 +68,10 @@ func TestReportCounts(t *testing.T) {
 		Candidates:  []suggestion{},
 		UnusedGrant: wire.Each([]permissions.Grant{{ID: "never"}}, wire.FromGrant),
 	}
-	options := cmp.Options{cmp.AllowUnexported(report{}, reportRow{}), cmpopts.IgnoreFields(report{}, "zone", "days", "hours", "took", "by", "calls")}
+	options := cmp.Options{
+		cmp.AllowUnexported(report{}, reportRow{}),
+		cmpopts.IgnoreFields(report{}, "zone", "days", "hours", "took", "by", "calls"),
+	}
 	if diff := cmp.Diff(want, m, options); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

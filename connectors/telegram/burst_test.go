@@ -105,7 +105,8 @@ func TestAListDecidesWhatWasShownOnly(t *testing.T) {
 	if grown.ID != list.ID {
 		t.Fatal("the fifth is on another list")
 	}
-	s.toast(s.phones["fay"].TapsData(list.ID, stale), "The list has changed since it was shown, or was only just sent, so nothing was decided.")
+	s.toast(s.phones["fay"].TapsData(list.ID, stale),
+		"The list has changed since it was shown, or was only just sent, so nothing was decided.")
 	s.toast(s.phones["fay"].TapsData(list.ID, strings.Replace(stale, "allow_once", "deny", 1)), "The list has changed")
 	for _, call := range append(calls, late) {
 		s.waits(call)

@@ -50,7 +50,8 @@ func TestUpdatesAreHandledInOrder(t *testing.T) {
 			var offsets []string
 			for _, poll := range l.polls {
 				offsets = append(offsets, poll.Get("offset")+" "+poll.Get("timeout"))
-				if poll.Get("limit") != "100" || poll.Get("allowed_updates") != `["message","edited_message","callback_query","my_chat_member","message_reaction"]` {
+				if poll.Get("limit") != "100" ||
+					poll.Get("allowed_updates") != `["message","edited_message","callback_query","my_chat_member","message_reaction"]` {
 					t.Errorf("poll %v", poll)
 				}
 			}

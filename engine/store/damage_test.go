@@ -24,7 +24,8 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	fields := func(c *[2]string) []any { return []any{&c[0], &c[1]} }
 	columns, err := collect(t.Context(), o.writer, "", fields, "SELECT m.name, c.name "+
 		"FROM sqlite_schema AS m, pragma_table_info(m.name) AS c "+
-		"WHERE m.name IN ('requests', 'votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'entries', 'chains', 'meta') AND c.type = 'TEXT' "+
+		"WHERE m.name IN ('requests', 'votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'entries', 'chains', 'meta') "+
+		"AND c.type = 'TEXT' "+
 		"AND c.name <> 'answered'") // opens nothing
 	if err != nil || len(columns) < 60 {
 		t.Fatalf("%d columns, %v", len(columns), err)

@@ -430,7 +430,8 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := change(t.Context(), d.backup, statements("ATTACH '"+other.path+"' AS other", "INSERT INTO main.chains SELECT 2, name FROM other.chains",
+	err := change(t.Context(), d.backup, statements("ATTACH '"+other.path+"' AS other",
+		"INSERT INTO main.chains SELECT 2, name FROM other.chains",
 		"INSERT INTO main.entries SELECT 2, seq, at, type, request, actor, via, detail, hash, mac, prev FROM other.audit"))
 	if err != nil {
 		t.Fatal(err)
