@@ -85,13 +85,11 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 		for _, m := range authority().FindAllStringSubmatch(text, -1) {
 			name(m[2], oddHost(m[1], m[2], in))
 		}
-		var hosts []string
-		if strings.Contains(text, ".") {
-			hosts = asciiHost().FindAllString(text, -1)
-		}
-		for _, host := range hosts {
-			labels := strings.Split(strings.ToLower(host), ".")
-			name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
+		if strings.Contains(text, ".") { // the search is slow
+			for _, host := range asciiHost().FindAllString(text, -1) {
+				labels := strings.Split(strings.ToLower(host), ".")
+				name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
+			}
 		}
 		for _, m := range installs().FindAllStringSubmatch(text, -1) {
 			known := npmPackages
