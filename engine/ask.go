@@ -117,13 +117,15 @@ func (c *call) begin(ctx context.Context) error {
 		deadline, limited = c.until, true
 	}
 	reads := q.Call == "" && limited && !deadline.After(time.Now()) // it does not wait, nor come back under a name
+	forget := func() {}
+	if q.HookStage == permissions.HookDenied && !c.anew { // before anybody sees the request
+		forget = c.engine.askedRefused(*c.before, cmp.Or(q.Call, string(q.ID)))
+	}
 	c.waiter, err = c.engine.place(work, c.caller, q, reads)
 	if err != nil {
+		forget()
 		c.supersede("")
 		return err
-	}
-	if q.HookStage == permissions.HookDenied && !c.anew {
-		c.engine.askedRefused(*c.before, cmp.Or(q.Call, string(q.ID)))
 	}
 	c.supersede(c.waiter.ID())
 	c.engine.rejoined(work, c.waiter.ID())

@@ -116,11 +116,19 @@ func (e *Engine) mayAskRefused(of *decisionKey, call string) error {
 	return nil
 }
 
-// askedRefused remembers that people are asked about a call that the agent has refused.
-func (e *Engine) askedRefused(of decisionKey, call string) {
+// askedRefused remembers that people are asked about a call that the agent has refused. If they were not, forget takes it back.
+func (e *Engine) askedRefused(of decisionKey, call string) (forget func()) {
 	e.recent.mu.Lock()
 	defer e.recent.mu.Unlock()
+	was, asked := e.recent.refused[of]
 	e.recent.refused[of] = refusedOnce{call, e.clock.Now().Add(refusedFor)}
+	return func() {
+		e.recent.mu.Lock()
+		defer e.recent.mu.Unlock()
+		if delete(e.recent.refused, of); asked {
+			e.recent.refused[of] = was
+		}
+	}
 }
 
 // rememberDecision keeps a person's answer that a hook has received.

@@ -404,12 +404,20 @@ func clipTo(text string, most int) string {
 	if card.UTF16.Of(text) <= most {
 		return text
 	}
-	used, end := 0, 0
+	used, end, open := 0, 0, 0 // open: how many isolates are not closed, before end at most one
 	for i, c := range text {
 		if used += card.UTF16.Of(string(c)); used > most-1 {
 			break
 		}
-		end = i + utf8.RuneLen(c)
+		switch string(c) {
+		case card.FSI:
+			open++
+		case card.PDI:
+			open--
+		}
+		if used+1+min(max(open, 0), 1) <= most { // "…", and what closes the isolate
+			end = i + utf8.RuneLen(c)
+		}
 	}
 	text = strings.TrimRight(text[:end], " \u200D") + "…"
 	if strings.Count(text, card.FSI) > strings.Count(text, card.PDI) { // cut inside an isolate
