@@ -1,8 +1,11 @@
 package card
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -44,4 +47,14 @@ func TestRightToLeft(t *testing.T) {
 			t.Errorf("a row of %d cells: %q", Cells(row), row)
 		}
 	}
+}
+
+// TestHostsAreFoundWordByWord: the quick search finds the hosts that the expression finds in the whole text.
+func TestHostsAreFoundWordByWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(strings.Split("a bc A_ é 1 / @ : - . .com .io a.de \n -. xy_", " ")), 0, 12).Draw(t, "text"), "")
+		if got, want := hostsIn(text), asciiHost().FindAllString(text, -1); !slices.Equal(got, want) {
+			t.Fatalf("%q has %q; want %q", text, got, want)
+		}
+	})
 }

@@ -53,7 +53,21 @@ type Options struct {
 	flat          bool           // a command stays in its own rows
 	few           bool           // of edits only a few rows around each change
 
-	warnings func() []string // of the request; nil: not known yet
+	glance bool // of an edit only the first rows are needed
+
+	drawn *drawn // of the request; nil: it is laid out once
+}
+
+// drawn is what the layouts of one request share. Those of a card that is cut are two, and its document.
+type drawn struct {
+	warnings func() []string
+	edits    map[sight]edit
+}
+
+// sight is a call by number, as a card shows it: with only a few rows around each change or whole.
+type sight struct {
+	call int
+	few  bool
 }
 
 // Card is everything that p's person decides about, in rows separated by newlines. Nothing is shortened.
@@ -195,10 +209,11 @@ func (s *sheet) context(r permissions.Request, all []act, o Options) {
 		}
 		s.row(capital(strings.Join(saying(risks, strings.Join(commands, "\n"), false, o), "; ")) + ".")
 	}
-	if o.warnings == nil {
-		o.warnings = func() []string { return warnings(r, o.Language) }
+	warns := func() []string { return warnings(r, o.Language) }
+	if o.drawn != nil {
+		warns = o.drawn.warnings
 	}
-	for _, warning := range o.warnings() {
+	for _, warning := range warns() {
 		s.row("⚠ " + warning)
 	}
 	s.in = inReason
@@ -331,7 +346,8 @@ func (s *sheet) lately(did permissions.Lately, o Options) {
 
 // doing is in a few words what r asked for, or its first call: a command as it is.
 func doing(r permissions.Request, o Options) string {
-	a := acts(r, Options{flat: true, Language: o.Language})[0]
+	r.Calls = r.Calls[:min(len(r.Calls), 1)]
+	a := acts(r, Options{flat: true, glance: true, Language: o.Language})[0]
 	what, body := strings.TrimPrefix(strings.TrimSpace(Plain(a.verb)), "to "), slices.Concat(a.body, a.rest)
 	switch {
 	case len(body) > 0 && (a.runs || what == ""):
@@ -513,11 +529,14 @@ type Document struct {
 // limits; below about a thousand characters it may only say that the request is too big. Of an edit only the diff becomes a document if
 // everything else fits.
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
-	o.warnings = sync.OnceValue(func() []string { return warnings(p.Request, o.Language) }) // a card that is cut is laid out twice
-	whole, m, fits := l.whole(p, o)
+	o.drawn = &drawn{sync.OnceValue(func() []string { return warnings(p.Request, o.Language) }), map[sight]edit{}}
+	whole := newSheet(o)
+	whole.fill(p, o)
+	m, fits := l.whole(whole)
 	if !fits && len(whole.of(inLately)) > 0 { // not worth a file
 		p.Lately = permissions.Lately{}
-		whole, m, fits = l.whole(p, o)
+		whole.rows = slices.DeleteFunc(whole.rows, func(r row) bool { return r.in == inLately })
+		m, fits = l.whole(whole)
 	}
 	if fits {
 		return m
@@ -544,12 +563,10 @@ func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	return m
 }
 
-// whole renders all of p's card, and reports whether it is within the limits.
-func (l Limits) whole(p connectors.Prompt, o Options) (s *sheet, m Message, fits bool) {
-	s = newSheet(o)
-	s.fill(p, o)
+// whole is a message of all rows of s, and whether it is within the limits.
+func (l Limits) whole(s *sheet) (m Message, fits bool) {
 	m = Message{Text: s.String(), Parts: parts(s.rows)}
-	return s, m, l.holds(m.Text) && (l.Rows == 0 || len(s.of(inDetails)) <= l.Rows+1) &&
+	return m, l.holds(m.Text) && (l.Rows == 0 || len(s.of(inDetails)) <= l.Rows+1) &&
 		(l.Changes == 0 || changes(s.of(inAction)) <= l.Changes)
 }
 

@@ -24,21 +24,45 @@ type edit struct {
 	hook   bool   // a hook has read the file
 	folder string // of the call
 	o      Options
-	cut    bool // there are more rows
+	cut    bool     // there are more rows
+	body   []string // the block that says what the call does
 }
 
 // editOf returns what call c of r does to files. If brief, only a few rows around each change are shown, as for those calls of our
 // own agents whose files we have read ourselves.
-func editOf(r permissions.Request, c permissions.Call, brief bool, o Options) (edit, bool) {
-	e, ok := edits.Of(c.Tool, c.Input)
-	if !ok {
-		return edit{}, false
+func editOf(r permissions.Request, c permissions.Call, brief bool, o Options) (shown edit, ok bool) {
+	if o.drawn != nil {
+		if shown, ok = o.drawn.edits[sight{c.N, brief}]; ok {
+			return shown, true
+		}
+		defer func() {
+			if ok {
+				o.drawn.edits[sight{c.N, brief}] = shown
+			}
+		}()
 	}
-	shown := edit{e, e.Diff(c.Was, r.Caller.Ours() && len(c.Was) > 0), r.Caller, r.Hook != "", r.Cwd, o, false}
 	if brief {
+		if shown, ok = editOf(r, c, false, o); !ok || shown.Whole {
+			return shown, ok
+		}
 		whole := len(shown.Rows)
-		shown.Diff = e.Diff(c.Was, true)
+		shown.Diff = shown.Edit.Diff(c.Was, true)
 		shown.cut = len(shown.Rows) < whole
+	} else {
+		e, isEdit := edits.Of(c.Tool, c.Input)
+		if !isEdit {
+			return edit{}, false
+		}
+		shown = edit{
+			Edit: e, Diff: e.Diff(c.Was, r.Caller.Ours() && len(c.Was) > 0),
+			caller: r.Caller, hook: r.Hook != "", folder: r.Cwd, o: o,
+		}
+	}
+	if o.glance {
+		shown.Rows = shown.Rows[:min(len(shown.Rows), 2)]
+	}
+	if !brief || shown.cut {
+		shown.body = shown.block()
 	}
 	return shown, true
 }
@@ -119,7 +143,7 @@ func (e edit) document() (name, text, caption string, ok bool) {
 	if e.Rest != nil {
 		return "", "", "", false
 	}
-	path, rows := Visible(e.Path), e.body()
+	path, rows := Visible(e.Path), slices.Clone(e.body)
 	text = strings.Join(e.notes(), "\n")
 	if text != "" {
 		text += "\n"
@@ -146,8 +170,8 @@ func (e edit) document() (name, text, caption string, ok bool) {
 // plainFile matches the name of a file that another file can be named after.
 var plainFile = lazily(`^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,59}$`)
 
-// body is the block that says what the call does.
-func (e edit) body() []string {
+// block renders the body.
+func (e edit) block() []string {
 	sign := func(row string) string { // of a row of a diff; it is no part of the words behind it
 		if e.Whole || row == "" || strings.IndexByte(`+-@* \`, row[0]) < 0 {
 			return ""

@@ -85,11 +85,12 @@ func warnings(r permissions.Request, in i18n.Language) (rows []string) {
 		for _, m := range authority().FindAllStringSubmatch(text, -1) {
 			name(m[2], oddHost(m[1], m[2], in))
 		}
-		if strings.Contains(text, ".") { // the search is slow
-			for _, host := range asciiHost().FindAllString(text, -1) {
-				labels := strings.Split(strings.ToLower(host), ".")
-				name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
-			}
+		for _, host := range hostsIn(text) {
+			labels := strings.Split(strings.ToLower(host), ".")
+			name(host, almost(strings.Join(labels[len(labels)-2:], "."), knownHosts, in))
+		}
+		if !slices.ContainsFunc(installers, func(program string) bool { return strings.Contains(text, program) }) {
+			continue // the search is slow
 		}
 		for _, m := range installs().FindAllStringSubmatch(text, -1) {
 			known := npmPackages
@@ -118,6 +119,7 @@ var (
 	knownHosts = strings.Fields("github.com githubusercontent.com gitlab.com bitbucket.org npmjs.org npmjs.com pypi.org pythonhosted.org " +
 		"crates.io rubygems.org golang.org docker.com docker.io google.com googleapis.com amazonaws.com microsoft.com debian.org " +
 		"ubuntu.com cloudflare.com openai.com anthropic.com telegram.org whatsapp.com")
+	installers  = []string{"npm", "yarn", "bun", "pip"} // each match of installs has one
 	installs    = lazily(`\b(npm|pnpm|yarn|bun|pip)3? (?:i|install|add)((?: +[^\s;&|"'\\]+)+)`)
 	npmPackages = strings.Fields("express lodash axios typescript webpack eslint commander prettier mongoose nodemon")
 	pipPackages = strings.Fields("requests numpy pandas django flask setuptools cryptography")
@@ -276,6 +278,17 @@ func looksLike(twin string, in i18n.Language) string {
 // unlike are letters in Unicode's list of confusables (UTS #39) that are frequent in ordinary words and rarely mistaken for
 // Latin ones.
 const unlike = "гσυıʋɩ"
+
+// hostsIn are the matches of asciiHost. The search is slow, so it is of words with a full stop only.
+func hostsIn(text string) (hosts []string) {
+	apart := func(c rune) bool { return c >= 0x80 || c != '.' && c != '-' && c != '_' && notInWord(c) }
+	for word := range strings.FieldsFuncSeq(text, apart) {
+		if strings.Contains(word, ".") {
+			hosts = append(hosts, asciiHost().FindAllString(word, -1)...)
+		}
+	}
+	return hosts
+}
 
 func notInWord(c rune) bool {
 	if c < 0x80 {

@@ -147,7 +147,7 @@ func toolCall(r permissions.Request, c permissions.Call, o Options) act {
 	switch {
 	case isEdit:
 		a.verb, a.brief = e.title(named), e.title(func(name string) string { return named(brief(name, maxName)) })
-		a.lang, a.body, a.rest, a.cut, a.notes = e.Language, e.body(), e.rest(), e.cut, e.notes()
+		a.lang, a.body, a.rest, a.cut, a.notes = e.Language, e.body, e.rest(), e.cut, e.notes()
 	case isCommand && len(with) == len(rest):
 		a.verb, a.lang, a.runs = o.Text("to run a command"), "bash", true
 		a.command(r, c, text, o)
