@@ -335,8 +335,8 @@ type Inbound interface {
 
 	// Pending lists at most limit pending requests created after the one given, oldest first.
 	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.RequestView, error)
-	// Grants lists the grants in force that came from requests to this person.
-	Grants(ctx context.Context, id Identity) ([]permissions.Grant, error)
+	// Grants lists at most limit grants in force after one, oldest first, that came from requests to this person.
+	Grants(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.Grant, error)
 	// Revoke revokes a grant, which its id names or the short form of that among those of Grants, and returns what ran under it.
 	Revoke(ctx context.Context, id Identity, grant permissions.ID) (permissions.Revoked, error)
 	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.

@@ -61,7 +61,7 @@ func (s *env) giveRule(m *connectortest.Memory, n int, q permissions.Request) pe
 	if r := s.get(call); r.State != permissions.Approved || r.Scope != permissions.Rule {
 		s.t.Fatalf("%s for %s", r.State, r.Scope)
 	}
-	grants, err := s.Grants(s.t.Context(), boss)
+	grants, err := s.Grants(s.t.Context(), boss, "", 99)
 	if err != nil || len(grants) == 0 || grants[len(grants)-1].Rule != p.Rule || grants[len(grants)-1].Request != id {
 		s.t.Fatalf("%+v, %v", grants, err)
 	}
@@ -81,7 +81,7 @@ func TestAlwaysLikeThis(t *testing.T) {
 	}
 	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: "00000000"})
 	refused(t, err, permissions.CodeRule) // another rule than the one that was shown
-	if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) > 0 {
+	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) > 0 {
 		t.Fatalf("%+v, %v", grants, err)
 	}
 	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: p.Rule.Check()}); err != nil {
@@ -105,7 +105,7 @@ func TestAlwaysLikeThis(t *testing.T) {
 			t.Errorf("%s: %s", command, r.State)
 		}
 	}
-	grants, err := st.Grants(t.Context(), boss)
+	grants, err := st.Grants(t.Context(), boss, "", 99)
 	if err != nil || len(grants) != 1 || grants[0].Used != 3 || !grants[0].LastUse().After(grants[0].CreatedAt) {
 		t.Errorf("%+v, %v", grants, err)
 	}
@@ -250,7 +250,7 @@ func TestARuleNeedsTheQuorum(t *testing.T) {
 			if err != nil || r.State != permissions.Pending {
 				t.Fatalf("%s, %v", r.State, err)
 			}
-			if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) > 0 {
+			if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) > 0 {
 				t.Fatalf("one vote gave %+v, %v", grants, err)
 			}
 			d := connectors.Decision{Request: id, Answer: c.second}
@@ -260,7 +260,7 @@ func TestARuleNeedsTheQuorum(t *testing.T) {
 			if _, err := k.Do(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
-			grants, err := st.Grants(t.Context(), boss)
+			grants, err := st.Grants(t.Context(), boss, "", 99)
 			if r := st.get(call); r.Scope != c.want || err != nil || len(grants) != c.grants || c.grants > 0 && grants[0].Scope() != c.want {
 				t.Errorf("allowed for %s, %+v, %v", r.Scope, grants, err)
 			}
@@ -457,7 +457,7 @@ func TestAStoppedOrLockedDaemonUsesNoRule(t *testing.T) {
 	if _, err := st.Lock(t.Context(), boss, "fay", before); err != nil {
 		t.Fatal(err)
 	}
-	if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) > 0 {
+	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) > 0 {
 		t.Errorf("after the lock %+v, %v", grants, err)
 	}
 }
@@ -519,7 +519,7 @@ func TestARuleThatWasSuggested(t *testing.T) {
 	}
 	m = connectortest.NewMemory(fayAt("memory"), nil)
 	st.restart(m)
-	if grants, err := st.Grants(t.Context(), fayAt("memory")); err != nil || len(grants) != 1 || grants[0].Used != 1 {
+	if grants, err := st.Grants(t.Context(), fayAt("memory"), "", 99); err != nil || len(grants) != 1 || grants[0].Used != 1 {
 		t.Errorf("%+v, %v", grants, err)
 	}
 	if _, err := st.Revoke(t.Context(), fayAt("memory"), g.ID); err != nil {

@@ -49,7 +49,7 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if grants, err := st.Grants(ctx, boss); err != nil || len(grants) != 1 || grants[0].Used != 2 {
+	if grants, err := st.Grants(ctx, boss, "", 99); err != nil || len(grants) != 1 || grants[0].Used != 2 {
 		t.Errorf("after two streams its grants are %+v, %v", grants, err)
 	}
 	st.pending(1) // it asks people nothing

@@ -330,14 +330,14 @@ func TestAGrantIsListedCountedRevokedAndTold(t *testing.T) {
 		st.get(st.ask(t.Context(), tagged("s1", "@network")))
 	}
 	atFay, atKim := connectors.Identity{Via: "cli", UID: fay.UID}, connectors.Identity{Via: "cli", UID: kim.UID}
-	grants, err := st.Grants(t.Context(), atFay)
+	grants, err := st.Grants(t.Context(), atFay, "", 99)
 	if err != nil || len(grants) != 1 || grants[0].Used != 3 || grants[0].Request != id {
 		t.Fatalf("fay sees %+v, %v", grants, err)
 	}
-	if none, err := st.Grants(t.Context(), atKim); err != nil || len(none) != 0 {
+	if none, err := st.Grants(t.Context(), atKim, "", 99); err != nil || len(none) != 0 {
 		t.Errorf("kim, who was not asked, sees %v, %v", none, err)
 	}
-	if all, err := st.Grants(t.Context(), boss); err != nil || len(all) != 1 {
+	if all, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(all) != 1 {
 		t.Errorf("the operator sees %v, %v", all, err)
 	}
 	_, err = st.Revoke(t.Context(), atKim, grants[0].ID)
@@ -381,7 +381,7 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	if err != nil || got.Request.VoidAt.IsZero() {
 		t.Fatalf("%+v, %v", got.Request, err)
 	}
-	if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) != 0 {
+	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) != 0 {
 		t.Errorf("its grants are still in force: %v, %v", grants, err)
 	}
 	_, err = st.Void(t.Context(), boss, string(id))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +137,7 @@ func (k *locks) takeBack(ctx context.Context, done *permissions.Locked, since ti
 	if err != nil {
 		return shared.Broken(err)
 	}
-	grants, err := k.store.GrantsInForce(ctx, "", k.clock.Now())
+	grants, err := k.store.GrantsInForce(ctx, "", k.clock.Now(), "", math.MaxInt)
 	if err != nil {
 		return shared.Broken(err)
 	}

@@ -98,7 +98,7 @@ func TestNothingFromALockedPersonCounts(t *testing.T) {
 		"show":     func(who connectors.Identity) error { _, err := st.Show(ctx, who, string(id)); return err },
 		"cancel":   func(who connectors.Identity) error { _, err := st.Cancel(ctx, who, string(id)); return err },
 		"void":     func(who connectors.Identity) error { _, err := st.Void(ctx, who, string(id)); return err },
-		"grants":   func(who connectors.Identity) error { _, err := st.Grants(ctx, who); return err },
+		"grants":   func(who connectors.Identity) error { _, err := st.Grants(ctx, who, "", 99); return err },
 		"revoke":   func(who connectors.Identity) error { _, err := st.Revoke(ctx, who, "x"); return err },
 		"stop":     func(who connectors.Identity) error { _, err := st.StopAll(ctx, who); return err },
 		"resume":   func(who connectors.Identity) error { return st.Resume(ctx, who) },
@@ -438,7 +438,7 @@ func TestALockTakesBackWhatWasGiven(t *testing.T) {
 		!slices.Equal(ids(done.Revoked[0].Ran), []permissions.ID{ran.ID}) {
 		t.Errorf("revoked: %+v", done.Revoked)
 	}
-	if g, err := st.Grants(t.Context(), operator); err != nil || len(g) > 0 {
+	if g, err := st.Grants(t.Context(), operator, "", 99); err != nil || len(g) > 0 {
 		t.Errorf("grants: %v, %v", g, err)
 	}
 	if r, err := st.rows.Read(t.Context(), unused.ID); err != nil || r.VoidAt.IsZero() || r.VoidedBy == "" {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -197,14 +198,23 @@ func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, ses
 	return err
 }
 
-// Grants lists the grants in force from requests that this person received, and all of them for the operator.
-func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error) {
+// Grants lists at most limit grants in force after one, oldest first: from requests that this person received, and all of them for the
+// operator.
+func (e *Engine) Grants(ctx context.Context, id connectors.Identity, after permissions.ID, limit int) ([]permissions.Grant, error) {
 	who, err := e.Sees(id)
 	if err != nil {
 		return nil, err
 	}
-	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
-	return e.ShownGrants(ctx, e.relied(grants), id.Via), shared.Unread(err)
+	for {
+		grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now(), after, limit)
+		more := err == nil && len(grants) == limit
+		if more {
+			after = grants[limit-1].ID
+		}
+		if grants = e.relied(grants); len(grants) > 0 || !more {
+			return e.ShownGrants(ctx, grants, id.Via), shared.Unread(err)
+		}
+	}
 }
 
 // Revoke revokes a grant and returns what ran under it.
@@ -214,7 +224,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 		return permissions.Revoked{}, err
 	}
 	if len(grant) < permissions.IDLength {
-		grants, err := e.Grants(ctx, id)
+		grants, err := e.Grants(ctx, id, "", math.MaxInt)
 		if err != nil {
 			return permissions.Revoked{}, err
 		}

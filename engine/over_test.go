@@ -50,7 +50,7 @@ func (s *env) approved(m *connectortest.Memory, q permissions.Request, a permiss
 // revoked revokes the only grant.
 func (s *env) revoked() {
 	s.t.Helper()
-	grants, err := s.Grants(s.t.Context(), boss)
+	grants, err := s.Grants(s.t.Context(), boss, "", 99)
 	if err != nil || len(grants) != 1 {
 		s.t.Fatalf("%v, %v", grants, err)
 	}
@@ -168,7 +168,7 @@ func TestAHeldPermissionIsCountedWithTheRest(t *testing.T) {
 	st := newEnv(t, usual(), m)
 	st.approved(m, network("docs"), allowFor(quarter), false)
 	st.approved(m, tagged("", "@network", "@write:/srv/www"), allow(), false)
-	grants, err := st.Grants(t.Context(), boss)
+	grants, err := st.Grants(t.Context(), boss, "", 99)
 	if err != nil || len(grants) != 1 || grants[0].Used != 1 {
 		t.Errorf("%+v, %v", grants, err)
 	}

@@ -241,7 +241,7 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 			if caller, err = st.Prove(t.Context(), secret, askerUID); err != nil {
 				t.Fatal(err)
 			}
-			if left, err := st.Grants(t.Context(), boss); err != nil || len(left) != 0 {
+			if left, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(left) != 0 {
 				t.Errorf("there are the grants %v, %v", left, err)
 			}
 			for id, want := range map[permissions.ID]permissions.State{unused: permissions.Approved, waits: permissions.Cancelled} {
@@ -325,7 +325,7 @@ func TestWhatAnExpiredTokenLeftIsWithdrawn(t *testing.T) {
 				r, err := st.rows.Read(t.Context(), ids["build"][1])
 				return err == nil && r.State == permissions.Cancelled && r.DecidedVia == permissions.ViaExpiry
 			})
-			if left, err := st.Grants(t.Context(), boss); err != nil || len(left) != 1 || left[0].Caller != "token:deploy" {
+			if left, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(left) != 1 || left[0].Caller != "token:deploy" {
 				t.Errorf("there are the grants %v, %v", left, err)
 			}
 			if r, err := st.rows.Read(t.Context(), ids["deploy"][1]); err != nil || r.State != permissions.Pending {

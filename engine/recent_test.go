@@ -58,7 +58,7 @@ func TestASecondAnswerDoesNotOutliveWhatItRestsOn(t *testing.T) {
 			return s.Resume(s.t.Context(), operator)
 		}, false},
 		"its grant taken back": {func(s *env) error {
-			grants, err := s.Grants(s.t.Context(), operator)
+			grants, err := s.Grants(s.t.Context(), operator, "", 99)
 			if err != nil || len(grants) != 1 {
 				return fmt.Errorf("%d grants, %w", len(grants), err)
 			}

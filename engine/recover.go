@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 )
 
@@ -24,7 +25,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 			e.log.Error("finish interrupted stop: some requests stay pending", "err", err)
 		}
 	}
-	granted, err := e.store.GrantsInForce(ctx, "", e.clock.Now())
+	granted, err := e.store.GrantsInForce(ctx, "", e.clock.Now(), "", math.MaxInt)
 	if err != nil {
 		return err
 	}

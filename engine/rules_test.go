@@ -91,7 +91,7 @@ func TestRule02OneCompareAndSetSettlesARequest(t *testing.T) {
 				t.Fatalf("one says %s, the asker got %s", state, got.State)
 			}
 		}
-		grants, err := st.Grants(t.Context(), boss)
+		grants, err := st.Grants(t.Context(), boss, "", 99)
 		if err != nil || (len(grants) == 1) != (got.State == permissions.Approved) {
 			t.Fatalf("%s and %d grants, %v", got.State, len(grants), err)
 		}
@@ -230,7 +230,7 @@ func TestRule06SilenceIsNeverConsentAndNeverADenial(t *testing.T) {
 			if r.State != c.state || r.DecidedBy != "" || o.Exit != c.exit || o.Error != c.err {
 				t.Errorf("%s %s: %s by %q, %+v", c.q.Kind, c.q.Mode, r.State, r.DecidedBy, o)
 			}
-			if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) != 0 {
+			if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) != 0 {
 				t.Errorf("silence left %v, %v", grants, err)
 			}
 		})

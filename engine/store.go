@@ -34,9 +34,11 @@ type Store interface {
 	// same agent. If the caller has most unsent notices it refuses with [permissions.CodeLimit].
 	Tell(ctx context.Context, n permissions.Notice, most int) error
 
-	// GrantsInForce lists every grant that is neither revoked nor over at now, including suspended ones, oldest first;
-	// asked, if not empty, keeps only those whose request had that recipient.
-	GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error)
+	// GrantsInForce lists at most limit grants after one that are neither revoked nor over at now, including suspended ones, oldest
+	// first; asked, if not empty, keeps only those whose request had that recipient.
+	GrantsInForce(
+		ctx context.Context, asked string, now time.Time, after permissions.ID, limit int,
+	) ([]permissions.Grant, error)
 	// Revoke revokes a grant and leaves a notice for everybody else who allowed it. It returns the grant as it was and
 	// at most limit of the requests that ran under it, newest first. A revoked grant stays as it is.
 	Revoke(ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int) (permissions.Revoked, error)

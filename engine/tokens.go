@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -103,7 +104,7 @@ func (k *tokens) vacate(ctx context.Context, name, who, via string) error {
 		return err
 	}
 	k.forget(func(of decisionKey) bool { return of.caller == caller })
-	grants, err := k.store.GrantsInForce(ctx, "", now)
+	grants, err := k.store.GrantsInForce(ctx, "", now, "", math.MaxInt)
 	for _, g := range grants {
 		if g.Caller != caller {
 			continue

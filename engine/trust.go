@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -103,7 +104,7 @@ func (e *services) endTrust(ctx context.Context, c permissions.Caller) {
 	var grants []permissions.Grant
 	var err error
 	if c.Name == "" {
-		grants, err = e.store.GrantsInForce(ctx, "", now)
+		grants, err = e.store.GrantsInForce(ctx, "", now, "", math.MaxInt)
 	} else {
 		grants, err = e.store.Grants(ctx, c.Name, now)
 	}

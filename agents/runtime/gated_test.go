@@ -119,7 +119,7 @@ func TestGatedTools(t *testing.T) {
 		s.answer(s.card(1), always)
 		s.waitMessage("told: wrote b")
 		was := s.waitActivity("helper", permissions.Idle)
-		if grants, err := s.Grants(t.Context(), fayHere); err != nil || len(grants) != 1 || grants[0].Used != 1 {
+		if grants, err := s.Grants(t.Context(), fayHere, "", 99); err != nil || len(grants) != 1 || grants[0].Used != 1 {
 			t.Errorf("what ran under the grant is not counted: %+v, %v", grants, err)
 		}
 		s.order(permissions.OrderNew)
@@ -127,7 +127,7 @@ func TestGatedTools(t *testing.T) {
 		if r := s.card(2); r.Session == string(was.ID) {
 			t.Error("it is the same session")
 		}
-		if grants, err := s.Grants(t.Context(), fayHere); err != nil || len(grants) != 0 {
+		if grants, err := s.Grants(t.Context(), fayHere, "", 99); err != nil || len(grants) != 0 {
 			t.Errorf("what was granted is still there: %+v, %v", grants, err)
 		}
 	})

@@ -538,7 +538,7 @@ func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 	s.answer(s.card(1), always)
 	s.answer(s.card(2), permissions.Allow(permissions.SessionTool))
 	s.waitMessage("told: done")
-	grants, err := s.Grants(t.Context(), fayHere)
+	grants, err := s.Grants(t.Context(), fayHere, "", 99)
 	if err != nil || len(grants) != 2 {
 		t.Fatalf("%+v, %v", grants, err)
 	}

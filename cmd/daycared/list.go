@@ -42,25 +42,14 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := pendingList{CLI: c}
-			var last []permissions.RequestView // with --limit
-			size := 0                          // the first page is the daemon's usual one, to print something soon
-			err = eachPage(func(after permissions.ID) ([]permissions.RequestView, error) {
+			l := pendingList{listPrinter: listPrinter{CLI: c}}
+			size := 0 // the first page is the daemon's usual one, to print something soon
+			err = listed(c, since, func(after permissions.ID) ([]permissions.RequestView, error) {
 				page, err := client.List(cmd.Context(), after, size)
 				size = laterPages
 				return page, err
-			}, func(s permissions.RequestView) permissions.ID { return s.Request.ID }, func(page []permissions.RequestView) error {
-				at := func(s permissions.RequestView) time.Time { return s.Request.CreatedAt }
-				if c.listing.limit == unlimited {
-					return l.print(newest(page, since, unlimited, at))
-				}
-				last = newest(append(last, page...), since, c.listing.limit, at)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return cmp.Or(l.print(last), l.end())
+			}, func(s permissions.RequestView) (permissions.ID, time.Time) { return s.Request.ID, s.Request.CreatedAt }, l.print)
+			return cmp.Or(err, l.end())
 		}),
 	}
 }
@@ -68,71 +57,93 @@ func (c *CLI) pendingCommand() *cobra.Command {
 // laterPages is how many requests are read at a time after the first page.
 const laterPages = 200
 
-// pendingList prints pending requests as they arrive.
-type pendingList struct {
+// listPrinter prints a list as it arrives, as one table or as one array in JSON.
+type listPrinter struct {
 	*CLI
 	printed int
-	cut     bool     // a text is shortened
 	widest  []string // the widest cells of the first page, by which the others are aligned
 }
 
-func (l *pendingList) print(page []permissions.RequestView) error {
-	if l.asJSON {
-		for _, s := range page {
-			if _, err := io.WriteString(l.Out, map[bool]string{true: "[", false: ","}[l.printed == 0]); err != nil {
-				return err
-			}
-			if err := l.jsonItem(wire.From(s, true)); err != nil {
-				return err
-			}
-			l.printed++
-		}
-		return nil
+// item prints an element of the array.
+func (l *listPrinter) item(v any) error {
+	l.printed++
+	if _, err := io.WriteString(l.Out, map[bool]string{true: "[", false: ","}[l.printed == 1]); err != nil {
+		return err
 	}
+	return l.jsonItem(v)
+}
+
+// table prints a page, the first cells of each row in columns.
+func (l *listPrinter) table(columns int, page [][]string) error {
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	if l.widest != nil {
 		fmt.Fprintln(table, strings.Join(l.widest, "\t")+"\t")
 	}
-	widest := make([]string, 4) // the columns that every row has and another follows
-	for _, s := range page {
-		cells := []string{
-			s.Code, oneRow(card.Visible(s.Request.Who())), oneRow(card.Wants(s.Request)),
-			time.Until(s.Request.Deadline).Truncate(time.Second).String() + " left",
-			fmt.Sprintf("%d waiting%s%s", s.Waiting, quorum(s.Request), map[bool]string{true: "\thigh risk"}[s.Request.HighRisk]),
-		}
+	widest := make([]string, columns)
+	for _, cells := range page {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 		for i := range widest {
 			if utf8.RuneCountInString(cells[i]) > utf8.RuneCountInString(widest[i]) {
 				widest[i] = cells[i]
 			}
 		}
-		l.cut = l.cut || strings.Contains(cells[2], " …")
 		l.printed++
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	rows := text.Bytes()
+	lines := text.Bytes()
 	if l.widest != nil {
-		_, rows, _ = bytes.Cut(rows, []byte("\n"))
+		_, lines, _ = bytes.Cut(lines, []byte("\n"))
 	} else if len(page) > 0 {
 		l.widest = widest
 	}
-	_, err := l.Out.Write(rows)
+	_, err := l.Out.Write(lines)
 	return err
 }
 
-func (l *pendingList) end() (err error) {
+// end closes the array, or says what an empty list means.
+func (l *listPrinter) end(none string) (err error) {
 	switch {
 	case l.asJSON:
 		_, err = io.WriteString(l.Out, map[bool]string{true: "[]\n", false: "]\n"}[l.printed == 0])
 	case l.printed == 0:
-		l.say("nothing waits for an answer")
-	case l.cut:
-		l.say("what has … is cut here; all of it: daycared show CODE")
+		l.say("%s", none)
 	}
 	return err
+}
+
+// pendingList prints pending requests.
+type pendingList struct {
+	listPrinter
+	cut bool // a text is shortened
+}
+
+func (l *pendingList) print(page []permissions.RequestView) error {
+	var rows [][]string
+	for _, s := range page {
+		if l.asJSON {
+			if err := l.item(wire.From(s, true)); err != nil {
+				return err
+			}
+			continue
+		}
+		wants := oneRow(card.Wants(s.Request))
+		rows = append(rows, []string{
+			s.Code, oneRow(card.Visible(s.Request.Who())), wants, time.Until(s.Request.Deadline).Truncate(time.Second).String() + " left",
+			fmt.Sprintf("%d waiting%s%s", s.Waiting, quorum(s.Request), map[bool]string{true: "\thigh risk"}[s.Request.HighRisk]),
+		})
+		l.cut = l.cut || strings.Contains(wants, " …")
+	}
+	return l.table(4, rows)
+}
+
+func (l *pendingList) end() error {
+	if l.cut {
+		defer l.say("what has … is cut here; all of it: daycared show CODE")
+	}
+	return l.listPrinter.end("nothing waits for an answer")
 }
 
 // listing holds the flags of the commands that list.
@@ -159,6 +170,23 @@ func (l *listing) begin(zone *time.Location) (time.Time, error) {
 func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) []T {
 	list = slices.DeleteFunc(list, func(v T) bool { return at(v).Before(since) })
 	return list[max(len(list)-limit, 0):]
+}
+
+// listed prints what is listed, page by page as it is read, and with --limit at the end.
+func listed[T any](
+	c *CLI, since time.Time, read func(after permissions.ID) ([]T, error), place func(T) (permissions.ID, time.Time), print func([]T) error,
+) error {
+	at := func(v T) time.Time { _, at := place(v); return at }
+	id := func(v T) permissions.ID { id, _ := place(v); return id }
+	var last []T // with --limit
+	err := eachPage(read, id, func(page []T) error {
+		if c.listing.limit == unlimited {
+			return print(newest(page, since, unlimited, at))
+		}
+		last = newest(append(last, page...), since, c.listing.limit, at)
+		return nil
+	})
+	return cmp.Or(err, print(last))
 }
 
 func (c *CLI) showCommand() *cobra.Command {
@@ -342,29 +370,43 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := client.Grants(cmd.Context(), connectors.Identity{})
-			if err != nil {
-				return err
-			}
-			list = newest(list, since, c.listing.limit, func(g permissions.Grant) time.Time { return g.CreatedAt })
-			if me.StoppedBy != nil && len(list) > 0 {
-				c.say("everything is stopped by %s: these grants are suspended until: daycared resume", spelled(*me.StoppedBy))
-			}
-			if c.asJSON {
-				return c.json(wire.Each(list, wire.FromGrant))
-			}
-			if len(list) == 0 {
-				c.say("nothing is granted for longer than once")
-			}
-			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-			for _, g := range list {
-				s, _ := client.Show(cmd.Context(), string(g.Request)) // no code if the request is no longer kept
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID.Short(), dash(s.Code), covers(g, s), spelled(g.Caller),
-					lasts(g, me.Location()), g.Used, spelled(g.By), sinceRestored(!g.SuspendedAt.IsZero()))
-			}
-			return table.Flush()
+			l := listPrinter{CLI: c}
+			err = listed(c, since, func(after permissions.ID) ([]permissions.Grant, error) {
+				return client.Grants(cmd.Context(), connectors.Identity{}, after, laterPages)
+			}, func(g permissions.Grant) (permissions.ID, time.Time) { return g.ID, g.CreatedAt }, func(page []permissions.Grant) error {
+				return l.grants(cmd.Context(), client, me, page)
+			})
+			return cmp.Or(err, l.end("nothing is granted for longer than once"))
 		}),
 	}
+}
+
+func (l *listPrinter) grants(ctx context.Context, client *admin.Client, me admin.Me, page []permissions.Grant) error {
+	if me.StoppedBy != nil && l.printed == 0 && len(page) > 0 {
+		l.say("everything is stopped by %s: these grants are suspended until: daycared resume", spelled(*me.StoppedBy))
+	}
+	var rows [][]string
+	for _, g := range page {
+		if l.asJSON {
+			if err := l.item(wire.FromGrant(g)); err != nil {
+				return err
+			}
+			continue
+		}
+		s, _ := client.Show(ctx, string(g.Request)) // no code if the request is no longer kept
+		rows = append(rows, []string{
+			g.ID.Short(), dash(s.Code), covers(g, s), spelled(g.Caller), lasts(g, me.Location()), fmt.Sprintf("used %d", g.Used),
+			"by " + spelled(g.By) + sinceRestored(!g.SuspendedAt.IsZero()),
+		})
+	}
+	return l.table(6, rows)
+}
+
+// allGrants reads every grant in force.
+func allGrants(ctx context.Context, client *admin.Client) ([]permissions.Grant, error) {
+	return pages(func(after permissions.ID) ([]permissions.Grant, error) {
+		return client.Grants(ctx, connectors.Identity{}, after, 0)
+	}, func(g permissions.Grant) permissions.ID { return g.ID })
 }
 
 func (c *CLI) revokeCommand() *cobra.Command {
@@ -405,7 +447,7 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 	if err != nil {
 		return refused
 	}
-	list, err := client.Grants(ctx, connectors.Identity{})
+	list, err := allGrants(ctx, client)
 	if err != nil {
 		return refused
 	}

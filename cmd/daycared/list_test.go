@@ -78,7 +78,7 @@ func TestPagesOfPendingAreOneList(t *testing.T) {
 		false: {page("a", "the-longest-name"), page("b"), page("c", "d")}, true: {page("a"), page("b", "c")},
 	} {
 		var out strings.Builder
-		l := pendingList{CLI: &CLI{Out: &out, Err: io.Discard}}
+		l := pendingList{listPrinter: listPrinter{CLI: &CLI{Out: &out, Err: io.Discard}}}
 		l.asJSON = asJSON
 		for _, p := range pages {
 			if err := l.print(p); err != nil {
@@ -103,7 +103,7 @@ func TestPagesOfPendingAreOneList(t *testing.T) {
 		}
 	}
 	var none strings.Builder
-	l := pendingList{CLI: &CLI{Out: &none}}
+	l := pendingList{listPrinter: listPrinter{CLI: &CLI{Out: &none}}}
 	l.asJSON = true
 	if err := l.end(); err != nil || none.String() != "[]\n" {
 		t.Errorf("none: %q, %v", none.String(), err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -47,7 +46,7 @@ func (c *CLI) reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			grants, err := client.Grants(cmd.Context(), connectors.Identity{})
+			grants, err := allGrants(cmd.Context(), client)
 			if err != nil {
 				return err
 			}

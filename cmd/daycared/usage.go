@@ -283,7 +283,7 @@ func (c *CLI) codes() source {
 
 func (c *CLI) grantIDs() source {
 	return atDaemon(c, func(ctx context.Context, client *admin.Client) ([]permissions.Grant, error) {
-		return client.Grants(ctx, connectors.Identity{})
+		return client.Grants(ctx, connectors.Identity{}, "", 0)
 	}, func(g permissions.Grant) string {
 		return fmt.Sprintf("%s\t%s for %s", g.ID.Short(), covers(g, permissions.RequestView{}), spelled(g.Caller))
 	})

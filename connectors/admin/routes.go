@@ -350,10 +350,15 @@ type giving struct {
 	In      string         `json:"in" doc:"the folder that its calls are in"`
 }
 
+type grantsInput struct {
+	After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before"`
+	Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
+}
+
 func (r *routes) registerGrants() {
-	list := get("grants", "/v1/grants", "List the grants in force that the caller may see")
-	serve(r, list, func(ctx context.Context, _ *struct{}) ([]wire.Grant, error) {
-		found, err := r.engine.Grants(ctx, who(ctx))
+	list := get("grants", "/v1/grants", "List the grants in force that the caller may see, oldest first")
+	serve(r, list, func(ctx context.Context, in *grantsInput) ([]wire.Grant, error) {
+		found, err := r.engine.Grants(ctx, who(ctx), in.After, in.Limit)
 		return wire.Each(found, wire.FromGrant), err
 	})
 	give := post("give", "/v1/grants", "Give the caller of an approved request a rule that was suggested")
@@ -435,9 +440,9 @@ func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (
 	return c.row(ctx, http.MethodPost, requestPath(name)+"/void")
 }
 
-// Grants lists the grants in force that this account may see, oldest first.
-func (c *Client) Grants(ctx context.Context, _ connectors.Identity) ([]permissions.Grant, error) {
-	return fetchEach(ctx, c, "/v1/grants", 0, wire.Grant.Permissions)
+// Grants lists at most limit grants in force after one that this account may see, oldest first; 0 is the daemon's limit.
+func (c *Client) Grants(ctx context.Context, _ connectors.Identity, after permissions.ID, limit int) ([]permissions.Grant, error) {
+	return fetchEach(ctx, c, "/v1/grants"+page("", after, limit), 0, wire.Grant.Permissions)
 }
 
 // GiveRule gives the caller of an approved request the rule with one pattern, for calls in a folder.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,13 +37,18 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 	theirs := allow(t, env, wiretest.OfSam, "theirs", permissions.For(15*time.Minute), "sam")
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 
-	list, err := fay.Grants(t.Context(), connectors.Identity{})
+	list, err := fay.Grants(t.Context(), connectors.Identity{}, "", 99)
 	if err != nil || len(list) != 1 || list[0].Request != mine.ID || list[0].Until.IsZero() || list[0].By != "fay" {
 		t.Fatalf("fay's grants: %+v, %v", list, err)
 	}
-	all, err := operator.Grants(t.Context(), connectors.Identity{})
+	all, err := operator.Grants(t.Context(), connectors.Identity{}, "", 99)
 	if err != nil || len(all) != 2 {
 		t.Fatalf("the operator's grants: %+v, %v", all, err)
+	}
+	for after, want := range map[permissions.ID][]permissions.Grant{"": all[:1], all[0].ID: all[1:], all[1].ID: {}} {
+		if page, err := operator.Grants(t.Context(), connectors.Identity{}, after, 1); err != nil || !reflect.DeepEqual(page, want) {
+			t.Errorf("a page of one after %q: %+v, %v", after, page, err)
+		}
 	}
 	other := all[1].ID
 	if all[1].Request != theirs.ID {
@@ -71,7 +77,7 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 		took.Ran[0].Reason != "under the grant" {
 		t.Errorf("taken back: %+v, %v", took, err)
 	}
-	if left, err := fay.Grants(t.Context(), connectors.Identity{}); err != nil || len(left) != 0 {
+	if left, err := fay.Grants(t.Context(), connectors.Identity{}, "", 99); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
 	}
 	if _, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/v1/grants", "", ""); text != "[]\n" {
@@ -111,7 +117,7 @@ func TestAnApprovalIsTakenBack(t *testing.T) {
 	if _, err := fay.Void(t.Context(), connectors.Identity{}, string(wide.ID)); err != nil {
 		t.Error(err)
 	}
-	if left, err := fay.Grants(t.Context(), connectors.Identity{}); err != nil || len(left) != 0 {
+	if left, err := fay.Grants(t.Context(), connectors.Identity{}, "", 99); err != nil || len(left) != 0 {
 		t.Errorf("what a taken back approval left behind: %+v, %v", left, err)
 	}
 }

@@ -51,7 +51,7 @@ func (Nobody) Pending(context.Context, connectors.Identity, permissions.ID, int)
 }
 
 // Grants are none.
-func (Nobody) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
+func (Nobody) Grants(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.Grant, error) {
 	return nil, nil
 }
 

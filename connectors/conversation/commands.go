@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -392,7 +393,7 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 }
 
 func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	grants, err := r.Inbound.Grants(ctx, id)
+	grants, err := r.Inbound.Grants(ctx, id, "", math.MaxInt)
 	if err != nil {
 		return "", err
 	}

@@ -38,7 +38,7 @@ func (d forgetful) Order(context.Context, connectors.Identity, permissions.Order
 	return "", permissions.NoAgent()
 }
 
-func (d forgetful) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
+func (d forgetful) Grants(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.Grant, error) {
 	return nil, nil
 }
 

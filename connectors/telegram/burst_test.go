@@ -249,7 +249,7 @@ func TestAChatOfTitlesListsAndEndsWithoutWhatIsAskedFor(t *testing.T) {
 	s.decide("fay", permissions.Allow(permissions.For(15*time.Minute)))
 	s.get(granted, permissions.Approved)
 	s.server.Advance(16 * time.Minute)
-	if _, err := s.Grants(t.Context(), identity(ids["fay"])); err != nil {
+	if _, err := s.Grants(t.Context(), identity(ids["fay"]), "", 99); err != nil {
 		t.Fatal(err)
 	}
 	s.told("fay", "⌛ Ended: read access for")

@@ -198,8 +198,8 @@ func (d *handler) keysOf(ctx context.Context, command string, id connectors.Iden
 		waiting, _ := d.in.Pending(ctx, id, "", maxCalls) // without buttons on an error
 		return keysOpen(wire.Each(waiting, func(s permissions.RequestView) string { return s.Code }))
 	case "/grants":
-		grants, _ := d.in.Grants(ctx, id)
-		for i, g := range grants[:min(len(grants), maxCalls)] {
+		grants, _ := d.in.Grants(ctx, id, "", maxCalls)
+		for i, g := range grants {
 			all = append(all, listKey(in.Sprintf("✖ Take back %d", i+1), "/revoke "+string(g.ID))...)
 		}
 		return listed(all, 2)

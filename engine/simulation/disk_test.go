@@ -177,9 +177,11 @@ func (d *disk) Grants(ctx context.Context, caller string, now time.Time) (all []
 	return all, err
 }
 
-func (d *disk) GrantsInForce(ctx context.Context, asked string, now time.Time) (all []permissions.Grant, err error) {
+func (d *disk) GrantsInForce(
+	ctx context.Context, asked string, now time.Time, after permissions.ID, limit int,
+) (all []permissions.Grant, err error) {
 	err = d.read(ctx, "list the grants in force", func(ctx context.Context) error {
-		all, err = d.Store.GrantsInForce(ctx, asked, now)
+		all, err = d.Store.GrantsInForce(ctx, asked, now, after, limit)
 		return err
 	})
 	return all, err

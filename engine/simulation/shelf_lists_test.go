@@ -199,14 +199,15 @@ func (s *shelf) Lately(_ context.Context, q permissions.Request, person string) 
 	return did, err
 }
 
-// GrantsInForce lists every grant that is neither revoked nor over at now.
-func (s *shelf) GrantsInForce(_ context.Context, asked string, now time.Time) (found []permissions.Grant, err error) {
-	return s.granted(now, func(g permissions.Grant) bool {
+// GrantsInForce lists at most limit grants after one that are neither revoked nor over at now.
+func (s *shelf) GrantsInForce(
+	_ context.Context, asked string, now time.Time, after permissions.ID, limit int,
+) (found []permissions.Grant, err error) {
+	found, err = s.granted(now, func(g permissions.Grant) bool {
 		r, err := s.find(g.Request)
-		return asked == "" || (err == nil && slices.Contains(r.Asked, asked))
-	}, func(a, b permissions.Grant) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
+		return g.ID > after && (asked == "" || (err == nil && slices.Contains(r.Asked, asked)))
+	}, func(a, b permissions.Grant) int { return cmp.Compare(a.ID, b.ID) })
+	return found[:min(len(found), limit)], err
 }
 
 func (s *shelf) granted(

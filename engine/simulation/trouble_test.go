@@ -139,7 +139,7 @@ func (w *world) stopAll() {
 // takeBack has fay take back an approval or a grant.
 func (w *world) takeBack() {
 	fay := connectors.Identity{Via: "cli", UID: 1}
-	all, err := w.store.GrantsInForce(context.Background(), "", w.now())
+	all, err := w.store.GrantsInForce(context.Background(), "", w.now(), "", 99)
 	if err == nil && len(all) > 0 && w.draw.IntN(2) == 0 {
 		g := all[w.draw.IntN(len(all))]
 		w.command("FAY REVOKES what came of "+w.nameOf(g.Request), func(ctx context.Context, l *life) error {

@@ -276,11 +276,11 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 	})
 }
 
-const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND number > $1 AND EXISTS ` +
+const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND +number > $1 AND EXISTS ` +
 	`(SELECT 1 FROM ` + askedOf + ` WHERE NOT EXISTS ` +
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value AND copies.failed = '') ` +
 	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
-	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`
+	`AND copies.failed <> '')) ORDER BY +number LIMIT 0 + $2`
 
 // RequestsWithoutCopies implements [engine.Store].
 func (s *Store) RequestsWithoutCopies(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error) {
@@ -306,7 +306,7 @@ const (
 )
 
 const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
-	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT 0 + $2) ORDER BY request, person`
+	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY +number DESC LIMIT 0 + $2) ORDER BY request, person`
 
 // LiveCopies lists this connector's visible copies of the newest pending requests, at most limit.
 func (s *Store) LiveCopies(ctx context.Context, connector string, limit int) ([]permissions.Copy, error) {

@@ -525,7 +525,7 @@ func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 				if _, err := o.Read(t.Context(), o.approved.ID); errors.Is(err, permissions.ErrRow) != approval {
 					t.Errorf("the approval: %v", err)
 				}
-				if _, err := o.GrantsInForce(t.Context(), "", time.Now()); err != nil {
+				if _, err := o.GrantsInForce(t.Context(), "", time.Now(), "", 99); err != nil {
 					t.Error(err)
 				}
 				if _, err := o.Pairings(t.Context()); err != nil {

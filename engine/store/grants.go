@@ -56,12 +56,10 @@ const (
 	readGrants = `SELECT ` + grantColumns + `, mac FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
 		`AND suspended_at = 0 AND until > $2 ORDER BY id`
 
+	// An id begins with the time.
 	readGrantsInForce = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $1 ORDER BY created_at, id`
-
-	readGrantsPutTo = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $1 AND EXISTS (SELECT 1 FROM requests, ` + askedOf + ` ` +
-		`WHERE requests.id = grants.request AND person.value = $2) ORDER BY created_at, id`
+		`AND until > $1 AND id > $2 AND ($3 = '' OR EXISTS (SELECT 1 FROM requests, ` + askedOf + ` ` +
+		`WHERE requests.id = grants.request AND person.value = $3)) ORDER BY id LIMIT 0 + $4`
 
 	readGrant = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1`
 )
@@ -83,11 +81,19 @@ func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]per
 }
 
 // GrantsInForce implements [engine.Store].
-func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {
-	if asked == "" {
-		return s.grants(ctx, readGrantsInForce, micros(now))
-	}
-	return s.grants(ctx, readGrantsPutTo, micros(now), asked)
+func (s *Store) GrantsInForce(
+	ctx context.Context, asked string, now time.Time, after permissions.ID, limit int,
+) ([]permissions.Grant, error) {
+	return reading(ctx, s, func(from source) (page []permissions.Grant, err error) {
+		for len(page) < limit {
+			found, err := collect(ctx, from, "", grantGate.rowFields, readGrantsInForce, micros(now), after, asked, limit-len(page))
+			if err != nil || len(found) == 0 {
+				return page, err
+			}
+			page, after = append(page, holding(s, grantGate, found)...), found[len(found)-1].row.ID
+		}
+		return page, nil
+	})
 }
 
 func (s *Store) grants(ctx context.Context, text string, args ...any) ([]permissions.Grant, error) {

@@ -15,7 +15,7 @@ const nextBeat = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 R
 var needed = []string{
 	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
 	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, prolong, addNotice,
-	addEntry, newestEntry, readMeta, readNewest, countPending, readPending, readPendingOf, duePending, nextPending, readCopies,
+	addEntry, newestEntry, readMeta, readNewest, countPending, readPending, duePending, nextPending, readCopies,
 	upsertCopy, noteShownOne,
 }
 

@@ -44,7 +44,7 @@ func oldView() []string {
 
 // oldColumns reverts the migrations of wider seals, and of entries about calls and how requests ended, and of rows of files.
 var oldColumns = append(slices.Clip(oldAudit),
-	"DROP INDEX requests_pending", "ALTER TABLE requests RENAME COLUMN due_at TO remind_at",
+	"DROP INDEX grants_open_ids", "DROP INDEX requests_pending", "ALTER TABLE requests RENAME COLUMN due_at TO remind_at",
 	"CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending'",
 	"CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending'",
 	"CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0",

@@ -105,7 +105,7 @@ func TestWhomARequestAsksMayBeUnreadable(t *testing.T) {
 			t.Errorf("%s: %d, %v; want the good one", name, n, err)
 		}
 	}
-	if n, err := length(o.GrantsInForce(t.Context(), good.Asked[0], time.Now())); err != nil || n != 0 {
+	if n, err := length(o.GrantsInForce(t.Context(), good.Asked[0], time.Now(), "", 99)); err != nil || n != 0 {
 		t.Errorf("%d grants, %v", n, err)
 	}
 }

@@ -3,6 +3,10 @@ package store
 import (
 	"strings"
 	"testing"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // TestPlans checks SQLite's query plans: no statement scans a whole table, so that nothing gets slower as rows are
@@ -10,7 +14,8 @@ import (
 func TestPlans(t *testing.T) {
 	s := newStore(t)
 	sorted := map[string]bool{ // the few in force or due
-		"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true, "duePending": true,
+		"readPending": true, "readPendingNumbers": true, "readUnaddressed": true, "readLately": true, // in the order of whom they ask
+		"readGrants": true, "readGates": true, "duePending": true,
 	}
 	for _, c := range []struct{ name, text, index string }{
 		{"readRequest", readRequest, "id=?"},
@@ -28,8 +33,7 @@ func TestPlans(t *testing.T) {
 		{"readLately", readLately, "requests_pending"},
 		{"readNumber", readNumber, "rowid=?"},
 		{"readPosition", readPosition, "id=?"},
-		{"readPending", readPending, "requests_pending"},
-		{"readPendingOf", readPendingOf, "requests_pending"},
+		{"readPending", readPending, "SEARCH next USING COVERING INDEX requests_pending (asked=? AND number>?)"},
 		{"readHistory", readHistory, "rowid>?"},
 		{"firstDecided", firstDecided, "requests_settled (pruned=? AND decided_at>?)"},
 		{"lately", lately, "requests_settled (pruned=? AND decided_at>? AND decided_at<?)"},
@@ -44,8 +48,7 @@ func TestPlans(t *testing.T) {
 		{"meetAll, denied", findDuplicatesSQL + "0", "INDEX requests_denied (caller=? AND action=? AND decided_at>? AND decided_at<?)"},
 		{"readVotesOf", readVotesOf, "PRIMARY KEY (request=?)"},
 		{"readGrants", readGrants, "grants_live"},
-		{"readGrantsInForce", readGrantsInForce, "grants_open"},
-		{"readGrantsPutTo", readGrantsPutTo, "grants_open"},
+		{"readGrantsInForce", readGrantsInForce, "grants_open_ids (id>?)"},
 		{"readGrant", readGrant, "PRIMARY KEY (id=?)"},
 		{"readGrantsOf", readGrantsOf, "grants_request"},
 		{"soonestGrant", soonestGrant, "COVERING INDEX grants_open"},
@@ -186,10 +189,49 @@ func TestPlans(t *testing.T) {
 		for line := range strings.Lines(plan) {
 			small := strings.Contains(line, "INDEX requests_") || strings.Contains(line, "INDEX grants_open") || // contain what is open
 				strings.Contains(line, "SCAN CONSTANT ROW") || strings.Contains(line, "SCAN meta") || strings.Contains(line, "SCAN none") || // one row
-				strings.Contains(line, "VIRTUAL TABLE") || strings.Contains(line, "SCAN waiting")
+				strings.Contains(line, "VIRTUAL TABLE") || strings.Contains(line, "SCAN waiting") ||
+				strings.Contains(line, "SCAN asked_lists") // each that any pending request has
 			if strings.Contains(line, "SCAN") && !small || strings.Contains(line, "TEMP B-TREE") && !sorted[c.name] {
 				t.Errorf("%s reads too much:\n%s", c.name, plan)
 			}
+		}
+	}
+}
+
+// TestOnesPendingReadsNobodyElses: beside 10,000 requests of others, a list of one person's looks at each distinct list of people, and
+// again to see that no more follow.
+func TestOnesPendingReadsNobodyElses(t *testing.T) {
+	s := newStore(t)
+	var fays []permissions.ID
+	for range 5 {
+		fays = append(fays, insert(t, s).ID)
+	}
+	const table = requestColumns + ", key_live, shown, pruned, action, due_at, mac"
+	others := strings.NewReplacer("number, id, ", "number + 10 + value, id || value, ", " asked, ", ` '["kim"]', `).Replace(table)
+	if _, err := s.writer.Exec(`WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 10000) ` +
+		`INSERT INTO requests (` + table + `) SELECT ` + others + ` FROM requests, n ` +
+		`WHERE id = '` + string(fays[0]) + `'`); err != nil {
+		t.Fatal(err)
+	}
+	last := insert(t, s).ID
+	s.readers.SetMaxOpenConns(1)
+	conn, err := s.readers.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	err = conn.Raw(func(c any) error {
+		return c.(*sqlite3.SQLiteConn).RegisterFunc("json_valid", func(any) bool { looked++; return true }, true)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	for after, want := range map[permissions.ID][]permissions.ID{"": fays[:3], fays[3]: {fays[4], last}} {
+		looked = 0
+		page, err := s.Pending(t.Context(), "fay", after, 3)
+		if err != nil || len(page) != len(want) || page[0].ID != want[0] || page[len(page)-1].ID != want[len(want)-1] || looked == 0 || looked > 2*3 {
+			t.Errorf("after %q: %d, and %d lists of people were looked at; %v", after, len(page), looked, err)
 		}
 	}
 }

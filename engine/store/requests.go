@@ -343,23 +343,27 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 }
 
 const (
-	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
-		`ORDER BY number LIMIT 0 + $2`
-
 	// askedOf joins the people whom a request asks, nobody if that is unreadable. A second database needs its own text.
 	askedOf = `json_each(CASE WHEN json_valid(requests.asked) THEN requests.asked ELSE '[]' END) AS person`
 
-	readPendingOf = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
-		`AND EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
+	// readPendingNumbers lists the next pending requests of a person, or all. The index of what is pending begins with whom it asks: of
+	// these few distinct lists those with the person are merged, each with as many as fit the page.
+	readPendingNumbers = `WITH RECURSIVE asked_lists (asked) AS (SELECT MIN(asked) FROM requests WHERE state = 'pending' ` +
+		`UNION ALL SELECT (SELECT MIN(requests.asked) FROM requests WHERE state = 'pending' AND requests.asked > asked_lists.asked) ` +
+		`FROM asked_lists WHERE asked_lists.asked IS NOT NULL) ` +
+		`SELECT found.number FROM asked_lists, requests AS found WHERE found.number > $1 AND ($2 = '' OR EXISTS (SELECT 1 FROM ` +
+		`json_each(CASE WHEN json_valid(asked_lists.asked) THEN asked_lists.asked ELSE '[]' END) AS person WHERE person.value = $2)) ` +
+		`AND found.number IN (SELECT next.number FROM requests AS next WHERE next.state = 'pending' AND next.asked = asked_lists.asked ` +
+		`AND next.number > $1 ORDER BY next.number LIMIT 0 + $3) ORDER BY found.number LIMIT 0 + $3`
+
+	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number IN (` + readPendingNumbers + `) ` +
+		`ORDER BY number`
 )
 
 // Pending implements [engine.Store].
 func (s *Store) Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error) {
 	return readingAfter(ctx, s, after, func(from source, number int64) ([]permissions.Request, error) {
-		if asked == "" {
-			return s.after(ctx, from, number, limit, readPending)
-		}
-		return s.after(ctx, from, number, limit, readPendingOf, asked)
+		return s.after(ctx, from, number, limit, readPending, asked)
 	})
 }
 

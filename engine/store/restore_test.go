@@ -48,7 +48,7 @@ func newDead(t *testing.T, lasts ...permissions.Scope) dead {
 		t.Fatal(err)
 	}
 	d.lost = insert(t, s)
-	grants, err := s.GrantsInForce(t.Context(), "", time.Now())
+	grants, err := s.GrantsInForce(t.Context(), "", time.Now(), "", 99)
 	if err != nil {
 		t.Fatal(err)
 	}

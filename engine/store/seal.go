@@ -40,6 +40,11 @@ func (g gate[T]) rowFields(r *sealedRow[T]) []any { return append(g.fields(&r.ro
 // sealed reads the rows that a query finds and whose seals hold. Others open nothing and are logged once each.
 func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text string, args ...any) (rows []T, err error) {
 	found, err := collect(ctx, from, "", g.rowFields, text, args...)
+	return holding(s, g, found), err
+}
+
+// holding returns the rows whose seals hold.
+func holding[T any](s *Store, g gate[T], found []sealedRow[T]) (rows []T) {
 	for _, r := range found {
 		if g.holds(s.seals, r) {
 			rows = append(rows, r.row)
@@ -47,7 +52,7 @@ func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text s
 			s.logUnsealed(g.name(r.row))
 		}
 	}
-	return rows, err
+	return rows
 }
 
 // put writes a row's suspension and its new seal.

@@ -137,15 +137,13 @@ func (c *canceller) page(ctx context.Context, last int64) error {
 	return nil
 }
 
-const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' AND number > $1 ORDER BY number LIMIT 0 + $2`
-
 // pending reads the next requests and skips unusable ones.
 func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, error) {
-	numbers, err := collect(ctx, t, "a request", value[int64], readPendingNumbers, c.number, stopPage)
+	numbers, err := collect(ctx, t, "a request", value[int64], readPendingNumbers, c.number, "", stopPage)
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
-	page, _, err := c.many(ctx, t, readPending, c.number, stopPage)
+	page, _, err := c.many(ctx, t, readPending, c.number, "", stopPage)
 	if err != nil {
 		return nil, err
 	}

@@ -62,8 +62,10 @@ func (f *faults) Copies(ctx context.Context, ids ...permissions.ID) ([]permissio
 	return unless(f, func() ([]permissions.Copy, error) { return f.Store.Copies(ctx, ids...) })
 }
 
-func (f *faults) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {
-	return unless(f, func() ([]permissions.Grant, error) { return f.Store.GrantsInForce(ctx, asked, now) })
+func (f *faults) GrantsInForce(
+	ctx context.Context, asked string, now time.Time, after permissions.ID, limit int,
+) ([]permissions.Grant, error) {
+	return unless(f, func() ([]permissions.Grant, error) { return f.Store.GrantsInForce(ctx, asked, now, after, limit) })
 }
 
 func (f *faults) AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error) {

@@ -146,10 +146,24 @@ func testGrantsInForce(t *testing.T, b Backend) {
 		{"sam's, later", "sam", late, []permissions.Grant{sams}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := s.GrantsInForce(t.Context(), c.asked, c.now)
+			got, err := s.GrantsInForce(t.Context(), c.asked, c.now, "", 9)
 			if err != nil {
 				t.Fatal(err)
 			}
+			var paged []permissions.Grant
+			for page := got[:0:0]; len(paged) == 0 || len(page) > 0; paged = append(paged, page...) {
+				after := permissions.ID("")
+				if len(paged) > 0 {
+					after = paged[len(paged)-1].ID
+				}
+				if page, err = s.GrantsInForce(t.Context(), c.asked, c.now, after, 2); err != nil || len(page) > 2 {
+					t.Fatalf("%d on a page of two, %v", len(page), err)
+				}
+				if len(page) == 0 {
+					break
+				}
+			}
+			same(t, "its pages", paged, got)
 			if n := len(got); c.asked == "" && n > 0 && got[n-1].ID != kims.ID {
 				t.Error("the youngest is not the last")
 			}

@@ -130,7 +130,7 @@ func testEnding(t *testing.T, b Backend) {
 		t.Errorf("it ended twice: %v", none)
 	}
 	s = b.Reopen(t, s)
-	left, err := s.GrantsInForce(t.Context(), "", tapped) // the clock was set back
+	left, err := s.GrantsInForce(t.Context(), "", tapped, "", 99) // the clock was set back
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func testEndingNow(t *testing.T, b Backend) {
 	told(t, "who allowed it", s, permissions.Notice{
 		To: "fay", About: permissions.AboutEnded, Subject: over.ID, CreatedAt: tapped,
 	})
-	left, err := s.GrantsInForce(t.Context(), "", tapped)
+	left, err := s.GrantsInForce(t.Context(), "", tapped, "", 99)
 	if err != nil {
 		t.Fatal(err)
 	}
