@@ -68,7 +68,8 @@ type Engine struct {
 	bytes    map[string]*rate.Limiter    // stored for a caller
 	refusals map[connectors.Identity]*rate.Limiter
 	recent   recentDecisions
-	unrouted map[string]bool // callers without a route that have been logged
+	unrouted map[string]bool                    // callers without a route that have been logged
+	rules    map[string]permissions.GrantedRule // that people were shown, see [Engine.ruleShown]
 }
 
 var (
@@ -121,7 +122,7 @@ func New(o Options) *Engine {
 		tellings: map[[2]string]*rate.Limiter{},
 		rows:     map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals: map[connectors.Identity]*rate.Limiter{},
-		unrouted: map[string]bool{},
+		unrouted: map[string]bool{}, rules: map[string]permissions.GrantedRule{},
 		recent: recentDecisions{
 			all: map[decisionKey]recentDecision{}, over: map[permissions.ID]time.Time{}, refused: map[decisionKey]refusedOnce{},
 		},

@@ -18,6 +18,9 @@ import (
 	"github.com/daycared/daycared/permissions/i18n"
 )
 
+// maxRules bounds how many rules are remembered as shown.
+const maxRules = 1000
+
 // refusalsPerMinute bounds the audited refusals of one identity; the others are not audited.
 const refusalsPerMinute = 10
 
@@ -70,7 +73,7 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 			return r, e.refused(ctx, r, d, person.Name, err)
 		case err != nil:
 			return r, err
-		case d.Rule != p.Rule.Check(): // it has not been shown, or was another one then
+		case !e.ruleShown(r.ID, p.Rule, d.Rule):
 			return r, permissions.Proposed(p)
 		}
 		rule = p.Rule
@@ -86,6 +89,22 @@ func (e *Engine) decide(ctx context.Context, d connectors.Decision) (permissions
 		e.NoteApproval(person.Name)
 	}
 	return c.After, nil
+}
+
+// ruleShown reports whether people were shown a rule for a request under that name. A name is so short that an agent can find two rules
+// of one name, so the first that was shown keeps it. After a restart nothing was shown.
+func (e *Engine) ruleShown(id permissions.ID, rule permissions.GrantedRule, name string) bool {
+	key := string(id) + rule.Check()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was, shown := e.rules[key]
+	if !shown {
+		if len(e.rules) >= maxRules {
+			clear(e.rules)
+		}
+		e.rules[key] = rule
+	}
+	return shown && was == rule && name == rule.Check()
 }
 
 // inChat reports whether a decision allows something by a tap or a typed answer to a card, not at the admin socket, which programs use too.
