@@ -74,12 +74,15 @@ func TestAlwaysLikeThis(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := newEnv(t, givesRules(), m)
 	call, id := st.asks(m, 1, bash("go test ./..."))
+	unseen := permissions.NewGrantedRule([]string{"run go test ./..."}, "/srv/code", "")
+	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: unseen.Check()})
+	refused(t, err, permissions.CodeRule) // its name was computed: nobody was shown it
 	p := proposed(t, m, id)
 	st.mustBePending(id)
 	if allow, in := p.Rule.Patterns(); !slices.Equal(allow, []string{"run go test ./..."}) || in != "/srv/code" || len(p.Says) != 1 {
 		t.Fatalf("%q in %s: %q", allow, in, p.Says)
 	}
-	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: "00000000"})
+	_, err = m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Rule), Rule: "00000000"})
 	refused(t, err, permissions.CodeRule) // another rule than the one that was shown
 	if grants, err := st.Grants(t.Context(), boss, "", 99); err != nil || len(grants) > 0 {
 		t.Fatalf("%+v, %v", grants, err)
@@ -327,6 +330,15 @@ func TestARuleOfOneOpensNothingOfTwo(t *testing.T) {
 	st.Configure(s)
 	if st.runsFor(self, write) || !st.runsFor(self, edit("/srv/code/a.txt")) {
 		t.Error("what two people decide runs, or what one decides does not")
+	}
+	moved := givesRules()
+	moved.Routes = []engine.Route{{Ask: []string{"sam"}}}
+	none := givesRules()
+	none.Approvals.Scopes = usual().Approvals.Scopes
+	for when, now := range map[string]engine.Settings{"sam decides": moved, "no rules are given": none} {
+		if st.Configure(now); st.runsFor(self, edit("/srv/code/a.txt")) {
+			t.Errorf("it runs while %s", when)
+		}
 	}
 }
 

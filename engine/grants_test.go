@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,6 +219,154 @@ var scopes = []scoped{
 	{
 		name: "a session where there is none", q: tagged("", "@network"), scope: permissions.Session, refused: true,
 	},
+}
+
+// TestAGrantStandsWhereItsGiversMayDecide: what one person gave does not count, whatever the scope, while the route of what is asked takes
+// two people, or another one, or the scope is off, or the person is locked. It counts again afterwards.
+func TestAGrantStandsWhereItsGiversMayDecide(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := newEnv(t, everyScope(), m)
+	var given []scoped
+	for i, c := range scopes {
+		if len(c.covers) == 0 {
+			continue
+		}
+		c.caller = permissions.CallerUID(3000 + i) // each has its own grant
+		if scopes[i].caller.Name != "" {
+			c.caller = permissions.Caller{Name: fmt.Sprintf("agent:helper%d", i), UID: permissions.NoUID}
+		}
+		given = append(given, c)
+		first := c.begin(st)
+		id := st.shown(m, len(given)).Request.ID
+		if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(c.scope), Really: true}); err != nil {
+			t.Fatal(err)
+		}
+		st.get(first)
+	}
+	run := func(when string, want bool) {
+		t.Helper()
+		for _, c := range given {
+			if st.runsFor(c.caller, c.covers[0].q) != want {
+				t.Errorf("%s, %s: it runs: %t", when, c.name, !want)
+			}
+		}
+	}
+	for name, change := range map[string]func(s *engine.Settings){
+		"two people":       func(s *engine.Settings) { s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}} },
+		"another person":   func(s *engine.Settings) { s.Routes = []engine.Route{{Ask: []string{"sam"}}} },
+		"the scope is off": func(s *engine.Settings) { s.Approvals.Scopes = []permissions.Scope{permissions.Once} },
+		"shorter times only": func(s *engine.Settings) {
+			s.Approvals.Scopes = []permissions.Scope{permissions.Once, permissions.For(time.Minute)}
+		},
+	} {
+		s := everyScope()
+		change(&s)
+		st.Configure(s)
+		run(name, false)
+	}
+	s := everyScope()
+	s.Routes = []engine.Route{{Ask: []string{"sam"}}}
+	s.Routes[0].Escalate.To, s.Routes[0].Escalate.Moment = []string{"fay"}, engine.Moment{Percent: 50}
+	st.Configure(s)
+	run("fay is asked later", true)
+	if _, err := st.Lock(t.Context(), boss, "fay", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	run("fay is locked", false)
+	if _, _, err := st.Unlock(t.Context(), boss, "fay"); err != nil {
+		t.Fatal(err)
+	}
+	run("fay is unlocked", true)
+}
+
+// TestAGrantOfTwo holds where two decide, and for whoever it was given to only while both of them may.
+func TestAGrantOfTwo(t *testing.T) {
+	m, other := connectortest.NewMemory(fayAt("memory"), nil), connectortest.NewMemory(connectors.Identity{Via: "other", UID: sam.UID}, nil)
+	s := everyScope()
+	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Quorum: 2}}
+	st := newEnv(t, s, m, other)
+	first := st.ask(t.Context(), tagged("s1", "@network"))
+	id := st.shown(m, 1).Request.ID
+	for _, from := range []*connectortest.Memory{m, other} {
+		if _, err := from.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(permissions.Session)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st.get(first)
+	three := s
+	three.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 3}}
+	three.People = append(slices.Clone(s.People), kim)
+	for _, c := range []struct {
+		settings engine.Settings
+		runs     bool
+	}{{s, true}, {three, false}, {s, true}} {
+		if st.Configure(c.settings); st.runsFor(self, tagged("s1", "@network")) != c.runs {
+			t.Errorf("where %d decide, it runs: %t", c.settings.Routes[0].Quorum, !c.runs)
+		}
+	}
+}
+
+// TestWhatIsAskedTogetherHasNoWeakerRoute: a permission or a call beside another one does not move both to other people, or fewer.
+func TestWhatIsAskedTogetherHasNoWeakerRoute(t *testing.T) {
+	s := usual()
+	tags := func(text ...string) []permissions.Tag { return tagged("", text...).Tags }
+	team, one := []string{"fay", "sam"}, []string{"fay"}
+	deploys := func(ask []string, quorum int) []engine.Route {
+		return []engine.Route{{Tools: []string{"deploy"}, Ask: ask, Quorum: quorum}, {Ask: one}}
+	}
+	with := func(alone engine.Route) []engine.Route { return []engine.Route{alone, {Ask: one}} }
+	prod := func(ask []string, quorum int) []engine.Route {
+		return with(engine.Route{Tags: tags("@write:/srv/prod"), Ask: ask, Quorum: quorum})
+	}
+	step := func(names ...string) permissions.Request {
+		q := permissions.Request{Kind: permissions.KindTool, Session: "s1"}
+		for i, name := range names {
+			q.Calls = append(q.Calls, permissions.Call{N: i + 1, Tool: name, Input: []byte("{}")})
+		}
+		return q
+	}
+	reading := engine.Route{Tags: tags("@read:/srv/docs"), Ask: team}
+	escalating := engine.Route{Tags: tags("@write:/srv/prod"), Ask: team, Quorum: 2}
+	escalating.Escalate.To = []string{"kim"}
+	both := tagged("", "@network", "@write:/srv/prod/a")
+	needs := tool("deploy", "{}")
+	needs.Tags = both.Tags
+	for name, c := range map[string]struct {
+		routes []engine.Route
+		q      permissions.Request
+		ask    []string // nil: nobody
+		quorum int
+	}{
+		"two permissions":                     {prod(team, 2), both, team, 2},
+		"what a call needs":                   {prod(team, 2), needs, team, 2},
+		"one of another's":                    {prod([]string{"sam"}, 1), both, nil, 1},
+		"one of two, of whom the other is":    {prod(team, 1), both, one, 1},
+		"both are of the same":                {prod(one, 1), both, one, 1},
+		"a permission alone":                  {prod(team, 2), tagged("", "@write:/srv/prod/a"), team, 2},
+		"others alone":                        {prod(team, 2), tagged("", "@network", "@write:/srv/test"), one, 1},
+		"a wider one":                         {prod(team, 2), tagged("", "@read:/srv"), team, 2},
+		"a wider one of another's":            {prod([]string{"sam"}, 1), tagged("", "@write:/srv"), nil, 1},
+		"to write where it is about reading":  {with(reading), tagged("", "@write:/srv/docs"), one, 1},
+		"two calls":                           {deploys(team, 2), step("tidy", "deploy"), team, 2},
+		"a call of another's":                 {deploys([]string{"sam"}, 1), step("tidy", "deploy"), nil, 1},
+		"two that are many people's, by two":  {prod([]string{"sam", "kim"}, 2), both, nil, 2},
+		"one that may come to a third person": {with(escalating), both, nil, 2},
+	} {
+		s.Routes = c.routes
+		c.q.Caller = self
+		route, found := s.RouteOf(c.q)
+		if found != (c.ask != nil) || !slices.Equal(route.Ask, c.ask) || route.Quorum != c.quorum {
+			t.Errorf("%s: %+v, %t", name, route, found)
+		}
+		r := c.q
+		if err := s.Direct(&r); (permissions.CodeOf(err) == permissions.CodeNoRoute) != (c.ask == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.Routes = with(engine.Route{Tags: tags("@write:/srv/prod"), Ask: one, OnlyTitle: true, NoKeyboard: true})
+	if route, found := s.RouteOf(both); !found || !route.OnlyTitle || !route.NoKeyboard {
+		t.Errorf("what one keeps out of chats is shown: %+v", route)
+	}
 }
 
 func in(folder string, q permissions.Request) permissions.Request {

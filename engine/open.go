@@ -299,27 +299,36 @@ func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permi
 		return nil, err
 	}
 	all, err := e.store.Grants(ctx, caller.Name, e.clock.Now())
-	return e.relied(all), err
+	if all = e.relied(all); err != nil || !e.Settings().Several() {
+		return all, err
+	}
+	for i, g := range all {
+		if g.Rule != "" { // it says so itself
+			continue
+		}
+		r, err := e.store.Read(ctx, g.Request)
+		if err != nil && !errors.Is(err, permissions.ErrRow) {
+			return nil, err
+		}
+		all[i].Several = r.GaveTo(g)
+	}
+	return all, nil
 }
 
 // ofAgent leaves out the session grants of other agents of the same caller: agents that are not ours name their session
-// themselves. Of a call whose route takes several people it leaves out what fewer gave for all tools.
+// themselves.
 func (e *Engine) ofAgent(
 	ctx context.Context, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
 ) (own []permissions.Grant, err error) {
-	q.Caller = caller
-	_ = q.Normalize() // an invalid input is refused by draft
-	route, _ := e.Settings().RouteOf(q)
 	for _, g := range grants {
-		others := g.Session != "" && g.Session == q.Session && !caller.Ours()
-		if few := g.Tool == permissions.AllTools && route.Quorum > 1; others || few {
+		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
 			r, err := e.store.Read(ctx, g.Request)
 			switch {
 			case errors.Is(err, permissions.ErrRow):
 				continue // its agent is unknown
 			case err != nil:
 				return nil, err
-			case others && r.Agent != q.Agent, few && r.Quorum < route.Quorum:
+			case r.Agent != q.Agent:
 				continue
 			}
 		}

@@ -152,12 +152,15 @@ func (e *Engine) EventsFor(
 		return nil, after, permissions.Stopped(by)
 	}
 	grants, err := e.grants(ctx, caller)
+	q := permissions.Request{
+		Kind: permissions.KindPermission, Caller: caller, Session: session, Agent: agent, Tags: []permissions.Tag{permissions.Events},
+	}
 	if err == nil {
-		grants, err = e.ofAgent(ctx, caller, permissions.Request{Session: session, Agent: agent}, grants)
+		grants, err = e.ofAgent(ctx, caller, q, grants)
 	}
 	var people []string
 	for _, g := range grants {
-		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) {
+		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) || !e.Settings().Stands(g, q) {
 			continue
 		}
 		if people = append(people, g.By); g.By == directory.OperatorName && err == nil {

@@ -30,9 +30,6 @@ func (c approvals) Evaluate(ctx context.Context, caller permissions.Caller, q pe
 		return permissions.Verdict{}, permissions.Stopped(by)
 	}
 	grants, err := c.engine.grants(ctx, caller)
-	if err == nil {
-		grants, err = c.engine.ofAgent(ctx, caller, q, grants)
-	}
 	if err != nil {
 		return permissions.Verdict{}, shared.Broken(err)
 	}
@@ -72,10 +69,16 @@ func (c approvals) Held(ctx context.Context, caller permissions.Caller, session 
 	if err != nil {
 		return nil, shared.Broken(err)
 	}
-	held := slices.Clone(e.Settings().Holdings[caller.Name])
+	s := e.Settings()
+	held := slices.Clone(s.Holdings[caller.Name])
 	for _, g := range grants {
-		if g.Live(caller, session, e.clock.Now()) {
-			held = append(held, permissions.Missing(g.Tags, held)...)
+		if !g.Live(caller, session, e.clock.Now()) {
+			continue
+		}
+		for _, t := range permissions.Missing(g.Tags, held) {
+			if s.Stands(g, permissions.Request{Kind: permissions.KindPermission, Caller: caller, Session: session, Tags: []permissions.Tag{t}}) {
+				held = append(held, t)
+			}
 		}
 	}
 	return held, nil
@@ -179,9 +182,6 @@ func (c approvals) stillHeld(ctx context.Context, r permissions.Request) error {
 		return err
 	}
 	grants, err := e.grants(ctx, r.Caller)
-	if err == nil {
-		grants, err = e.ofAgent(ctx, r.Caller, r, grants)
-	}
 	if err != nil {
 		return shared.Broken(err)
 	}

@@ -225,4 +225,9 @@ func TestWhomNobodyCanTrust(t *testing.T) {
 	if !st.runs(bash("git status")) || st.runs(written("/srv/code/a.go", "/srv/code/a.go")) {
 		t.Error("a route that takes two people is trusted, or the other one is not")
 	}
+	moved := usual()
+	moved.Routes = []engine.Route{{Ask: []string{"sam"}}}
+	if st.Configure(moved); st.runs(bash("git status")) {
+		t.Error("what sam alone decides by now is trusted by fay")
+	}
 }

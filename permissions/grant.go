@@ -92,6 +92,7 @@ type Grant struct {
 	// SuspendedAt is since when the grant is suspended because the store was restored; the operator may reinstate it.
 	SuspendedAt time.Time
 	Used        int
+	Several     []string // if several people gave it, all of them; not stored, see [Request.GaveTo]
 }
 
 // Live reports whether the grant is in force for that caller and session at that time.
@@ -132,13 +133,44 @@ func (g Grant) Trust() bool { return g.Rule != "" && g.Rule.Origin() == Trusted 
 // Idles reports whether g ends when it was not used for [RuleIdle], not at a time.
 func (g Grant) Idles() bool { return g.Rule != "" && !g.Trust() }
 
-// Givers are the people who gave the rule of g.
+// Givers are the people who gave g, as far as it says.
 func (g Grant) Givers() []string {
 	var of grantedRule
-	if json.Unmarshal([]byte(g.Rule), &of) != nil || len(of.By) == 0 {
+	if json.Unmarshal([]byte(g.Rule), &of) != nil {
+		of.By = g.Several
+	}
+	if len(of.By) == 0 {
 		return []string{g.By}
 	}
 	return of.By
+}
+
+// GaveTo are the people who gave g, which the approval of r left behind and which has no rule: those who allowed every call that it may
+// come from. An account counts once.
+func (r Request) GaveTo(g Grant) (by []string) {
+	units := r.units(Vote{})
+	units = slices.DeleteFunc(units, func(n int) bool {
+		return slices.ContainsFunc(r.Calls, func(c Call) bool {
+			_, allowed := c.Answer.Scope()
+			return c.N == n && (!allowed || g.Tool != AllTools && g.Tool != c.Tool)
+		})
+	})
+	var accounts []string
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
+		var last Vote
+		if len(units) == 0 || slices.ContainsFunc(units, func(n int) bool {
+			last = r.voted(name, n)
+			_, allows := last.Answer.Scope()
+			return !allows
+		}) {
+			continue
+		}
+		if last.Account == "" || !slices.Contains(accounts, last.Account) {
+			by = append(by, name)
+		}
+		accounts = append(accounts, last.Account)
+	}
+	return by
 }
 
 // LastUse is when the grant of a rule was last used, or the zero time.
@@ -152,7 +184,7 @@ func (g Grant) LastUse() time.Time {
 // Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the
 // gate of high risk. What a grant of a rule covers is for [Policy.Rules] to say.
 func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
-	r.Kind, r.Tool, r.Calls = KindTool, c.Tool, nil
+	r = r.only(c)
 	switch {
 	case highRisk:
 		return false

@@ -27,6 +27,8 @@ type Policy struct {
 	// Rules says what the rules of the configuration decide about a call of a request, and those of live grants where they are silent;
 	// nil: there are none.
 	Rules func(Request, Call, []Grant, time.Time) Ruling
+	// Stands reports whether those who gave a live grant may decide a request that it covers; nil: they may.
+	Stands func(Grant, Request) bool
 	// NoAllowing makes the calls that rules allow ask, as those of Auto without an entry; deny and ask rules hold.
 	NoAllowing bool
 }
@@ -151,13 +153,13 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	wanted := Missing(r.Tags, p.Held)
 	grantable := slices.DeleteFunc(slices.Clone(wanted), p.riskyTag) // high-risk tags are always asked for
 	for _, g := range live {
-		if len(Missing(grantable, g.Tags)) < len(grantable) {
+		if slices.ContainsFunc(grantable, func(t Tag) bool { return p.holds(g, r, t) }) {
 			v.Grants = append(v.Grants, g.ID)
 		}
 	}
 	for _, t := range r.Tags {
 		if !slices.Contains(wanted, t) || slices.Contains(grantable, t) &&
-			slices.ContainsFunc(live, func(g Grant) bool { return len(Missing([]Tag{t}, g.Tags)) == 0 }) {
+			slices.ContainsFunc(live, func(g Grant) bool { return p.holds(g, r, t) }) {
 			v.Held = append(v.Held, t)
 		}
 	}
@@ -183,7 +185,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		case auto < 0 && r.leftToAgentMode() && !risky && !matches(p.Gated, c.Tool, true):
 			v.Auto = append(v.Auto, Unasked{c.Tool, leftToAgent})
 		case auto < 0 || matches(p.Gated, c.Tool, true):
-			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, risky) })
+			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, risky) && p.stands(g, r.only(c)) })
 			if opened < 0 {
 				v.Ask = true
 			} else {
@@ -198,6 +200,23 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	return v
 }
 
+// holds reports whether a live grant gives one of the tags of r.
+func (p Policy) holds(g Grant, r Request, t Tag) bool {
+	if len(Missing([]Tag{t}, g.Tags)) > 0 {
+		return false
+	}
+	r.Tags = []Tag{t}
+	return p.stands(g, r)
+}
+
+func (p Policy) stands(g Grant, r Request) bool { return p.Stands == nil || p.Stands(g, r) }
+
+// only is r with one of its calls alone.
+func (r Request) only(c Call) Request {
+	r.Kind, r.Tool, r.Calls = KindTool, c.Tool, nil
+	return r
+}
+
 // auto returns the index of the entry of Auto for a tool, -1 if there is none. A pattern does not stand for a shell.
 func (p Policy) auto(tool string) int {
 	if i := slices.Index(p.Auto, tool); i >= 0 || RunsCode(tool) {
@@ -210,6 +229,10 @@ func (p Policy) auto(tool string) int {
 func (p Policy) ruling(r Request, c Call, live []Grant, now time.Time) (ruled Ruling) {
 	if p.Rules == nil {
 		return ruled
+	}
+	suspended := func(g Grant) bool { return g.Rule != "" && !p.stands(g, r.only(c)) }
+	if slices.ContainsFunc(live, suspended) {
+		live = slices.DeleteFunc(slices.Clone(live), suspended)
 	}
 	ruled = p.Rules(r, c, live, now)
 	if ruled.Effect == RuleAllows && (p.NoAllowing && ruled.Rule > 0 || ruled.Rule == 0 && ruled.Grants == "") {

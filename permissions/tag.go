@@ -116,6 +116,11 @@ func (t Tag) Covers(u Tag) bool {
 	return same && t.verb != "" && Within(t.path, u.path)
 }
 
+// Reaches reports whether t permits a part of what u does: u covers it, or would in its own folder, which t contains.
+func (t Tag) Reaches(u Tag) bool {
+	return u.Covers(t) || t.path != "" && u.path != "" && Within(t.path, u.path) && u.Covers(Tag{t.verb, u.path})
+}
+
 // Touches reports whether t reaches the given clean absolute path, something below it, or a folder that contains it.
 func (t Tag) Touches(p string) bool { return t.path != "" && (Within(t.path, p) || Within(p, t.path)) }
 

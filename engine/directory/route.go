@@ -58,26 +58,12 @@ func (s *Settings) PolicyOf(c permissions.Caller) permissions.Policy {
 		p.Held = s.Holdings[c.Name]
 	}
 	p.Reads = acts.Reads
-	p.Rules = s.ruling
+	p.Rules, p.Stands = s.ruling, s.Stands
 	return p
 }
 
 // ruling judges a call by the rules, and those of live grants.
 func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []permissions.Grant, now time.Time) permissions.Ruling {
-	suspended := func(g permissions.Grant) bool {
-		if g.Rule == "" {
-			return false
-		}
-		route, _ := s.RouteOf(r) // another call may have another route
-		by := g.Givers()
-		return g.Trust() && !s.MayTrust(r) || len(by) < route.Quorum || slices.ContainsFunc(by, func(name string) bool {
-			person, _ := s.Person(name)
-			return person.Locked != ""
-		})
-	}
-	if slices.ContainsFunc(live, suspended) {
-		live = slices.DeleteFunc(slices.Clone(live), suspended)
-	}
 	granted, ids := s.given.rules(r.Caller, live)
 	if s.Rules.Len()+granted.Len() == 0 {
 		return permissions.Ruling{}
@@ -99,6 +85,36 @@ func (s *Settings) ruling(r permissions.Request, c permissions.Call, live []perm
 		ruling.Grants = strings.TrimSpace(ruling.Grants + " " + string(ids[n-1]))
 	}
 	return ruling
+}
+
+// Stands reports whether a grant holds for what r asks, by the route that it has now: whether as many as that takes of those whom it may
+// ask have given it, nobody who gave it is locked, and its scope is still on offer. Only callers whose names are proven can be trusted.
+func (s *Settings) Stands(g permissions.Grant, r permissions.Request) bool {
+	route, found := s.RouteOf(r)
+	givers := 0
+	for _, name := range g.Givers() {
+		p, _ := s.Person(name)
+		if p.Locked != "" {
+			return false
+		}
+		if p.Name != "" && slices.Contains(slices.Concat(route.Ask, route.Escalate.To), name) {
+			givers++
+		}
+	}
+	if !found || givers < max(route.Quorum, 1) {
+		return false
+	}
+	if g.Trust() {
+		return r.Caller.Proven() != r.Caller.Name
+	}
+	return slices.ContainsFunc(s.Approvals.Scopes, func(o permissions.Scope) bool {
+		return o == g.Scope() || o.Span() > 0 && o.Span() >= g.Scope().Span() && g.Scope().Span() > 0
+	})
+}
+
+// Several reports whether a route takes several people.
+func (s *Settings) Several() bool {
+	return slices.ContainsFunc(s.Routes, func(t Route) bool { return t.Quorum > 1 })
 }
 
 // given has the compiled rules of callers' grants. It is safe for concurrent use; nil keeps nothing.
@@ -206,12 +222,6 @@ func (s *Settings) reachesOwn(allow []string) bool {
 		n, _ := set.Reaches(file)
 		return n > 0
 	})
-}
-
-// MayTrust reports whether what a caller asks can be trusted for a time: its name is proven, and one person alone decides it.
-func (s *Settings) MayTrust(r permissions.Request) bool {
-	route, found := s.RouteOf(r)
-	return found && route.Quorum <= 1 && r.Caller.Proven() != r.Caller.Name
 }
 
 // MayGive returns why a person may not give a rule that daycared suggest proposed, for the caller of an approved request; empty: they may.
@@ -341,7 +351,7 @@ func (l Limits) Rate(tool string) (pattern string, n int) {
 
 // Route says who is asked. Patterns are globs; an empty list matches everything. A request matches when its proven name
 // matches Agents (a claimed name matches only `*`), every permission it asks for is covered by one of Tags, and every
-// tool matches Tools.
+// tool matches Tools. See also [Settings.RouteOf].
 type Route struct {
 	Agents []string
 	Tags   []permissions.Tag
@@ -366,13 +376,24 @@ type Route struct {
 	Timeout time.Duration
 }
 
-func (t Route) matches(r permissions.Request) bool {
-	return (len(t.Agents) == 0 || slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, routed(p, r.Caller)) })) &&
-		(len(t.Kinds) == 0 || slices.Contains(t.Kinds, r.Kind)) &&
-		(len(t.Tags) == 0 || (len(r.Tags) > 0 && len(permissions.Missing(r.Tags, t.Tags)) == 0)) &&
-		(len(t.Tools) == 0 || (r.Kind == permissions.KindTool && !slices.ContainsFunc(r.ToolNames(), func(n string) bool {
-			return !slices.ContainsFunc(t.Tools, func(p string) bool { return glob(p, n) })
-		})))
+// matches reports whether t is for the whole of r, and whether for a part.
+func (t Route) matches(r permissions.Request) (whole, part bool) {
+	if len(t.Agents) > 0 && !slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, routed(p, r.Caller)) }) ||
+		len(t.Kinds) > 0 && !slices.Contains(t.Kinds, r.Kind) || len(t.Tools) > 0 && r.Kind != permissions.KindTool {
+		return false, false
+	}
+	whole, part = true, true
+	if len(t.Tags) > 0 {
+		whole = len(r.Tags) > 0 && len(permissions.Missing(r.Tags, t.Tags)) == 0
+		part = slices.ContainsFunc(r.Tags, func(tag permissions.Tag) bool { return slices.ContainsFunc(t.Tags, tag.Reaches) })
+	}
+	if len(t.Tools) > 0 {
+		strange := func(n string) bool { return !slices.ContainsFunc(t.Tools, func(p string) bool { return glob(p, n) }) }
+		names := r.ToolNames()
+		whole = whole && !slices.ContainsFunc(names, strange)
+		part = part && len(slices.DeleteFunc(names, strange)) > 0
+	}
+	return whole, part
 }
 
 // routed returns the caller's name that a pattern is matched with. Agents started by ours follow the routes of the
@@ -457,21 +478,54 @@ func (t Route) owned(owner string) Route {
 }
 
 // RouteOf returns the first matching route, else for an agent of ours one to its own person; without people, everything
-// goes to the operator. A route to a missing owner asks nobody.
+// goes to the operator. A route to a missing owner asks nobody. If a route before that is for a part of r, r has the one of these whose
+// people suffice for all of them; without one, it has none.
 func (s *Settings) RouteOf(r permissions.Request) (Route, bool) {
+	all := s.routesOf(r)
+	if len(all) == 1 {
+		return all[0], true
+	}
+	var of Route
+	i := slices.IndexFunc(all, func(t Route) bool { return !slices.ContainsFunc(all, func(o Route) bool { return !t.suffices(o) }) })
+	if i >= 0 {
+		of = all[i]
+	}
+	for _, t := range all {
+		of.NoKeyboard, of.OnlyTitle, of.Quorum = of.NoKeyboard || t.NoKeyboard, of.OnlyTitle || t.OnlyTitle, max(of.Quorum, t.Quorum)
+	}
+	return of, i >= 0
+}
+
+// suffices reports whether whoever allows something by t could allow it by o, too.
+func (t Route) suffices(o Route) bool {
+	may, strangers := slices.Concat(o.Ask, o.Escalate.To), 0
+	for _, name := range slices.Concat(t.Ask, t.Escalate.To) {
+		if !slices.Contains(may, name) {
+			strangers++
+		}
+	}
+	return t.Quorum >= strangers+o.Quorum
+}
+
+// routesOf returns the first route that is for all of r, after those before it that are for a part; nil without one for all.
+func (s *Settings) routesOf(r permissions.Request) (all []Route) {
 	if len(s.People) == 0 {
-		return Route{Ask: []string{OperatorName}, Quorum: 1}, true
+		return []Route{{Ask: []string{OperatorName}, Quorum: 1}}
 	}
 	for _, t := range s.Routes {
-		if t.matches(r) {
+		whole, part := t.matches(r)
+		if part {
 			t.Quorum = cmp.Or(t.Quorum, 1)
-			return t.owned(s.owner(r.Caller)), true
+			all = append(all, t.owned(s.owner(r.Caller)))
+		}
+		if whole {
+			return all
 		}
 	}
 	if bond, found := inherited(s.Bonds, r.Caller); found {
-		return Route{Ask: []string{bond.Person}, Quorum: 1}, true
+		return append(all, Route{Ask: []string{bond.Person}, Quorum: 1})
 	}
-	return Route{}, false
+	return nil
 }
 
 // SameRoute reports whether two requests have the same route.
@@ -619,6 +673,8 @@ func (s *Settings) Direct(r *permissions.Request) error {
 		asker.Agent = ""
 	}
 	switch {
+	case !found && len(s.routesOf(*r)) > 1:
+		return permissions.Divided()
 	case !found:
 		return permissions.NoRoute(asker.Who())
 	case len(route.Ask) == 0:
