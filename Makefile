@@ -166,7 +166,7 @@ stalled: need ## hold STALLED, 5000, connections to the agents' doors and see ho
 	STALLED=$(STALLED) go test ./internal/server -run 'StalledConnections' -count=1 -v
 
 .PHONY: bench
-bench: need ## each figure beside the least that can be, as a table of ratios; DECISIONS, 1000000, at once (about half an hour)
+bench: need ## each figure beside the least that can be, as a table of ratios; DECISIONS, 1000000, at once, and a store of DECIDED, 1000000 (about an hour)
 	@$(if $(FROM),,tools/figures.sh run $(KEPT) $(DECISIONS))
 	@tools/figures.sh show '$(KEPT)'
 

@@ -35,8 +35,9 @@ function reported(i, name,    k) {
 END {
 	if (failed) exit 1
 	for (i = 1; i <= n; i++) settle(i)
-	for (number = 1; number <= 99; number++)
-		for (i = 1; i <= n; i++) if (id[i] == "P" number) order[++rows] = i
+	for (view = 1; view <= 2; view++) # from outside first
+		for (number = 1; number <= 99; number++)
+			for (i = 1; i <= n; i++) if (id[i] == substr("UP", view, 1) number) order[++rows] = i
 	head = "Measured on " about["cores"] " cores (" about["cpu"] ", " about["goos"] "/" about["goarch"] "), " about["disk"] ", " about["toolchain"] "."
 	if (as == "picture") picture(); else if (as == "page") page(); else terminal()
 }

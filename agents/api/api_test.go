@@ -22,10 +22,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func TestMain(m *testing.M) {
-	beServer()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve serves an env and returns how to stop it.
 func serve(t *testing.T, socket string, env api.Requests) (stop func() time.Duration) {

@@ -118,6 +118,23 @@ func BenchmarkCommitToButton(b *testing.B) {
 	}
 }
 
+// BenchmarkBesideAHangingChat measures from a question to the card of its person while a call of Telegram's for another person hangs.
+func BenchmarkBesideAHangingChat(b *testing.B) {
+	for b.Loop() {
+		s := newEnv(b, others(1))
+		s.server.FailNext("sendMessage", 1, telegramtest.Hang())
+		s.ask(network("it hangs."))
+		s.until("it hangs", func() bool { return len(s.calls("fay", "sendMessage")) == 1 })
+		q := network("somebody else's.")
+		q.Tags = []permissions.Tag{tagOf(b, 0)}
+		began := time.Now()
+		s.ask(q)
+		s.card("p0", q.Reason)
+		b.ReportMetric(time.Since(began).Seconds(), "s-to-card")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
 func middle(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]

@@ -35,10 +35,27 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
+// realAsk is a request with a copy in an open inbox, as most have.
+func realAsk() permissions.Opening {
+	o := newAsk()
+	o.Copies = []permissions.Copy{{
+		Request: o.Request.ID, Person: "fay", Connector: "admin", Ref: "1", Button: permissions.NewButton(), Shown: permissions.ShownAlways,
+		Since: o.Request.CreatedAt, SentAt: o.Request.CreatedAt,
+	}}
+	return o
+}
+
+// fayAllowsACall is her answer to a call that waits, which uses it in the same commit.
+func fayAllowsACall() permissions.Cast {
+	c := fayAllows()
+	c.Use = &permissions.Use{At: c.Vote.At}
+	return c
+}
+
 func decided(b testing.TB, s *Store) {
-	r, _, err := s.Open(context.Background(), newAsk())
+	r, _, err := s.Open(context.Background(), realAsk())
 	if err == nil {
-		_, err = s.Apply(context.Background(), r.ID, fayAllows())
+		_, err = s.Apply(context.Background(), r.ID, fayAllowsACall())
 	}
 	if err != nil {
 		b.Error(err)
@@ -58,7 +75,7 @@ func TestTheBareWriterWritesTheRowsOfTheStore(t *testing.T) {
 		}
 		return rows
 	}
-	for _, table := range []string{"requests", "votes", "audit"} {
+	for _, table := range []string{"requests", "copies", "votes", "audit"} {
 		stored, bare := count(t.Context(), s.writer, table), count(t.Context(), same.conn, table)
 		if stored == 0 || stored != bare {
 			t.Errorf("%s has %d rows of the store and %d of the bare writer", table, stored, bare)
@@ -183,20 +200,24 @@ func newBareSame(b testing.TB) *bare {
 	}
 	var asked sync.Map
 	w.insert = func() (string, func()) {
-		r := newAsk().Request
+		o := realAsk()
+		r, shown := o.Request, o.Copies[0]
 		r.Number = n.Add(1)
 		asked.Store(string(r.ID), r)
 		args := append(append(fixedFields(&r), changingFields(&r)...),
 			int64(0), mac, false, nothingShown, false, mac, int64(0), r.Number)
 		return string(r.ID), func() {
 			w.exec(insertRow, args...)
-			entry(permissions.Opened(r)[0])
+			w.exec(insertCopy, append(copyFields(&shown), mac)...)
+			for _, record := range append(permissions.Opened(r), firstShown(shown)...) {
+				entry(record)
+			}
 		}
 	}
 	w.update = func(id string) func() {
 		asked, _ := asked.LoadAndDelete(id)
 		r, _ := asked.(permissions.Request)
-		c, err := permissions.Step(r, fayAllows())
+		c, err := permissions.Step(r, fayAllowsACall())
 		if err != nil {
 			b.Error(err)
 		}
