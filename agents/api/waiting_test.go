@@ -27,7 +27,7 @@ import (
 )
 
 // TestACallThatWaitsHasASmallStack: the deep stacks of huma and the store are released while a call waits. BenchmarkOutsideWaiting of
-// cmd/daycared measures the whole memory. It runs with stacks that neither begin larger nor shrink by what the collector saw, so that
+// tools/outside measures the whole memory. It runs with stacks that neither begin larger nor shrink by what the collector saw, so that
 // the size depends on nothing but the calls.
 func TestACallThatWaitsHasASmallStack(t *testing.T) {
 	const few, many, most = 50, 250, 12 << 10

@@ -66,6 +66,7 @@ var rooms = []struct {
 	{"examples/...", []string{"permissions", "permissions/i18n", "permissions/timing", "connectors/..."}}, // as a connector
 	{"tools/gallery", nil},
 	{"tools/mutate", nil},
+	{"tools/outside", []string{"permissions"}}, // only benchmarks
 	{"tools/grow", []string{"permissions", "engine/store"}},
 }
 
@@ -74,8 +75,8 @@ var owners = []struct {
 	library string
 	parts   []string
 }{
-	{"database/sql/...", []string{"engine/store/..."}},
-	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/...", "connectors/whatsapp/..."}}, // the latter for its keys
+	{"database/sql/...", []string{"engine/store/...", "tools/outside"}},
+	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/...", "connectors/whatsapp/...", "tools/outside"}}, // the second for its keys
 	{"github.com/pressly/goose/...", []string{"engine/store/..."}},
 	{"github.com/spf13/viper/...", []string{"cmd/daycared/..."}},
 	{"github.com/spf13/cobra/...", []string{"cmd/daycared/..."}},
@@ -93,7 +94,7 @@ var owners = []struct {
 	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
 	{"github.com/sashabaranov/go-openai/...", []string{"agents/models/openai"}},
 	{"mvdan.cc/sh/...", []string{"permissions/acts"}},
-	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/..."}},
+	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/...", "tools/outside"}},
 }
 
 // pkg is a package from go list; our paths are without the module's name.

@@ -1,4 +1,5 @@
-package main
+// Package outside measures a daemon as its clients see it, beside a bare one. It has only benchmarks.
+package outside
 
 import (
 	"bufio"
@@ -214,7 +215,7 @@ type measured struct {
 func built(b *testing.B) string {
 	b.Helper()
 	binary := filepath.Join(b.TempDir(), "daycared")
-	if out, err := exec.CommandContext(b.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(b.Context(), "go", "build", "-o", binary, "../../cmd/daycared").CombinedOutput(); err != nil {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
 	return binary
@@ -381,8 +382,8 @@ func (o *measured) follow(ctx context.Context, path string, each func(kind strin
 	return func() { stop(); reads.Wait() }
 }
 
-// asksFor is a question for one permission, that no other joins.
-func asksFor(wait string) string {
+// question asks for one permission, that no other joins.
+func question(wait string) string {
 	return fmt.Sprintf(`{"kind":"permission","permissions":["@write:/srv/www/%s"],"reason":"deploy","wait":%q,"timeout":"1h"}`, rand.Text(), wait)
 }
 
@@ -422,7 +423,7 @@ func (o *measured) decides(askers int, span time.Duration) (l load) {
 		asking.Go(func() {
 			for time.Since(began) < span && failed.Load() == nil {
 				start := time.Now()
-				text, err := o.call(ask, "/v1/requests", asksFor("50s"))
+				text, err := o.call(ask, "/v1/requests", question("50s"))
 				took := time.Since(start)
 				if err == nil && !bytes.Contains(text, []byte(`"approved"`)) {
 					err = fmt.Errorf("answered %s", text)
@@ -454,7 +455,7 @@ func (o *measured) fill(many int) (id string) {
 	o.b.Helper()
 	ask := o.client("agent", 0)
 	for range many {
-		text, err := o.call(ask, "/v1/requests", asksFor("0s"))
+		text, err := o.call(ask, "/v1/requests", question("0s"))
 		var r struct{ ID string }
 		if err := cmp.Or(err, json.Unmarshal(text, &r)); err != nil {
 			o.b.Fatal(err)
@@ -591,16 +592,16 @@ func BenchmarkOutsideGrown(b *testing.B) {
 	for b.Loop() {
 		d, empty := begins(b, binary), begins(b, binary)
 		data := filepath.Join(d.dir, "data")
-		grow := exec.Command("go", "run", "../../tools/grow", "-settled", strconv.Itoa(decided), "-asked", "fay", data)
+		grow := exec.Command("go", "run", "../grow", "-settled", strconv.Itoa(decided), "-asked", "fay", data)
 		if out, err := grow.CombinedOutput(); err != nil {
 			b.Fatalf("grow: %v\n%s", err, out)
 		}
-		file, err := os.Stat(filepath.Join(data, storeName))
+		file, err := os.Stat(filepath.Join(data, "daycared.db"))
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(file.Size())/1e6/float64(decided)*100_000, "MB-for-100000")
-		grow = exec.Command("go", "run", "../../tools/grow", "-settled", "0", "-pending", strconv.Itoa(decided/10), "-asked", "fay", data)
+		grow = exec.Command("go", "run", "../grow", "-settled", "0", "-pending", strconv.Itoa(decided/10), "-asked", "fay", data)
 		if out, err := grow.CombinedOutput(); err != nil {
 			b.Fatalf("grow: %v\n%s", err, out)
 		}
@@ -650,14 +651,14 @@ func BenchmarkOutsideWaiting(b *testing.B) {
 				asked <- struct{}{}
 			}
 		})
-		before, body := o.proc("status", "VmRSS"), asksFor("50s")
+		before, body := o.proc("status", "VmRSS"), question("50s")
 		open := make([]net.Conn, calls)
 		for n := range open {
 			c, err := o.dial("agent", n)
 			if err != nil {
 				b.Fatal(err)
 			}
-			body = asksFor("50s")
+			body = question("50s")
 			fmt.Fprintf(c, "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 			open[n] = c
 		}
