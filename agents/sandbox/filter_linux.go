@@ -96,8 +96,7 @@ var (
 )
 
 // ioctls are the allowed ones of files: none changes an attribute. Others do, of files that are open for reading: flags, versions,
-// verity, subvolumes. terminals and sockets are the kinds of which all are allowed but typing
-// and line disciplines.
+// verity, subvolumes. terminals and sockets are the kinds of which all are allowed but typing and line disciplines.
 var ioctls = []uint32{
 	unix.FICLONE, unix.FICLONERANGE, unix.FS_IOC_GETFLAGS,
 	// FS_IOC_FSGETXATTR, FS_IOC_GETVERSION, FS_IOC_FIEMAP and FIGETBSZ, which golang.org/x/sys does not name

@@ -114,7 +114,7 @@ func TestTheOutcomeOfAnAnswer(t *testing.T) {
 	a.Request, b.Request = h.row(used.ID), h.row(lost.ID)
 	p.edit(t, &a, permissions.Use{At: at})
 	p.edit(t, &b, permissions.Lapse{At: at})
-	p.screen.sees(t, "LST22  ✅ You allowed this once · "+at.In(time.Local).Format("15:04")+" · was not collected")
+	p.screen.sees(t, "LST22  ✅ You allowed this once · "+h.row(lost.ID).DecidedAt.In(time.Local).Format("15:04")+" · was not collected")
 	if n := strings.Count(p.screen.String(), "✅"); n != 3 {
 		t.Errorf("%d settled lines; want one for each, and one more for what was not collected:\n%s", n, p.screen)
 	}
